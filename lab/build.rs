@@ -1,6 +1,6 @@
 //! Tells the program which commit it is built from, for `rcu torture`.
 //!
-//! Without git, or outside of a repository, it is told nothing and says "unknown".
+//! Without git, or outside of a repository, it gets nothing and says "unknown".
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn main() {
     }
 }
 
-/// What git answers, if there is a git, it succeeds, and it answers one word.
+/// What git returns, if there is a git, it succeeds, and it returns one word.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let answer = String::from_utf8(output.stdout).ok()?;

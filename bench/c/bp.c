@@ -1,4 +1,4 @@
-/* liburcu for threads that nobody registers: the first section does. */
+/* liburcu for threads that do not register: the first section does it. */
 #define _LGPL_SOURCE
 #define URCU_API_MAP
 #include <urcu/urcu-bp.h>

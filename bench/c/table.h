@@ -61,7 +61,7 @@ struct table *NAME(table_new)(uint64_t buckets, const uint64_t *keys, uint64_t c
 	table->buckets = buckets;
 	for (uint64_t i = 0; i < count; i++)
 		*table_chain(table, keys[i]) = new_node(keys[i]);
-	/* The worker starts here, where it may run on every processor. */
+	/* The worker starts here, where it may run on every CPU. */
 	get_default_call_rcu_data();
 	return table;
 }

@@ -21,7 +21,7 @@ struct object {
 
 static struct object *current;
 
-/* Each has one writer at a time: call_rcu's one worker, and whoever has defer_rcu's lock. So the
+/* Each has one writer at a time: call_rcu's one worker, and the thread that has defer_rcu's lock. So the
  * count costs no locked instruction, as on the Rust side. */
 static uint64_t freed_by_call, freed_by_defer;
 
@@ -69,7 +69,7 @@ uint64_t rivals_update_freed_by_defer(void)
 void rivals_update_begin(void)
 {
 	current = new_object(sizeof(struct object));
-	/* The worker starts here, where it may run on every processor. */
+	/* The worker starts here, where it may run on every CPU. */
 	get_default_call_rcu_data();
 }
 

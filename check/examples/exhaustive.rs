@@ -1,9 +1,9 @@
-//! Explores every scenario under both models, every engine, and bounded memory, the big ones too, and
-//! says how many states each has.
+//! Explores every scenario under both models, every engine, and bounded memory, the big ones too,
+//! and says how many states each has.
 //!
-//! `cargo run --release -p quiescence-verify --example exhaustive` for all of them; `... -- NAME` for one
-//! scenario or engine; `... -- NAME MUTANT` for a mutant, or an engine without a step, with the
-//! trace of what it breaks.
+//! `cargo run --release -p quiescence-verify --example exhaustive` for all of them; `... -- NAME`
+//! for one scenario or engine; `... -- NAME MUTANT` for a mutant, or an engine without a step, with
+//! the trace of what it breaks.
 
 use std::process::ExitCode;
 
@@ -69,7 +69,7 @@ fn explore_limits(chosen: &[limit::Scenario], without: Option<limit::Mutant>) ->
     are_safe
 }
 
-/// On all processors; without a step, on those where its harm is to be found.
+/// On all CPUs; without a step, on those where its harm is to be found.
 fn explore_engine(subject: &Subject, without: Option<&str>) -> bool {
     let known = subject.mutants.iter().find(|known| Some(known.step) == without);
     let all = match known {

@@ -4,7 +4,7 @@
 //! any reader next) asks [`Choice::choose`]. The explorer runs the step once for every answer, so
 //! that a step reads as straight code.
 
-/// The answers given to a step, and how many there were to give.
+/// The values chosen in a step, and how many there were to choose from.
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     path: Vec<(usize, usize)>,
@@ -12,7 +12,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Repeats the answers of an earlier run.
+    /// Repeats the choices of an earlier run.
     pub(crate) fn replay(answers: &[u8]) -> Self {
         let path = answers.iter().map(|answer| (usize::from(*answer), usize::MAX)).collect();
         Self { path, asked: 0 }
@@ -32,12 +32,12 @@ impl Choice {
         answer
     }
 
-    /// The answers given, to [`replay`](Self::replay) them.
+    /// The choices made, to [`replay`](Self::replay) them.
     pub(crate) fn answers(&self) -> Box<[u8]> {
         self.path.iter().map(|(answer, _)| *answer as u8).collect()
     }
 
-    /// The answers of the next run; `None` after the last.
+    /// The choices of the next run; `None` after the last.
     pub(crate) fn next(mut self) -> Option<Self> {
         while let Some((answer, options)) = self.path.pop() {
             if answer + 1 < options {

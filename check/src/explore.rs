@@ -1,6 +1,6 @@
 //! The exploration: every state that any interleaving reaches, breadth first.
 //!
-//! A state is told apart by a 128-bit fingerprint; that two of some millions share one has a chance
+//! A state is identified by a 128-bit fingerprint; that two of some millions share one has a chance
 //! below 10^-24. Breadth first, so that the trace of a violation is a shortest one. Traces are not
 //! kept: each state remembers which step led to it, and the steps are replayed.
 //!

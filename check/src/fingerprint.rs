@@ -1,6 +1,6 @@
 //! Fingerprints of states: 128 bits in which two different states hardly ever agree.
 //!
-//! Half of the time of an exploration goes into them, and nobody chooses states in order to have
+//! Half of the time of an exploration goes into them, and no thread chooses states in order to have
 //! them collide; so they are made by multiplication, as wyhash and foldhash do it, in two lanes
 //! with keys of their own, and not by the standard library's hash, which is made to withstand
 //! attacks.

@@ -1,9 +1,10 @@
-//! Hazard pointers of `compat`: what is protected is not reclaimed, and what is retired is looked at.
+//! Hazard pointers of `compat`: what is protected is not reclaimed, and what is retired is looked
+//! at.
 //!
 //! Transcribed from `compat/include/hazard_pointer` (the reader), `compat/src/hazard.rs` and
 //! `hazard/runner.rs`. One updater retires what it replaces, and the runner reclaims. A place is a
-//! `word` here, the stack of what is retired a set of bits: it is taken as a whole, and who finds it
-//! empty is what matters.
+//! `word` here, the stack of what is retired a set of bits: it is taken as a whole, and who finds
+//! it empty is what matters.
 //!
 //! ```text
 //! reader:   p = src (Relaxed)
@@ -47,14 +48,14 @@ const ASLEEP: u64 = 1;
 const LOOKING: u64 = 2;
 const WANTED: u64 = 3;
 
-/// Who does what.
+/// Which thread does what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scenario {
     /// How often each reader protects and reads; at most two readers.
     pub reads: [u8; READERS_MAX],
     /// How often the object is replaced.
     pub updates: u8,
-    /// Whether all fences are the processor's own, as without membarrier.
+    /// Whether all fences are the CPU's own, as without membarrier.
     pub portable: bool,
 }
 
@@ -67,7 +68,7 @@ pub enum Mutant {
     OwnFenceOnly,
     /// Without membarrier, the reader executes none.
     NoReaderFence,
-    /// The reader does not look again.
+    /// The reader does not scan again.
     NoSecondLoad,
     /// The runner looks at the first place only.
     FirstPlaceOnly,
@@ -79,9 +80,9 @@ pub enum Mutant {
     RelaxedLook,
     /// It takes the stack by a relaxed exchange.
     RelaxedTake,
-    /// Who retires pushes by a relaxed exchange.
+    /// The thread that retires pushes by a relaxed exchange.
     RelaxedPush,
-    /// Who retires onto an empty stack asks for nothing.
+    /// The thread that retires onto an empty stack asks for nothing.
     NoWake,
     /// The runner falls asleep by a plain store.
     BlindSleep,
@@ -167,7 +168,8 @@ struct World<M> {
     objects: u8,
     runner: Runner,
     woken: bool,
-    /// Sets of objects: in the runner's hands; of these, protected; kept since the last look; freed.
+    /// Sets of objects: in the runner's hands; of these, protected; kept since the last look;
+    /// freed.
     mine: u8,
     protected: u8,
     kept: u8,
@@ -360,7 +362,8 @@ impl<M: Memory> System<M> {
                     Runner::Begin
                 }
             }
-            // The futex compares once, and then waits for the wake-up of whoever found it asleep.
+            // The futex compares once, and then waits for the wake-up of the thread that found it
+            // asleep.
             Runner::Sleep if world.woken => {
                 world.woken = false;
                 Runner::Begin

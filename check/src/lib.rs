@@ -9,8 +9,9 @@
 //!
 //! It finds an object that is read after it was freed, freed while its read may still be under way,
 //! or read before it is initialised; an event that the machine refuses; and a state from which no
-//! end can be reached, such as a sleeper that nobody will wake. Each [`Mutant`], the protocol with
-//! one step removed or weakened, must be found: an explorer that finds nothing has shown nothing.
+//! end can be reached, such as a sleeper that no thread will wake. Each [`Mutant`], the protocol
+//! with one step removed or weakened, must be found: an explorer that finds nothing has shown
+//! nothing.
 //!
 //! # What it confirms
 //!
@@ -39,41 +40,42 @@
 //! 587,773 states under TSO and 938,394 under the weak model. The relay of QSBR readers (engine
 //! `token`) is not transcribed here; loom runs it.
 //!
-//! **The engines over processors** ([`engines`]): each is safe and finishes on two processors with
+//! **The engines over CPUs** ([`engines`]): each is safe and finishes on two CPUs with
 //! two callbacks and on three with one: `poll` in up to 146,160 states with one list and 80,856
 //! with a list for each; `tick` in 182,488; `token` in 48,113 as published and some 220,000
-//! reworked; `adaptive` in some 205,000 (706,000 where processors sleep); Tree RCU in 29,136 (3.15)
-//! to 3,527,512 (today's), always awake, and on two processors that sleep. Of their steps each one
-//! is unsafe or stuck when it is left out, or saves time only. Two need something of processors
-//! that Linux grants them, and are stuck without it: `token` reworked and `adaptive` run the
-//! callbacks of a processor that is awake on its ticks.
+//! reworked; `adaptive` in some 205,000 (706,000 where CPUs sleep); Tree RCU in 29,136 (3.15)
+//! to 3,527,512 (today's), always awake, and on two CPUs that sleep. Of their steps each one
+//! is unsafe or stuck when it is left out, or saves time only. Two need something of CPUs
+//! that Linux grants them, and are stuck without it: `token`, version 2, and `adaptive` run the
+//! callbacks of a CPU that is awake on its ticks.
 //!
-//! **Bounded memory** ([`limit`]): threads with allowances and two words that are touched one after the other
-//! keep within the limit and one object a thread, free nothing under a section, wait for nothing
-//! but sections, and lose no room: nine scenarios of up to some 110,000 states. Of 26 rules that are left
-//! out three do no harm.
+//! **Bounded memory** ([`limit`]): threads with stocks and two words that are touched one after the
+//! other keep within the limit and one object a thread, free nothing under a section, wait for
+//! nothing but sections, and lose no room: nine scenarios of up to some 110,000 states. Of 26 rules
+//! that are left out three do no harm.
 //!
-//! **Restartable sequences** ([`restart`]), with an abort as an event: no read touches what is freed after one
-//! barrier, its fallback included; counts are exact; sums find everybody; nobody enters a lock
-//! beside its writer or sleeps for ever; a reference is released once: 54 scenarios, each of up to some
-//! 440,000 states under TSO. Of 146 faults (a mutant in a scenario; 63 mutants) all but 16 are found.
+//! **Restartable sequences** ([`rseq_read`]), with an abort as an event: no read touches what is
+//! freed after one barrier, its fallback included; counts are exact; sums find everybody; no thread
+//! enters a lock beside its writer or sleeps for ever; a reference is released once: 54 scenarios,
+//! each of up to some 440,000 states under TSO. Of 146 faults (a mutant in a scenario; 63 mutants)
+//! all but 16 are found.
 //!
-//! **Hazard pointers** of the C++ headers ([`hazard`]): what is protected is not reclaimed, and what is
-//! retired is looked at, with membarrier and without. Of twelve mutants one does no harm.
+//! **Hazard pointers** of the C++ headers ([`hazard`]): what is protected is not reclaimed, and
+//! what is retired is looked at, with membarrier and without. Of twelve mutants one does no harm.
 //!
 //! # What it does not do
 //!
-//! Calls into an engine are atomic here, and processors' memory is sequentially consistent: who
-//! runs one on real processors has to order what they read of each other.
+//! Calls into an engine are atomic here, and CPUs' memory is sequentially consistent: who
+//! runs one on real CPUs has to order what they read of each other.
 //!
 //! The transcriptions are models: loom runs the code itself. Load buffering is out of scope.
 //! Scenarios are small: a fault that needs five threads is not found.
 //!
 //! # Running it
 //!
-//! `cargo test -p quiescence-verify` explores the scenarios of [`scenarios::quick`], the engines on few
-//! processors, and all mutants. `cargo run --release -p quiescence-verify --example exhaustive` also explores
-//! those of [`scenarios::exhaustive`], and more processors; with the names of a scenario and a
+//! `cargo test -p quiescence-verify` explores the scenarios of [`scenarios::quick`], the engines on
+//! few CPUs, and all mutants. `cargo run --release -p quiescence-verify --example exhaustive` also
+//! explores those of [`scenarios::exhaustive`], and more CPUs; with the names of a scenario and a
 //! mutant, or of an engine and a step of its, it prints the trace.
 //!
 //! ```
@@ -87,8 +89,8 @@
 //! ```
 //!
 //! Reading order: `memory` (what a step may see), `scenario` (who does what), `world` (the
-//! transcriptions), `system` and `explore`, `mutant`, [`scenarios`], [`litmus`]; then [`engines`], [`limit`],
-//! [`two_bank`], [`restart`], [`hazard`].
+//! transcriptions), `system` and `explore`, `mutant`, [`scenarios`], [`litmus`]; then [`engines`],
+//! [`limit`], [`srcu`], [`rseq_read`], [`hazard`].
 #![forbid(unsafe_code)]
 
 mod choice;
@@ -100,11 +102,11 @@ pub mod limit;
 pub mod litmus;
 mod memory;
 mod mutant;
-pub mod restart;
+pub mod rseq_read;
 mod scenario;
 pub mod scenarios;
 mod system;
-pub mod two_bank;
+pub mod srcu;
 mod world;
 
 pub use explore::{Model, Verdict, explore};

@@ -56,7 +56,7 @@ pub enum Kind {
     Unsafe,
     /// Somebody sleeps for ever.
     Stuck,
-    /// Nothing in any scenario: the step is not needed. Recorded, so that nobody wonders again.
+    /// Nothing in any scenario: the step is not needed. Recorded, so that the question is settled.
     Harmless,
 }
 
@@ -72,7 +72,8 @@ pub enum Models {
 }
 
 impl Models {
-    /// Whether an exploration under `model` has found of a fault of this kind just what is recorded.
+    /// Whether an exploration under `model` has found of a fault of this kind just what is
+    /// recorded.
     pub fn agree(self, kind: Kind, model: Model, verdict: &Verdict) -> bool {
         let expected = match (self, model) {
             (Self::Both, _) | (Self::WeakOnly, Model::Weak) => Some(kind),
@@ -171,7 +172,7 @@ mutants! {
     SupersededDriverReports "superseded-driver-reports" Unsafe "hand-over" Both []
         "A superseded driver reports what it has found.";
     SupersededDriverMarks "superseded-driver-marks" Stuck "hand-over" Both []
-        "A superseded driver scans and marks hold-outs.";
+        "A superseded driver scans and marks holdouts.";
     MarksOutliveTheirDriver "marks-outlive-their-driver" Stuck "hand-over" Both []
         "Whoever takes over leaves the marks of the superseded driver, and does not wake it.";
 }

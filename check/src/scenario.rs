@@ -20,8 +20,8 @@ pub struct Scenario {
     pub start: Start,
     /// When grace periods start, and how often the driver looks before it sleeps.
     pub policy: AnyPolicy,
-    /// This thread may vanish at any step at which it drives and holds no lock, and the machine is
-    /// told so ([`grace::Event::Abandoned`]).
+    /// This thread may vanish at any step at which it drives and holds no lock, and this is
+    /// reported to the machine ([`grace::Event::Abandoned`]).
     pub may_vanish: Option<usize>,
     /// For litmus tests: the outcome that is looked for, if it is not the freeing of an object.
     pub outcome: Vec<Outcome>,
@@ -39,7 +39,7 @@ pub struct Thread {
     /// Its reader is registered when the scenario begins.
     pub registered: bool,
     /// Its sections are another domain's, in which no grace period ever begins.
-    pub foreign: bool,
+    pub liburcu: bool,
     /// What it does, in order.
     pub program: Vec<Op>,
 }
@@ -80,13 +80,13 @@ pub enum Op {
     Store(u8),
     /// Requests a grace period.
     Request,
-    /// Requests one that nobody waits for.
+    /// Requests one that no thread waits for.
     RequestInBackground,
-    /// Waits until the request is served, driving the machine if nobody does.
+    /// Waits until the request is served, driving the machine if no thread does.
     Wait,
     /// The same; the first time that another thread drives, takes its place.
     WaitImpatiently,
-    /// Drives the machine as far as is possible without waiting, if nobody does.
+    /// Drives the machine as far as is possible without waiting, if no thread does.
     Advance,
     /// The same at a tick, as the worker does.
     AdvanceAtTick,
@@ -143,7 +143,7 @@ impl Scenario {
         self
     }
 
-    /// The driver sleeps as soon as it has found hold-outs.
+    /// The driver sleeps as soon as it has found holdouts.
     #[must_use]
     pub fn sleeping(mut self) -> Self {
         self.policy = looking(1);
@@ -180,7 +180,7 @@ impl Thread {
             name,
             flavour: Flavour::Light,
             registered: true,
-            foreign: false,
+            liburcu: false,
             program: program.to_vec(),
         }
     }
@@ -191,8 +191,8 @@ impl Thread {
     }
 
     /// A reader of another domain.
-    pub fn foreign(name: &'static str, program: &[Op]) -> Self {
-        Self { foreign: true, ..Self::reader(name, program) }
+    pub fn liburcu(name: &'static str, program: &[Op]) -> Self {
+        Self { liburcu: true, ..Self::reader(name, program) }
     }
 
     /// A thread that is not registered.

@@ -73,7 +73,7 @@ fn thread_readers() -> Vec<Scenario> {
         Scenario::new("two-sections", "two of each", vec![reader(2), updater(&[1, 2])]),
         Scenario::new(
             "two-readers",
-            "one hold-out must not hide another",
+            "one holdout must not hide another",
             vec![reader(1), second(1), updater(&[1])],
         ),
         Scenario::new(
@@ -242,7 +242,7 @@ fn sleepers() -> Vec<Scenario> {
     vec![
         Scenario::new(
             "sleeper",
-            "the driver sleeps, the hold-out wakes it",
+            "the driver sleeps, the holdout wakes it",
             vec![Thread::reader("reader", &sections(1)), updater(&[1])],
         )
         .sleeping(),
@@ -261,7 +261,7 @@ fn sleepers() -> Vec<Scenario> {
         .sleeping(),
         Scenario::new(
             "two-holdouts",
-            "the last of two hold-outs wakes the driver",
+            "the last of two holdouts wakes the driver",
             vec![
                 Thread::reader("reader", &SECTION),
                 Thread::reader("second reader", &SECTION),

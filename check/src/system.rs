@@ -14,7 +14,7 @@ pub(crate) enum Outcome {
 }
 
 /// Something whose states are to be explored. Steps have numbers; what a step does depends on
-/// nothing but the state and the answers of [`Choice`].
+/// nothing but the state and the values of [`Choice`].
 pub(crate) trait System {
     type State: Clone + Hash;
 

@@ -1,4 +1,4 @@
-//! The engines over processors: safe, sure to finish, and none of their steps without a reason.
+//! The engines over CPUs: safe, sure to finish, and none of their steps without a reason.
 
 use check::Verdict;
 use check::engines::{Finding, SUBJECTS};
@@ -38,7 +38,7 @@ fn each_step_that_is_left_out_does_what_the_table_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What an engine needs of processors is written down, and no more than it needs.
+/// What an engine needs of CPUs is written down, and no more than it needs.
 #[test]
 fn an_engine_gets_stuck_where_the_table_says() {
     for subject in SUBJECTS {
@@ -83,7 +83,7 @@ fn a_trace_of_an_engine_reads_step_by_step() {
     let Verdict::Violation { what, trace } =
         subject.explore(expected.on, Some(expected.step), LIMIT)
     else {
-        panic!("a grace period that waits for nobody is found")
+        panic!("a grace period that waits for no thread is found")
     };
     assert_eq!(what, "a grace period of 0 ends before a section of 0");
     assert_eq!(trace[0], "0: Lock");

@@ -1,4 +1,5 @@
-//! Hazard pointers as they stand are safe, and look at all that is retired; each fault is found where the table says.
+//! Hazard pointers as they stand are safe, and look at all that is retired; each fault is found
+//! where the table says.
 
 use check::hazard::{FAULTS, Scenario, explore};
 use check::{Kind, Model};

@@ -1,4 +1,4 @@
-//! Bounded memory is bounded, and nobody gets stuck; each fault is found where the table says.
+//! Bounded memory is bounded, and no thread gets stuck; each fault is found where the table says.
 
 use check::limit::{FAULTS, Mutant, exhaustive, explore, named, scenarios};
 use check::{Kind, Verdict};

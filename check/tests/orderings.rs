@@ -122,17 +122,18 @@ fn every_edge_names_its_mutants() {
     }
 }
 
-/// Mutants that are named by the module of `check` that has them, or as those of the library's torture hooks.
+/// Mutants that are named by the module of `check` that has them, or as those of the library's
+/// torture hooks.
 #[test]
 fn the_mutants_that_are_named_by_their_tables_exist() {
     let hooks =
         fs::read_to_string(workspace().join("quiescence/src/chaos.rs")).expect("it is there");
-    let two_bank: Vec<_> = check::two_bank::FAULTS
+    let srcu: Vec<_> = check::srcu::FAULTS
         .iter()
         .filter(|fault| fault.kind != Kind::Harmless)
         .map(|fault| format!("{:?}", fault.mutant))
         .collect();
-    let restart: Vec<_> = check::restart::FAULTS
+    let rseq_read: Vec<_> = check::rseq_read::FAULTS
         .iter()
         .filter(|fault| fault.kind != Kind::Harmless)
         .map(|fault| format!("{:?}", fault.mutant))
@@ -141,9 +142,9 @@ fn the_mutants_that_are_named_by_their_tables_exist() {
     let mut checked = 0;
     for name in text.split('`').skip(1).step_by(2) {
         let is_known = match name.split_once("::") {
-            Some(("two_bank", name)) => two_bank.iter().any(|known| known == name),
-            Some(("restart", name)) if name.starts_with(char::is_uppercase) => {
-                restart.iter().any(|known| known == name)
+            Some(("srcu", name)) => srcu.iter().any(|known| known == name),
+            Some(("rseq_read", name)) if name.starts_with(char::is_uppercase) => {
+                rseq_read.iter().any(|known| known == name)
             }
             Some(("Mutant", name)) => hooks.contains(&format!("    {name},\n")),
             _ => continue,

@@ -158,11 +158,11 @@ generation_is() {
     answer_is "$1" "ns1.$2 hostmaster.$2 $3 3600 900 604800 300" "$2" SOA
 }
 
-# Processor time of a process so far, in clock ticks.
+# CPU time of a process so far, in clock ticks.
 ticks() { awk '{sub(/.*\) /, ""); print $12 + $13}' "/proc/$1/stat"; }
 
 # compare ROUNDS SECONDS PORT_STOCK PID_STOCK PORT_OURS PID_OURS: queries a second as fast as they go, in
-# turns; and the server's processor time for one, which a busy machine disturbs less. Told, not judged.
+# turns; and the server's CPU time for one, which a busy machine disturbs less. Told, not judged.
 compare() {
     local rounds=$1 round_s=$2 round which port process before rate
     shift 2
@@ -193,6 +193,6 @@ compare() {
             }
             r = median(ratio, n)
             printf "queries a second: ours %d, stock %d, ratio %.3f (%.3f to %.3f of %d rounds); ", median(ours, n), median(stock, n), r, ratio[1], ratio[n], n
-            printf "processor time a query: ours %.2f us, stock %.2f us", median(cost_ours, n), median(cost_stock, n)
+            printf "CPU time a query: ours %.2f us, stock %.2f us", median(cost_ours, n), median(cost_stock, n)
         }' "$temporary/rates")"
 }

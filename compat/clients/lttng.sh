@@ -87,7 +87,7 @@ what_was_emitted() {
 session() {
     local name=$1 where=$2 trace=$3 first second
     control create "$name" "$where"
-    # Buffers that are handed over often, and hold all there is: a writer that is kept from its processor while
+    # Buffers that are handed over often, and hold all there is: a writer that is kept from its CPU while
     # others come round the buffer loses events, by lttng's design.
     control enable-channel -u -s "$name" --subbuf-size=64K --num-subbuf=8 --blocking-timeout=inf \
         --switch-timer=20000 channel

@@ -3,7 +3,7 @@
  * A program with user-space trace points, for lttng.sh.
  *
  * traced THREADS EVENTS: so many counted events from each of so many threads.
- * traced forever: an event now and then, until it is told to end.
+ * traced forever: an event now and then, until it is asked to end.
  */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: MIT OR Apache-2.0
- * The trace points of traced.c: counted events, and others that nobody counts.
+ * The trace points of traced.c: counted events, and others that are not counted.
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER quiescence

@@ -4,7 +4,7 @@
  * SHIM_MEMB, SHIM_MB, SHIM_QSBR, SHIM_BP or SHIM_SIGNAL defined.
  *
  * Here are only what C defines best, data and thread-local symbols, and the few instructions of a reader, which are the
- * public headers' own. All else goes on to libquiescence.so.0 with the flavour's number in front (core.h).
+ * public headers' own. All else is passed on to libquiescence.so.0 with the flavour's number in front (core.h).
  *
  * Own data is reached as a client reaches it, through the global offset table: an executable may have copied it into
  * itself. For the same reason the sizes are part of the interface. No function here uses vector registers

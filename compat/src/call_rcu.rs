@@ -1,15 +1,20 @@
-//! Callbacks queued by C: `call_rcu`, the workers that run them, per thread, per processor and by default, and `rcu_barrier`.
+//! Callbacks queued by C: `call_rcu`, the workers that run them, per thread, per CPU and by
+//! default, and `rcu_barrier`.
 //!
-//! A `struct call_rcu_data` is a [`Worker`]: a [lane](quiescence::lane) and a thread that attends to it. C knows it by its address, and
-//! so does whoever queues; the list of all of them, and what is known of their threads, is in [`workers`]. Which
-//! worker a callback goes to is the calling thread's, else its processor's ([`cpus`]), else the flavour's default one.
+//! A `struct call_rcu_data` is a [`Worker`]: a [callback queue](quiescence::callback_queue) and a
+//! thread that attends to it. C knows it by its address, and so does the thread that queues; the
+//! list of all of them, and what is known of their threads, is in [`workers`]. Which worker a
+//! callback goes to is the calling thread's, else its CPU's ([`cpus`]), else the flavour's default
+//! one.
 //!
-//! Threads of workers are joinable, and nobody here joins them: who has asked for one by `get_call_rcu_thread` may
-//! (`multipathd` does, after `call_rcu_data_free`). One that nobody has asked for detaches itself when it ends, so nothing leaks.
+//! Threads of workers are joinable, and the library joins none: a caller that has asked for one by
+//! `get_call_rcu_thread` may (`multipathd` does, after `call_rcu_data_free`). One that was not
+//! asked for detaches itself when it ends, so nothing leaks.
 //!
-//! The default worker's thread ends when it has had nothing to do for ten seconds (`QUIESCENCE_CALL_RCU_IDLE_MS` in the
-//! environment says otherwise), and starts again with the next callback; not once it has been asked for, since its
-//! number would be another thread's some day.
+//! The default worker's thread ends when it has had nothing to do for ten seconds
+//! (`QUIESCENCE_CALL_RCU_IDLE_MS` in the environment says otherwise), and starts again with the
+//! next callback; not once it has been asked for, since its number would be another thread's some
+//! day.
 
 mod cpus;
 pub(crate) mod forks;
@@ -20,7 +25,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_ulong};
 use std::ptr;
 
-use quiescence::lane;
+use quiescence::callback_queue;
 use quiescence::raw::{Function, Head};
 
 use self::worker::Worker;
@@ -28,8 +33,8 @@ use crate::fatal::{Mistake, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor};
 
 thread_local! {
-    /// The worker that the calling thread has chosen, for each flavour. Without a destructor, so that it can be used until the
-    /// very end.
+    /// The worker that the calling thread has chosen, for each flavour. Without a destructor, so
+    /// that it can be used until the very end.
     static CHOSEN: Cell<[*const Worker; FLAVORS]> = const { Cell::new([ptr::null(); FLAVORS]) };
 }
 
@@ -46,7 +51,7 @@ fn choose(flavor: Flavor, worker: *const Worker) {
 /// `call_rcu`.
 ///
 /// # Safety
-/// As [`lane::Lane::push`]; `head` need not be initialised.
+/// As [`callback_queue::CallbackQueue::push`]; `head` need not be initialised.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
     flavor: c_uint,
@@ -65,7 +70,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
         pushed.unwrap_or_else(|| unsafe { workers::default(flavor).push(head, function) })
     };
     if crowded {
-        lane::wait_for_room(&flavor.domain().domain());
+        callback_queue::wait_for_room(&flavor.domain().domain());
     }
 }
 
@@ -74,7 +79,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
     let flavor = Flavor::called(flavor);
-    if flavor.domain().is_in_lane() {
+    if flavor.domain().is_in_callback_queue() {
         fatal(format_args!(
             "{name}_barrier() is called by a callback, which it would wait for; call it from a thread of your own",
             name = flavor.name()
@@ -92,7 +97,7 @@ pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
     }
     let away = flavor.may_wait("barrier");
     workers::start_where_needed(flavor);
-    flavor.domain().wait_for_lanes();
+    flavor.domain().wait_for_callback_queues();
     drop(away);
 }
 
@@ -112,11 +117,11 @@ pub(crate) extern "C" fn quiescence_urcu_create_call_rcu_data(
     })
 }
 
-/// `call_rcu_data_free`: its thread finishes the batch that it is running, and ends; what is left is the default
-/// worker's. That of the default worker is ignored, as in liburcu.
+/// `call_rcu_data_free`: its thread finishes the batch that it is running, and ends; what is left
+/// is the default worker's. That of the default worker is ignored, as in liburcu.
 ///
 /// # Safety
-/// `crdp` is null or a worker that was not freed; nobody uses it any more.
+/// `crdp` is null or a worker that was not freed; no thread uses it any more.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu_data_free(
     flavor: c_uint,
@@ -203,7 +208,8 @@ pub(crate) extern "C" fn quiescence_urcu_create_all_cpu_call_rcu_data(
     answer(cpus::create_all(Flavor::called(flavor), flags))
 }
 
-/// `free_all_cpu_call_rcu_data`. Waits for a grace period, as in liburcu; unlike there, not where there is no such worker.
+/// `free_all_cpu_call_rcu_data`. Waits for a grace period, as in liburcu; unlike there, not where
+/// there is no such worker.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_free_all_cpu_call_rcu_data(flavor: c_uint) {
     cpus::free_all(Flavor::called(flavor));

@@ -1,11 +1,12 @@
 //! `defer_rcu` and its kin: functions that are called with a pointer after a grace period.
 //!
-//! Each call is a closure of the flavour's domain, in the queue that quiescence keeps for the thread: called in order,
-//! charged to the limit, counted in the statistics. By quiescence's worker, or by whoever waits in a barrier; never by
-//! the thread that defers: it may hold a lock that the function takes.
+//! Each call is a closure of the flavour's domain, in the queue that quiescence keeps for the
+//! thread: called in order, charged to the limit, counted in the statistics. By quiescence's
+//! worker, or by a thread that waits in a barrier; never by the thread that defers: it may hold a
+//! lock that the function takes.
 //!
-//! A barrier of deferred calls waits for these queues only, and not for `call_rcu`'s callbacks, from which it may well be
-//! called.
+//! A barrier of deferred calls waits for these queues only, and not for `call_rcu`'s callbacks,
+//! from which it may well be called.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
@@ -30,10 +31,10 @@ thread_local! {
     static RUNNING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Answers what it was.
+/// Returns what it was.
 fn set_registered(flavor: Flavor, now: bool) -> bool {
     let before = REGISTERED.with(|registered| registered[flavor.index()].replace(now));
-    // Relaxed: a count to be told.
+    // Relaxed: a count for reports.
     match (before, now) {
         (false, true) => _ = REGISTRATIONS[flavor.index()].fetch_add(1, Relaxed),
         (true, false) => _ = REGISTRATIONS[flavor.index()].fetch_sub(1, Relaxed),
@@ -57,7 +58,8 @@ pub(crate) fn after_fork() {
     }
 }
 
-// ---- one call ----------------------------------------------------------------------------------------
+// ---- one
+// call ----------------------------------------------------------------------------------------
 
 /// A function and what to call it with.
 #[derive(Clone, Copy)]
@@ -80,8 +82,9 @@ impl Call {
 
 /// `defer_rcu`.
 ///
-/// At the limit it waits for room where it may, 10 ms at most, which is a quiescent state of a QSBR reader, as in liburcu; then
-/// it goes over. In a section and in a callback, where stock would wait for itself, it goes over at once. A thread need not be registered for it.
+/// At the limit it waits for room where it may, 10 ms at most, which is a quiescent state of a QSBR
+/// reader, as in liburcu; then it goes over. In a section and in a callback, where stock would wait
+/// for itself, it goes over at once. A thread need not be registered for it.
 ///
 /// # Safety
 /// `function(argument)` may be called once, on any thread, after a grace period.
@@ -106,8 +109,8 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_defer_rcu(
 
 #[cold]
 fn defer_at_the_limit(flavor: Flavor, call: Call) {
-    // A QSBR reader only: in another's section nothing is waited for. A function that is being called may not be
-    // left offline either, nor waits.
+    // A QSBR reader only: in another's section nothing is waited for. A function that is being
+    // called may not be left offline either, nor waits.
     let may_wait = flavor == Flavor::Qsbr && flavor.is_registered() && RUNNING.get() == 0;
     let may_wait = may_wait && !removed::is("limit");
     let away = may_wait.then(|| flavor.may_wait("defer_rcu"));
@@ -115,7 +118,8 @@ fn defer_at_the_limit(flavor: Flavor, call: Call) {
     drop(away);
 }
 
-// ---- registration --------------------------------------------------------------------------------------
+// ----
+// registration --------------------------------------------------------------------------------------
 
 /// What the queue of a thread takes of memory at most, with what notices the end of the thread.
 const QUEUE_BYTES: usize = 65_536;
@@ -165,7 +169,8 @@ pub(crate) extern "C" fn quiescence_urcu_defer_unregister_thread(flavor: c_uint)
     barrier(flavor, "defer_unregister_thread", true);
 }
 
-// ---- barriers --------------------------------------------------------------------------------------------
+// ----
+// barriers --------------------------------------------------------------------------------------------
 
 /// `rcu_defer_barrier_thread`.
 #[unsafe(no_mangle)]
@@ -179,8 +184,8 @@ pub(crate) extern "C" fn quiescence_urcu_defer_barrier(flavor: c_uint) {
     barrier(Flavor::called(flavor), "defer_barrier", false);
 }
 
-/// Waits until all that has been deferred by now, by the calling thread or by all, has been called. Nothing is as good
-/// as done, also in a section.
+/// Waits until all that has been deferred by now, by the calling thread or by all, has been called.
+/// Nothing is as good as done, also in a section.
 fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     let domain = flavor.domain();
     if !domain.is_waiting(own_only) || removed::is("barrier") {
@@ -197,8 +202,8 @@ fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     drop(away);
 }
 
-/// liburcu's library destructor, which expects that no thread is registered any more. Nothing of ours is left then
-/// that would have to end: looked at where mistakes are looked for.
+/// liburcu's library destructor, which expects that no thread is registered any more. Nothing of
+/// ours is left then that would have to end: looked at where mistakes are looked for.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_defer_exit(flavor: c_uint) {
     let flavor = Flavor::from_raw(flavor);

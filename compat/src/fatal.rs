@@ -17,8 +17,8 @@ use std::os::fd::FromRawFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
+use crate::errno_guard::with_errno;
 use crate::flavor::Flavor;
-use crate::undisturbed::with_errno;
 
 /// Says what is wrong, with the advice that `what` ends with, and ends the process.
 #[cold]
@@ -54,13 +54,14 @@ pub(crate) fn tolerated(mistake: Mistake, what: fmt::Arguments<'_>) {
         fatal(what);
     }
     let bit = 1 << mistake as u32;
-    // Relaxed: one of those who come first says it.
+    // Relaxed: one of the first threads says it.
     if SAID.fetch_or(bit, Relaxed) & bit == 0 {
         warn(format_args!("{what} (said once; QUIESCENCE_DEBUG=1 aborts where it happens)"));
     }
 }
 
-/// Says on standard error that a variable of the environment is not what is `wanted`. To be called once for each.
+/// Says on standard error that a variable of the environment is not what is `wanted`. To be called
+/// once for each.
 #[cold]
 pub(crate) fn complain(name: &str, found: &str, wanted: &str) {
     say(format_args!("quiescence: {name}={found} is not {wanted}: it is as if nothing were set\n"));
@@ -82,14 +83,15 @@ impl fmt::Write for Line {
     }
 }
 
-/// In one piece, past any lock: another thread may be writing, or this one may have been interrupted in it.
+/// In one piece, past any lock: another thread may be writing, or this one may have been
+/// interrupted in it.
 fn say(line: fmt::Arguments<'_>) {
     let mut text = Line { bytes: [0; 1024], length: 0 };
     // It never fails: what is too long is cut.
     let _ = fmt::Write::write_fmt(&mut text, line);
     // SAFETY: standard error, which is not closed here.
     let mut stderr = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDERR_FILENO) });
-    // There is nobody to tell if that fails.
+    // A failure cannot be reported.
     let _ = stderr.write_all(&text.bytes[..text.length]);
 }
 
@@ -97,7 +99,7 @@ fn say(line: fmt::Arguments<'_>) {
 pub(crate) fn debugging() -> bool {
     const UNKNOWN: u8 = 2;
     static DEBUGGING: AtomicU8 = AtomicU8::new(UNKNOWN);
-    // Relaxed: whoever asks at the same time finds the same.
+    // Relaxed: threads that ask at the same time find the same.
     match DEBUGGING.load(Relaxed) {
         UNKNOWN => {
             // SAFETY: a C string.
@@ -105,7 +107,7 @@ pub(crate) fn debugging() -> bool {
             let said = if found.is_null() {
                 c""
             } else {
-                // SAFETY: a C string that stays as long as nobody changes the environment.
+                // SAFETY: a C string that stays as long as the environment is not changed.
                 unsafe { CStr::from_ptr(found) }
             };
             let on = said == c"1";

@@ -1,11 +1,13 @@
-//! The flavours: their domains, where their symbols are in this process, and what their updaters wait for.
+//! The flavours: their domains, where their symbols are in this process, and what their updaters
+//! wait for.
 //!
-//! A flavour is a number in the thin libraries' calls and a [`ForeignDomain`] here. Where its data is, copied into the
-//! executable or not, only the dynamic linker knows: each thin library says so once, before anything else
-//! ([`quiescence_urcu_attach`]).
+//! A flavour is a number in the thin libraries' calls and a [`LiburcuDomain`] here. Where its data
+//! is, copied into the executable or not, only the dynamic linker knows: each thin library says so
+//! once, before anything else ([`quiescence_urcu_attach`]).
 //!
-//! Every call that comes from C goes through [`Flavor::called`]: it finds the flavour, and makes sure that no signal
-//! handler will have to register its thread in the midst of it (see [`crate::reader`]).
+//! Every call that comes from C goes through [`Flavor::called`]: it finds the flavour, and makes
+//! sure that no signal handler will have to register its thread in the midst of it (see
+//! [`crate::reader`]).
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Once;
@@ -14,10 +16,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicI32, fence};
 
 use quiescence::Fences;
-use quiescence::foreign::{ForeignDomain, Readers, Record, Words};
+use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Words};
 
+use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{Mistake, fatal, tolerated};
-use crate::undisturbed::undisturbed;
 use crate::{fork, reader, removed};
 
 /// A flavour of liburcu.
@@ -38,12 +40,12 @@ pub(crate) enum Flavor {
 /// How many there are.
 pub(crate) const FLAVORS: usize = 5;
 
-static DOMAINS: [ForeignDomain; FLAVORS] = [
-    ForeignDomain::new("urcu_memb", Readers::Light),
-    ForeignDomain::new("urcu_mb", Readers::Full),
-    ForeignDomain::new("urcu_qsbr", Readers::Qsbr),
-    ForeignDomain::new("urcu_bp", Readers::Silent),
-    ForeignDomain::new("urcu_signal", Readers::Light),
+static DOMAINS: [LiburcuDomain; FLAVORS] = [
+    LiburcuDomain::new("urcu_memb", Readers::Light),
+    LiburcuDomain::new("urcu_mb", Readers::Full),
+    LiburcuDomain::new("urcu_qsbr", Readers::Qsbr),
+    LiburcuDomain::new("urcu_bp", Readers::Silent),
+    LiburcuDomain::new("urcu_signal", Readers::Light),
 ];
 
 static SHIMS: [OnceLock<Shim>; FLAVORS] = [const { OnceLock::new() }; FLAVORS];
@@ -93,7 +95,7 @@ impl Flavor {
     }
 
     /// Its readers, grace periods and callbacks.
-    pub(crate) fn domain(self) -> &'static ForeignDomain {
+    pub(crate) fn domain(self) -> &'static LiburcuDomain {
         &DOMAINS[self.index()]
     }
 
@@ -153,14 +155,16 @@ impl Flavor {
         reader::is_registered(self)
     }
 
-    /// Whether the calling thread is in a section; not one of QSBR, whose readers are offline while they wait.
+    /// Whether the calling thread is in a section; not one of QSBR, whose readers are offline while
+    /// they wait.
     pub(crate) fn is_reading(self) -> bool {
         self != Self::Qsbr && self.record().is_some_and(|record| !record.is_quiescent())
     }
 
-    /// For who is about to wait for readers in `what`, a function without its flavour: sees that the calling thread
-    /// is none of them, as long as the answer is kept. A QSBR reader is offline meanwhile; as in liburcu, to wait is a
-    /// quiescent state. A thread in a section would wait for itself: named.
+    /// For a thread that is about to wait for readers in `what`, a function without its flavour:
+    /// sees that the calling thread is none of them, as long as the answer is kept. A QSBR reader
+    /// is offline meanwhile; as in liburcu, to wait is a quiescent state. A thread in a section
+    /// would wait for itself: named.
     #[must_use = "a QSBR reader comes online when this goes"]
     pub(crate) fn may_wait(self, what: &str) -> Away {
         let name = self.name();
@@ -209,7 +213,7 @@ impl Drop for Away {
 
 static BEGIN: Once = Once::new();
 
-/// A fork waits for who has begun to begin: in the child nobody would end that.
+/// A fork waits for a thread that has begun an initialisation: in the child no thread would end it.
 pub(crate) fn finish_beginning() {
     BEGIN.call_once(|| ());
 }
@@ -224,7 +228,8 @@ fn begin(flavor: Flavor) {
     });
 }
 
-/// Says where a flavour's symbols are. Each thin library's first call; a second one changes nothing.
+/// Says where a flavour's symbols are. Each thin library's first call; a second one changes
+/// nothing.
 ///
 /// # Safety
 /// `shim` and what it says is valid for ever.
@@ -245,19 +250,22 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
     }
     let light = quiescence::fences() == Fences::Membarrier;
     if !shim.has_sys_membarrier.is_null() {
-        // SAFETY: by the contract; an int that C's readers load plainly, of which 0 is right as well.
+        // SAFETY: by the contract; an int that C's readers load plainly, of which 0 is right as
+        // well.
         let place = unsafe { AtomicI32::from_ptr(shim.has_sys_membarrier) };
         place.store(i32::from(light), Relaxed);
     }
-    // SAFETY: nobody has read yet: before this there is no registration. The words are valid for ever.
+    // SAFETY: no thread has read yet: before this there is no registration. The words are valid for
+    // ever.
     unsafe { flavor.domain().attach(shim.gp, reader::surroundings(flavor)) };
     if SHIMS[flavor.index()].set(shim).is_err() {
         fatal(format_args!("{}: initialised by two threads at once", flavor.name()));
     }
     reader::attached(flavor);
     removed::tell_quiescence();
-    // Now, and not with the first call: fork's handlers must be there before a program's own, so that these find the
-    // library at work; and bp's first call may come from a signal handler, where nothing may be locked and allocated.
+    // Now, and not with the first call: fork's handlers must be there before a program's own, so
+    // that these find the library at work; and bp's first call may come from a signal handler,
+    // where nothing may be locked and allocated.
     begin(flavor);
     if flavor == Flavor::Bp {
         reader::reserve();
@@ -267,7 +275,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
 /// `synchronize_rcu`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_synchronize(flavor: c_uint) {
-    undisturbed(|| {
+    with_errno_uncancelled(|| {
         let flavor = Flavor::called(flavor);
         reader::require_membarrier(flavor);
         let away = flavor.may_wait("synchronize_rcu");
@@ -282,7 +290,8 @@ pub(crate) mod word {
 
     /// It holds no reference any more.
     pub(crate) fn leave(record: &Record) {
-        // A full fence before, as in C's: the section's accesses, and those of the mutexes that it took, come first.
+        // A full fence before, as in C's: the section's accesses, and those of the mutexes that it
+        // took, come first.
         fence(SeqCst);
         // Release: pairs with the Acquire in the driver's scan [GP-2].
         record.word().store(0, Release);
@@ -294,7 +303,8 @@ pub(crate) mod word {
     pub(crate) fn enter(record: &Record, words: &Words) {
         // Acquire: pairs with the Release in the announcement [GP-3].
         record.word().store(words.ctr.load(Acquire), Release);
-        // The driver's fence may be one for itself only, as all QSBR readers execute this one [GP-8].
+        // The driver's fence may be one for itself only, as all QSBR readers execute this one
+        // [GP-8].
         fence(SeqCst);
     }
 }

@@ -1,10 +1,11 @@
 //! `fork`: the child finds registrations, records and workers whole.
 //!
-//! quiescence's own handlers see to its domains: no lock is held by a thread that the child does not have, its readers
-//! are gone, and the forking thread stays registered. Ours come around those. They block signals meanwhile, since a
-//! handler may read for the first time and register its thread, for which it would wait for locks that its own thread
-//! holds; and they hold what this crate locks. So nothing is left for `urcu_bp_before_fork` and its kin but what they
-//! are documented for besides: no signal handler runs between the two calls.
+//! quiescence's own handlers see to its domains: no lock is held by a thread that the child does
+//! not have, its readers are gone, and the forking thread stays registered. Ours come around those.
+//! They block signals meanwhile, since a handler may read for the first time and register its
+//! thread, for which it would wait for locks that its own thread holds; and they hold what this
+//! crate locks. So nothing is left for `urcu_bp_before_fork` and its kin but what they are
+//! documented for besides: no signal handler runs between the two calls.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_uint;
@@ -32,8 +33,8 @@ unsafe impl Sync for Place {}
 
 static HELD: Place = Place(UnsafeCell::new(None));
 
-/// Has every fork find us. To be called when quiescence's handlers are there: the last to come is the first to prepare,
-/// and the last to be called afterwards.
+/// Has every fork find us. To be called when quiescence's handlers are there: the last to come is
+/// the first to prepare, and the last to be called afterwards.
 pub(crate) fn install() {
     // SAFETY: three functions of the right type that live for ever.
     let error = unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };

@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use quiescence::foreign;
+use quiescence::liburcu_readers;
 
 use crate::flavor::Flavor;
 
@@ -38,7 +38,8 @@ pub(crate) struct Object {
     reclaim: unsafe extern "C" fn(*mut Object),
 }
 
-/// So many may wait besides as many again as may be protected; who retires more waits for room.
+/// So many may wait besides as many again as may be protected; a thread that retires more waits for
+/// room.
 const WAITING_MAX: usize = 1024;
 
 /// What was retired since the last look.
@@ -60,7 +61,7 @@ pub(crate) static quiescence_rcu_domain_v1: u8 = 0;
 /// very many wait it waits for room, 10 ms at most; not in a section, a callback or a deleter.
 ///
 /// # Safety `object` is valid until `reclaim` is called with it, once, on any thread, and retired
-/// once. Whoever protects it from now on finds that it is no longer where it was.
+/// once. A thread that protects it from now on finds that it is no longer where it was.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_hazard_v1_retire(object: *mut Object) {
     // Relaxed: a number to be compared.
@@ -79,7 +80,7 @@ pub(crate) unsafe extern "C" fn quiescence_hazard_v1_retire(object: *mut Object)
 /// Says whether the stack was empty.
 ///
 /// # Safety
-/// The object is valid, and nobody else's.
+/// The object is valid, and the caller's alone.
 unsafe fn push(stack: &AtomicPtr<Object>, object: *mut Object) -> bool {
     // Relaxed: compared again below.
     let mut first = stack.load(Relaxed);
@@ -109,7 +110,7 @@ impl Sorted {
     }
 
     /// # Safety
-    /// The list is of valid objects that are nobody else's.
+    /// The list is of valid objects that are the caller's alone.
     unsafe fn add_all(&mut self, mut object: *mut Object) {
         while !object.is_null() {
             let list = &mut self.lists[Self::index(object)];
@@ -161,7 +162,7 @@ fn look() -> usize {
     }
     // Each reader has said by now what it protects, or its second load sees that the object is
     // unlinked [HP-1].
-    foreign::heavy_fence();
+    liburcu_readers::heavy_fence();
     places::for_each_protected(|protected| {
         if let Some(object) = mine.take(protected) {
             // SAFETY: in no list of ours any more.
@@ -174,7 +175,7 @@ fn look() -> usize {
         while !object.is_null() {
             // SAFETY: valid, and ours until it is reclaimed.
             let Object { next, reclaim } = unsafe { ptr::read(object) };
-            // SAFETY: once, and nobody protects it.
+            // SAFETY: once, and no hazard pointer protects it.
             unsafe { reclaim(object) };
             object = next;
         }
@@ -187,7 +188,9 @@ fn look() -> usize {
 fn may_wait() -> bool {
     let reads = |flavor: &Flavor| flavor.record().is_some_and(|record| !record.is_quiescent());
     let mut flavors = Flavor::ALL.into_iter().filter(|flavor| flavor.is_attached());
-    !runner::is_this() && !quiescence::lane::in_callback() && !flavors.any(|flavor| reads(&flavor))
+    !runner::is_this()
+        && !quiescence::callback_queue::in_callback()
+        && !flavors.any(|flavor| reads(&flavor))
 }
 
 /// In a child process: the runner is gone, and with it what it had in hand. The next one to retire

@@ -1,7 +1,7 @@
 //! The resizable hash table, with C's signatures.
 //!
-//! It is `quiescence::intrusive::HashTable`; a `struct cds_lfht *` is its pointer. Its readers are whatever the flavour's
-//! structure says, which may be of any library that has one.
+//! It is `quiescence::intrusive::HashTable`; a `struct cds_lfht *` is its pointer. Its readers are
+//! whatever the flavour's structure says, which may be of any library that has one.
 
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::ptr::{self, NonNull};
@@ -30,8 +30,9 @@ pub(crate) struct AtFork {
 // SAFETY: functions, and a pointer that is null.
 unsafe impl Sync for AtFork {}
 
-/// Fork itself finds the table's thread: quiescence's own handlers hold its lock, and put right in the child what it
-/// was at. What is left to a flavour's hooks is to start it there again, where a thread may be started.
+/// Fork itself finds the table's thread: quiescence's own handlers hold its lock, and put right in
+/// the child what it was at. What is left to a flavour's hooks is to start it there again, where a
+/// thread may be started.
 static AT_FORK: AtFork = AtFork {
     before_fork: nothing,
     after_fork_parent: nothing,
@@ -102,8 +103,8 @@ fn call(function: Simple) {
     }
 }
 
-// SAFETY: a flavour's `synchronize_rcu` waits for the sections between its `read_lock` and `read_unlock`, and for
-// QSBR readers, of which the worker is one while it is registered.
+// SAFETY: a flavour's `synchronize_rcu` waits for the sections between its `read_lock` and
+// `read_unlock`, and for QSBR readers, of which the worker is one while it is registered.
 unsafe impl Protection for Readers {
     fn section(&self, f: &mut dyn FnMut()) {
         let flavor = self.flavor();
@@ -192,7 +193,8 @@ pub(crate) struct MemoryType {
 /// Defines the four functions of a memory type.
 macro_rules! memory_type {
     ($memory:ident, $new:ident, $allocate:ident, $free:ident, $at:ident) => {
-        /// An empty table that keeps its buckets so, without flavour and flags; NULL if there is no memory.
+        /// An empty table that keeps its buckets so, without flavour and flags; NULL if there is no
+        /// memory.
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $new(
             min_nr_alloc_buckets: c_ulong,
@@ -203,7 +205,8 @@ macro_rules! memory_type {
             make(1, min_nr_alloc_buckets, max_nr_buckets, 0, memory, readers)
         }
 
-        /// Memory for the buckets of this order: 0 is those that come with the table, and k those from 2^(k-1) on.
+        /// Memory for the buckets of this order: 0 is those that come with the table, and k those
+        /// from 2^(k-1) on.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $allocate(ht: Raw, order: c_ulong) {
             // SAFETY: by C's contract.
@@ -214,8 +217,8 @@ macro_rules! memory_type {
             }
         }
 
-        /// Frees the buckets of this order and greater ones, but for those that are in use: these the table frees when
-        /// it shrinks.
+        /// Frees the buckets of this order and greater ones, but for those that are in use: these
+        /// the table frees when it shrinks.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $free(ht: Raw, order: c_ulong) {
             // SAFETY: by C's contract.
@@ -306,7 +309,7 @@ static TOLD: [AtomicPtr<FlavorStruct>; 16] = [const { AtomicPtr::new(ptr::null_m
 fn tell(flavor: *const FlavorStruct) {
     let flavor = flavor.cast_mut();
     for place in &TOLD {
-        // Relaxed: who finds it there has nothing to do.
+        // Relaxed: a thread that finds it there has nothing to do.
         match place.compare_exchange(ptr::null_mut(), flavor, Relaxed, Relaxed) {
             Ok(_) => break,
             Err(other) if ptr::eq(other, flavor) => return,
@@ -347,7 +350,7 @@ pub(crate) unsafe extern "C" fn quiescence__cds_lfht_new(
 /// `cds_lfht_destroy`.
 ///
 /// # Safety
-/// The table is nobody else's; `attr` is null or may be written.
+/// The table is the caller's alone; `attr` is null or may be written.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_cds_lfht_destroy(
     ht: Raw,

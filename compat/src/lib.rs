@@ -1,13 +1,14 @@
 //! liburcu's names, symbols and layouts on quiescence's grace periods.
 //!
-//! This crate is the one core behind all the libraries that `cargo xtask compat` links: `libquiescence.so.0`.
-//! What clients see, `urcu_memb_read_lock`, `urcu_memb_gp` and the like, is defined by the thin libraries around it,
-//! out of `shim/`, once for each flavour: data and thread-local symbols are what C defines best, and
-//! what their functions do beyond a reader's few instructions is here, with the flavour as the first argument
-//! (`shim/core.h`). The concurrent data structures are `quiescence::intrusive`'s; here they are given C's signatures.
+//! This crate is the one core behind all the libraries that `cargo xtask compat` links:
+//! `libquiescence.so.0`. What clients see, `urcu_memb_read_lock`, `urcu_memb_gp` and the like, is
+//! defined by the thin libraries around it, out of `shim/`, once for each flavour: data and
+//! thread-local symbols are what C defines best, and what their functions do beyond a reader's few
+//! instructions is here, with the flavour as the first argument (`shim/core.h`). The concurrent
+//! data structures are `quiescence::intrusive`'s; here they are given C's signatures.
 //!
-//! It touches `quiescence`, and of the system only what a C interface cannot do without: thread-specific keys,
-//! joinable threads and their affinity.
+//! It touches `quiescence`, and of the system only what a C interface cannot do without:
+//! thread-specific keys, joinable threads and their affinity.
 
 mod call_rcu;
 mod defer;
@@ -22,5 +23,5 @@ mod queues;
 mod reader;
 mod removed;
 mod signals;
-mod undisturbed;
+mod errno_guard;
 mod workqueue;

@@ -1,11 +1,13 @@
 //! What becomes of a call that finds no memory.
 //!
-//! liburcu returns an error from `rcu_defer_register_thread`, `set_cpu_call_rcu_data`, `create_all_cpu_call_rcu_data` and
-//! `cds_lfht_new`, and ends the process elsewhere. So do we. What returns errors asks first whether there is memory for all
-//! that it will need ([`is_there`]); it may be gone a moment later, by another thread, and then the process ends as well.
+//! liburcu returns an error from `rcu_defer_register_thread`, `set_cpu_call_rcu_data`,
+//! `create_all_cpu_call_rcu_data` and `cds_lfht_new`, and ends the process elsewhere. So do we.
+//! What returns errors asks first whether there is memory for all that it will need ([`is_there`]);
+//! it may be gone a moment later, by another thread, and then the process ends as well.
 //!
-//! The process ends with a message of ours: the shared library has an allocator of its own, the system's, that ends it where
-//! there is no memory, and says so without needing any. Zeroed memory it leaves to its callers, who all look.
+//! The process ends with a message of ours: the shared library has an allocator of its own, the
+//! system's, that ends it where there is no memory, and says so without needing any. Zeroed memory
+//! it leaves to its callers, which all check.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 

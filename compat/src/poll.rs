@@ -1,34 +1,37 @@
 //! Grace periods that are polled: liburcu 0.14's `start_poll_synchronize_rcu`.
 //!
-//! The state is a cookie of the domain. Who polls drives: no thread is woken, and none needed.
+//! The state is a cookie of the domain. A thread that polls drives: no other is woken, and none
+//! needed.
 
 use std::ffi::{c_uint, c_ulong};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{debugging, fatal, warn};
 use crate::flavor::Flavor;
 use crate::reader;
-use crate::undisturbed::undisturbed;
 
-/// `start_poll_synchronize_rcu`: a grace period from now on. Also in a section, which it then waits for.
+/// `start_poll_synchronize_rcu`: a grace period from now on. Also in a section, which it then waits
+/// for.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_start_poll(flavor: c_uint) -> c_ulong {
-    undisturbed(|| {
+    with_errno_uncancelled(|| {
         let flavor = Flavor::called(flavor);
         reader::require_membarrier(flavor);
-        flavor.domain().domain().start().to_bits()
+        flavor.domain().domain().start_poll().to_bits()
     })
 }
 
-/// `poll_state_synchronize_rcu`: whether it is over. Takes a step of it if nobody else does; never waits.
+/// `poll_state_synchronize_rcu`: whether it is over. Takes a step of it if no other thread does;
+/// never waits.
 ///
-/// A state that this flavour cannot have given is never over, as in liburcu; that is said once, and ends the process under
-/// `QUIESCENCE_DEBUG=1`.
+/// A state that this flavour cannot have given is never over, as in liburcu; that is said once, and
+/// ends the process under `QUIESCENCE_DEBUG=1`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_poll_state(flavor: c_uint, state: c_ulong) -> bool {
-    undisturbed(|| {
+    with_errno_uncancelled(|| {
         let flavor = Flavor::called(flavor);
         let domain = flavor.domain().domain();
         match domain.try_cookie_from_bits(state) {

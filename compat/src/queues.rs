@@ -1,12 +1,14 @@
 //! The queues and stacks, with C's signatures: one file for each of liburcu's headers.
 //!
-//! What they do is `quiescence::intrusive`'s. Here are what C has around it: the locks by which consumers may exclude each
-//! other, which lie behind the structures and are POSIX's since clients have them inlined, and how an answer is put into a
-//! pointer. Every function is exported as `quiescence_` and the name it has in liburcu; the thin libraries jump there.
+//! What they do is `quiescence::intrusive`'s. Here are what C has around it: the locks by which
+//! consumers may exclude each other, which lie behind the structures and are POSIX's since clients
+//! have them inlined, and how an answer is put into a pointer. Every function is exported as
+//! `quiescence_` and the name it has in liburcu; the thin libraries jump there.
 //!
-//! The contracts are liburcu's: pointers are valid, structures were initialised by its functions (inlined or not) and do not
-//! move, nodes were initialised since they were last in something, and consumers exclude each other where the header
-//! says so. Each SAFETY comment that says "liburcu's contract" means this one.
+//! The contracts are liburcu's: pointers are valid, structures were initialised by its functions
+//! (inlined or not) and do not move, nodes were initialised since they were last in something, and
+//! consumers exclude each other where the header says so. Each SAFETY comment that says "liburcu's
+//! contract" means this one.
 
 mod lfstack;
 mod rculfqueue;
@@ -24,7 +26,8 @@ use crate::fatal::fatal;
 /// `CDS_WFCQ_STATE_LAST` and `CDS_WFS_STATE_LAST`.
 const STATE_LAST: c_uint = 1;
 
-/// A node as C has it: null if there is none, all ones (`CDS_WFCQ_WOULDBLOCK`, `CDS_WFS_WOULDBLOCK`) for "try again".
+/// A node as C has it: null if there is none, all ones (`CDS_WFCQ_WOULDBLOCK`,
+/// `CDS_WFS_WOULDBLOCK`) for "try again".
 fn node<T>(found: Result<Option<NonNull<T>>, WouldBlock>) -> *mut T {
     match found {
         Ok(Some(node)) => node.as_ptr(),
@@ -45,7 +48,8 @@ unsafe fn say_last(state: *mut c_int, last: bool) {
     }
 }
 
-/// Ends the process if a function of POSIX threads did not succeed. `structure` is what its lock belongs to.
+/// Ends the process if a function of POSIX threads did not succeed. `structure` is what its lock
+/// belongs to.
 fn succeeded(result: c_int, call: &str, structure: &str) {
     if result != 0 {
         let error = std::io::Error::from_raw_os_error(result);
@@ -66,7 +70,7 @@ impl<S> Locked<S> {
     /// Makes the lock. The structure's own part is made by its own function.
     ///
     /// # Safety
-    /// `locked` may be written and is nobody else's.
+    /// `locked` may be written and is the caller's alone.
     unsafe fn init(locked: *mut Self, name: &str) {
         // SAFETY: by this function's contract.
         let lock = unsafe { &raw mut (*locked).lock };
@@ -78,7 +82,7 @@ impl<S> Locked<S> {
     /// Ends the lock.
     ///
     /// # Safety
-    /// liburcu's contract; nobody uses it any more.
+    /// liburcu's contract; no thread uses it any more.
     unsafe fn destroy(locked: *mut Self, name: &str) {
         // SAFETY: by this function's contract.
         let lock = unsafe { &raw mut (*locked).lock };

@@ -1,19 +1,22 @@
-//! Readers: who is registered, and what becomes of a thread that ends.
+//! Readers: which threads are registered, and what becomes of one that ends.
 //!
-//! A thread that ends without having unregistered is unregistered by a thread-specific key's destructor. Those run in
-//! rounds, so a later destructor may register anew and is cleaned up after in turn. In the last of them that is refused,
-//! as nobody would clean up; but only a thread that had registered before the rounds began knows which that is: one whose
-//! very first registration is in a destructor of the last round must unregister there itself, as with liburcu.
+//! A thread that ends without having unregistered is unregistered by a thread-specific key's
+//! destructor. Those run in rounds, so a later destructor may register anew and is cleaned up after
+//! in turn. In the last of them that is refused, as it would not be cleaned up; but only a thread
+//! that had registered before the rounds began knows which that is: one whose very first
+//! registration is in a destructor of the last round must unregister there itself, as with liburcu.
 //!
-//! A bp reader registers by itself in its first section, which may be in a signal handler. What the handler interrupts
-//! may hold the library's locks or be in the midst of its thread-local table: so every call from C registers its
-//! thread ahead ([`register_ahead`]), where bp is in the process at all, and what is left to handlers finds nothing half
-//! done. Its records are not the threads', but come from a pool, and go back to it.
+//! A bp reader registers by itself in its first section, which may be in a signal handler. What the
+//! handler interrupts may hold the library's locks or be in the midst of its thread-local table: so
+//! every call from C registers its thread ahead ([`register_ahead`]), where bp is in the process at
+//! all, and what is left to handlers finds nothing half done. Its records are not the threads', but
+//! come from a pool, and go back to it.
 //!
-//! It may also have interrupted `malloc`. So the pool has records to spare, and the domain has room for all of them, and
-//! neither gets memory while it is locked; who calls from C sees to it that the pool does not run short. Only a
-//! handler's first section on a thread after more than [`CHUNK`] others that have done nothing but read since the last
-//! call allocates, and must not have interrupted that.
+//! It may also have interrupted `malloc`. So the pool has records to spare, and the domain has room
+//! for all of them, and neither gets memory while it is locked; a caller from C sees to it that the
+//! pool does not run short. Only a handler's first section on a thread after more than [`CHUNK`]
+//! others that have done nothing but read since the last call allocates, and must not have
+//! interrupted that.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::cell::Cell;
@@ -24,11 +27,11 @@ use std::sync::atomic::{AtomicBool, AtomicI32, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use quiescence::Fences;
-use quiescence::foreign::{Record, Surroundings};
+use quiescence::liburcu_readers::{Record, Surroundings};
 
+use crate::errno_guard::with_errno;
 use crate::fatal::{Mistake, debugging, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor, word};
-use crate::undisturbed::with_errno;
 use crate::{defer, memory, removed, signals};
 
 /// How often a thread's keys are destroyed, at most: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
@@ -46,12 +49,13 @@ pub(crate) fn is_registered(flavor: Flavor) -> bool {
     flavor.is_attached() && flavor.record().is_some_and(Record::is_registered)
 }
 
-/// Answers whether it was.
+/// Returns whether it was.
 fn set_implicit(flavor: Flavor, now: bool) -> bool {
     IMPLICIT.with(|implicit| implicit[flavor.index()].replace(now))
 }
 
-// ---- registration by the program -------------------------------------------------------------------
+// ---- registration by the
+// program -------------------------------------------------------------------
 
 /// `rcu_register_thread`.
 #[unsafe(no_mangle)]
@@ -90,8 +94,8 @@ fn register(flavor: Flavor) {
     attend_end();
 }
 
-/// Makes the calling thread a reader until it ends, if it is none: from the first section of `<rcu>`. A program that
-/// registers it later finds nothing wrong.
+/// Makes the calling thread a reader until it ends, if it is none: from the first section of
+/// `<rcu>`. A program that registers it later finds nothing wrong.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_reader(flavor: c_uint) {
     if !is_registered(Flavor::called(flavor)) {
@@ -133,8 +137,8 @@ fn unregister(flavor: Flavor) {
     record.word().store(section, Relaxed);
 }
 
-/// The signal flavour's readers have compiler barriers only, whatever we say: without membarrier nothing makes up for
-/// that.
+/// The signal flavour's readers have compiler barriers only, whatever we say: without membarrier
+/// nothing makes up for that.
 pub(crate) fn require_membarrier(flavor: Flavor) {
     if flavor == Flavor::Signal && quiescence::fences() != Fences::Membarrier {
         fatal(format_args!(
@@ -154,8 +158,9 @@ fn own_record(flavor: Flavor) -> &'static Record {
 /// Makes the calling thread a reader; a QSBR one online.
 fn enter(flavor: Flavor, record: &'static Record) {
     if !removed::is("register") {
-        // SAFETY: not registered, by the callers; a thread's record lives as long as the thread, which is unregistered
-        // before it ends; bp's live for ever. The thin library's headers follow the protocol.
+        // SAFETY: not registered, by the callers; a thread's record lives as long as the thread,
+        // which is unregistered before it ends; bp's live for ever. The thin library's headers
+        // follow the protocol.
         unsafe { flavor.domain().register(record) };
     }
     if flavor == Flavor::Qsbr {
@@ -173,7 +178,8 @@ fn leave(flavor: Flavor, record: &'static Record) {
     unsafe { flavor.domain().unregister(record) };
 }
 
-// ---- QSBR ------------------------------------------------------------------------------------------
+// ----
+// QSBR ------------------------------------------------------------------------------------------
 
 /// A record as the headers' inlined code sees it.
 #[repr(C)]
@@ -190,7 +196,8 @@ pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
     word::leave(record);
     let words = flavor.words();
     if flavor == Flavor::Qsbr {
-        // SAFETY: a record has 256 bytes, and an int at 144 that its owner and the driver use as an atomic.
+        // SAFETY: a record has 256 bytes, and an int at 144 that its owner and the driver use as an
+        // atomic.
         let layout = unsafe { &*ptr::from_ref(record).cast::<QsbrLayout>() };
         // Relaxed, both: the full fences around them order them [FR-1].
         if layout.waiting.load(Relaxed) == 0 {
@@ -202,7 +209,7 @@ pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
     if words.futex.load(Relaxed) == ASLEEP && !removed::is("wake") {
         words.futex.store(0, Relaxed);
         // Not private, as C's is not: both sides must agree.
-        // SAFETY: a wake-up of whoever sleeps on that word.
+        // SAFETY: a wake-up of the sleepers on that word.
         unsafe { libc::syscall(libc::SYS_futex, &raw const words.futex, libc::FUTEX_WAKE, 1) };
     }
 }
@@ -212,7 +219,8 @@ pub(crate) fn come_online(flavor: Flavor, record: &Record) {
     word::enter(record, flavor.words());
 }
 
-// ---- the end of a thread -----------------------------------------------------------------------------
+// ---- the end of a
+// thread -----------------------------------------------------------------------------
 
 static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
@@ -245,7 +253,8 @@ pub(crate) fn attend_end() {
 /// The thread ends: it reads no more, and defers no more, unless a destructor after this one does.
 unsafe extern "C" fn thread_ends(_any: *mut c_void) {
     ROUND.set(ROUND.get() + 1);
-    // No handler finds bp's pointer half done; nor does it begin a section that nobody sees end.
+    // No handler finds bp's pointer half done; nor does it begin a section whose end no thread
+    // sees.
     signals::blocked(|| {
         let registered = Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor));
         registered.filter(|_| !removed::is("end")).for_each(unregister_at_end);
@@ -269,7 +278,8 @@ fn unregister_at_end(flavor: Flavor) {
     }
 }
 
-// ---- bp: records of a pool ---------------------------------------------------------------------------
+// ---- bp: records of a
+// pool ---------------------------------------------------------------------------
 
 /// Records that are allocated at once, and at least half of which are kept in reserve.
 const CHUNK: usize = 64;
@@ -294,7 +304,7 @@ pub(crate) fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A record that is nobody's. With signals blocked.
+/// A record without an owner. With signals blocked.
 fn take() -> &'static Record {
     loop {
         let mut pool = pool();
@@ -309,8 +319,8 @@ fn take() -> &'static Record {
     }
 }
 
-/// Gets another chunk of records, and memory for the lists of them, here and in the domain. All that is got and given
-/// back while nothing is locked. With signals blocked.
+/// Gets another chunk of records, and memory for the lists of them, here and in the domain. All
+/// that is got and given back while nothing is locked. With signals blocked.
 fn grow() {
     let chunk = new_chunk();
     let mut records = pool().all.len() + CHUNK;
@@ -368,7 +378,8 @@ pub(crate) fn attached(flavor: Flavor) {
     }
 }
 
-/// Registers the calling thread for bp, if that is there, so that none of its signal handlers has to.
+/// Registers the calling thread for bp, if that is there, so that none of its signal handlers has
+/// to.
 pub(crate) fn register_ahead() {
     if !AHEAD.load(Relaxed) {
         return;
@@ -381,7 +392,8 @@ pub(crate) fn register_ahead() {
     }
 }
 
-/// bp: makes the calling thread a reader, if it is none. From its first section, by the program, or ahead.
+/// bp: makes the calling thread a reader, if it is none. From its first section, by the program, or
+/// ahead.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_bp_register() {
     let register = || {
@@ -409,13 +421,15 @@ fn give_back(record: &'static Record) {
     }
 }
 
-// ---- callbacks ---------------------------------------------------------------------------------------
+// ----
+// callbacks ---------------------------------------------------------------------------------------
 
 /// What `begin` has done, for `end` to undo.
 const ENTERED: usize = 1;
 const ONLINE: usize = 2;
 
-/// What goes around callbacks of a flavour: their thread is a reader of it, if it was none; a QSBR one online.
+/// What goes around callbacks of a flavour: their thread is a reader of it, if it was none; a QSBR
+/// one online.
 pub(crate) fn surroundings(flavor: Flavor) -> Surroundings {
     /// The functions have no argument to tell them the flavour by.
     const fn of<const INDEX: usize>() -> Surroundings {

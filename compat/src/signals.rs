@@ -1,4 +1,5 @@
-//! Signals that wait while a thread registers: a handler may read, and must find its thread registered or not.
+//! Signals that wait while a thread registers: a handler may read, and must find its thread
+//! registered or not.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -21,7 +22,8 @@ pub(crate) fn block() -> Before {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: fills the set that it is given.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: `all` is filled, and `before` is written: the call fails where its first argument is wrong, only.
+    // SAFETY: `all` is filled, and `before` is written: the call fails where its first argument is
+    // wrong, only.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
     // SAFETY: as above.
     Before(unsafe { before.assume_init() })

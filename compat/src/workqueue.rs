@@ -1,12 +1,13 @@
-//! The work queue: a worker thread that runs what it is given, in order. liburcu's hash table resizes on one; its functions
-//! are exported, though no public header declares them.
+//! The work queue: a worker thread that runs what it is given, in order. liburcu's hash table
+//! resizes on one; its functions are exported, though no public header declares them.
 //!
-//! Whoever queues work exchanges the tail of a [`WaitFreeQueue`] and looks whether the worker sleeps. The worker takes all
-//! there is, and sleeps on [`State`] when there is nothing; nobody naps or looks again in vain. The flag `RT` asks liburcu
-//! not to wake the worker, which polls instead: here it is woken all the same, by one system call that does not block.
+//! A thread that queues work exchanges the tail of a [`WaitFreeQueue`] and looks whether the worker
+//! sleeps. The worker takes all there is, and sleeps on [`State`] when there is nothing; no thread
+//! naps or polls in vain. The flag `RT` asks liburcu not to wake the worker, which polls instead:
+//! here it is woken all the same, by one system call that does not block.
 //!
-//! Paused, before a fork, it stands between two batches, with no work in hand: the child makes a worker of its own, and
-//! misses nothing.
+//! Paused, before a fork, it stands between two batches, with no work in hand: the child makes a
+//! worker of its own, and misses nothing.
 
 mod completion;
 mod state;
@@ -34,15 +35,16 @@ struct Work {
 /// What the worker calls at one of its steps.
 type Hook = Option<unsafe extern "C" fn(*mut Workqueue, *mut c_void)>;
 
-/// The steps of a worker at which its maker wants to be called, in the order of `urcu_workqueue_create`.
+/// The steps of a worker at which its maker wants to be called, in the order of
+/// `urcu_workqueue_create`.
 struct Hooks {
     private: *mut c_void,
     /// Before each batch: what makes sure that a grace period has passed, if the work wants that.
     grace_period: Hook,
     begin: Hook,
     end: Hook,
-    /// Before and after it waits for work, also where there is some already: a reader by quiescent states is offline
-    /// meanwhile, or passes through one.
+    /// Before and after it waits for work, also where there is some already: a reader by quiescent
+    /// states is offline meanwhile, or passes through one.
     before_wait: Hook,
     after_wait: Hook,
     before_pause: Hook,
@@ -53,8 +55,8 @@ struct Hooks {
 struct Workqueue {
     queue: WaitFreeQueue,
     state: State,
-    /// The processor that the worker is to run on; none if it is negative.
-    processor: c_int,
+    /// The CPU that the worker is to run on; none if it is negative.
+    cpu: c_int,
     hooks: Hooks,
     worker: Mutex<Option<Worker>>,
 }
@@ -75,8 +77,8 @@ impl Worker {
         }
     }
 
-    /// Leaves the handle alone. That of another process's thread is no handle any more: the system may have given its
-    /// address to a new thread, which dropping it would detach.
+    /// Leaves the handle alone. That of another process's thread is no handle any more: the system
+    /// may have given its address to a new thread, which dropping it would detach.
     fn forget(self) {
         std::mem::forget(self.thread);
     }
@@ -101,7 +103,8 @@ impl Workqueue {
             thread::Builder::new().name("urcu-workqueue".into()).spawn(move || {
                 let Handed(workqueue) = { handed };
                 OWN.set(workqueue);
-                // SAFETY: freed when this thread has been joined, or in a process that does not have it.
+                // SAFETY: freed when this thread has been joined, or in a process that does not
+                // have it.
                 unsafe { &*workqueue }.work();
             })
         });
@@ -133,7 +136,7 @@ impl Workqueue {
 
     /// What the worker does until it is stopped. What is queued before that is done.
     fn work(&self) {
-        self.stay_on_processor();
+        self.stay_on_cpu();
         self.call(self.hooks.begin);
         loop {
             if self.state.pause_wanted() {
@@ -141,7 +144,7 @@ impl Workqueue {
                 self.state.pause();
                 self.call(self.hooks.after_pause);
             }
-            self.stay_on_processor();
+            self.stay_on_cpu();
             let ran = self.run_batch();
             if !ran && self.state.stop_wanted() {
                 break;
@@ -171,20 +174,19 @@ impl Workqueue {
         true
     }
 
-    /// Puts the worker where its maker wants it, if it is not there. It may have been moved away as its processor was
-    /// taken out of the system, and not all processors are there, nor allowed: then it runs where it may.
-    fn stay_on_processor(&self) {
-        let Ok(processor) = usize::try_from(self.processor) else { return };
+    /// Puts the worker where its maker wants it, if it is not there. It may have been moved away as
+    /// its CPU was taken out of the system, and not all CPUs are there, nor allowed: then it runs
+    /// where it may.
+    fn stay_on_cpu(&self) {
+        let Ok(cpu) = usize::try_from(self.cpu) else { return };
         // SAFETY: nothing is asked of the caller.
-        if unsafe { libc::sched_getcpu() } == self.processor
-            || processor >= 8 * size_of::<libc::cpu_set_t>()
-        {
+        if unsafe { libc::sched_getcpu() } == self.cpu || cpu >= 8 * size_of::<libc::cpu_set_t>() {
             return;
         }
         // SAFETY: all zeroes is the empty set.
         let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
         // SAFETY: within the set, as was looked at above.
-        unsafe { libc::CPU_SET(processor, &mut set) };
+        unsafe { libc::CPU_SET(cpu, &mut set) };
         // SAFETY: a set of the size that is given, and this thread.
         unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
     }
@@ -192,7 +194,8 @@ impl Workqueue {
     /// Queues a work.
     ///
     /// # Safety
-    /// `work` may be written and is nobody else's until `function` is called with it, on the worker.
+    /// `work` may be written and is the caller's alone until `function` is called with it, on the
+    /// worker.
     unsafe fn add(&self, work: *mut Work, function: unsafe extern "C" fn(*mut Work)) {
         // SAFETY: by this function's contract.
         unsafe { work.write(Work { node: QueueNode::new(), function }) };
@@ -239,7 +242,7 @@ unsafe extern "C" fn quiescence_urcu_workqueue_create(
     let workqueue = Box::into_raw(Box::new(Workqueue {
         queue: WaitFreeQueue::new(),
         state: State::new(),
-        processor: cpu_affinity,
+        cpu: cpu_affinity,
         hooks,
         worker: Mutex::new(None),
     }));
@@ -251,7 +254,7 @@ unsafe extern "C" fn quiescence_urcu_workqueue_create(
 /// Runs what is queued, and ends the worker. Null is nothing.
 ///
 /// # Safety
-/// From `create`; nobody uses it any more.
+/// From `create`; no thread uses it any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn quiescence_urcu_workqueue_destroy(workqueue: *mut Workqueue) {
     if workqueue.is_null() {

@@ -1,6 +1,7 @@
-//! What the libraries look like from outside, side by side with Debian's: symbols, their kinds and sizes, sonames, layouts.
-//! And the traps into which a replacement falls: data that executables have copied into themselves, libraries that are
-//! loaded while the program runs, a worker that its program joins.
+//! What the libraries look like from outside, side by side with Debian's: symbols, their kinds and
+//! sizes, sonames, layouts. And the traps into which a replacement falls: data that executables
+//! have copied into themselves, libraries that are loaded while the program runs, a worker that its
+//! program joins.
 
 #[path = "abi/elf.rs"]
 mod elf;
@@ -31,7 +32,8 @@ fn sides() -> Vec<Whose<'static>> {
     [Whose::Ours].into_iter().chain(debians.then_some(Whose::Debians)).collect()
 }
 
-/// What we export beyond Debian 12's libraries: the poll interface of liburcu 0.14, which programs are compiled against.
+/// What we export beyond Debian 12's libraries: the poll interface of liburcu 0.14, which programs
+/// are compiled against.
 fn is_of_0_14(name: &str) -> bool {
     FLAVORS.iter().any(|flavor| {
         name.strip_prefix(&format!("urcu_{flavor}_")).is_some_and(|rest| {
@@ -80,7 +82,7 @@ fn the_core_exports_its_own_names_only() {
     assert!(foreign.is_empty(), "{foreign:?}");
 }
 
-/// What the dynamic linker is told of each library.
+/// What the dynamic linker finds in each library.
 #[test]
 fn libraries_are_linked_as_they_must_be() {
     if !needs::met(&[]) {
@@ -91,7 +93,8 @@ fn libraries_are_linked_as_they_must_be() {
         let entries = dynamic(&file);
         let flags = format!("{:?} {:?}", values(&entries, "FLAGS"), values(&entries, "FLAGS_1"));
         assert_eq!(values(&entries, "SONAME"), [&soname]);
-        // Data that an executable has copied is found through the table that the dynamic linker fills.
+        // Data that an executable has copied is found through the table that the dynamic linker
+        // fills.
         assert!(
             !flags.contains("SYMBOLIC") && values(&entries, "SYMBOLIC").is_empty(),
             "{soname}: {flags}"
@@ -154,7 +157,8 @@ fn layouts_and_numbers_are_debians() {
     assert!(theirs.contains("struct rcu_flavor_struct 112 8\n"));
 }
 
-/// Trap 1. Each way of compiling an executable that makes copies, with either headers, on either libraries.
+/// Trap 1. Each way of compiling an executable that makes copies, with either headers, on either
+/// libraries.
 #[test]
 fn data_that_an_executable_has_copied_is_the_data() {
     if !needs::met(&[]) {
@@ -214,7 +218,7 @@ mod mutants {
         let program = compile(&directory, "dlopened.c", Whose::Ours, &["-ldl"]);
         let pair = ["--one", "liburcu.so.8", "liburcu-memb.so.8"];
         let said = run_and_abort(&program, Whose::In(&libraries), &pair, &[]);
-        // The core names it, where it would otherwise have readers that nobody waits for.
+        // The core names it, where it would otherwise have readers that no updater waits for.
         assert!(said.contains("two copies of this flavour in one process"), "{said}");
     }
 
@@ -287,7 +291,8 @@ fn a_library_that_is_unloaded_stays() {
     }
 }
 
-/// liburcu and liburcu-memb have the same symbols. Two plugins may bring one each; the core has one domain for both.
+/// liburcu and liburcu-memb have the same symbols. Two plugins may bring one each; the core has one
+/// domain for both.
 #[test]
 fn liburcu_and_liburcu_memb_are_one_in_a_process() {
     if !needs::met(&[]) {
@@ -336,7 +341,8 @@ fn the_futex_of_the_interface_waits_and_wakes() {
     }
 }
 
-/// Clients compiled with liburcu's assertions look at marks in the reader's record that only the library sets.
+/// Clients compiled with liburcu's assertions look at marks in the reader's record that only the
+/// library sets.
 #[test]
 fn readers_compiled_with_assertions_find_themselves_registered() {
     if !needs::met(&[]) {

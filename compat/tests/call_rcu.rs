@@ -1,5 +1,6 @@
-//! `call_rcu` and its workers, driven as the thin libraries drive them: threads that end and start again, workers that are
-//! freed, processors, forks without hooks, misuse. (What programs see with Debian's library too is in `programs/call_rcu.c`.)
+//! `call_rcu` and its workers, driven as the thin libraries drive them: threads that end and start
+//! again, workers that are freed, CPUs, forks without hooks, misuse. (What programs see with
+//! Debian's library too is in `programs/call_rcu.c`.)
 
 #[allow(dead_code)]
 #[path = "flavors/c.rs"]
@@ -162,8 +163,8 @@ fn an_idle_default_worker_ends() {
     assert_eq!(has_run.iter().count(), 1);
 }
 
-/// Who has asked for a worker's thread joins it after the worker was freed; what was left is run by the default one. The
-/// thread of one that nobody has asked for goes by itself.
+/// A caller that has asked for a worker's thread joins it after the worker was freed; what was left
+/// is run by the default one. The thread of one that was not asked for ends by itself.
 #[test]
 fn freed_workers_leave_nothing() {
     const TEST: &str = "freed_workers_leave_nothing";
@@ -185,7 +186,7 @@ fn freed_workers_leave_nothing() {
         choose(MEMB, ptr::null());
         free(MEMB, worker);
         if let Some(thread) = thread {
-            // SAFETY: a joinable thread that nobody else joins.
+            // SAFETY: a joinable thread that no other joins.
             assert_eq!(unsafe { libc::pthread_join(thread, ptr::null_mut()) }, 0);
         }
     }
@@ -205,13 +206,13 @@ fn a_callback_frees_its_worker() {
     let address = worker.expose_provenance();
     call(MB, move || free(MB, ptr::with_exposed_provenance(address)));
     choose(MB, ptr::null());
-    // SAFETY: a joinable thread that nobody else joins.
+    // SAFETY: a joinable thread that no other joins.
     assert_eq!(unsafe { libc::pthread_join(thread, ptr::null_mut()) }, 0);
 }
 
 #[test]
-fn processors_have_workers() {
-    const TEST: &str = "processors_have_workers";
+fn cpus_have_workers() {
+    const TEST: &str = "cpus_have_workers";
     if !is_alone(TEST) {
         return alone(TEST, &[]);
     }
@@ -368,7 +369,7 @@ fn a_barrier_where_nothing_waits_for_itself() {
     assert_eq!(RAN.load(SeqCst), 3);
 }
 
-/// Who defers at the limit may hold a lock that deferred functions take.
+/// A thread that defers at the limit may hold a lock that deferred functions take.
 #[test]
 fn deferring_at_the_limit_ends_under_a_lock() {
     const TEST: &str = "deferring_at_the_limit_ends_under_a_lock";

@@ -1,5 +1,6 @@
-//! C++26's `<rcu>` and `<hazard_pointer>`: their programs in `cpp/`, compiled as C++17 (what of it needs no later one), C++20 and C++23
-//! against our headers, run with our libraries; and that a program is refused where the standard says so.
+//! C++26's `<rcu>` and `<hazard_pointer>`: their programs in `cpp/`, compiled as C++17 (what of it
+//! needs no later one), C++20 and C++23 against our headers, run with our libraries; and that a
+//! program is refused where the standard says so.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

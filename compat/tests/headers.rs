@@ -1,6 +1,7 @@
-//! Our headers beside Debian's: that each compiles alone, in every C and C++; that every name which programs find in
-//! liburcu's is in ours, with the same parameters and the same layout; what the macros answer; and what the compiler
-//! makes of the inlined readers. None of it needs a library, ours or theirs.
+//! Our headers beside Debian's: that each compiles alone, in every C and C++; that every name which
+//! programs find in liburcu's is in ours, with the same parameters and the same layout; what the
+//! macros answer; and what the compiler makes of the inlined readers. None of it needs a library,
+//! ours or theirs.
 //!
 //! Each comparison is also made with a header of ours that has a fault put in, and must find it.
 
@@ -15,7 +16,7 @@ mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use exceptions::{EXCEPTIONS, OTHER_PROCESSORS};
+use exceptions::{EXCEPTIONS, OTHER_CPUS};
 use offered::offered;
 use tree::{Tree, run, scratch};
 use xtask::needs;
@@ -45,8 +46,8 @@ const SWITCHES: [&[&str]; 4] = [
     &["-D_LGPL_SOURCE", "-DURCU_API_MAP", "-DDEBUG_RCU"],
 ];
 
-/// The way of processors that have no header of their own.
-const OTHER_PROCESSOR: [&str; 6] = [
+/// The way of CPUs that have no header of their own.
+const OTHER_CPU: [&str; 6] = [
     "-D_URCU_ARCH_H",
     "-D_URCU_UATOMIC_H",
     "-include",
@@ -110,13 +111,13 @@ fn every_header_of_debians_is_there() {
     }
     let ours: BTreeSet<String> = Tree::ours().headers().into_iter().collect();
     for header in Tree::debians().headers() {
-        let foreign = OTHER_PROCESSORS.iter().any(|name| header.ends_with(&format!("/{name}.h")));
+        let foreign = OTHER_CPUS.iter().any(|name| header.ends_with(&format!("/{name}.h")));
         assert_eq!(ours.contains(&header), !foreign, "{header}");
     }
 }
 
-/// What Debian's headers offer and those of `tree` do not, with the header that it was missed in first. Of those headers
-/// that begin like `which`.
+/// What Debian's headers offer and those of `tree` do not, with the header that it was missed in
+/// first. Of those headers that begin like `which`.
 fn missing(tree: &Tree, which: &str) -> BTreeMap<String, String> {
     let debians = Tree::debians();
     let mut missing = BTreeMap::new();
@@ -124,7 +125,7 @@ fn missing(tree: &Tree, which: &str) -> BTreeMap<String, String> {
         if !header.starts_with(which) {
             continue;
         }
-        // Those of other processors do not compile here.
+        // Those of other CPUs do not compile here.
         if !tree.root.join(&header).exists() || header.ends_with("aarch64.h") {
             continue;
         }
@@ -138,7 +139,8 @@ fn missing(tree: &Tree, which: &str) -> BTreeMap<String, String> {
                     || ours.macros.get(name).is_some_and(|ours| {
                         ours == parameters || *parameters == -1 || *parameters == -2
                     });
-                // Guards against being included twice are each header's own; a switch is the program's.
+                // Guards against being included twice are each header's own; a switch is the
+                // program's.
                 let is_guard = name.starts_with('_') && name.ends_with("_H");
                 let is_switch = switches.contains(&format!("-D{name}").as_str());
                 if !kept && !is_guard && !is_switch {
@@ -171,7 +173,8 @@ fn every_name_of_debians_is_there() {
     assert!(needless.is_empty(), "excepted, and there: {needless:?}");
 }
 
-/// Declares every function of Debian's headers again after those of `tree`: the compiler says which are others.
+/// Declares every function of Debian's headers again after those of `tree`: the compiler says which
+/// are others.
 fn conflicts(tree: &Tree, name: &str) -> Result<usize, String> {
     let debians = Tree::debians();
     let mut count = 0;
@@ -245,7 +248,7 @@ fn the_comparison_of_layouts_has_every_structure() {
     let program = include_str!("headers/layouts.c");
     let debians = Tree::debians();
     for header in debians.headers() {
-        if OTHER_PROCESSORS.iter().any(|name| header.ends_with(&format!("/{name}.h"))) {
+        if OTHER_CPUS.iter().any(|name| header.ends_with(&format!("/{name}.h"))) {
             continue;
         }
         let mut options = vec!["-E", "-P", "-D_LGPL_SOURCE"];
@@ -286,10 +289,10 @@ fn every_macro_is_used_without_a_warning() {
     }
     let compiled = ours.compile(
         "gcc -x c -c -o /dev/null -Wall -Wextra -Werror -O2 -D_LGPL_SOURCE",
-        &OTHER_PROCESSOR,
+        &OTHER_CPU,
         source,
     );
-    assert!(compiled.ok, "for another processor:\n{}", compiled.err);
+    assert!(compiled.ok, "for another CPU:\n{}", compiled.err);
 }
 
 #[test]
@@ -303,7 +306,7 @@ fn atomic_operations_answer_what_they_should() {
     {
         assert_eq!(run(&ours, "atomics.c", name, &[level]), Ok(String::new()));
     }
-    assert_eq!(run(&ours, "atomics.c", "atomics-other", &OTHER_PROCESSOR), Ok(String::new()));
+    assert_eq!(run(&ours, "atomics.c", "atomics-other", &OTHER_CPU), Ok(String::new()));
     // The program itself is right: liburcu's own headers pass it.
     if !needs::met_for("with Debian's headers", &[Liburcu]) {
         return;

@@ -1,7 +1,9 @@
-//! The hash table beside liburcu's own: the same operations, and everything that can be seen of them the same.
+//! The hash table beside liburcu's own: the same operations, and everything that can be seen of
+//! them the same.
 //!
-//! The program writes down what each call answered and the order of the whole table; it is run with Debian's libraries and
-//! with ours, and what it wrote is compared. Needs gcc and Debian's liburcu-dev; skipped without.
+//! The program writes down what each call answered and the order of the whole table; it is run with
+//! Debian's libraries and with ours, and what it wrote is compared. Needs gcc and Debian's
+//! liburcu-dev; skipped without.
 
 use std::path::Path;
 use std::process::Command;

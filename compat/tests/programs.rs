@@ -1,9 +1,11 @@
-//! Every exported function of liburcu, used by programs in C and C++: compiled against our headers and against
-//! Debian's, with readers inlined and not, and each run with our libraries and with Debian's.
+//! Every exported function of liburcu, used by programs in C and C++: compiled against our headers
+//! and against Debian's, with readers inlined and not, and each run with our libraries and with
+//! Debian's.
 //!
-//! The programs are in `programs/`; which there are, and what Debian's library cannot do, is in `programs/table.rs`.
-//! What holds with Debian's is what liburcu's users rely on; so a program that passes there and fails with ours shows
-//! a fault of ours. Needs gcc; without Debian's liburcu-dev there is no such comparison, and without g++ no program in C++.
+//! The programs are in `programs/`; which there are, and what Debian's library cannot do, is in
+//! `programs/table.rs`. What holds with Debian's is what liburcu's users rely on; so a program that
+//! passes there and fails with ours shows a fault of ours. Needs gcc; without Debian's liburcu-dev
+//! there is no such comparison, and without g++ no program in C++.
 
 #[path = "programs/build.rs"]
 mod build;
@@ -26,7 +28,7 @@ use xtask::needs::Need::{Gxx, Liburcu};
 /// At most so many programs are compiled or run at once: most of them are several threads.
 const WORKERS: usize = 2;
 
-/// Does `work` for each of `jobs`, on a few threads; the answers come back in the jobs' order.
+/// Does `work` for each of `jobs`, on a few threads; the results come back in the jobs' order.
 fn in_parallel<J: Sync, A: Send>(jobs: &[J], work: impl Fn(&J) -> A + Sync) -> Vec<A> {
     let next = AtomicUsize::new(0);
     let answers = Mutex::new(Vec::new());

@@ -1,5 +1,6 @@
-//! The queues and stacks beside Debian's: the same operations, chosen by a seed, give the same answers, whether a program has
-//! them inlined, calls the library, or does both with one structure; also where an insertion is half done.
+//! The queues and stacks beside Debian's: the same operations, chosen by a seed, give the same
+//! results, whether a program has them inlined, calls the library, or does both with one structure;
+//! also where an insertion is half done.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Faults that programs have shown, one module a kind of fault, each test named after what went wrong. The programs in C
-//! and C++ are in `regressions/` as well, and run on our libraries.
+//! Faults that programs have shown, one module a kind of fault, each test named after what went
+//! wrong. The programs in C and C++ are in `regressions/` as well, and run on our libraries.
 
 #[path = "regressions/cpp_headers.rs"]
 mod cpp_headers;

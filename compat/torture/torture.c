@@ -5,7 +5,7 @@
  * each flavour, readers inlined.
  *
  * `torture SECONDS [SEED]`: prints what it has done; a mistake ends it with a message and SIGABRT. Objects are never
- * given back to the allocator, but used again, so that whoever reads one too late finds that it is another one.
+ * given back to the allocator, but used again, so that a reader that reads one too late finds that it is another one.
  */
 #define _GNU_SOURCE
 #define _LGPL_SOURCE

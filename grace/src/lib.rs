@@ -1,18 +1,19 @@
 //! What a grace period *is*: the protocol of quiescence as one pure state machine.
 //!
 //! A *grace period* is a span of time in which every read-side critical section that had begun
-//! before it has ended. Whoever unlinks an object, waits for a grace period and only then frees it,
-//! never frees under a reader. This crate decides when such a span begins, what has to be done in
-//! it, and when it is over. It never does any of it: a *driver* asks [`Machine::poll`] for the next
-//! [`Action`], carries it out in its own world, and reports back with [`Machine::observe`]. The
-//! runtime (`quiescence`), the explorer (`check`) and the simulator drive this very code.
+//! before it has ended. An updater that unlinks an object, waits for a grace period and only then
+//! frees it, never frees under a reader. This crate decides when such a span begins, what has to be
+//! done in it, and when it is over. It never does any of it: a *driver* asks [`Machine::poll`] for
+//! the next [`Action`], carries it out in its own world, and reports back with
+//! [`Machine::observe`]. The runtime (`quiescence`), the explorer (`check`) and the simulator drive
+//! this very code.
 //!
-//! It touches nothing: no `std`, no unsafe code, no clock, no threads, no dependency. Every function
-//! is total: whatever is called in whatever state, nothing panics and no invariant breaks.
+//! It touches nothing: no `std`, no unsafe code, no clock, no threads, no dependency. Every
+//! function is total: whatever is called in whatever state, nothing panics and no invariant breaks.
 //!
-//! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what a
-//! reader writes down), [`policy`] (when to look again), [`machine`], [`segments`] (who waits for which),
-//! [`limit`] (how much may wait).
+//! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what
+//! a reader writes down), [`policy`] (when to scan again), [`machine`], [`segments`] (which
+//! callbacks wait for which), [`limit`] (how much may wait).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,7 +25,7 @@ pub mod machine;
 pub mod policy;
 pub mod segments;
 pub mod sequence;
-pub mod two_bank;
+pub mod srcu;
 pub mod word;
 
 pub use machine::{Action, Event, Machine, Refused, Start};

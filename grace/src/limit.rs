@@ -1,31 +1,31 @@
-//! Bounded memory: what may wait for grace periods, and what happens where no more may. Numbers only:
-//! the words that threads share, and the waiting, are the driver's.
+//! Bounded memory: what may wait for grace periods, and what happens where no more may. Numbers
+//! only: the words that threads share, and the waiting, are the driver's.
 //!
-//! A limit counter with allowances (McKenney, *Is Parallel Programming Hard*, "Limit Counters"). A
-//! domain has been *charged* so much, never more than its limit. A thread has an [`Allowance`], taken
+//! A limit counter with stocks (McKenney, *Is Parallel Programming Hard*, "Limit Counters"). A
+//! domain has been *charged* so much, never more than its limit. A thread has a [`Stock`], taken
 //! from the domain a [`chunk`] at a time, out of which it admits objects; so it touches what others
 //! touch once in many objects. What waits is at most what is charged:
 //!
 //! ```text
-//! retire:  allowance.take(object)?                         it is admitted; else
-//!          wanted = allowance.shortfall(object, chunk); charge(wanted)? grant, take; else
-//!          wanted = allowance.shortfall(object, NONE);  charge(wanted)? grant, take; else
-//!          allowance.still_owes(), remedy()
+//! retire:  stock.take(object)?                         it is admitted; else
+//!          wanted = stock.shortfall(object, chunk); charge(wanted)? grant, take; else
+//!          wanted = stock.shortfall(object, NONE);  charge(wanted)? grant, take; else
+//!          stock.is_still_over_limit(), limit_action()
 //! charge:  seen.objects = objects.fetch_add(wanted.objects)
 //!          seen.bytes = bytes.fetch_add(wanted.bytes)
 //!          admit(seen, limit, wanted)? else subtract both again
-//! freed:   by its owner: what allowance.give_back(finished, chunk) answers is subtracted
+//! freed:   by its owner: what stock.give_back(finished, chunk) returns is subtracted
 //!          by anybody else: all of it is subtracted
-//! exit:    what allowance.empty() answers is subtracted
+//! exit:    what stock.empty() returns is subtracted
 //! ```
 //!
 //! Two words that are added to one after the other bound each number by itself: of all charges that
 //! were let stand, the last to add to a word has seen the others in it. A charge that is taken back
 //! again may make another fail for no reason, and lets none through.
 //!
-//! Where there is no room, [`remedy`] says what to do. Inside a section nobody may wait, nor free; so
-//! one object is admitted over the limit. The thread *owes* it to the domain, and admits no second one
-//! until it has paid: [`Allowance::borrow`].
+//! Where there is no room, [`limit_action`] says what to do. Inside a section a thread may not
+//! wait, nor free; so one object is admitted over the limit. The thread admits no second one until
+//! it is within the limit again: [`Stock::borrow`].
 
 /// So many objects, and so many bytes. Arithmetic stops at the ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -123,13 +123,13 @@ pub const fn presses(waiting: u64, limit: u64) -> bool {
 /// A thread takes one part in so many of the limit at once, or less.
 const PARTS: u64 = 256;
 
-/// How much a thread takes from the domain at once, if it has room, and keeps twice of at most, where
-/// `threads` have allowances, this one included. Nothing if the limit is small: then each object is
-/// charged by itself.
+/// How much a thread takes from the domain at once, if it has room, and keeps twice of at most,
+/// where `threads` have stocks, this one included. Nothing if the limit is small: then each object
+/// is charged by itself.
 ///
-/// One part in 256, and less from 32 threads on: then as the inverse square of their number, so that
-/// what idle threads keep, each by the number of threads in its own time, is never more than half
-/// the limit. (Were it the inverse, the threads that came first would in time keep all of it.)
+/// One part in 256, and less from 32 threads on: then as the inverse square of their number, so
+/// that what idle threads keep, each by the number of threads in its own time, is never more than
+/// half the limit. (Were it the inverse, the threads that came first would in time keep all of it.)
 ///
 /// ```
 /// use grace::limit::{Amount, chunk};
@@ -146,56 +146,57 @@ pub const fn chunk(limit: Amount, threads: u64) -> Amount {
 
 /// The charge with `wanted` in it, if it may be charged: if it fits, or if nothing else is charged,
 /// since an object that is larger than the limit could never be retired otherwise. (A thread that
-/// has such an object gives its allowance back first.) Nothing is always admitted.
+/// has such an object gives its stock back first.) Nothing is always admitted.
 pub const fn admit(charged: Amount, limit: Amount, wanted: Amount) -> Option<Amount> {
     let with = charged.plus(wanted);
     if with.fits(limit) || charged.is_none() || wanted.is_none() { Some(with) } else { None }
 }
 
-/// What a thread may admit without asking, and what it owes. All of it is charged to the domain.
+/// What a thread may admit without asking, and what it is over the limit. All of it is charged to
+/// the domain.
 ///
 /// ```
-/// use grace::limit::{Allowance, Amount, admit, chunk};
+/// use grace::limit::{Stock, Amount, admit, chunk};
 ///
 /// let limit = Amount { objects: 1024, bytes: 1 << 20 };
 /// let (mut charged, object) = (Amount::NONE, Amount::object(64));
-/// let mut allowance = Allowance::EMPTY;
-/// assert!(!allowance.take(object));
-/// let wanted = allowance.shortfall(object, chunk(limit, 1));
+/// let mut stock = Stock::EMPTY;
+/// assert!(!stock.take(object));
+/// let wanted = stock.shortfall(object, chunk(limit, 1));
 /// charged = admit(charged, limit, wanted).expect("there is room");
-/// allowance.grant(wanted);
-/// assert!(allowance.take(object));
-/// assert!(allowance.take(object), "without asking");
+/// stock.grant(wanted);
+/// assert!(stock.take(object));
+/// assert!(stock.take(object), "without asking");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Allowance {
+pub struct Stock {
     left: Amount,
-    owed: Amount,
+    over_limit: Amount,
 }
 
-impl Default for Allowance {
+impl Default for Stock {
     fn default() -> Self {
         Self::EMPTY
     }
 }
 
-impl Allowance {
+impl Stock {
     /// Of a thread that has not asked for any.
-    pub const EMPTY: Self = Self { left: Amount::NONE, owed: Amount::NONE };
+    pub const EMPTY: Self = Self { left: Amount::NONE, over_limit: Amount::NONE };
 
     /// What can be admitted without asking.
     pub const fn left(&self) -> Amount {
         self.left
     }
 
-    /// What was admitted over the limit and is not paid.
-    pub const fn owed(&self) -> Amount {
-        self.owed
+    /// What was admitted over the limit and is not uncharged.
+    pub const fn over_limit(&self) -> Amount {
+        self.over_limit
     }
 
-    /// Whether something is owed.
-    pub const fn owes(&self) -> bool {
-        !self.owed.is_none()
+    /// Whether it is over the limit.
+    pub const fn is_over_limit(&self) -> bool {
+        !self.over_limit.is_none()
     }
 
     /// Admits an object, if enough is left.
@@ -222,20 +223,22 @@ impl Allowance {
         self.left = self.left.plus(charged);
     }
 
-    /// So much more, which was added to the domain's charge though it did not fit. It is owed.
+    /// So much more, which was added to the domain's charge though it did not fit. It is over the
+    /// limit.
     pub const fn borrow(&mut self, charged: Amount) {
         self.left = self.left.plus(charged);
-        self.owed = self.owed.plus(charged);
+        self.over_limit = self.over_limit.plus(charged);
     }
 
-    /// What this thread's objects, freed by itself, were counted as. It is used to pay what is owed;
-    /// the rest stays here, unless that makes more than two chunks: then one chunk stays. Returns what
-    /// to subtract from the domain's charge. (With nothing finished: what is left is used to pay.)
+    /// What this thread's objects, freed by itself, were counted as. It is used first for what is
+    /// over the limit; the rest stays here, unless that makes more than two chunks: then one chunk
+    /// stays. Returns what to subtract from the domain's charge. (With nothing finished: what is
+    /// left is used for it.)
     #[must_use = "it has to be subtracted from the domain's charge"]
     pub const fn give_back(&mut self, finished: Amount, chunk: Amount) -> Amount {
         self.left = self.left.plus(finished);
-        let paid = self.left.common(self.owed);
-        self.owed = self.owed.minus(paid);
+        let paid = self.left.common(self.over_limit);
+        self.over_limit = self.over_limit.minus(paid);
         self.left = self.left.minus(paid);
         let surplus = Amount {
             objects: surplus(self.left.objects, chunk.objects),
@@ -245,23 +248,25 @@ impl Allowance {
         paid.plus(surplus)
     }
 
-    /// Nothing is owed where the domain's charge is within its limit: others have freed enough. Returns
-    /// whether something is still owed.
-    pub const fn still_owes(&mut self, charged: Amount, limit: Amount) -> bool {
+    /// It is not over the limit where the domain's charge is within it: others have freed enough.
+    /// Returns whether it still is.
+    pub const fn is_still_over_limit(&mut self, charged: Amount, limit: Amount) -> bool {
         if charged.fits(limit) {
-            self.owed = Amount::NONE;
+            self.over_limit = Amount::NONE;
         }
-        self.owes()
+        self.is_over_limit()
     }
 
-    /// Nothing is owed where none of this thread's objects waits: others have freed what was. (The charge
-    /// may be over the limit all the same, for an object that is larger or what others owe.)
-    pub const fn forgive(&mut self) {
-        self.owed = Amount::NONE;
+    /// It is not over the limit where none of this thread's objects waits: others have freed what
+    /// was. (The charge may be over the limit all the same, for an object that is larger or by
+    /// other threads.)
+    pub const fn clear_over_limit(&mut self) {
+        self.over_limit = Amount::NONE;
     }
 
-    /// The thread ends, or has an object that is larger than the limit. Returns what to subtract from the
-    /// domain's charge. What is owed stays so: a thread that ends has to see to that before.
+    /// The thread ends, or has an object that is larger than the limit. Returns what to subtract
+    /// from the domain's charge. What is over the limit stays so: a thread that ends has to see to
+    /// that before.
     #[must_use = "it has to be subtracted from the domain's charge"]
     pub const fn empty(&mut self) -> Amount {
         self.give_back(Amount::NONE, Amount::NONE)
@@ -270,7 +275,7 @@ impl Allowance {
 
 /// Where an object is retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Context {
     /// In no section and no callback.
     Outside,
     /// In a section, of whatever domain; in a callback too, perhaps.
@@ -281,36 +286,37 @@ pub enum Place {
 
 /// What to do with an object that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Remedy {
-    /// Wait for a grace period, and run this thread's own callbacks that are ready. Is there room now?
-    /// If there is not, free the object: its grace period is over.
+pub enum LimitAction {
+    /// Wait for a grace period, and run this thread's own callbacks that are ready. Is there room
+    /// now? If there is not, free the object: its grace period is over.
     WaitAndRun,
     /// Wait for a grace period, and free the object.
     WaitAndFree,
-    /// Admit it over the limit, and owe it. As the outermost section ends: wait for a grace period,
-    /// run this thread's own callbacks that are ready, and pay with them.
+    /// Admit it over the limit. As the outermost section ends: wait for a grace period, run this
+    /// thread's own callbacks that are ready, and uncharge them.
     Borrow,
     /// The caller gets the object back.
     Refuse,
 }
 
-/// What to do with an object that does not fit. Needs nobody else's progress but that of sections.
+/// What to do with an object that does not fit. Needs no other thread's progress but that of
+/// sections.
 ///
 /// ```
-/// use grace::limit::{Allowance, Amount, Place, Remedy, remedy};
+/// use grace::limit::{Amount, Context, LimitAction, Stock, limit_action};
 ///
-/// let mut allowance = Allowance::EMPTY;
-/// assert_eq!(remedy(Place::Outside, &allowance), Remedy::WaitAndRun);
-/// assert_eq!(remedy(Place::Section, &allowance), Remedy::Borrow);
-/// allowance.borrow(Amount::object(64));
-/// assert_eq!(remedy(Place::Section, &allowance), Remedy::Refuse);
+/// let mut stock = Stock::EMPTY;
+/// assert_eq!(limit_action(Context::Outside, &stock), LimitAction::WaitAndRun);
+/// assert_eq!(limit_action(Context::Section, &stock), LimitAction::Borrow);
+/// stock.borrow(Amount::object(64));
+/// assert_eq!(limit_action(Context::Section, &stock), LimitAction::Refuse);
 /// ```
-pub const fn remedy(place: Place, allowance: &Allowance) -> Remedy {
-    match place {
-        Place::Outside => Remedy::WaitAndRun,
-        Place::Callback => Remedy::WaitAndFree,
-        Place::Section if allowance.owes() => Remedy::Refuse,
-        Place::Section => Remedy::Borrow,
+pub const fn limit_action(context: Context, stock: &Stock) -> LimitAction {
+    match context {
+        Context::Outside => LimitAction::WaitAndRun,
+        Context::Callback => LimitAction::WaitAndFree,
+        Context::Section if stock.is_over_limit() => LimitAction::Refuse,
+        Context::Section => LimitAction::Borrow,
     }
 }
 

@@ -13,25 +13,25 @@
 //!    └───────────────────────Completed──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Whether a request starts a grace period at once or at the next tick, and what happens between two
-//! looks, is the policy's to say ([`Policy`]).
+//! Whether a request starts a grace period at once or at the next tick, and what happens between
+//! two looks, is the policy's to say ([`Policy`]).
 //!
 //! # Why one fence and one pass are enough
 //!
-//! Let *t* be the moment when the heavy fence takes effect on a reader's processor. What the reader
-//! did before *t* is visible to the scan: if its section began before *t*, the scan finds its word
-//! non-zero (or already zero again: the section is over, and its unlock was a release store that the
-//! scan acquires). What the reader loads after *t* sees everything that the updater published before
-//! the fence, so a section that begins after *t* cannot find the old object and need not be waited
-//! for. The number tells the two kinds of section apart: those under the announced number began
-//! after the announcement, which is after *t*. A reader that loaded `gp.ctr` long ago and stores it
-//! only now records an *older* number and is waited for without need; never the reverse.
+//! Let *t* be the moment when the heavy fence takes effect on a reader's CPU. What the reader did
+//! before *t* is visible to the scan: if its section began before *t*, the scan finds its word
+//! non-zero (or already zero again: the section is over, and its unlock was a release store that
+//! the scan acquires). What the reader loads after *t* sees everything that the updater published
+//! before the fence, so a section that begins after *t* cannot find the old object and need not be
+//! waited for. The number tells the two kinds of section apart: those under the announced number
+//! began after the announcement, which is after *t*. A reader that loaded `gp.ctr` long ago and
+//! stores it only now records an *older* number and is waited for without need; never the reverse.
 //!
 //! **Invariant [M-1]: a request is served by a grace period whose fence comes after it.** So a
 //! request while one is in progress asks for the next one.
 //!
-//! **Invariant [M-2]: no reader that is inside a section under another number than the announced one
-//! is passed over.** The scan counts it, and the grace period ends at a count of zero only.
+//! **Invariant [M-2]: no reader that is inside a section under another number than the announced
+//! one is passed over.** The scan counts it, and the grace period ends at a count of zero only.
 //!
 //! # When the numbers come round
 //!
@@ -50,16 +50,16 @@ use crate::word::Number;
 pub enum Action {
     /// Nothing is wanted.
     Idle,
-    /// Execute a heavy fence: a full fence here and on every processor that runs a reader. Then
+    /// Execute a heavy fence: a full fence here and on every CPU that runs a reader. Then
     /// [`Event::Fenced`]. If no other reader is registered, skip it and report [`Event::Alone`].
     Fence,
     /// Make `gp.ctr` show this number, with release ordering. Then [`Event::Announced`].
     Announce(Number),
-    /// Look at every reader's word (on later looks: at those of the hold-outs), with acquire
+    /// Look at every reader's word (on later looks: at those of the holdouts), with acquire
     /// ordering, and count those that [`is_holdout`](crate::word::is_holdout) under this number.
     /// Then [`Event::Scanned`].
     Scan(Number),
-    /// Hold-outs remain, or the grace period that is wanted begins at the next tick
+    /// Holdouts remain, or the grace period that is wanted begins at the next tick
     /// ([`Hint::Tick`]): follow the hint. Then [`Event::Woken`]. While it waits the answer can
     /// change: a request that is more urgent makes the machine less patient.
     Wait(Hint),
@@ -74,11 +74,11 @@ pub enum Event {
     /// [`Action::Fence`] is done.
     Fenced,
     /// No reader but the caller is registered, seen under the registry's lock, which a reader that
-    /// registers later takes too: there is nobody to wait for.
+    /// registers later takes too: there is no reader to wait for.
     Alone,
     /// [`Action::Announce`] is done.
     Announced,
-    /// [`Action::Scan`] is done and found this many hold-outs.
+    /// [`Action::Scan`] is done and found this many holdouts.
     Scanned {
         /// Readers that must still be waited for.
         holdouts: usize,
@@ -87,8 +87,9 @@ pub enum Event {
     Woken,
     /// [`Action::Complete`] is done.
     Completed,
-    /// The driver is gone in mid grace period (a child process after `fork`) and somebody else takes
-    /// over: whatever it had done does not count, the grace period starts again from its fence.
+    /// The driver is gone in mid grace period (a child process after `fork`) and somebody else
+    /// takes over: whatever it had done does not count, the grace period starts again from its
+    /// fence.
     Abandoned,
 }
 
@@ -185,7 +186,7 @@ pub struct Machine<P> {
     fresh: u32,
     /// Passes that this grace period still has to make, the current one included.
     passes: u8,
-    /// Looks of this pass that found hold-outs.
+    /// Looks of this pass that found holdouts.
     looks: u32,
 }
 
@@ -226,7 +227,8 @@ impl<P: Policy> Machine<P> {
     ///
     /// # Errors
     /// [`NotGiven`] for a cookie that this machine cannot have given
-    /// ([`has_given`](Sequence::has_given)): who waited for it might wait for ever. Nothing changes.
+    /// ([`has_given`](Sequence::has_given)): a thread that waited for it might wait for ever.
+    /// Nothing changes.
     pub fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
         if !self.sequence.has_given(cookie) {
             return Err(NotGiven);
@@ -284,9 +286,9 @@ impl<P: Policy> Machine<P> {
         }
     }
 
-    /// What to do next. The same answer until [`observe`](Self::observe) reports it done, but for two
-    /// things that requests change: an idle machine starts or decides to start at the next tick, and
-    /// one that waits may have to wait differently.
+    /// What to do next. The same answer until [`observe`](Self::observe) reports it done, but for
+    /// two things that requests change: an idle machine starts or decides to start at the next
+    /// tick, and one that waits may have to wait differently.
     pub fn poll(&mut self) -> Action {
         let is_wanted = !self.sequence.is_done(self.needed);
         if matches!(self.step, Step::Idle | Step::Defer) && is_wanted {

@@ -1,5 +1,5 @@
-//! A list of callbacks in segments, by the grace period that they wait for. Counts only: the callbacks
-//! themselves are their owner's.
+//! A list of callbacks in segments, by the grace period that they wait for. Counts only: the
+//! callbacks themselves are their owner's.
 //!
 //! The kernel's `rcu_segcblist`: *done* (its grace period is over), *wait* and *next-ready* (tagged
 //! with the cookie of theirs), *next* (not tagged yet). Two tagged segments are enough, since at
@@ -61,7 +61,7 @@ impl Segments {
         self.done
     }
 
-    /// Whether some wait for a grace period that nobody has asked for yet.
+    /// Whether some wait for a grace period that was not asked for yet.
     pub const fn has_untagged(&self) -> bool {
         self.next != 0
     }
@@ -84,13 +84,14 @@ impl Segments {
         }
     }
 
-    /// The cookie of the grace period that the oldest of those that are not ready wait for; none if there
-    /// are none, or nobody has asked for it.
+    /// The cookie of the grace period that the oldest of those that are not ready wait for; none if
+    /// there are none, or it was not asked for.
     pub fn awaited(&self) -> Option<Cookie> {
         self.tagged.iter().find(|one| one.count != 0).map(|one| one.cookie)
     }
 
-    /// Everything is ready, whatever it waits for: a mutant's, or where there is no reader any more.
+    /// Everything is ready, whatever it waits for: a mutant's, or where there is no reader any
+    /// more.
     pub fn advance_all(&mut self) {
         self.done = self.len();
         self.tagged[0].count = 0;

@@ -15,7 +15,7 @@ pub struct Sequence(u64);
 
 /// The end of a full grace period, as a value that a [`Sequence`] reaches.
 ///
-/// Cheap to copy and to keep; [`Sequence::is_done`] answers whether it has been reached. An answer
+/// Cheap to copy and to keep; [`Sequence::is_done`] returns whether it has been reached. An answer
 /// of "done" stays right for 2^62 grace periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cookie(u64);
@@ -98,8 +98,8 @@ impl core::fmt::Display for NotGiven {
 impl core::error::Error for NotGiven {}
 
 impl Cookie {
-    /// The cookie that [`Sequence::is_done`] answers "done" to at `sequence` and ever after: what
-    /// one who has nothing to wait for keeps.
+    /// The cookie that [`Sequence::is_done`] returns "done" to at `sequence` and ever after: what
+    /// a thread that has nothing to wait for keeps.
     pub const fn done_at(sequence: Sequence) -> Self {
         Self(sequence.0 & !Sequence::IN_PROGRESS)
     }

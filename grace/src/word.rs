@@ -6,7 +6,7 @@
 //! has the same layout with a count of one, so that a reader begins its section by copying it.
 //!
 //! liburcu has one bit in the high half (a phase) and needs two flips and two scans a grace period;
-//! here it is a number. A reader is a hold-out when it is inside a section under *any other* number
+//! here it is a number. A reader is a holdout when it is inside a section under *any other* number
 //! than the one just announced: numbers only go up, so every other number is an older one. The
 //! exception, a number that has come round after 2^32 announcements, is [`Machine`]'s business.
 //!

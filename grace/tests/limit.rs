@@ -1,10 +1,10 @@
-//! Bounded memory: laws of amounts, zones and chunks, and a domain with some threads, in which every
-//! object is either within the limit or owed, whatever the order of things.
+//! Bounded memory: laws of amounts, zones and chunks, and a domain with some threads, in which
+//! every object is either within the limit or noted as over it, whatever the order of things.
 
 use std::collections::VecDeque;
 
 use grace::Urgency;
-use grace::limit::{Allowance, Amount, Place, Remedy, Zone, admit, chunk, remedy, zone};
+use grace::limit::{Amount, Context, LimitAction, Stock, Zone, admit, chunk, limit_action, zone};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -83,38 +83,38 @@ proptest! {
     }
 
     #[test]
-    fn an_allowance_loses_nothing(left in amount(), object in amount(), chunk in amount()) {
-        let mut allowance = Allowance::EMPTY;
-        allowance.grant(left);
-        let wanted = allowance.shortfall(object, chunk);
-        prop_assert_eq!(allowance.take(object), wanted.is_none());
+    fn a_stock_loses_nothing(left in amount(), object in amount(), chunk in amount()) {
+        let mut stock = Stock::EMPTY;
+        stock.grant(left);
+        let wanted = stock.shortfall(object, chunk);
+        prop_assert_eq!(stock.take(object), wanted.is_none());
         if !wanted.is_none() {
-            prop_assert_eq!(allowance.left(), left, "a refusal takes nothing");
-            allowance.grant(wanted);
-            prop_assert!(allowance.take(object), "what was missing is enough");
+            prop_assert_eq!(stock.left(), left, "a refusal takes nothing");
+            stock.grant(wanted);
+            prop_assert!(stock.take(object), "what was missing is enough");
         }
         // Twice a chunk is kept, and one if it is more; what is given back is the rest.
-        let before = allowance.left();
-        let surplus = allowance.give_back(object, chunk);
-        prop_assert_eq!(allowance.left(), before.plus(object).minus(surplus));
+        let before = stock.left();
+        let surplus = stock.give_back(object, chunk);
+        prop_assert_eq!(stock.left(), before.plus(object).minus(surplus));
         let keeps = |left: u64, chunk: u64| left <= chunk.saturating_mul(2);
-        prop_assert!(each(allowance.left(), chunk, keeps));
-        let all = allowance.left();
-        prop_assert_eq!(allowance.empty(), all);
-        prop_assert_eq!(allowance, Allowance::EMPTY);
+        prop_assert!(each(stock.left(), chunk, keeps));
+        let all = stock.left();
+        prop_assert_eq!(stock.empty(), all);
+        prop_assert_eq!(stock, Stock::EMPTY);
     }
 
     #[test]
-    fn what_is_owed_is_paid_first(owed in amount(), first in amount(), chunk in amount()) {
-        let mut allowance = Allowance::EMPTY;
-        allowance.borrow(owed);
-        prop_assert_eq!(allowance.owes(), !owed.is_none());
-        prop_assert!(allowance.take(owed), "for what it was borrowed");
-        let paid = allowance.give_back(first, chunk);
-        prop_assert!(first.common(owed).fits(paid));
-        prop_assert_eq!(allowance.owed(), owed.minus(first));
-        prop_assert!(owed.minus(first).fits(allowance.give_back(owed.minus(first), chunk)));
-        prop_assert!(!allowance.owes());
+    fn what_is_owed_is_paid_first(over_limit in amount(), first in amount(), chunk in amount()) {
+        let mut stock = Stock::EMPTY;
+        stock.borrow(over_limit);
+        prop_assert_eq!(stock.is_over_limit(), !over_limit.is_none());
+        prop_assert!(stock.take(over_limit), "for what it was borrowed");
+        let paid = stock.give_back(first, chunk);
+        prop_assert!(first.common(over_limit).fits(paid));
+        prop_assert_eq!(stock.over_limit(), over_limit.minus(first));
+        prop_assert!(over_limit.minus(first).fits(stock.give_back(over_limit.minus(first), chunk)));
+        prop_assert!(!stock.is_over_limit());
     }
 }
 
@@ -122,7 +122,7 @@ proptest! {
 #[derive(Clone, Copy, Debug)]
 enum Move {
     Begin(usize),
-    /// Settles what it owes, where its own objects can be freed.
+    /// Settles what is over the limit, where its own objects can be freed.
     End(usize),
     Retire(usize, u64),
     /// The owner frees so many of its objects.
@@ -148,12 +148,12 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    /// What was freed goes to the owner's allowance and to the domain.
+    /// What was freed goes to the owner's stock and to the domain.
     GiveBackTwice,
-    /// A debt is forgotten as the section ends.
-    ForgetDebt,
-    /// The allowance goes with its thread.
-    KeepAllowance,
+    /// What is over the limit is forgotten as the section ends.
+    ForgetOverLimit,
+    /// The stock goes with its thread.
+    KeepStock,
     /// What was borrowed is granted.
     GrantLoan,
     /// What does not fit is charged.
@@ -162,7 +162,7 @@ enum Fault {
 
 #[derive(Debug, Default)]
 struct Thread {
-    allowance: Allowance,
+    stock: Stock,
     in_section: bool,
     waiting: VecDeque<Amount>,
 }
@@ -196,40 +196,40 @@ impl Domain {
 
     fn retire(&mut self, me: usize, object: Amount) {
         for chunk in [self.chunk(), Amount::NONE] {
-            let wanted = self.threads[me].allowance.shortfall(object, chunk);
+            let wanted = self.threads[me].stock.shortfall(object, chunk);
             if wanted.is_none() || self.charge(wanted) {
-                self.threads[me].allowance.grant(wanted);
+                self.threads[me].stock.grant(wanted);
                 return self.push(me, object);
             }
         }
-        self.still_owes(me);
-        let place = if self.threads[me].in_section { Place::Section } else { Place::Outside };
-        match remedy(place, &self.threads[me].allowance) {
-            Remedy::Borrow => {
-                let wanted = self.threads[me].allowance.shortfall(object, Amount::NONE);
+        self.is_still_over_limit(me);
+        let context = if self.threads[me].in_section { Context::Section } else { Context::Outside };
+        match limit_action(context, &self.threads[me].stock) {
+            LimitAction::Borrow => {
+                let wanted = self.threads[me].stock.shortfall(object, Amount::NONE);
                 self.charged = self.charged.plus(wanted);
                 match self.fault {
-                    Fault::GrantLoan => self.threads[me].allowance.grant(wanted),
-                    _ => self.threads[me].allowance.borrow(wanted),
+                    Fault::GrantLoan => self.threads[me].stock.grant(wanted),
+                    _ => self.threads[me].stock.borrow(wanted),
                 }
                 self.push(me, object);
             }
             // It is freed on the spot, not having been charged.
-            Remedy::WaitAndRun => self.run(me, usize::MAX),
-            Remedy::WaitAndFree | Remedy::Refuse => {}
+            LimitAction::WaitAndRun => self.run(me, usize::MAX),
+            LimitAction::WaitAndFree | LimitAction::Refuse => {}
         }
     }
 
-    fn still_owes(&mut self, me: usize) -> bool {
+    fn is_still_over_limit(&mut self, me: usize) -> bool {
         let thread = &mut self.threads[me];
         if thread.waiting.is_empty() {
-            thread.allowance.forgive();
+            thread.stock.clear_over_limit();
         }
-        thread.allowance.still_owes(self.charged, self.limit)
+        thread.stock.is_still_over_limit(self.charged, self.limit)
     }
 
     fn push(&mut self, me: usize, object: Amount) {
-        assert!(self.threads[me].allowance.take(object), "what was asked for is enough");
+        assert!(self.threads[me].stock.take(object), "what was asked for is enough");
         self.threads[me].waiting.push_back(object);
     }
 
@@ -238,10 +238,10 @@ impl Domain {
         let thread = &mut self.threads[me];
         let count = count.min(thread.waiting.len());
         let finished = thread.waiting.drain(..count).fold(Amount::NONE, Amount::plus);
-        let mut release = thread.allowance.give_back(finished, chunk);
+        let mut release = thread.stock.give_back(finished, chunk);
         if thread.waiting.is_empty() {
-            // A larger object was owed, and others have freed it.
-            thread.allowance.forgive();
+            // A larger object was over the limit, and others have freed it.
+            thread.stock.clear_over_limit();
         }
         if self.fault == Fault::GiveBackTwice {
             release = finished;
@@ -256,9 +256,9 @@ impl Domain {
             Move::Run(me, count) if !self.threads[me].in_section => self.run(me, count),
             Move::End(me) => {
                 self.threads[me].in_section = false;
-                if self.fault == Fault::ForgetDebt {
-                    self.threads[me].allowance.forgive();
-                } else if self.still_owes(me) {
+                if self.fault == Fault::ForgetOverLimit {
+                    self.threads[me].stock.clear_over_limit();
+                } else if self.is_still_over_limit(me) {
                     self.run(me, usize::MAX);
                 }
             }
@@ -268,11 +268,11 @@ impl Domain {
             }
             Move::Exit(me) => {
                 self.take(Move::End(me));
-                let release = self.threads[me].allowance.empty();
-                if self.fault != Fault::KeepAllowance {
+                let release = self.threads[me].stock.empty();
+                if self.fault != Fault::KeepStock {
                     self.charged = self.charged.minus(release);
                 }
-                self.threads[me].allowance = Allowance::EMPTY;
+                self.threads[me].stock = Stock::EMPTY;
             }
             Move::Run(..) => {}
         }
@@ -284,26 +284,28 @@ impl Domain {
     }
 
     fn check(&self) -> Result<(), String> {
-        let left = self.threads.iter().map(|thread| thread.allowance.left());
+        let left = self.threads.iter().map(|thread| thread.stock.left());
         let held = left.fold(self.waiting(), Amount::plus);
         if held != self.charged {
             return Err(format!("charged {:?}, held {held:?}", self.charged));
         }
-        // An object of a size of its own may wait alone; or one is owed by each thread.
+        // An object of a size of its own may wait alone; or each thread is one over the limit.
         let largest = self.threads.iter().flat_map(|thread| &thread.waiting).map(|one| one.bytes);
         let bound = self.limit.bytes.max(largest.max().unwrap_or(0));
         let bound = Amount { bytes: bound, ..self.limit };
-        let owed = self.threads.iter().map(|thread| thread.allowance.owed());
-        if !self.waiting().fits(owed.clone().fold(bound, Amount::plus)) {
-            return Err("more waits than the limit and what is owed".into());
+        let over_limit = self.threads.iter().map(|thread| thread.stock.over_limit());
+        if !self.waiting().fits(over_limit.clone().fold(bound, Amount::plus)) {
+            return Err("more waits than the limit and what is over it".into());
         }
-        let is_one = |owed: Amount| owed.objects <= 1;
-        if !owed.into_iter().all(is_one) {
-            return Err("a thread owes more than one object".into());
+        let is_one = |over_limit: Amount| over_limit.objects <= 1;
+        if !over_limit.into_iter().all(is_one) {
+            return Err("a thread is over the limit by more than one object".into());
         }
         for thread in &self.threads {
-            if thread.allowance.owes() && !thread.in_section && !thread.waiting.is_empty() {
-                return Err("a thread outside of sections owes though it could pay".into());
+            if thread.stock.is_over_limit() && !thread.in_section && !thread.waiting.is_empty() {
+                return Err(
+                    "a thread outside of sections is over the limit though it could settle".into(),
+                );
             }
         }
         Ok(())
@@ -343,18 +345,18 @@ proptest! {
     fn no_number_panics(
         charged in amount(), limit in amount(), wanted in amount(), threads in number()
     ) {
-        let mut allowance = Allowance::EMPTY;
-        allowance.grant(charged);
-        allowance.borrow(wanted);
-        allowance.grant(limit);
+        let mut stock = Stock::EMPTY;
+        stock.grant(charged);
+        stock.borrow(wanted);
+        stock.grant(limit);
         let chunk = chunk(limit, threads);
-        let _ = allowance.shortfall(wanted, chunk);
-        let _ = allowance.give_back(wanted, chunk);
+        let _ = stock.shortfall(wanted, chunk);
+        let _ = stock.give_back(wanted, chunk);
         prop_assert_eq!(admit(charged, limit, wanted).is_some(),
             charged.plus(wanted).fits(limit) || charged.is_none() || wanted.is_none());
-        prop_assert!(!allowance.still_owes(limit, limit));
-        let _ = allowance.empty();
-        prop_assert!(allowance.left().is_none());
+        prop_assert!(!stock.is_still_over_limit(limit, limit));
+        let _ = stock.empty();
+        prop_assert!(stock.left().is_none());
     }
 }
 
@@ -368,8 +370,8 @@ fn runner() -> TestRunner {
 fn each_fault_of_a_driver_is_found() {
     for (fault, what) in [
         (Fault::GiveBackTwice, "held"),
-        (Fault::ForgetDebt, "more waits than the limit"),
-        (Fault::KeepAllowance, "are charged"),
+        (Fault::ForgetOverLimit, "more waits than the limit"),
+        (Fault::KeepStock, "are charged"),
         (Fault::GrantLoan, "more waits than the limit"),
         (Fault::AdmitAll, "more waits than the limit"),
     ] {

@@ -1,7 +1,7 @@
 //! The machine under random requests and events, fitting and ill-fitting.
 //!
 //! A reference that is obviously right stands beside it: it remembers, for each request, whether a
-//! fence, an announcement and a scan that found nobody came after it, in this order.
+//! fence, an announcement and a scan that found no holdout came after it, in this order.
 
 use grace::policy::{Adaptive, Poll, Tick, Token};
 use grace::{
@@ -115,7 +115,7 @@ fn advance(asked: &mut [Asked], event: Event) {
     }
 }
 
-/// Carries out what is wanted, nobody holding anything up; answers how many steps that took.
+/// Carries out what is wanted, without holdouts. Returns how many steps that took.
 fn finish<P: Policy>(machine: &mut Machine<P>) -> usize {
     for steps in 0.. {
         let Some(event) = answer(machine.poll(), 0, false) else { return steps };
@@ -170,8 +170,8 @@ proptest! {
                     prop_assert_eq!(&before, &machine, "a refused event changes nothing");
                     prop_assert_eq!(refused, event);
                     prop_assert_eq!(before.clone().poll(), {
-                        // An idle machine with a request, or one that waits for the tick and has been
-                        // asked urgently, would begin at the next poll.
+                        // An idle machine with a request, or one that waits for the tick and has
+                        // been asked urgently, would begin at the next poll.
                         match pending {
                             Action::Idle | Action::Wait(_) => before.clone().poll(),
                             _ => pending,
@@ -184,13 +184,13 @@ proptest! {
                 prop_assert!(!done || request.served == Served::Waited, "{:?}", request);
             }
         }
-        // Requests end: with nobody holding anything up, all of them, in a bounded number of steps.
+        // Requests end: without holdouts, all of them, in a bounded number of steps.
         prop_assert!(finish(&mut machine) <= 2 * 9, "two grace periods of two passes at most");
         prop_assert!(!machine.is_wanted());
         prop_assert!(asked.iter().all(|request| machine.sequence().is_done(request.cookie)));
     }
 
-    /// Whoever waits for a cookie that is not refused waits for two grace periods at most.
+    /// A thread that waits for a cookie that is not refused waits for two grace periods at most.
     #[test]
     fn a_foreign_cookie_is_refused_or_done_after_one_grace_period(
         policy in policy(),
@@ -266,7 +266,7 @@ proptest! {
     }
 }
 
-/// Up to the first look that finds hold-outs.
+/// Up to the first look that finds holdouts.
 fn with_holdouts(urgency: Option<Urgency>) -> Machine<Adaptive> {
     let mut machine = Machine::new(POLICY, Start::ZERO);
     machine.request(Urgency::Normal);
@@ -322,8 +322,8 @@ fn an_abandoned_grace_period_begins_again_at_its_fence() {
     assert!(machine.sequence().in_progress());
 }
 
-/// What a fresh machine does after one request of this urgency: whether it begins at once, and what it
-/// does after each look that finds hold-outs.
+/// What a fresh machine does after one request of this urgency: whether it begins at once, and what
+/// it does after each look that finds holdouts.
 fn course(policy: AnyPolicy, urgency: Urgency) -> (bool, [Hint; 6]) {
     let mut machine = Machine::new(policy, Start::ZERO);
     machine.request(urgency);
@@ -337,7 +337,7 @@ fn course(policy: AnyPolicy, urgency: Urgency) -> (bool, [Hint; 6]) {
     machine.observe(Event::Announced).expect("the answer fits");
     let hints = std::array::from_fn(|_| {
         machine.observe(Event::Scanned { holdouts: 1 }).expect("the answer fits");
-        let Action::Wait(hint) = machine.poll() else { panic!("hold-outs remain") };
+        let Action::Wait(hint) = machine.poll() else { panic!("holdouts remain") };
         machine.observe(Event::Woken).expect("the answer fits");
         hint
     });

@@ -1,5 +1,5 @@
-//! Lists of callbacks in segments, against a list in which each callback has a cookie of its own: across
-//! the wrap of the sequence, whatever their owner does or leaves undone.
+//! Lists of callbacks in segments, against a list in which each callback has a cookie of its own:
+//! across the wrap of the sequence, whatever their owner does or leaves undone.
 
 use std::collections::VecDeque;
 
@@ -134,7 +134,8 @@ impl Story {
         }
     }
 
-    /// What an owner does who never leaves anything undone: then nothing waits longer than it must.
+    /// What an owner does that never leaves anything undone: then nothing waits longer than it
+    /// must.
     fn see_to_it(&mut self) -> Result<(), String> {
         self.take(Move::Advance)?;
         self.take(Move::Accelerate)?;

@@ -35,7 +35,7 @@ fn small(variant: Variant, qhimark: u64) -> Options {
     }
 }
 
-/// A driver over `cpus` processors, the last `tickless` of which have no ticks, right before the
+/// A driver over `cpus` CPUs, the last `tickless` of which have no ticks, right before the
 /// counter of grace periods wraps.
 fn driver<S: Steps>(options: Options, cpus: usize, tickless: usize, steps: S) -> Driver<Tree<S>> {
     let start = Sequence::after((u64::MAX >> 1) - 2);
@@ -67,7 +67,7 @@ proptest! {
     }
 }
 
-/// Runs an engine with a seed: 300 events, and then until nothing waits. Answers whether a callback
+/// Runs an engine with a seed: 300 events, and then until nothing waits. Returns whether a callback
 /// ran too early, and the rounds it took until nothing waited.
 fn run<S: Steps>(seed: u64, steps: S) -> (bool, Option<usize>) {
     let variant = VARIANTS[seed as usize % VARIANTS.len()];
@@ -83,7 +83,7 @@ fn run<S: Steps>(seed: u64, steps: S) -> (bool, Option<usize>) {
     (driver.violation().is_some(), rounds)
 }
 
-/// Runs a mutant with many seeds; answers what it was caught at.
+/// Runs a mutant with many seeds. Returns what it was caught at.
 fn caught(step: &'static str) -> Option<&'static str> {
     (0..3_000).find_map(|seed| match run(seed, Without(step)) {
         (true, _) => Some("safety"),

@@ -1,4 +1,4 @@
-//! What the variants of Tree RCU do about a processor that stays in the kernel, event by event; and
+//! What the variants of Tree RCU do about a CPU that stays in the kernel, event by event; and
 //! how many callbacks run at once.
 
 use grace::engine::tree::{Options, Tree, Variant};
@@ -47,7 +47,7 @@ impl Host for Log {
 const CALLBACK: Callback = Callback { urgency: Urgency::Background, bytes: 256 };
 const HZ: u32 = 100;
 
-/// Processor 1 in the kernel, where it has noticed the grace period that processor 0 asked for; the
+/// CPU 1 in the kernel, where it has noticed the grace period that CPU 0 asked for; the
 /// latter has reported already.
 fn one_holdout(variant: Variant) -> (Tree, Log) {
     let (mut tree, mut log) = (Tree::new(Options::new(variant, HZ, 2), 2), Log::default());
@@ -63,7 +63,7 @@ fn one_holdout(variant: Variant) -> (Tree, Log) {
     (tree, log)
 }
 
-/// Jiffies of scans until processor 1 is first sent through the scheduler, or `None` within
+/// Jiffies of scans until CPU 1 is first sent through the scheduler, or `None` within
 /// `limit`.
 fn first_resched(tree: &mut Tree, log: &mut Log, limit: u32) -> Option<u32> {
     (1..=limit).find(|_| {
@@ -133,7 +133,7 @@ fn v2_interrupts_hold_outs_of_its_age_once() {
     tree.context_switch(1, &mut log);
     tree.timer(0, &mut log);
     assert_eq!(log.ended, 1, "a momentary extended quiescent state, seen by the scan");
-    // However long it is told to wait, half the stall time is the limit.
+    // However long it is set to wait, half the stall time is the limit.
     let (mut tree, mut log) = one_holdout(Variant::V2 { sched_qs_jiffies: u32::MAX });
     assert_eq!(first_resched(&mut tree, &mut log, 5_000), Some(21 * HZ / 2));
 }
@@ -150,7 +150,7 @@ fn today_asks_kindly_first_and_then_for_more() {
     }
     tree.tick(1, Mode::Kernel, &mut log);
     assert_eq!(log.rescheds, [1]);
-    // Heavy: cond_resched() is seen by the scan, though its processor does not report.
+    // Heavy: cond_resched() is seen by the scan, though its CPU does not report.
     let (mut tree, mut log) = one_holdout(Variant::Today);
     for _ in 0..=2 * limit {
         tree.cond_resched(1, &mut log);
@@ -229,7 +229,7 @@ fn a_flood_asks_all_hold_outs_of_today_for_help_at_once() {
 }
 
 #[test]
-fn four_thousand_processors_take_few_locks_each() {
+fn four_thousand_cpus_take_few_locks_each() {
     let cpus = 4_096;
     let mut tree = Tree::new(Options::new(Variant::Today, HZ, cpus), cpus);
     let mut log = Log::default();
@@ -244,7 +244,7 @@ fn four_thousand_processors_take_few_locks_each() {
         tree.softirq(cpu, &mut log);
     }
     assert_eq!(log.ended, 1);
-    // Each but the first notices and reports; 256 + 4 go up; the end is told to all nodes, and
+    // Each but the first notices and reports; 256 + 4 go up; the end is reported to all nodes, and
     // noticed.
     assert_eq!(log.node_locks, 2 * cpus - 1 + 260 + 261);
     assert!(!tree.is_holdout(0, 77) && !tree.is_holdout(0, cpus) && !tree.is_holdout(1, 77));

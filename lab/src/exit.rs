@@ -47,7 +47,7 @@ pub(crate) enum Failure {
     },
     /// The machine cannot do this.
     Unsupported(String),
-    /// Nobody reads standard output any more. Not an error.
+    /// No thread reads standard output any more. Not an error.
     BrokenPipe,
 }
 

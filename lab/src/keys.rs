@@ -1,8 +1,8 @@
 //! Real input: the keys that a workload looks up.
 //!
 //! By default they are path names under `/usr`, in the order a depth-first walk meets them: every
-//! machine has some, they share long prefixes as real keys do, and nobody made them up to please a
-//! hash function. `--keys FILE` takes any file, one key a line. Keys are bytes, not text; what is
+//! machine has some, they share long prefixes as real keys do, and no thread made them up to please
+//! a hash function. `--keys FILE` takes any file, one key a line. Keys are bytes, not text; what is
 //! odd about them (duplicates, empty lines, lines that are not UTF-8) is counted and said, and
 //! stops nothing. Everything read is bounded.
 

@@ -56,7 +56,7 @@ pub(crate) struct Output {
     json: Option<Sink>,
     /// A file outside `Output` is still to be written, so a closed pipe must not end the run.
     other_file: bool,
-    /// Nobody reads standard output, but the run goes on for the sake of a file.
+    /// No process reads standard output, but the run continues for the sake of a file.
     muted: bool,
     width: u16,
     interrupt: Interrupt,
@@ -157,7 +157,7 @@ impl Output {
     /// Tells the user about something odd that stops nothing, on standard error.
     pub(crate) fn note(&mut self, text: impl Display) {
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
-        // A note that cannot be written has nobody to read it.
+        // A note that cannot be written has no thread to read it.
         let _ = writeln!(self.stderr, "{style}note:{style:#} {text}");
     }
 
@@ -187,7 +187,7 @@ impl Output {
         }
     }
 
-    /// Fails with [`Failure::BrokenPipe`] when nobody reads the results any more, so that
+    /// Fails with [`Failure::BrokenPipe`] when no thread reads the results any more, so that
     /// `rcu advise | head -1` does not go on measuring for a minute.
     pub(crate) fn check_reader(&mut self) -> Result<(), Failure> {
         let stdout = io::stdout();
@@ -220,7 +220,7 @@ impl Output {
 /// Writes an error message to standard error.
 pub(crate) fn print_error(text: impl Display) {
     let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    // An error that cannot be written has nobody to read it; the exit code still tells.
+    // An error that cannot be written has no thread to read it; the exit code still tells.
     let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
 }
 

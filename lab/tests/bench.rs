@@ -55,7 +55,7 @@ fn the_portable_path_is_measured_when_it_is_asked_for_and_said_to_be() {
 }
 
 #[test]
-fn a_reader_that_stays_is_waited_for_without_burning_the_processor() {
+fn a_reader_that_stays_is_waited_for_without_burning_the_cpu() {
     let args = ["srcu", "--case", "blocked", "--only", "quiescence"];
     let (_, document, _) = document(&args, "1", None);
     let metrics = &document["cases"][0]["rivals"][0]["metrics"];

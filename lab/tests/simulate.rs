@@ -89,7 +89,7 @@ fn srcu_runs_on_its_own_machine() {
     let args = [
         "simulate",
         "--engine",
-        "two-bank",
+        "srcu",
         "--variant",
         "5.18,5.19-rc1",
         "--set",
@@ -99,7 +99,7 @@ fn srcu_runs_on_its_own_machine() {
     ];
     let (stdout, _) = expect_code(&run(args), 0);
     let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
-    assert_eq!(document["schema"], "quiescence/simulate-two-bank");
+    assert_eq!(document["schema"], "quiescence/simulate-srcu");
     let elapsed = |run: usize| document["runs"][run]["report"]["elapsed_ns"].as_u64().unwrap();
     // The regression of 2022: more than ten times as long.
     assert!(elapsed(1) > 10 * elapsed(0), "{} and {}", elapsed(1), elapsed(0));
@@ -139,7 +139,7 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
         (&["--cpus", "100000"], "at most 4096"),
         (&["--duration", "0s"], "must last"),
         (&["--duration", "2h"], "ns, us, ms or s"),
-        (&["--duration", "3000s", "--cpus", "4096"], "h of processor time"),
+        (&["--duration", "3000s", "--cpus", "4096"], "h of CPU time"),
         (&["--engine", "steam"], "poll, poll-per-cpu, tick"),
         (&["--workload", "tea"], "idle, dbench"),
         (&["--set", "milk=1"], "kernel_percent"),
@@ -149,9 +149,9 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
         (&["--cpus", "-1"], "invalid value '-1' for '--cpus"),
         (&["--list", "--json", "-"], "no JSON"),
         (&["--costs", "abacus"], "modern, p3-xeon-700mhz"),
-        (&["--variant", "final"], "--engine two-bank"),
-        (&["--engine", "two-bank", "--variant", "6.0"], "5.19-rc1"),
-        (&["--engine", "two-bank", "--cpus", "4"], "--variant"),
+        (&["--variant", "final"], "--engine srcu"),
+        (&["--engine", "srcu", "--variant", "6.0"], "5.19-rc1"),
+        (&["--engine", "srcu", "--cpus", "4"], "--variant"),
         (&["--svg", "-"], "--svg takes a file"),
         (&["--svg", "/nowhere/t.svg"], "cannot write /nowhere/t.svg"),
         (&["--published", "--cpus", "4"], "cannot be used with"),
@@ -169,9 +169,7 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
 #[test]
 fn the_list_names_engines_workloads_and_numbers() {
     let (stdout, _) = expect_code(&run(["simulate", "--list"]), 0);
-    for expected in
-        ["poll-per-cpu", "two-bank", "dcachebench", "p3", "sched_qs_jiffies", "5.19-rc1"]
-    {
+    for expected in ["poll-per-cpu", "srcu", "dcachebench", "p3", "sched_qs_jiffies", "5.19-rc1"] {
         assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
     }
 }

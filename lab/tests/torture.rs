@@ -26,7 +26,7 @@ fn clean(fences: &str) {
         rcu(args.split(' ')).env("QUIESCENCE_FENCES", fences).output().expect("the command starts");
     let (stdout, _) = expect_code(&output, 0);
     let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
-    assert_eq!((&report["schema"], &report["version"]), (&"quiescence/torture".into(), &1.into()));
+    assert_eq!((&report["schema"], &report["version"]), (&"quiescence/torture".into(), &2.into()));
     assert_eq!(report["verdict"], "clean");
     assert_eq!(report["seed"], 7);
     let count = |value: &Value| value.as_u64().expect("a count");
@@ -53,13 +53,14 @@ fn clean(fences: &str) {
     }
 }
 
-/// A clean run about these themes, in which every one of these deeds was done. Answers its report.
-fn defers(themes: &str, seconds: u64, deeds: &[&str]) -> Value {
-    does("best", themes, seconds, deeds)
+/// A clean run about these themes, in which every one of these operations was done. Returns its
+/// report.
+fn defers(themes: &str, seconds: u64, operations: &[&str]) -> Value {
+    does("best", themes, seconds, operations)
 }
 
-/// The same, on this path per processor.
-fn does(per_cpu: &str, themes: &str, seconds: u64, deeds: &[&str]) -> Value {
+/// The same, on this path per CPU.
+fn does(per_cpu: &str, themes: &str, seconds: u64, operations: &[&str]) -> Value {
     let _alone = alone();
     let seconds = seconds.to_string();
     let args = ["torture", "--only", themes, "--seconds", &seconds, "--seed", "7", "--json", "-"];
@@ -68,10 +69,13 @@ fn does(per_cpu: &str, themes: &str, seconds: u64, deeds: &[&str]) -> Value {
     let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
     assert_eq!(report["verdict"], "clean");
     let deferred = report["deferred"].as_array().expect("a list");
-    for deed in deeds {
-        let count = deferred.iter().find(|done| done["deed"] == **deed).map(|done| &done["count"]);
-        let count = count.and_then(Value::as_u64).expect("a deed of this name");
-        assert!(count > 0, "nobody did this: {deed}");
+    for operation in operations {
+        let count = deferred
+            .iter()
+            .find(|done| done["operation"] == **operation)
+            .map(|done| &done["count"]);
+        let count = count.and_then(Value::as_u64).expect("a operation of this name");
+        assert!(count > 0, "nobody did this: {operation}");
     }
     report
 }
@@ -91,7 +95,7 @@ const SHAPES: [&str; 9] = [
 
 #[test]
 fn floods_of_callbacks_are_clean() {
-    let deeds = [
+    let operations = [
         "zero-sized box and odd word",
         "object whose drop retires another",
         "closure that queues itself again",
@@ -99,40 +103,40 @@ fn floods_of_callbacks_are_clean() {
         "retire by a QSBR reader",
         "try_retire",
         "call inside a section",
-        "call_hurried",
+        "call_hurry",
         "try_call",
         "barrier",
     ];
-    defers("floods", 3, &[&SHAPES[..], &deeds].concat());
+    defers("floods", 3, &[&SHAPES[..], &operations].concat());
 }
 
 #[test]
 fn domains_with_hardly_any_room_keep_their_limits() {
-    let deeds = [
+    let operations = [
         "refused, and retired later",
         "limit filled to the last object",
-        "debt of a section settled",
+        "limit settled after a section",
         "reader that blocks in its section",
     ];
-    defers("limits", 3, &[&SHAPES[..], &deeds].concat());
+    defers("limits", 3, &[&SHAPES[..], &operations].concat());
 }
 
 #[test]
 fn what_is_left_alone_is_freed_in_time() {
-    let deeds = [
+    let operations = [
         "left alone until all was freed",
         "domain ended with callbacks",
         "thread ended with callbacks",
         "deferred in a thread-local destructor",
     ];
-    defers("quiet", 4, &deeds);
+    defers("quiet", 4, &operations);
 }
 
 #[test]
 fn slow_readers_beside_a_flood_and_short_threads_are_clean() {
     let report = defers("floods,stalls,churn", 3, &["reader that blocks in its section"]);
     let deferred = report["deferred"].as_array().expect("a list");
-    let threads = deferred.iter().find(|done| done["deed"] == "short-lived thread");
+    let threads = deferred.iter().find(|done| done["operation"] == "short-lived thread");
     // 10,000 in two minutes.
     assert!(threads.and_then(|done| done["count"].as_u64()) >= Some(250), "{threads:?}");
 }
@@ -144,16 +148,16 @@ fn processes_that_are_stopped_and_that_fork_are_clean() {
 }
 
 /// What has threads that are moved and interrupted.
-const MOVED: [&str; 2] = ["thread moved to other processors", "signal to a thread"];
+const MOVED: [&str; 2] = ["thread moved to other CPUs", "signal to a thread"];
 
 /// A clean run about sleepable domains: everybody reads, every way is used, grace periods end.
 fn sleeps(per_cpu: &str) {
-    let deeds = [
+    let operations = [
         "small domain that grew",
         "grace period beside a section of another domain",
         "future dropped half-way",
     ];
-    let report = does(per_cpu, "sleepable", 3, &[&MOVED[..], &deeds].concat());
+    let report = does(per_cpu, "sleepable", 3, &[&MOVED[..], &operations].concat());
     let each = |list: &str, count: &str, expected: usize| {
         let list = report[list].as_array().expect("a list");
         assert_eq!(list.len(), expected, "{list:?}");
@@ -181,9 +185,9 @@ fn sleepable_domains_are_clean_without_sequences() {
     sleeps("portable");
 }
 
-/// The same about what else counts per processor.
+/// The same about what else counts per CPU.
 fn counts(per_cpu: &str) {
-    let deeds = [
+    let operations = [
         "Snapshot::load",
         "Snapshot::store",
         "Snapshot::swap",
@@ -195,8 +199,8 @@ fn counts(per_cpu: &str) {
         "ArcCell::rcu",
         "ArcCellOption::swap",
     ];
-    does(per_cpu, "restart", 2, &[&MOVED[..], &deeds].concat());
-    let deeds = [
+    does(per_cpu, "rseq-read", 2, &[&MOVED[..], &operations].concat());
+    let operations = [
         "addition to counters",
         "exact sum under load",
         "LimitCounter::try_add",
@@ -207,7 +211,7 @@ fn counts(per_cpu: &str) {
         "LocalGlobalLock::write",
         "LocalGlobalLock guard that ended on another thread",
     ];
-    does(per_cpu, "tools", 2, &[&MOVED[..], &deeds].concat());
+    does(per_cpu, "tools", 2, &[&MOVED[..], &operations].concat());
 }
 
 #[test]
@@ -236,7 +240,7 @@ fn a_step_that_only_one_path_has_is_removed_there() {
 fn everything_at_once_is_clean() {
     let seconds = std::env::var("RCU_TORTURE_SECONDS")
         .map_or(20, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
-    let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,restart,tools";
+    let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,tools";
     let report = defers(themes, seconds, &[]);
     for updates in report["updates"].as_array().expect("a list") {
         assert!(updates["count"].as_u64() > Some(0), "{} was never used", updates["way"]);
@@ -246,10 +250,10 @@ fn everything_at_once_is_clean() {
         .as_array()
         .expect("a list")
         .iter()
-        .filter(|done| done["count"] == 0 && done["deed"] != "fork in a storm");
+        .filter(|done| done["count"] == 0 && done["operation"] != "fork in a storm");
     let idle: Vec<_> = idle.collect();
     // The lowest priority needs a system that lets threads have it.
-    assert!(idle.iter().all(|done| done["deed"] == "reader of low priority"), "{idle:?}");
+    assert!(idle.iter().all(|done| done["operation"] == "reader of low priority"), "{idle:?}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn main() {
     let old = config.rcu(|old| Config { version: old.version + 1, greeting: "good day" });
     println!("{}, then {}", answer.join().unwrap(), config.load().greeting);
 
-    // Only if nobody has changed it meanwhile.
+    // Only if no thread has changed it meanwhile.
     let seen = config.load();
     let before = config.compare_and_swap(&seen, Arc::new(Config { version: 3, greeting: "hi" }));
     assert!(Arc::ptr_eq(&before, &seen), "nobody had");

@@ -1,4 +1,5 @@
-//! `BigRef`: a reference count for what every request refers to, and that is taken out of service once.
+//! `BigRef`: a reference count for what every request refers to, and that is taken out of service
+//! once.
 
 use std::sync::{Barrier, mpsc};
 use std::thread;

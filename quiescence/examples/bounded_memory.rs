@@ -1,4 +1,5 @@
-//! `Tuning`, `try_retire` and `Refused`: what waits is bounded, and who may not wait is told.
+//! `Tuning`, `try_retire` and `Refused`: what waits is bounded, and a thread that may not wait gets
+//! an error.
 
 use std::sync::Barrier;
 use std::thread;
@@ -24,7 +25,7 @@ fn main() {
             drop(section);
         });
         entered.wait();
-        // Nothing can be freed now. Whoever must not wait gets back what finds no room.
+        // Nothing can be freed now. The thread that must not wait gets back what finds no room.
         for entry in 0..1_000_u64 {
             refused.extend(domain.try_retire(Box::new(entry)).err());
         }
@@ -39,15 +40,15 @@ fn main() {
     }
     domain.barrier();
 
-    // In a section nobody waits: the first object that finds no room goes over the limit, and the
-    // wait comes when the section ends. The next one is refused.
+    // In a section no thread waits: the first object that finds no room goes over the limit, and
+    // the wait comes when the section ends. The next one is refused.
     let section = domain.read();
     let kept: Vec<_> =
         (0..200_u64).filter_map(|entry| domain.retire(Box::new(entry)).err()).collect();
     assert_eq!(domain.statistics().callbacks_waiting(), 101);
     drop(section);
     println!("{} of 200 were refused in a section", kept.len());
-    // These were never published: nobody can be reading them.
+    // These were never published: no thread can be reading them.
     kept.into_iter().map(Refused::into_inner).for_each(drop);
 
     domain.barrier();

@@ -1,19 +1,20 @@
-//! `Counter`, `ExactCounter`, `LimitCounter` and `PerCpu`: counting where many threads count all the time.
+//! `Counter`, `ExactCounter`, `LimitCounter` and `PerCpu`: counting where many threads count all
+//! the time.
 
 use std::sync::Mutex;
 use std::thread;
 
 use quiescence::sync::{Counter, ExactCounter, LimitCounter, PerCpu};
 
-/// For statistics: who looks while requests are counted may see some of them.
+/// For statistics: a sum that is taken while requests are counted may have some of them.
 static REQUESTS: Counter = Counter::new();
 /// Goes up and down, and is never seen below zero.
 static IN_FLIGHT: ExactCounter = ExactCounter::new();
-/// No more than that at once, whoever asks.
+/// No more than that at once, whichever thread asks.
 static BUFFERS: LimitCounter = LimitCounter::new(1_000);
 
 fn main() {
-    // What is no number: a T for each processor.
+    // What is no number: a T for each CPU.
     let longest = PerCpu::new(|_| Mutex::new(0));
 
     thread::scope(|scope| {

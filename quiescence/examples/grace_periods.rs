@@ -7,7 +7,7 @@ fn main() {
     quiescence::synchronize_expedited();
 
     // Ask now, do something else, look later.
-    let cookie = quiescence::start();
+    let cookie = quiescence::start_poll();
     let work: u64 = (0..1_000).sum();
     if !quiescence::poll(cookie) {
         quiescence::wait(cookie);
@@ -15,7 +15,7 @@ fn main() {
     println!("{work}, and a grace period has gone by");
 
     // A cookie without a request: any later grace period will do.
-    let cookie = quiescence::get();
+    let cookie = quiescence::snapshot();
     quiescence::synchronize();
     assert!(quiescence::poll(cookie));
 }

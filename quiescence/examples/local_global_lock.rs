@@ -1,4 +1,5 @@
-//! `LocalGlobalLock`: read all the time on every processor, written seldom, and readers see the newest value.
+//! `LocalGlobalLock`: read all the time on every CPU, written seldom, and readers see the newest
+//! value.
 
 use std::sync::mpsc;
 use std::thread;

@@ -15,7 +15,7 @@ fn main() {
     assert_eq!(seen, "token 17");
     drop(guard);
 
-    // Waits until nobody can be reading it any more.
+    // Waits until no thread can be reading it any more.
     let owned: String = taken.into_inner();
     println!("had: {owned}");
 }

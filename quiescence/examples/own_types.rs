@@ -27,7 +27,7 @@ fn main() {
     let with_words = |bytes: usize, values: usize| bytes..bytes + values * 100;
     assert!(with_words(bytes, 1).contains(&waiting()));
 
-    // Of a foreign one the caller says it.
+    // Of a liburcu one the caller says it.
     let names: BTreeMap<u32, String> = (0..100).map(|id| (id, format!("interface {id}"))).collect();
     domain.retire_sized(names, 100 * 64).expect("not in a section");
     println!("{} bytes wait", waiting());

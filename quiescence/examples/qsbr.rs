@@ -26,6 +26,6 @@ fn main() {
         }
         drop(sender);
         rules.store(vec!["drop 203.0.113.0/24", "accept all"]);
-        quiescence::synchronize(); // nobody reads the old rules any more
+        quiescence::synchronize(); // no thread reads the old rules any more
     });
 }

@@ -30,11 +30,12 @@ fn main() {
         plugin.store(String::from("second")); // the first one is dropped after a grace period
     });
 
-    // An updater that is a task. It needs no runtime: any executor does, such as this loop. It awaits, and calls
-    // nothing that blocks: the sections that it waits for may be those of other tasks of the same thread.
+    // An updater that is a task. It needs no runtime: any executor does, such as this loop. It
+    // awaits, and calls nothing that blocks: the sections that it waits for may be those of other
+    // tasks of the same thread.
     let mut update = pin!(async {
         let old = plugin.swap(String::from("third"));
-        let old = old.into_inner_async().await; // nobody uses the second one any more
+        let old = old.into_inner_async().await; // no thread uses the second one any more
         plugin.store_async(String::from("fourth")).await; // waits for room, if so much waits already
         PLUGINS.barrier_async().await; // the third one has been dropped
         old

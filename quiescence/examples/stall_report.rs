@@ -14,7 +14,7 @@ fn main() {
     let (tell, told) = mpsc::channel();
     quiescence::set_stall_hook(move |report| {
         println!("{report}");
-        // Nobody may listen any more.
+        // No thread may listen any more.
         let _ = tell.send(());
     });
 

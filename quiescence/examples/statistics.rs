@@ -1,6 +1,7 @@
 //! `statistics` and `fences`: what has happened, and how this process orders readers.
 //!
-//! The same of a program that is running: start it with `QUIESCENCE_STATS=1`, and look with `rcu top PID`.
+//! The same of a program that is running: start it with `QUIESCENCE_STATS=1`, and look with
+//! `rcu top PID`.
 
 use quiescence::Latency;
 

@@ -23,9 +23,9 @@ pub enum Point {
     Fenced,
     /// The driver has announced the number and not yet scanned.
     Announced,
-    /// The driver has seen hold-outs and not yet marked them.
+    /// The driver has seen holdouts and not yet marked them.
     BeforeMark,
-    /// The driver has marked the hold-outs and not yet looked again.
+    /// The driver has marked the holdouts and not yet looked again.
     Marked,
     /// A batch of callbacks has been closed and not yet got its cookie.
     BatchClosed,
@@ -39,19 +39,22 @@ pub enum Point {
     Orphaned,
     /// The worker has said that it leaves a domain alone, and not yet looked a last time.
     Leaving,
-    /// A reader of a sleepable domain knows its bank and has not yet counted itself in.
-    BankChosen,
-    /// The unlock counts of a bank have been summed, the lock counts not yet.
+    /// A reader of a sleepable domain knows its index and has not yet counted itself in.
+    IndexChosen,
+    /// The unlock counts of an index have been summed, the lock counts not yet.
     Summed,
-    /// The words of the processors have been emptied, and what was in them is not yet in the one word.
+    /// The words of the CPUs have been emptied, and what was in them is not yet in the one word.
     Gathered,
     /// A thread is about to unregister.
     BeforeUnregister,
-    /// A thread has unregistered, so that its slot is free, and not yet looked whether somebody waits.
+    /// A thread has unregistered, so that its slot is free, and not yet looked whether somebody
+    /// waits.
     Unregistered,
-    /// Whoever ends a table holds its worker off, and has not yet looked whether there are nodes.
+    /// The thread that ends a table holds its worker off, and has not yet looked whether there are
+    /// nodes.
     TableHeld,
-    /// A table's worker finds that it is held off; or who holds it off, that it is at the table's list.
+    /// A table's worker finds that it is held off; or who holds it off, that it is at the table's
+    /// list.
     TableAwaited,
     /// A table's worker looks at the table's list, or is about to free buckets.
     TableUsed,
@@ -60,15 +63,15 @@ pub enum Point {
 /// A step that can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mutant {
-    /// The grace period ends without waiting for hold-outs.
+    /// The grace period ends without waiting for holdouts.
     NoWait,
     /// The scan passes over the reader registered last.
     SkipLastReader,
     /// Readers are not entered into the registry's list.
     NoRegistration,
-    /// A hold-out does not wake the sleeping updater.
+    /// A holdout does not wake the sleeping updater.
     NoWakeUp,
-    /// The sleeper does not look again after it has marked the hold-outs.
+    /// The sleeper does not scan again after it has marked the holdouts.
     NoSecondLook,
     /// The next owner of a slot clears the mark of a sleeping updater.
     LostMark,
@@ -108,19 +111,19 @@ pub enum Mutant {
     CookieBeforeCount,
     /// The worker leaves a domain alone without a fence before its last look.
     NoIdleFence,
-    /// The driver says without a fence that it sleeps until foreign readers leave.
-    NoForeignFence,
-    /// The driver does not look again before it sleeps until foreign readers leave.
-    NoForeignLook,
+    /// The driver says without a fence that it sleeps until liburcu readers leave.
+    NoLiburcuFence,
+    /// The driver does not scan again before it sleeps until liburcu readers leave.
+    NoLiburcuLook,
     /// A superseded driver reports what it has found.
     SupersededReports,
-    /// A superseded driver scans and marks hold-outs.
+    /// A superseded driver scans and marks holdouts.
     SupersededMarks,
-    /// Whoever takes a driver's place leaves its marks.
+    /// The thread that takes a driver's place leaves its marks.
     MarksLeft,
     /// Waiters do not take a stalled driver's place.
     NoTakeOver,
-    /// Foreign readers are sent the signal of reports also where they sleep.
+    /// Liburcu readers are sent the signal of reports also where they sleep.
     SignalToSleepers,
     /// A thread that ends says so before its last callbacks can be seen.
     RelaxedOrphan,
@@ -133,16 +136,17 @@ pub enum Mutant {
     /// A thread that went over the limit does not settle that when its section ends.
     NoSettle,
     /// The room that callbacks make is given back twice.
-    CreditTwice,
-    /// The room that callbacks make is not given back where another thread than their own runs them.
+    UnchargedTwice,
+    /// The room that callbacks make is not given back where another thread than their own runs
+    /// them.
     LostRoom,
     /// A thread that ends keeps what it might still have added.
-    LostPurse,
+    LostLocalStock,
     /// Of the callbacks that are run in one go the first few are passed over.
     SkipOne,
     /// The callbacks of a thread that has ended are forgotten.
     LostTail,
-    /// A barrier does not look again at the queue that the callbacks of ended threads move to.
+    /// A barrier does not scan again at the queue that the callbacks of ended threads move to.
     SharedOnce,
     /// The worker looks into one queue after the other while callbacks move between them.
     OneByOne,
@@ -150,43 +154,45 @@ pub enum Mutant {
     LazyForever,
     /// The worker is not told of callbacks.
     NoAnnouncement,
-    /// A child process believes that callbacks are still being run by a thread that it does not have.
+    /// A child process believes that callbacks are still being run by a thread that it does not
+    /// have.
     RunnerAfterFork,
     /// A grace period of restartable reads has no barrier.
     NoRestartBarrier,
     /// A grace period of restartable reads does not look for readers in fallback sections.
     NoFallbackLook,
-    /// A child process forgets the fallback section that its fork has interrupted with those of other threads.
+    /// A child process forgets the fallback section that its fork has interrupted with those of
+    /// other threads.
     NoStandIn,
     /// Sequences that are interrupted go on.
     NoRestart,
-    /// The barrier of restartable reads is a fence that has nobody begin anew.
+    /// The barrier of restartable reads is a fence that has no thread begin anew.
     PlainBarrier,
-    /// Who folds the words of the processors does not set the flag.
+    /// The thread that folds the words of the CPUs does not set the flag.
     NoStallFlag,
-    /// Who folds the words of the processors does not wait until they stand still.
+    /// The thread that folds the words of the CPUs does not wait until they stand still.
     NoStallBarrier,
-    /// The count of a big reference is taken for whole before the words of the processors are in it.
+    /// The count of a big reference is taken for whole before the words of the CPUs are in it.
     EarlyRelease,
     /// The last reader of a local-global lock does not wake the writer.
     NoWriterWakeUp,
-    /// Sleepable domains: a grace period passes over the bank that is not current when it begins.
+    /// Sleepable domains: a grace period passes over the index that is not current when it begins.
     OneScan,
-    /// Sleepable domains: a grace period ends when the banks have been flipped.
+    /// Sleepable domains: a grace period ends when the indexes have been flipped.
     EarlyHandOut,
-    /// Sleepable domains: the banks are not flipped.
+    /// Sleepable domains: the indexes are not flipped.
     NoFlip,
     /// Sleepable domains: the lock counts are summed before the unlock counts.
     LocksFirst,
-    /// Sleepable domains: a section ends in the bank that is current then.
-    WrongBank,
-    /// Sums leave out the words of the processors.
+    /// Sleepable domains: a section ends in the index that is current then.
+    WrongIndex,
+    /// Sums leave out the words of the CPUs.
     SharedOnly,
     /// Hash tables: a bucket is begun at before it stands in the list.
     UnlinkedStart,
     /// Hash tables: a node is linked without release.
     RelaxedLink,
-    /// Hash tables: two may take themselves for the one who has deleted a node.
+    /// Hash tables: two may take themselves for the thread that has deleted a node.
     NoOwner,
     /// Hash tables: a deleted node is not unlinked.
     NoUnlink,
@@ -198,33 +204,37 @@ pub enum Mutant {
     NoHold,
     /// Futures are not woken.
     LostWaker,
-    /// Lanes: who pushes does not release what it has written.
+    /// Callback queues: who pushes does not release what it has written.
     RelaxedPush,
-    /// Lanes: who finds that nobody looks does not ring.
+    /// Callback queues: a thread that finds that none attends does not ring.
     NoBell,
-    /// Lanes: who goes to sleep does not look whether something has come.
+    /// Callback queues: who goes to sleep does not look whether something has come.
     DeafSleep,
-    /// Lanes: callbacks run without a grace period.
-    EarlyLane,
-    /// Lanes: a barrier passes them over.
+    /// Callback queues: callbacks run without a grace period.
+    EarlyCallbackQueue,
+    /// Callback queues: a barrier passes them over.
     NoMark,
-    /// Lanes: what was left in one that ends is forgotten.
-    LostLane,
+    /// Callback queues: what was left in one that ends is forgotten.
+    LostCallbackQueue,
     /// A task that waits for callbacks does not fence before its last look.
     NoSleeperFence,
-    /// Who has run callbacks does not fence before the look whether tasks wait for that.
+    /// The thread that has run callbacks does not fence before the look whether tasks wait for
+    /// that.
     NoRunnerFence,
-    /// Who takes a cookie without a lock is not shown that a grace period has begun.
+    /// The thread that takes a cookie without a lock is not shown that a grace period has begun.
     UnseenBegin,
-    /// The begin of a grace period is shown without release, so that it hides the end of the one before.
+    /// The begin of a grace period is shown without release, so that it hides the end of the one
+    /// before.
     RelaxedBegin,
-    /// Who takes a cookie without a lock does not fence after the exchange that unlinked.
+    /// The thread that takes a cookie without a lock does not fence after the exchange that
+    /// unlinked.
     NoUnlinkFence,
     /// A driver that finds no other reader does not fence.
     NoFenceAlone,
     /// Intrusive: a node is linked before its content can be seen.
     UnseenNode,
-    /// Intrusive: who takes the last node of a queue empties its head after it has moved the tail back.
+    /// Intrusive: who takes the last node of a queue empties its head after it has moved the tail
+    /// back.
     LateHead,
     /// Intrusive: who takes the last node of a queue does not look whether the tail is still there.
     TailUnchecked,
@@ -232,7 +242,7 @@ pub enum Mutant {
     TakeUnchecked,
     /// Intrusive: a link that is not written yet is taken for the end of the stack.
     UnlinkedEnd,
-    /// Intrusive: the first node is taken whoever took it meanwhile.
+    /// Intrusive: the first node is taken the thread that took it meanwhile.
     PopUnchecked,
     /// Intrusive: a node is taken out of a lock-free queue whose tail names it still.
     TailLeftBehind,
@@ -258,9 +268,9 @@ impl Mutant {
         Self::NoLimit,
         Self::NoRefusal,
         Self::NoSettle,
-        Self::CreditTwice,
+        Self::UnchargedTwice,
         Self::LostRoom,
-        Self::LostPurse,
+        Self::LostLocalStock,
         Self::SkipOne,
         Self::LostTail,
         Self::LazyForever,
@@ -278,7 +288,7 @@ impl Mutant {
         Self::EarlyHandOut,
         Self::NoFlip,
         Self::LocksFirst,
-        Self::WrongBank,
+        Self::WrongIndex,
         Self::SharedOnly,
         Self::LostWaker,
     ];
@@ -289,7 +299,7 @@ impl Mutant {
         Self::EarlyHandOut,
         Self::NoFlip,
         Self::LocksFirst,
-        Self::WrongBank,
+        Self::WrongIndex,
         Self::SharedOnly,
         Self::LostWaker,
     ];
@@ -325,8 +335,8 @@ impl Mutant {
     /// Steps of restartable sequences.
     pub const PER_CPU: [Self; 2] = [Self::NoRestart, Self::PlainBarrier];
 
-    /// Steps of the sleep beside foreign readers.
-    pub const FOREIGN: [Self; 2] = [Self::NoForeignFence, Self::NoForeignLook];
+    /// Steps of the sleep beside liburcu readers.
+    pub const LIBURCU: [Self; 2] = [Self::NoLiburcuFence, Self::NoLiburcuLook];
 
     /// Steps of the hand-over from one driver to another.
     pub const HANDOVER: [Self; 4] =
@@ -350,11 +360,12 @@ impl Mutant {
     /// Steps of tasks that wait for callbacks.
     pub const SLEEPERS: [Self; 3] = [Self::NoSleeperFence, Self::NoRunnerFence, Self::LostWaker];
 
-    /// Steps of lanes that loom explores.
-    pub const INBOX: [Self; 3] = [Self::RelaxedPush, Self::NoBell, Self::DeafSleep];
+    /// Steps of callback queues that loom explores.
+    pub const LLIST: [Self; 3] = [Self::RelaxedPush, Self::NoBell, Self::DeafSleep];
 
-    /// Steps of lanes.
-    pub const LANES: [Self; 3] = [Self::EarlyLane, Self::NoMark, Self::LostLane];
+    /// Steps of callback queues.
+    pub const CALLBACK_QUEUES: [Self; 3] =
+        [Self::EarlyCallbackQueue, Self::NoMark, Self::LostCallbackQueue];
 
     /// Steps of the engine `token`.
     pub const RELAY: [Self; 4] =
@@ -371,11 +382,11 @@ mod imp {
     static HOOK: OnceLock<fn(Point)> = OnceLock::new();
     static MUTANT: OnceLock<Mutant> = OnceLock::new();
 
-    /// Runs `child` in a child process made by `fork`, which ends with the code that it answers. Gives the
-    /// child's number.
+    /// Runs `child` in a child process made by `fork`, which ends with the code that it returns.
+    /// Gives the child's number.
     ///
-    /// The child has the calling thread only. `child` must need no lock but the library's and the allocator's:
-    /// another one may be held there by a thread that it does not have, for ever.
+    /// The child has the calling thread only. `child` must need no lock but the library's and the
+    /// allocator's: another one may be held there by a thread that it does not have, for ever.
     ///
     /// # Errors
     /// What the system says.
@@ -404,7 +415,7 @@ mod imp {
         let _ = HOOK.set(hook);
     }
 
-    /// Removes the step for the rest of the process. Answers `false` if another one already is.
+    /// Removes the step for the rest of the process. Returns `false` if another one already is.
     pub fn remove_step(mutant: Mutant) -> bool {
         MUTANT.set(mutant).is_ok()
     }
@@ -432,7 +443,7 @@ mod imp {
         layout: Layout,
     }
 
-    // SAFETY: memory that nobody owns but the quarantine.
+    // SAFETY: memory that only the quarantine owns.
     unsafe impl Send for Memory {}
 
     /// Drops an object, and gives its memory back only after many others'.

@@ -1,9 +1,9 @@
 //! Read-copy-update (RCU) for user space. Readers look at shared data at the price of a few plain
-//! loads and stores; updaters replace it without waiting for them; what was replaced is freed later,
-//! and the memory that waits is bounded.
+//! loads and stores; updaters replace it without waiting for them; what was replaced is freed
+//! later, and the memory that waits is bounded.
 //!
-//! A reader loads data in a *read-side critical section*, a section for short. An updater puts a new
-//! version in the place of the old one. The old one is freed after a *grace period*: when every
+//! A reader loads data in a *read-side critical section*, a section for short. An updater puts a
+//! new version in the place of the old one. The old one is freed after a *grace period*: when every
 //! section has ended that had begun before.
 //!
 //! ```
@@ -36,7 +36,7 @@
 //! | begin a section | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
 //! | keep an `Arc` of the current value | [`ArcCell`], [`ArcCellOption`] |
 //! | copy a few words, whole | [`Snapshot`] |
-//! | wait for a grace period, or ask about one | [`synchronize`]; [`start`], [`get`], [`poll`], [`wait`] |
+//! | wait for a grace period, or ask about one | [`synchronize`]; [`start_poll`], [`snapshot`](crate::snapshot()), [`poll`], [`wait`] |
 //! | free, or call a function, after one | [`retire`], [`call`], [`barrier`]; [`Retire`] for types of your own |
 //! | bound the memory that waits | [`Tuning`], [`Weigh`]; [`try_retire`], [`try_call`], [`Refused`] |
 //! | keep readers apart from each other's updaters | [`Domain`], [`domain!`] |
@@ -45,28 +45,30 @@
 //! | count, refer and lock by CPU | [`sync`] |
 //! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
 //! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
-//! | callbacks with embedded heads, sections without guards | [`lane`], [`raw`] |
-//! | readers that are compiled against liburcu | [`foreign`] |
+//! | callbacks with embedded heads, sections without guards | [`callback_queue`], [`raw`] |
+//! | readers that are compiled against liburcu | [`liburcu_readers`] |
 //!
 //! # When not to use it
 //! Where updates are about as frequent as reads a lock is faster, best one for each bucket. Where
-//! readers must not see a value that has been replaced, RCU is the wrong tool. Sections that may last
-//! for ever get an [`Srcu`] of their own: they hold up the updaters that have come to its limit.
+//! readers must not see a value that has been replaced, RCU is the wrong tool. Sections that may
+//! last for ever get an [`Srcu`] of their own: they hold up the updaters that have come to its
+//! limit.
 //!
 //! # Mistakes
-//! To wait for a grace period in a section that it waits for is a panic, and so is a guard or cookie
-//! of another domain, where it is not a compile error. A build with debug assertions also panics where
-//! an object is retired twice, or loaded while it waits, and fills what it frees with 0x6b. A grace
-//! period that does not end is reported with the threads that hold it up ([`set_stall_hook`]).
+//! To wait for a grace period in a section that it waits for is a panic, and so is a guard or
+//! cookie of another domain, where it is not a compile error. A build with debug assertions also
+//! panics where an object is retired twice, or loaded while it waits, and fills what it frees with
+//! 0x6b. A grace period that does not end is reported with the threads that hold it up
+//! ([`set_stall_hook`]).
 //!
 //! # Systems
 //! Linux on x86-64 comes first. Without `membarrier(2)` portable fences are used ([`Fences`]), and
-//! without restartable sequences atomic instructions ([`PerCpuPath`]): on aarch64, on older kernels,
-//! in sandboxes, and on macOS and Windows, where the library compiles and is not tested.
+//! without restartable sequences atomic instructions ([`PerCpuPath`]): on aarch64, on older
+//! kernels, in sandboxes, and on macOS and Windows, where the library compiles and is not tested.
 //!
 //! # Features and environment
-//! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both by
-//! default; `tracing` (events of that crate).
+//! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both
+//! by default; `tracing` (events of that crate).
 //!
 //! | variable | effect |
 //! |---|---|
@@ -76,7 +78,7 @@
 //! | `QUIESCENCE_FENCES=portable` | no `membarrier(2)`: see [`Fences`] |
 //! | `QUIESCENCE_FUTEX=portable` | sleeps on a condition variable, as on other systems than Linux |
 //! | `QUIESCENCE_PERCPU=portable`, `=restartable` | no restartable sequences, or also beside a debugger: see [`per_cpu_path`] |
-//! | `QUIESCENCE_DEBUG=1` | callback heads that are queued twice are looked for: see [`lane`] |
+//! | `QUIESCENCE_DEBUG=1` | callback heads that are queued twice are looked for: see [`callback_queue`] |
 //!
 //! What is promised, and which test holds it, is in `docs/GUARANTEES.md`; why it is right, in
 //! `docs/ORDERINGS.md`. What waits when `main` returns is run then, as far as the sections of other
@@ -121,15 +123,13 @@ mod expect;
 pub use crate::collections::intrusive;
 #[cfg(not(loom))]
 pub use crate::{
-    call_rcu::lane,
-    call_rcu::liburcu_readers as foreign,
+    call_rcu::callback_queue,
+    call_rcu::liburcu_readers,
     domain::arc_cell::{ArcCell, ArcCellOption},
     domain::domain::{Builder, Cookie, Domain},
     domain::global::*,
-    domain::guard::{Global, Kind},
+    domain::guard::{Global, ThreadTag},
     domain::guard::{Guard, read},
-    domain::kind::AnyKind,
-    domain::kind::Section,
     domain::names::Private,
     domain::qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     domain::raw,
@@ -137,6 +137,8 @@ pub use crate::{
     domain::reader::Reader,
     domain::snapshot::Snapshot,
     domain::srcu::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize},
+    domain::tag::DomainTag,
+    domain::tag::Section,
     event::statistics::{Latency, Statistics},
     gp::engine::{Engine, UnknownEngine},
     gp::tuning::Tuning,
@@ -199,13 +201,16 @@ pub mod __private {
     pub use crate::reclaim::domain_state::DomainState;
     pub use crate::reclaim::handle::Handle;
 
-    use crate::{Guard, Kind};
+    use crate::{Guard, ThreadTag};
     use std::panic::Location;
 
     /// A section of a declared domain.
     #[inline]
-    pub fn begin<'k, K: Kind>(kind: &'k K, place: &'static Location<'static>) -> Guard<'k, K> {
-        Guard::begin(kind, place)
+    pub fn begin<'k, K: ThreadTag>(
+        kind: &'k K,
+        location: &'static Location<'static>,
+    ) -> Guard<'k, K> {
+        Guard::begin(kind, location)
     }
 
     /// A domain for a static.

@@ -18,19 +18,19 @@ use crate::gp::engine::Settings;
 use crate::gp::grace_periods::Me;
 use crate::gp::grace_periods::sleepers::Wanted;
 use crate::gp::reader_side::{Links, Readers, Surroundings, Words};
-use crate::gp::slot::{Slot, Sort};
+use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::llist::{Chain, Found, Inbox, Link};
+use crate::reclaim::llist::{Chain, Found, Link, Llist};
 use crate::reclaim::queue::{Contents, Queue, Wants};
-use crate::reclaim::stream::Kind;
+use crate::reclaim::stream::CallbackType;
 
 mod threads;
 mod relay;
 mod callbacks;
-mod foreign;
-mod inbox;
+mod liburcu;
+mod llist;
 mod cookies;
 mod sleepers;
 
@@ -119,7 +119,7 @@ fn enter(core: &DomainState, slot: &Slot) {
 
 /// A thread that reads in sections, with a slot that is registered before it starts.
 fn spawn_reader(world: &Arc<World>, sections: usize, nested: bool) -> thread::JoinHandle<()> {
-    let slot = std::ptr::from_ref(world.core.register(1, Sort::Ordinary)).expose_provenance();
+    let slot = std::ptr::from_ref(world.core.register(1, ReaderKind::Ordinary)).expose_provenance();
     let world = Arc::clone(world);
     thread::spawn(move || {
         // SAFETY: the registry keeps the slot while `world` lives.
@@ -140,7 +140,7 @@ fn model(f: impl Fn() + Send + Sync + 'static) {
     bounded(4, f);
 }
 
-/// For models of three threads that look again and again.
+/// For models of three threads that scan again and again.
 fn bounded(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(preemptions);
@@ -155,8 +155,8 @@ fn mutants() {
     use crate::chaos::Mutant;
     use callbacks::*;
     use cookies::*;
-    use foreign::*;
-    use inbox::*;
+    use liburcu::*;
+    use llist::*;
     use relay::*;
     use sleepers::*;
     use threads::*;
@@ -177,9 +177,9 @@ fn mutants() {
         .into_iter()
         .chain(Mutant::ORDERINGS)
         .chain(Mutant::RELAY)
-        .chain(Mutant::FOREIGN)
+        .chain(Mutant::LIBURCU)
         .chain(Mutant::QUEUES)
-        .chain(Mutant::INBOX)
+        .chain(Mutant::LLIST)
         .chain(Mutant::UNLINKED)
         .chain([Mutant::SupersededReports, Mutant::SupersededMarks, Mutant::MarksLeft])
         .chain(Mutant::SLEEPERS)
@@ -195,16 +195,16 @@ fn mutants() {
             a_relay_of_one_that_only_comes_and_goes();
             return;
         }
-        if Mutant::FOREIGN.contains(&mutant) {
-            a_driver_sleeps_beside_a_foreign_reader();
+        if Mutant::LIBURCU.contains(&mutant) {
+            a_driver_sleeps_beside_a_liburcu_reader();
             return;
         }
         if Mutant::HANDOVER.contains(&mutant) {
             a_waiter_takes_a_drivers_place();
             return;
         }
-        if Mutant::INBOX.contains(&mutant) {
-            an_inbox_wakes_whoever_sleeps();
+        if Mutant::LLIST.contains(&mutant) {
+            an_llist_wakes_whoever_sleeps();
             return;
         }
         if Mutant::SLEEPERS.contains(&mutant) {

@@ -1,4 +1,5 @@
-//! `ArcCell` and `ArcCellOption`: exact counts, exact drops, under updaters, signals and `fork`, on both paths.
+//! `ArcCell` and `ArcCellOption`: exact counts, exact drops, under updaters, signals and `fork`, on
+//! both paths.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -77,7 +78,7 @@ fn compare_and_swap_goes_by_the_address() {
     assert!(Arc::ptr_eq(&cell.load(), &second));
     drop(seen);
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 2));
-    // What comes back is the same: whoever holds it cannot tell, and need not.
+    // What comes back is the same: the thread that holds it cannot tell, and need not.
     cell.store(first.clone());
     cell.store(second.clone());
     assert!(Arc::ptr_eq(&cell.compare_and_swap(&second, first.clone()), &second));
@@ -159,8 +160,8 @@ fn values_of_every_alignment_are_counted_right() {
     assert!(!Arc::ptr_eq(&nothing.swap(Arc::new(())), &nothing.load()));
 }
 
-/// Loads that are kept for a while beside updates of all kinds: all that was made is dropped once, and nothing is
-/// loaded that has been.
+/// Loads that are kept for a while beside updates of all kinds: all that was made is dropped once,
+/// and nothing is loaded that has been.
 fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
     let (made, drops) = (AtomicU64::new(1), AtomicU64::new(0));
     let make = |number| {
@@ -189,7 +190,8 @@ fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
             .map(|_| {
                 scope.spawn(|| {
                     for update in 0..updates {
-                        // Each adds one, and only one of two ways takes it from a value that somebody else put there.
+                        // Each adds one, and only one of two ways takes it from a value that
+                        // somebody else put there.
                         match update % 3 {
                             0 => drop(cell.rcu(|old| make(old.number + 1))),
                             1 => loop {
@@ -283,11 +285,11 @@ fn a_drop_may_use_the_place_and_may_panic() {
         }
     }
     PLACE.store(Some(Arc::new(Busy(3))));
-    PLACE.store(None); // drops 3, which puts 2 there, whose place nobody takes
+    PLACE.store(None); // drops 3, which puts 2 there, whose place no thread takes
     assert_eq!(DROPS.load(Relaxed), 1);
     assert_eq!(PLACE.load().map(|there| there.0), Some(2));
-    // Drops 2, which puts 1 in place of 9, which puts 8 in place of 1, which puts 0 in place of 8, which puts 7 in
-    // place of 0, which ends it.
+    // Drops 2, which puts 1 in place of 9, which puts 8 in place of 1, which puts 0 in place of 8,
+    // which puts 7 in place of 0, which ends it.
     PLACE.store(Some(Arc::new(Busy(9))));
     assert_eq!(DROPS.load(Relaxed), 6);
     assert_eq!(PLACE.load().map(|there| there.0), Some(7));

@@ -1,5 +1,5 @@
-//! A process forks while threads load from an empty place, before anything was ever put into one. Alone in its process:
-//! the first `Arc` in any place changes what is tested.
+//! A process forks while threads load from an empty place, before anything was ever put into one.
+//! Alone in its process: the first `Arc` in any place changes what is tested.
 #![cfg(unix)]
 
 mod common;

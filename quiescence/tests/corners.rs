@@ -1,5 +1,6 @@
-//! Deferral where something around it goes wrong or changes: values that answer nonsense, settings that are
-//! changed while something waits, debts that nobody could settle, domains that end on the worker.
+//! Deferral where something around it goes wrong or changes: values that answer nonsense, settings
+//! that are changed while something waits, limits that no thread could settle, domains that end on
+//! the worker.
 
 mod common;
 
@@ -106,7 +107,8 @@ fn a_limit_below_what_the_thread_may_still_add_is_no_reason_to_wait() {
     domain.barrier();
 }
 
-/// What others may still add they do not give back while they do something else; nobody waits for that.
+/// What others may still add they do not give back while they do something else; no thread waits
+/// for that.
 #[test]
 fn a_limit_below_what_others_may_still_add_is_no_reason_to_wait() {
     let domain = Domain::new();
@@ -141,8 +143,8 @@ fn a_limit_that_is_lowered_holds_soon_for_a_thread_that_was_allowed_more() {
     domain.barrier();
 }
 
-/// A panic keeps a thread from settling at the end of a section. It does so at the end of the next one in
-/// which it goes over the limit.
+/// A panic keeps a thread from settling at the end of a section. It does so at the end of the next
+/// one in which it goes over the limit.
 #[test]
 fn what_is_unlinked_in_sections_does_not_pile_up_on_an_old_debt() {
     let domain = domain_with_limit(1, 1 << 30);
@@ -171,7 +173,7 @@ fn a_closure_that_runs_at_the_end_of_a_domain_does_not_wait_for_the_worker() {
     let (began, dropped) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let (begun, goes_on) = (Arc::clone(&began), Arc::clone(&dropped));
     ending
-        .call_hurried(move || {
+        .call_hurry(move || {
             begun.wait();
             goes_on.wait();
         })

@@ -57,7 +57,7 @@ fn grace_periods_of_qsbr_readers_are_timed_from_their_first_wait() {
                 online.wait();
             });
             online.wait();
-            let cookie = domain.start();
+            let cookie = domain.start_poll();
             assert!(!domain.poll(cookie));
             over.store(true, Release);
             domain.wait(cookie);
@@ -85,7 +85,7 @@ fn a_grace_period_that_becomes_urgent_is_expedited() {
             outside.wait();
         });
         inside.wait();
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         assert!(!domain.poll(cookie));
         let hurried = scope.spawn(|| domain.synchronize_expedited());
         while domain.statistics().waiters == 0 {

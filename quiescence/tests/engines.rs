@@ -10,8 +10,8 @@ fn domain(engine: Engine) -> Domain {
     Domain::builder().engine(engine).build()
 }
 
-/// An ordinary reader and a QSBR one hold a grace period up, whichever engine there is, and no longer
-/// than they must.
+/// An ordinary reader and a QSBR one hold a grace period up, whichever engine there is, and no
+/// longer than they must.
 #[test]
 fn a_grace_period_waits_for_readers_of_both_kinds() {
     for engine in Engine::ALL {
@@ -42,7 +42,7 @@ fn a_grace_period_waits_for_readers_of_both_kinds() {
                 }
             });
             began.wait();
-            let cookie = domain.start();
+            let cookie = domain.start_poll();
             for turn in 1..=2 {
                 for _ in 0..if cfg!(miri) { 10 } else { 1_000 } {
                     assert!(!domain.poll(cookie), "{engine}: both readers are inside");
@@ -56,7 +56,7 @@ fn a_grace_period_waits_for_readers_of_both_kinds() {
     }
 }
 
-/// Nobody waits and nobody polls: the worker sees to it, whatever goes by the tick.
+/// No thread waits and no thread polls: the worker sees to it, whatever goes by the tick.
 #[test]
 fn callbacks_run_without_anybody_waiting() {
     const MANY: usize = if cfg!(miri) { 30 } else { 1_000 };
@@ -80,19 +80,21 @@ fn callbacks_run_without_anybody_waiting() {
     }
 }
 
-/// A cookie that was asked for comes true under engines that go by the tick, with nobody driving.
+/// A cookie that was asked for comes true under engines that go by the tick, with no thread
+/// driving.
 #[test]
 fn a_started_grace_period_ends_by_itself_on_the_tick() {
     for engine in [Engine::Tick, Engine::Token, Engine::Poll] {
         let domain = domain(engine);
-        let _cookie = domain.start();
+        let _cookie = domain.start_poll();
         while domain.statistics().grace_periods == 0 {
             thread::yield_now();
         }
     }
 }
 
-/// Values replaced beside QSBR readers that come and go, more than a chain of the relay has places for.
+/// Values replaced beside QSBR readers that come and go, more than a chain of the relay has places
+/// for.
 #[test]
 fn nothing_is_freed_under_qsbr_readers_that_come_and_go() {
     const READERS: usize = 40;
@@ -120,7 +122,8 @@ fn nothing_is_freed_under_qsbr_readers_that_come_and_go() {
                             }
                         }
                         if number % 3 == 0 {
-                            // One in three goes away and comes back, in whoever's slot is free.
+                            // One in three goes away and comes back, in whichever thread's slot is
+                            // free.
                             drop(reader);
                             thread::yield_now();
                         }
@@ -138,8 +141,8 @@ fn nothing_is_freed_under_qsbr_readers_that_come_and_go() {
     }
 }
 
-/// A QSBR reader that is offline for good, one that leaves in the middle of a grace period, and one that
-/// only goes offline and comes back, hold up nobody who copies from them.
+/// A QSBR reader that is offline for good, one that leaves in the middle of a grace period, and one
+/// that only goes offline and comes back, hold up no thread that copies from them.
 #[test]
 fn a_relay_passes_over_whoever_is_away() {
     let domain = domain(Engine::Token);

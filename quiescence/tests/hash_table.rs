@@ -43,7 +43,7 @@ fn item<'a>(node: NonNull<Node>) -> &'a Item {
 
 fn free(node: NonNull<Node>) {
     item(node).alive.store(false, Relaxed);
-    // SAFETY: from `leak`, and seen by nobody any more.
+    // SAFETY: from `leak`, and seen by no thread any more.
     drop(unsafe { Box::from_raw(node.cast::<Item>().as_ptr()) });
 }
 
@@ -369,7 +369,7 @@ fn a_table_that_is_emptied_shrinks_and_grows_again() {
     assert_eq!(pair.table.buckets(), 4);
 }
 
-/// What is wanted while buckets are being taken away is seen by whoever does that.
+/// What is wanted while buckets are being taken away is seen by the thread that does that.
 #[test]
 #[cfg_attr(miri, ignore = "thousands of buckets")]
 fn what_is_asked_for_while_a_table_shrinks_is_done() {
@@ -404,7 +404,7 @@ fn a_lost_request_is_noticed() {
     assert!(!output.status.success() && said.contains("2 buckets"), "{said}");
 }
 
-/// In a child process nobody is at work on the table any more, whatever was begun.
+/// In a child process no thread is at work on the table any more, whatever was begun.
 #[test]
 #[cfg(unix)]
 #[cfg_attr(miri, ignore = "child processes")]
@@ -493,18 +493,19 @@ fn a_table_that_is_not_empty_is_not_destroyed_and_goes_on() {
         // SAFETY: in a section; freed after a grace period.
         unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
         if key % 64 == 0 {
-            // SAFETY: nobody else uses it.
+            // SAFETY: no other thread uses it.
             table = unsafe { table.destroy() }.unwrap_err();
         }
     }
     assert!(table.buckets() >= 2_048);
     empty(&domain, &table);
     wait_for(&table, |buckets| buckets <= 1_024);
-    // SAFETY: nobody else uses it.
+    // SAFETY: no other thread uses it.
     unsafe { table.destroy() }.unwrap();
 }
 
-/// A table of many buckets and no node, which has begun to shrink: its worker waits until `may_shrink`.
+/// A table of many buckets and no node, which has begun to shrink: its worker waits until
+/// `may_shrink`.
 #[cfg(feature = "chaos")]
 fn shrinking(may_shrink: &'static AtomicBool) -> Table {
     let domain: Domain<Private> = Domain::new();
@@ -579,7 +580,7 @@ fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
         }
         let table = shrinking(&LOOKING);
         chaos::install(hook);
-        // SAFETY: nobody else uses it.
+        // SAFETY: no other thread uses it.
         unsafe { table.destroy() }.unwrap();
         assert!(HELD_OFF.load(SeqCst), "the worker came by");
         return;
@@ -592,7 +593,8 @@ fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
     assert!(!output.status.success() && said.contains("while it was looked at"), "{said}");
 }
 
-/// A table is given up while its worker is at the list: its nodes may be freed afterwards, so the worker has left it.
+/// A table is given up while its worker is at the list: its nodes may be freed afterwards, so the
+/// worker has left it.
 #[cfg(feature = "chaos")]
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
@@ -710,8 +712,8 @@ impl Stress {
     }
 }
 
-/// While keys are added, deleted and replaced, and the table is resized all the time, every key that is there is
-/// found, no key is met twice, and nothing that was freed.
+/// While keys are added, deleted and replaced, and the table is resized all the time, every key
+/// that is there is found, no key is met twice, and nothing that was freed.
 #[test]
 fn readers_find_what_is_there_while_everything_changes() {
     for (seed, hash) in HASHES.into_iter().enumerate() {
@@ -795,7 +797,7 @@ fn one_of_many_adds_and_one_deletes() {
                             domain.synchronize();
                             free(node);
                         }
-                        // SAFETY: nobody else changes it now.
+                        // SAFETY: no other thread changes it now.
                         let found = unsafe { table.lookup(HASHES[1](round), is(round)) };
                         assert!(found.node().is_none(), "added twice");
                     }

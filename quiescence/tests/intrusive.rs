@@ -1,5 +1,5 @@
-//! The queues and stacks of nodes that callers bring along, with real threads: everything comes out once, whole, and in
-//! order; what an insertion that is half done does to consumers.
+//! The queues and stacks of nodes that callers bring along, with real threads: everything comes out
+//! once, whole, and in order; what an insertion that is half done does to consumers.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -53,7 +53,7 @@ impl<N: Default> Object<N> {
 
     /// Frees the object of a node.
     fn free(node: NonNull<N>) {
-        // SAFETY: of `make`, and nobody else's by now.
+        // SAFETY: of `make`, and no other thread's by now.
         drop(unsafe { Box::from_raw(node.as_ptr().cast::<Self>()) });
     }
 
@@ -216,7 +216,7 @@ fn chains_move_from_queue_to_queue() {
     assert!(first.is_empty() && second.is_empty());
 }
 
-/// A queue may move while nobody uses it, with what is in it.
+/// A queue may move while no thread uses it, with what is in it.
 #[test]
 fn a_queue_moves() {
     let queue = WaitFreeQueue::new();
@@ -241,7 +241,7 @@ fn word<T, N>(structure: &T) -> &AtomicPtr<N> {
     unsafe { &*std::ptr::from_ref(structure).cast::<AtomicPtr<N>>() }
 }
 
-/// A producer that was stopped between its exchange and its store, and then goes on.
+/// A producer that was stopped between its exchange and its store, and then continues.
 #[test]
 fn a_half_done_enqueue_holds_up_consumers_and_nobody_else() {
     let (mut head, mut tail) = (QueueHead::new(), QueueTail::new());
@@ -405,8 +405,9 @@ fn a_wait_free_stack_gives_everything_once() {
     assert!(stack.is_empty());
 }
 
-/// Nodes go round: whoever pops one, in a section, puts it on again a grace period later. Without the grace period, a pop
-/// that was interrupted would take the node's second stay for its first, and lose what lies below.
+/// Nodes go round: the thread that pops one, in a section, puts it on again a grace period later.
+/// Without the grace period, a pop that was interrupted would take the node's second stay for its
+/// first, and lose what lies below.
 #[test]
 fn nodes_of_a_lock_free_stack_go_round_a_grace_period_later() {
     const NODES: usize = 40;
@@ -416,13 +417,13 @@ fn nodes_of_a_lock_free_stack_go_round_a_grace_period_later() {
     static OFF: [AtomicBool; NODES] = [const { AtomicBool::new(false) }; NODES];
 
     fn number_of(node: NonNull<StackNode>) -> usize {
-        // SAFETY: of `make`; nobody writes the number, and the others look at the link at most.
+        // SAFETY: of `make`; no thread writes the number, and the others look at the link at most.
         unsafe { (*node.as_ptr().cast::<Object<StackNode>>()).number }
     }
 
     /// A node that has come off and will be put on again.
     struct Resting(NonNull<StackNode>);
-    // SAFETY: nobody else has it.
+    // SAFETY: no other thread has it.
     unsafe impl Send for Resting {}
 
     impl Resting {
@@ -466,7 +467,8 @@ fn nodes_of_a_lock_free_stack_go_round_a_grace_period_later() {
     assert!(numbers.into_iter().eq(0..NODES), "each is there once");
 }
 
-/// Two that take, in sections, and free a grace period later; the queue becomes empty again and again.
+/// Two that take, in sections, and free a grace period later; the queue becomes empty again and
+/// again.
 #[test]
 fn a_lock_free_queue_keeps_the_order_of_each_producer() {
     let queue = LockFreeQueue::new();
@@ -477,7 +479,7 @@ fn a_lock_free_queue_keeps_the_order_of_each_producer() {
     };
 
     struct Passed(NonNull<SharedNode>);
-    // SAFETY: nobody else has it.
+    // SAFETY: no other thread has it.
     unsafe impl Send for Passed {}
     impl Passed {
         fn free(self) {
@@ -518,8 +520,9 @@ fn a_lock_free_queue_keeps_the_order_of_each_producer() {
     std::mem::forget(queue);
 }
 
-/// A producer that was stopped after it has linked its node, and has not moved the tail: who takes the node before it
-/// does. A section that begins afterwards would find that node there, which is freed without waiting for the section.
+/// A producer that was stopped after it has linked its node, and has not moved the tail: a consumer
+/// takes the node before it does. A section that begins afterwards would find that node there,
+/// which is freed without waiting for the section.
 #[test]
 fn what_a_lock_free_queue_gives_out_is_not_found_at_its_tail() {
     let queue = LockFreeQueue::new();

@@ -1,7 +1,8 @@
-//! An orderly end of the process leaves nothing behind: what waits for a grace period is dropped, once.
+//! An orderly end of the process leaves nothing behind: what waits for a grace period is dropped,
+//! once.
 //!
-//! Each test runs itself in a process of its own, which ends with objects waiting; each drop there writes
-//! one byte to standard output, past all buffers.
+//! Each test runs itself in a process of its own, which ends with objects waiting; each drop there
+//! writes one byte to standard output, past all buffers.
 #![cfg(target_os = "linux")]
 
 use std::cell::RefCell;
@@ -38,8 +39,8 @@ fn say() {
     assert_eq!(written, 1, "{}", std::io::Error::last_os_error());
 }
 
-/// In the parent, runs `test` again in a child, for which `f` is called; the child must end with `code`,
-/// and have said so many drops.
+/// In the parent, runs `test` again in a child, for which `f` is called; the child must end with
+/// `code`, and have said so many drops.
 fn in_process(test: &str, code: i32, drops: usize, f: impl FnOnce()) {
     if std::env::var_os("ROLE").is_some() {
         return f();
@@ -128,7 +129,7 @@ fn a_domain_that_is_never_dropped_is_emptied_at_the_end() {
 }
 
 #[test]
-fn heads_and_objects_of_foreign_code_are_ended_at_the_end() {
+fn heads_and_objects_of_user_code_are_ended_at_the_end() {
     unsafe extern "C" fn end_head(head: *mut raw::Head) {
         // SAFETY: from a box, below.
         drop(unsafe { Box::from_raw(head) });
@@ -138,14 +139,14 @@ fn heads_and_objects_of_foreign_code_are_ended_at_the_end() {
         // SAFETY: from a box, below.
         drop(unsafe { Box::from_raw(object.cast::<Told>()) });
     }
-    in_process("heads_and_objects_of_foreign_code_are_ended_at_the_end", 0, 20, || {
+    in_process("heads_and_objects_of_user_code_are_ended_at_the_end", 0, 20, || {
         let domain = Domain::global();
         for _ in 0..10 {
             let head = Box::into_raw(Box::new(raw::Head::new()));
-            // SAFETY: a head of its own, that nobody else can reach.
+            // SAFETY: a head of its own, that no other thread can reach.
             unsafe { raw::call_head(&domain, head, end_head) };
             let object = Box::into_raw(Box::new(told()));
-            // SAFETY: a box, that nobody else can reach.
+            // SAFETY: a box, that no other thread can reach.
             unsafe { raw::retire_with(&domain, object, size_of::<Told>(), end) };
         }
     });
@@ -208,8 +209,8 @@ fn any_thread_may_end_the_process() {
     });
 }
 
-/// Nobody may wait for a section of the very thread that ends the process: it ends, and what was retired
-/// before stays.
+/// No thread may wait for a section of the very thread that ends the process: it ends, and what was
+/// retired before stays.
 #[test]
 fn a_process_that_ends_in_a_section_ends() {
     in_process("a_process_that_ends_in_a_section_ends", 18, 0, || {
@@ -235,7 +236,7 @@ fn a_process_that_ends_in_a_callback_ends() {
     });
 }
 
-/// `exec` and `_exit` are no orderly end: nothing is run, and nobody waits.
+/// `exec` and `_exit` are no orderly end: nothing is run, and no thread waits.
 #[test]
 fn a_process_that_ends_at_once_runs_nothing() {
     in_process("a_process_that_ends_at_once_runs_nothing", 20, 0, || {

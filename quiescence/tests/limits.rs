@@ -1,4 +1,4 @@
-//! Bounded memory: what happens near the limit, at it, and where nobody may wait.
+//! Bounded memory: what happens near the limit, at it, and where no thread may wait.
 
 mod common;
 
@@ -282,7 +282,7 @@ fn closures_wait_for_room_until_the_worker_has_made_some() {
 }
 
 #[test]
-fn a_thread_that_ends_leaves_its_allowance_and_what_waits_to_others() {
+fn a_thread_that_ends_leaves_its_stock_and_what_waits_to_others() {
     let (domain, live) = (domain_with_limit(1_000, 1 << 30), Arc::new(Live::default()));
     for _ in 0..rounds(200, 5) {
         let (inside, counted) = (domain.clone(), Counted::new(&live));
@@ -402,7 +402,7 @@ fn threads_that_panic_in_debt_pay_before_they_end() {
     let inside = Arc::clone(&busy);
     // The worker is busy all the while. Called from elsewhere, since it takes up the limit.
     let elsewhere = Domain::new();
-    elsewhere.call_hurried(move || _ = inside.wait()).unwrap();
+    elsewhere.call_hurry(move || _ = inside.wait()).unwrap();
     for _ in 0..10 {
         let (inside, live) = (domain.clone(), Arc::clone(&live));
         let panicked = thread::spawn(move || {
@@ -421,7 +421,7 @@ fn threads_that_panic_in_debt_pay_before_they_end() {
     busy.wait();
 }
 
-/// Whoever joins a thread may hold a lock that the thread's closures take.
+/// The thread that joins a thread may hold a lock that the thread's closures take.
 #[test]
 fn a_thread_that_ends_in_debt_of_a_closure_does_not_run_it() {
     let domain = domain_with_limit(1, 1 << 30);

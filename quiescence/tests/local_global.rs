@@ -1,8 +1,9 @@
-//! `quiescence::sync::LocalGlobalLock`: writers are alone, turns are fair, guards end on any thread.
+//! `quiescence::sync::LocalGlobalLock`: writers are alone, turns are fair, guards end on any
+//! thread.
 //!
-//! Threads are moved from processor to processor all the time. The whole file is run again in processes that count
-//! portably; and with the feature `chaos`, in processes where a step is missing, in each of which the named test
-//! must fail.
+//! Threads are moved from CPU to CPU all the time. The whole file is run again in processes that
+//! count portably; and with the feature `chaos`, in processes where a step is missing, in each of
+//! which the named test must fail.
 #![cfg(target_os = "linux")]
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +16,7 @@ use quiescence::sync::LocalGlobalLock;
 #[path = "common/shuffle.rs"]
 mod shuffle;
 
-use shuffle::{move_to, processors, random, shuffled};
+use shuffle::{cpus, move_to, random, shuffled};
 
 /// Two words that a writer makes differ for a while.
 #[derive(Default)]
@@ -62,15 +63,15 @@ fn writers_are_alone() {
 #[test]
 fn guards_end_on_other_threads() {
     let lock = Arc::new(LocalGlobalLock::new(0_u64));
-    let processors = processors();
+    let cpus = cpus();
     thread::scope(|scope| {
         let (readers, read) = mpsc::sync_channel(4);
         let (writers, write) = mpsc::sync_channel(1);
         let lock = &*lock;
         scope.spawn({
-            let processors = processors.clone();
+            let cpus = cpus.clone();
             move || {
-                move_to(&processors, 0);
+                move_to(&cpus, 0);
                 for round in 0..if cfg!(miri) { 30 } else { 5_000 } {
                     if round % 50 == 0 {
                         let mut guard = lock.write();
@@ -87,7 +88,7 @@ fn guards_end_on_other_threads() {
             }
         });
         scope.spawn(move || {
-            move_to(&processors, 1);
+            move_to(&cpus, 1);
             let mut last = 0;
             for guard in read {
                 assert!(*guard >= last);
@@ -127,7 +128,7 @@ fn a_writer_that_waits_is_not_passed() {
         let reader = lock.read();
         thread::scope(|scope| {
             scope.spawn(|| *lock.write() += 1);
-            // From some time on nobody gets in any more, though only a reader is there.
+            // From some time on no thread gets in any more, though only a reader is there.
             while lock.try_read().is_some() {
                 thread::yield_now();
             }

@@ -30,7 +30,7 @@ fn synchronize_inside_a_section_names_both_places() {
     // So do the others that wait, and the domain still works afterwards.
     assert!(message(|| domain.synchronize_expedited()).contains("misuse.rs"));
     assert!(message(|| domain.barrier()).contains("barrier"));
-    let cookie = domain.get();
+    let cookie = domain.snapshot();
     assert!(message(|| domain.wait(cookie)).contains("wait"));
     drop(guard);
     domain.synchronize();
@@ -83,19 +83,19 @@ fn a_guard_of_another_domain_is_refused() {
 #[test]
 fn a_cookie_of_another_domain_is_refused() {
     let (mine, other) = (Domain::new(), Domain::new());
-    let cookie = other.start();
+    let cookie = other.start_poll();
     assert!(message(|| drop(mine.poll(cookie).to_string())).contains("another domain"));
     assert!(message(|| mine.wait(cookie)).contains("another domain"));
     assert!(other.poll(cookie));
 }
 
-/// A domain that has ended leaves its address to others, and its cookies to nobody.
+/// A domain that has ended leaves its address to others, and its cookies to no thread.
 #[test]
 fn a_cookie_of_a_domain_that_has_ended_is_refused() {
     for _ in 0..if cfg!(miri) { 5 } else { 100 } {
         let ended = Domain::new();
         ended.synchronize();
-        let cookie = ended.get();
+        let cookie = ended.snapshot();
         drop(ended);
         Domain::new().synchronize();
         let others: [_; 8] = std::array::from_fn(|_| Domain::new());
@@ -110,7 +110,7 @@ fn a_cookie_of_a_domain_that_has_ended_is_refused() {
 #[test]
 fn no_debug_output_looks_into_the_slots() {
     let _reader = quiescence::reader();
-    let shown = format!("{:?}", quiescence::AnyKind::handle(&quiescence::Global));
+    let shown = format!("{:?}", quiescence::DomainTag::handle(&quiescence::Global));
     assert!(shown.contains("DomainState") && !shown.contains("references"), "{shown}");
 }
 
@@ -157,8 +157,8 @@ impl Drop for Fragile {
     }
 }
 
-/// Neither the updater that drops earlier objects while it retires, nor who waits in `barrier`, hears of a
-/// drop that panics.
+/// Neither the updater that drops earlier objects while it retires, nor who waits in `barrier`,
+/// hears of a drop that panics.
 #[test]
 fn an_object_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
     const MANY: u32 = if cfg!(miri) { 40 } else { 2_000 };
@@ -185,8 +185,8 @@ fn a_value_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
     assert_eq!((dropped.load(SeqCst), domain.statistics().callbacks_panicked), (9, 1));
 }
 
-/// What a closure has captured is dropped once, whether it panics before it has used it, or while that is
-/// dropped.
+/// What a closure has captured is dropped once, whether it panics before it has used it, or while
+/// that is dropped.
 #[test]
 fn a_closure_that_panics_drops_what_it_captured() {
     let domain = Domain::new();
@@ -218,7 +218,7 @@ fn a_closure_that_panics_drops_what_it_captured() {
     assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (9, 4));
 }
 
-/// Nobody waits here: it is the worker that goes on.
+/// No thread waits here: it is the worker that continues.
 #[test]
 fn the_worker_survives_callbacks_that_panic() {
     let domain = Domain::new();
@@ -262,8 +262,8 @@ fn the_end_of_a_domain_survives_callbacks_that_panic() {
     }
 }
 
-/// Runs one test of this file in a new process, in which it finds `ROLE` set, and answers what that one
-/// said to standard error.
+/// Runs one test of this file in a new process, in which it finds `ROLE` set, and returns what that
+/// one said to standard error.
 fn errors_of(test: &str) -> String {
     let mut again = Command::new(std::env::current_exe().unwrap());
     again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env("ROLE", "child");
@@ -326,8 +326,8 @@ fn a_barrier_inside_a_callback_is_refused() {
     assert!(said.lock().unwrap().contains("call()"), "{said:?}");
 }
 
-/// A callback that `barrier` runs leaks a section on the very thread that goes on to wait: that section
-/// must not be taken for a quiescent reader of the waiter's own.
+/// A callback that `barrier` runs leaks a section on the very thread that continues to wait: that
+/// section must not be taken for a quiescent reader of the waiter's own.
 #[test]
 fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
     // The worker may be quicker and run the callback, which then does nothing; so try again.
@@ -383,9 +383,9 @@ fn leaked_guards_are_sections_that_never_end() {
     let domain = Domain::new();
     let inside = domain.clone();
     thread::spawn(move || std::mem::forget(inside.read())).join().unwrap();
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
-    // Retiring goes on, waiting does not make sense; the end of the domain frees what waits.
+    // Retiring continues, waiting does not make sense; the end of the domain frees what waits.
     let dropped = Arc::new(AtomicU32::new(0));
     let noted = Arc::clone(&dropped);
     domain
@@ -400,7 +400,8 @@ fn leaked_guards_are_sections_that_never_end() {
     }
 }
 
-// ---- what only unsafe code can do wrong -------------------------------------------------------------
+// ---- what only unsafe code can do
+// wrong -------------------------------------------------------------
 
 #[test]
 fn sections_without_guards_are_sections() {
@@ -410,7 +411,7 @@ fn sections_without_guards_are_sections() {
     raw::read_lock(&domain);
     let guard = domain.read();
     let seen = value.load(&guard);
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     raw::read_lock(&domain);
     assert_eq!((raw::nesting(&domain), *seen), (3, 1));
     drop(guard);
@@ -519,7 +520,7 @@ fn heads_are_called_once_each_and_may_be_queued_again_from_there() {
     let ended = Arc::new(AtomicU32::new(0));
     let guard = domain.read();
     for _ in 0..MANY {
-        // SAFETY: a node of its own, that nobody can reach.
+        // SAFETY: a node of its own, that no thread can reach.
         unsafe { raw::call_head(&domain, Node::new(&ended).cast(), end_node) };
     }
     assert_eq!(ended.load(SeqCst), 0, "a reader holds the grace period up");
@@ -540,7 +541,7 @@ fn a_head_that_is_queued_twice_is_refused_and_named() {
     let ended = Arc::new(AtomicU32::new(0));
     let guard = domain.read();
     let node = Node::new(&ended);
-    // SAFETY: a node that nobody can reach.
+    // SAFETY: a node that no thread can reach.
     unsafe { raw::call_head(&domain, node.cast(), end_node) };
     let place = line!() + 2;
     // SAFETY: none; it is refused.
@@ -549,9 +550,9 @@ fn a_head_that_is_queued_twice_is_refused_and_named() {
     assert!(said.contains(&format!("misuse.rs:{place}:")), "{said}");
     // A copy of a head that waits does not, nor does memory that holds anything.
     let copy = Node::new(&ended);
-    // SAFETY: both heads are there, and nobody writes them.
+    // SAFETY: both heads are there, and no thread writes them.
     unsafe { node.cast::<[usize; 2]>().copy_to(copy.cast(), 1) };
-    // SAFETY: a node that nobody can reach.
+    // SAFETY: a node that no thread can reach.
     unsafe { raw::call_head(&domain, copy.cast(), end_node) };
     drop(guard);
     domain.barrier();
@@ -564,13 +565,13 @@ unsafe fn end_fragile(object: *mut ()) {
 }
 
 #[test]
-fn objects_of_foreign_code_are_ended_once_each() {
+fn objects_of_user_code_are_ended_once_each() {
     let domain = Domain::new();
     let dropped = Arc::new(AtomicU32::new(0));
     let guard = domain.read();
     for number in 0..100 {
         let object = Box::into_raw(Box::new(Fragile::new(&dropped, number == 4)));
-        // SAFETY: from a box, and nobody can reach it.
+        // SAFETY: from a box, and no thread can reach it.
         unsafe { raw::retire_with(&domain, object, size_of::<Fragile>(), end_fragile) };
     }
     assert_eq!(dropped.load(SeqCst), 0, "a reader holds the grace period up");
@@ -601,7 +602,8 @@ fn an_object_that_is_retired_twice_is_refused_and_both_places_named() {
     assert_eq!(dropped.load(SeqCst), 1);
 }
 
-/// The mistake that grace periods do not forgive: a reader can still find what is about to be freed.
+/// The mistake that grace periods do not forgive: a reader can still find what is about to be
+/// freed.
 #[cfg(debug_assertions)]
 #[test]
 #[cfg_attr(miri, ignore = "undefined on purpose")]
@@ -625,7 +627,7 @@ fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader
     // To replace it now would free it twice, and is refused like any second retirement.
     assert!(message(|| value.store(Fragile::new(&dropped, false))).contains("retired twice"));
     assert!(message(|| option.store(None)).contains("retired twice"));
-    // Now nobody finds them any more.
+    // Now no thread finds them any more.
     assert!(!value.load(&guard).panics && option.load(&guard).is_none());
     drop(guard);
     domain.barrier();

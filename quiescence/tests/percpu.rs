@@ -1,5 +1,5 @@
-//! Counts by processor, in all environments: each test that needs one of its own runs in a process of its own, where
-//! everything is counted exactly and grace periods end.
+//! Counts by CPU, in all environments: each test that needs one of its own runs in a process of its
+//! own, where everything is counted exactly and grace periods end.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -40,7 +40,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// A little of everything that counts by processor.
+    /// A little of everything that counts by CPU.
     fn count(&self, amount: i64) {
         let guard = self.domain.read();
         self.counter.increment();
@@ -52,14 +52,14 @@ impl Shared {
         self.expected.fetch_add(1 + amount, Relaxed);
     }
 
-    /// Replaces what is read, and waits until nobody reads what was.
+    /// Replaces what is read, and waits until no thread reads what was.
     fn replace(&self, round: u64) {
         self.words.store([round; 3]);
         self.cell.store(Arc::new(round));
         self.domain.synchronize_expedited();
     }
 
-    /// Nothing was lost or counted twice, and nobody is in a section.
+    /// Nothing was lost or counted twice, and no thread is in a section.
     fn check(&self) {
         self.domain.synchronize();
         assert_eq!(self.counter.sum(), self.expected.load(Relaxed));
@@ -67,7 +67,8 @@ impl Shared {
     }
 }
 
-/// More threads than processors count, while one replaces what they read. `begin` is called by each of them first.
+/// More threads than CPUs count, while one replaces what they read. `begin` is called by each of
+/// them first.
 fn exercise_after(begin: impl Fn(usize) + Sync) {
     let shared = Shared::default();
     let running = AtomicU32::new(4);
@@ -120,8 +121,8 @@ fn the_environment_chooses_the_portable_path() {
     );
 }
 
-/// From now on this system call fails with EPERM in this process; if `first` is given, only with such a first
-/// argument.
+/// From now on this system call fails with EPERM in this process; if `first` is given, only with
+/// such a first argument.
 fn forbid(call: libc::c_long, first: Option<u32>) {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let unless = |k, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k };
@@ -189,20 +190,20 @@ fn what_is_forbidden_later_ends_the_process_with_the_reason() {
     }
 }
 
-/// Where processors have numbers that are too great for words of their own.
+/// Where CPUs have numbers that are too great for words of their own.
 #[test]
-fn processors_without_words_count_in_those_that_all_share() {
+fn cpus_without_words_count_in_those_that_all_share() {
     if role().is_some() {
         return exercise();
     }
     let one = ("QUIESCENCE_PERCPU_SLOTS", "1");
     again_and_again(
-        "processors_without_words_count_in_those_that_all_share",
+        "cpus_without_words_count_in_those_that_all_share",
         &[&[one], &[one, ("QUIESCENCE_PERCPU", "portable")]],
     );
 }
 
-/// Processors that this thread may run on.
+/// CPUs that this thread may run on.
 fn allowed() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap();
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
@@ -239,23 +240,23 @@ fn threads_that_are_moved_about_count_exactly() {
 }
 
 #[test]
-fn threads_on_one_processor_count_exactly() {
+fn threads_on_one_cpu_count_exactly() {
     if role().is_none() {
-        return again_and_again("threads_on_one_processor_count_exactly", BOTH);
+        return again_and_again("threads_on_one_cpu_count_exactly", BOTH);
     }
     let last = *allowed().last().unwrap();
     move_to(last); // also while the choice is made
     exercise_after(|_| move_to(last));
 }
 
-/// Takes a processor away while threads count on it, and gives it back. Only if it is asked for, since that is
-/// everybody's: `QUIESCENCE_TEST_HOTPLUG=1`, as root.
+/// Takes a CPU away while threads count on it, and gives it back. Only if it is asked for, since
+/// that is everybody's: `QUIESCENCE_TEST_HOTPLUG=1`, as root.
 #[test]
-fn processors_may_come_and_go() {
+fn cpus_may_come_and_go() {
     let file = "/sys/devices/system/cpu/cpu1/online";
     if std::env::var_os("QUIESCENCE_TEST_HOTPLUG").is_none() {
         let remedy = "set QUIESCENCE_TEST_HOTPLUG=1, as root";
-        return expect::skip("hotplug", "leave to take processors away", "", remedy);
+        return expect::skip("hotplug", "leave to take CPUs away", "", remedy);
     }
     let shared = Shared::default();
     let stop = AtomicBool::new(false);
@@ -282,7 +283,8 @@ unsafe extern "C" {
     static __rseq_offset: isize;
 }
 
-/// Takes the calling thread's area from the kernel, as in a thread that was made without the C library.
+/// Takes the calling thread's area from the kernel, as in a thread that was made without the C
+/// library.
 #[cfg(all(target_env = "gnu", target_arch = "x86_64"))]
 fn unregister() {
     const FLAG_UNREGISTER: i32 = 1;
@@ -500,7 +502,7 @@ fn resident_bytes() -> usize {
     pages * 4_096
 }
 
-/// Counters are small: the words of many stand side by side in each processor's pages.
+/// Counters are small: the words of many stand side by side in each CPU's pages.
 #[test]
 fn two_thousand_counters_take_little_memory() {
     const COUNTERS: usize = 2_000;
@@ -519,7 +521,7 @@ fn two_thousand_counters_take_little_memory() {
     let taken = resident_bytes().saturating_sub(before);
     let sum: i64 = counters.iter().map(Counter::sum).sum();
     assert_eq!(sum, (COUNTERS * 200 * cpus.len()) as i64);
-    // 8 bytes each on each processor, in whole pages; and what else a process does meanwhile.
+    // 8 bytes each on each CPU, in whole pages; and what else a process does meanwhile.
     let words = (COUNTERS * 8).next_multiple_of(4_096) + 4_096;
     assert!(taken <= words * cpus.len() + (256 << 10), "{taken} bytes");
 }

@@ -1,5 +1,5 @@
-//! In debug builds the memory of a dropped object is filled with a pattern before it is given back, so
-//! that a reader that comes too late reads nonsense at once instead of now and then.
+//! In debug builds the memory of a dropped object is filled with a pattern before it is given back,
+//! so that a reader that comes too late reads nonsense at once instead of now and then.
 //!
 //! An allocator of this program's own looks at the memory of [`Page`]s when they are given back.
 
@@ -75,8 +75,8 @@ impl Drop for Panicking {
     }
 }
 
-/// Runs `f`, which has `pages` pages retired and freed, and looks what their memory held. What `f` answers
-/// is dropped afterwards.
+/// Runs `f`, which has `pages` pages retired and freed, and looks what their memory held. What `f`
+/// returns is dropped afterwards.
 fn look<R>(pages: usize, f: impl FnOnce(&Domain) -> R) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -18,8 +18,8 @@ struct Note {
     arguments: usize,
 }
 
-/// The notes of a section: each has the lengths of its name and its contents, a type, and both, filled up
-/// to four bytes.
+/// The notes of a section: each has the lengths of its name and its contents, a type, and both,
+/// filled up to four bytes.
 fn notes(mut bytes: &[u8]) -> Vec<Note> {
     let mut notes = Vec::new();
     while !bytes.is_empty() {

@@ -72,11 +72,11 @@ fn a_section_of_the_forking_thread_goes_on_in_the_child() {
     let qsbr_domain = Domain::new();
     let mut qsbr = qsbr_domain.qsbr();
     in_child(|| {
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         assert!(!domain.poll(cookie));
         drop(guard);
         assert!(domain.poll(cookie));
-        let cookie = qsbr_domain.start();
+        let cookie = qsbr_domain.start_poll();
         assert!(!qsbr_domain.poll(cookie));
         qsbr.quiescent_state();
         assert!(qsbr_domain.poll(cookie));
@@ -95,8 +95,8 @@ impl Drop for Meets {
     }
 }
 
-/// What another thread was just running is lost in the child, and its size, which only the object could tell, is
-/// not held against the limit for ever.
+/// What another thread was just running is lost in the child, and its size, which only the object
+/// could tell, is not held against the limit for ever.
 #[test]
 fn what_is_lost_in_a_child_takes_up_no_room() {
     let domain = Domain::new();
@@ -172,7 +172,7 @@ fn exercise() {
             quiescence::synchronize();
         }
         let guard = quiescence::read();
-        let cookie = quiescence::start();
+        let cookie = quiescence::start_poll();
         assert!(!quiescence::poll(cookie));
         drop(guard);
         quiescence::wait(cookie);
@@ -239,7 +239,7 @@ fn a_membarrier_that_is_forbidden_later_ends_the_process_with_the_reason() {
     assert!(said.contains("QUIESCENCE_FENCES=portable"), "{said}");
 }
 
-/// Where there can be no worker, whoever asks does its part, under every engine.
+/// Where there can be no worker, whichever thread asks does its part, under every engine.
 #[test]
 fn without_a_worker_polling_is_enough() {
     if role().is_some() {
@@ -250,7 +250,7 @@ fn without_a_worker_polling_is_enough() {
         for engine in Engine::ALL {
             let domain = Domain::builder().engine(engine).build();
             let reader = domain.qsbr();
-            let cookie = domain.start();
+            let cookie = domain.start_poll();
             assert!(!domain.poll(cookie), "{engine}: a reader is inside");
             let away = reader.offline();
             while !domain.poll(cookie) {}

@@ -26,7 +26,7 @@ fn a_section_holds_up_a_grace_period_until_its_outermost_guard_goes() {
     let domain = Domain::new();
     let outer = domain.read();
     let inner = domain.read();
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
     drop(outer); // in any order: the other guard still is a section
     assert!(!domain.poll(cookie));
@@ -50,7 +50,7 @@ fn a_section_that_begins_later_holds_nothing_up() {
         before.wait();
         begun.wait();
         // The first grace period meets the second section and waits; so ask without waiting.
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         assert!(!domain.poll(cookie), "a section of before the request must be waited for");
         after.wait();
         domain.wait(cookie);
@@ -80,7 +80,7 @@ fn the_explicit_handle_shares_the_word_and_unregisters_when_dropped() {
     assert_eq!(domain.statistics().readers, 1);
     let guard = reader.read();
     let nested = second.read();
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     drop(guard);
     assert!(!domain.poll(cookie));
     drop(nested);
@@ -268,11 +268,11 @@ fn qsbr_readers_hold_up_grace_periods_until_they_say_so() {
 fn an_online_qsbr_reader_that_does_nothing_holds_up() {
     let domain = Domain::new();
     let mut reader = domain.qsbr();
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
     reader.quiescent_state();
     assert!(domain.poll(cookie));
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
     reader.while_offline(|| assert!(domain.poll(cookie)));
     reader.synchronize();

@@ -17,7 +17,7 @@ const EACH: u64 = if cfg!(miri) { 8 } else { 500 };
 fn a_grace_period_waits_for_sections_that_had_begun() {
     let domain = Srcu::new();
     let guard = domain.read();
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
     drop(guard);
     domain.wait(cookie);
@@ -25,8 +25,9 @@ fn a_grace_period_waits_for_sections_that_had_begun() {
     assert!(domain.statistics().grace_periods >= 1);
 }
 
-/// The counts of one bank are summed in two parts with a heavy fence between, twice a grace period: a fence of the
-/// updater's alone leaves the readers' increments unordered, which a processor shows seldom.
+/// The counts of one index are summed in two parts with a heavy fence between, twice a grace
+/// period: a fence of the updater's alone leaves the readers' increments unordered, which a CPU
+/// shows seldom.
 #[test]
 fn each_look_at_the_counts_has_a_heavy_fence() {
     let domain = Srcu::new();
@@ -45,8 +46,8 @@ fn each_look_at_the_counts_has_a_heavy_fence() {
 fn a_grace_period_does_not_wait_for_sections_that_began_later() {
     let domain = Srcu::new();
     let early = domain.read();
-    let cookie = domain.start();
-    assert!(!domain.poll(cookie), "it has looked, and flipped the banks");
+    let cookie = domain.start_poll();
+    assert!(!domain.poll(cookie), "it has looked, and flipped the indexes");
     let late = domain.read();
     drop(early);
     domain.wait(cookie);
@@ -58,7 +59,7 @@ fn only_what_was_called_expedited_is_counted_so() {
     let domain = Srcu::new();
     domain.synchronize();
     block_on(domain.synchronize_async());
-    domain.wait(domain.start());
+    domain.wait(domain.start_poll());
     assert_eq!(domain.statistics().grace_periods_expedited, 0);
     domain.synchronize_expedited();
     assert_eq!(domain.statistics().grace_periods_expedited, 1);
@@ -131,8 +132,8 @@ fn what_is_retired_or_called_is_done_after_a_grace_period() {
     assert_eq!(done.load(Relaxed), 2);
 }
 
-/// What a thread owes a sleepable domain it does not wait for where its section of another one ends: it may be in a
-/// section of the first, of which nobody knows.
+/// What a thread is over the limit of a sleepable domain it does not wait for where its section of
+/// another one ends: it may be in a section of the first, of which no thread knows.
 #[test]
 fn the_end_of_a_section_does_not_wait_for_a_sleepable_domain() {
     let domain = Srcu::new();
@@ -252,7 +253,7 @@ fn everything_may_be_sent() {
 fn a_domain_may_be_moved_while_it_is_used() {
     let domain = Srcu::new();
     domain.call(|| ()).expect("there is room");
-    let _started = domain.start();
+    let _started = domain.start_poll();
     let moved = Box::new(domain);
     let guard = moved.read();
     drop(guard);
@@ -261,7 +262,10 @@ fn a_domain_may_be_moved_while_it_is_used() {
 
 #[test]
 fn code_that_is_generic_over_domains_takes_it() {
-    fn length<K: quiescence::AnyKind, S: Section<K>>(text: &Rcu<String, K>, section: &S) -> usize {
+    fn length<K: quiescence::DomainTag, S: Section<K>>(
+        text: &Rcu<String, K>,
+        section: &S,
+    ) -> usize {
         text.load(section).len()
     }
     let domain = Srcu::new();
@@ -270,7 +274,8 @@ fn code_that_is_generic_over_domains_takes_it() {
     assert_eq!(length(&text, &domain.domain().read()), 3);
 }
 
-// ---- futures --------------------------------------------------------------------------------------
+// ----
+// futures --------------------------------------------------------------------------------------
 
 /// An executor of one task: polls, and parks until it is woken.
 struct Unpark(Thread, AtomicUsize);
@@ -382,13 +387,13 @@ fn a_waker_may_wait_for_a_grace_period() {
 #[test]
 fn a_task_may_wait_for_a_cookie() {
     let domain = Srcu::new();
-    let cookie = domain.get();
+    let cookie = domain.snapshot();
     assert!(!domain.poll(cookie), "nobody has asked for it");
     block_on(domain.wait_async(cookie));
     assert!(domain.poll(cookie));
 }
 
-/// Whoever drives may leave before the others' grace period.
+/// The thread that drives may leave before the others' grace period.
 #[test]
 fn tasks_and_threads_wait_side_by_side() {
     let domain = Srcu::new();

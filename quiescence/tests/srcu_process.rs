@@ -1,5 +1,5 @@
-//! Sleepable domains and what is around them: reports of stalls, forks, the end of the process. A test that sets the
-//! process's hook, or forks it, has a file of its own.
+//! Sleepable domains and what is around them: reports of stalls, forks, the end of the process. A
+//! test that sets the process's hook, or forks it, has a file of its own.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -55,7 +55,7 @@ fn a_stall_names_the_slots_and_the_oldest_guard() {
     let ended: u64 = report.slots().iter().map(|slot| slot.ended()).sum();
     assert_eq!(begun - ended, 3, "{:?}", report.slots());
     let guard = report.oldest_guard().expect("two are listed");
-    assert_eq!((guard.place().file(), guard.place().line()), (file!(), line));
+    assert_eq!((guard.location().file(), guard.location().line()), (file!(), line));
     assert_eq!(guard.listed(), 2);
     // SAFETY: asks for a number.
     assert_eq!(guard.thread_id(), Some(unsafe { libc::gettid() }.cast_unsigned()));
@@ -73,9 +73,9 @@ fn without_tracking_a_stall_says_how_to_have_it() {
     static DOMAIN: Srcu = Srcu::named("not tracked");
     let reports = listened_to(&DOMAIN, "not tracked");
     let guard = DOMAIN.read();
-    // The worker notices as well: nobody waits in a call here.
+    // The worker notices as well: no thread waits in a call here.
     DOMAIN.call(|| ()).expect("there is room");
-    let _asked = DOMAIN.start();
+    let _asked = DOMAIN.start_poll();
     let report = reports.recv().unwrap();
     assert!(report.oldest_guard().is_none());
     assert!(report.to_string().contains("Srcu::track_guards(true)"), "{report}");
@@ -88,7 +88,7 @@ fn a_child_has_its_own_sections() {
     static DOMAIN: Srcu = Srcu::named("forked");
     let guard = DOMAIN.read();
     in_child(|| {
-        let cookie = DOMAIN.start();
+        let cookie = DOMAIN.start_poll();
         assert!(!DOMAIN.poll(cookie), "the guard is in this process, too");
         drop(guard);
         DOMAIN.wait(cookie);
@@ -113,7 +113,7 @@ fn a_child_may_forget_the_sections_of_threads_that_it_does_not_have() {
         });
         in_section.recv().unwrap();
         in_child(|| {
-            let cookie = DOMAIN.start();
+            let cookie = DOMAIN.start_poll();
             assert!(!DOMAIN.poll(cookie), "its section never ends here");
             // SAFETY: the only guard is the one of a thread that is not here.
             unsafe { DOMAIN.forget_sections() };

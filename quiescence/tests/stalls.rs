@@ -16,7 +16,8 @@ use quiescence::{Domain, Engine, Holdout, Qsbr, StackMissing, StallReport, Threa
 
 const LIMIT: Duration = Duration::from_millis(2);
 
-/// The tests of one process share its hook, which hands each report to the test that named the domain.
+/// The tests of one process share its hook, which hands each report to the test that named the
+/// domain.
 static LISTENERS: Mutex<Vec<(String, Sender<StallReport>)>> = Mutex::new(Vec::new());
 
 /// A domain of this name, which is new, and the reports of its stalls.
@@ -45,8 +46,8 @@ fn tune(domain: &Domain, limit: Option<Duration>, limit_expedited: Option<Durati
     domain.tune(tuning);
 }
 
-/// Calls `f` while a thread named `name` is in `section`, which is to return when it is told to or when
-/// it finds that nobody will tell.
+/// Calls `f` while a thread named `name` is in `section`, which is to return when it is asked to or
+/// when it finds that no thread will tell.
 fn beside<R>(
     name: &str,
     section: impl FnOnce(&Sender<u32>, Receiver<()>) + Send,
@@ -71,7 +72,8 @@ fn thread_id() -> u32 {
 #[inline(never)]
 fn blocks_in_a_section(until: &Receiver<()>) {
     let left = until.recv();
-    // Something to come back for: else the compiler makes a jump of the call, and there is no frame.
+    // Something to come back for: else the compiler makes a jump of the call, and there is no
+    // frame.
     std::hint::black_box(&left).unwrap_err();
 }
 
@@ -82,8 +84,8 @@ fn spins_in_a_section(until: &Receiver<()>) {
     }
 }
 
-/// The first report whose only hold-out is as wanted: a thread that has entered its section may not have
-/// come to rest there when the first one is made. Ends when the report has been made.
+/// The first report whose only holdout is as wanted: a thread that has entered its section may not
+/// have come to rest there when the first one is made. Ends when the report has been made.
 fn report_of(told: &Receiver<StallReport>, wanted: impl Fn(&Holdout) -> bool) -> StallReport {
     told.iter().find(|report| report.holdouts().first().is_some_and(&wanted)).unwrap()
 }
@@ -144,7 +146,7 @@ fn a_running_holdout_is_told_from_a_sleeping_one() {
         spins_in_a_section(&left);
     };
     let report = beside("busy", section, |_| {
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         domain.call(|| ()).unwrap();
         let report = report_of(&told, |holdout| has_function(holdout, "spins_in_a_section"));
         assert!(!domain.poll(cookie));
@@ -212,7 +214,7 @@ fn the_next_grace_period_is_reported_anew() {
     let (domain, told) = listened_to("anew", Engine::Adaptive, Duration::ZERO);
     let mut reader = domain.qsbr();
     for number in 1..4 {
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         // Each poll is a look, unless a report that is being made is in the way.
         let report = loop {
             assert!(!domain.poll(cookie));
@@ -265,7 +267,7 @@ fn a_limit_of_none_means_no_report() {
     });
 }
 
-/// Nobody waits and nobody polls: the worker looks, for the sake of a callback.
+/// No thread waits and no thread polls: the worker looks, for the sake of a callback.
 #[test]
 fn a_grace_period_that_only_callbacks_want_is_reported() {
     for engine in Engine::ALL {
@@ -280,8 +282,8 @@ fn a_grace_period_that_only_callbacks_want_is_reported() {
     }
 }
 
-/// The worker leaves the grace period alone, for minutes after its first look: it tells how old it is all
-/// the same.
+/// The worker leaves the grace period alone, for minutes after its first look: it tells how old it
+/// is all the same.
 #[test]
 fn a_grace_period_that_the_workers_budget_delays_is_reported() {
     let (tell, told) = mpsc::channel();
@@ -389,7 +391,8 @@ fn a_thread_that_blocks_the_signal_is_reported_without_a_stack() {
     assert!(report.to_string().contains("blocks signal"), "{report}");
 }
 
-// ---- in processes of their own ----------------------------------------------------------------------
+// ---- in processes of their
+// own ----------------------------------------------------------------------
 
 /// One test of this file in a new process, in which it finds `ROLE` set.
 fn again(test: &str) -> Command {
@@ -398,7 +401,8 @@ fn again(test: &str) -> Command {
     command
 }
 
-/// Whether this is the new process. Else runs it, with this in its environment, and expects it to end well.
+/// Whether this is the new process. Else runs it, with this in its environment, and expects it to
+/// end well.
 fn is_again(test: &str, environment: &[(&str, &str)]) -> bool {
     if std::env::var_os("ROLE").is_some() {
         return true;
@@ -408,12 +412,13 @@ fn is_again(test: &str, environment: &[(&str, &str)]) -> bool {
     false
 }
 
-/// A stall of a domain that is made for it, noticed by the calling thread, which holds it up itself.
+/// A stall of a domain that is made for it, noticed by the calling thread, which holds it up
+/// itself.
 fn stall() -> Domain {
     let domain = Domain::new();
     tune(&domain, Some(Duration::ZERO), None);
     let mut reader = domain.qsbr();
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     // Each poll is a look, unless somebody else is looking: a report that is made, or a fork.
     while domain.statistics().stalls == 0 {
         assert!(!domain.poll(cookie));
@@ -575,7 +580,8 @@ fn a_signal_that_the_program_handles_is_left_alone() {
     }
 }
 
-/// The forking thread goes on in its section, under another id, and the child has a reporter of its own.
+/// The forking thread continues in its section, under another id, and the child has a reporter of
+/// its own.
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_reports_its_own_stalls() {
@@ -616,7 +622,7 @@ fn forks_beside_reports() {
         for domain in &domains {
             // A report of it is on its way when the fork comes.
             tune(domain, Some(Duration::ZERO), None);
-            let _cookie = domain.start();
+            let _cookie = domain.start_poll();
             in_child(|| {
                 drop(stall());
                 let other = Domain::new();

@@ -6,7 +6,7 @@
 //! - No modules import each other in a cycle. A module is a file of a room, with the folder of its
 //!   name.
 //! - A file has at most [`LINES_MAX`] lines.
-//! - Each lock has a rank: it is a `Mutex` of `os::sync`. The order of locks is told once, by the
+//! - Each lock has a rank: it is a `Mutex` of `os::sync`. The order of locks is stated once, by the
 //!   table in [`LOCK_RANKS`], and a list of them stands nowhere else.
 //!
 //! Each rule has a list of the exceptions that there are still, each with its reason. The lists are

@@ -1,9 +1,9 @@
-//! `quiescence::sync`: counters and references that keep a word for each processor, and all of the tools together; the lock
-//! alone is in `local_global.rs`.
+//! `quiescence::sync`: counters and references that keep a word for each CPU, and all of the tools
+//! together; the lock alone is in `local_global.rs`.
 //!
-//! Threads are moved from processor to processor all the time. The whole file is run again in processes that count
-//! portably; and with the feature `chaos`, in processes where a step is missing, in each of which the named test
-//! must fail.
+//! Threads are moved from CPU to CPU all the time. The whole file is run again in processes that
+//! count portably; and with the feature `chaos`, in processes where a step is missing, in each of
+//! which the named test must fail.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use quiescence::{ArcCell, ArcCellOption};
 #[path = "common/shuffle.rs"]
 mod shuffle;
 
-use shuffle::{processors, random, shuffled};
+use shuffle::{cpus, random, shuffled};
 
 const THREADS: usize = 6;
 
@@ -68,7 +68,8 @@ fn unregister_rseq() {
     const SIGNATURE: u32 = if cfg!(target_arch = "x86_64") { 0x5305_3053 } else { 0xd428_bc00 };
     // SAFETY: glibc's constant.
     let area = area.wrapping_add_signed(unsafe { __rseq_offset });
-    // SAFETY: unregisters what glibc registered; nobody else looks at it. If it was not registered, nothing is done.
+    // SAFETY: unregisters what glibc registered; no other thread looks at it. If it was not
+    // registered, nothing is done.
     unsafe { libc::syscall(libc::SYS_rseq, area, 32, 1, SIGNATURE) };
 }
 
@@ -108,8 +109,8 @@ fn a_counter_that_goes_up_and_down_is_exact_in_the_end() {
     assert_eq!(counter.sum(), -7 * (0..THREADS as i64).sum::<i64>());
 }
 
-/// What is incremented before it is decremented is never below zero, nor above what can be in between: at no
-/// moment, and so in no sum.
+/// What is incremented before it is decremented is never below zero, nor above what can be in
+/// between: at no moment, and so in no sum.
 fn exact_sums() {
     let counter = ExactCounter::new();
     let look = || {
@@ -120,7 +121,7 @@ fn exact_sums() {
         shuffled(THREADS, 2 * MANY, |thread, round| {
             counter.add(1);
             if (thread + round) % 64 == 0 {
-                thread::yield_now(); // and goes on elsewhere
+                thread::yield_now(); // and continues elsewhere
             }
             counter.add(-1);
         });
@@ -241,7 +242,8 @@ fn counting_in_a_signal_handler_that_interrupts_counting_is_exact() {
     assert!(LOCK.try_write().is_some(), "all readers have ended");
 }
 
-/// Threads that together hold the limit at most are never refused, and those that want more never get it.
+/// Threads that together hold the limit at most are never refused, and those that want more never
+/// get it.
 fn limits(limit: u64, amount_max: u64) {
     let counter = LimitCounter::new(limit);
     let held = AtomicU64::new(0); // never more than the value
@@ -267,7 +269,7 @@ fn limits(limit: u64, amount_max: u64) {
     if amount_max * THREADS as u64 <= limit {
         assert_eq!(refused.into_inner(), 0, "all of them together fit");
     }
-    // All of it can be had, wherever the allowances are, and no more.
+    // All of it can be had, wherever the stocks are, and no more.
     let one = limit.div_ceil(1_000);
     let mut sum = 0;
     while counter.try_add(one.min(limit - sum)) && sum < limit {
@@ -299,7 +301,7 @@ fn a_large_limit_is_kept() {
 
 #[test]
 fn room_that_one_thread_gives_back_is_for_all() {
-    // One adds, another subtracts: the allowances are on the wrong processors again and again.
+    // One adds, another subtracts: the stocks are on the wrong CPUs again and again.
     let counter = LimitCounter::new(10_000);
     let (sender, receiver) = mpsc::sync_channel::<u64>(64);
     thread::scope(|scope| {
@@ -319,7 +321,8 @@ fn room_that_one_thread_gives_back_is_for_all() {
     assert_eq!(counter.value(), 0);
 }
 
-/// Threads get and put while it is killed: nobody is left with what has been released, and it is released once.
+/// Threads get and put while it is killed: no thread is left with what has been released, and it is
+/// released once.
 fn references(rounds: usize) {
     struct Value<'t> {
         is_released: AtomicBool,
@@ -335,7 +338,7 @@ fn references(rounds: usize) {
     for round in 0..rounds {
         let big = BigRef::new(Value { is_released: AtomicBool::new(false), releases: &releases });
         for _ in 0..round % 3 * 64 {
-            drop(big.get()); // with words for each processor, or without
+            drop(big.get()); // with words for each CPU, or without
         }
         let begin = Barrier::new(4);
         thread::scope(|scope| {
@@ -425,9 +428,9 @@ fn a_release_that_panics_leaves_nothing_behind() {
 }
 
 #[test]
-fn there_is_one_for_each_processor() {
+fn there_is_one_for_each_cpu() {
     let mut numbers = PerCpu::new(|slot| AtomicUsize::new(slot * 1_000_000));
-    assert!(numbers.len() >= processors().len());
+    assert!(numbers.len() >= cpus().len());
     assert_eq!(numbers.iter().len(), numbers.len());
     shuffled(THREADS, MANY, |_, _| {
         numbers.here().fetch_add(1, Relaxed);
@@ -443,16 +446,16 @@ fn there_is_one_for_each_processor() {
 }
 
 #[test]
-fn each_processor_has_its_own_by_number() {
-    let numbers = PerCpu::new(|processor| processor * 3);
+fn each_cpu_has_its_own_by_number() {
+    let numbers = PerCpu::new(|cpu| cpu * 3);
     let len = numbers.len();
-    for processor in processors() {
-        shuffle::move_to(&[processor], 0);
-        assert_eq!(numbers.get(processor), Some(numbers.here()));
-        assert_eq!(*numbers.here(), processor * 3);
+    for cpu in cpus() {
+        shuffle::move_to(&[cpu], 0);
+        assert_eq!(numbers.get(cpu), Some(numbers.here()));
+        assert_eq!(*numbers.here(), cpu * 3);
     }
     assert_eq!((numbers.get(len), numbers.get(usize::MAX)), (None, None));
-    assert!(numbers.iter().rev().copied().eq((0..len).rev().map(|processor| processor * 3)));
+    assert!(numbers.iter().rev().copied().eq((0..len).rev().map(|cpu| cpu * 3)));
     let mut rest: PerCpuIntoIter<usize> = numbers.into_iter();
     assert_eq!((rest.len(), rest.next_back()), (len, Some((len - 1) * 3)));
     assert_eq!(rest.len(), len - 1);

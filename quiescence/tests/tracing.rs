@@ -1,4 +1,4 @@
-//! The feature `tracing`: what a subscriber is told, and that it may do as it likes.
+//! The feature `tracing`: what a subscriber receives, and that it may do as it likes.
 #![cfg(feature = "tracing")]
 
 use std::collections::BTreeMap;
@@ -88,7 +88,8 @@ fn grace_periods_and_callbacks_are_told_in_order() {
     assert_eq!((told[2]["callbacks"].as_str(), told[5]["callbacks"].as_str()), ("1", "1"));
 }
 
-/// What a subscriber does with the library is not told: it would have no end. And no lock is in its way.
+/// What a subscriber does with the library is not told: it would have no end. And no lock is in its
+/// way.
 #[test]
 fn a_subscriber_may_use_the_library() {
     let domain = Domain::new();
@@ -148,7 +149,7 @@ fn a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker() {
     let worker = || {
         let (sender, called) = mpsc::channel();
         let domain = Domain::new(); // which must not end before: the end runs what waits
-        domain.call_hurried(move || sender.send(thread::current().id()).unwrap()).unwrap();
+        domain.call_hurry(move || sender.send(thread::current().id()).unwrap()).unwrap();
         called.recv().unwrap()
     };
     let first = worker();

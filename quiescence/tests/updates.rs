@@ -154,15 +154,15 @@ fn what_is_taken_out_is_read_until_the_grace_period_is_over() {
 #[test]
 fn cookies_stand_for_full_grace_periods() {
     let domain = Domain::new();
-    let later = domain.get();
+    let later = domain.snapshot();
     assert!(!domain.poll(later), "nobody has asked for it");
     domain.synchronize();
     assert!(domain.poll(later));
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     assert!(domain.poll(cookie), "no reader: over at once");
     beside_a_section(&domain, |leave| {
-        let first = domain.start();
-        let second = domain.get();
+        let first = domain.start_poll();
+        let second = domain.snapshot();
         assert_ne!(first, second, "one in progress does not serve a request of now");
         assert!(!domain.poll(first) && !domain.poll(second));
         leave();
@@ -180,12 +180,12 @@ fn a_section_from_before_a_wrap_is_waited_for() {
         let sequence = Sequence::after((1 << 63) - 4);
         let start = Start { sequence, number: Number(number), number_bits };
         let domain = Domain::builder().starting_at(start).build();
-        let first = domain.start();
+        let first = domain.start_poll();
         domain.wait(first);
         // The numbers come round in the midst of it, and so does the sequence.
         for round in 0..rounds(12, 6) {
             beside_a_section(&domain, |leave| {
-                let cookie = domain.start();
+                let cookie = domain.start_poll();
                 assert!(!domain.poll(cookie), "a reader in a section, round {round} of {start:?}");
                 leave();
                 domain.wait(cookie);
@@ -305,8 +305,8 @@ fn without_any_further_call_everything_is_freed() {
 fn what_is_retired_waits_for_sections_that_had_begun() {
     const OBJECTS: usize = rounds(1_000, 140);
     let domain = Domain::new();
-    // A batch is an eighth of what may wait: so some are closed while the section lasts, which is when the thread
-    // would run what does not wait. One of the usual size is not.
+    // A batch is an eighth of what may wait: so some are closed while the section lasts, which is
+    // when the thread would run what does not wait. One of the usual size is not.
     let mut tuning = domain.tuning();
     tuning.objects_max = 2 * OBJECTS as u64;
     domain.tune(tuning);
@@ -341,7 +341,8 @@ fn a_section_never_frees_and_retiring_inside_one_never_waits() {
     assert_eq!(live.load(SeqCst), 0);
 }
 
-/// Lets `retire` retire 200,000 objects while a section lasts: it waits when 65,536 do, or near that.
+/// Lets `retire` retire 200,000 objects while a section lasts: it waits when 65,536 do, or near
+/// that.
 fn bounded(retire: impl Fn(&Domain, &Arc<AtomicUsize>) + Send + Sync) {
     let domain = Domain::new();
     let mut tuning = domain.tuning();
@@ -411,7 +412,7 @@ fn a_slow_closure_holds_up_no_object() {
     assert_eq!(live.load(SeqCst), 0);
 }
 
-/// Fails if it is dropped by a thread that is in a section, which it is told by a flag.
+/// Fails if it is dropped by a thread that is in a section, which a flag shows it.
 struct NotInSection {
     updater: thread::ThreadId,
     in_section: Arc<AtomicBool>,
@@ -492,7 +493,7 @@ quiescence::domain! {
 fn domains_made_at_run_time_are_apart() {
     let (stalled, other) = (Domain::new(), Domain::new());
     beside_a_section(&stalled, |leave| {
-        let cookie = stalled.start();
+        let cookie = stalled.start_poll();
         other.synchronize();
         other.retire(Box::new(7)).unwrap();
         other.barrier();
@@ -510,7 +511,7 @@ fn declared_domains_are_apart() {
     zones.synchronize(); // a global section is no obstacle
     let guard = zones.read();
     assert_eq!(*serial.load(&guard), 1);
-    let cookie = zones.start();
+    let cookie = zones.start_poll();
     assert!(!zones.poll(cookie));
     drop(guard);
     assert!(zones.poll(cookie));

@@ -1,5 +1,5 @@
-//! Every engine on every workload, or on those that are named:
-//! `cargo run --release -p quiescence-simulate --example compare_engines [CPUS [MILLISECONDS [WORKLOAD [ENGINE]]]]`.
+//! Every engine on every workload, or on those that are named: `cargo run --release -p
+//! quiescence-simulate --example compare_engines [CPUS [MILLISECONDS [WORKLOAD [ENGINE]]]]`.
 
 use std::time::Instant;
 

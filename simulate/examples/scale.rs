@@ -1,4 +1,4 @@
-//! 4,096 processors for ten virtual seconds, with ticks and without; how long that takes.
+//! 4,096 CPUs for ten virtual seconds, with ticks and without; how long that takes.
 //!
 //! `cargo run --release -p quiescence-simulate --example scale [WORKLOAD [ENGINE...]]`
 

@@ -1,7 +1,7 @@
 //! What things cost on the machine that is simulated.
 //!
-//! In picoseconds, since an instruction of 0.7 ns matters when there are billions. A preset names its
-//! source; what no source gives is said to be an estimate, and can be changed like the rest.
+//! In picoseconds, since an instruction of 0.7 ns matters when there are billions. A preset names
+//! its source; what no source gives is said to be an estimate, and can be changed like the rest.
 
 /// Picoseconds.
 pub type Picos = u64;
@@ -14,9 +14,9 @@ pub const PICOS: Picos = 1_000;
 pub struct Costs {
     /// A simple instruction.
     pub instruction: Picos,
-    /// A load or store that finds its line in the processor's own cache.
+    /// A load or store that finds its line in the CPU's own cache.
     pub hit: Picos,
-    /// A load of a line that another processor has written.
+    /// A load of a line that another CPU has written.
     pub read_transfer: Picos,
     /// A store to a line that others have: it goes through the store buffer, so less than a load.
     pub write_transfer: Picos,
@@ -26,17 +26,17 @@ pub struct Costs {
     pub atomic_transfer: Picos,
     /// Taking and releasing a lock in the own cache.
     pub lock: Picos,
-    /// The same, of a lock that another processor held last.
+    /// The same, of a lock that another CPU held last.
     pub lock_transfer: Picos,
     /// Entry and exit of an interrupt.
     pub interrupt: Picos,
     /// What a tick does besides what the engine does in it.
     pub tick: Picos,
-    /// Sending an inter-processor interrupt.
+    /// Sending an inter-CPU interrupt.
     pub ipi_send: Picos,
     /// From sending it to its arrival.
     pub ipi_latency: Picos,
-    /// Passing through the scheduler, which finds that nobody else wants to run.
+    /// Passing through the scheduler, which finds that no other task wants to run.
     pub schedule: Picos,
     /// Switching from one task to another, cold caches included.
     pub context_switch: Picos,
@@ -48,7 +48,7 @@ pub struct Costs {
     pub engine: Picos,
     /// Running one callback whose data is in the own cache, and freeing the memory.
     pub callback: Picos,
-    /// What it costs more if the data is in another processor's cache.
+    /// What it costs more if the data is in another CPU's cache.
     pub callback_transfer: Picos,
 }
 
@@ -65,14 +65,14 @@ impl Costs {
         }
     }
 
-    /// A 4- or 8-processor 700 MHz Pentium III Xeon.
+    /// A 4- or 8-CPU 700 MHz Pentium III Xeon.
     ///
     /// Memory and locks after McKenney (Linux Kernel Scalability: Using the Right Tool for the Job,
-    /// linux.conf.au 2005): a modified line comes over the memory's bus, so a load of one costs what
-    /// main memory costs (162.4 ns); a blind store saves the difference of the two blind
+    /// linux.conf.au 2005): a modified line comes over the memory's bus, so a load of one costs
+    /// what main memory costs (162.4 ns); a blind store saves the difference of the two blind
     /// compare-and-swaps (170.4 - 107.3). Interrupts, switches and callbacks are our estimates, in
-    /// cycles: interrupt 700, tick 2,800, IPI 400 to send and 700 to arrive, `schedule()` 700, context
-    /// switch 2,800, softirq 210, callback 350.
+    /// cycles: interrupt 700, tick 2,800, IPI 400 to send and 700 to arrive, `schedule()` 700,
+    /// context switch 2,800, softirq 210, callback 350.
     pub const fn p3_xeon_700mhz() -> Self {
         const CYCLE: Picos = 1_400;
         Self {
@@ -100,10 +100,10 @@ impl Costs {
 
     /// A server of today.
     ///
-    /// Memory and locks after perfbook's Xeon 8176 (same CPU: compare-and-swap 7.0 ns, lock 15.4 ns;
-    /// off core: blind 47.5 ns, 101.9 ns). The rest are our estimates for such a machine: interrupt
-    /// 0.5 us, tick 1 us, IPI 0.2 us to send and 1 us to arrive, `schedule()` 0.3 us, context switch
-    /// 1.2 us, wake-up 0.8 us, softirq 0.1 us, callback 0.1 us.
+    /// Memory and locks after perfbook's Xeon 8176 (same CPU: compare-and-swap 7.0 ns, lock 15.4
+    /// ns; off core: blind 47.5 ns, 101.9 ns). The rest are our estimates for such a machine:
+    /// interrupt 0.5 us, tick 1 us, IPI 0.2 us to send and 1 us to arrive, `schedule()` 0.3 us,
+    /// context switch 1.2 us, wake-up 0.8 us, softirq 0.1 us, callback 0.1 us.
     pub const fn modern() -> Self {
         Self {
             instruction: 200,

@@ -1,7 +1,7 @@
-//! One virtual processor: what it is doing, up to when, and where its time went.
+//! One virtual CPU: what it is doing, up to when, and where its time went.
 //!
-//! A task is not simulated operation by operation, but in *stretches*: a span of time of one kind, at
-//! whose end something may happen. What the processor was doing at a moment within is drawn when
+//! A task is not simulated operation by operation, but in *stretches*: a span of time of one kind,
+//! at whose end something may happen. What the CPU was doing at a moment within is drawn when
 //! somebody looks: an interrupt, or the scheduler.
 
 use grace::Urgency;
@@ -35,7 +35,7 @@ pub(crate) enum Activity {
         cond_resched: Time,
         /// Whether all of it is one read-side critical section.
         section: bool,
-        /// Whether the processor has only this task, so that the tick stays off where it can be.
+        /// Whether the CPU has only this task, so that the tick stays off where it can be.
         alone: bool,
     },
 }
@@ -87,7 +87,7 @@ pub(crate) enum Blocked {
     Barrier,
 }
 
-/// What processor time is spent on.
+/// What CPU time is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Category {
     User,
@@ -112,7 +112,7 @@ pub(crate) struct Window {
 pub(crate) struct Daemon {
     /// Softirqs are its business, not the interrupts' any more.
     pub(crate) awake: bool,
-    /// It has the processor.
+    /// It has the CPU.
     pub(crate) runs: bool,
     /// For how long it has had it this time.
     pub(crate) used: Time,
@@ -122,11 +122,11 @@ pub(crate) struct Daemon {
     pub(crate) not_before: Time,
 }
 
-/// One virtual processor.
+/// One virtual CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Cpu {
-    /// Up to when its time has been accounted for. Ahead of the clock while it works on an interrupt:
-    /// whatever else comes has to wait until then.
+    /// Up to when its time has been accounted for. Ahead of the clock while it works on an
+    /// interrupt: whatever else comes has to wait until then.
     pub(crate) at: Time,
     /// Picoseconds beyond.
     fraction: u64,
@@ -139,7 +139,7 @@ pub(crate) struct Cpu {
     pub(crate) blocked: Option<Blocked>,
     /// Part of the way to the next `cond_resched()`.
     since_cond_resched: Time,
-    /// Calls of `cond_resched()` of which the engine has not been told.
+    /// Calls of `cond_resched()` of which the engine has not been notified.
     pub(crate) cond_resched_due: u64,
     pub(crate) in_eqs: bool,
     pub(crate) need_resched: bool,
@@ -256,7 +256,7 @@ impl Cpu {
         }
     }
 
-    /// How long from now until the task can be taken off the processor; `None` if not before its
+    /// How long from now until the task can be taken off the CPU; `None` if not before its
     /// stretch ends.
     pub(crate) fn until_preemptible(&mut self, preemptible: bool) -> Option<Time> {
         match self.stretch.activity {

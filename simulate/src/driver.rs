@@ -1,7 +1,8 @@
-//! The loop: takes what happens next, does it to a processor, and tells the engine.
+//! The loop: takes what happens next, does it to a CPU, and tells the engine.
 //!
-//! Here is what a processor does of itself: ticks, stretches of tasks, passing through the scheduler,
-//! going idle. What it does for the engine (softirqs, ksoftirqd, the engine's thread) is in `softirq`.
+//! Here is what a CPU does of itself: ticks, stretches of tasks, passing through the scheduler,
+//! going idle. What it does for the engine (softirqs, ksoftirqd, the engine's thread) is in
+//! `softirq`.
 
 use std::ops::ControlFlow;
 
@@ -18,10 +19,10 @@ use crate::ticks::Ticks;
 use crate::timeline::Look;
 use crate::world::{Event, World};
 
-/// Why a processor passes through its scheduler.
+/// Why a CPU passes through its scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// The engine wants it to; it goes on with what it did.
+    /// The engine wants it to; it continues with what it did.
     Forced,
     /// Another task runs from now on.
     Switch,
@@ -69,7 +70,7 @@ impl Driver {
         }
     }
 
-    /// Runs to the end, or until `progress`, which is told the time now and then, breaks off.
+    /// Runs to the end, or until `progress`, which gets the time now and then, breaks off.
     pub(crate) fn run(
         &mut self,
         progress: &mut dyn FnMut(Time) -> ControlFlow<()>,
@@ -105,7 +106,7 @@ impl Driver {
         for cpu in &mut self.world.cpus {
             cpu.run_until(end, self.world.window);
             if let Some(since) = cpu.worker_since {
-                // Whoever never came to rest must not look as if he had never been awake.
+                // A CPU that never came to rest must not look as if it had never been awake.
                 let since = since.max(self.world.window.from);
                 *longest = (*longest).max(end.saturating_sub(since));
             }
@@ -164,8 +165,8 @@ impl Driver {
         self.settle(cpu);
     }
 
-    /// Calls the engine on `cpu`, which costs `cost` and what the engine does. In its softirq and its
-    /// thread it may find others quiescent than `cpu`.
+    /// Calls the engine on `cpu`, which costs `cost` and what the engine does. In its softirq and
+    /// its thread it may find others quiescent than `cpu`.
     pub(crate) fn call(
         &mut self,
         cpu: usize,
@@ -182,13 +183,14 @@ impl Driver {
         }
     }
 
-    /// Something comes to `cpu` now: time has passed there, and it is in no extended quiescent state.
+    /// Something comes to `cpu` now: time has passed there, and it is in no extended quiescent
+    /// state.
     pub(crate) fn arrive(&mut self, cpu: usize) {
         let window = self.world.window;
-        let processor = &mut self.world.cpus[cpu];
-        processor.run_until(self.now, window);
-        if core::mem::take(&mut processor.in_eqs) {
-            let at = processor.at;
+        let this_cpu = &mut self.world.cpus[cpu];
+        this_cpu.run_until(self.now, window);
+        if core::mem::take(&mut this_cpu.in_eqs) {
+            let at = this_cpu.at;
             self.world.is_quiescent(cpu, at);
             let cost = self.world.setup.costs.engine;
             self.call(cpu, cost, Look::Own, |engine, world| engine.exit_eqs(cpu, world));
@@ -196,7 +198,7 @@ impl Driver {
         self.offer_to_reschedule(cpu);
     }
 
-    /// Tells the engine of the calls of `cond_resched()` since it was last told.
+    /// Tells the engine of the calls of `cond_resched()` since it was last notified.
     fn offer_to_reschedule(&mut self, cpu: usize) {
         let due = core::mem::take(&mut self.world.cpus[cpu].cond_resched_due);
         if due != 0 {
@@ -208,23 +210,24 @@ impl Driver {
         }
     }
 
-    /// What came to `cpu` has been dealt with: softirqs, the scheduler, an extended quiescent state.
+    /// What came to `cpu` has been dealt with: softirqs, the scheduler, an extended quiescent
+    /// state.
     pub(crate) fn settle(&mut self, cpu: usize) {
         self.start_softirq(cpu);
         let preemptible = self.world.setup.preemptible;
-        let processor = &mut self.world.cpus[cpu];
+        let this_cpu = &mut self.world.cpus[cpu];
         // Softirqs come first; but ksoftirqd, when it is the task's turn, does not.
         let softirq_first =
-            processor.softirq_event && (!processor.daemon.awake || processor.daemon.runs);
-        if processor.need_resched && !processor.resched_event && !softirq_first {
-            match processor.until_preemptible(preemptible) {
+            this_cpu.softirq_event && (!this_cpu.daemon.awake || this_cpu.daemon.runs);
+        if this_cpu.need_resched && !this_cpu.resched_event && !softirq_first {
+            match this_cpu.until_preemptible(preemptible) {
                 Some(0) => {
                     self.pass(cpu, Pass::Forced);
                     self.start_softirq(cpu);
                 }
                 Some(wait) => {
-                    processor.resched_event = true;
-                    let at = processor.at + wait;
+                    this_cpu.resched_event = true;
+                    let at = this_cpu.at + wait;
                     self.world.events.at(at, Event::Preemptible { cpu: cpu as u32 });
                 }
                 None => {}
@@ -235,14 +238,14 @@ impl Driver {
         }
     }
 
-    /// A processor that is idle, or in user mode, gives up its tick; unless it has callbacks, as Linux
+    /// A CPU that is idle, or in user mode, gives up its tick; unless it has callbacks, as Linux
     /// has it.
     fn settle_tick(&mut self, cpu: usize) {
-        let processor = &self.world.cpus[cpu];
-        if processor.can_be_in_eqs() && self.engine.waiting(cpu) == 0 {
-            if !processor.in_eqs {
+        let this_cpu = &self.world.cpus[cpu];
+        if this_cpu.can_be_in_eqs() && self.engine.waiting(cpu) == 0 {
+            if !this_cpu.in_eqs {
                 let cost = self.world.setup.costs.engine;
-                let at = processor.at;
+                let at = this_cpu.at;
                 self.world.cpus[cpu].in_eqs = true;
                 self.world.is_quiescent(cpu, at);
                 self.call(cpu, cost, Look::Own, |engine, world| engine.enter_eqs(cpu, world));
@@ -250,7 +253,7 @@ impl Driver {
             }
             self.ticks.set(cpu, false, self.now);
         } else {
-            let alone = matches!(processor.stretch.activity, Activity::Kernel { alone: true, .. });
+            let alone = matches!(this_cpu.stretch.activity, Activity::Kernel { alone: true, .. });
             self.ticks.set(cpu, !alone, self.now);
         }
     }
@@ -288,21 +291,21 @@ impl Driver {
             Pass::Charged => {}
         }
         self.world.tally.context_switches += u64::from(counted);
-        let processor = &mut self.world.cpus[cpu];
-        processor.need_resched = false;
-        let at = processor.at;
+        let this_cpu = &mut self.world.cpus[cpu];
+        this_cpu.need_resched = false;
+        let at = this_cpu.at;
         self.world.is_quiescent(cpu, at);
         self.call(cpu, 0, Look::Own, |engine, world| engine.context_switch(cpu, world));
     }
 
-    /// A kernel thread wants to run on `cpu`. It wakes no idle processor, and runs on none that was
+    /// A kernel thread wants to run on `cpu`. It wakes no idle CPU, and runs on none that was
     /// left to one program alone.
     fn background(&mut self, cpu: usize) {
-        let processor = &mut self.world.cpus[cpu];
-        if !processor.is_idle() && !processor.in_eqs {
-            processor.background = true;
-            processor.need_resched = true;
-            if processor.at <= self.now {
+        let this_cpu = &mut self.world.cpus[cpu];
+        if !this_cpu.is_idle() && !this_cpu.in_eqs {
+            this_cpu.background = true;
+            this_cpu.need_resched = true;
+            if this_cpu.at <= self.now {
                 self.arrive(cpu);
                 self.settle(cpu);
             }
@@ -327,18 +330,18 @@ impl Driver {
 
     fn stretch_ends(&mut self, cpu: usize, ticket: u32) {
         let window = self.world.window;
-        let processor = &mut self.world.cpus[cpu];
-        if processor.ticket != ticket {
+        let this_cpu = &mut self.world.cpus[cpu];
+        if this_cpu.ticket != ticket {
             return;
         }
-        processor.run_until(self.now, window);
-        let is_late = match processor.is_idle() {
-            true => processor.at > self.now,
-            false => processor.left > 0 || processor.at > self.now || processor.daemon.runs,
+        this_cpu.run_until(self.now, window);
+        let is_late = match this_cpu.is_idle() {
+            true => this_cpu.at > self.now,
+            false => this_cpu.left > 0 || this_cpu.at > self.now || this_cpu.daemon.runs,
         };
         if is_late {
-            let left = if processor.is_idle() { 0 } else { processor.left };
-            let at = (processor.at + left).max(self.now + 1);
+            let left = if this_cpu.is_idle() { 0 } else { this_cpu.left };
+            let at = (this_cpu.at + left).max(self.now + 1);
             return self.world.events.at(at, Event::StretchEnds { cpu: cpu as u32, ticket });
         }
         self.arrive(cpu);
@@ -382,24 +385,24 @@ impl Driver {
         if stretch.activity == Activity::Idle {
             self.daemon_has_its_turn(cpu);
         }
-        let processor = &mut self.world.cpus[cpu];
-        processor.stretch = stretch;
-        processor.left = stretch.length;
-        processor.ticket = processor.ticket.wrapping_add(1);
-        if processor.blocked.is_none() {
-            let event = Event::StretchEnds { cpu: cpu as u32, ticket: processor.ticket };
-            self.world.events.at(processor.at.saturating_add(stretch.length), event);
+        let this_cpu = &mut self.world.cpus[cpu];
+        this_cpu.stretch = stretch;
+        this_cpu.left = stretch.length;
+        this_cpu.ticket = this_cpu.ticket.wrapping_add(1);
+        if this_cpu.blocked.is_none() {
+            let event = Event::StretchEnds { cpu: cpu as u32, ticket: this_cpu.ticket };
+            self.world.events.at(this_cpu.at.saturating_add(stretch.length), event);
         }
         self.schedule_idle_look(cpu);
     }
 
     /// The idle loop of `cpu` looks whether callbacks wait, and passes through the scheduler if so.
     fn idle_look(&mut self, cpu: usize, ticket: u32) {
-        let processor = &self.world.cpus[cpu];
-        if processor.ticket != ticket {
+        let this_cpu = &self.world.cpus[cpu];
+        if this_cpu.ticket != ticket {
             return;
         }
-        if processor.at <= self.now && !processor.in_eqs && self.world.waiting() != 0 {
+        if this_cpu.at <= self.now && !this_cpu.in_eqs && self.world.waiting() != 0 {
             self.arrive(cpu);
             self.pass(cpu, Pass::Forced);
             self.settle(cpu);
@@ -409,14 +412,14 @@ impl Driver {
 
     fn schedule_idle_look(&mut self, cpu: usize) {
         let every = self.world.setup.idle_look_every;
-        let processor = &self.world.cpus[cpu];
-        if every != 0 && processor.is_idle() {
-            let event = Event::IdleLook { cpu: cpu as u32, ticket: processor.ticket };
-            self.world.events.at(processor.at.max(self.now) + every, event);
+        let this_cpu = &self.world.cpus[cpu];
+        if every != 0 && this_cpu.is_idle() {
+            let event = Event::IdleLook { cpu: cpu as u32, ticket: this_cpu.ticket };
+            self.world.events.at(this_cpu.at.max(self.now) + every, event);
         }
     }
 
-    /// The task of `cpu` waits, and the processor has nothing to do.
+    /// The task of `cpu` waits, and the CPU has nothing to do.
     fn block(&mut self, cpu: usize, what: Blocked) -> Stretch {
         self.world.cpus[cpu].blocked = Some(what);
         Stretch::new(Activity::Idle, Time::MAX)
@@ -435,7 +438,8 @@ impl Driver {
         });
     }
 
-    /// The task of `cpu` comes to the barrier; answers whether all others are there, and wakes them.
+    /// The task of `cpu` comes to the barrier. Returns whether all others are there, and wakes
+    /// them.
     fn comes_last(&mut self, cpu: usize, ends_round: bool) -> bool {
         self.arrived += 1;
         if self.arrived < self.world.cpus.len() {

@@ -1,6 +1,6 @@
 //! The engines of `grace` by name, with the numbers that each lets be changed.
 
-use grace::engine::token::reworked;
+use grace::engine::token::v2;
 use grace::engine::tree::{Options, Tree, Variant};
 use grace::engine::{Engine, Intact, Start, adaptive, poll, tick, token};
 
@@ -58,13 +58,13 @@ const FLAG_AFTER: Parameter = parameter(
     "flag_after_jiffies",
     0,
     JIFFIES_OR_DEFAULT,
-    "age at which hold-outs are flagged; 0: HZ / 20",
+    "age at which holdouts are flagged; 0: HZ / 20",
 );
 const SCHED_QS: Parameter = parameter(
     "sched_qs_jiffies",
     0,
     JIFFIES_OR_DEFAULT,
-    "age at which hold-outs are forced; 0: as the kernel",
+    "age at which holdouts are forced; 0: as the kernel",
 );
 const TODAY: [Parameter; 2] = [
     SCHED_QS,
@@ -96,7 +96,7 @@ const ADAPTIVE: [Parameter; 8] = {
             "force_after_jiffies",
             usual.force_after_jiffies as u64,
             JIFFIES,
-            "age at which hold-outs are forced though nobody waits",
+            "age at which holdouts are forced though nobody waits",
         ),
         parameter(
             "callbacks_at_once",
@@ -142,13 +142,13 @@ impl EngineKind {
             of(
                 Kind::TokenRelay,
                 "token-relay",
-                "rcu_sched reworked: segments, no count",
+                "rcu_sched, version 2: segments, no count",
                 &[&RELAY],
             ),
             of(Kind::Tree315, "tree-3.15", "Tree RCU before the change", &[&TREE]),
             of(Kind::TreeV0, "tree-v0", "3.16-rc: cond_resched() counts", &[&TREE, &[PERIOD]]),
             of(Kind::TreeV1, "tree-v1", "cond_resched() tests a flag", &[&TREE, &[FLAG_AFTER]]),
-            of(Kind::TreeV2, "tree-v2", "hold-outs are interrupted", &[&TREE, &[SCHED_QS]]),
+            of(Kind::TreeV2, "tree-v2", "holdouts are interrupted", &[&TREE, &[SCHED_QS]]),
             of(Kind::TreeToday, "tree-today", "Tree RCU today", &[&TREE, &TODAY]),
             of(Kind::Adaptive, "adaptive", "from demand, within a budget", &[&ADAPTIVE]),
         ]
@@ -198,7 +198,7 @@ impl EngineKind {
             Kind::Tick => Box::new(tick::Tick::new(setup.cpus)),
             Kind::Token => Box::new(token::Published::new(setup.cpus)),
             Kind::TokenRelay => {
-                let parameters = reworked::Parameters {
+                let parameters = v2::Parameters {
                     segment: self.number("segment") as usize,
                     rest_jiffies_max: self.number("rest_jiffies") as u32,
                 };
@@ -228,7 +228,7 @@ impl EngineKind {
         get(&self.parameters, name)
     }
 
-    /// Tree RCU; on a tickless machine every processor is one of `nohz_full`.
+    /// Tree RCU; on a tickless machine every CPU is one of `nohz_full`.
     fn tree(&self, variant: Variant, setup: &Setup) -> Box<dyn Engine> {
         let mut options = Options::new(variant, setup.hz, setup.cpus);
         let or = |name, usual| match self.number(name) as u32 {

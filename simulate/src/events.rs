@@ -1,6 +1,6 @@
 //! What happens next: a queue of events in virtual time.
 //!
-//! Thousands of processors have one or two events each, nearly all of them within some milliseconds: a
+//! Thousands of CPUs have one or two events each, nearly all of them within some milliseconds: a
 //! heap of them all does not fit into the cache that its sifting wants. So time is cut into short
 //! spans; what is due in one of the next of these is thrown into the span's own list, unsorted, and
 //! only the span that time has come to is a heap. What is due later waits in a heap of its own. (A
@@ -125,7 +125,7 @@ impl<E> Events<E> {
         }
     }
 
-    /// Goes on to the next span that has events, if it is not after the span `until`.
+    /// Continues with the next span that has events, if it is not after the span `until`.
     fn turn(&mut self, until: u64) -> Option<()> {
         let later = self.later.peek().map(|entry| entry.0.at >> SPAN_BITS);
         let next = match self.in_calendar {

@@ -1,13 +1,13 @@
-//! Grace periods on thousands of virtual processors.
+//! Grace periods on thousands of virtual CPUs.
 //!
 //! Discrete events in integer virtual time: the same seed and options give the same bytes on any
 //! machine. The engines are those of `grace`, the very same code that the library runs and the
 //! explorer explores; what is modelled here is the machine around them.
 //!
 //! [`run`] runs a [`workload::Workload`] on a machine ([`setup::Setup`]) with an engine
-//! ([`engines::EngineKind`]) and gives a [`report::Report`]. [`srcu::run`] does so for SRCU, which has a
-//! machine of its own. [`replay::PARTS`] are the published figures beside what the model gives, and
-//! [`suite`] says what is asked of the default engine beside the fixed ones.
+//! ([`engines::EngineKind`]) and gives a [`report::Report`]. [`srcu::run`] does so for SRCU, which
+//! has a machine of its own. [`replay::PARTS`] are the published figures beside what the model
+//! gives, and [`suite`] says what is asked of the default engine beside the fixed ones.
 #![forbid(unsafe_code)]
 
 pub mod cost;

@@ -1,9 +1,9 @@
 //! Where the cache lines of an engine are, and so what each access to one costs.
 //!
-//! A line has the processor that wrote it last, and those that have read it since: who finds it in its
-//! own cache pays little, everybody else has it sent over. Above 64 processors the readers of a
-//! processor's own lines are kept by their numbers modulo 64, so that a few transfers there are taken
-//! for hits; lines that all share are kept exactly. Caches do not run full.
+//! A line has the CPU that wrote it last, and those that have read it since: a CPU that finds it in
+//! its own cache pays little, everybody else has it sent over. Above 64 CPUs the readers of a CPU's
+//! own lines are kept by their numbers modulo 64, so that a few transfers there are taken for hits;
+//! lines that all share are kept exactly. Caches do not run full.
 
 use grace::engine::mask::Mask;
 use grace::engine::{Access, Line};
@@ -20,13 +20,13 @@ const NOBODY: u32 = u32::MAX;
 pub struct Traffic {
     /// Accesses that found their line in the own cache.
     pub hits: u64,
-    /// Lines sent from one processor to another (or from memory, the first time).
+    /// Lines sent from one CPU to another (or from memory, the first time).
     pub transfers: u64,
     /// Locks taken.
     pub lock_visits: u64,
-    /// Locks taken that another processor held at that moment.
+    /// Locks taken that another CPU held at that moment.
     pub lock_contended: u64,
-    /// Time spent waiting for locks, in nanoseconds, over all processors.
+    /// Time spent waiting for locks, in nanoseconds, over all CPUs.
     pub lock_wait_ns: u64,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Directory {
 
 #[derive(Clone, Debug)]
 struct State {
-    /// Who wrote it last.
+    /// The CPU that wrote it last.
     owner: u32,
     readers: Readers,
     /// The lock in it is held, by one after the other, from here...
@@ -51,7 +51,7 @@ struct State {
 
 #[derive(Clone, Debug)]
 enum Readers {
-    /// Exact for up to 64 processors.
+    /// Exact for up to 64 CPUs.
     Few(u64),
     Many(Box<Mask>),
 }
@@ -170,9 +170,9 @@ impl Directory {
         }
     }
 
-    /// How long one who wants the lock at `now`, for `hold`, waits for it.
+    /// How long a CPU that wants the lock at `now`, for `hold`, waits for it.
     ///
-    /// Whoever comes while it is held queues up behind. Processors are simulated one after the other,
+    /// A CPU that comes while it is held queues up behind. CPUs are simulated one after the other,
     /// each a little ahead of the clock, so that somebody may have held it later than `now`: such a
     /// holder is not waited for.
     fn wait(&mut self, index: usize, now: Time, hold: Picos) -> Picos {

@@ -1,8 +1,8 @@
 //! The memory that callbacks give back: which objects wait, and what the slab allocator costs.
 //!
 //! [`slab`](crate::slab) says what an allocation or a free does; here it is charged for: the atomic
-//! instruction on a page that is not the active one, the node's lock with all who want it, and under
-//! the lock the pages that change hands.
+//! instruction on a page that is not the active one, the node's lock with all CPUs that want it,
+//! and under the lock the pages that change hands.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ pub struct SlabUse {
     pub node_lock_visits: u64,
     /// Those that had to wait.
     pub node_lock_contended: u64,
-    /// For how long, in nanoseconds, over all processors.
+    /// For how long, in nanoseconds, over all CPUs.
     pub node_lock_wait_ns: u64,
     /// Pages that went to or from the node's list.
     pub node_pages: u64,
@@ -34,7 +34,7 @@ pub struct SlabUse {
     pub pages_taken: u64,
     /// Pages given back.
     pub pages_given_back: u64,
-    /// Operations on a page that was not the processor's active one.
+    /// Operations on a page that was not the CPU's active one.
     pub slow: u64,
 }
 
@@ -56,7 +56,7 @@ const NODE_LOCK: Line = Line::Global(0);
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     slab: Slab,
-    /// For each processor the objects of the callbacks that it queued, in their order.
+    /// For each CPU the objects of the callbacks that it queued, in their order.
     objects: Vec<VecDeque<Object>>,
     directory: Directory,
     /// Work under the lock for each page that changes hands.

@@ -1,4 +1,4 @@
-//! What the task of each processor does next: the workloads as streams of stretches.
+//! What the task of each CPU does next: the workloads as streams of stretches.
 
 use grace::Urgency;
 
@@ -9,7 +9,7 @@ use crate::random::Random;
 use crate::setup::MICROSECOND;
 use crate::workload::{Kind, Workload};
 
-/// The task of one processor.
+/// The task of one CPU.
 #[derive(Clone, Debug)]
 pub(crate) enum Program {
     /// Sleeps, but for a short piece of work now and then.
@@ -162,7 +162,7 @@ impl Program {
     pub(crate) fn next(&mut self, random: &mut Random) -> Stretch {
         match self {
             Self::Idle { every, busy } => {
-                // Every other stretch is work: it is told apart by a draw of its own.
+                // Every other stretch is work: a draw of its own tells it apart.
                 if random.chance_ppm(500_000) {
                     let length = 1 + random.exponential(20 * MICROSECOND);
                     Stretch { then: Then::Switch, ..Stretch::new(busy.activity(), length) }
@@ -188,7 +188,7 @@ impl Program {
                 let calls = done.checked_div(*calls_every).unwrap_or(0);
                 *since_call = done.checked_rem(*calls_every).unwrap_or(0);
                 let mean = *operation * Time::from(*chunk);
-                // Half fixed, half drawn, so that processors do not keep step.
+                // Half fixed, half drawn, so that CPUs do not keep step.
                 let length = 1 + mean / 2 + random.below(mean);
                 Stretch {
                     operations: *chunk,
@@ -267,8 +267,8 @@ impl Rounds {
         }
     }
 
-    /// What this task has to do until the next barrier: the longest goes round, the others have a share
-    /// that is drawn about its mean.
+    /// What this task has to do until the next barrier: the longest goes round, the others have a
+    /// share that is drawn about its mean.
     fn begin(&mut self, random: &mut Random) {
         let is_longest = self.phase % self.cpus as u64 == self.cpu as u64;
         self.phase += 1;

@@ -1,44 +1,44 @@
-//! A global spin lock on a shared bus: why eight processors can lose more than eightfold.
+//! A global spin lock on a shared bus: why eight CPUs can lose more than eightfold.
 //!
-//! Some processors loop: work of their own, then the lock, then work under it. If that were all, a
-//! lock would at worst let them run one after the other. But a spin lock's line has to be handed over,
-//! and on a bus that costs more the more processors wait: the release takes the line from all of them,
+//! Some CPUs loop: work of their own, then the lock, then work under it. If that were all, a lock
+//! would at worst let them run one after the other. But a spin lock's line has to be handed over,
+//! and on a bus that costs more the more CPUs wait: the release takes the line from all of them,
 //! each reads it again, each finds the lock free and tries an atomic instruction, and all but one
-//! fail, taking the line from one another; the next release stands in line behind that (Anderson: The
-//! Performance of Spin Lock Alternatives, 1990). This is a closed queueing network of two servers,
-//! lock and bus, whose service times depend on each other; it is run as events.
+//! fail, taking the line from one another; the next release stands in line behind that (Anderson:
+//! The Performance of Spin Lock Alternatives, 1990). This is a closed queueing network of two
+//! servers, lock and bus, whose service times depend on each other; it is run as events.
 //!
-//! Everything is integers in nanoseconds, from a seed. The bus serves in the order of arrival, which is
-//! what round-robin arbitration between processors with one request each comes to.
+//! Everything is integers in nanoseconds, from a seed. The bus serves in the order of arrival,
+//! which is what round-robin arbitration between CPUs with one request each comes to.
 
 use std::collections::VecDeque;
 
 use crate::events::{Events, Time};
 use crate::random::Random;
 
-/// What a line costs, in nanoseconds. Whoever uses the bus has it for that long.
+/// What a line costs, in nanoseconds. A CPU that uses the bus has it for that long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bus {
-    /// A line that another processor has written comes here to be read.
+    /// A line that another CPU has written comes here to be read.
     pub read_ns: Time,
     /// Copies elsewhere are invalidated, for a store.
     pub invalidate_ns: Time,
-    /// An atomic instruction on a line that another processor has written.
+    /// An atomic instruction on a line that another CPU has written.
     pub atomic_remote_ns: Time,
-    /// The same on a line that nobody else has: no bus.
+    /// The same on a line that no other CPU has: no bus.
     pub atomic_local_ns: Time,
 }
 
-/// Who takes which lock how often.
+/// Which CPU takes which lock how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Loop {
-    /// Processors, at least 1.
+    /// CPUs, at least 1.
     pub cpus: usize,
     /// Work between two critical sections: its mean. Drawn between a half of it and three halves.
     pub outside_ns: Time,
     /// Work in a critical section, drawn likewise.
     pub inside_ns: Time,
-    /// Whether there is one lock for all; else each processor takes one of its own.
+    /// Whether there is one lock for all; else each CPU takes one of its own.
     pub is_global: bool,
 }
 
@@ -49,10 +49,10 @@ pub struct Outcome {
     pub sections: u64,
     /// Virtual time.
     pub elapsed_ns: Time,
-    /// Processor time between wanting the lock and having it, of all processors.
+    /// CPU time between wanting the lock and having it, of all CPUs.
     pub spinning_ns: Time,
-    /// Of that, the time between a try that failed and the next: what a profile shows as the loop that
-    /// looks at the lock, which the kernel keeps away from the function that takes it.
+    /// Of that, the time between a try that failed and the next: what a profile shows as the loop
+    /// that looks at the lock, which the kernel keeps away from the function that takes it.
     pub looking_ns: Time,
     /// How long the bus was in use.
     pub bus_ns: Time,
@@ -72,14 +72,14 @@ impl Outcome {
         }
     }
 
-    /// Picoseconds of virtual time for each section, of all processors together: what a benchmark's
+    /// Picoseconds of virtual time for each section, of all CPUs together: what a benchmark's
     /// duration is made of.
     pub fn section_ps(&self) -> u64 {
         let ps = u128::from(self.elapsed_ns) * 1_000 / u128::from(self.sections.max(1));
         u64::try_from(ps).unwrap_or(u64::MAX)
     }
 
-    /// Thousandths of all processor time that were spent spinning.
+    /// Thousandths of all CPU time that were spent spinning.
     pub fn spinning_permille(&self, cpus: usize) -> u64 {
         let all = u128::from(self.elapsed_ns) * cpus.max(1) as u128;
         u64::try_from(u128::from(self.spinning_ns) * 1_000 / all.max(1)).unwrap_or(u64::MAX)
@@ -95,7 +95,7 @@ impl Outcome {
 /// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// A processor's own work is over: it wants the lock.
+    /// A CPU's own work is over: it wants the lock.
     Wants,
     /// Its atomic instruction on the lock is done, without the bus.
     Tried,
@@ -116,7 +116,7 @@ enum Request {
     Release,
 }
 
-/// The copy of the lock's line in a processor's cache.
+/// The copy of the lock's line in a CPU's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Copy {
     None,
@@ -130,13 +130,13 @@ struct Network {
     shape: Loop,
     events: Events<(usize, Next)>,
     random: Random,
-    /// Who wants the bus, the one that is being served first.
+    /// The CPUs that want the bus, the one that is being served first.
     queue: VecDeque<(usize, Request)>,
     holder: Option<usize>,
     copies: Vec<Copy>,
-    /// Processors that look at their copy until it is taken from them.
+    /// CPUs that look at their copy until it is taken from them.
     spinning: Vec<bool>,
-    /// Since when a processor wants the lock.
+    /// Since when a CPU wants the lock.
     wanted_at: Vec<Option<Time>>,
     /// Since when it looks, between two tries.
     looking_at: Vec<Time>,
@@ -188,7 +188,7 @@ impl Network {
         }
     }
 
-    /// What came of it until now, with what those who still wait have waited.
+    /// What came of it until now, with what the CPUs that still wait have waited.
     fn outcome(&self) -> Outcome {
         let now = self.events.now();
         let waiting: Time = self.wanted_at.iter().flatten().map(|since| now - since).sum();
@@ -204,7 +204,7 @@ impl Network {
         }
     }
 
-    /// Begins with the first in the queue. What it costs depends on who has the line now.
+    /// Begins with the first in the queue. What it costs depends on the CPU that has the line now.
     fn serve(&mut self) {
         let Some(&(cpu, request)) = self.queue.front() else {
             return;
@@ -262,7 +262,7 @@ impl Network {
         self.events.after(inside_ns, (cpu, Next::Worked));
     }
 
-    /// The store that frees the lock. The processor does not wait for it, the others do.
+    /// The store that frees the lock. The CPU does not wait for it, the others do.
     fn release(&mut self, cpu: usize) {
         self.outcome.sections += 1;
         if self.shape.is_global {
@@ -281,11 +281,11 @@ impl Network {
         self.holder = None;
     }
 
-    /// `cpu` has written the line: nobody else has it, and who spins must fetch it anew.
+    /// `cpu` has written the line: no other CPU has it, and those that spin must fetch it anew.
     fn own(&mut self, cpu: usize) {
         self.copies.fill(Copy::None);
         self.copies[cpu] = Copy::Exclusive;
-        // Round-robin arbitration: the next processor comes first.
+        // Round-robin arbitration: the next CPU comes first.
         let cpus = self.copies.len();
         for other in (1..cpus).map(|distance| (cpu + distance) % cpus) {
             if self.spinning[other] {
@@ -354,7 +354,8 @@ mod tests {
         for cpus in [1, 2, 8] {
             let outcome = run(looping(cpus, 400, true), BUS, 20_000, 3);
             assert_eq!(outcome.sections, 20_000);
-            // 20,000 draws around 4,000 ns, one after the other; 3 % is many times what chance does.
+            // 20,000 draws around 4,000 ns, one after the other; 3 % is many times what chance
+            // does.
             assert!(outcome.elapsed_ns > 20_000 * 3_880, "{outcome:?}");
             let worked = outcome.elapsed_ns * cpus as u64 - outcome.spinning_ns;
             let per_section = worked / outcome.sections;

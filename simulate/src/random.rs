@@ -1,8 +1,8 @@
 //! Numbers that look random and are the same on every machine.
 //!
-//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014), and
-//! draws from it that use integers only: floating-point logarithms differ from one C library to the
-//! next, and a run must be repeatable byte for byte.
+//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014),
+//! and draws from it that use integers only: floating-point logarithms differ from one C library to
+//! the next, and a run must be repeatable byte for byte.
 
 /// A seeded generator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,8 @@ impl Random {
         Self { state: seed }
     }
 
-    /// A generator of its own for somebody, so that what one draws does not change what another does.
+    /// A generator of its own for somebody, so that what one draws does not change what another
+    /// does.
     pub fn split(&mut self) -> Self {
         Self::new(self.next())
     }
@@ -50,8 +51,8 @@ impl Random {
         self.below(1_000_000) < u64::from(parts)
     }
 
-    /// Exponentially distributed with this mean: the time to the next of events that do not know of each
-    /// other. Exact to about 1 in 10,000; never more than 45 times the mean.
+    /// Exponentially distributed with this mean: the time to the next of events that do not know of
+    /// each other. Exact to about 1 in 10,000; never more than 45 times the mean.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         // -ln(u) for u uniform in (0, 1]: with u = x / 2^64, 64 ln 2 - ln x.
         let x = self.next() | 1;
@@ -70,7 +71,7 @@ fn log2_fixed(x: u64) -> u64 {
     let mut fraction = 0;
     for _ in 0..FRACTION_BITS {
         let square = (u128::from(left) * u128::from(left)) >> 63;
-        // Without a branch, which nobody could predict: this is half of what a draw costs.
+        // Without a branch, which could not be predicted: this is half of what a draw costs.
         let bit = (square >> 64) as u64;
         let (halved, kept) = ((square >> 1) as u64, square as u64);
         fraction = fraction << 1 | bit;

@@ -30,7 +30,7 @@ pub struct Report {
     pub waiter_latency_ns: Summary,
     /// Callbacks that were run at a time.
     pub callbacks_per_batch: Summary,
-    /// Where processor time went.
+    /// Where CPU time went.
     pub time: CpuTime,
     /// Callbacks in numbers.
     pub callbacks: Callbacks,
@@ -62,7 +62,7 @@ pub struct Named {
 /// The machine that was simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
-    /// Processors.
+    /// CPUs.
     pub cpus: usize,
     /// Ticks a second.
     pub hz: u32,
@@ -78,7 +78,7 @@ pub struct Machine {
     pub duration_ns: Time,
 }
 
-/// Where processor time went, over all processors.
+/// Where CPU time went, over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CpuTime {
     /// In programs.
@@ -102,12 +102,12 @@ pub struct Callbacks {
     pub queued: u64,
     /// Run.
     pub invoked: u64,
-    /// Run on another processor than they were queued on.
+    /// Run on another CPU than they were queued on.
     pub migrated: u64,
     /// That the engine wanted run though there were none: more than 0 is a fault of the engine's.
     pub invoked_beyond_queue: u64,
-    /// Batches that were run before every processor had been quiescent since they were queued: more
-    /// than 0 is a fault of the engine's. Checked with up to 64 processors.
+    /// Batches that were run before every CPU had been quiescent since they were queued: more
+    /// than 0 is a fault of the engine's. Checked with up to 64 CPUs.
     pub early_batches: u64,
     /// The most that waited at a time.
     pub waiting_peak: u64,
@@ -120,7 +120,7 @@ pub struct Callbacks {
 /// What the engine made the machine do, and what the machine did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Machinery {
-    /// Inter-processor interrupts that the engine sent.
+    /// Inter-CPU interrupts that the engine sent.
     pub ipis: u64,
     /// Passes through the scheduler.
     pub context_switches: u64,
@@ -208,7 +208,7 @@ impl Report {
                 kernel_ns: time(Category::Kernel),
                 idle_ns: time(Category::Idle),
                 engine_ns: time(Category::Engine),
-                // Rounded on each processor there, and once here.
+                // Rounded on each CPU there, and once here.
                 background_ns: (tally.background_picos / PICOS).min(time(Category::Engine)),
                 callback_ns: time(Category::Callback),
             },

@@ -24,8 +24,8 @@ pub fn run(setup: &Setup, engine: &EngineKind, workload: &Workload) -> Result<Re
         .map(|report| report.unwrap_or_else(|| unreachable!("broken off by nobody")))
 }
 
-/// The same; `progress` is told the virtual time several times a jiffy, and can break the run off, after
-/// which there is no report.
+/// The same; `progress` gets the virtual time several times a jiffy, and can break the run off,
+/// after which there is no report.
 ///
 /// # Errors
 /// As [`run`].

@@ -13,11 +13,11 @@ pub const SECOND: Time = 1_000_000_000;
 /// The machine that is simulated, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Processors, 1 to 4,096.
+    /// CPUs, 1 to 4,096.
     pub cpus: usize,
     /// Ticks a second, 100 to 1,000.
     pub hz: u32,
-    /// Whether the tick is off on a processor that is idle, or runs one program in user mode.
+    /// Whether the tick is off on a CPU that is idle, or runs one program in user mode.
     pub tickless: bool,
     /// Whether kernel code can be preempted where it is in no read-side critical section.
     pub preemptible: bool,
@@ -29,22 +29,23 @@ pub struct Setup {
     pub duration: Time,
     /// What things cost.
     pub costs: Costs,
-    /// The processor time that an engine may use where nobody is in a hurry, in millionths of all.
+    /// The CPU time that an engine may use where no task is in a hurry, in millionths of all.
     pub budget_ppm: u32,
-    /// How long ksoftirqd and the task on its processor run in turn, in nanoseconds.
+    /// How long ksoftirqd and the task on its CPU run in turn, in nanoseconds.
     pub slice: Time,
     /// How often a softirq that raises itself is run before ksoftirqd takes over: 10 today
     /// (`MAX_SOFTIRQ_RESTART`), 1 in kernels of 2003.
     pub softirq_runs: u32,
-    /// What ksoftirqd gets of a processor that has a task too, in per cent of what the task gets: 100
-    /// where it is as important as the task, as today; less where it is nice, and waits for the end of
-    /// the task's slice too.
+    /// What ksoftirqd gets of a CPU that has a task too, in per cent of what the task gets: 100
+    /// where it is as important as the task, as today; less where it is nice, and waits for the end
+    /// of the task's slice too.
     pub ksoftirqd_percent: u32,
-    /// After how long an idle processor passes through its scheduler if callbacks are waiting anywhere,
+    /// After how long an idle CPU passes through its scheduler if callbacks are waiting anywhere,
     /// and so on, in nanoseconds; 0 if it does not. The idle loop of rcu_sched did.
     pub idle_look_every: Time,
-    /// Mean time from one short run of a kernel thread to the next on a processor that is busy, in
-    /// nanoseconds; 0 if there are none. What lets a task that never sleeps pass through the scheduler.
+    /// Mean time from one short run of a kernel thread to the next on a CPU that is busy, in
+    /// nanoseconds; 0 if there are none. What lets a task that never sleeps pass through the
+    /// scheduler.
     pub background_every: Time,
     /// How many grace periods the timeline shows, from the end of the warm-up on.
     pub timeline: usize,
@@ -63,7 +64,7 @@ impl std::fmt::Display for Impossible {
 impl std::error::Error for Impossible {}
 
 impl Default for Setup {
-    /// Four processors of today, 250 Hz, one second after a tenth of a second.
+    /// Four CPUs of today, 250 Hz, one second after a tenth of a second.
     fn default() -> Self {
         Self {
             cpus: 4,
@@ -86,7 +87,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// The largest number of processors.
+    /// The largest number of CPUs.
     pub const CPUS_MAX: usize = 4_096;
     /// The longest run, warm-up included: one hour.
     pub const LENGTH_MAX: Time = 3_600 * SECOND;

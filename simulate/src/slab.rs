@@ -1,11 +1,11 @@
-//! A slab allocator: objects in pages, and the lock of the list that processors share.
+//! A slab allocator: objects in pages, and the lock of the list that CPUs share.
 //!
-//! After SLUB as of 2014 (C. Lameter, `mm/slub.c`). Each processor has an *active* page that it
-//! allocates from, and a list of *partial* pages, both without a lock. A full page is on no list.
-//! The first object freed into it makes it a partial page of the processor that freed it; when
-//! these are too many, all go to the *node's* list at once, under its lock, but for the empty ones,
-//! which are given back if the node has enough. Who has no partial page takes some from the node's
-//! list, under the lock again, or else a fresh page.
+//! After SLUB as of 2014 (C. Lameter, `mm/slub.c`). Each CPU has an *active* page that it allocates
+//! from, and a list of *partial* pages, both without a lock. A full page is on no list. The first
+//! object freed into it makes it a partial page of the CPU that freed it; when these are too many,
+//! all go to the *node's* list at once, under its lock, but for the empty ones, which are given
+//! back if the node has enough. A CPU without a partial page takes some from the node's list, under
+//! the lock again, or else a fresh page.
 //!
 //! So what a free costs depends on what was freed just before: a large batch of objects that were
 //! allocated together empties page after page, a small one leaves pages that are partly free, which
@@ -21,19 +21,20 @@ pub use allocating::{Allocating, Books};
 pub struct Shape {
     /// Objects in a page, at least 1.
     pub objects_per_page: u32,
-    /// Free objects in the partial pages of a processor, as they were when each page came there
+    /// Free objects in the partial pages of a CPU, as they were when each page came there
     /// (one, if it had been full). If there are more, the next page sends all to the node
     /// (`cpu_partial`).
     pub partial_objects: u32,
-    /// Who takes pages from the node's list takes more of them until it has more free objects.
+    /// A CPU that takes pages from the node's list takes more of them until it has more free
+    /// objects.
     pub refill_objects: u32,
     /// Pages that the node keeps even if they are empty (`min_partial`).
     pub node_min: u32,
 }
 
 impl Shape {
-    /// `struct file` of 2014, 256 bytes, on a machine with so many processors: SLUB wants `4 *
-    /// (fls(processors) + 1)` objects and more to a page, of at most 32 KiB. The others are as it
+    /// `struct file` of 2014, 256 bytes, on a machine with so many CPUs: SLUB wants `4 *
+    /// (fls(CPUs) + 1)` objects and more to a page, of at most 32 KiB. The others are as it
     /// computes them from the size.
     pub const fn filp(cpus: u32) -> Self {
         let wanted = 4 * (32 - cpus.leading_zeros() + 1);
@@ -60,7 +61,7 @@ pub struct Visit {
     pub pages_taken: u32,
     /// Pages given back.
     pub pages_given_back: u32,
-    /// The object's page was not the processor's active one: its own lists do not suffice, or an
+    /// The object's page was not the CPU's active one: its own lists do not suffice, or an
     /// atomic instruction on the page is needed.
     pub slow: u32,
 }
@@ -76,12 +77,12 @@ impl Visit {
     }
 }
 
-/// Who has a page.
+/// The holder of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Nobody: it has been given back.
+    /// None: it has been given back.
     Spare,
-    /// A processor allocates from it, or has it among its partial pages: frees need no lock.
+    /// A CPU allocates from it, or has it among its partial pages: frees need no lock.
     Cpu,
     /// The node, on its list.
     Node,
@@ -164,7 +165,7 @@ impl List {
     }
 }
 
-/// What a processor has.
+/// What a CPU has.
 #[derive(Clone, Copy, Debug)]
 struct Local {
     active: u32,
@@ -186,7 +187,7 @@ pub struct Slab {
 }
 
 impl Slab {
-    /// No pages yet, for so many processors.
+    /// No pages yet, for so many CPUs.
     pub fn new(shape: Shape, cpus: usize) -> Self {
         let shape = Shape { objects_per_page: shape.objects_per_page.max(1), ..shape };
         Self {
@@ -207,7 +208,7 @@ impl Slab {
     /// Allocates an object on `cpu`.
     ///
     /// # Panics
-    /// If there is no such processor, or after 2^32 objects.
+    /// If there is no such CPU, or after 2^32 objects.
     pub fn allocate(&mut self, cpu: usize) -> (Object, Visit) {
         let mut visit = Visit::default();
         let active = self.locals[cpu].active;
@@ -237,7 +238,7 @@ impl Slab {
         page
     }
 
-    /// Takes pages from the node's list, under its lock; answers the first. Whether there are any
+    /// Takes pages from the node's list, under its lock. Returns the first. Whether there are any
     /// is seen without the lock.
     fn refill(&mut self, cpu: usize, visit: &mut Visit) -> Option<u32> {
         let first = self.node.pop(&mut self.pages)?;
@@ -300,7 +301,7 @@ impl Slab {
     /// Frees an object on `cpu`, into the page it is from, wherever that is.
     ///
     /// # Panics
-    /// If there is no such processor, or the object is not in use.
+    /// If there is no such CPU, or the object is not in use.
     pub fn free(&mut self, cpu: usize, object: Object) -> Visit {
         let mut visit = Visit::default();
         let number = object.0 as usize;
@@ -473,7 +474,7 @@ mod tests {
             let expected = if index % 4 == 0 { fresh } else { Visit::default() };
             assert_eq!(*visit, expected, "object {index}");
         }
-        // Two full pages become partial ones of the other processor; the third displaces them.
+        // Two full pages become partial ones of the other CPU; the third displaces them.
         let slow = Visit { slow: 1, ..Visit::default() };
         assert_eq!(slab.free(1, objects[0].0), slow);
         assert_eq!(slab.free(1, objects[4].0), slow);
@@ -491,7 +492,7 @@ mod tests {
         check(&slab, 17 - 7);
     }
 
-    /// Node lock visits to a thousand objects, where one processor allocates without end, and frees
+    /// Node lock visits to a thousand objects, where one CPU allocates without end, and frees
     /// in batches of this many what it allocated a batch before, in order, with a jitter of a
     /// tenth.
     fn visits_per_1000(batch: u64, shape: Shape) -> u64 {
@@ -527,7 +528,7 @@ mod tests {
         let (small, medium, large) = (visits(1_000), visits(3_000), visits(10_000));
         assert!(small >= 4 * large && medium >= 4 * large, "{small}, {medium}, {large}");
         assert!(large >= visits(30_000));
-        // What fits into the processor's own pages needs no lock at all...
+        // What fits into the CPU's own pages needs no lock at all...
         assert_eq!(visits(100), 0);
         // ... nor does anything with pages enough of its own: it is the lists that cost.
         let own = Shape { partial_objects: 100_000, ..Shape::filp(160) };

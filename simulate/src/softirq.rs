@@ -1,8 +1,8 @@
-//! What a processor does for the engine: softirqs, ksoftirqd, the engine's thread.
+//! What a CPU does for the engine: softirqs, ksoftirqd, the engine's thread.
 //!
 //! A softirq that raises itself runs again at once, a few times; then ksoftirqd takes over, which
-//! shares the processor with the task in turns, and has it alone where there is no task. Each run is
-//! an event of its own, so that other processors go on meanwhile.
+//! shares the CPU with the task in turns, and has it alone where there is no task. Each run is
+//! an event of its own, so that other CPUs continue meanwhile.
 
 use crate::cost::PICOS;
 use crate::driver::{Driver, Pass};
@@ -11,49 +11,49 @@ use crate::setup::Setup;
 use crate::timeline::Look;
 use crate::world::Event;
 
-/// How many processors are looked at for an idle one to run the engine's thread.
+/// How many CPUs are looked at for an idle one to run the engine's thread.
 const IDLE_SEARCH: usize = 64;
 
 impl Driver {
-    /// A softirq that has been raised is run as soon as the processor is done with what it does.
+    /// A softirq that has been raised is run as soon as the CPU is done with what it does.
     pub(crate) fn start_softirq(&mut self, cpu: usize) {
-        let processor = &mut self.world.cpus[cpu];
-        if processor.softirq && !processor.softirq_event {
-            let at = processor.at;
-            processor.worker_since.get_or_insert(at);
+        let this_cpu = &mut self.world.cpus[cpu];
+        if this_cpu.softirq && !this_cpu.softirq_event {
+            let at = this_cpu.at;
+            this_cpu.worker_since.get_or_insert(at);
             self.softirq_at(cpu, at);
         }
     }
 
     fn softirq_at(&mut self, cpu: usize, at: Time) {
-        let processor = &mut self.world.cpus[cpu];
-        processor.softirq_event = true;
-        processor.softirq_ticket = processor.softirq_ticket.wrapping_add(1);
-        let event = Event::Softirq { cpu: cpu as u32, ticket: processor.softirq_ticket };
+        let this_cpu = &mut self.world.cpus[cpu];
+        this_cpu.softirq_event = true;
+        this_cpu.softirq_ticket = this_cpu.softirq_ticket.wrapping_add(1);
+        let event = Event::Softirq { cpu: cpu as u32, ticket: this_cpu.softirq_ticket };
         self.world.events.at(at, event);
     }
 
     /// The event has come: softirqs are run, or ksoftirqd gets on.
     pub(crate) fn softirq(&mut self, cpu: usize, ticket: u32) {
-        let processor = &mut self.world.cpus[cpu];
-        if processor.softirq_ticket != ticket {
+        let this_cpu = &mut self.world.cpus[cpu];
+        if this_cpu.softirq_ticket != ticket {
             return;
         }
-        processor.softirq_event = false;
-        if processor.daemon.awake {
+        this_cpu.softirq_event = false;
+        if this_cpu.daemon.awake {
             return self.daemon(cpu);
         }
-        if !processor.softirq {
+        if !this_cpu.softirq {
             return;
         }
         self.run_softirq(cpu);
-        let processor = &mut self.world.cpus[cpu];
-        if !processor.softirq {
-            processor.restarts = 0;
+        let this_cpu = &mut self.world.cpus[cpu];
+        if !this_cpu.softirq {
+            this_cpu.restarts = 0;
             return self.sleeps(cpu);
         }
-        processor.restarts += 1;
-        if processor.restarts >= self.world.setup.softirq_runs {
+        this_cpu.restarts += 1;
+        if this_cpu.restarts >= self.world.setup.softirq_runs {
             self.wake_daemon(cpu);
         }
         let at = self.world.cpus[cpu].at;
@@ -62,17 +62,18 @@ impl Driver {
 
     /// The end of an interrupt runs softirqs once, even if ksoftirqd waits to do so.
     pub(crate) fn softirq_of_interrupt(&mut self, cpu: usize) {
-        let processor = &self.world.cpus[cpu];
-        if !processor.softirq || !processor.daemon.awake || processor.daemon.runs {
+        let this_cpu = &self.world.cpus[cpu];
+        if !this_cpu.softirq || !this_cpu.daemon.awake || this_cpu.daemon.runs {
             return;
         }
         self.run_softirq(cpu);
-        let processor = &mut self.world.cpus[cpu];
-        if !processor.softirq {
-            // Nothing is left for ksoftirqd: it will find that when it comes to run, at no cost to speak of.
-            processor.daemon.awake = false;
-            processor.softirq_event = false;
-            processor.softirq_ticket = processor.softirq_ticket.wrapping_add(1);
+        let this_cpu = &mut self.world.cpus[cpu];
+        if !this_cpu.softirq {
+            // Nothing is left for ksoftirqd: it will find that when it comes to run, at no cost to
+            // speak of.
+            this_cpu.daemon.awake = false;
+            this_cpu.softirq_event = false;
+            this_cpu.softirq_ticket = this_cpu.softirq_ticket.wrapping_add(1);
             self.sleeps(cpu);
         }
     }
@@ -80,22 +81,22 @@ impl Driver {
     fn wake_daemon(&mut self, cpu: usize) {
         self.world.charge_engine(cpu, self.world.setup.costs.wake_up);
         let Setup { slice, ksoftirqd_percent, .. } = self.world.setup;
-        let processor = &mut self.world.cpus[cpu];
-        processor.restarts = 0;
-        processor.daemon.awake = true;
+        let this_cpu = &mut self.world.cpus[cpu];
+        this_cpu.restarts = 0;
+        this_cpu.daemon.awake = true;
         if ksoftirqd_percent < 100 {
-            // Being nice it preempts nobody, but waits for what is left of the task's slice.
+            // Being nice it preempts no task, but waits for what is left of the task's slice.
             let others = slice * 100 / u64::from(ksoftirqd_percent);
-            let turn = processor.at + processor.random.below(others);
-            processor.daemon.not_before = processor.daemon.not_before.max(turn);
+            let turn = this_cpu.at + this_cpu.random.below(others);
+            this_cpu.daemon.not_before = this_cpu.daemon.not_before.max(turn);
         }
     }
 
-    /// The processor becomes idle: ksoftirqd need not wait any longer.
+    /// The CPU becomes idle: ksoftirqd need not wait any longer.
     pub(crate) fn daemon_has_its_turn(&mut self, cpu: usize) {
-        let processor = &self.world.cpus[cpu];
-        if processor.daemon.awake && !processor.daemon.runs {
-            let at = processor.at;
+        let this_cpu = &self.world.cpus[cpu];
+        if this_cpu.daemon.awake && !this_cpu.daemon.runs {
+            let at = this_cpu.at;
             self.softirq_at(cpu, at);
         }
     }
@@ -128,19 +129,19 @@ impl Driver {
     /// ksoftirqd, which is awake.
     fn daemon(&mut self, cpu: usize) {
         let preemptible = self.world.setup.preemptible;
-        let processor = &mut self.world.cpus[cpu];
-        if !processor.daemon.runs && !processor.is_idle() {
-            let wait = if self.now < processor.daemon.not_before {
-                processor.daemon.not_before - self.now
-            } else if processor.daemon.admitted {
+        let this_cpu = &mut self.world.cpus[cpu];
+        if !this_cpu.daemon.runs && !this_cpu.is_idle() {
+            let wait = if self.now < this_cpu.daemon.not_before {
+                this_cpu.daemon.not_before - self.now
+            } else if this_cpu.daemon.admitted {
                 0
             } else {
-                processor.daemon.admitted = true;
-                let left = processor.left;
-                processor.until_preemptible(preemptible).unwrap_or(left)
+                this_cpu.daemon.admitted = true;
+                let left = this_cpu.left;
+                this_cpu.until_preemptible(preemptible).unwrap_or(left)
             };
             if wait != 0 {
-                let at = processor.at + wait;
+                let at = this_cpu.at + wait;
                 return self.softirq_at(cpu, at);
             }
         }
@@ -152,11 +153,11 @@ impl Driver {
         let before = self.world.cpus[cpu].at;
         self.run_softirq(cpu);
         let slice = self.world.setup.slice;
-        let processor = &mut self.world.cpus[cpu];
-        processor.daemon.used += processor.at - before;
-        let is_done = !processor.softirq;
-        if !is_done && (processor.is_idle() || processor.daemon.used < slice) {
-            if processor.need_resched {
+        let this_cpu = &mut self.world.cpus[cpu];
+        this_cpu.daemon.used += this_cpu.at - before;
+        let is_done = !this_cpu.softirq;
+        if !is_done && (this_cpu.is_idle() || this_cpu.daemon.used < slice) {
+            if this_cpu.need_resched {
                 self.pass(cpu, Pass::Forced);
             }
             let at = self.world.cpus[cpu].at;
@@ -165,20 +166,20 @@ impl Driver {
         self.daemon_yields(cpu, is_done);
     }
 
-    /// ksoftirqd gives the processor back, for now or until it is woken again.
+    /// ksoftirqd gives the CPU back, for now or until it is woken again.
     fn daemon_yields(&mut self, cpu: usize, is_done: bool) {
         let daemon = &mut self.world.cpus[cpu].daemon;
         daemon.runs = false;
         daemon.awake = !is_done;
         self.switch_for_engine(cpu);
         let percent = u64::from(self.world.setup.ksoftirqd_percent);
-        let processor = &mut self.world.cpus[cpu];
-        processor.daemon.not_before = processor.at + processor.daemon.used * 100 / percent;
+        let this_cpu = &mut self.world.cpus[cpu];
+        this_cpu.daemon.not_before = this_cpu.at + this_cpu.daemon.used * 100 / percent;
         if !is_done {
-            let at = processor.daemon.not_before;
+            let at = this_cpu.daemon.not_before;
             return self.softirq_at(cpu, at);
         }
-        if !processor.softirq {
+        if !this_cpu.softirq {
             self.sleeps(cpu);
         }
     }
@@ -189,7 +190,7 @@ impl Driver {
         self.pass(cpu, Pass::Charged);
     }
 
-    /// The engine's timer: its thread is woken, where there is an idle processor if there is one.
+    /// The engine's timer: its thread is woken, where there is an idle CPU if there is one.
     pub(crate) fn timer_expires(&mut self, ticket: u32) {
         if ticket != self.world.timer_ticket {
             return;
@@ -197,16 +198,16 @@ impl Driver {
         let cpus = self.world.cpus.len();
         let near = (0..cpus.min(IDLE_SEARCH)).map(|offset| (self.thread_cpu + offset) % cpus);
         let mut idle = near.filter(|&cpu| {
-            let processor = &self.world.cpus[cpu];
-            processor.is_idle() && !processor.daemon.runs && processor.at <= self.now
+            let this_cpu = &self.world.cpus[cpu];
+            this_cpu.is_idle() && !this_cpu.daemon.runs && this_cpu.at <= self.now
         });
         let cpu = idle.next().unwrap_or(self.thread_cpu);
         self.thread_cpu = cpu;
         let preemptible = self.world.setup.preemptible;
-        let processor = &mut self.world.cpus[cpu];
-        let left = if processor.is_idle() { 0 } else { processor.left };
-        let wait = processor.until_preemptible(preemptible).unwrap_or(left);
-        let at = processor.at.max(self.now) + wait + self.world.setup.costs.wake_up / PICOS;
+        let this_cpu = &mut self.world.cpus[cpu];
+        let left = if this_cpu.is_idle() { 0 } else { this_cpu.left };
+        let wait = this_cpu.until_preemptible(preemptible).unwrap_or(left);
+        let at = this_cpu.at.max(self.now) + wait + self.world.setup.costs.wake_up / PICOS;
         self.world.events.at(at, Event::Thread { cpu: cpu as u32, ticket });
     }
 

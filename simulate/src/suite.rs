@@ -1,24 +1,25 @@
 //! The suite: what the default engine is held against.
 //!
-//! Workloads from idle to flood, on few processors and on thousands. On each of them every engine runs,
+//! Workloads from idle to flood, on few CPUs and on thousands. On each of them every engine runs,
 //! on the same machine with the same draws, and `adaptive` with its default numbers is compared:
 //!
 //! | aim | against | limit |
 //! |---|---|---|
 //! | operations | the best of the fixed engines | at least 0.97 of it |
 //! | latency of a task that waits: median, mean, 99 of 100 | `poll` | at most 1.5 times |
-//! | processor time, where nobody waits | `tick` | at most 1.1 times |
-//! | processor time while nobody waits, unless memory is near its limit | the budget | all of it |
+//! | CPU time, where no task waits | `tick` | at most 1.1 times |
+//! | CPU time while no task waits, unless memory is near its limit | the budget | all of it |
 //!
-//! Two figures need care. Operations: an engine that lets callbacks pile up has not paid for them yet, so
-//! the operations that it would do less if it had are taken off ([`OPERATIONS_MIN`] is the fewest that
-//! say anything). The budget fills as time passes, and what was saved before may be spent in the run.
+//! Two figures need care. Operations: an engine that lets callbacks pile up has not paid for them
+//! yet, so the operations that it would do less if it had are taken off ([`OPERATIONS_MIN`] is the
+//! fewest that say anything). The budget fills as time passes, and what was saved before may be
+//! spent in the run.
 //!
-//! Whoever waits pays for the grace period: in the library the thread that waits does the work. So the
-//! budget is for engine time while no task waits.
+//! A task that waits pays for the grace period: in the library the thread that waits does the work.
+//! So the budget is for engine time while no task waits.
 //!
-//! The best fixed engine is another one on each workload; a default that is near all of them is what a
-//! user need not choose. Nothing here runs anything: whoever does can do so in any order.
+//! The best fixed engine is another one on each workload; a default that is near all of them is
+//! what a user need not choose. Nothing here runs anything: callers can do so in any order.
 
 use crate::cost::PICOS;
 use crate::engines::EngineKind;
@@ -32,18 +33,18 @@ use crate::world::BUDGET_SPAN;
 pub const JUDGED: &str = "adaptive";
 /// Whose latency it is held against.
 const QUICK_ENGINE: &str = "poll";
-/// Whose processor time it is held against.
+/// Whose CPU time it is held against.
 const CHEAP_ENGINE: &str = "tick";
 
-/// Engines whose work grows with the square of the processors run on so many at most: each of 4,096
-/// processors that forces 4,096 takes hours to simulate, and nobody would want it.
+/// Engines whose work grows with the square of the CPUs run on so many at most: each of 4,096
+/// CPUs that forces 4,096 takes hours to simulate, and is of no use.
 const SQUARE_CPUS_MAX: usize = 256;
 const SQUARE_ENGINE: &str = "poll-per-cpu";
 
 /// Fewer operations than this differ by more than 1 % from one seed to the next.
 pub const OPERATIONS_MIN: u64 = 5_000;
 
-/// Who waits for grace periods.
+/// Which tasks wait for grace periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waits {
     /// Callbacks only.
@@ -63,7 +64,7 @@ pub struct Case {
     pub workload: Workload,
     /// On which machine, for how long.
     pub setup: Setup,
-    /// Who waits.
+    /// Which tasks wait.
     pub waits: Waits,
 }
 
@@ -79,8 +80,8 @@ pub enum Aim {
     LatencyMean,
     /// 99 of 100.
     LatencyP99,
-    /// The engine's processor time.
-    Processor,
+    /// The engine's CPU time.
+    Cpu,
     /// The same, against its budget.
     Budget,
 }
@@ -106,7 +107,7 @@ impl Aim {
         match self {
             Self::Throughput => 970,
             Self::LatencyP50 | Self::LatencyMean | Self::LatencyP99 => 1_500,
-            Self::Processor => 1_100,
+            Self::Cpu => 1_100,
             Self::Budget => 1_000,
         }
     }
@@ -122,7 +123,8 @@ impl Aim {
 /// The cases; `quick` has smaller machines and shorter runs.
 pub fn cases(quick: bool) -> Vec<Case> {
     use Waits::{Expedited, Nobody, Normal};
-    // Workload, processors, milliseconds, who waits. Large machines need less time for as many events.
+    // Workload, CPUs, milliseconds, which tasks wait. Large machines need less time for as many
+    // events.
     let table: [(&str, usize, u64, Waits); 19] = [
         ("idle", 4, 2_000, Nobody),
         ("idle", 4_096, 500, Nobody),
@@ -166,7 +168,8 @@ fn case(name: &str, cpus: usize, length_ms: u64, waits: Waits) -> Option<Case> {
         }
         Waits::Normal | Waits::Nobody => "",
     };
-    // What is going on as the counting begins has begun before: as long as a few slow grace periods.
+    // What is going on as the counting begins has begun before: as long as a few slow grace
+    // periods.
     let warm_up = (length_ms * MILLISECOND).min(SECOND / 5);
     let duration = length_ms * MILLISECOND;
     let setup = Setup { cpus, warm_up, duration, timeline: 0, ..Setup::default() };
@@ -180,8 +183,8 @@ pub fn engines(case: &Case) -> Vec<EngineKind> {
     EngineKind::all().into_iter().filter(fits).collect()
 }
 
-/// What came of the aims that apply to the case. `reports` are those of its engines; without the judged
-/// engine's there is nothing to tell.
+/// What came of the aims that apply to the case. `reports` are those of its engines; without the
+/// judged engine's there is nothing to tell.
 pub fn judge(case: &Case, reports: &[Report]) -> Vec<Target> {
     let of = |name: &str| reports.iter().find(|report| report.engine.name == name);
     let Some(own) = of(JUDGED) else {
@@ -210,14 +213,15 @@ pub fn judge(case: &Case, reports: &[Report]) -> Vec<Target> {
     held(Aim::LatencyP50, quick, &|report| report.waiter_latency_ns.p50);
     held(Aim::LatencyMean, quick, &|report| report.waiter_latency_ns.mean);
     held(Aim::LatencyP99, quick, &|report| report.waiter_latency_ns.p99);
-    held(Aim::Processor, cheap, &|report| report.time.engine_ns);
+    held(Aim::Cpu, cheap, &|report| report.time.engine_ns);
     targets.extend(budget(case, own));
     targets
 }
 
-/// Operations, without those in whose time the callbacks that were queued and not run would have been
-/// run; with more, if more were run than queued. (With so many operations, each of so long, and so many
-/// callbacks to each: what is owed is paid for by giving up operations with their callbacks.)
+/// Operations, without those in whose time the callbacks that were queued and not run would have
+/// been run; with more, if more were run than queued. (With so many operations, each of so long,
+/// and so many callbacks to each: what is owed is paid for by giving up operations with their
+/// callbacks.)
 fn operations(case: &Case, report: &Report) -> u64 {
     let Callbacks { queued, invoked, .. } = report.callbacks;
     let (queued, done) = (i128::from(queued), i128::from(report.operations));
@@ -323,7 +327,7 @@ mod tests {
             report.time.engine_ns = report.time.user_ns;
             report.time.background_ns = report.time.user_ns;
         });
-        assert_eq!(reached(&dear, Aim::Processor), Some(false));
+        assert_eq!(reached(&dear, Aim::Cpu), Some(false));
         assert_eq!(reached(&dear, Aim::Budget), Some(false));
         assert_eq!(reached(&dear, Aim::LatencyP50), None, "nobody waits");
         let hurried = with(|report| {
@@ -359,7 +363,7 @@ mod tests {
         let targets = judge(&case, &reports);
         assert_eq!(reached(&targets, Aim::LatencyP99), Some(false));
         assert_eq!(reached(&targets, Aim::LatencyP50), Some(true));
-        assert_eq!(reached(&targets, Aim::Processor), None, "somebody waits");
+        assert_eq!(reached(&targets, Aim::Cpu), None, "somebody waits");
     }
 
     #[test]

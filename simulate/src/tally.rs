@@ -8,11 +8,11 @@ use crate::histogram::Histogram;
 pub(crate) struct Tally {
     pub(crate) queued: u64,
     pub(crate) invoked: u64,
-    /// Those that ran on another processor than they were queued on.
+    /// Those that ran on another CPU than they were queued on.
     pub(crate) migrated: u64,
-    /// Callbacks that the engine wanted to run and that nobody had queued: an engine at fault.
+    /// Callbacks that the engine wanted to run and that no CPU had queued: an engine at fault.
     pub(crate) invoked_beyond_queue: u64,
-    /// Batches that were run before each processor had been quiescent since.
+    /// Batches that were run before each CPU had been quiescent since.
     pub(crate) early_batches: u64,
     pub(crate) waiting_peak: u64,
     pub(crate) waiting_bytes_peak: u64,

@@ -1,13 +1,13 @@
-//! The ticks of all processors: too many for the queue of events, and regular.
+//! The ticks of all CPUs: too many for the queue of events, and regular.
 //!
-//! Processor i of n ticks i/n of a jiffy after processor 0, so that ticks go round in order. Those that
+//! CPU i of n ticks i/n of a jiffy after CPU 0, so that ticks go round in order. Those that
 //! have none for now are passed over.
 
 use grace::engine::mask::Mask;
 
 use crate::events::Time;
 
-/// The ticks of all processors.
+/// The ticks of all CPUs.
 #[derive(Clone, Debug)]
 pub(crate) struct Ticks {
     jiffy: Time,
@@ -16,7 +16,7 @@ pub(crate) struct Ticks {
 }
 
 impl Ticks {
-    /// Of so many processors, none of which ticks yet.
+    /// Of so many CPUs, none of which ticks yet.
     pub(crate) fn new(jiffy: Time, cpus: usize) -> Self {
         Self { jiffy, ticking: Mask::new(cpus), next: None }
     }
@@ -26,7 +26,7 @@ impl Ticks {
         self.next
     }
 
-    /// How far into each jiffy a processor ticks.
+    /// How far into each jiffy a CPU ticks.
     fn phase(&self, cpu: usize) -> Time {
         cpu as Time * self.jiffy / self.ticking.cpus() as Time
     }
@@ -44,7 +44,7 @@ impl Ticks {
         };
     }
 
-    /// From now on a processor ticks, or does not.
+    /// From now on a CPU ticks, or does not.
     pub(crate) fn set(&mut self, cpu: usize, ticks: bool, now: Time) {
         if !ticks {
             if self.ticking.remove(cpu) && self.next.is_some_and(|(_, next)| next == cpu) {

@@ -1,4 +1,5 @@
-//! Who held the grace period up, when: the first grace periods of a run, with their last hold-outs.
+//! Which CPU held the grace period up, when: the first grace periods of a run, with their last
+//! holdouts.
 
 use grace::engine::Engine;
 use grace::engine::mask::Mask;
@@ -7,7 +8,7 @@ use serde::Serialize;
 use crate::cpu::{Activity, Cpu};
 use crate::events::Time;
 
-/// What a processor was doing that a grace period waited for.
+/// What a CPU was doing that a grace period waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doing {
@@ -25,7 +26,7 @@ pub enum Doing {
     Softirq,
 }
 
-/// The processor that a grace period waited for last.
+/// The CPU that a grace period waited for last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Holdout {
     /// Which one.
@@ -43,20 +44,20 @@ pub struct Holdout {
 /// One grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct GracePeriod {
-    /// Whose it was, where processors have grace periods of their own; otherwise 0.
+    /// Whose it was, where CPUs have grace periods of their own; otherwise 0.
     pub of: usize,
     /// When it began, in nanoseconds.
     pub began: Time,
     /// When it ended; `None` if the run ended before.
     pub ended: Option<Time>,
-    /// Whom it waited for last; `None` if nobody was left when the engine first looked.
+    /// The CPU that it waited for last; `None` if none was left when the engine first looked.
     pub last_holdout: Option<Holdout>,
 }
 
 /// Whom the engine may have found to be quiescent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// The processor that it was called on.
+    /// The CPU that it was called on.
     Own,
     /// Any.
     All,
@@ -80,14 +81,14 @@ struct Open {
     since: Vec<Time>,
     /// What each was doing then.
     doing_at_first: Vec<Doing>,
-    /// Began in the engine's call that is going on: it has not been asked for the hold-outs yet.
+    /// Began in the engine's call that is going on: it has not been asked for the holdouts yet.
     new: bool,
     /// When it was last asked for all of them.
     asked_at: Time,
 }
 
 impl Timeline {
-    /// Up to so many processors each look of the engine at others is followed; beyond, only one in
+    /// Up to so many CPUs each look of the engine at others is followed; beyond, only one in
     /// each [`Timeline::PAUSE`], and the last.
     const SMALL: usize = 64;
     /// In nanoseconds.
@@ -117,8 +118,8 @@ impl Timeline {
         self.shown.push(GracePeriod { of, began: now, ended: None, last_holdout: None });
     }
 
-    /// The grace period of `of` ended, on whatever evidence: the last of those that were still held to
-    /// be hold-outs is the one that was quiescent latest.
+    /// The grace period of `of` ended, on whatever evidence: the last of those that were still held
+    /// to be holdouts is the one that was quiescent latest.
     pub(crate) fn ended(&mut self, of: usize, now: Time, cpus: &[Cpu]) {
         let shown = &mut self.shown;
         let Some(place) = self.open.iter().position(|open| shown[open.shown].of == of) else {
@@ -134,7 +135,7 @@ impl Timeline {
 
     /// The engine has been called on `cpu`.
     ///
-    /// With many processors all are asked after not so often: see [`Timeline::SMALL`].
+    /// With many CPUs all are asked after not so often: see [`Timeline::SMALL`].
     pub(crate) fn look(
         &mut self,
         engine: &dyn Engine,
@@ -177,7 +178,7 @@ impl Timeline {
 }
 
 impl Open {
-    /// The one of these processors that was quiescent latest.
+    /// The one of these CPUs that was quiescent latest.
     fn latest(
         &self,
         passed: impl Iterator<Item = usize>,

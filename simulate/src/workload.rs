@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     Mixed,
 }
 
-/// What runs on the machine: the same kind of task on each processor, or a few kinds.
+/// What runs on the machine: the same kind of task on each CPU, or a few kinds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workload {
     kind: Kind,

@@ -1,7 +1,7 @@
-//! What an engine finds around it: processors, cache lines, queues of callbacks, one timer.
+//! What an engine finds around it: CPUs, cache lines, queues of callbacks, one timer.
 //!
-//! An engine's call happens on one processor, at that processor's own time, and costs it time: what it
-//! touches, sends and invokes is added up while it runs ([`World::open`]) and charged when it returns
+//! An engine's call happens on one CPU, at that CPU's own time, and costs it time: what it touches,
+//! sends and invokes is added up while it runs ([`World::open`]) and charged when it returns
 //! ([`World::close`]). What it asks of others becomes events. No decision is made here.
 
 use std::collections::VecDeque;
@@ -21,31 +21,31 @@ use crate::timeline::Timeline;
 /// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A processor's stretch ends, unless its ticket is another one by now.
+    /// A CPU's stretch ends, unless its ticket is another one by now.
     StretchEnds { cpu: u32, ticket: u32 },
-    /// An inter-processor interrupt: pass through the scheduler.
+    /// An inter-CPU interrupt: pass through the scheduler.
     Reschedule { cpu: u32 },
-    /// An inter-processor interrupt: run softirqs.
+    /// An inter-CPU interrupt: run softirqs.
     Raise { cpu: u32 },
-    /// A processor has come out of the section it was in when it was to schedule.
+    /// A CPU has come out of the section it was in when it was to schedule.
     Preemptible { cpu: u32 },
-    /// A processor runs its softirqs, or lets ksoftirqd run; unless that was to be at another time.
+    /// A CPU runs its softirqs, or lets ksoftirqd run; unless that was to be at another time.
     Softirq { cpu: u32, ticket: u32 },
     /// The engine's timer expires, unless it has been set again.
     TimerExpires { ticket: u32 },
-    /// The engine's thread has a processor.
+    /// The engine's thread has a CPU.
     Thread { cpu: u32, ticket: u32 },
     /// A task that waited is runnable.
     Wake { cpu: u32 },
-    /// A kernel thread of the processor wants to run for a moment.
+    /// A kernel thread of the CPU wants to run for a moment.
     Background { cpu: u32 },
     /// The idle loop looks whether callbacks wait, unless the stretch is another one by now.
     IdleLook { cpu: u32, ticket: u32 },
-    /// Waiting callbacks are counted, and whoever runs the simulation is told how far it is.
+    /// Waiting callbacks are counted, and progress is reported to the caller of the simulation.
     Sample,
 }
 
-/// Callbacks that one processor queued at one moment.
+/// Callbacks that one CPU queued at one moment.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     at: Time,
@@ -53,11 +53,11 @@ struct Queued {
     bytes: u32,
     /// The step of the run at which they were queued.
     step: u64,
-    /// Whether the task of that processor waits for it.
+    /// Whether the task of that CPU waits for it.
     waited_for: bool,
 }
 
-/// The processor time that the engine may have in the background: fills with time, empties with work.
+/// The CPU time that the engine may have in the background: fills with time, empties with work.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     /// Picoseconds of credit.
@@ -68,7 +68,7 @@ struct Budget {
 /// Over how long the budget may be saved up, or exceeded, in nanoseconds.
 pub(crate) const BUDGET_SPAN: Time = 100_000_000;
 
-/// On machines of up to so many processors every batch is checked for being run too early.
+/// On machines of up to so many CPUs every batch is checked for being run too early.
 const OVERSEEN_MAX: usize = 64;
 
 /// What an engine finds around it.
@@ -141,7 +141,7 @@ impl World {
         self.spent_callbacks = 0;
     }
 
-    /// It has ended: the processor has spent the time.
+    /// It has ended: the CPU has spent the time.
     pub(crate) fn close(&mut self) {
         let cpu = &mut self.cpus[self.current];
         let at = cpu.at;
@@ -157,8 +157,8 @@ impl World {
         self.account(at, cost, self.tasks_waiting != 0);
     }
 
-    /// Engine time is taken from the budget, unless some task waits: then it is that task's, as it would be
-    /// if the task did the work itself.
+    /// Engine time is taken from the budget, unless some task waits: then it is that task's, as it
+    /// would be if the task did the work itself.
     fn account(&mut self, at: Time, cost: Picos, is_waited_for: bool) {
         if is_waited_for {
             return;
@@ -174,7 +174,7 @@ impl World {
         self.cpus[cpu].charge(Category::Kernel, cost, self.window);
     }
 
-    /// What is on the clock of the processor whose call is going on.
+    /// What is on the clock of the CPU whose call is going on.
     fn now(&self) -> Time {
         self.cpus[self.current].time_after(self.spent + self.spent_callbacks)
     }
@@ -201,7 +201,7 @@ impl World {
         self.cpus[cpu].quiescent_step = self.step;
     }
 
-    /// Whether every processor has been quiescent since this step. Not asked on large machines, where
+    /// Whether every CPU has been quiescent since this step. Not asked on large machines, where
     /// it would take too long.
     fn all_quiescent_since(&self, step: u64) -> bool {
         self.cpus.len() > OVERSEEN_MAX
@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// Callbacks that wait, over all processors.
+    /// Callbacks that wait, over all CPUs.
     pub(crate) const fn waiting(&self) -> u64 {
         self.waiting
     }
@@ -313,7 +313,8 @@ impl Host for World {
     }
 
     fn timer(&mut self, jiffies: u32) {
-        // A timer wheel's bucket is later than the time that was asked for by the rest of this jiffy.
+        // A timer wheel's bucket is later than the time that was asked for by the rest of this
+        // jiffy.
         let jiffy = self.setup.jiffy();
         let at = (self.now() / jiffy + u64::from(jiffies.max(1)) + 1) * jiffy;
         self.timer_ticket = self.timer_ticket.wrapping_add(1);
@@ -356,7 +357,8 @@ impl World {
         credit.min(rate(BUDGET_SPAN))
     }
 
-    /// Fills the budget up to this time. Debt is forgiven as credit is lost: beyond the span.
+    /// Fills the budget up to this time. What was used ahead is dropped as what was saved is:
+    /// beyond the span.
     pub(crate) fn fill_budget(&mut self, now: Time) {
         let share = i128::from(self.setup.budget_ppm) * self.cpus.len() as i128;
         let most = i128::from(BUDGET_SPAN) * i128::from(PICOS) * share / 1_000_000;

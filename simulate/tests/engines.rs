@@ -31,7 +31,7 @@ fn each(mut look: impl FnMut(&Report)) {
 }
 
 #[test]
-fn no_callback_runs_before_all_have_been_quiescent_and_processor_time_adds_up() {
+fn no_callback_runs_before_all_have_been_quiescent_and_cpu_time_adds_up() {
     each(|report| {
         let what = format!("{} on {}", report.engine.name, report.workload.name);
         assert_eq!(report.callbacks.early_batches, 0, "{what}");
@@ -42,7 +42,7 @@ fn no_callback_runs_before_all_have_been_quiescent_and_processor_time_adds_up() 
     });
 }
 
-/// Engines that do not wait for a processor: the simulator must notice.
+/// Engines that do not wait for a CPU: the simulator must notice.
 #[test]
 fn an_engine_that_does_not_wait_is_caught() {
     let setup = setup(4, 500);
@@ -83,8 +83,8 @@ fn an_engine_that_does_not_wait_is_caught() {
     assert!(caught.len() >= 3, "{caught:?}");
 }
 
-/// Little's law: what waits on average is what comes in a second times how long it stays. What waits
-/// is sampled in time; the other two are counted one by one.
+/// Little's law: what waits on average is what comes in a second times how long it stays. What
+/// waits is sampled in time; the other two are counted one by one.
 #[test]
 fn callbacks_that_wait_are_their_rate_times_their_latency() {
     let mut compared = 0;
@@ -94,12 +94,12 @@ fn callbacks_that_wait_are_their_rate_times_their_latency() {
             let report = named(&setup, engine.name(), workload);
             let latency = report.callback_latency_ns;
             // Few that stay for long, as with rcu_sched, are too few for a law of averages; within
-            // microseconds the processors are not in step with the samples; and where less is run
+            // microseconds the CPUs are not in step with the samples; and where less is run
             // than comes in, or much more, there is no average.
             let is_measurable =
                 latency.count >= 1_000 && (MILLISECOND..100 * MILLISECOND).contains(&latency.mean);
             let is_steady = report.callbacks.queued.abs_diff(latency.count) * 50 < latency.count;
-            // One processor runs the whole list without a pause, for milliseconds: to the samples it
+            // One CPU runs the whole list without a pause, for milliseconds: to the samples it
             // has run it when it begins.
             let in_one_go = engine.name() == "poll" && workload == "update-flood";
             if !is_measurable || !is_steady || in_one_go {
@@ -187,7 +187,7 @@ fn whoever_waits_pays() {
 #[test]
 fn a_long_reader_is_shown_as_the_hold_out() {
     let setup = Setup { timeline: 100, ..setup(4, 3_000) };
-    // Not for the rings: there the last is whoever stands last in the ring.
+    // Not for the rings: there the last is the CPU that stands last in the ring.
     for engine in ["tick", "tree-today", "adaptive"] {
         let report = named(&setup, engine, "long-readers");
         let long: Vec<_> = report
@@ -198,8 +198,8 @@ fn a_long_reader_is_shown_as_the_hold_out() {
             .map(|(_, holdout)| holdout)
             .collect();
         assert!(long.len() >= 2, "{engine}: {} long grace periods", long.len());
-        // One CPU in four reads for long: number 0. A section that has ended by the time of the next
-        // tick is still what held the grace period up.
+        // One CPU in four reads for long: number 0. A section that has ended by the time of the
+        // next tick is still what held the grace period up.
         let by_reader = long.iter().filter(|holdout| holdout.cpu == 0).count();
         assert!(by_reader * 10 >= long.len() * 9, "{engine}: {long:?}");
         // It read when they began; when it was found it may long have done something else.

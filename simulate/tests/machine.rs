@@ -8,7 +8,7 @@ use simulate::cost::Costs;
 use simulate::setup::{MICROSECOND, MILLISECOND, SECOND};
 use simulate::{Report, Setup, Workload, run_engine};
 
-/// What an engine was told, with what it counts as time: ticks of processor 0.
+/// What was reported to an engine, with what it counts as time: ticks of CPU 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     ticks: u64,
@@ -29,7 +29,7 @@ enum Habit {
     Timer(u32),
     /// Raises itself from its softirq for ever, once the first tick has raised it.
     Spins,
-    /// Reschedules processor 1 on each tick of processor 0.
+    /// Reschedules CPU 1 on each tick of CPU 0.
     Pokes,
     /// Takes a lock on each tick.
     Locks,
@@ -156,7 +156,7 @@ fn a_timer_of_d_jiffies_comes_at_the_next_tick_but_d() {
 #[test]
 fn ticks_come_hz_times_a_second_and_find_what_there_is() {
     let (report, seen) = probe(&ticking(4), Habit::Watches, &busy());
-    // The first of processor 0 is a jiffy after the start.
+    // The first of CPU 0 is a jiffy after the start.
     assert!((4 * 250 - 4..=4 * 250).contains(&report.machinery.ticks));
     let [user, kernel, idle] = seen.modes;
     assert_eq!((idle, seen.eqs), (0, 0));
@@ -169,14 +169,14 @@ fn ticks_come_hz_times_a_second_and_find_what_there_is() {
 }
 
 #[test]
-fn ksoftirqd_shares_with_the_task_and_has_an_idle_processor_alone() {
+fn ksoftirqd_shares_with_the_task_and_has_an_idle_cpu_alone() {
     let (report, _) = probe(&ticking(1), Habit::Spins, &busy());
     let share = report.time.engine_ppm() / 10_000;
     assert!((45..=55).contains(&share), "{share} % beside a task");
     assert!(report.worker_awake_max_ns > SECOND - 10 * MILLISECOND, "it never comes to rest");
     let (report, _) = probe(&ticking(1), Habit::Spins, &workload("idle", &[]));
     let share = report.time.engine_ppm() / 10_000;
-    assert!(share >= 97, "{share} % of an idle processor");
+    assert!(share >= 97, "{share} % of an idle CPU");
     let nice = Setup { ksoftirqd_percent: 10, ..ticking(1) };
     let (report, _) = probe(&nice, Habit::Spins, &busy());
     let share = report.time.engine_ppm() / 10_000;
@@ -193,7 +193,7 @@ fn a_poke_is_an_interrupt_and_a_pass_through_the_scheduler() {
     assert_eq!(report.machinery.forced_switches, seen.switches - usual);
 }
 
-/// A processor in a long section is not rescheduled before its end; in a preemptible kernel neither,
+/// A CPU in a long section is not rescheduled before its end; in a preemptible kernel neither,
 /// since the section is what readers rely on.
 #[test]
 fn a_section_is_not_interrupted_by_the_scheduler() {
@@ -215,13 +215,13 @@ fn a_section_is_not_interrupted_by_the_scheduler() {
 
 #[test]
 fn locks_cost_what_they_should_and_wait_for_each_other() {
-    // All ticks of one processor: the lock stays in its cache.
+    // All ticks of one CPU: the lock stays in its cache.
     let costs = Costs { lock: 10_000_000, lock_transfer: 30_000_000, ..Costs::modern() };
     let setup = Setup { costs, ..ticking(1) };
     let engine_ns = |report: &Report| report.time.engine_ns / report.machinery.ticks;
     let (report, _) = probe(&setup, Habit::Locks, &busy());
     assert!((10_000..10_200).contains(&engine_ns(&report)), "{}", engine_ns(&report));
-    // Of two in turn: it is sent each time, but nobody waits, half a jiffy apart.
+    // Of two in turn: it is sent each time, but no task waits, half a jiffy apart.
     let (report, _) = probe(&Setup { cpus: 2, ..setup.clone() }, Habit::Locks, &busy());
     assert!((30_000..30_200).contains(&engine_ns(&report)), "{}", engine_ns(&report));
     assert_eq!(report.lines.lock_contended, 0);

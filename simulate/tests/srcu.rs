@@ -1,6 +1,7 @@
-//! The simulation of SRCU: repeatable, conserving time, and with the mechanisms that it is there to show.
+//! The simulation of SRCU: repeatable, conserving time, and with the mechanisms that it is there to
+//! show.
 
-use grace::two_bank::{Adaptive, AnyDelay};
+use grace::srcu::{Adaptive, AnyDelay};
 use simulate::srcu::{Blocked, Options, Placement, Readers, Report, VARIANTS, run, variant};
 
 const MS: u64 = 1_000_000;
@@ -27,7 +28,7 @@ fn the_same_options_give_the_same_report_and_another_seed_another() {
 #[test]
 fn every_call_comes_back_and_time_is_conserved() {
     for name in VARIANTS {
-        for placement in [Placement::WithCaller, Placement::Apart, Placement::OneProcessor] {
+        for placement in [Placement::WithCaller, Placement::Apart, Placement::OneCpu] {
             for preempt in [false, true] {
                 let options = Options { placement, preempt, ..options(name) };
                 let report = report(&options);
@@ -52,10 +53,10 @@ fn every_call_comes_back_and_time_is_conserved() {
 }
 
 #[test]
-fn the_regression_takes_preemption_and_one_processor_for_both() {
+fn the_regression_takes_preemption_and_one_cpu_for_both() {
     let rc1 = options("5.19-rc1");
     assert!(report(&rc1).latency_p50_ns > 15 * MS);
-    assert!(report(&Options { placement: Placement::OneProcessor, ..rc1.clone() }).sleeps > 400);
+    assert!(report(&Options { placement: Placement::OneCpu, ..rc1.clone() }).sleeps > 400);
     assert_eq!(report(&Options { preempt: false, ..rc1.clone() }).sleeps, 0);
     assert_eq!(report(&Options { placement: Placement::Apart, ..rc1.clone() }).sleeps, 0);
     // And the caller being behind: no wake-up preempts if the granularity is beyond half a latency.

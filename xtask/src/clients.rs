@@ -1,7 +1,9 @@
-//! Runs Debian's own programs on the libraries: the scripts of `compat/clients`, one after the other.
+//! Runs Debian's own programs on the libraries: the scripts of `compat/clients`, one after the
+//! other.
 //!
-//! What a script does it says itself; here is only which are run, on which libraries, and how it ended. A program that
-//! is not installed is a failure too: otherwise a machine without any would show that all is well.
+//! What a script does it says itself; here is only which are run, on which libraries, and how it
+//! ended. A program that is not installed is a failure too: otherwise a machine without any would
+//! show that all is well.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,9 +16,9 @@ pub const CLIENTS: [&str; 4] = ["knot", "gdnsd", "xfs", "lttng"];
 /// What a script ends with if something that it needs is not installed.
 const MISSING: i32 = 4;
 
-/// Runs these clients (all of them, if none is named) on the libraries of `tree`, and beside them on Debian's: for some
-/// seconds, or `long`. The command `rcu`, by which they look at the libraries' counts, is built first, unless the
-/// environment says in `RCU` where it is.
+/// Runs these clients (all of them, if none is named) on the libraries of `tree`, and beside them
+/// on Debian's: for some seconds, or `long`. The command `rcu`, by which they look at the
+/// libraries' counts, is built first, unless the environment says in `RCU` where it is.
 ///
 /// # Errors
 /// If one did not hold, or could not be run; the others are run nevertheless.

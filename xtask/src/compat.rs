@@ -1,8 +1,10 @@
-//! Builds the libraries: the core out of the crate `compat`, the thin ones out of `compat/shim`, into `target/compat`.
+//! Builds the libraries: the core out of the crate `compat`, the thin ones out of `compat/shim`,
+//! into `target/compat`.
 //!
-//! The core is a static library of Rust that the C compiler links into `libquiescence.so.0`: cargo's own shared
-//! libraries have no soname and export what they please. Each thin library is a few objects of C and assembly, linked
-//! against it, and exports what its version script in `compat/link` lets out. Nothing may stay undefined.
+//! The core is a static library of Rust that the C compiler links into `libquiescence.so.0`:
+//! cargo's own shared libraries have no soname and export what they please. Each thin library is a
+//! few objects of C and assembly, linked against it, and exports what its version script in
+//! `compat/link` lets out. Nothing may stay undefined.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,19 +26,21 @@ pub enum Mode {
     Debug,
 }
 
-/// A step in which the thin libraries are made as they must be; for tests that show what goes wrong without.
+/// A step in which the thin libraries are made as they must be; for tests that show what goes wrong
+/// without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Their own data is reached through the global offset table: executables have copies of it.
     DataThroughTheTable,
     /// `liburcu`'s symbols are `liburcu-memb`'s where both are loaded.
     OneOfTwo,
-    /// Thread-local storage is reached by descriptors, so that it need not be there when the program starts.
+    /// Thread-local storage is reached by descriptors, so that it need not be there when the
+    /// program starts.
     Descriptors,
 }
 
-/// What all is linked with: no lazy binding, for a reader's first call is no place for the linker's locks; never
-/// unloaded, for threads and readers' records outlive any `dlclose`.
+/// What all is linked with: no lazy binding, for a reader's first call is no place for the linker's
+/// locks; never unloaded, for threads and readers' records outlive any `dlclose`.
 const LINK: &[&str] = &[
     "-shared",
     "-Wl,-z,defs",
@@ -49,7 +53,8 @@ const LINK: &[&str] = &[
     "-Wl,--gc-sections",
 ];
 
-/// The directory with `lib`, `lib/pkgconfig` and `include`, built first if that is needed. For tests.
+/// The directory with `lib`, `lib/pkgconfig` and `include`, built first if that is needed. For
+/// tests.
 ///
 /// # Panics
 /// If it cannot be built; the message says why.
@@ -62,7 +67,8 @@ pub fn built() -> PathBuf {
         .clone()
 }
 
-/// Builds the thin libraries, around the core as it is, into `directory/lib`, with one step left out.
+/// Builds the thin libraries, around the core as it is, into `directory/lib`, with one step left
+/// out.
 ///
 /// # Errors
 /// As [`build`].
@@ -81,8 +87,8 @@ pub fn build_without(step: Step, directory: &Path) -> Result<PathBuf> {
     Ok(variant.library(""))
 }
 
-/// Builds the libraries with the torture hooks, under which `QUIESCENCE_REMOVED` names a step that is left out; answers
-/// the directory, which is not that of [`build`].
+/// Builds the libraries with the torture hooks, under which `QUIESCENCE_REMOVED` names a step that
+/// is left out. Returns the directory, which is not that of [`build`].
 ///
 /// # Errors
 /// As [`build`].
@@ -100,7 +106,8 @@ pub fn build_with_hooks() -> Result<PathBuf> {
     Ok(build.stage)
 }
 
-/// Builds what has changed, and returns the directory. One process at a time does; others wait for it.
+/// Builds what has changed, and returns the directory. One process at a time does; others wait for
+/// it.
 ///
 /// # Errors
 /// If a tool is missing or fails; the error says which, and what it said.
@@ -137,7 +144,7 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask is a folder of the repository").to_path_buf()
 }
 
-/// Lets cargo build the core; answers where the archive is.
+/// Lets cargo build the core. Returns where the archive is.
 fn core_archive(root: &Path, work: &Path, mode: Mode, features: &str) -> Result<PathBuf> {
     let profile = match mode {
         Mode::Release => "compat",
@@ -151,7 +158,7 @@ fn core_archive(root: &Path, work: &Path, mode: Mode, features: &str) -> Result<
     archive.context("cargo built the package quiescence-compat, but no libcompat.a")
 }
 
-/// Lets cargo build the command `rcu`; answers where it is.
+/// Lets cargo build the command `rcu`. Returns where it is.
 pub(crate) fn build_rcu() -> Result<PathBuf> {
     let what = ["--package", "rcu", "--bin", "rcu", "--release"];
     let made = built_by_cargo(&root(), |cargo| cargo.args(what))?;
@@ -235,7 +242,7 @@ impl Build {
         Ok(())
     }
 
-    /// The core: whole, for what it exports is asked for by others only. Who panics in it aborts.
+    /// The core: whole, for what it exports is asked for by others only. A panic in it aborts.
     fn link_core(&self) -> Result<()> {
         run(c_compiler()
             .args(LINK)
@@ -269,7 +276,8 @@ impl Build {
         let optimise = if self.mode == Mode::Release { "-O2" } else { "-Og" };
         let mut options =
             vec![optimise, "-g", "-fPIC", "-fno-plt", "-std=gnu11", "-Wall", "-Wextra", &include];
-        // See shim/flavor.c. Other architectures have one dialect of thread-local access, the good one.
+        // See shim/flavor.c. Other architectures have one dialect of thread-local access, the good
+        // one.
         options.push("-mgeneral-regs-only");
         if cfg!(target_arch = "x86_64") {
             options.push("-mtls-dialect=gnu2");
@@ -320,7 +328,8 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Brings the stage to where others look, file by file: who has an old one open or mapped keeps it.
+/// Brings the stage to where others look, file by file: a process that has an old one open or
+/// mapped keeps it.
 fn bring(stage: &Path, tree: &Path) -> Result<()> {
     let new: Vec<PathBuf> = relative(stage)?;
     for path in &new {

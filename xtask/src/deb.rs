@@ -1,9 +1,11 @@
-//! Debian packages: `libquiescence-urcu0`, the libraries, and `libquiescence-urcu-dev`, what is needed to compile.
+//! Debian packages: `libquiescence-urcu0`, the libraries, and `libquiescence-urcu-dev`, what is
+//! needed to compile.
 //!
-//! They stand beside Debian's own liburcu8 and replace nothing: the libraries have its sonames, so they go into a
-//! directory of their own, where no program looks by itself. Who wants them for one program, or for all, says so
-//! (`README.Debian` in the package). A package that provided liburcu8 would have to conflict with it, and would change
-//! what every program on the system runs on, in one step and unasked; no admin would thank us for it.
+//! They stand beside Debian's own liburcu8 and replace nothing: the libraries have its sonames, so
+//! they go into a directory of their own, where no program looks by itself. A user who wants them
+//! for one program, or for all, says so (`README.Debian` in the package). A package that provided
+//! liburcu8 would have to conflict with it, and would change what every program on the system runs
+//! on, in one step and unasked; no admin would thank us for it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -98,7 +100,8 @@ fn control(name: &str, architecture: &str, kilobytes: u64, depends: &str, part: 
     )
 }
 
-/// The C library, at the newest version whose symbols the libraries use; the compiler's, if one of them needs it.
+/// The C library, at the newest version whose symbols the libraries use; the compiler's, if one of
+/// them needs it.
 fn runtime_depends(libraries: &Path) -> Result<String> {
     let (mut newest, mut unwinder) = ((0, 0), false);
     for library in

@@ -1,8 +1,9 @@
-//! Installs what was built: libraries, links, headers and pkg-config files, below a prefix, for programs or for a
-//! packager's directory; and takes it away again.
+//! Installs what was built: libraries, links, headers and pkg-config files, below a prefix, for
+//! programs or for a packager's directory; and takes it away again.
 //!
-//! By default into directories of their own: the libraries have liburcu's sonames, and in one where the dynamic linker
-//! looks (`/usr/local/lib` comes first on Debian) they would change what every program of the system runs on.
+//! By default into directories of their own: the libraries have liburcu's sonames, and in one where
+//! the dynamic linker looks (`/usr/local/lib` comes first on Debian) they would change what every
+//! program of the system runs on.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -43,7 +44,8 @@ impl Places {
     /// `libdir` and `includedir` are absolute, or below `prefix`.
     ///
     /// # Errors
-    /// If a path that programs will see is not absolute, or goes up, or could not stand in a pkg-config file.
+    /// If a path that programs will see is not absolute, or goes up, or could not stand in a
+    /// pkg-config file.
     pub fn new(
         prefix: PathBuf,
         libdir: PathBuf,
@@ -110,11 +112,13 @@ pub fn install(tree: &Path, places: &Places, dry_run: bool) -> Result<()> {
     Ok(())
 }
 
-/// Takes away what [`install`] put there, and the directories that are empty then; says what, one path a line. Nothing
-/// is built for it. Files that an earlier version had and this one has not stay.
+/// Takes away what [`install`] put there, and the directories that are empty then; says what, one
+/// path a line. Nothing is built for it. Files that an earlier version had and this one has not
+/// stay.
 ///
 /// # Errors
-/// If the core is not there: then whatever else has these names is somebody else's. If something cannot be removed.
+/// If the core is not there: then whatever else has these names is somebody else's. If something
+/// cannot be removed.
 pub fn uninstall(places: &Places, dry_run: bool) -> Result<()> {
     let core = places.put(&places.libdir.join(CORE));
     ensure!(core.exists(), "{} is not there: nothing of ours is installed so", core.display());
@@ -124,7 +128,7 @@ pub fn uninstall(places: &Places, dry_run: bool) -> Result<()> {
         .map(|item| places.put(&item.path))
         .filter(|place| fs::symlink_metadata(place).is_ok())
         .collect();
-    // The core last: who is interrupted can begin again.
+    // The core last: an interrupted installation can begin again.
     installed.sort_by_key(|place| *place == core);
     for place in &installed {
         if !dry_run {

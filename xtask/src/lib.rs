@@ -1,11 +1,12 @@
-//! What `cargo xtask` does, for those who want it from a program: the tests of `compat`.
+//! What `cargo xtask` does, callable from a program: the tests of `compat`.
 //!
-//! The liburcu-compatible libraries are not what cargo makes: one core in Rust, linked by the C compiler, and thin
-//! libraries out of C around it. Here is how these come about ([`compat`]), how they get to where a system looks for
-//! them ([`install`], [`pkgconfig`]), and how they become Debian packages ([`deb`]); how Debian's own programs run on
-//! them ([`clients`]), and how they are tortured ([`torture`]); and what tests of all that need of the machine
-//! ([`needs`]). Besides, the promises of the documentation are broken on purpose ([`promises`]). It runs cargo, git, the
-//! C compiler and binutils; it touches nothing outside the directories it is told.
+//! The liburcu-compatible libraries are not what cargo makes: one core in Rust, linked by the C
+//! compiler, and thin libraries out of C around it. Here is how these come about ([`compat`]), how
+//! they get to where a system looks for them ([`install`], [`pkgconfig`]), and how they become
+//! Debian packages ([`deb`]); how Debian's own programs run on them ([`clients`]), and how they are
+//! tortured ([`torture`]); and what tests of all that need of the machine ([`needs`]). Besides, the
+//! promises of the documentation are broken on purpose ([`promises`]). It runs cargo, git, the C
+//! compiler and binutils; it touches nothing outside the directories it is given.
 
 #![forbid(unsafe_code)]
 

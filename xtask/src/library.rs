@@ -1,4 +1,4 @@
-//! Which libraries there are: names, what each is made of, and who shares what with whom.
+//! Which libraries there are: names, what each is made of, and which share what.
 
 /// One of the thin libraries: `liburcu-NAME.so.8`.
 #[derive(Debug)]
@@ -23,7 +23,8 @@ pub(crate) const SOVERSION: &str = "8";
 pub(crate) const INTERFACE: &str = "0.13.2";
 /// The core.
 pub(crate) const CORE: &str = "libquiescence.so.0";
-/// The core, as the linker looks for it: programs with `<rcu>` name it, since its functions are inlined in them.
+/// The core, as the linker looks for it: programs with `<rcu>` name it, since its functions are
+/// inlined in them.
 pub(crate) const CORE_LINK: &str = "libquiescence.so";
 
 const FLAVOR: &[&str] = &["flavor.c", "pointer.c", "futex.c"];
@@ -54,8 +55,8 @@ pub(crate) const LIBRARIES: &[Library] = &[
         auxiliary: None,
         described: Some("readers without fences, by membarrier"),
     },
-    // The same symbols as -memb. A program may load both, by way of two plugins: then they must be one, since there is
-    // one domain inside. So -memb's symbols come first wherever it is found.
+    // The same symbols as -memb. A program may load both, by way of two plugins: then they must be
+    // one, since there is one domain inside. So -memb's symbols come first wherever it is found.
     Library {
         suffix: "",
         sources: FLAVOR,

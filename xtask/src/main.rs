@@ -36,7 +36,8 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "target/debian")]
         output: PathBuf,
     },
-    /// Build, and run Debian's knotd, gdnsd, xfs_repair and lttng daemons on the libraries, and on Debian's.
+    /// Build, and run Debian's knotd, gdnsd, xfs_repair and lttng daemons on the libraries, and on
+    /// Debian's.
     Clients {
         /// Minutes instead of seconds.
         #[arg(long)]
@@ -76,8 +77,8 @@ struct Where {
     /// Where it is installed, as it will be found by programs. Absolute.
     #[arg(long, value_name = "DIR", default_value = "/usr/local")]
     prefix: PathBuf,
-    /// The libraries' directory: absolute, or below the prefix. In one where the system looks for libraries they take
-    /// liburcu's place for every program.
+    /// The libraries' directory: absolute, or below the prefix. In one where the system looks for
+    /// libraries they take liburcu's place for every program.
     #[arg(long, value_name = "DIR", default_value = install::LIBDIR)]
     libdir: PathBuf,
     /// The headers' directory: absolute, or below the prefix.

@@ -1,7 +1,7 @@
 //! What tests need of the machine: programs and files of packages that a machine may not have.
 //!
-//! A test that needs what is not there is skipped, and says so; where `QUIESCENCE_TEST_EXPECT` lists it, the test fails.
-//! How that is said is `expect`'s, which tests of all packages share.
+//! A test that needs what is not there is skipped, and says so; where `QUIESCENCE_TEST_EXPECT`
+//! lists it, the test fails. How that is said is `expect`'s, which tests of all packages share.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -75,8 +75,8 @@ impl Need {
     }
 }
 
-/// Whether a test can run: whether there are the C compiler and binutils, without which there are no libraries, and what
-/// it `needs` besides. If not, that is said, and the test is to return.
+/// Whether a test can run: whether there are the C compiler and binutils, without which there are
+/// no libraries, and what it `needs` besides. If not, that is said, and the test is to return.
 ///
 /// # Panics
 /// If something is missing that `QUIESCENCE_TEST_EXPECT` lists.

@@ -1,9 +1,10 @@
-//! What pkg-config is told of a library: liburcu's names, so that a program's build finds ours where it asks for those.
+//! What pkg-config is given of a library: liburcu's names, so that a program's build finds ours
+//! where it asks for those.
 
 use crate::library::{INTERFACE, LIBRARIES, Library};
 
-/// File names and contents, for all libraries that have such a file. `prefix`, `libdir` and `includedir` are as
-/// programs will find them; they may name `${pcfiledir}`.
+/// File names and contents, for all libraries that have such a file. `prefix`, `libdir` and
+/// `includedir` are as programs will find them; they may name `${pcfiledir}`.
 pub(crate) fn files(prefix: &str, libdir: &str, includedir: &str) -> Vec<(String, String)> {
     let head = format!("prefix={prefix}\nlibdir={libdir}\nincludedir={includedir}\n\n");
     let with_head = |(name, text): (String, String)| (name, format!("{head}{text}"));

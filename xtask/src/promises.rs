@@ -1,9 +1,10 @@
 //! Breaks each promise of `docs/GUARANTEES.md` on purpose, and looks whether a test notices.
 //!
-//! `xtask/promises.toml` says how: for each promise a place in the code, what is written there instead, and the test
-//! that must fail then. The tree is copied, one place is changed at a time, the test is built and run, the place is put
-//! back. A test that does not end in time has noticed as well, which the table says. What nothing notices is a fault of
-//! the tests, and so is a change that does not compile: the command fails.
+//! `xtask/promises.toml` says how: for each promise a place in the code, what is written there
+//! instead, and the test that must fail then. The tree is copied, one place is changed at a time,
+//! the test is built and run, the place is put back. A test that does not end in time has noticed
+//! as well, which the table says. What nothing notices is a fault of the tests, and so is a change
+//! that does not compile: the command fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -95,7 +96,8 @@ impl Run {
     /// Runs it. The table is written to standard output, in Markdown.
     ///
     /// # Errors
-    /// If a mutation is not noticed, cannot be made, or does not compile; or if a test fails without any.
+    /// If a mutation is not noticed, cannot be made, or does not compile; or if a test fails
+    /// without any.
     pub fn run(self) -> Result<()> {
         let root = root();
         let promises = Promises::read(&root)?;
@@ -204,8 +206,8 @@ struct Tree {
 }
 
 impl Tree {
-    /// A copy of the files that git knows, as they stand now. What has not changed since the last copy is not touched, so
-    /// that cargo need not build it again.
+    /// A copy of the files that git knows, as they stand now. What has not changed since the last
+    /// copy is not touched, so that cargo need not build it again.
     fn copied(root: &Path) -> Result<Self> {
         let (path, target) =
             (root.join("target/promises/tree"), root.join("target/promises/target"));
@@ -310,7 +312,8 @@ impl Tree {
     }
 }
 
-/// Runs a command for so long at most. Returns its status, if it has ended by itself, and what it said.
+/// Runs a command for so long at most. Returns its status, if it has ended by itself, and what it
+/// said.
 fn limited(command: &mut Command, limit: Duration) -> Result<(Option<ExitStatus>, String)> {
     let mut said = tempfile::tempfile()?;
     let mut child =

@@ -1,6 +1,8 @@
-//! What is said while it is done: results on standard output, one a line, and on standard error what takes long.
+//! What is said while it is done: results on standard output, one a line, and on standard error
+//! what takes long.
 //!
-//! Whoever has read enough of the results may go (`cargo xtask install | head`): the work is done nevertheless.
+//! A reader of the results may stop early (`cargo xtask install | head`): the work is done
+//! nevertheless.
 
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;

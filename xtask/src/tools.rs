@@ -1,4 +1,5 @@
-//! Other programs, run: the compiler, cargo, binutils. An error says which command failed, and what it said.
+//! Other programs, run: the compiler, cargo, binutils. An error says which command failed, and what
+//! it said.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,7 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Runs a command to its end. Its standard output is returned; of its complaints the caller's standard error gets a copy.
+/// Runs a command to its end. Its standard output is returned; of its complaints the caller's
+/// standard error gets a copy.
 pub(crate) fn run(command: &mut Command) -> Result<String> {
     let output = match command.output() {
         Err(error) if error.kind() == ErrorKind::NotFound => {

@@ -1,8 +1,9 @@
-//! Tries to catch the libraries in a mistake: compiles `compat/torture/torture.c` for each flavour against Debian's headers, readers
-//! inlined, and runs it on our libraries, under a limit that it reaches all the time.
+//! Tries to catch the libraries in a mistake: compiles `compat/torture/torture.c` for each flavour
+//! against Debian's headers, readers inlined, and runs it on our libraries, under a limit that it
+//! reaches all the time.
 //!
-//! With `--removed` the core is built once more with the torture hooks, and told to leave a step out: then the programs must
-//! find it, or their checks are worth nothing.
+//! With `--removed` the core is built once more with the torture hooks, and without a step: then
+//! the programs must find it, or their checks are worth nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -82,8 +83,8 @@ impl Torture {
         let complaints = String::from_utf8_lossy(&output.stderr);
         println!("{flavor}: {}{}", said.trim_end(), complaints.trim_end());
         let status = output.status;
-        // Of a step that is missing only what the program says itself is a finding; of the libraries as they are a
-        // hang is, too.
+        // Of a step that is missing only what the program says itself is a finding; of the
+        // libraries as they are a hang is, too.
         let found = complaints.contains("torture: ");
         ensure!(status.success() || found || self.removed.is_none(), "{flavor}: {status}");
         Ok(status.success())

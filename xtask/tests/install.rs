@@ -77,7 +77,8 @@ fn pkg_config(file: &Path, wanted: &str) -> String {
     found.unwrap_or_else(|| panic!("{} says no {wanted}:\n{text}", file.display())).1
 }
 
-/// Compiles and runs [`PROGRAM`] with nothing but what a pkg-config file says. Answers on which libraries it ran.
+/// Compiles and runs [`PROGRAM`] with nothing but what a pkg-config file says. Returns on which
+/// libraries it ran.
 fn runs_by(pkg_config_file: &Path) -> String {
     let directory = scratch();
     let (source, program) = (directory.path().join("program.c"), directory.path().join("program"));
@@ -363,7 +364,7 @@ fn debian_packages_stand_beside_debian_s_own() {
     );
 }
 
-/// For its own tests the tree is found where it was built, whoever moves it.
+/// For its own tests the tree is found where it was built, even if it is moved.
 #[test]
 fn the_tree_s_pkg_config_files_go_where_it_goes() {
     if !needs::met(&[]) {

@@ -25,7 +25,7 @@ const CHUNK: usize = 32;
 /// part in the contest for the CPUs.
 const SAMPLE_EVERY: Duration = Duration::from_millis(2);
 
-/// The longest update latency that is told apart from longer ones, in nanoseconds.
+/// The longest update latency that is distinguished from longer ones, in nanoseconds.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 
 /// Digits of the latency histogram: 1 % is enough for tails, and keeps it in the cache.

@@ -5,8 +5,8 @@ use std::process::Command;
 
 const ALONE: &str = "RIVALS_ALONE";
 
-/// Whether the calling test runs alone in its process. If not, it is run once more in one of its own, by
-/// its whole name, and has passed there when this returns.
+/// Whether the calling test runs alone in its process. If not, it is run once more in one of its
+/// own, by its whole name, and has passed there when this returns.
 pub(crate) fn is_alone(test: &str) -> bool {
     if env::var_os(ALONE).is_some() {
         return true;

@@ -1,4 +1,4 @@
-//! What waiting costs when a reader stays in its section for long: processor time, and how long the
+//! What waiting costs when a reader stays in its section for long: CPU time, and how long the
 //! waiting side runs without a sleep.
 //!
 //! The waiting side is every thread of the process but the one that holds the section and looks:
@@ -24,9 +24,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// What [`measure`] saw of the waiting side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Blocked {
-    /// Its processor time, in per cent of one CPU.
+    /// Its CPU time, in per cent of one CPU.
     pub cpu_percent: f64,
-    /// The longest processor time of one thread between two sleeps, in nanoseconds. Not a number where
+    /// The longest CPU time of one thread between two sleeps, in nanoseconds. Not a number where
     /// the kernel does not say.
     pub stretch_ns: f64,
     /// Sleeps by the second, of all its threads. Not a number where the kernel does not say.
@@ -63,7 +63,7 @@ pub fn measure(rival: &Rival, blocked_for: Duration) -> Blocked {
         site.hold(&mut || {
             let (is_over, begun) = (&is_over, begun.clone());
             waiter = Some(scope.spawn(move || {
-                // Fails only if who holds the section is gone; then nobody looks.
+                // Fails only if who holds the section is gone; then no thread looks.
                 let _ = begun.send(());
                 site.wait();
                 // Release: pairs with the Acquire below.
@@ -104,7 +104,7 @@ fn look_on(duration: Duration) -> Blocked {
     }
 }
 
-/// The processor time of the calling thread.
+/// The CPU time of the calling thread.
 fn own_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -119,7 +119,7 @@ struct Watch(BTreeMap<String, Followed>);
 struct Followed {
     first: Books,
     last: Books,
-    /// Processor time when it had surely not slept since.
+    /// CPU time when it had surely not slept since.
     awake_since_ns: u64,
     stretch_ns: u64,
 }

@@ -1,8 +1,8 @@
 //! The guest-boot workload: a table of memory slots that readers look up, and one who replaces it
 //! thousands of times and waits for an expedited grace period each time.
 //!
-//! In 2022 a grace period that slept made a virtual machine's boot twenty times as long, and one that
-//! spun kept a processor from the readers it waited for ("Commit 282d8998e997 cause qemu boot slow",
+//! In 2022 a grace period that slept made a virtual machine's boot twenty times as long, and one
+//! that spun kept a CPU from the readers it waited for ("Commit 282d8998e997 cause qemu boot slow",
 //! linux-kernel, June 2022). A reader stays for about a microsecond, and is away for about as long.
 //!
 //! Slotss that were replaced are freed after the boot: what is measured is the waiting.
@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::object::Turn;
-use super::together::{Gate, Shift, together};
+use super::together::{Gate, TimedWork, together};
 use super::wait::chain;
 use crate::rivals::Rival;
 
@@ -34,12 +34,12 @@ const AWAY_STEPS: u32 = 256;
 pub struct Boot {
     /// Nanoseconds for an update with its grace period.
     pub ns: f64,
-    /// Nanoseconds of processor time for an update, of all threads but the readers.
+    /// Nanoseconds of CPU time for an update, of all threads but the readers.
     pub cpu_ns: f64,
     /// Look-ups of all readers by the second, meanwhile.
     pub look_ups_per_second: f64,
-    /// The least share of the time that a reader was not kept waiting for a CPU by neighbours; 1 where
-    /// there are too few CPUs for all, and they keep each other waiting.
+    /// The least share of the time that a reader was not kept waiting for a CPU by neighbours; 1
+    /// where there are too few CPUs for all, and they keep each other waiting.
     pub readers_share: f64,
 }
 
@@ -68,7 +68,7 @@ pub fn measure(rival: &Rival, readers: usize, updates: u64) -> Boot {
     let reader = |gate: &Gate<'_>| gate.work(look_ups);
     let seen = together(readers, reader, |gate| gate.work(|_| site.boot(updates)));
     let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let look_ups = |reader: &Shift<u64>| reader.result as f64 / reader.elapsed.as_secs_f64();
+    let look_ups = |reader: &TimedWork<u64>| reader.result as f64 / reader.elapsed.as_secs_f64();
     Boot {
         ns: per_update(seen.front.elapsed, updates),
         cpu_ns: per_update(seen.front.cpu + seen.others_cpu, updates),

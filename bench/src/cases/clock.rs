@@ -1,6 +1,6 @@
 //! The cheapest clock there is, for single operations that take less time than `Instant` does.
 //!
-//! On x86 the time-stamp counter, which every processor since about 2008 advances at one rate;
+//! On x86 the time-stamp counter, which every CPU since about 2008 advances at one rate;
 //! elsewhere `Instant`, in nanoseconds. Neither waits for earlier instructions to end, so that an
 //! operation of a few nanoseconds may be seen in part only: good for tails, not for means, which
 //! are measured over whole loops. `rivals_ticks` in `c/ticks.h` is the same clock.
@@ -16,7 +16,7 @@ const COMPARED_FOR: Duration = Duration::from_millis(5);
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and it only reads a counter.
+    // SAFETY: every x86-64 CPU has the instruction, and it only reads a counter.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 

@@ -59,7 +59,8 @@ pub(crate) fn memory<P: Domain>(used: Used, count: usize) -> Option<f64> {
     Some(after.saturating_sub(before) as f64 / count as f64)
 }
 
-/// Two threads read in each place at the same time. What they leave behind elsewhere goes with them.
+/// Two threads read in each place at the same time. What they leave behind elsewhere goes with
+/// them.
 fn contend<P: Domain>(places: &[P]) {
     let together = Barrier::new(2);
     thread::scope(|scope| {

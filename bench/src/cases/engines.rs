@@ -1,12 +1,11 @@
-//! The engines of a domain side by side, on a path-lookup cache: what dcachebench was to rcu_ltimer,
-//! rcu_poll and rcu_sched (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003, table 3).
+//! The engines of a domain side by side, on a path-lookup cache: what dcachebench was to
+//! rcu_ltimer, rcu_poll and rcu_sched (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003, table 3).
 //!
-//! As many QSBR readers as processors look up paths of a real directory tree in a
-//! [`PathCache`]; now and then one renames, unlinks or links again a file
-//! of its own. An *iteration* is a fixed number of look-ups, followed by a pause offline: benchmarks
-//! whose processors have nothing to do at times show what an engine does with idle ones. In the
-//! background a callback at a time is queued, and beside the readers one thread waits for grace
-//! periods, both to see how long they take.
+//! As many QSBR readers as CPUs look up paths of a real directory tree in a [`PathCache`]; now and
+//! then one renames, unlinks or links again a file of its own. An *iteration* is a fixed number of
+//! look-ups, followed by a pause offline: benchmarks whose CPUs have nothing to do at times show
+//! what an engine does with idle ones. In the background a callback at a time is queued, and beside
+//! the readers one thread waits for grace periods, both to see how long they take.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +15,8 @@ use std::time::{Duration, Instant};
 use quiescence::{Domain, Engine, Private, Qsbr};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::crew::{Presence, StopOnDrop};
 use super::path_cache::{Id, PathCache, Tree};
+use super::thread_pool::{Presence, StopOnDrop};
 
 /// Look-ups in one iteration.
 pub const LOOK_UPS: usize = 4_000;
@@ -25,8 +24,8 @@ pub const LOOK_UPS: usize = 4_000;
 const LOOK_UPS_PER_CHANGE: usize = 50;
 /// Look-ups between two quiescent states.
 const LOOK_UPS_PER_QUIESCENT_STATE: usize = 16;
-/// The part of an iteration's time that its thread then has nothing to do: dcachebench left a fifth of
-/// its processors idle.
+/// The part of an iteration's time that its thread then has nothing to do: dcachebench left a fifth
+/// of its CPUs idle.
 const PAUSE_DIVISOR: u32 = 4;
 /// Between two grace periods that somebody waits for.
 const WAITER_PAUSE: Duration = Duration::from_millis(5);
@@ -36,7 +35,7 @@ const WAITER_PAUSE: Duration = Duration::from_millis(5);
 pub struct Engines {
     /// Nanoseconds for an iteration, its pause not included; the mean of all threads.
     pub ns_per_iteration: f64,
-    /// Processor time of the whole process, in per cent of all processors.
+    /// CPU time of the whole process, in per cent of all CPUs.
     pub cpu_percent: f64,
     /// Nanoseconds from `call` to the call, the median; none if none has run.
     pub callback_ns: f64,
@@ -46,10 +45,11 @@ pub struct Engines {
     pub grace_periods_per_second: f64,
 }
 
-/// Runs the cache of this tree in a domain with this engine, on so many threads, for about `duration`.
+/// Runs the cache of this tree in a domain with this engine, on so many threads, for about
+/// `duration`.
 ///
 /// # Panics
-/// If a look-up of an entry that nobody touches fails, which would be a fault of ours.
+/// If a look-up of an entry that no thread touches fails, which would be a fault of ours.
 pub fn measure(engine: Engine, tree: &Tree, threads: usize, duration: Duration) -> Engines {
     let threads = threads.max(1);
     let domain = Domain::builder().engine(engine).build();
@@ -80,7 +80,7 @@ pub fn measure(engine: Engine, tree: &Tree, threads: usize, duration: Duration) 
     let callbacks = bench.callback_ns.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Engines {
         ns_per_iteration: iterations.iter().sum::<f64>() / threads as f64,
-        cpu_percent: 100.0 * cpu.as_secs_f64() / (elapsed.as_secs_f64() * processors(threads)),
+        cpu_percent: 100.0 * cpu.as_secs_f64() / (elapsed.as_secs_f64() * cpus(threads)),
         callback_ns: median(callbacks),
         waiter_ns: median(waits),
         grace_periods_per_second: grace_periods as f64 / elapsed.as_secs_f64(),
@@ -120,7 +120,7 @@ impl Bench<'_> {
 struct Reader<'b> {
     bench: &'b Bench<'b>,
     qsbr: Qsbr<Private>,
-    /// Paths that nobody changes.
+    /// Paths that no thread changes.
     paths: Vec<(Vec<&'b str>, Id)>,
     /// Files that this thread alone changes.
     own: Vec<OwnFile>,
@@ -144,7 +144,8 @@ enum State {
 /// A file that one thread alone changes.
 struct OwnFile {
     id: Id,
-    /// The name that it has when it is renamed: no entry of a real tree is called so, nor any other file.
+    /// The name that it has when it is renamed: no entry of a real tree is called so, nor any other
+    /// file.
     other: String,
     state: State,
 }
@@ -162,7 +163,7 @@ impl<'b> Reader<'b> {
         let stride = 2 * bench.threads;
         let own = files.iter().skip(2 * number).step_by(stride);
         let untouched = files.iter().skip(1).step_by(2);
-        // With a single file there is none that nobody touches: then the tree is only walked.
+        // With a single file there is none that no thread touches: then the tree is only walked.
         Self {
             bench,
             qsbr: bench.domain.qsbr(),
@@ -266,8 +267,8 @@ fn process_cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// How many processors the threads can keep busy.
-fn processors(threads: usize) -> f64 {
+/// How many CPUs the threads can keep busy.
+fn cpus(threads: usize) -> f64 {
     let all = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     all.min(threads) as f64
 }

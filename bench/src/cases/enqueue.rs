@@ -1,8 +1,9 @@
 //! What it costs to queue a callback, and to wait until one has run.
 //!
-//! Callbacks are queued in bursts, while a reader stays in its section: so no grace period ends and no
-//! callback runs within a burst. Then the reader leaves, and the burst is run, neither of which is
-//! measured. A callback has two words and adds them to a sum, so that it can be seen that all have run.
+//! Callbacks are queued in bursts, while a reader stays in its section: so no grace period ends and
+//! no callback runs within a burst. Then the reader leaves, and the burst is run, neither of which
+//! is measured. A callback has two words and adds them to a sum, so that it can be seen that all
+//! have run.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread;
@@ -10,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use super::object::Turn;
 use super::replace::Site;
-use super::together::Shift;
+use super::together::TimedWork;
 use crate::rivals::Rival;
 
-/// Callbacks of a burst: few enough that nobody's queue is at a limit.
+/// Callbacks of a burst: few enough that no thread's queue is at a limit.
 pub const BURST: u64 = 1024;
 
 /// The rivals that queue callbacks.
@@ -75,7 +76,7 @@ pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
                     thread::yield_now();
                 }
                 // The grace period cannot end, so no worker is busy: the CPU was a neighbour's.
-                total += Shift::of(|| caller.call(BURST)).own_time(Duration::ZERO);
+                total += TimedWork::of(|| caller.call(BURST)).own_time(Duration::ZERO);
                 assert_eq!(caller.sum(), before, "{}: a callback ran too early", rival.name);
                 // Relaxed: it ends the section and publishes nothing.
                 release.store(1, Ordering::Relaxed);
@@ -87,7 +88,8 @@ pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
     })
 }
 
-/// Nanoseconds until a barrier after one callback returns, the median of so many. Nothing if the rival has none.
+/// Nanoseconds until a barrier after one callback returns, the median of so many. Nothing if the
+/// rival has none.
 ///
 /// One measurement at a time in a process; others wait.
 ///

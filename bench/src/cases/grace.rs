@@ -1,8 +1,8 @@
 //! How long a grace period takes, and what waiting for it costs the readers.
 //!
-//! A [`Company`] is a crowd of registered threads that sit idle, each of them registered with
-//! every rival, so that all rivals wait for the same crowd: the threads are real, and parked in
-//! the kernel. Who asks for grace periods, and who reads meanwhile, comes and goes with each
+//! [`IdleThreads`] are a crowd of registered threads that sit idle, each of them registered with
+//! every rival, so that all rivals wait for the same crowd: the threads are real, and parked in the
+//! kernel. A thread that asks for grace periods, and who reads meanwhile, comes and goes with each
 //! measurement.
 
 use std::io;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::crew::{Crew, Presence, StopOnDrop};
+use super::thread_pool::{Presence, StopOnDrop, ThreadPool};
 use super::wait::{Flavour, chain};
 use crate::advise::cpu_time;
 use crate::rivals::Rival;
@@ -24,10 +24,10 @@ const IDLE_STACK_BYTES: usize = 64 << 10;
 /// Grace periods before the first one that counts.
 const WARM_UP: usize = 8;
 
-/// The longest grace period that is told apart from longer ones.
+/// The longest grace period that is distinguished from longer ones.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 
-/// What [`Company::measure`] saw.
+/// What [`IdleThreads::measure`] saw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
     /// Grace periods that were waited for.
@@ -36,12 +36,12 @@ pub struct Latency {
     pub p50_ns: f64,
     /// Exceeded by one grace period in a hundred.
     pub p99_ns: f64,
-    /// The share of the time that no reader was kept waiting for a CPU; 1 without readers. Far below 1, it was
-    /// not the readers who were measured but whoever took their CPU.
+    /// The share of the time that no reader was kept waiting for a CPU; 1 without readers. Far
+    /// below 1, it was not the readers who were measured but the thread that took their CPU.
     pub readers_share: f64,
 }
 
-/// What [`Company::contend`] saw.
+/// What [`IdleThreads::contend`] saw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contention {
     /// Sections of all readers, from the start of the first to the end of the last.
@@ -68,42 +68,43 @@ fn domain(rival: &Rival) -> Arc<dyn Flavour> {
 }
 
 /// Idle threads that are registered with every rival, and one domain of each rival.
-pub struct Company {
+pub struct IdleThreads {
     flavours: Vec<(&'static str, Arc<dyn Flavour>)>,
     idle: Vec<JoinHandle<()>>,
     leave: Arc<AtomicBool>,
     clock_ns: u64,
 }
 
-impl std::fmt::Debug for Company {
+impl std::fmt::Debug for IdleThreads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Company").field("idle", &self.idle.len()).finish_non_exhaustive()
+        f.debug_struct("Idle threads").field("idle", &self.idle.len()).finish_non_exhaustive()
     }
 }
 
-impl Company {
+impl IdleThreads {
     /// Gathers so many idle threads, all registered when this returns.
     ///
-    /// liburcu has one domain in a process: at most one company at a time that has its rivals.
+    /// liburcu has one domain in a process: at most one set of idle threads at a time that has its
+    /// rivals.
     ///
     /// # Errors
     /// When the system does not give so many threads.
     pub fn gather(rivals: &[&Rival], idle: usize) -> io::Result<Self> {
         let flavours = rivals.iter().map(|rival| (rival.name, domain(rival))).collect();
         let leave = Arc::new(AtomicBool::new(false));
-        let mut company = Self { flavours, idle: Vec::new(), leave, clock_ns: clock_ns() };
+        let mut idle_threads = Self { flavours, idle: Vec::new(), leave, clock_ns: clock_ns() };
         let (ready, all_ready) = mpsc::channel();
         for _ in 0..idle {
-            // If this fails, dropping the company sends those home that have come.
-            let thread = company.spawn_idle(ready.clone())?;
-            company.idle.push(thread);
+            // If this fails, dropping the idle threads sends those home that have come.
+            let thread = idle_threads.spawn_idle(ready.clone())?;
+            idle_threads.idle.push(thread);
         }
         drop(ready);
         // Ends when the last thread has registered and dropped its end of the channel.
         if all_ready.into_iter().count() < idle {
             return Err(io::Error::other("an idle thread ended while it was registered"));
         }
-        Ok(company)
+        Ok(idle_threads)
     }
 
     fn spawn_idle(&self, ready: mpsc::Sender<()>) -> io::Result<JoinHandle<()>> {
@@ -112,7 +113,7 @@ impl Company {
         let leave = Arc::clone(&self.leave);
         thread::Builder::new().stack_size(IDLE_STACK_BYTES).spawn(move || {
             let _idle: Vec<_> = flavours.iter().map(|flavour| flavour.enrol_idle()).collect();
-            // The company may have been given up already; then `leave` is set.
+            // The idle threads may have been given up already; then `leave` is set.
             let _ = ready.send(());
             drop(ready);
             // Relaxed: the flag carries no data, and `unpark` orders it before the wake-up.
@@ -126,13 +127,13 @@ impl Company {
     /// read without pause. The thread that waits is registered with the rival.
     ///
     /// # Panics
-    /// When the company was gathered without this rival.
+    /// When the idle threads were gathered without this rival.
     pub fn measure(&self, rival: &Rival, readers: usize, budget: Duration) -> Latency {
         self.measure_sections(rival, readers, 0, budget)
     }
 
-    /// The same beside readers whose sections take so many steps: see [`steps_for`]. Before it counts, grace
-    /// periods are waited for for as long again.
+    /// The same beside readers whose sections take so many steps: see [`steps_for`]. Before it
+    /// counts, grace periods are waited for for as long again.
     ///
     /// # Panics
     /// As [`measure`](Self::measure).
@@ -148,8 +149,9 @@ impl Company {
         let (_, readers_share) = self.beside_readers(rival, readers, steps, |synchronize| {
             let begin = Instant::now();
             let mut count = 0;
-            // Readers with sections of some length may be more than there are CPUs: until they have all
-            // come to read, a grace period waits for nobody, and there would be many of these.
+            // Readers with sections of some length may be more than there are CPUs: until they have
+            // all come to read, a grace period waits for no thread, and there would be many of
+            // these.
             while count < WARM_UP || (steps > 0 && begin.elapsed() < budget) {
                 synchronize();
                 count += 1;
@@ -177,11 +179,11 @@ impl Company {
         }
     }
 
-    /// Lets `readers` threads read in sections of `steps` steps (see [`steps_for`]), and one updater wait for grace periods in a loop, all on whatever CPUs
-    /// there are.
+    /// Lets `readers` threads read in sections of `steps` steps (see [`steps_for`]), and one
+    /// updater wait for grace periods in a loop, all on whatever CPUs there are.
     ///
     /// # Panics
-    /// When the company was gathered without this rival.
+    /// When the idle threads were gathered without this rival.
     pub fn contend(
         &self,
         rival: &Rival,
@@ -222,17 +224,17 @@ impl Company {
             .flavours
             .iter()
             .find(|(name, _)| *name == rival.name)
-            .expect("the company was gathered for this rival");
-        let crew = Crew::new(readers + 1);
+            .expect("the idle threads were gathered for this rival");
+        let pool = ThreadPool::new(readers + 1);
         let stop = AtomicI32::new(0);
         thread::scope(|scope| {
-            let (crew, stop) = (&crew, &stop);
+            let (pool, stop) = (&pool, &stop);
             let readers: Vec<_> = (1..=readers)
                 .map(|number| {
                     scope.spawn(move || {
-                        crew.settle(number);
+                        pool.settle(number);
                         let mut member = flavour.enrol();
-                        crew.report();
+                        pool.report();
                         let presence = Presence::new();
                         let sections = member.read_until(stop, steps, &mut 1);
                         (sections, presence.share())
@@ -240,8 +242,8 @@ impl Company {
                 })
                 .collect();
             scope.spawn(move || {
-                crew.settle(0);
-                crew.wait();
+                pool.settle(0);
+                pool.wait();
                 let mut member = flavour.enrol();
                 let _stop = StopOnDrop(stop);
                 update(&mut || member.synchronize());
@@ -254,7 +256,7 @@ impl Company {
     }
 }
 
-impl Drop for Company {
+impl Drop for IdleThreads {
     fn drop(&mut self) {
         // Relaxed: as in `spawn_idle`.
         self.leave.store(true, Ordering::Relaxed);
@@ -310,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn every_rival_ends_its_grace_periods_in_any_company() {
+    fn every_rival_ends_its_grace_periods_in_any_idle_threads() {
         let _one = ONE_AT_A_TIME.lock().unwrap();
         for idle in [0, 20] {
             let everybody = rivals_and_restartable();
-            let company = Company::gather(&everybody, idle).unwrap();
+            let idle_threads = IdleThreads::gather(&everybody, idle).unwrap();
             for rival in everybody {
                 for readers in [0, 1] {
-                    let latency = company.measure(rival, readers, Duration::ZERO);
+                    let latency = idle_threads.measure(rival, readers, Duration::ZERO);
                     assert_eq!(latency.count, 1, "{}: a budget of nothing is one", rival.name);
                     assert!(latency.p50_ns <= latency.p99_ns);
                 }
@@ -328,9 +330,9 @@ mod tests {
     #[test]
     fn readers_and_updater_both_get_on_when_cpus_are_short() {
         let _one = ONE_AT_A_TIME.lock().unwrap();
-        let company = Company::gather(&everybody(), 0).unwrap();
+        let idle_threads = IdleThreads::gather(&everybody(), 0).unwrap();
         for rival in rivals() {
-            let contention = company.contend(rival, 3, 100, Duration::from_nanos(1));
+            let contention = idle_threads.contend(rival, 3, 100, Duration::from_nanos(1));
             assert!(contention.grace_periods_per_second > 0.0, "{}", rival.name);
         }
     }

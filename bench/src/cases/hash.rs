@@ -1,17 +1,17 @@
 //! A hash table of chains of one element: two threads search for keys, and replace what some hold.
 //!
-//! Rivals that are no maps get the same table: an array of pointers to nodes, found by a hash of the key.
-//! A replacement allocates the new node, puts it in the place of the old one and gives that up: to the
-//! rival's reclamation, or, where a lock is around each pointer, at once. Maps keep values as they do.
-//! All hash alike, and every search checks that it found the value of its key.
+//! Rivals that are no maps get the same table: an array of pointers to nodes, found by a hash of
+//! the key. A replacement allocates the new node, puts it in the place of the old one and gives
+//! that up: to the rival's reclamation, or, where a lock is around each pointer, at once. Maps keep
+//! values as they do. All hash alike, and every search checks that it found the value of its key.
 
 use std::hash::{BuildHasher, Hasher};
 use std::thread;
 use std::time::Duration;
 
-use super::crew::Crew;
-use super::object::{Seat, Turn};
-use super::together::Shift;
+use super::object::{LineGuard, Turn};
+use super::thread_pool::ThreadPool;
+use super::together::TimedWork;
 use crate::advise::cpu_time;
 use crate::rivals::Rival;
 use crate::serve::Replace;
@@ -44,7 +44,7 @@ pub fn rivals() -> Vec<&'static Rival> {
 pub struct Speed {
     /// Operations of all threads in a second, without what neighbours took.
     pub operations_per_second: f64,
-    /// Processor time for an operation, that of workers and of what is freed afterwards included.
+    /// CPU time for an operation, that of workers and of what is freed afterwards included.
     pub cpu_ns: f64,
 }
 
@@ -68,24 +68,24 @@ pub fn measure(
     thread::scope(|scope| {
         let measured = scope.spawn(|| {
             let table = (rival.hash.expect("only rivals with a table are asked"))(&keys);
-            let crew = Crew::new(threads);
-            // Helper threads start here, where they may run on every processor.
+            let pool = ThreadPool::new(threads);
+            // Helper threads start here, where they may run on every CPU.
             let warm_up = draw(&keys, searches_percent, seed);
             thread::scope(|scope| {
                 scope.spawn(|| table.run(&warm_up, 1)).join().expect("a warm-up does not panic");
             });
             table.flush();
-            let shifts: Vec<_> = thread::scope(|scope| {
-                let (table, crew, keys) = (&*table, &crew, &*keys);
+            let timeds: Vec<_> = thread::scope(|scope| {
+                let (table, pool, keys) = (&*table, &pool, &*keys);
                 let threads: Vec<_> = (0..threads)
                     .map(|number| {
                         scope.spawn(move || {
-                            let _seat = Seat::take(number);
-                            crew.settle(number);
+                            let _line_guard = LineGuard::take(number);
+                            pool.settle(number);
                             let drawn = draw(keys, searches_percent, seed + 1 + number as u64);
                             table.run(&drawn, 0);
-                            crew.meet();
-                            Shift::of(|| table.run(&drawn, rounds))
+                            pool.meet();
+                            TimedWork::of(|| table.run(&drawn, rounds))
                         })
                     })
                     .collect();
@@ -94,13 +94,13 @@ pub fn measure(
             table.flush();
             drop(table);
             // From when the first began: while it waited for the others, it span.
-            let before = shifts.iter().map(Shift::process_cpu_before).min().unwrap_or_default();
+            let before = timeds.iter().map(TimedWork::process_cpu_before).min().unwrap_or_default();
             let cpu = cpu_time().saturating_sub(before);
-            let others = |shift: &Shift<()>| {
-                let all: Duration = shifts.iter().map(|shift| shift.cpu).sum();
-                shift.others_cpu().saturating_sub(all - shift.cpu)
+            let others = |timed: &TimedWork<()>| {
+                let all: Duration = timeds.iter().map(|timed| timed.cpu).sum();
+                timed.others_cpu().saturating_sub(all - timed.cpu)
             };
-            let own: Duration = shifts.iter().map(|shift| shift.own_time(others(shift))).sum();
+            let own: Duration = timeds.iter().map(|timed| timed.own_time(others(timed))).sum();
             let each = (rounds * OPERATIONS) as f64;
             let all = each * threads as f64;
             Speed {
@@ -123,7 +123,8 @@ pub(crate) trait Table: Sync {
     fn flush(&self);
 }
 
-/// A search for a key, or a replacement of its value. `struct operation` in `c/table.h` is the same.
+/// A search for a key, or a replacement of its value. `struct operation` in `c/table.h` is the
+/// same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Operation {
@@ -131,7 +132,8 @@ pub(crate) struct Operation {
     pub(crate) replaces: bool,
 }
 
-/// The hash of all tables: Fibonacci's, with the good bits brought down as well. Also in `c/table.h`.
+/// The hash of all tables: Fibonacci's, with the good bits brought down as well. Also in
+/// `c/table.h`.
 #[inline(always)]
 pub(crate) fn hash(key: u64) -> u64 {
     let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -253,7 +255,7 @@ pub(crate) struct Chains<S: Replace> {
 impl<S: Replace> Chains<S> {
     pub(crate) fn boxed(keys: &[u64]) -> Box<dyn Table> {
         let scheme = S::new();
-        // Buckets without a key have a node that nobody looks for.
+        // Buckets without a key have a node that no thread looks for.
         let mut in_bucket = [u64::MAX; BUCKETS];
         for &key in keys {
             in_bucket[bucket(key)] = key;

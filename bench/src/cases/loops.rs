@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::BATCH;
-use super::crew::{Crew, Presence, StopOnDrop};
+use super::thread_pool::{Presence, StopOnDrop, ThreadPool};
 
 /// From one write to the next, of those who write beside a reader: often for what is mostly read,
 /// and the same for all rivals, also for those whose writers wait for readers.
@@ -52,10 +52,10 @@ impl Loop {
     /// Each does it `iterations` times, rounded up to whole batches of 1024, after a short warm-up.
     pub fn measure(&self, threads: usize, iterations: u64) -> f64 {
         let batches = batches(iterations);
-        let crew = Crew::new(threads);
+        let pool = ThreadPool::new(threads);
         let total: Duration = thread::scope(|scope| {
-            let crew = &crew;
-            let spawn = |number| scope.spawn(move || self.timed(crew, number, batches));
+            let pool = &pool;
+            let spawn = |number| scope.spawn(move || self.timed(pool, number, batches));
             let threads: Vec<_> = (0..threads).map(spawn).collect();
             threads.into_iter().map(|thread| thread.join().expect("no rival panics")).sum()
         });
@@ -69,18 +69,18 @@ impl Loop {
     pub fn measure_beside_writer(&self, iterations: u64) -> BesideWriter {
         let write = self.write.expect("only those that write are asked");
         let batches = batches(iterations);
-        let (crew, stop) = (Crew::new(2), AtomicI32::new(0));
+        let (pool, stop) = (ThreadPool::new(2), AtomicI32::new(0));
         let (elapsed, (writes, writer_share)) = thread::scope(|scope| {
-            let (crew, stop) = (&crew, &stop);
+            let (pool, stop) = (&pool, &stop);
             let writer = scope.spawn(move || {
-                crew.settle(1);
-                crew.meet();
+                pool.settle(1);
+                pool.meet();
                 let presence = Presence::new();
                 (write_until(stop, write), presence.share())
             });
             let reader = scope.spawn(move || {
                 let _stop = StopOnDrop(stop);
-                self.timed(crew, 0, batches)
+                self.timed(pool, 0, batches)
             });
             let elapsed = reader.join().expect("no rival panics");
             (elapsed, writer.join().expect("no writer panics"))
@@ -89,10 +89,10 @@ impl Loop {
         BesideWriter { ns, writer_share, writes }
     }
 
-    fn timed(&self, crew: &Crew, number: usize, batches: u64) -> Duration {
-        crew.settle(number);
+    fn timed(&self, pool: &ThreadPool, number: usize, batches: u64) -> Duration {
+        pool.settle(number);
         (self.run)(1);
-        crew.meet();
+        pool.meet();
         let presence = Presence::new();
         presence.own_time((self.run)(batches))
     }

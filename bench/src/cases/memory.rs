@@ -1,14 +1,14 @@
 //! What an object that waits costs in memory, over what it costs anyway.
 //!
-//! A reader stays in its section, many objects are retired, and the allocator's books are read before
-//! and after. Rivals of which not everything waits then have nothing to be measured, and those who
-//! hold up the retirer would never end: only those that hoard are asked.
+//! A reader stays in its section, many objects are retired, and the allocator's books are read
+//! before and after. Rivals of which not everything waits then have nothing to be measured, and
+//! those who hold up the retirer would never end: only those that hoard are asked.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 
 use super::allocator::bytes_in_use;
-use super::object::{Object, Seat, Turn};
+use super::object::{LineGuard, Object, Turn};
 use super::replace::{Limit, drain, site, warm_up};
 use crate::rivals::Rival;
 use crate::rivals::std_rwlock::StdRwLock;
@@ -32,7 +32,7 @@ pub fn measure(rival: &Rival, objects: u64) -> Option<f64> {
             let freed_before = site.freed();
             let bytes = thread::scope(|scope| {
                 let holder = scope.spawn(|| {
-                    let _seat = Seat::take(1);
+                    let _line_guard = LineGuard::take(1);
                     site.reader().hold(&entered, &release);
                 });
                 // Acquire: pairs with the Release of the thread that has entered.
@@ -40,7 +40,7 @@ pub fn measure(rival: &Rival, objects: u64) -> Option<f64> {
                     thread::yield_now();
                 }
                 let retire = || {
-                    let _seat = Seat::take(0);
+                    let _line_guard = LineGuard::take(0);
                     let mut updater = site.updater();
                     let before = bytes_in_use();
                     updater.replace(objects);
@@ -50,8 +50,8 @@ pub fn measure(rival: &Rival, objects: u64) -> Option<f64> {
                 let waiting = objects.saturating_sub(site.freed() - freed_before);
                 // Relaxed: it ends the section and publishes nothing.
                 release.store(1, Ordering::Relaxed);
-                // Joined for its last destructors too, which may free: the end of the scope would not wait
-                // for them, and the next measurement would see it.
+                // Joined for its last destructors too, which may free: the end of the scope would
+                // not wait for them, and the next measurement would see it.
                 holder.join().expect("who holds a section does not panic");
                 bytes.map(|bytes| bytes as f64 / waiting.max(1) as f64)
             });

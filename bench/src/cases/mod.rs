@@ -25,7 +25,7 @@ pub mod boot;
 pub(crate) mod cells;
 mod clock;
 pub(crate) mod counters;
-mod crew;
+mod thread_pool;
 pub mod domains;
 pub mod engines;
 pub mod enqueue;

@@ -2,9 +2,9 @@
 //! they are dropped.
 //!
 //! The count costs all rivals the same, and little: each thread of a measurement has a line of its
-//! own and adds to it without a locked instruction; other threads (a library's worker, a thread in its
-//! last destructors) share a line and pay for one. A rival's objects are counted apart from those of
-//! others, since some rivals free the last few of them in another rival's measurement.
+//! own and adds to it without a locked instruction; other threads (a library's worker, a thread in
+//! its last destructors) share a line and pay for one. A rival's objects are counted apart from
+//! those of others, since some rivals free the last few of them in another rival's measurement.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -17,12 +17,12 @@ use crate::serve::Replace;
 pub const OBJECT_BYTES: usize = 64;
 
 /// Threads of a measurement that have a line of their own.
-const SEATS: usize = 8;
+const LINE_GUARDS: usize = 8;
 
 /// The line of all other threads.
-const STANDING: usize = SEATS;
+const STANDING: usize = LINE_GUARDS;
 
-/// Two cache lines, since processors fetch them in pairs.
+/// Two cache lines, since CPUs fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Line(AtomicU64);
@@ -30,11 +30,11 @@ struct Line(AtomicU64);
 /// The objects of one design that were freed since the process began, by thread. A design has its
 /// own, as a static.
 #[derive(Debug)]
-pub(crate) struct Freed([Line; SEATS + 1]);
+pub(crate) struct Freed([Line; LINE_GUARDS + 1]);
 
 impl Freed {
     pub(crate) const fn new() -> Self {
-        Self([const { Line(AtomicU64::new(0)) }; SEATS + 1])
+        Self([const { Line(AtomicU64::new(0)) }; LINE_GUARDS + 1])
     }
 
     #[inline]
@@ -46,7 +46,7 @@ impl Freed {
 
 thread_local! {
     // Const and without a destructor, so that the destructors of others can use it.
-    static SEAT: Cell<usize> = const { Cell::new(STANDING) };
+    static LINE_GUARD: Cell<usize> = const { Cell::new(STANDING) };
 }
 
 /// 64 bytes that count themselves when they are dropped.
@@ -76,12 +76,12 @@ impl<S: Replace> Object<S> {
 impl<S: Replace> Drop for Object<S> {
     #[inline(always)]
     fn drop(&mut self) {
-        let seat = SEAT.get();
-        let freed = &S::freed().0[seat].0;
-        if seat == STANDING {
+        let line_guard = LINE_GUARD.get();
+        let freed = &S::freed().0[line_guard].0;
+        if line_guard == STANDING {
             freed.fetch_add(1, Ordering::Relaxed);
         } else {
-            // Only the thread in this seat writes here.
+            // Only the thread in this line writes here.
             freed.store(freed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
     }
@@ -99,21 +99,22 @@ impl Turn {
 }
 
 /// The line of the calling thread, until this is dropped.
-pub(crate) struct Seat(PhantomData<*const ()>);
+pub(crate) struct LineGuard(PhantomData<*const ()>);
 
-impl Seat {
-    /// Takes the seat of this number for the calling thread; beyond the last there is standing room.
+impl LineGuard {
+    /// Takes the line of this number for the calling thread; beyond the last there is standing
+    /// room.
     ///
     /// The caller holds a [`Turn`], and gives each of its threads another number.
     pub(crate) fn take(number: usize) -> Self {
-        SEAT.set(number.min(STANDING));
+        LINE_GUARD.set(number.min(STANDING));
         Self(PhantomData)
     }
 }
 
-impl Drop for Seat {
+impl Drop for LineGuard {
     fn drop(&mut self) {
-        SEAT.set(STANDING);
+        LINE_GUARD.set(STANDING);
     }
 }
 
@@ -129,9 +130,9 @@ mod tests {
         assert_eq!(size_of::<Object<StdRwLock>>(), OBJECT_BYTES);
         let before = StdRwLock::freed().count();
         std::thread::scope(|scope| {
-            for number in 0..SEATS + 2 {
+            for number in 0..LINE_GUARDS + 2 {
                 scope.spawn(move || {
-                    let _seat = Seat::take(number);
+                    let _line_guard = LineGuard::take(number);
                     for _ in 0..1000 {
                         drop(Object::<StdRwLock>::new());
                     }
@@ -139,6 +140,6 @@ mod tests {
             }
         });
         drop(Object::<StdRwLock>::new());
-        assert_eq!(StdRwLock::freed().count() - before, 1000 * (SEATS as u64 + 2) + 1);
+        assert_eq!(StdRwLock::freed().count() - before, 1000 * (LINE_GUARDS as u64 + 2) + 1);
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! A path is looked up name by name: each step asks a hash table for the entry with this parent and
 //! this name. Readers go through it inside a read-side critical section and write nothing. A change
-//! copies the bucket it concerns and publishes the copy; the old one is retired. A rename is two such
-//! changes, between which a look-up may find neither name; so a look-up that found nothing asks
-//! whether a rename was under way meanwhile (`PathCache::renames`, a sequence that is odd during
-//! one), and if so tries again. These are two of the transformations of McKenney's "Using the Right
-//! Tool for the Job" (2005): substitute copy, and global version number.
+//! copies the bucket it concerns and publishes the copy; the old one is retired. A rename is two
+//! such changes, between which a look-up may find neither name; so a look-up that found nothing
+//! asks whether a rename was under way meanwhile (`PathCache::renames`, a sequence that is odd
+//! during one), and if so tries again. These are two of the transformations of McKenney's "Using
+//! the Right Tool for the Job" (2005): substitute copy, and global version number.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -32,8 +32,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads the names below `root`, level by level, until there are `entries_max`. What cannot be read is
-    /// left out; symbolic links are not followed.
+    /// Reads the names below `root`, level by level, until there are `entries_max`. What cannot be
+    /// read is left out; symbolic links are not followed.
     ///
     /// # Errors
     /// If `root` itself cannot be read, or holds no file within that many entries.
@@ -147,7 +147,8 @@ impl PathCache {
     /// The entry at this path. Lock-free: tries again only if a rename was under way.
     pub fn look_up(&self, section: &impl Section<Private>, path: &[&str]) -> Option<Id> {
         loop {
-            // Acquire: what the walk finds is no older than this; pairs with the Release in `rename`.
+            // Acquire: what the walk finds is no older than this; pairs with the Release in
+            // `rename`.
             let before = self.renames.load(Ordering::Acquire);
             let found = self.walk(section, path);
             // The walk's loads are Acquire: this one is not moved before them.
@@ -175,9 +176,9 @@ impl PathCache {
         id: Id,
     ) {
         let _changing = self.change();
-        // Relaxed loads of one's own: changes are made one at a time. Release: whoever sees the even
-        // number sees both changes; the odd one is seen by whoever sees the first change, which is
-        // published with Release after it.
+        // Relaxed loads of one's own: changes are made one at a time. Release: the thread that sees
+        // the even number sees both changes; the odd one is seen by the thread that sees the first
+        // change, which is published with Release after it.
         let before = self.renames.load(Ordering::Relaxed);
         self.renames.store(before + 1, Ordering::Release);
         self.remove_locked(section, parent, from);
@@ -185,7 +186,7 @@ impl PathCache {
         self.renames.store(before + 2, Ordering::Release);
     }
 
-    /// Forgets an entry; answers whether it was there.
+    /// Forgets an entry. Returns whether it was there.
     pub fn unlink(&self, section: &impl Section<Private>, parent: Id, name: &str) -> bool {
         let _changing = self.change();
         self.remove_locked(section, parent, name)
@@ -198,7 +199,7 @@ impl PathCache {
     }
 
     fn change(&self) -> MutexGuard<'_, ()> {
-        // A bucket is replaced in one step: whoever panicked left everything whole.
+        // A bucket is replaced in one step: the thread that panicked left everything whole.
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -272,8 +273,8 @@ mod tests {
         assert_eq!(cache.look_up(&guard, &path), Some(id));
     }
 
-    /// An entry that is renamed to what it is called already is there all the time, though there are
-    /// moments between the two changes when it is in no bucket.
+    /// An entry that is renamed to what it is called already is there all the time, though there
+    /// are moments between the two changes when it is in no bucket.
     #[test]
     fn a_look_up_does_not_miss_because_of_a_rename() {
         let (tree, domain) = (tree(), Domain::new());

@@ -1,5 +1,5 @@
-//! The rivals that replace and retire objects, as the measurements drive them: a batch at a time, so
-//! that a virtual call costs nothing that counts.
+//! The rivals that replace and retire objects, as the measurements drive them: a batch at a time,
+//! so that a virtual call costs nothing that counts.
 //!
 //! Replaces are compiled into loops here, liburcu has the same loops in C.
 
@@ -28,7 +28,7 @@ const HOLD_LOOK: Duration = Duration::from_millis(2);
 /// How much may wait, for those who can be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Limit {
-    /// What it is if nobody says anything.
+    /// The default.
     Usual,
     /// [`LIMIT_BYTES`].
     Low,
@@ -199,7 +199,7 @@ impl<S: Replace> Reader for Worker<'_, S> {
 }
 
 /// Replaces a few objects in a thread of its own, and has them freed. So a library's helper threads
-/// start here, where they may run on every processor, and not in a measurement that ties its threads
+/// start here, where they may run on every CPU, and not in a measurement that ties its threads
 /// to one.
 pub(crate) fn warm_up(site: &dyn Site) {
     const OBJECTS: u64 = 2048;

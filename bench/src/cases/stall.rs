@@ -1,17 +1,17 @@
 //! One reader that stays in its section while another thread retires as fast as it can.
 //!
-//! How much waits at most, how much memory that is, and whether a third thread that reads meanwhile is as
-//! fast as before. A rival whose memory has no bound is stopped at [`BYTES_MAX`].
+//! How much waits at most, how much memory that is, and whether a third thread that reads meanwhile
+//! is as fast as before. A rival whose memory has no bound is stopped at [`BYTES_MAX`].
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::allocator::bytes_in_use;
-use super::crew::Crew;
-use super::object::{OBJECT_BYTES, Seat, Turn};
+use super::object::{LineGuard, OBJECT_BYTES, Turn};
 use super::replace::{Limit, Site, drain, site, warm_up};
-use super::together::Shift;
+use super::thread_pool::ThreadPool;
+use super::together::TimedWork;
 use crate::rivals::Rival;
 
 /// As much memory as a rival may take until it is stopped.
@@ -116,12 +116,12 @@ impl Phase {
             stop: AtomicI32::new(0),
         };
         let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
-        let crew = Crew::new(2);
+        let pool = ThreadPool::new(2);
         let mut phase = Phase::default();
         thread::scope(|scope| {
             let holder = stalled.then(|| {
                 let holder = scope.spawn(|| {
-                    let _seat = Seat::take(2);
+                    let _line_guard = LineGuard::take(2);
                     site.reader().hold(&entered, &release);
                 });
                 // Acquire: pairs with the Release of the thread that has entered.
@@ -131,21 +131,21 @@ impl Phase {
                 holder
             });
             let reader = scope.spawn(|| {
-                let _seat = Seat::take(1);
-                crew.settle(1);
+                let _line_guard = LineGuard::take(1);
+                pool.settle(1);
                 let mut reader = site.reader();
-                crew.meet();
-                Shift::of(|| reader.read_until(&watched.stop))
+                pool.meet();
+                TimedWork::of(|| reader.read_until(&watched.stop))
             });
             let updater = scope.spawn(|| {
-                let _seat = Seat::take(0);
-                crew.settle(0);
-                crew.meet();
-                Shift::of(|| watched.update())
+                let _line_guard = LineGuard::take(0);
+                pool.settle(0);
+                pool.meet();
+                TimedWork::of(|| watched.update())
             });
             let elapsed = phase.watch(&watched, duration);
             watched.stop.store(1, Ordering::Relaxed);
-            // Whom the stall has blocked goes on now, and sees that it is to stop.
+            // Whom the stall has blocked continues now, and sees that it is to stop.
             release.store(1, Ordering::Relaxed);
             // Joined, all of them, for their last destructors too, which may free.
             if let Some(holder) = holder {

@@ -1,7 +1,7 @@
 //! Replacing an `Arc` that many threads have loaded: they live, and rest.
 //!
-//! Some designs look through something for each thread that has ever read. The place holds one of two
-//! `Arc`s in turn, so that nothing is allocated or freed.
+//! Some designs look through something for each thread that has ever read. The place holds one of
+//! two `Arc`s in turn, so that nothing is allocated or freed.
 
 use std::hint::black_box;
 use std::io;

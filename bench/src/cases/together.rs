@@ -1,7 +1,7 @@
 //! Threads that work at the same time: one in front, whose work is measured, others at its back.
 //!
-//! What a thread was kept waiting for a CPU is told apart: by this process's own other threads (a
-//! rival's worker, which is the rival's affair), or by a neighbour, which is nobody's.
+//! What a thread was kept waiting for a CPU is reported apart: by this process's own other threads
+//! (a rival's worker, which is the rival's affair), or by a neighbour, which is no rival's fault.
 
 use std::sync::atomic::AtomicI32;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -10,27 +10,27 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::crew::{Crew, Presence, StopOnDrop};
-use super::object::Seat;
+use super::object::LineGuard;
+use super::thread_pool::{Presence, StopOnDrop, ThreadPool};
 use crate::advise::cpu_time;
 
 /// The work of one thread, and what it cost.
 #[derive(Debug)]
-pub(crate) struct Shift<R> {
+pub(crate) struct TimedWork<R> {
     pub(crate) result: R,
     /// From its beginning to its end.
     pub(crate) elapsed: Duration,
     /// How long of that it was kept waiting for a CPU.
     waited: Duration,
-    /// Its processor time.
+    /// Its CPU time.
     pub(crate) cpu: Duration,
     /// All that its thread had used in the end, earlier work included.
     thread_cpu: Duration,
-    /// The processor time of all threads of the process: before the work, and after it.
+    /// The CPU time of all threads of the process: before the work, and after it.
     process_cpu: (Duration, Duration),
 }
 
-impl<R> Shift<R> {
+impl<R> TimedWork<R> {
     pub(crate) fn of(work: impl FnOnce() -> R) -> Self {
         let presence = Presence::new();
         let (process_before, cpu_before) = (cpu_time(), thread_cpu_time());
@@ -48,19 +48,19 @@ impl<R> Shift<R> {
         }
     }
 
-    /// The processor time of the process's other threads meanwhile.
+    /// The CPU time of the process's other threads meanwhile.
     pub(crate) fn others_cpu(&self) -> Duration {
         let (before, after) = self.process_cpu;
         after.saturating_sub(before).saturating_sub(self.cpu)
     }
 
-    /// The processor time of the whole process when the work began.
+    /// The CPU time of the whole process when the work began.
     pub(crate) fn process_cpu_before(&self) -> Duration {
         self.process_cpu.0
     }
 
     /// `elapsed` without the part that neighbours are to blame for, when the other threads of this
-    /// process used `others_cpu` meanwhile. Never less than the work took of the processor.
+    /// process used `others_cpu` meanwhile. Never less than the work took of the CPU.
     pub(crate) fn own_time(&self, others_cpu: Duration) -> Duration {
         (self.elapsed - self.waited.saturating_sub(others_cpu)).max(self.cpu.min(self.elapsed))
     }
@@ -69,9 +69,9 @@ impl<R> Shift<R> {
 /// What [`together`] saw.
 #[derive(Debug)]
 pub(crate) struct Together<F, B> {
-    pub(crate) front: Shift<F>,
-    pub(crate) backs: Vec<Shift<B>>,
-    /// Processor time of the process's other threads while the front worked.
+    pub(crate) front: TimedWork<F>,
+    pub(crate) backs: Vec<TimedWork<B>>,
+    /// CPU time of the process's other threads while the front worked.
     pub(crate) others_cpu: Duration,
     /// What the backs had used when the front began.
     backs_cpu_before: Duration,
@@ -85,13 +85,13 @@ impl<F, B> Together<F, B> {
 
     /// The least share of its time that one of the others was not kept waiting by neighbours.
     pub(crate) fn backs_share(&self) -> f64 {
-        let share = |back: &Shift<B>| {
+        let share = |back: &TimedWork<B>| {
             back.own_time(self.others_cpu).as_secs_f64() / back.elapsed.as_secs_f64().max(1e-9)
         };
         self.backs.iter().map(share).fold(1.0, f64::min)
     }
 
-    /// Processor time of all threads of the process since the front began, but for the backs'.
+    /// CPU time of all threads of the process since the front began, but for the backs'.
     pub(crate) fn cpu_since_front_began(&self) -> Duration {
         let all: Duration = self.backs.iter().map(|back| back.thread_cpu).sum();
         let backs = all.saturating_sub(self.backs_cpu_before);
@@ -101,13 +101,13 @@ impl<F, B> Together<F, B> {
 
 /// Where one of the threads begins its work, once it is ready.
 pub(crate) struct Gate<'a> {
-    crew: &'a Crew,
+    pool: &'a ThreadPool,
     stop: &'a AtomicI32,
     front: bool,
     backs: &'a Clocks,
 }
 
-/// The processor clocks of the backs, and what they showed when the front began and ended.
+/// The CPU clocks of the backs, and what they showed when the front began and ended.
 #[derive(Debug, Default)]
 struct Clocks {
     all: Mutex<Vec<ThreadClock>>,
@@ -127,53 +127,53 @@ impl Clocks {
 }
 
 impl Gate<'_> {
-    /// Does the work, which in the back ends when the flag is not 0. The front waits until all others
-    /// are here; when it has done its work, the flag is set.
-    pub(crate) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> Shift<R> {
+    /// Does the work, which in the back ends when the flag is not 0. The front waits until all
+    /// others are here; when it has done its work, the flag is set.
+    pub(crate) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> TimedWork<R> {
         if self.front {
-            self.crew.wait();
-            // They go on until they are told to stop, so their clocks can be read until then.
+            self.pool.wait();
+            // They go on until they are asked to stop, so their clocks can be read until then.
             let _stop = StopOnDrop(self.stop);
             let before = self.backs.sum();
-            let shift = Shift::of(|| work(self.stop));
+            let timed = TimedWork::of(|| work(self.stop));
             let first = self.backs.shown.set((before, self.backs.sum()));
             assert!(first.is_ok(), "a gate is gone through once");
-            shift
+            timed
         } else {
             self.backs.add();
-            self.crew.report();
-            Shift::of(|| work(self.stop))
+            self.pool.report();
+            TimedWork::of(|| work(self.stop))
         }
     }
 }
 
-/// Runs `front` and so many times `back`, each in a thread of its own with a seat of its own. Each
+/// Runs `front` and so many times `back`, each in a thread of its own with a line of its own. Each
 /// makes itself ready and then goes through its gate, once.
 pub(crate) fn together<F: Send, B: Send>(
     backs: usize,
-    back: impl Fn(&Gate<'_>) -> Shift<B> + Sync,
-    front: impl FnOnce(&Gate<'_>) -> Shift<F> + Send,
+    back: impl Fn(&Gate<'_>) -> TimedWork<B> + Sync,
+    front: impl FnOnce(&Gate<'_>) -> TimedWork<F> + Send,
 ) -> Together<F, B> {
     let stop = AtomicI32::new(0);
-    let crew = Crew::new(backs + 1);
+    let pool = ThreadPool::new(backs + 1);
     let clocks = Clocks::default();
     let (front, backs) = thread::scope(|scope| {
-        let (crew, stop, clocks, back) = (&crew, &stop, &clocks, &back);
+        let (pool, stop, clocks, back) = (&pool, &stop, &clocks, &back);
         let backs: Vec<_> = (1..=backs)
             .map(|number| {
                 scope.spawn(move || {
-                    let _seat = Seat::take(number);
-                    crew.settle(number);
-                    back(&Gate { crew, stop, front: false, backs: clocks })
+                    let _line_guard = LineGuard::take(number);
+                    pool.settle(number);
+                    back(&Gate { pool, stop, front: false, backs: clocks })
                 })
             })
             .collect();
         let front = scope.spawn(move || {
-            // Also if it panics before its gate: nobody waits for ever.
+            // Also if it panics before its gate: no thread waits for ever.
             let _stop = StopOnDrop(stop);
-            let _seat = Seat::take(0);
-            crew.settle(0);
-            front(&Gate { crew, stop, front: true, backs: clocks })
+            let _line_guard = LineGuard::take(0);
+            pool.settle(0);
+            front(&Gate { pool, stop, front: true, backs: clocks })
         });
         let front = front.join().expect("the front does not panic");
         let backs = backs.into_iter().map(|b| b.join().expect("the backs do not panic"));
@@ -184,13 +184,13 @@ pub(crate) fn together<F: Send, B: Send>(
     Together { front, backs, others_cpu, backs_cpu_before: before }
 }
 
-/// The processor time of the calling thread.
+/// The CPU time of the calling thread.
 fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The processor clock of a thread, for others to read until it ends.
+/// The CPU clock of a thread, for others to read until it ends.
 #[derive(Debug)]
 struct ThreadClock(libc::clockid_t);
 
@@ -201,7 +201,7 @@ impl ThreadClock {
         let thread = unsafe { libc::pthread_self() };
         // SAFETY: the thread is the calling one, and there is room for the answer.
         let error = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) };
-        assert_eq!(error, 0, "every thread has a processor clock");
+        assert_eq!(error, 0, "every thread has a CPU clock");
         Self(clock)
     }
 
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn time_that_neighbours_took_is_not_counted_and_that_of_own_workers_is() {
         let ms = Duration::from_millis;
-        let shift = Shift {
+        let timed = TimedWork {
             result: (),
             elapsed: ms(10),
             waited: ms(4),
@@ -258,12 +258,12 @@ mod tests {
             thread_cpu: ms(5),
             process_cpu: (ms(0), ms(9)),
         };
-        assert_eq!(shift.own_time(Duration::ZERO), ms(6), "all neighbours");
-        assert_eq!(shift.own_time(ms(1)), ms(7));
-        assert_eq!(shift.own_time(ms(9)), ms(10), "all our own");
-        let shift = Shift { cpu: ms(8), ..shift };
+        assert_eq!(timed.own_time(Duration::ZERO), ms(6), "all neighbours");
+        assert_eq!(timed.own_time(ms(1)), ms(7));
+        assert_eq!(timed.own_time(ms(9)), ms(10), "all our own");
+        let timed = TimedWork { cpu: ms(8), ..timed };
         assert_eq!(
-            shift.own_time(Duration::ZERO),
+            timed.own_time(Duration::ZERO),
             ms(8),
             "it ran for that long, whatever the books say"
         );

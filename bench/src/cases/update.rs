@@ -1,10 +1,10 @@
 //! The price of an update: allocate an object of 64 bytes, publish it, retire the old one.
 //!
-//! Without a reader and beside one that reads without pause. How many there are in a second, and what
-//! waits meanwhile, is seen in a loop without a clock in it; how long single ones take, in a second
-//! loop, with the cheapest clock there is. The processor time is of the whole process, workers
-//! included, until everything is freed that can be; but not the reader's, who reads all the time. (What
-//! readers free is not seen in it, but in their tail: [`super::tail`].)
+//! Without a reader and beside one that reads without pause. How many there are in a second, and
+//! what waits meanwhile, is seen in a loop without a clock in it; how long single ones take, in a
+//! second loop, with the cheapest clock there is. The CPU time is of the whole process, workers
+//! included, until everything is freed that can be; but not the reader's, who reads all the time.
+//! (What readers free is not seen in it, but in their tail: [`super::tail`].)
 
 use std::thread;
 
@@ -23,7 +23,7 @@ pub struct Updates {
     /// Nanoseconds for each update, as its thread pays them; without waiting for a CPU that a
     /// neighbour had.
     pub ns: f64,
-    /// Processor time for each update, of all threads that have to do with it.
+    /// CPU time for each update, of all threads that have to do with it.
     pub cpu_ns: f64,
     /// Exceeded by one update in a thousand, in nanoseconds.
     pub p99_9_ns: f64,
@@ -33,8 +33,8 @@ pub struct Updates {
     pub readers_share: f64,
 }
 
-/// Replaces `updates` objects, rounded up to whole batches of 64, while `readers` threads read; then
-/// `timed` more of them, one by one. One measurement at a time in a process; others wait.
+/// Replaces `updates` objects, rounded up to whole batches of 64, while `readers` threads read;
+/// then `timed` more of them, one by one. One measurement at a time in a process; others wait.
 pub fn measure(rival: &Rival, readers: usize, updates: u64, timed: usize) -> Updates {
     let _turn = Turn::wait();
     // Not in the caller's thread, where schemes would leave what they keep for threads.
@@ -96,7 +96,7 @@ impl Loops<'_> {
         (quantile_ns(&mut samples, 0.999), seen.backs_share())
     }
 
-    fn read(&self, gate: &Gate<'_>) -> super::together::Shift<u64> {
+    fn read(&self, gate: &Gate<'_>) -> super::together::TimedWork<u64> {
         let mut reader = self.site.reader();
         gate.work(|stop| reader.read_until(stop))
     }

@@ -20,7 +20,7 @@ use crate::{Host, units};
 pub use published::Table;
 use two_cpus::Change;
 
-/// Time for each figure, when nobody is in a hurry and when somebody is.
+/// Time for each figure, when no thread is in a hurry and when somebody is.
 const BUDGET: Duration = Duration::from_millis(80);
 const BUDGET_QUICK: Duration = Duration::from_millis(15);
 

@@ -107,7 +107,7 @@ pub(super) fn compare_and_swap(budget: Duration) -> Spread {
     let word = black_box(&word);
     time(budget, |count| {
         for _ in 0..count {
-            // Relaxed, as above. Nobody else writes the word, so the exchange succeeds.
+            // Relaxed, as above. No other thread writes the word, so the exchange succeeds.
             let value = word.load(Ordering::Relaxed);
             let swapped =
                 word.compare_exchange(value, value + 1, Ordering::Relaxed, Ordering::Relaxed);
@@ -116,7 +116,7 @@ pub(super) fn compare_and_swap(budget: Duration) -> Spread {
     })
 }
 
-/// A mutex that nobody else wants: locked and unlocked.
+/// A mutex that no other thread wants: locked and unlocked.
 pub(super) fn uncontended_lock(budget: Duration) -> Spread {
     let lock = Mutex::new(0_u64);
     let lock = black_box(&lock);
@@ -127,7 +127,7 @@ pub(super) fn uncontended_lock(budget: Duration) -> Spread {
     })
 }
 
-/// A reader-writer lock that nobody else wants: locked for reading and unlocked.
+/// A reader-writer lock that no other thread wants: locked for reading and unlocked.
 pub(super) fn uncontended_read_lock(budget: Duration) -> Spread {
     let lock = RwLock::new(0_u64);
     let lock = black_box(&lock);

@@ -1,7 +1,9 @@
-//! `rcu bench compat`: the liburcu-compatible libraries beside Debian's, under the very same C program.
+//! `rcu bench compat`: the liburcu-compatible libraries beside Debian's, under the very same C
+//! program.
 //!
-//! The program (`worker.c`) is compiled here, against Debian's headers; each side is it in a process
-//! of its own, with its own libraries. Both stay for the whole run and are asked in turn, so that what drifts meets both.
+//! The program (`worker.c`) is compiled here, against Debian's headers; each side is it in a
+//! process of its own, with its own libraries. Both stay for the whole run and are asked in turn,
+//! so that what drifts meets both.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! `rcu bench engines`: the library's grace-period engines on a path-lookup cache, beside each other.
+//! `rcu bench engines`: the library's grace-period engines on a path-lookup cache, beside each
+//! other.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,7 +86,7 @@ fn measure(
     let case = Case::new("engines/path-cache", title, METRICS, rivals);
     session.host.note(&format_args!(
         "a tree of {} entries, {} of them files; {threads} threads. An iteration is {} look-ups of a \
-         thread; CPU is of all processors; a callback takes from call() to being run, a waiter as \
+         thread; CPU is of all CPUs; a callback takes from call() to being run, a waiter as \
          long as synchronize()",
         tree.len(),
         tree.files().len(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::rounds::{Case, Metric, Sample, Session, Unit};
 use super::{Options, Suite};
 use crate::Error;
-use crate::cases::grace::{Company, rivals, steps_for};
+use crate::cases::grace::{IdleThreads, rivals, steps_for};
 use crate::rivals::Rival;
 
 const LATENCY: &[Metric] = &[
@@ -91,8 +91,8 @@ fn latency(
     if session.host.is_stopped() {
         return Ok(None);
     }
-    let company = match Company::gather(rivals, of.idle) {
-        Ok(company) => company,
+    let idle_threads = match IdleThreads::gather(rivals, of.idle) {
+        Ok(idle_threads) => idle_threads,
         Err(error) => {
             session.host.note(&format_args!("{}: left out: {error}", of.title));
             return Ok(None);
@@ -101,7 +101,7 @@ fn latency(
     let case = Case::of(of.id, of.title, LATENCY, rivals);
     let budget = if of.readers > 0 { budget / BESIDE_READERS } else { budget };
     session.interleave(case, budget, |number| {
-        let latency = company.measure(rivals[number], of.readers, budget);
+        let latency = idle_threads.measure(rivals[number], of.readers, budget);
         Sample {
             values: vec![latency.p50_ns, latency.p99_ns],
             readers_share: latency.readers_share,
@@ -114,12 +114,13 @@ fn contention(
     budget: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<Case>, Error> {
-    let company = Company::gather(rivals, 0).map_err(|error| Error::io("cannot start", error))?;
+    let idle_threads =
+        IdleThreads::gather(rivals, 0).map_err(|error| Error::io("cannot start", error))?;
     let steps = steps_for(SECTION);
     let title = "6 readers with sections of 1 µs, one updater that waits in a loop";
     let case = Case::of("gp/oversubscribed", title, CONTENTION, rivals);
     session.interleave(case, budget, |number| {
-        let contention = company.contend(rivals[number], READERS, steps, budget);
+        let contention = idle_threads.contend(rivals[number], READERS, steps, budget);
         // Readers waiting for a CPU are the point here.
         Sample {
             values: vec![

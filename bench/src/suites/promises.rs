@@ -1,5 +1,5 @@
-//! What the project has promised, as ratios between rivals of one case or as figures, and whether it
-//! holds here.
+//! What the project has promised, as ratios between rivals of one case or as figures, and whether
+//! it holds here.
 //!
 //! A promise is met or missed when the whole interval says so; else it is too close to call, and
 //! more rounds may tell.

@@ -11,7 +11,7 @@ use super::timed::{self, Of, Threads};
 use super::{Group, Options, Suite};
 use crate::Error;
 use crate::cases::domains::Used;
-use crate::cases::grace::{Company, steps_for};
+use crate::cases::grace::{IdleThreads, steps_for};
 use crate::cases::store::Crowd;
 use crate::cases::{blocked, boot, domains};
 use crate::rivals::{self, Rival};
@@ -258,10 +258,11 @@ fn grace_periods(
     duration: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<Case>, Error> {
-    let company = Company::gather(rivals, 0).map_err(|error| Error::io("cannot start", error))?;
+    let idle_threads =
+        IdleThreads::gather(rivals, 0).map_err(|error| Error::io("cannot start", error))?;
     let steps = steps_for(SECTION);
     session.interleave(case, 2 * duration, |number| {
-        let seen = company.measure_sections(rivals[number], readers, steps, duration);
+        let seen = idle_threads.measure_sections(rivals[number], readers, steps, duration);
         // Readers waiting for a CPU are the point here.
         Sample { values: vec![seen.p50_ns, seen.p99_ns], readers_share: 1.0 }
     })

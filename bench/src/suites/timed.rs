@@ -18,7 +18,7 @@ const TRIAL: u64 = 1 << 14;
 /// Nothing is faster than this; a trial that says so was disturbed.
 const NS_MIN: f64 = 0.1;
 
-/// Who works at the same time.
+/// The thread that works at the same time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Threads {
     /// So many, all of which do the same.

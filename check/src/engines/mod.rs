@@ -1,23 +1,23 @@
-//! Every state that the engines over processors can reach.
+//! Every state that the engines over CPUs can reach.
 //!
-//! `grace`'s engines live on what processors report. Here processors read, switch, tick, sleep and
-//! queue callbacks in every order (`processors`), and each engine is explored with a few of them,
+//! `grace`'s engines live on what CPUs report. Here CPUs read, switch, tick, sleep and
+//! queue callbacks in every order (`cpus`), and each engine is explored with a few of them,
 //! from numbers right before their wrap and with counters that come round at every second quiescent
 //! state.
 //!
 //! - **Safety.** No callback runs, and no grace period ends, before every section has ended that
 //!   had begun when the callback was queued, or the grace period began. Callbacks run once, in
 //!   order, and are counted right.
-//! - **Progress.** From every state, with sections that end and processors that do what they are
-//!   asked to, but with nobody who sleeps waking up of itself, all callbacks can run, and then the
+//! - **Progress.** From every state, with sections that end and CPUs that do what they are asked
+//!   to, but with no thread that sleeps waking up of itself, all callbacks can run, and then the
 //!   engine wants nothing any more: no softirq, no timer.
 //! - **Each step is needed.** [`SUBJECTS`] says of each step that an engine can leave out what
 //!   comes of it, and the tests hold it to that.
 //!
-//! Reading order: [`processors`], [`subjects`].
+//! Reading order: [`cpus`], [`subjects`].
 
-pub mod processors;
+pub mod cpus;
 pub mod subjects;
 
-pub use processors::Processors;
+pub use cpus::Cpus;
 pub use subjects::{Expected, Finding, SUBJECTS, Subject};

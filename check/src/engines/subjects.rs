@@ -1,15 +1,15 @@
-//! Which engines are explored, on which processors, and what must come of leaving out each of their
+//! Which engines are explored, on which CPUs, and what must come of leaving out each of their
 //! steps.
 
 use core::hash::Hash;
 
 use grace::Sequence;
 use grace::engine::poll::{self, Global, PerCpu};
-use grace::engine::token::{Published, Relay, published, reworked};
+use grace::engine::token::{Published, Relay, published, v2};
 use grace::engine::tree::{self, Options, Tree, Variant};
 use grace::engine::{Engine, Intact, Start, Steps, Without, adaptive, tick};
 
-use super::processors::{Around, Processors};
+use super::cpus::{Around, Cpus};
 use crate::explore::{Verdict, run};
 
 /// An engine, and what is known of it.
@@ -19,15 +19,15 @@ pub struct Subject {
     pub name: &'static str,
     /// The steps that it can leave out, as it lists them.
     pub steps: &'static [&'static [&'static str]],
-    /// Processors on which every state is looked at in seconds.
-    pub quick: &'static [Processors],
+    /// CPUs on which every state is looked at in seconds.
+    pub quick: &'static [Cpus],
     /// On which it takes minutes.
-    pub exhaustive: &'static [Processors],
-    /// On which it gets stuck, because it needs what these processors lack.
-    pub stuck_on: &'static [(Processors, &'static str)],
+    pub exhaustive: &'static [Cpus],
+    /// On which it gets stuck, because it needs what these CPUs lack.
+    pub stuck_on: &'static [(Cpus, &'static str)],
     /// What comes of each step that is left out.
     pub mutants: &'static [Expected],
-    explore: fn(Processors, Option<&'static str>, usize) -> Verdict,
+    explore: fn(Cpus, Option<&'static str>, usize) -> Verdict,
 }
 
 /// What must come of leaving out a step.
@@ -37,8 +37,8 @@ pub struct Expected {
     pub step: &'static str,
     /// What must come of it.
     pub finding: Finding,
-    /// The processors on which it does.
-    pub on: Processors,
+    /// The CPUs on which it does.
+    pub on: Cpus,
 }
 
 /// What comes of a mutant.
@@ -53,9 +53,9 @@ pub enum Finding {
 }
 
 impl Subject {
-    /// Explores every state on these processors, at most `limit` of them, possibly without one
+    /// Explores every state on these CPUs, at most `limit` of them, possibly without one
     /// step.
-    pub fn explore(&self, on: Processors, step: Option<&'static str>, limit: usize) -> Verdict {
+    pub fn explore(&self, on: Cpus, step: Option<&'static str>, limit: usize) -> Verdict {
         (self.explore)(on, step, limit)
     }
 }
@@ -63,8 +63,8 @@ impl Subject {
 /// Numbers wrap at once, and counters come round at every second quiescent state.
 const START: Start = Start { number: u32::MAX, counter_bits: 1 };
 
-fn around(engine: impl Engine + Clone + Hash, on: Processors, limit: usize) -> Verdict {
-    run(&Around { engine, processors: on }, limit)
+fn around(engine: impl Engine + Clone + Hash, on: Cpus, limit: usize) -> Verdict {
+    run(&Around { engine, cpus: on }, limit)
 }
 
 /// A function that explores what `$make` makes, with all steps or without one.
@@ -77,25 +77,25 @@ macro_rules! explorer {
     };
 }
 
-fn global<S: Steps>(on: Processors, steps: S) -> Global<S> {
+fn global<S: Steps>(on: Cpus, steps: S) -> Global<S> {
     Global::with(on.callbacks.len(), START, steps)
 }
 
-fn per_cpu<S: Steps>(on: Processors, steps: S) -> PerCpu<S> {
+fn per_cpu<S: Steps>(on: Cpus, steps: S) -> PerCpu<S> {
     PerCpu::with(on.callbacks.len(), START, steps)
 }
 
-fn ltimer<S: Steps>(on: Processors, steps: S) -> tick::Tick<S> {
+fn ltimer<S: Steps>(on: Cpus, steps: S) -> tick::Tick<S> {
     tick::Tick::with(on.callbacks.len(), START, steps)
 }
 
-fn ring<S: Steps>(on: Processors, steps: S) -> Published<S> {
+fn ring<S: Steps>(on: Cpus, steps: S) -> Published<S> {
     Published::with(on.callbacks.len(), START, steps)
 }
 
-/// Two processors to a segment, so that three make two segments.
-fn relay<S: Steps>(on: Processors, steps: S) -> Relay<S> {
-    let parameters = reworked::Parameters { segment: 2, rest_jiffies_max: 1 };
+/// Two CPUs to a segment, so that three make two segments.
+fn relay<S: Steps>(on: Cpus, steps: S) -> Relay<S> {
+    let parameters = v2::Parameters { segment: 2, rest_jiffies_max: 1 };
     Relay::with(on.callbacks.len(), parameters, START, steps)
 }
 
@@ -107,18 +107,18 @@ const FEW_AGES: adaptive::Parameters = adaptive::Parameters {
     ..adaptive::Parameters::DEFAULT
 };
 
-fn adaptive<S: Steps>(on: Processors, steps: S) -> adaptive::Adaptive<S> {
+fn adaptive<S: Steps>(on: Cpus, steps: S) -> adaptive::Adaptive<S> {
     adaptive::Adaptive::with(on.callbacks.len(), FEW_AGES, START, steps)
 }
 
 /// With a limit that two callbacks are near to.
-fn adaptive_near_limit<S: Steps>(on: Processors, steps: S) -> adaptive::Adaptive<S> {
+fn adaptive_near_limit<S: Steps>(on: Cpus, steps: S) -> adaptive::Adaptive<S> {
     let parameters = adaptive::Parameters { backlog_objects_max: 2, ..FEW_AGES };
     adaptive::Adaptive::with(on.callbacks.len(), parameters, START, steps)
 }
 
-/// A processor to a leaf, two children to a node, one callback at a time, and few different ages.
-fn tree<S: Steps>(variant: Variant, on: Processors, steps: S) -> Tree<S> {
+/// A CPU to a leaf, two children to a node, one callback at a time, and few different ages.
+fn tree<S: Steps>(variant: Variant, on: Cpus, steps: S) -> Tree<S> {
     let is_today = variant == Variant::Today;
     let fqs_jiffies = if is_today { 2 } else { 5 };
     let options = Options {
@@ -141,30 +141,30 @@ fn tree<S: Steps>(variant: Variant, on: Processors, steps: S) -> Tree<S> {
     Tree::starting_at(before_the_wrap, options, cpus, steps).with_tickless(tickless)
 }
 
-const ONE: Processors = Processors::new(&[1, 0]);
-const TWO: Processors = Processors::new(&[2, 0]);
-const FROM_LAST: Processors = Processors::new(&[0, 1]);
-const ONE_EACH: Processors = Processors::new(&[1, 1]);
-const TWO_EACH: Processors = Processors::new(&[2, 2]);
-const ONE_OF_THREE: Processors = Processors::new(&[1, 0, 0]);
-const THREE: Processors = Processors::new(&[1, 1, 1]);
+const ONE: Cpus = Cpus::new(&[1, 0]);
+const TWO: Cpus = Cpus::new(&[2, 0]);
+const FROM_LAST: Cpus = Cpus::new(&[0, 1]);
+const ONE_EACH: Cpus = Cpus::new(&[1, 1]);
+const TWO_EACH: Cpus = Cpus::new(&[2, 2]);
+const ONE_OF_THREE: Cpus = Cpus::new(&[1, 0, 0]);
+const THREE: Cpus = Cpus::new(&[1, 1, 1]);
 
-const fn is_unsafe(step: &'static str, on: Processors) -> Expected {
+const fn is_unsafe(step: &'static str, on: Cpus) -> Expected {
     Expected { step, finding: Finding::Unsafe, on }
 }
 
-const fn is_stuck(step: &'static str, on: Processors) -> Expected {
+const fn is_stuck(step: &'static str, on: Cpus) -> Expected {
     Expected { step, finding: Finding::Stuck, on }
 }
 
-const fn is_harmless(step: &'static str, on: Processors, reason: &'static str) -> Expected {
+const fn is_harmless(step: &'static str, on: Cpus, reason: &'static str) -> Expected {
     Expected { step, finding: Finding::Harmless(reason), on }
 }
 
-/// Why forcing is not needed here: processors that are awake pass through their schedulers some
+/// Why forcing is not needed here: CPUs that are awake pass through their schedulers some
 /// time.
 const ONLY_SOONER: &str = "quiescent states come without it, later";
-/// Why nobody else need look.
+/// Why no other thread need look.
 const TIMER: &str = "the timer looks too, later";
 /// Why a grace period that waits for sleepers ends: they count as quiescent wherever it looks.
 const LOOKED_AT: &str = "a look finds them quiescent; it saves the look";
@@ -173,14 +173,12 @@ const LOOKED_AT: &str = "a look finds them quiescent; it saves the look";
 const LESS_HASTE: &str = "callbacks run without it, later; more of them wait meanwhile";
 
 /// What rcu_ltimer lives on.
-const REPORTS_ON_TICKS: &str =
-    "a processor in the kernel reports, and runs callbacks, on its ticks";
-/// A processor that is awake learns on its tick that a grace period has ended; if it has callbacks
+const REPORTS_ON_TICKS: &str = "a CPU in the kernel reports, and runs callbacks, on its ticks";
+/// A CPU that is awake learns on its tick that a grace period has ended; if it has callbacks
 /// and no ticks, it does when it goes to sleep, or ticks again. Linux leaves the tick on there.
-const RUNS_ON_TICKS: &str =
-    "a processor that is awake notices on its ticks that its callbacks can run";
+const RUNS_ON_TICKS: &str = "a CPU that is awake notices on its ticks that its callbacks can run";
 
-/// Both forms of `poll`, with which processors find what.
+/// Both forms of `poll`, with which CPUs find what.
 const POLL: &[Expected] = &[
     is_unsafe("snapshot", ONE_EACH),
     is_unsafe("wait-for-all-cpus", ONE_EACH),
@@ -208,7 +206,7 @@ const TICK: &[Expected] = &[
 
 const PUBLISHED: &[Expected] = &[
     is_unsafe("wait-for-successor", ONE_EACH),
-    // Of two, a processor and its successor are all there are.
+    // Of two, a CPU and its successor are all there are.
     is_unsafe("wait-for-circuit", ONE_OF_THREE),
     is_unsafe("separate-batches", ONE_EACH),
     is_stuck("count-pending", ONE_EACH),
@@ -273,7 +271,7 @@ const TREE: &[Expected] = &[
 
 const TREE_STEPS: &[&[&str]] = &[tree::STEPS, tree::STEPS_FOR_SPEED];
 
-/// Every engine. The variants of Tree RCU differ in what they do about hold-outs, and share their
+/// Every engine. The variants of Tree RCU differ in what they do about holdouts, and share their
 /// steps, which are left out of the first.
 pub const SUBJECTS: &[Subject] = &[
     Subject {
@@ -314,7 +312,7 @@ pub const SUBJECTS: &[Subject] = &[
     },
     Subject {
         name: "token-relay",
-        steps: &[reworked::STEPS, reworked::STEPS_FOR_SPEED],
+        steps: &[v2::STEPS, v2::STEPS_FOR_SPEED],
         quick: &[TWO, ONE_EACH, ONE_OF_THREE, ONE.urgent(), ONE.last_tickless()],
         exhaustive: &[TWO_EACH, ONE_EACH.urgent()],
         stuck_on: &[(FROM_LAST.awake().last_tickless(), RUNS_ON_TICKS)],

@@ -19,16 +19,16 @@ pub enum Mutant {
     BytesOnly,
     /// An object larger than the limit is admitted whatever waits.
     HugeAnytime,
-    /// A thread keeps its allowance when it retires an object that is larger than the limit.
-    HugeKeepsAllowance,
-    /// What an owner frees goes to its allowance, and to the domain too.
+    /// A thread keeps its stock when it retires an object that is larger than the limit.
+    HugeKeepsStock,
+    /// What an owner frees goes to its stock, and to the domain too.
     GiveBackTwice,
-    /// What the worker frees goes to the allowance of the owner.
-    WorkerFillsAllowance,
+    /// What the worker frees goes to the stock of the owner.
+    WorkerFillsStock,
     /// What is about to be run is given back before it is taken out of the queue.
     GiveBackEarly,
     /// A callback that queues itself anew does not use the room that it had.
-    NoCredit,
+    NoUncharged,
     /// In a section a thread waits as it does outside.
     WaitInSection,
     /// In a section an object that does not fit is freed.
@@ -43,19 +43,19 @@ pub enum Mutant {
     NoRunAfterWaiting,
     /// A second object is admitted over the limit.
     SecondLoan,
-    /// What is admitted over the limit is not owed.
+    /// What is admitted over the limit is not noted.
     LoanNotOwed,
-    /// Whether something is owed is asked of words that are older than the loan.
+    /// Whether a thread is over the limit is asked of words that are older than the charge.
     LookBeforeLoan,
-    /// At the end of a section the debt is not paid: later, perhaps.
+    /// At the end of a section what is over the limit is not settled: later, perhaps.
     NoSettling,
-    /// At the end of a section the debt is forgotten.
-    DebtForgotten,
+    /// At the end of a section what is over the limit is forgotten.
+    OverLimitForgotten,
     /// A thread ends without running what it can.
     ExitWithoutRunning,
-    /// A thread ends without giving back its allowance.
-    ExitKeepsAllowance,
-    /// Who runs the queue of a thread that has ended meanwhile leaves what is ready.
+    /// A thread ends without giving back its stock.
+    ExitKeepsStock,
+    /// The thread that runs the queue of a thread that has ended meanwhile leaves what is ready.
     RunnerLeavesOrphan,
 }
 
@@ -91,21 +91,21 @@ pub const FAULTS: &[Fault] = &[
     fault(Mutant::BytesOnly, Kind::Unsafe, "two-words", "few bytes, many objects"),
     fault(Mutant::HugeAnytime, Kind::Unsafe, "huge", "beside all that waits"),
     fault(
-        Mutant::HugeKeepsAllowance,
+        Mutant::HugeKeepsStock,
         Kind::Harmless,
         "huge",
-        "it does not fit beside its own thread's allowance: it is freed after a wait",
+        "it does not fit beside its own thread's stock: it is freed after a wait",
     ),
-    fault(Mutant::GiveBackTwice, Kind::Unsafe, "allowances", "the same room is used twice"),
+    fault(Mutant::GiveBackTwice, Kind::Unsafe, "stocks", "the same room is used twice"),
     fault(
-        Mutant::WorkerFillsAllowance,
+        Mutant::WorkerFillsStock,
         Kind::Unsafe,
-        "allowances",
+        "stocks",
         "a thread that has ended gives nothing back",
     ),
     fault(Mutant::GiveBackEarly, Kind::Unsafe, "two-threads", "more waits than is charged"),
     fault(
-        Mutant::NoCredit,
+        Mutant::NoUncharged,
         Kind::Unsafe,
         "again",
         "a callback runs inside of itself, as often as it queues itself",
@@ -145,14 +145,14 @@ pub const FAULTS: &[Fault] = &[
         "one-section",
         "the thread remembers, and borrows no more until it has paid: over the limit for longer",
     ),
-    fault(Mutant::DebtForgotten, Kind::Unsafe, "one-section", "each section borrows anew"),
+    fault(Mutant::OverLimitForgotten, Kind::Unsafe, "one-section", "each section borrows anew"),
     fault(
         Mutant::ExitWithoutRunning,
         Kind::Unsafe,
         "short-threads",
         "each of many short threads leaves an object over the limit",
     ),
-    fault(Mutant::ExitKeepsAllowance, Kind::Unsafe, "allowances", "room is lost for ever"),
+    fault(Mutant::ExitKeepsStock, Kind::Unsafe, "stocks", "room is lost for ever"),
     fault(
         Mutant::RunnerLeavesOrphan,
         Kind::Unsafe,

@@ -1,18 +1,19 @@
-//! Retiring, step by step, as `grace::limit` says it. Each step touches one of the domain's words once.
+//! Retiring, step by step, as `grace::limit` says it. Each step touches one of the domain's words
+//! once.
 //!
 //! ```text
-//! retire:  in a callback: from the credit; else from the allowance; else
+//! retire:  in a callback: from the uncharged; else from the stock; else
 //! charge:  seen.objects = objects.fetch_add(wanted.objects)
 //!          seen.bytes = bytes.fetch_add(wanted.bytes)
 //!          does it fit? grant; else objects.fetch_sub, bytes.fetch_sub; once more with a bare shortfall
-//! full:    what is owed? (load objects, load bytes); remedy:
+//! full:    what is over_limit? (load objects, load bytes); limit_action:
 //!   outside      wait for a grace period; run what is ready of the own queue, unless somebody does;
 //!                charge once more; else free it
 //!   callback     wait for a grace period; free it
 //!   section      objects.fetch_add, bytes.fetch_add, owe it; or refuse it
 //! ```
 
-use grace::limit::{Amount, Place, Remedy, admit, remedy};
+use grace::limit::{Amount, Context, LimitAction, admit, limit_action};
 
 use super::fault::Mutant;
 use super::scenario::Object;
@@ -42,7 +43,7 @@ impl World {
                 let fits = self.admits(turn, seen, wanted);
                 turn.tell(|| format!("bytes += {}: {fits}", wanted.bytes));
                 if fits {
-                    self.threads[me].allowance.grant(wanted);
+                    self.threads[me].stock.grant(wanted);
                     return self.queue(turn, retired);
                 }
                 RetireAt::Undo { is_bare, has_waited, wanted, charged: wanted }
@@ -58,11 +59,11 @@ impl World {
             RetireAt::FullBytes { seen } => {
                 let seen = Amount { objects: seen, bytes: self.load(turn, BYTES) };
                 turn.tell(|| format!("load bytes: {}", seen.bytes));
-                self.still_owes(turn, seen);
+                self.is_still_over_limit(turn, seen);
                 return self.decide(turn, retired, is_own);
             }
             RetireAt::Borrow => {
-                let wanted = self.threads[me].allowance.shortfall(retired.amount(), Amount::NONE);
+                let wanted = self.threads[me].stock.shortfall(retired.amount(), Amount::NONE);
                 turn.tell(|| format!("borrows: objects += {}", wanted.objects));
                 self.add(me, OBJECTS, wanted.objects);
                 RetireAt::BorrowBytes { wanted }
@@ -70,10 +71,10 @@ impl World {
             RetireAt::BorrowBytes { wanted } => {
                 turn.tell(|| format!("bytes += {}", wanted.bytes));
                 self.add(me, BYTES, wanted.bytes);
-                let allowance = &mut self.threads[me].allowance;
+                let stock = &mut self.threads[me].stock;
                 match turn.is(Mutant::LoanNotOwed) {
-                    true => allowance.grant(wanted),
-                    false => allowance.borrow(wanted),
+                    true => stock.grant(wanted),
+                    false => stock.borrow(wanted),
                 }
                 return self.queue(turn, retired);
             }
@@ -92,7 +93,7 @@ impl World {
                 turn.tell(|| "takes the room that it has seen".into());
                 if has_objects {
                     self.add(me, BYTES, wanted.bytes);
-                    self.threads[me].allowance.grant(wanted);
+                    self.threads[me].stock.grant(wanted);
                     return self.queue(turn, retired);
                 }
                 self.add(me, OBJECTS, wanted.objects);
@@ -112,14 +113,14 @@ impl World {
         Outcome::Moved
     }
 
-    /// Whether something is still owed, with so much charged.
-    pub(super) fn still_owes(&mut self, turn: &Turn<'_>, seen: Amount) -> bool {
-        let allowance = &mut self.threads[turn.me].allowance;
+    /// Whether it is still over the limit, with so much charged.
+    pub(super) fn is_still_over_limit(&mut self, turn: &Turn<'_>, seen: Amount) -> bool {
+        let stock = &mut self.threads[turn.me].stock;
         let seen = match turn.is(Mutant::LookBeforeLoan) {
-            true => seen.minus(allowance.owed()),
+            true => seen.minus(stock.over_limit()),
             false => seen,
         };
-        allowance.still_owes(seen, turn.scenario.limit)
+        stock.is_still_over_limit(seen, turn.scenario.limit)
     }
 
     fn add(&mut self, me: usize, word: usize, by: u64) -> u64 {
@@ -134,21 +135,21 @@ impl World {
     ) -> Outcome {
         let thread = &mut self.threads[turn.me];
         let amount = retired.amount();
-        let has_credit = thread.callbacks != 0 && !turn.is(Mutant::NoCredit);
-        if has_credit && amount.fits(thread.credit) {
-            thread.credit = thread.credit.minus(amount);
+        let has_uncharged = thread.callbacks != 0 && !turn.is(Mutant::NoUncharged);
+        if has_uncharged && amount.fits(thread.uncharged) {
+            thread.uncharged = thread.uncharged.minus(amount);
             turn.tell(|| "queues it with the room that the callback had".into());
             self.queues[thread.queue].waiting.push_back(retired);
             return self.pop(turn.me);
         }
-        if amount.fits(thread.allowance.left()) {
+        if amount.fits(thread.stock.left()) {
             return self.queue(turn, retired);
         }
         let at = RetireAt::Charge { is_bare: false, has_waited: false };
         self.goto(turn.me, Frame::Retire { retired, is_own, at });
-        if !amount.fits(turn.scenario.limit) && !turn.is(Mutant::HugeKeepsAllowance) {
-            let all = self.threads[turn.me].allowance.empty();
-            turn.tell(|| "gives its allowance back".into());
+        if !amount.fits(turn.scenario.limit) && !turn.is(Mutant::HugeKeepsStock) {
+            let all = self.threads[turn.me].stock.empty();
+            turn.tell(|| "gives its stock back".into());
             if !all.is_none() {
                 return self.push(turn.me, Frame::Release(all));
             }
@@ -156,10 +157,10 @@ impl World {
         self.take_inner(turn)
     }
 
-    /// Queues what its thread's allowance has room for.
+    /// Queues what its thread's stock has room for.
     fn queue(&mut self, turn: &mut Turn<'_>, retired: Retired) -> Outcome {
         let thread = &mut self.threads[turn.me];
-        if !thread.allowance.take(retired.amount()) {
+        if !thread.stock.take(retired.amount()) {
             return Outcome::Violation("what was granted is not enough".into());
         }
         turn.tell(|| format!("queues an object of {} bytes", retired.object.bytes));
@@ -185,9 +186,9 @@ impl World {
         is_bare: bool,
         has_waited: bool,
     ) -> RetireAt {
-        let allowance = &self.threads[turn.me].allowance;
+        let stock = &self.threads[turn.me].stock;
         let chunk = if is_bare { Amount::NONE } else { turn.scenario.chunk };
-        let wanted = allowance.shortfall(retired.amount(), chunk);
+        let wanted = stock.shortfall(retired.amount(), chunk);
         if turn.is(Mutant::LookThenAdd) {
             let seen = self.charged();
             turn.tell(|| "looks whether there is room".into());
@@ -218,7 +219,7 @@ impl World {
         } else if turn.is(Mutant::UndoWholeObject) && full {
             charged = retired.amount();
         }
-        let amount = self.threads[me].allowance.shortfall(retired.amount(), Amount::NONE);
+        let amount = self.threads[me].stock.shortfall(retired.amount(), Amount::NONE);
         let has_another = !is_bare && amount != wanted;
         let at = match (has_another, has_waited) {
             (true, _) => RetireAt::Charge { is_bare: true, has_waited },
@@ -228,13 +229,13 @@ impl World {
             (false, true) => RetireAt::Free,
             (false, false) => {
                 if self.queues[self.threads[me].queue].waiting.is_empty() {
-                    self.threads[me].allowance.forgive();
+                    self.threads[me].stock.clear_over_limit();
                 }
                 RetireAt::Full
             }
         };
         self.goto(me, Frame::Retire { retired, is_own, at });
-        if at == RetireAt::Full && !self.threads[me].allowance.owes() {
+        if at == RetireAt::Full && !self.threads[me].stock.is_over_limit() {
             let outcome = self.decide(turn, retired, is_own);
             if outcome != Outcome::Moved {
                 return outcome;
@@ -250,28 +251,29 @@ impl World {
     fn decide(&mut self, turn: &mut Turn<'_>, retired: Retired, is_own: bool) -> Outcome {
         let me = turn.me;
         let thread = &self.threads[me];
-        let place = match (thread.in_section, thread.callbacks) {
-            (true, _) => Place::Section,
-            (false, 0) => Place::Outside,
-            (false, _) => Place::Callback,
+        let context = match (thread.in_section, thread.callbacks) {
+            (true, _) => Context::Section,
+            (false, 0) => Context::Outside,
+            (false, _) => Context::Callback,
         };
-        let mut remedy = remedy(place, &thread.allowance);
-        if place == Place::Section {
-            remedy = match turn.mutant {
-                Some(Mutant::WaitInSection) => Remedy::WaitAndRun,
-                Some(Mutant::FreeInSection) => Remedy::WaitAndFree,
-                Some(Mutant::SecondLoan) => Remedy::Borrow,
-                _ => remedy,
+        let mut limit_action = limit_action(context, &thread.stock);
+        if context == Context::Section {
+            limit_action = match turn.mutant {
+                Some(Mutant::WaitInSection) => LimitAction::WaitAndRun,
+                Some(Mutant::FreeInSection) => LimitAction::WaitAndFree,
+                Some(Mutant::SecondLoan) => LimitAction::Borrow,
+                _ => limit_action,
             };
         }
-        turn.tell(|| format!("{remedy:?}"));
+        turn.tell(|| format!("{limit_action:?}"));
         let skips = turn.is(Mutant::FreeInSection) || turn.is(Mutant::FreeWithoutWaiting);
-        let at = match remedy {
-            Remedy::Refuse => return self.pop(me),
-            Remedy::Borrow => RetireAt::Borrow,
-            Remedy::WaitAndRun | Remedy::WaitAndFree if skips => RetireAt::Free,
-            Remedy::WaitAndRun | Remedy::WaitAndFree => {
-                let runs = remedy == Remedy::WaitAndRun && !turn.is(Mutant::NoRunAfterWaiting);
+        let at = match limit_action {
+            LimitAction::Refuse => return self.pop(me),
+            LimitAction::Borrow => RetireAt::Borrow,
+            LimitAction::WaitAndRun | LimitAction::WaitAndFree if skips => RetireAt::Free,
+            LimitAction::WaitAndRun | LimitAction::WaitAndFree => {
+                let runs =
+                    limit_action == LimitAction::WaitAndRun && !turn.is(Mutant::NoRunAfterWaiting);
                 RetireAt::Wait { readers: self.readers(), runs }
             }
         };
@@ -296,7 +298,7 @@ impl World {
             self.goto(me, Frame::Retire { retired, is_own, at });
             return self.begin_to_run(turn, own);
         }
-        if self.threads[me].allowance.take(retired.amount()) {
+        if self.threads[me].stock.take(retired.amount()) {
             turn.tell(|| "queues it with the room of what it has freed".into());
             self.queues[own].waiting.push_back(retired);
             return self.pop(me);

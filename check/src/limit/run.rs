@@ -1,16 +1,16 @@
-//! Running callbacks, paying what is owed, and the end of a thread, step by step.
+//! Running callbacks, settling what is over the limit, and the end of a thread, step by step.
 //!
 //! ```text
 //! run:     unless somebody runs the queue: claim a few that are ready
-//!          each: what it was charged is the runner's credit; run it
-//!          the rest of the credit: give_back, if it is the owner's queue; else to the domain
+//!          each: what it was charged is the runner's uncharged; run it
+//!          the rest of the uncharged: give_back, if it is the owner's queue; else to the domain
 //!          has its thread ended meanwhile, and is something ready? claim again; else leave
-//! settle:  is something owed? (load objects, load bytes)
-//!          wait for a grace period; run the own queue, unless somebody does, until nothing is owed
-//! exit:    settle; mark the queue; still in debt: run it, unless somebody does; give the allowance back
+//! settle:  is something over_limit? (load objects, load bytes)
+//!          wait for a grace period; run the own queue, unless somebody does, until nothing is over_limit
+//! exit:    settle; mark the queue; still in debt: run it, unless somebody does; give the stock back
 //! ```
 
-use grace::limit::{Allowance, Amount};
+use grace::limit::{Amount, Stock};
 
 use super::fault::Mutant;
 use super::world::{BYTES, ExitAt, Frame, OBJECTS, SettleAt, Turn, World};
@@ -20,7 +20,7 @@ use crate::system::Outcome;
 const CLAIM_MAX: usize = 2;
 
 impl World {
-    /// Claims a few of a queue that nobody runs and of which some are ready.
+    /// Claims a few of a queue that no thread runs and of which some are ready.
     pub(super) fn begin_to_run(&mut self, turn: &mut Turn<'_>, of: usize) -> Outcome {
         let claim = self.queues[of].ready().min(CLAIM_MAX);
         turn.tell(|| format!("claims {claim} of queue {of}"));
@@ -45,7 +45,7 @@ impl World {
         };
         turn.tell(|| format!("runs one of queue {of}"));
         if !turn.is(Mutant::GiveBackEarly) {
-            self.threads[me].credit = self.threads[me].credit.plus(retired.amount());
+            self.threads[me].uncharged = self.threads[me].uncharged.plus(retired.amount());
         }
         if me == self.worker() && core::mem::take(&mut self.will_block) {
             turn.tell(|| "which blocks".into());
@@ -58,19 +58,19 @@ impl World {
     fn stop(&mut self, turn: &mut Turn<'_>, of: usize) -> Outcome {
         let me = turn.me;
         let chunk = turn.scenario.chunk;
-        let credit = core::mem::take(&mut self.threads[me].credit);
+        let uncharged = core::mem::take(&mut self.threads[me].uncharged);
         let is_owner = self.threads[me].queue == of && self.queues[of].orphan.is_none();
         let owner = self.threads.iter_mut().find(|thread| thread.queue == of && thread.lives != 0);
         let rest = match owner {
             Some(owner) if is_owner => {
-                let rest = owner.allowance.give_back(credit, chunk);
-                if turn.is(Mutant::GiveBackTwice) { credit } else { rest }
+                let rest = owner.stock.give_back(uncharged, chunk);
+                if turn.is(Mutant::GiveBackTwice) { uncharged } else { rest }
             }
-            Some(owner) if turn.is(Mutant::WorkerFillsAllowance) => {
-                owner.allowance.grant(credit);
+            Some(owner) if turn.is(Mutant::WorkerFillsStock) => {
+                owner.stock.grant(uncharged);
                 Amount::NONE
             }
-            _ => credit,
+            _ => uncharged,
         };
         self.goto(me, Frame::Leave { of });
         match rest.is_none() {
@@ -125,8 +125,8 @@ impl World {
         let next = match at {
             SettleAt::Begin => {
                 if self.queues[own].waiting.is_empty() {
-                    self.threads[me].allowance.forgive();
-                    turn.tell(|| "nothing of its waits: it owes nothing".into());
+                    self.threads[me].stock.clear_over_limit();
+                    turn.tell(|| "nothing of its waits: it is within the limit".into());
                     return self.pop(me);
                 }
                 let seen = self.load(turn, OBJECTS);
@@ -139,7 +139,7 @@ impl World {
             SettleAt::Bytes { seen } => {
                 let seen = Amount { objects: seen, bytes: self.load(turn, BYTES) };
                 turn.tell(|| format!("load bytes: {}", seen.bytes));
-                if !self.still_owes(turn, seen) {
+                if !self.is_still_over_limit(turn, seen) {
                     return self.pop(me);
                 }
                 SettleAt::Wait { readers: self.readers() }
@@ -152,13 +152,13 @@ impl World {
             SettleAt::Run => {
                 let queue = &self.queues[own];
                 let can_run = !queue.is_run && queue.ready() != 0;
-                if can_run && self.threads[me].allowance.owes() {
+                if can_run && self.threads[me].stock.is_over_limit() {
                     return self.begin_to_run(turn, own);
                 }
                 turn.tell(|| "has done what it could".into());
-                let paid = self.threads[me].allowance.give_back(Amount::NONE, turn.scenario.chunk);
+                let paid = self.threads[me].stock.give_back(Amount::NONE, turn.scenario.chunk);
                 if self.queues[own].waiting.is_empty() {
-                    self.threads[me].allowance.forgive();
+                    self.threads[me].stock.clear_over_limit();
                 }
                 self.pop(me);
                 if !paid.is_none() {
@@ -177,20 +177,20 @@ impl World {
         match at {
             ExitAt::Begin => {
                 self.goto(me, Frame::Exit(ExitAt::Mark));
-                if self.threads[me].allowance.owes() && runs {
+                if self.threads[me].stock.is_over_limit() && runs {
                     return self.push(me, Frame::Settle(SettleAt::Begin));
                 }
                 self.exit(turn, ExitAt::Mark)
             }
             ExitAt::Mark => {
                 turn.tell(|| format!("queue {own} is left alone"));
-                self.queues[own].orphan = Some(self.threads[me].allowance.owed());
+                self.queues[own].orphan = Some(self.threads[me].stock.over_limit());
                 self.goto(me, Frame::Exit(ExitAt::Run))
             }
             ExitAt::Run => {
                 let queue = &self.queues[own];
                 let can_run = !queue.is_run && queue.ready() != 0 && runs;
-                if can_run && self.threads[me].allowance.owes() {
+                if can_run && self.threads[me].stock.is_over_limit() {
                     return self.begin_to_run(turn, own);
                 }
                 self.goto(me, Frame::Exit(ExitAt::Empty));
@@ -198,8 +198,8 @@ impl World {
             }
             ExitAt::Empty => {
                 self.goto(me, Frame::Exit(ExitAt::Gone));
-                let rest = self.threads[me].allowance.empty();
-                if rest.is_none() || turn.is(Mutant::ExitKeepsAllowance) {
+                let rest = self.threads[me].stock.empty();
+                if rest.is_none() || turn.is(Mutant::ExitKeepsStock) {
                     return self.exit(turn, ExitAt::Gone);
                 }
                 self.push(me, Frame::Release(rest))
@@ -216,7 +216,7 @@ impl World {
     /// The thread is gone; another one may come in its place.
     fn next_life(&mut self, turn: &Turn<'_>) {
         let thread = &mut self.threads[turn.me];
-        thread.allowance = Allowance::EMPTY;
+        thread.stock = Stock::EMPTY;
         thread.retired = 0;
         thread.sections = turn.scenario.clients[turn.me].sections;
         thread.lives -= 1;

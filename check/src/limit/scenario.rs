@@ -46,8 +46,8 @@ const LARGE: Object = Object { bytes: 3, again: 0 };
 const HUGE: Object = Object { bytes: 9, again: 0 };
 
 impl Scenario {
-    /// Whether any object has bytes. Where none has, the word of the bytes is always 0, and touching it
-    /// is no step of its own.
+    /// Whether any object has bytes. Where none has, the word of the bytes is always 0, and
+    /// touching it is no step of its own.
     pub(super) fn has_bytes(&self) -> bool {
         self.clients.iter().flat_map(|client| client.retires).any(|object| object.bytes != 0)
     }
@@ -75,7 +75,7 @@ pub fn scenarios() -> Vec<Scenario> {
     vec![
         base.clone(),
         Scenario {
-            name: "allowances",
+            name: "stocks",
             about: "a thread takes more than it needs, and keeps what it frees",
             limit: amount(2, 0),
             chunk: amount(1, 0),
@@ -118,7 +118,7 @@ pub fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             name: "short-threads",
-            about: "threads that end in debt, one after the other",
+            about: "threads that end over the limit, one after the other",
             clients: vec![
                 Client { retires: &[UNIT, UNIT], sections: 1, lives: 2 },
                 client(&[UNIT], 0),
@@ -147,8 +147,8 @@ pub fn exhaustive() -> Vec<Scenario> {
     vec![
         base.clone(),
         Scenario {
-            name: "allowances-bytes",
-            about: "as allowances, with bytes, and sections of both",
+            name: "stocks-bytes",
+            about: "as stocks, with bytes, and sections of both",
             limit: amount(2, 8),
             chunk: amount(1, 2),
             clients: vec![client(&[SMALL, SMALL, SMALL], 1), client(&[SMALL, SMALL], 1)],

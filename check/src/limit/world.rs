@@ -3,7 +3,7 @@
 use core::hash::Hash;
 use std::collections::VecDeque;
 
-use grace::limit::{Allowance, Amount};
+use grace::limit::{Amount, Stock};
 
 use super::fault::Mutant;
 use super::scenario::{Object, Scenario};
@@ -32,7 +32,7 @@ pub(super) struct Queue {
     pub(super) waiting: VecDeque<Retired>,
     /// Whether somebody runs it.
     pub(super) is_run: bool,
-    /// Its thread has ended, and owed so much.
+    /// Its thread has ended, and was over the limit by so much.
     pub(super) orphan: Option<Amount>,
 }
 
@@ -62,7 +62,7 @@ pub(super) enum Frame {
     Return,
     /// Gives back to the domain: objects first, then bytes.
     Release(Amount),
-    /// Pays what is owed.
+    /// Settles what is over the limit.
     Settle(SettleAt),
     /// Ends.
     Exit(ExitAt),
@@ -88,7 +88,7 @@ pub(super) enum RetireAt {
         wanted: Amount,
         charged: Amount,
     },
-    /// There is no room: is something owed?
+    /// There is no room: is it over the limit?
     Full,
     FullBytes {
         seen: u64,
@@ -133,16 +133,17 @@ pub(super) enum ExitAt {
 /// A thread: a client, or the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Thread {
-    pub(super) allowance: Allowance,
+    pub(super) stock: Stock,
     /// What the callbacks that it runs had been charged: what it may queue meanwhile.
-    pub(super) credit: Amount,
+    pub(super) uncharged: Amount,
     /// Callbacks under way, one in the other.
     pub(super) callbacks: u8,
     pub(super) in_section: bool,
     pub(super) frames: Vec<Frame>,
     /// Its queue.
     pub(super) queue: usize,
-    /// The lowest value that each word has had since this thread last touched it, where it may look.
+    /// The lowest value that each word has had since this thread last touched it, where it may
+    /// look.
     lowest: [u64; 2],
     /// What it has retired so far, and the sections that it may have.
     pub(super) retired: u8,
@@ -200,8 +201,8 @@ enum Op {
 impl World {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let thread = |queue, sections, lives| Thread {
-            allowance: Allowance::EMPTY,
-            credit: Amount::NONE,
+            stock: Stock::EMPTY,
+            uncharged: Amount::NONE,
             callbacks: 0,
             in_section: false,
             frames: Vec::new(),
@@ -243,7 +244,7 @@ impl World {
         readers.fold(0, |set, (index, _)| set | 1 << index)
     }
 
-    /// Adds to a word, or subtracts; answers the value before, or `None` if there was less.
+    /// Adds to a word, or subtracts. Returns the value before, or `None` if there was less.
     pub(super) fn change(&mut self, me: usize, word: usize, by: i64) -> Option<u64> {
         let before = self.words[word];
         let after = before.checked_add_signed(by)?;
@@ -255,8 +256,8 @@ impl World {
         Some(before)
     }
 
-    /// Loads a word with relaxed order, which may find an older value. Of those that its thread has not seen
-    /// to be older, the lowest is as bad as any.
+    /// Loads a word with relaxed order, which may find an older value. Of those that its thread has
+    /// not seen to be older, the lowest is as bad as any.
     pub(super) fn load(&mut self, turn: &mut Turn<'_>, word: usize) -> u64 {
         let latest = self.words[word];
         let lowest = self.threads[turn.me].lowest[word];
@@ -271,13 +272,13 @@ impl World {
         Amount { objects: self.words[OBJECTS], bytes: self.words[BYTES] }
     }
 
-    /// Only who owes, or is about to, looks.
+    /// Only a thread that is over the limit, or is about to be, scans.
     fn forget_values(&mut self) {
         for thread in &mut self.threads {
             let frame = thread.frames.last();
             let borrows =
                 matches!(frame, Some(Frame::Retire { at: RetireAt::BorrowBytes { .. }, .. }));
-            if !borrows && !thread.allowance.owes() {
+            if !borrows && !thread.stock.is_over_limit() {
                 thread.lowest = [0; 2];
             }
         }
@@ -341,7 +342,7 @@ impl World {
         }
     }
 
-    /// The step after one that nobody else can see.
+    /// The step after one that no other thread can see.
     pub(super) fn take_inner(&mut self, turn: &mut Turn<'_>) -> Outcome {
         match self.threads[turn.me].frames.last().copied() {
             Some(Frame::Retire { retired, is_own, at }) => self.retire(turn, retired, is_own, at),
@@ -399,10 +400,10 @@ impl World {
                 _ => {}
             }
         }
-        if turn.is(Mutant::DebtForgotten) {
-            self.threads[me].allowance.forgive();
+        if turn.is(Mutant::OverLimitForgotten) {
+            self.threads[me].stock.clear_over_limit();
         }
-        if self.threads[me].allowance.owes() && !turn.is(Mutant::NoSettling) {
+        if self.threads[me].stock.is_over_limit() && !turn.is(Mutant::NoSettling) {
             self.push(me, Frame::Settle(SettleAt::Begin));
         }
         Outcome::Moved
@@ -428,7 +429,7 @@ impl World {
     fn held(&self) -> Amount {
         let waiting = self.waiting();
         let threads = self.threads.iter();
-        threads.fold(waiting, |sum, one| sum.plus(one.allowance.left()).plus(one.credit))
+        threads.fold(waiting, |sum, one| sum.plus(one.stock.left()).plus(one.uncharged))
     }
 
     fn waiting(&self) -> Amount {
@@ -442,14 +443,14 @@ impl World {
         if !self.held().fits(charged) {
             return Some("something waits, or may be retired, that is not charged");
         }
-        let owed = self.threads.iter().map(|thread| thread.allowance.owed());
-        if owed.clone().any(|owed| owed.objects > 1) {
-            return Some("a thread owes more than one object");
+        let over_limit = self.threads.iter().map(|thread| thread.stock.over_limit());
+        if over_limit.clone().any(|over_limit| over_limit.objects > 1) {
+            return Some("a thread is over the limit by more than one object");
         }
-        // Who runs the queue of a thread that ended in debt sees to its end.
+        // The thread that runs the queue of one that ended over the limit sees to its end.
         let inherited = self.queues.iter().filter(|queue| queue.is_run);
         let inherited = inherited.filter_map(|queue| queue.orphan);
-        let over = owed.chain(inherited).fold(Amount::NONE, Amount::plus);
+        let over = over_limit.chain(inherited).fold(Amount::NONE, Amount::plus);
         let all = self.queues.iter().flat_map(|queue| &queue.waiting);
         let largest = all.map(|one| one.amount().bytes).max().unwrap_or(0);
         let bytes = scenario.limit.bytes.max(largest);

@@ -62,7 +62,7 @@ impl Cycle {
         all
     }
 
-    /// The cycle of these threads in which nobody sees the next one's store.
+    /// The cycle of these threads in which no thread sees the next one's store.
     pub fn unseen(kinds: &[Kind]) -> Self {
         Self { links: kinds.iter().map(|kind| (*kind, Edge::FromRead)).collect() }
     }

@@ -163,7 +163,7 @@ fn nothing() -> Scenario {
 /// Store buffering between a grace period and a section of another domain.
 fn other_domain(reader: Reader, shape: Shape) -> Scenario {
     let mut scenario = store_buffering(reader, shape);
-    scenario.threads[0].foreign = true;
+    scenario.threads[0].liburcu = true;
     let name = format!("litmus-other-domain-{}-{}", shape.name(), reader.name());
     Scenario { name: name.into(), ..scenario }
 }

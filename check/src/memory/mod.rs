@@ -27,7 +27,7 @@ pub(crate) enum Location {
     GpCtr,
     /// The sequence as last made visible.
     Completed,
-    /// How many hold-outs the sleeping driver waits for.
+    /// How many holdouts the sleeping driver waits for.
     Wake,
     /// A variable of a litmus test.
     Variable(u8),
@@ -102,7 +102,7 @@ pub(crate) trait Memory: Clone + Eq + Hash {
     /// may come before another's in the order of the location.
     fn race(&mut self, me: usize, at: Location, value: u64, choice: &mut Choice);
 
-    /// An atomic read-modify-write; answers the value before.
+    /// An atomic read-modify-write. Returns the value before.
     fn update(
         &mut self,
         me: usize,
@@ -141,7 +141,7 @@ pub(crate) trait Memory: Clone + Eq + Hash {
     /// Lets time pass until a load could not return an older value than the first that is `wanted`.
     fn skip_to(&mut self, me: usize, at: Location, wanted: impl Fn(u64) -> bool);
 
-    /// Whether all stores are visible to everybody who looks for long enough.
+    /// Whether all stores are visible to every thread that loads it for long enough.
     fn is_quiet(&self) -> bool;
 
     /// A step of the memory itself on behalf of `me`: the store that became visible, if any.
@@ -150,7 +150,7 @@ pub(crate) trait Memory: Clone + Eq + Hash {
     /// `me` writes a new object, before it publishes it.
     fn initialise(&mut self, me: usize, object: u8);
 
-    /// `me` reads an object; answers whether it was sure to see it initialised.
+    /// `me` reads an object. Returns whether it was sure to see it initialised.
     fn read_object(&mut self, me: usize, object: u8) -> bool;
 
     /// Of whose reads of the object `me` cannot be sure that they are over.

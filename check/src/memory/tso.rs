@@ -110,8 +110,8 @@ impl Memory for Tso {
         Some((at, value))
     }
 
-    // Stores become visible in order, and loads are done in order: whoever sees a pointer sees what
-    // was written before it, and a read is over when its step is.
+    // Stores become visible in order, and loads are done in order: the thread that sees a pointer
+    // sees what was written before it, and a read is over when its step is.
 
     fn initialise(&mut self, _: usize, _: u8) {}
 

@@ -9,7 +9,7 @@
 //!
 //! The light fence is one for the compiler only: it does nothing here. The heavy fence is a
 //! sequentially consistent fence executed on behalf of each reader where it stands; and since the
-//! reader is interrupted and answers, it also orders what the caller did before the fence before
+//! reader is interrupted and reports, it also orders what the caller did before the fence before
 //! what the reader does after it, and the other way round.
 //!
 //! **Objects.** Accesses to objects are not atomic, so the model asks whether they are *ordered*,

@@ -2,27 +2,27 @@
 //! `quiescence/src/gp/grace_periods.rs`. The machine is the real one.
 //!
 //! ```text
-//! Fence:      machine's and registry's lock held: is nobody else registered?         [GP-5]
+//! Fence:      machine's and registry's lock held: is no other thread registered?         [GP-5]
 //!                then Alone; else is some reader not QSBR?
 //!             without locks: heavy fence, or if all are QSBR a full fence       [GP-1] [GP-8]
 //! Announce:   machine's lock held; gp.ctr = number (Release)                           [GP-3]
 //! Scan:       registry's lock: each reader's word (Acquire), the second time
-//!             only those of the hold-outs                                          [GP-2]
-//! Wait Again: until a hold-out's word may have changed
+//!             only those of the holdouts                                          [GP-2]
+//! Wait Again: until a holdout's word may have changed
 //! Wait Tick:  the same; if the grace period has not begun, or a tick is what advance came
 //!             with, at once; else advance stops
-//! Wait Sleep: registry's lock: wake += number of hold-outs (Relaxed);
-//!                each hold-out: attention |= mark (Relaxed)
+//! Wait Sleep: registry's lock: wake += number of holdouts (Relaxed);
+//!                each holdout: attention |= mark (Relaxed)
 //!             heavy fence                                                          [GP-6]
-//!             registry's lock: each hold-out's word (Acquire); if it has left:
+//!             registry's lock: each holdout's word (Acquire); if it has left:
 //!                attention &= !mark (AcqRel); if it was marked: wake -= 1 (AcqRel) [GP-7]
 //!             until wake (Acquire) = 0: futex_wait(wake)                           [GP-7]
 //! Complete:   machine's lock held; completed = sequence (Release), notify          [GP-4]
-//! leave:      machine's lock held; nobody drives; notify
+//! leave:      machine's lock held; no thread drives; notify
 //! any lock:   if another driver has taken over: give it back, and wait             [HO-1]
 //! ```
 //!
-//! A look after `Again` that finds the same hold-outs is left out: it changes nothing but the count
+//! A look after `Again` that finds the same holdouts is left out: it changes nothing but the count
 //! of looks, which only the policy reads, and without bound.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -124,8 +124,8 @@ impl<M: Memory> World<M> {
         self.threads[me].drive.term != self.term
     }
 
-    /// Takes the registry's lock for a step of the driver's; `None` if it is held. `Some(false)` if another driver has
-    /// taken its place.
+    /// Takes the registry's lock for a step of the driver's; `None` if it is held. `Some(false)` if
+    /// another driver has taken its place.
     pub(super) fn lock_registry(&mut self, turn: &Turn<'_>) -> Option<bool> {
         if self.registry.held_by.is_some() {
             return None;

@@ -142,7 +142,7 @@ const NOT_LOADED: u8 = u8::MAX;
 enum Asleep {
     /// The condition variable of those who wait for the driver.
     Turn,
-    /// The futex of the driver that waits for hold-outs.
+    /// The futex of the driver that waits for holdouts.
     Wake,
 }
 
@@ -180,7 +180,7 @@ struct Registry {
     free: Vec<u8>,
     /// Slots ever made.
     slots: u8,
-    /// The hold-outs of the last pass that was looked at, and its number.
+    /// The holdouts of the last pass that was looked at, and its number.
     holdouts: u8,
     pass: Option<grace::Number>,
     held_by: Option<u8>,
@@ -191,7 +191,7 @@ struct Registry {
 pub(crate) struct World<M> {
     memory: M,
     machine: Machine<AnyPolicy>,
-    /// Who holds the machine's lock from one step to another.
+    /// The thread that holds the machine's lock from one step to another.
     held_by: Option<u8>,
     driven: bool,
     /// The number of the driver's term [HO-1].
@@ -215,7 +215,7 @@ impl<M: Memory> World<M> {
         let mut threads = Vec::new();
         for thread in &scenario.threads {
             let slot = thread.registered.then_some(slots);
-            let registered = thread.registered && !thread.foreign;
+            let registered = thread.registered && !thread.liburcu;
             readers |= u8::from(registered) << slots;
             slots += u8::from(thread.registered);
             threads.push(ThreadState {
@@ -315,7 +315,7 @@ impl<M: Memory> World<M> {
         }
     }
 
-    /// A driver vanishes in mid grace period, and the machine is told so.
+    /// A driver vanishes in mid grace period, and this is reported to the machine.
     pub(crate) fn vanish(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
         let is_driving = matches!(self.threads[me].at, At::Drive(_));
@@ -359,7 +359,7 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// Those who wait for the driver look again.
+    /// Those who wait for the driver scan again.
     fn notify(&mut self) {
         for thread in &mut self.threads {
             if thread.asleep == Some(Asleep::Turn) {
@@ -397,11 +397,11 @@ fn layout(scenario: &Scenario, number: grace::Number, sequence: Sequence) -> Lay
         let mut loads = |at: Location| loaders[at.index()] |= 1 << index;
         for op in &thread.program {
             match op {
-                Op::Lock | Op::Online | Op::QuiescentState if thread.foreign => {}
+                Op::Lock | Op::Online | Op::QuiescentState if thread.liburcu => {}
                 Op::Lock | Op::Online | Op::QuiescentState => loads(Location::GpCtr),
                 Op::Read => loads(Location::Pointer),
                 Op::Poll => loads(Location::Completed),
-                // Who stores must know what came before, as one who loads does.
+                // The thread that stores must know what came before, as one who loads does.
                 Op::Get(at) | Op::Set(at, _) => loads(Location::Variable(*at)),
                 Op::Wait | Op::WaitImpatiently | Op::Advance | Op::AdvanceAtTick => {
                     loads(Location::Wake);

@@ -1,4 +1,5 @@
-//! The reader, step by step. Mirrors `quiescence/src/gp/slot.rs` and `GracePeriods::{register, unregister}`.
+//! The reader, step by step. Mirrors `quiescence/src/gp/slot.rs` and
+//! `GracePeriods::{register, unregister}`.
 //!
 //! ```text
 //! lock, outermost:   g = gp.ctr (Acquire)                                  [GP-3]
@@ -85,7 +86,7 @@ impl<M: Memory> World<M> {
 
     fn load_gp_ctr(&mut self, turn: &mut Turn<'_>) -> u64 {
         let order = if turn.is(Mutant::RelaxedNumberLoad) { Relaxed } else { Acquire };
-        let value = if turn.setup.scenario.threads[turn.me].foreign {
+        let value = if turn.setup.scenario.threads[turn.me].liburcu {
             word::entered(turn.setup.scenario.start.number)
         } else {
             self.memory.load(turn.me, Location::GpCtr, order, turn.choice)
@@ -161,7 +162,7 @@ impl<M: Memory> World<M> {
         self.finish(turn.me)
     }
 
-    /// Stores a word under which nobody need wait for the section before, and reports.
+    /// Stores a word under which no thread need wait for the section before, and reports.
     fn leave(&mut self, turn: &mut Turn<'_>, left: u64) -> Outcome {
         self.store_word(turn, left, !turn.is(Mutant::RelaxedUnlock));
         if turn.is(Mutant::NoWakeUp) {
@@ -215,7 +216,7 @@ impl<M: Memory> World<M> {
         }
     }
 
-    /// Takes the mark off a slot; whoever finds it there owes the driver a count.
+    /// Takes the mark off a slot; the thread that finds it there must count for the driver.
     pub(super) fn take_mark(&mut self, turn: &mut Turn<'_>, slot: u8) -> bool {
         let order = if turn.is(Mutant::RelaxedMarkTake) { Relaxed } else { AcqRel };
         let at = Location::Attention(slot);
@@ -225,7 +226,7 @@ impl<M: Memory> World<M> {
         before & WAITED_FOR != 0
     }
 
-    /// One hold-out less; `true` if it was the last.
+    /// One holdout less; `true` if it was the last.
     pub(super) fn count_down(&mut self, turn: &mut Turn<'_>) -> bool {
         let order = if turn.is(Mutant::RelaxedCount) { Relaxed } else { AcqRel };
         let subtract = |count: u64, by: u64| u64::from((count as u32).wrapping_sub(by as u32));

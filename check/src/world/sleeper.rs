@@ -1,6 +1,6 @@
 //! The driver asleep: marks, second look, futex. The steps `Wait Sleep` of `driver`, which shows
-//! the transcription. Mirrors `GracePeriods::sleep` in `quiescence/src/gp/grace_periods.rs`, and `GracePeriods::take_over` in
-//! `quiescence/src/gp/grace_periods/handover.rs`.
+//! the transcription. Mirrors `GracePeriods::sleep` in `quiescence/src/gp/grace_periods.rs`, and
+//! `GracePeriods::take_over` in `quiescence/src/gp/grace_periods/handover.rs`.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
@@ -110,8 +110,9 @@ impl<M: Memory> World<M> {
         self.goto_step(turn, step)
     }
 
-    /// Under the machine's lock, the registry's free: ends the term of the driver at work, takes its marks away and
-    /// wakes it. The registry's lock is held meanwhile; readers take their marks away without it.
+    /// Under the machine's lock, the registry's free: ends the term of the driver at work, takes
+    /// its marks away and wakes it. The registry's lock is held meanwhile; readers take their marks
+    /// away without it.
     pub(super) fn take_over(&mut self, turn: &mut Turn<'_>, until: Until) -> Outcome {
         let me = turn.me;
         turn.tell(|| "takes over".into());
@@ -140,7 +141,7 @@ impl<M: Memory> World<M> {
         self.memory.system_call(turn.me);
         if self.memory.newest(Location::Wake) == seen {
             self.threads[turn.me].asleep = Some(Asleep::Wake);
-            turn.tell(|| "sleeps until the hold-outs have left".into());
+            turn.tell(|| "sleeps until the holdouts have left".into());
         }
         self.goto_step(turn, Step::LoadWake)
     }

@@ -6,10 +6,10 @@
 //!            old = swap ptr (AcqRel), or store ptr (Release)               [GP-10]
 //! request:   under the machine's lock: cookie = machine.request()          [GP-9]
 //! wait:      under the machine's lock: done if the cookie is done;
-//!            if nobody drives: become the driver (see `driver`);
+//!            if no thread drives: become the driver (see `driver`);
 //!            else sleep on the condition variable of the lock, and again;
-//!            or if nobody holds the registry's lock, take over (see `sleeper`)     [HO-1]
-//! advance:   if the machine's lock is free, nobody drives and something is wanted:
+//!            or if no thread holds the registry's lock, take over (see `sleeper`)     [HO-1]
+//! advance:   if the machine's lock is free, no thread drives and something is wanted:
 //!            become the driver, until something must be waited for; the worker's comes
 //!            with a tick
 //! poll:      c = completed (Acquire); is the cookie done at c?             [GP-4]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Which processor this is compiled for (URCU_ARCH_*), and its barriers. */
+/* Which CPU this is compiled for (URCU_ARCH_*), and its barriers. */
 #ifndef _URCU_ARCH_H
 #define _URCU_ARCH_H
 

@@ -3,7 +3,7 @@
  * Callbacks: a function that is called, on a worker thread, after a grace period. Under the names
  * of the flavour whose map is in force; declared again for each.
  *
- * Which worker: the calling thread's, if it has one; else its processor's; else the flavour's
+ * Which worker: the calling thread's, if it has one; else its CPU's; else the flavour's
  * default one, which is made when it is needed first.
  */
 #ifndef _URCU_CALL_RCU_H
@@ -54,16 +54,16 @@ extern void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head))
 extern void rcu_barrier(void);
 
 /*
- * A worker, bound to a processor or, with -1, to none. It serves nobody until it is given to a
- * thread or a processor. call_rcu_data_free() ends it; what it still has goes to the default
- * worker. Nobody may be using it: after a grace period since it was taken away from its thread or
- * processor nobody is. NULL is ignored, and so is the default worker.
+ * A worker, bound to a CPU or, with -1, to none. It serves no thread until it is given to a
+ * thread or a CPU. call_rcu_data_free() ends it; what it still has goes to the default
+ * worker. No thread may be using it: after a grace period since it was taken away from its thread or
+ * CPU none is. NULL is ignored, and so is the default worker.
  */
 extern struct call_rcu_data *create_call_rcu_data(unsigned long flags, int cpu_affinity);
 extern void call_rcu_data_free(struct call_rcu_data *crdp);
 
 /*
- * The default worker, made if there is none yet; a processor's, a thread's own, or NULL; and
+ * The default worker, made if there is none yet; a CPU's, a thread's own, or NULL; and
  * whichever serves now.
  */
 extern struct call_rcu_data *get_default_call_rcu_data(void);
@@ -73,20 +73,20 @@ extern struct call_rcu_data *get_call_rcu_data(void);
 extern pthread_t get_call_rcu_thread(struct call_rcu_data *crdp);
 
 /*
- * Give a worker, or with NULL none. For a processor: 0, or -1 with errno EINVAL (no such one) or
+ * Give a worker, or with NULL none. For a CPU: 0, or -1 with errno EINVAL (no such one) or
  * EEXIST (it has one).
  */
 extern void set_thread_call_rcu_data(struct call_rcu_data *crdp);
 extern int set_cpu_call_rcu_data(int cpu, struct call_rcu_data *crdp);
 
 /*
- * A worker for every processor that has none: 0, or -1 with errno. The second takes them away and
+ * A worker for every CPU that has none: 0, or -1 with errno. The second takes them away and
  * frees them.
  */
 extern int create_all_cpu_call_rcu_data(unsigned long flags);
 extern void free_all_cpu_call_rcu_data(void);
 
-/* Around fork(), by whoever calls it, if the child goes on to use call_rcu(). */
+/* Around fork(), by the thread that calls it, if the child will use call_rcu(). */
 extern void call_rcu_before_fork(void);
 extern void call_rcu_after_fork_parent(void);
 extern void call_rcu_after_fork_child(void);

@@ -14,7 +14,7 @@
 #define caa_likely(x)	__builtin_expect(!!(x), 1)
 #define caa_unlikely(x)	__builtin_expect(!!(x), 0)
 
-/* Keeps the compiler from moving memory accesses across. The processor still may. */
+/* Keeps the compiler from moving memory accesses across. The CPU still may. */
 #define cmm_barrier()	__asm__ __volatile__ ("" ::: "memory")
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How the library was built, for programs that ask. Ours always runs on Linux, on many processors,
+ * How the library was built, for programs that ask. Ours always runs on Linux, on many CPUs,
  * with futexes.
  */
 #ifndef _URCU_CONFIG_H

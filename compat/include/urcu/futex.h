@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Sleeping until a word changes, and waking who sleeps: Linux' futex, not private to the process.
+ * Sleeping until a word changes, and waking the sleepers: Linux' futex, not private to the process.
  */
 #ifndef _URCU_FUTEX_H
 #define _URCU_FUTEX_H

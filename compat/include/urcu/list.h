@@ -48,7 +48,7 @@ static __inline__ void __cds_list_del(struct cds_list_head *prev, struct cds_lis
 	_cds_list_join(prev, next);
 }
 
-/* elem's own links stay as they are: whoever still walks the list there finds back to it. */
+/* elem's own links stay as they are: a thread that still walks the list there finds back to it. */
 static __inline__ void cds_list_del(struct cds_list_head *elem)
 {
 	_cds_list_join(elem->prev, elem->next);

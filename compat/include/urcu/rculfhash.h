@@ -97,7 +97,7 @@ static __inline__ struct cds_lfht *cds_lfht_new_flavor(unsigned long init_size,
 }
 
 /*
- * 0, or a negative errno value: -EPERM, there is something in it. Nobody may be using it. *attr, if
+ * 0, or a negative errno value: -EPERM, there is something in it. No thread may be using it. *attr, if
  * attr is not NULL, is what it was made with.
  */
 extern int cds_lfht_destroy(struct cds_lfht *ht, pthread_attr_t **attr);

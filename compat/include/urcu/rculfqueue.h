@@ -34,7 +34,7 @@ extern void cds_lfq_node_init_rcu(struct cds_lfq_node_rcu *node);
 extern void cds_lfq_init_rcu(struct cds_lfq_queue_rcu *q,
 		void queue_call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head)));
 
-/* 0, or -EPERM if there is something in it. Nobody may be using it. */
+/* 0, or -EPERM if there is something in it. No thread may be using it. */
 extern int cds_lfq_destroy_rcu(struct cds_lfq_queue_rcu *q);
 
 /* Inside a section. */

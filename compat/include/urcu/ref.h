@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Reference counts. The last one out calls release; past the largest count nobody gets in. */
+/* Reference counts. The last one out calls release; past the largest count no thread gets in. */
 #ifndef _URCU_REF_H
 #define _URCU_REF_H
 
@@ -17,7 +17,7 @@ struct urcu_ref {
 	long refcount;
 };
 
-/* Nobody else has the structure yet. */
+/* No other thread has the structure yet. */
 static __inline__ void urcu_ref_set(struct urcu_ref *ref, long val)
 {
 	uatomic_set(&ref->refcount, val);
@@ -42,7 +42,7 @@ static __inline__ bool _urcu_ref_get_unless(struct urcu_ref *ref, long __bar)
 	return false;
 }
 
-/* One more, by who has one already. False if there are too many. */
+/* One more, by a thread that has one already. False if there are too many. */
 static __inline__ __attribute__((__warn_unused_result__)) bool urcu_ref_get_safe(struct urcu_ref *ref)
 {
 	return _urcu_ref_get_unless(ref, LONG_MAX);
@@ -56,7 +56,7 @@ static __inline__ void urcu_ref_get(struct urcu_ref *ref)
 }
 
 /*
- * One more, by who has none, and knows only that the memory is still there. False if the last one
+ * One more, by a thread that has none, and knows only that the memory is still there. False if the last one
  * was given back.
  */
 static __inline__ bool urcu_ref_get_unless_zero(struct urcu_ref *ref)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Loads and stores of variables that other threads use at the same time: of a size that the
- * processor reads and writes in one go. They order nothing by themselves; the barriers of
+ * CPU reads and writes in one go. They order nothing by themselves; the barriers of
  * <urcu/arch.h> do.
  */
 #ifndef _URCU_SYSTEM_H
@@ -10,7 +10,7 @@
 #include <urcu/arch.h>
 #include <urcu/compiler.h>
 
-/* With an underscore: without what makes a processor with an incoherent cache look again. */
+/* With an underscore: without what makes a CPU with an incoherent cache look again. */
 #define _CMM_LOAD_SHARED(p)	CMM_ACCESS_ONCE(p)
 #define CMM_LOAD_SHARED(p)							\
 	__extension__ ({							\

@@ -51,7 +51,7 @@ extern void *urcu_bp_set_pointer_sym(void **p, void *v);
  */
 extern void urcu_bp_synchronize_rcu(void);
 
-/* Around fork(), by whoever calls it: before, then in the parent and in the child. */
+/* Around fork(), by the thread that calls it: before, then in the parent and in the child. */
 extern void urcu_bp_before_fork(void);
 extern void urcu_bp_after_fork_parent(void);
 extern void urcu_bp_after_fork_child(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Grace periods that nobody waits for: begin one, do something else, ask whether it is over.
+ * Grace periods that no thread waits for: begin one, do something else, ask whether it is over.
  * liburcu has this since 0.14. Under the names of the flavour whose map is in force; declared again
  * for each.
  */

@@ -38,7 +38,7 @@ extern "C" {
 #else
 /*
  * Sections are a convention here: in the library the two are empty, and with optimisation no call
- * is made; with DEBUG_RCU it is, and says who is offline. read_ongoing is not 0 while the thread is
+ * is made; with DEBUG_RCU it is, and says which thread is offline. read_ongoing is not 0 while the thread is
  * online.
  */
 extern void urcu_qsbr_read_lock(void);

@@ -136,7 +136,7 @@ extern enum cds_wfcq_ret __cds_wfcq_splice_nonblocking(cds_wfcq_head_ptr_t dest_
 		struct cds_wfcq_tail *src_q_tail);
 
 /*
- * Walking without taking: the first element, and the one after node, or NULL. Nobody takes anything
+ * Walking without taking: the first element, and the one after node, or NULL. No thread takes anything
  * meanwhile.
  */
 extern struct cds_wfcq_node *__cds_wfcq_first_blocking(cds_wfcq_head_ptr_t head,

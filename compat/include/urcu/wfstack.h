@@ -2,7 +2,7 @@
 /*
  * A stack of structures that hold their links themselves. Pushing is wait-free: one exchange.
  * Popping needs mutual exclusion among those who pop: cds_wfs_pop_lock() and the functions of
- * cds_wfs_stack, or the caller's own; taking all at once needs none, if nobody pops one by one
+ * cds_wfs_stack, or the caller's own; taking all at once needs none, if no thread pops one by one
  * meanwhile.
  *
  * "Blocking": an element whose pushing is half done is waited for. "Nonblocking":

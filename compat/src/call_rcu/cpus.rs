@@ -1,7 +1,7 @@
-//! Workers of processors.
+//! Workers of CPUs.
 //!
-//! Who queues loads its processor's worker and pushes in a section of the global domain; who frees a worker waits for
-//! those sections first.
+//! A thread that queues loads its CPU's worker and pushes in a section of the global domain; one
+//! that frees a worker waits for those sections first.
 
 use std::ffi::{c_int, c_ulong};
 use std::ptr;
@@ -20,11 +20,11 @@ const SPARE: usize = 4_096;
 
 type Table = Box<[AtomicPtr<Worker>]>;
 
-/// By flavour; null until the first worker is set, and there for ever then. No `OnceLock`s, which a fork could leave half
-/// done in the child.
+/// By flavour; null until the first worker is set, and there for ever then. No `OnceLock`s, which a
+/// fork could leave half done in the child.
 static TABLES: [AtomicPtr<Table>; FLAVORS] = [const { AtomicPtr::new(ptr::null_mut()) }; FLAVORS];
 
-/// How many processors the machine may have.
+/// How many CPUs the machine may have.
 fn count() -> usize {
     // SAFETY: asks for a number.
     let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
@@ -50,12 +50,12 @@ fn table(flavor: Flavor) -> Result<&'static Table, c_int> {
     }
     let made: Table = (0..count()).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
     let made = Box::into_raw(Box::new(made));
-    // AcqRel: whoever finds the table finds it made.
+    // AcqRel: a thread that finds the table finds it made.
     match TABLES[flavor.index()].compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
         // SAFETY: from a box; it is there for ever from now on.
         Ok(_) => Ok(unsafe { &*made }),
         Err(others) => {
-            // SAFETY: from a box, above, which nobody has seen.
+            // SAFETY: from a box, above, which no other thread has seen.
             drop(unsafe { Box::from_raw(made) });
             // SAFETY: from a box that is never freed.
             Ok(unsafe { &*others })
@@ -63,18 +63,18 @@ fn table(flavor: Flavor) -> Result<&'static Table, c_int> {
     }
 }
 
-/// The place of a processor's worker, if there are any workers of processors.
+/// The place of a CPU's worker, if there are any workers of CPUs.
 fn place(flavor: Flavor, cpu: c_int) -> Option<&'static AtomicPtr<Worker>> {
     existing(flavor)?.get(usize::try_from(cpu).ok()?)
 }
 
-/// The processor's worker, or null.
+/// The CPU's worker, or null.
 pub(super) fn get(flavor: Flavor, cpu: c_int) -> *const Worker {
     // Acquire: pairs with the exchange in `set`.
     place(flavor, cpu).map_or(ptr::null(), |place| place.load(Acquire).cast_const())
 }
 
-/// The worker of the processor that the calling thread is on, or null.
+/// The worker of the CPU that the calling thread is on, or null.
 pub(super) fn here(flavor: Flavor) -> *const Worker {
     if existing(flavor).is_none() {
         return ptr::null();
@@ -83,15 +83,16 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
     get(flavor, unsafe { libc::sched_getcpu() })
 }
 
-/// Queues a callback with the processor's worker, if it has one. Answers whether the domain is at its limit.
+/// Queues a callback with the CPU's worker, if it has one. Returns whether the domain is at its
+/// limit.
 ///
 /// # Safety
-/// As [`quiescence::lane::Lane::push`].
+/// As [`quiescence::callback_queue::CallbackQueue::push`].
 #[inline]
 pub(super) unsafe fn push(flavor: Flavor, head: *mut Head, function: Function) -> Option<bool> {
     existing(flavor)?;
     let guard = quiescence::read();
-    // SAFETY: whoever frees it waits for this section: `workers::free`.
+    // SAFETY: the thread that frees it waits for this section: `workers::free`.
     let worker = unsafe { here(flavor).as_ref() };
     // SAFETY: by the contract.
     let pushed = worker.map(|worker| unsafe { worker.push(head, function) });
@@ -109,7 +110,7 @@ pub(super) fn set(flavor: Flavor, cpu: c_int, worker: *const Worker) -> Result<(
         place.swap(worker, AcqRel);
         return Ok(());
     }
-    // AcqRel: pairs with the Acquire in `get`; whoever finds the worker finds it made.
+    // AcqRel: pairs with the Acquire in `get`; a thread that finds the worker finds it made.
     let set = place.compare_exchange(ptr::null_mut(), worker, AcqRel, Acquire);
     set.map(|_| ()).map_err(|_| libc::EEXIST)
 }
@@ -131,7 +132,7 @@ pub(super) fn create_all(flavor: Flavor, flags: c_ulong) -> Result<(), c_int> {
         match set(flavor, cpu, worker) {
             Ok(()) => {}
             Err(error) => {
-                // SAFETY: made above, and known to nobody.
+                // SAFETY: made above, and known to no other thread.
                 unsafe { workers::free(flavor, worker) };
                 if error != libc::EEXIST {
                     return Err(error);
@@ -158,11 +159,11 @@ pub(super) fn free_all(flavor: Flavor) {
     if taken.is_empty() {
         return;
     }
-    // Those who have them from `get_cpu_call_rcu_data`, in sections of their own.
+    // Callers that have them from `get_cpu_call_rcu_data`, in sections of their own.
     let away = flavor.may_wait("free_all_cpu_call_rcu_data");
     flavor.domain().domain().synchronize();
     for worker in taken {
-        // SAFETY: C's own, which nobody can find any more.
+        // SAFETY: C's own, which no thread can find any more.
         unsafe { workers::free(flavor, worker) };
     }
     drop(away);

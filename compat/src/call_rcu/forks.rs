@@ -1,8 +1,9 @@
 //! `fork`: the hooks that programs install, and what holds without them.
 //!
-//! Without hooks a child finds all callbacks that waited, but for those that were being run, up to a few hundred of each worker;
-//! its workers' threads start again with the next callback that is queued, or a barrier. With them workers stand still
-//! meanwhile, so nothing is lost, and the child has the default worker only, as liburcu says.
+//! Without hooks a child finds all callbacks that waited, but for those that were being run, up to
+//! a few hundred of each worker; its workers' threads start again with the next callback that is
+//! queued, or a barrier. With them workers stand still meanwhile, so nothing is lost, and the child
+//! has the default worker only, as liburcu says.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_uint, c_void};
@@ -46,7 +47,8 @@ fn registered(flavor: Flavor) -> MutexGuard<'static, Option<Registered>> {
 struct Paused {
     flavor: Flavor,
     workers: Vec<Arc<Worker>>,
-    /// The one that was registered before: the others that are called go with it. It stays registered meanwhile.
+    /// The one that was registered before: the others that are called go with it. It stays
+    /// registered meanwhile.
     atfork: Option<*const Atfork>,
 }
 
@@ -55,12 +57,13 @@ thread_local! {
 }
 
 thread_local! {
-    /// Whether the thread is in the midst of a fork, and holds what follows. Hooks that were installed before this library was
-    /// initialised are called there: they have nothing to do that could still be done.
+    /// Whether the thread is in the midst of a fork, and holds what follows. Hooks that were
+    /// installed before this library was initialised are called there: they have nothing to do that
+    /// could still be done.
     static HOLDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What is held across a fork, whoever makes it.
+/// What is held across a fork, whichever thread makes it.
 pub(crate) struct Held {
     entries: MutexGuard<'static, Vec<Entry>>,
     _registered: [MutexGuard<'static, Option<Registered>>; FLAVORS],
@@ -98,7 +101,7 @@ pub(crate) extern "C" fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint) {
     drop(registered);
     call(atfork, |atfork| atfork.before);
     let workers = workers::all(flavor);
-    workers.iter().for_each(|worker| worker.lane.pause());
+    workers.iter().for_each(|worker| worker.callback_queue.pause());
     PAUSED.with_borrow_mut(|paused| paused.push(Paused { flavor, workers, atfork }));
 }
 
@@ -113,7 +116,8 @@ pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_ui
     call(atfork, |atfork| atfork.after_parent);
 }
 
-/// `call_rcu_after_fork_child`: the default worker is the only one, and has what the others had; they are freed.
+/// `call_rcu_after_fork_child`: the default worker is the only one, and has what the others had;
+/// they are freed.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint) {
     let flavor = Flavor::called(flavor);
@@ -149,11 +153,12 @@ fn resume(flavor: Flavor, side: &str) -> Option<*const Atfork> {
              before fork() and the other after it"
         ));
     };
-    workers.iter().for_each(|worker| worker.lane.resume());
+    workers.iter().for_each(|worker| worker.callback_queue.resume());
     atfork
 }
 
-/// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once; other ones are not taken.
+/// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once; other ones
+/// are not taken.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_register_rculfhash_atfork(
     flavor: c_uint,

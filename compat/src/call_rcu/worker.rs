@@ -1,45 +1,49 @@
-//! One worker: a lane, and what its thread does.
+//! One worker: a callback queue, and what its thread does.
 
 use std::ffi::{c_int, c_ulong};
 use std::sync::Arc;
 
-use quiescence::lane::{Lane, QueuedTwice, Wakes};
+use quiescence::callback_queue::{CallbackQueue, QueuedTwice, Wakes};
 use quiescence::raw::{Function, Head};
 
 use super::workers::{self, Next};
 use crate::fatal::fatal;
 use crate::flavor::Flavor;
 
-/// `URCU_CALL_RCU_RT`: who queues makes no system call; the worker looks by itself.
+/// `URCU_CALL_RCU_RT`: a thread that queues makes no system call; the worker polls.
 const RT: c_ulong = 1;
 
-/// Batches between two looks whether the worker is still on its processor: one that was taken away has taken the
-/// worker's affinity along.
+/// Batches between two looks whether the worker is still on its CPU: one that was taken away has
+/// taken the worker's affinity along.
 const LOOK_EVERY: u32 = 256;
 
 /// `struct call_rcu_data`.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(super) lane: Lane,
+    pub(super) callback_queue: CallbackQueue,
     pub(super) flavor: Flavor,
-    /// The processor that its thread is to run on; none if it is negative.
+    /// The CPU that its thread is to run on; none if it is negative.
     cpu: c_int,
 }
 
 impl Worker {
     pub(super) fn new(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Arc<Self> {
         let wakes = if flags & RT == 0 { Wakes::Runner } else { Wakes::Never };
-        Arc::new(Self { lane: Lane::new(&flavor.domain().domain(), wakes), flavor, cpu })
+        Arc::new(Self {
+            callback_queue: CallbackQueue::new(&flavor.domain().domain(), wakes),
+            flavor,
+            cpu,
+        })
     }
 
-    /// Queues a callback. Answers whether the domain is at its limit.
+    /// Queues a callback. Returns whether the domain is at its limit.
     ///
     /// # Safety
-    /// As [`Lane::push`].
+    /// As [`CallbackQueue::push`].
     #[inline]
     pub(super) unsafe fn push(&self, head: *mut Head, function: Function) -> bool {
         // SAFETY: by the contract.
-        match unsafe { self.lane.push(head, function) } {
+        match unsafe { self.callback_queue.push(head, function) } {
             Ok(pushed) => {
                 if pushed.unattended {
                     workers::start(self);
@@ -52,7 +56,7 @@ impl Worker {
 
     #[cold]
     pub(super) fn queued_twice(&self, twice: QueuedTwice) -> ! {
-        let advice = if quiescence::lane::remembers_heads() {
+        let advice = if quiescence::callback_queue::remembers_heads() {
             "a head may be queued again from its own callback on, not before"
         } else {
             "set QUIESCENCE_DEBUG=1 to have the second call_rcu() named"
@@ -60,8 +64,8 @@ impl Worker {
         fatal(format_args!("{}_call_rcu(): {twice}; {advice}", self.flavor.name()))
     }
 
-    /// What its thread does: attends to the lane, until somebody frees the worker, or it has nothing to do for
-    /// long.
+    /// What its thread does: attends to the callback queue, until somebody frees the worker, or it
+    /// has nothing to do for long.
     pub(super) fn run(self: Arc<Self>) {
         // SAFETY: asks for a number.
         let thread = unsafe { libc::pthread_self() };
@@ -79,12 +83,12 @@ impl Worker {
                     self.bind();
                 }
             };
-            let left = self.lane.attend_and(idle_after, after_batch);
+            let left = self.callback_queue.attend_and(idle_after, after_batch);
             let left = left.unwrap_or_else(|twice| self.queued_twice(twice));
             match workers::next(&self, left) {
                 Next::Attend(after) => idle_after = after,
                 Next::HandOver(to) => {
-                    let handed = self.lane.hand_over(&to.lane);
+                    let handed = self.callback_queue.hand_over(&to.callback_queue);
                     let handed = handed.unwrap_or_else(|twice| self.queued_twice(twice));
                     if handed.unattended {
                         workers::start(to);
@@ -96,7 +100,7 @@ impl Worker {
         }
     }
 
-    /// Has the calling thread run on the worker's processor. If that is not there now, later.
+    /// Has the calling thread run on the worker's CPU. If that is not there now, later.
     fn bind(&self) {
         let Ok(cpu) = usize::try_from(self.cpu) else { return };
         if cpu >= libc::CPU_SETSIZE as usize {

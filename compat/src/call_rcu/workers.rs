@@ -1,6 +1,8 @@
-//! All workers, and what is known of their threads; under one lock, which is not taken to queue a callback.
+//! All workers, and what is known of their threads; under one lock, which is not taken to queue a
+//! callback.
 //!
-//! It comes before all of the library's (`quiescence/src/os/lock_rank.rs`). No callback runs under it.
+//! It comes before all of the library's (`quiescence/src/os/lock_rank.rs`). No callback runs under
+//! it.
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::mem::MaybeUninit;
@@ -10,14 +12,15 @@ use std::sync::atomic::{AtomicPtr, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quiescence::lane::Left;
+use quiescence::callback_queue::Left;
 
 use super::worker::Worker;
 use crate::fatal::{complain, fatal};
 use crate::flavor::{FLAVORS, Flavor};
 use crate::signals;
 
-/// How long a default worker has nothing to do before its thread ends, unless `QUIESCENCE_CALL_RCU_IDLE_MS` says otherwise.
+/// How long a default worker has nothing to do before its thread ends, unless
+/// `QUIESCENCE_CALL_RCU_IDLE_MS` says otherwise.
 const IDLE_AFTER_MS: u64 = 10_000;
 const IDLE_VARIABLE: &str = "QUIESCENCE_CALL_RCU_IDLE_MS";
 
@@ -26,7 +29,7 @@ fn idle_after_ms() -> u64 {
     const UNKNOWN: u64 = u64::MAX;
     // No `OnceLock`, which a fork could leave half done in the child.
     static IDLE_MS: AtomicU64 = AtomicU64::new(UNKNOWN);
-    // Relaxed: whoever asks first finds out, and all find the same.
+    // Relaxed: the first thread to ask finds out, and all find the same.
     match IDLE_MS.load(Relaxed) {
         UNKNOWN => {
             let said = std::env::var_os(IDLE_VARIABLE).unwrap_or_default();
@@ -108,15 +111,16 @@ impl Entry {
         Self { worker, thread: None, handed_out: false, wanted: false, freed: false }
     }
 
-    /// Starts its thread. If the system gives none, callbacks wait for the next one that is queued, or a barrier.
+    /// Starts its thread. If the system gives none, callbacks wait for the next one that is queued,
+    /// or a barrier.
     fn start(&mut self) -> bool {
         // The thread may take a while to come; callbacks are not a barrier's caller's business.
-        self.worker.lane.expect();
+        self.worker.callback_queue.expect();
         if self.thread.is_none() {
             self.thread = spawn(Arc::clone(&self.worker));
         }
         if self.thread.is_none() {
-            let told = self.worker.lane.neglect();
+            let told = self.worker.callback_queue.neglect();
             told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
         }
         self.thread.is_some()
@@ -133,7 +137,7 @@ fn spawn(worker: Arc<Worker>) -> Option<libc::pthread_t> {
     let worker = Arc::into_raw(worker);
     let mut thread = MaybeUninit::uninit();
     let argument = worker.cast_mut().cast();
-    // SAFETY: the function takes what it is given; the thread's number is written if it answers 0.
+    // SAFETY: the function takes what it is given; the thread's number is written if it returns 0.
     let start =
         || unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main, argument) };
     if signals::blocked(start) != 0 {
@@ -145,7 +149,8 @@ fn spawn(worker: Arc<Worker>) -> Option<libc::pthread_t> {
     Some(unsafe { thread.assume_init() })
 }
 
-/// A callback was queued where no thread attends: starts one, or has the one that is about to end stay.
+/// A callback was queued where no thread attends: starts one, or has the one that is about to end
+/// stay.
 #[cold]
 pub(super) fn start(worker: &Worker) {
     if let Some(entry) = find(&mut lock(), worker) {
@@ -154,12 +159,13 @@ pub(super) fn start(worker: &Worker) {
     }
 }
 
-/// Starts threads of all workers that have something to do and none to do it: in a child process, or where the system gave none.
+/// Starts threads of all workers that have something to do and none to do it: in a child process,
+/// or where the system gave none.
 pub(super) fn start_where_needed(flavor: Flavor) {
     let mut entries = lock();
     let of_flavor = entries.iter_mut().filter(|entry| entry.worker.flavor == flavor);
     for entry in of_flavor.filter(|entry| entry.thread.is_none()) {
-        if !entry.worker.lane.is_empty() {
+        if !entry.worker.callback_queue.is_empty() {
             entry.wanted = true;
             entry.start();
         }
@@ -182,7 +188,7 @@ pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*cons
 /// `call_rcu_data_free`.
 ///
 /// # Safety
-/// `crdp` is null or a worker that was not freed, and nobody uses it any more.
+/// `crdp` is null or a worker that was not freed, and no thread uses it any more.
 pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
     let mut entries = lock();
     let Some(entry) = find(&mut entries, crdp).filter(|entry| !entry.freed) else {
@@ -198,13 +204,13 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
         return;
     }
     entry.freed = true;
-    entry.worker.lane.stop();
+    entry.worker.callback_queue.stop();
     if entry.thread.is_none() {
         // In a child process. The thread does what a stopped one does.
         entry.start();
     }
     drop(entries);
-    // Who queues by way of a processor may be looking at it.
+    // A thread that queues by way of a CPU may be reading it.
     quiescence::synchronize();
     // SAFETY: C's own, by `create`.
     drop(unsafe { Arc::from_raw(crdp) });
@@ -238,7 +244,7 @@ pub(super) fn idle_after(worker: &Worker) -> Option<Duration> {
 
 /// What a worker's thread does next.
 pub(super) enum Next {
-    /// It goes on, and leaves when it has had nothing to do for so long.
+    /// It continues, and leaves when it has had nothing to do for so long.
     Attend(Option<Duration>),
     /// It hands what is left over, and ends.
     HandOver(&'static Worker),
@@ -246,7 +252,8 @@ pub(super) enum Next {
     End,
 }
 
-/// The worker's thread has left its lane. Says what it does next; if it ends, there is none from now on.
+/// The worker's thread has left its callback queue. Says what it does next; if it ends, there is
+/// none from now on.
 pub(super) fn next(worker: &Worker, left: Left) -> Next {
     let mut entries = lock();
     // None in a child that a callback of the worker has forked: `keep_default_only`.
@@ -281,15 +288,15 @@ pub(super) fn ended(worker: &Worker) {
     let gone = entries.iter().position(|entry| ptr::eq(Arc::as_ptr(&entry.worker), worker));
     let gone = gone.map(|index| entries.swap_remove(index));
     drop(entries);
-    // Perhaps the last owner: its lane ends, without the lock.
+    // Perhaps the last owner: its callback queue ends, without the lock.
     drop(gone);
 }
 
-/// Nobody can join the calling thread: its number was given to nobody.
+/// The calling thread cannot be joined: its number was not given out.
 fn detach() {
     // SAFETY: asks for a number.
     let thread = unsafe { libc::pthread_self() };
-    // SAFETY: the calling thread, which is joinable and joined by nobody.
+    // SAFETY: the calling thread, which is joinable and not joined.
     unsafe { libc::pthread_detach(thread) };
 }
 
@@ -306,7 +313,8 @@ pub(super) fn forget_threads(entries: &mut [Entry]) {
     }
 }
 
-/// For `after_fork_child`: frees all workers of the flavour but the default one, and gives it what they have.
+/// For `after_fork_child`: frees all workers of the flavour but the default one, and gives it what
+/// they have.
 pub(super) fn keep_default_only(flavor: Flavor) {
     let mut entries = lock();
     let of_flavor = |entry: &Entry| entry.worker.flavor == flavor;
@@ -323,10 +331,10 @@ pub(super) fn keep_default_only(flavor: Flavor) {
     drop(entries);
     let gone: Vec<Entry> = gone;
     for Entry { worker, freed, .. } in gone {
-        let handed = worker.lane.hand_over(&to.lane);
+        let handed = worker.callback_queue.hand_over(&to.callback_queue);
         let _ = handed.unwrap_or_else(|twice| worker.queued_twice(twice));
         // Its thread, if it is the one that has forked, comes back to it, and ends.
-        worker.lane.stop();
+        worker.callback_queue.stop();
         if !freed {
             // SAFETY: C's own, which is freed by this call, as liburcu says.
             drop(unsafe { Arc::from_raw(Arc::as_ptr(&worker)) });
@@ -349,7 +357,7 @@ mod tests {
     use super::super::forks;
     use super::*;
 
-    /// Forks, and answers how the child ends: with 0 if `f` is right there.
+    /// Forks, and returns how the child ends: with 0 if `f` is right there.
     fn in_child(f: impl FnOnce() -> bool) -> c_int {
         // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
         let child = unsafe { libc::fork() };

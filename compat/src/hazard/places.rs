@@ -25,7 +25,7 @@ pub(crate) struct Place {
 
 static ALL: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// How many are not in use: without any nobody looks for one.
+/// How many are not in use: without any no thread looks for one.
 static FREE: AtomicUsize = AtomicUsize::new(0);
 
 /// How many there are.
@@ -58,7 +58,7 @@ pub(super) fn for_each_protected(mut f: impl FnMut(*const Object)) {
 
 /// One that was free.
 fn find() -> Option<&'static Place> {
-    // Relaxed: a hint. Who misses one makes another.
+    // Relaxed: a hint. A thread that misses one makes another.
     if FREE.load(Relaxed) == 0 {
         return None;
     }
@@ -81,7 +81,7 @@ fn make() -> Option<&'static Place> {
     let place = Place { protects, in_use: AtomicBool::new(true), next: first };
     // SAFETY: of its size and alignment.
     unsafe { memory.write(place) };
-    // Release: pairs with the Acquire in `all`; who finds the place finds it made.
+    // Release: pairs with the Acquire in `all`; a thread that finds the slot finds it made.
     while let Err(now) = ALL.compare_exchange_weak(first, memory, AcqRel, Relaxed) {
         first = now;
         // SAFETY: in no list yet.
@@ -99,7 +99,7 @@ fn free(place: &Place) {
     place.in_use.store(false, Release);
 }
 
-/// A place that is nobody else's, which protects nothing; null if there is no memory.
+/// A slot that is the caller's alone, which protects nothing; null if there is no memory.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_hazard_v1_acquire() -> *const Place {
     find().or_else(make).map_or(ptr::null(), ptr::from_ref)

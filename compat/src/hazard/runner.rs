@@ -1,13 +1,14 @@
 //! The thread that reclaims what hazard pointers protect no longer. It starts with the first object
 //! that is retired, and ends when there has been nothing to do for ten seconds.
 //!
-//! Its state is one word. Who retires the first object of a look asks for it ([`wake`]): the state
-//! becomes [`WANTED`], from whatever it was. The runner says [`LOOKING`] before it looks, and
-//! [`ASLEEP`] or [`ABSENT`] by a compare-exchange from that, which fails if somebody has asked
-//! meanwhile. So each request is followed by a look [HP-3].
+//! Its state is one word. The thread that retires the first object of a scan asks for it
+//! ([`wake`]): the state becomes [`WANTED`], from whatever it was. The runner says [`LOOKING`]
+//! before it looks, and [`ASLEEP`] or [`ABSENT`] by a compare-exchange from that, which fails if
+//! somebody has asked meanwhile. So each request is followed by a look [HP-3].
 //!
 //! After a look that found something it waits for company, a millisecond: a steady flow of objects
-//! is one look a millisecond, and no system call of those who retire. Who waits for room ends that.
+//! is one scan a millisecond, and no system call of threads that retire. A thread that waits for
+//! room ends that.
 
 use std::cell::Cell;
 use std::ffi::{c_uint, c_void};
@@ -18,8 +19,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 use super::{look, may_wait};
+use crate::errno_guard::with_errno;
 use crate::flavor::Flavor;
-use crate::undisturbed::with_errno;
 use crate::{reader, removed, signals};
 
 /// There is no runner.
@@ -33,8 +34,8 @@ const WANTED: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(ABSENT);
 
-/// Counts those who would not have it wait for company, and the looks that are over for those who
-/// wait for room.
+/// Counts the threads that would not have it wait for others, and the scans that are over for those
+/// that wait for room.
 static HURRY: AtomicU32 = AtomicU32::new(0);
 static LOOKS: AtomicU32 = AtomicU32::new(0);
 
@@ -67,7 +68,7 @@ fn sleep(word: &AtomicU32, expected: u32, at_most: Duration) {
 
 fn wake_sleepers(word: &AtomicU32) {
     let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: a wake-up of those who sleep on a word of ours.
+    // SAFETY: a wake-up of the sleepers on a word of ours.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, i32::MAX) };
 }
 
@@ -112,7 +113,7 @@ fn start() {
     if signals::blocked(create) == 0 {
         // SAFETY: written.
         let thread = unsafe { thread.assume_init() };
-        // SAFETY: a thread that nobody else knows.
+        // SAFETY: a thread that no other knows.
         unsafe { libc::pthread_detach(thread) };
     } else {
         // AcqRel: as in `wake`.

@@ -1,6 +1,8 @@
-//! `<urcu/lfstack.h>`: the lock-free stack; and `<urcu/rculfstack.h>`, its older name, with the same layout and no lock.
+//! `<urcu/lfstack.h>`: the lock-free stack; and `<urcu/rculfstack.h>`, its older name, with the
+//! same layout and no lock.
 //!
-//! What `pop_all` gives is a pointer to the topmost node, from which the caller goes on by itself, inlined.
+//! What `pop_all` gives is a pointer to the topmost node, from which the caller continues by
+//! itself, inlined.
 
 use std::ffi::c_int;
 

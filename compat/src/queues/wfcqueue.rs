@@ -1,6 +1,8 @@
-//! `<urcu/wfcqueue.h>`: the queue with wait-free enqueue, and the consumers' functions, with the lock and without.
+//! `<urcu/wfcqueue.h>`: the queue with wait-free enqueue, and the consumers' functions, with the
+//! lock and without.
 //!
-//! Its head is passed as a union of pointers, with a lock behind it or without, which is a pointer to the head.
+//! Its head is passed as a union of pointers, with a lock behind it or without, which is a pointer
+//! to the head.
 
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};

@@ -1,4 +1,5 @@
-//! `<urcu/wfqueue.h>`: the older queue with wait-free enqueue. Deprecated by liburcu, and exported still.
+//! `<urcu/wfqueue.h>`: the older queue with wait-free enqueue. Deprecated by liburcu, and exported
+//! still.
 
 use quiescence::intrusive::{QueueNode, SentinelQueue};
 

@@ -1,7 +1,8 @@
 //! `<urcu/wfstack.h>`: the stack with wait-free push.
 //!
-//! A stack is passed as a union of pointers, with a lock behind it or without, which is a pointer to the stack. What
-//! `pop_all` gives is a pointer to the topmost node (`struct cds_wfs_head` is a node), from which the caller goes on.
+//! A stack is passed as a union of pointers, with a lock behind it or without, which is a pointer
+//! to the stack. What `pop_all` gives is a pointer to the topmost node (`struct cds_wfs_head` is a
+//! node), from which the caller continues.
 
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
@@ -143,8 +144,8 @@ unsafe extern "C" fn pop_all_blocking(stack: *mut LockedStack) -> *mut StackNode
     unsafe { LockedStack::locked(stack, NAME, pop_all) }
 }
 
-/// The topmost node of what `pop_all` has given, which is null for none. Inlined code may have the mark of an empty
-/// stack (the address 1) instead.
+/// The topmost node of what `pop_all` has given, which is null for none. Inlined code may have the
+/// mark of an empty stack (the address 1) instead.
 #[unsafe(export_name = "quiescence_cds_wfs_first")]
 extern "C" fn first(top: *mut StackNode) -> *mut StackNode {
     if top.addr() == 1 { ptr::null_mut() } else { top }

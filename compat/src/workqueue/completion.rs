@@ -1,4 +1,5 @@
-//! Waiting until work has run: a count of works that are still to run, one for each queue that the completion was put into.
+//! Waiting until work has run: a count of works that are still to run, one for each queue that the
+//! completion was put into.
 
 use std::ptr;
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use super::state::Word;
 use super::{Work, Workqueue};
 
-/// `struct urcu_workqueue_completion`, which C knows by its address. Its maker holds it, and so does each queue that it
-/// is in.
+/// `struct urcu_workqueue_completion`, which C knows by its address. Its maker holds it, and so
+/// does each queue that it is in.
 #[derive(Debug)]
 pub(super) struct Completion {
     /// How many of its works have not run.
@@ -28,7 +29,7 @@ impl Completion {
     }
 
     /// # Safety
-    /// The hold of whoever made it, given back once.
+    /// The hold of its maker, given back once.
     pub(super) unsafe fn release(completion: *const Self) {
         // SAFETY: by this function's contract.
         drop(unsafe { Arc::from_raw(completion) });
@@ -55,8 +56,8 @@ impl Completion {
         // SAFETY: from `queue`; the work comes first.
         let marker = unsafe { Box::from_raw(work.cast::<Marker>()) };
         let left = &marker.completion.left;
-        // Release: pairs with the Acquire of who waits: all that has run before is seen. Acquire: of several queues, the
-        // last one hands on what the others released.
+        // Release: pairs with the Acquire of the waiter: all that has run before is seen. Acquire:
+        // of several queues, the last one hands on what the others released.
         if left.word().fetch_sub(1, AcqRel) == 1 {
             Word::wake(ptr::from_ref(left));
         }

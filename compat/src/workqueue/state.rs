@@ -1,4 +1,5 @@
-//! What a worker is doing, and what it is wanted to do: one word, on which whoever waits for either sleeps.
+//! What a worker is doing, and what it is wanted to do: one word, on which a thread that waits for
+//! either sleeps.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -12,10 +13,10 @@ const STOP: u32 = 1 << 0;
 const PAUSE: u32 = 1 << 1;
 /// It stands still.
 const PAUSED: u32 = 1 << 2;
-/// It sleeps, or is about to: whoever queues work takes the bit away and wakes it.
+/// It sleeps, or is about to: a thread that queues work takes the bit away and wakes it.
 const ASLEEP: u32 = 1 << 3;
 
-/// A word that changes, and those who sleep until it does.
+/// A word that changes, and the threads that sleep until it does.
 #[derive(Debug)]
 pub(super) struct Word(AtomicU32);
 
@@ -28,12 +29,13 @@ impl Word {
     pub(super) fn sleep(&self, value: u32) {
         let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
         let for_ever = ptr::null::<libc::timespec>();
-        // SAFETY: compares the word, which lives as long as `self`, and sleeps. Whatever it answers, callers look again.
+        // SAFETY: compares the word, which lives as long as `self`, and sleeps. Whatever it
+        // returns, callers scan again.
         unsafe { libc::syscall(libc::SYS_futex, &raw const self.0, operation, value, for_ever) };
     }
 
-    /// Wakes all who sleep on the word at `word`, which has been changed. It may be gone by now: a stray wake-up is one
-    /// that sleepers take as any other.
+    /// Wakes all threads that sleep on the word at `word`, which has been changed. It may be gone
+    /// by now: a stray wake-up is one that sleepers take as any other.
     pub(super) fn wake(word: *const Self) {
         let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: an address, which is not read.
@@ -59,7 +61,8 @@ impl State {
         self.0.word().load(Acquire)
     }
 
-    /// Sets some bits and clears others, and wakes whoever waits for any of them. Release: pairs with `load`.
+    /// Sets some bits and clears others, and wakes the threads that wait for any of them. Release:
+    /// pairs with `load`.
     fn change(&self, set: u32, cleared: u32) {
         let word = self.0.word();
         // Relaxed: the exchange compares.
@@ -98,9 +101,11 @@ impl State {
         self.change(0, PAUSED);
     }
 
-    /// The worker sleeps until it is woken, or something is wanted of it; not at all if there is work.
+    /// The worker sleeps until it is woken, or something is wanted of it; not at all if there is
+    /// work.
     pub(super) fn sleep_unless(&self, work: impl Fn() -> bool) {
-        // SeqCst, and the fence: pairs with `wake_sleeper`. Either it sees the bit, or we see the work.
+        // SeqCst, and the fence: pairs with `wake_sleeper`. Either it sees the bit, or we see the
+        // work.
         self.0.word().fetch_or(ASLEEP, SeqCst);
         fence(SeqCst);
         loop {
@@ -116,8 +121,9 @@ impl State {
 
     /// Wakes the worker if it sleeps. After work was queued, by a sequentially consistent exchange.
     pub(super) fn wake_sleeper(&self) {
-        // SeqCst: pairs with `sleep_unless`, as the exchange before does. The worker may have run the work by now, and the
-        // queue may be destroyed by it: but not before this returns, by the contract of `urcu_workqueue_destroy`.
+        // SeqCst: pairs with `sleep_unless`, as the exchange before does. The worker may have run
+        // the work by now, and the queue may be destroyed by it: but not before this returns, by
+        // the contract of `urcu_workqueue_destroy`.
         if self.0.word().load(SeqCst) & ASLEEP != 0 {
             self.change(0, ASLEEP);
         }

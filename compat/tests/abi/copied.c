@@ -41,7 +41,7 @@ static void *reader(void *unused)
 	CHECK((uint32_t)__atomic_load_n(&urcu_memb_reader.ctr, __ATOMIC_RELAXED) == 1);
 	sem_post(&has_begun);
 	sem_wait(&may_end);
-	/* A library that waits for nobody, or looks elsewhere, is through before this. */
+	/* A library that waits for no reader, or looks elsewhere, is through before this. */
 	while (__atomic_load_n(&urcu_memb_gp.futex, __ATOMIC_RELAXED) != -1)
 		sched_yield();
 	__atomic_store_n(&section_has_ended, 1, __ATOMIC_RELAXED);

@@ -7,7 +7,8 @@ use std::process::Command;
 /// A symbol that a library defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol {
-    /// `nm`'s letter; `B` for data of any section, since it does not matter where they lie; `L` for thread-local.
+    /// `nm`'s letter; `B` for data of any section, since it does not matter where they lie; `L` for
+    /// thread-local.
     pub(crate) class: char,
     /// In bytes. Functions' do not matter; 0.
     pub(crate) size: u64,

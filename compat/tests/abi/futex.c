@@ -26,7 +26,7 @@ static void what_does_not_wait(futex_function *call, int32_t *word)
 	__atomic_store_n(word, 0, __ATOMIC_SEQ_CST);
 	/* It has changed already: no reason to wait, and no error. */
 	CHECK(call(word, FUTEX_WAIT, 1, NULL, NULL, 0) == 0);
-	/* Nobody is there to be woken. */
+	/* No thread is there to be woken. */
 	CHECK(call(word, FUTEX_WAKE, 1, NULL, NULL, 0) == 0);
 	errno = 0;
 	CHECK(call(word, 77, 1, NULL, NULL, 0) == -1 && errno == EINVAL);

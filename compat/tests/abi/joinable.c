@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * multipathd 0.9.4 makes a worker of its own, asks for its thread, frees the worker and then joins the thread: it must be
- * joinable, nobody else may have joined it, and it must end.
+ * joinable, no other thread may have joined it, and it must end.
  */
 #define URCU_API_MAP
 #include <urcu/urcu-memb.h>

@@ -58,8 +58,8 @@ pub(crate) fn compile(
     program
 }
 
-/// Runs a program on one or the other libraries; ours are told where they are, Debian's are found anyway. A program
-/// that hangs is ended, and fails.
+/// Runs a program on one or the other libraries; ours are given their directory, Debian's are found
+/// anyway. A program that hangs is ended, and fails.
 pub(crate) fn run(program: &Path, libraries: Whose<'_>, arguments: &[&str]) -> String {
     let output = run_to_end(program, libraries, arguments, &[]);
     let (out, err) =

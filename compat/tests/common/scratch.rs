@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An empty directory for one test of a test target. No other call has it, even one that asks for
-/// the same name at the same time: two tests that compiled one source removed each other's programs.
+/// the same name at the same time: two tests that compiled one source removed each other's
+/// programs.
 pub(crate) fn scratch(target: &str, name: &str) -> PathBuf {
     static GIVEN: AtomicUsize = AtomicUsize::new(0);
     // Relaxed: a number of its own is all that is wanted.

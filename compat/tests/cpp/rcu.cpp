@@ -277,7 +277,7 @@ static void threads_come_and_go()
 	CHECK(read_at_the_end == 100);
 }
 
-// Who registers by C's interface as well finds nothing wrong, in either order.
+// A thread that registers by C's interface as well finds nothing wrong, in either order.
 static void c_may_register_too()
 {
 	std::thread([] {

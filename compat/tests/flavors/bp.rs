@@ -78,8 +78,9 @@ fn records_are_used_again() {
     until(|| quiescence_urcu_poll_state(BP, state));
 }
 
-/// A handler that reads for the first time would register its thread, in the midst of what the thread is doing under
-/// the library's locks: so whoever calls the library, for whatever flavour, is registered before.
+/// A handler that reads for the first time would register its thread, in the midst of what the
+/// thread is doing under the library's locks: so a thread that calls the library, for whatever
+/// flavour, is registered before.
 #[test]
 fn who_calls_the_library_is_registered_ahead_of_signal_handlers() {
     attach();
@@ -121,7 +122,7 @@ fn handlers_read_whatever_they_interrupt() {
     for _ in 0..200 {
         let (started, is_started) = mpsc::channel();
         let thread = thread::spawn(move || {
-            // SAFETY: asks who it is.
+            // SAFETY: asks for its own number.
             started.send(unsafe { libc::pthread_self() }).unwrap();
             quiescence_urcu_synchronize(MEMB);
             quiescence_urcu_synchronize(BP);
@@ -153,8 +154,8 @@ fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
     assert_eq!(BP_ASKED_UNBLOCKED.load(Relaxed), 0);
 }
 
-/// A handler may have interrupted `malloc`: what registers its thread must not allocate. Nor when a hundred threads
-/// have done so, as long as somebody calls the library now and then.
+/// A handler may have interrupted `malloc`: what registers its thread must not allocate. Nor when a
+/// hundred threads have done so, as long as somebody calls the library now and then.
 #[test]
 fn the_first_section_allocates_nothing() {
     const TEST: &str = "bp::the_first_section_allocates_nothing";
@@ -192,8 +193,8 @@ fn the_first_section_allocates_nothing() {
     quiescence_urcu_synchronize(BP);
 }
 
-/// What has no result leaves `errno` alone; and a thread that is cancelled while it may be driving a grace period for
-/// others comes to its end after that.
+/// What has no result leaves `errno` alone; and a thread that is cancelled while it may be driving
+/// a grace period for others comes to its end after that.
 #[test]
 fn callers_are_not_disturbed() {
     attach();

@@ -1,4 +1,5 @@
-//! A program's side: symbols of each flavour, readers inlined, and the core's functions as `shim/core.h` declares them.
+//! A program's side: symbols of each flavour, readers inlined, and the core's functions as
+//! `shim/core.h` declares them.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
@@ -82,7 +83,8 @@ thread_local! {
     static BP_READER: UnsafeCell<*mut c_void> = const { UnsafeCell::new(ptr::null_mut()) };
 }
 
-/// Counts what a thread allocates and frees while it may not, as in a handler that has interrupted the allocator.
+/// Counts what a thread allocates and frees while it may not, as in a handler that has interrupted
+/// the allocator.
 #[derive(Debug)]
 struct Watched;
 
@@ -131,8 +133,8 @@ pub(crate) fn errno() -> &'static AtomicI32 {
     unsafe { AtomicI32::from_ptr(place) }
 }
 
-/// Calls `f`, in which the core finds that `errno` has changed, as system calls do. Answers how often it asked for a
-/// record, and how often the thread could have been cancelled then.
+/// Calls `f`, in which the core finds that `errno` has changed, as system calls do. Returns how
+/// often it asked for a record, and how often the thread could have been cancelled then.
 pub(crate) fn disturbed(f: impl FnOnce()) -> (u32, u32) {
     let before = (ASKED.get(), CANCELLABLE.get());
     DISTURBED.set(true);
@@ -252,7 +254,8 @@ fn waiting() -> &'static AtomicI32 {
     unsafe { &*place.cast::<AtomicI32>() }
 }
 
-// ---- readers, as they are inlined; with full fences, which do for all --------------------------------------
+// ---- readers, as they are inlined; with full fences, which do for
+// all --------------------------------------
 
 pub(crate) fn register(flavor: u32) {
     quiescence_urcu_register_thread(flavor);
@@ -318,7 +321,8 @@ fn renew(to: u64) {
     }
 }
 
-// ---- tests ------------------------------------------------------------------------------------------------
+// ----
+// tests ------------------------------------------------------------------------------------------------
 
 /// Defers `f`.
 pub(crate) fn defer(flavor: u32, f: impl FnOnce() + 'static) {
@@ -346,7 +350,8 @@ pub(crate) fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Runs a test again, in a process of its own, with this role and environment; an end to it comes in time.
+/// Runs a test again, in a process of its own, with this role and environment; an end to it comes
+/// in time.
 pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
     again_within("100", test, role, environment)
 }

@@ -33,7 +33,8 @@ fn calls_are_made_in_order_and_a_barrier_waits_for_them() {
     }
 }
 
-/// Nothing is called before the sections of when it was deferred have ended, whoever waits.
+/// Nothing is called before the sections of when it was deferred have ended, whichever thread
+/// waits.
 #[test]
 fn calls_wait_for_sections() {
     attach();
@@ -65,7 +66,8 @@ fn calls_wait_for_sections() {
     }
 }
 
-/// Whose calls they are matters to the one barrier, and not to the other. Who never registered is no different.
+/// Whose calls they are matters to the one barrier, and not to the other. A thread that never
+/// registered is no different.
 #[test]
 fn a_barrier_of_all_waits_for_those_of_all_threads() {
     attach();
@@ -124,7 +126,7 @@ fn functions_are_called_by_a_registered_reader() {
             2,
             "what a function defers is waited for by the next one"
         );
-        // Who ran them is no reader any more, online or not.
+        // The thread that ran them is no reader any more, online or not.
         quiescence_urcu_synchronize(flavor);
     }
 }

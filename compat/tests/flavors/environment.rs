@@ -1,4 +1,5 @@
-//! What the environment says and nobody understands is complained of once, and is as if it had not been said.
+//! An environment variable that is not understood is complained of once, and is as if it had not
+//! been said.
 
 use quiescence::{Fences, fences};
 
@@ -20,7 +21,8 @@ const SAID: [(&str, &str, bool); 10] = [
     ("QUIESCENCE_STALL_SIGNAL", "off", false),
 ];
 
-/// Looks at all of it, in this process: a reader that runs holds a grace period up until that is reported.
+/// Looks at all of it, in this process: a reader that runs holds a grace period up until that is
+/// reported.
 fn look_at_everything() {
     use std::sync::mpsc;
     let variable = |name: &str| std::env::var(name).ok();

@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::c::*;
 
-/// Runs `child` in a child process; what it answers, or 101 if it panics.
+/// Runs `child` in a child process; what it returns, or 101 if it panics.
 fn in_child(child: impl FnOnce() -> bool) -> i32 {
     // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
     match unsafe { libc::fork() } {
@@ -29,7 +29,8 @@ fn in_child(child: impl FnOnce() -> bool) -> i32 {
     }
 }
 
-/// Calls `f` while another thread is in a section of every flavour, and another one sleeps until they end.
+/// Calls `f` while another thread is in a section of every flavour, and another one sleeps until
+/// they end.
 fn beside_readers(f: impl FnOnce()) {
     let (inside, is_inside) = mpsc::channel();
     let (end, may_end) = mpsc::channel::<()>();
@@ -46,7 +47,7 @@ fn beside_readers(f: impl FnOnce()) {
     is_inside.recv().unwrap();
     let updaters = ALL.map(|flavor| {
         let updater = thread::spawn(move || quiescence_urcu_synchronize(flavor));
-        // Somebody sleeps for the section, if not that one. (bp's look again after naps.)
+        // Somebody sleeps for the section, if not that one. (bp's scan again after naps.)
         let futex = &GP[flavor as usize].futex;
         until(|| flavor == BP || futex.load(SeqCst) == u32::MAX);
         updater
@@ -119,7 +120,7 @@ fn a_section_goes_on_in_the_child() {
 #[test]
 fn the_child_has_all_records_of_bp() {
     attach();
-    read_lock(BP); // who forks keeps its own
+    read_lock(BP); // the forking thread keeps its own
     read_unlock(BP);
     beside_readers(|| {
         let code = in_child(|| {
@@ -244,8 +245,9 @@ extern "C" fn looks_after_in_child() {
     COPIED[2].store(is_blocked(libc::SIGUSR1), SeqCst);
 }
 
-/// A handler that reads for the first time would register its thread, for which it would wait for a lock that the fork
-/// holds. Ours are called before and after those handlers that were installed earlier, as quiescence's own are.
+/// A handler that reads for the first time would register its thread, for which it would wait for a
+/// lock that the fork holds. Ours are called before and after those handlers that were installed
+/// earlier, as quiescence's own are.
 #[test]
 fn no_handler_runs_while_the_memory_is_copied() {
     const TEST: &str = "fork::no_handler_runs_while_the_memory_is_copied";

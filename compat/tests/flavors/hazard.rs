@@ -144,7 +144,7 @@ fn a_child_reclaims_as_well() {
     until(|| gone.load(Acquire));
 }
 
-/// Whoever retires very many waits for room, and nobody waits where room cannot come.
+/// A thread that retires very many waits for room, and none waits where room cannot come.
 #[test]
 fn very_many_find_room() {
     attach();

@@ -1,6 +1,7 @@
-//! The flavours, driven as the thin libraries drive them: records and words made by hand, the readers' few instructions
-//! as programs have them inlined, and the core's functions with C's signatures. Nothing here sleeps: what is not to end
-//! yet is polled for, and what must end is waited for.
+//! The flavours, driven as the thin libraries drive them: records and words made by hand, the
+//! readers' few instructions as programs have them inlined, and the core's functions with C's
+//! signatures. Nothing here sleeps: what is not to end yet is polled for, and what must end is
+//! waited for.
 
 mod bp;
 mod c;

@@ -1,4 +1,5 @@
-//! Misuse is named, and ends the process: each case in one of its own. What liburcu survives is in `regressions`.
+//! Misuse is named, and ends the process: each case in one of its own. What liburcu survives is in
+//! `regressions`.
 
 use std::thread;
 
@@ -178,7 +179,7 @@ fn without_being_asked_nobody_looks() {
     quiescence_urcu_defer_unregister_thread(MB);
 }
 
-/// A state from elsewhere is never over, and keeps nobody from anything: callbacks, grace periods, the end.
+/// A state from elsewhere is never over, and holds nothing up: callbacks, grace periods, the end.
 #[test]
 fn a_state_from_elsewhere_is_said_once_and_never_over() {
     const TEST: &str = "misuse::a_state_from_elsewhere_is_said_once_and_never_over";

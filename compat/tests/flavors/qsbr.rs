@@ -1,4 +1,4 @@
-//! Readers with quiescent states: online they are waited for, and who waits is offline.
+//! Readers with quiescent states: online they are waited for, and a waiter is offline.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Barrier, mpsc};
@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::c::*;
 
-/// A registered thread, online, that does as it is told until its sender is dropped.
+/// A registered thread, online, that runs what it is sent until its sender is dropped.
 struct Reader {
     orders: mpsc::Sender<fn()>,
     done: mpsc::Receiver<()>,
@@ -100,13 +100,13 @@ fn online_threads_may_all_wait_at_once() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// A reader that becomes an updater is the last that the sleeping driver waits for: it must wake it, and wait for its
-/// own grace period then. The other way to leave for good is to unregister.
+/// A reader that becomes an updater is the last that the sleeping driver waits for: it must wake
+/// it, and wait for its own grace period then. The other way to leave for good is to unregister.
 #[test]
 fn going_offline_wakes_an_updater_that_sleeps() {
     attach();
     let ways: [fn(); 2] = [|| quiescence_urcu_synchronize(QSBR), || unregister(QSBR)];
-    // Often: who leaves before the driver has looked once more need wake nobody.
+    // Often: a reader that leaves before the driver has scanned once more need wake no thread.
     for way in ways.into_iter().cycle().take(100) {
         let (is_online, online) = mpsc::channel();
         let reader = thread::spawn(move || {

@@ -44,7 +44,7 @@ fn a_grace_period_waits_for_a_section_and_not_for_later_ones() {
     }
 }
 
-/// Who sleeps is woken: the reader leaves only when the updater says that it sleeps.
+/// A sleeper is woken: the reader leaves only when the updater says that it sleeps.
 #[test]
 fn an_updater_that_sleeps_is_woken() {
     attach();
@@ -112,7 +112,8 @@ fn a_thread_may_register_again_and_again() {
     }
 }
 
-/// Nothing of a thread that has ended is waited for, though it never unregistered, nor even left its section.
+/// Nothing of a thread that has ended is waited for, though it never unregistered, nor even left
+/// its section.
 #[test]
 fn a_thread_that_ends_is_no_reader_any_more() {
     attach();
@@ -127,7 +128,8 @@ fn a_thread_that_ends_is_no_reader_any_more() {
     }
 }
 
-/// `pthread_key_create`'s destructors run in rounds: one that comes after ours may read, and register for it.
+/// `pthread_key_create`'s destructors run in rounds: one that comes after ours may read, and
+/// register for it.
 #[test]
 fn destructors_that_run_later_may_read() {
     attach();
@@ -145,7 +147,7 @@ fn destructors_that_run_later_may_read() {
         .join()
         .unwrap();
         quiescence_urcu_synchronize(flavor as u32);
-        // SAFETY: nobody uses it any more.
+        // SAFETY: no thread uses it any more.
         unsafe { libc::pthread_key_delete(key) };
     }
     assert_eq!(LATE_READS.load(SeqCst), SECTIONS.len() as u32);
@@ -192,7 +194,8 @@ fn threads_register_while_a_grace_period_waits() {
     }
 }
 
-/// What C++ has inlined looks at the record, and registers a thread that the program may register later.
+/// What C++ has inlined looks at the record, and registers a thread that the program may register
+/// later.
 #[test]
 fn a_reader_may_be_registered_by_its_first_section() {
     attach();

@@ -1,4 +1,5 @@
-//! A step is taken out, and the test that holds it must fail: by itself, or, where nobody is woken, by never ending.
+//! A step is taken out, and the test that holds it must fail: by itself, or, where no thread is
+//! woken, by never ending.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -7,7 +8,7 @@ use crate::c::again_within;
 /// Without these the test that notices does not end.
 const HANGS: [&str; 3] = ["end", "wake", "hazard wake"];
 
-/// What is removed (see `removed` in the crate), and who notices.
+/// What is removed (see `removed` in the crate), and which test notices.
 const STEPS: [(&str, &str); 19] = [
     ("register", "readers::a_grace_period_waits_for_a_section_and_not_for_later_ones"),
     ("end", "readers::a_thread_that_ends_is_no_reader_any_more"),
@@ -33,7 +34,8 @@ const STEPS: [(&str, &str); 19] = [
 #[test]
 fn every_removed_step_is_noticed() {
     for (step, test) in STEPS {
-        // The whole one has no longer than the other: a machine on which it takes that long shows nothing.
+        // The whole one has no longer than the other: a machine on which it takes that long shows
+        // nothing.
         let hangs = HANGS.contains(&step);
         let seconds = if hangs { "10" } else { "100" };
         let whole = again_within(seconds, test, "", &[]);

@@ -1,4 +1,4 @@
-//! Readers that sleep while they are told of: no call of theirs ends because of the report.
+//! Readers that sleep while they are reported: no call of theirs ends because of the report.
 
 use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicU32;
@@ -21,7 +21,8 @@ fn is_asleep(thread: u32) -> bool {
     stat.rsplit_once(')').unwrap().1.trim_start().starts_with('S')
 }
 
-/// Sleeps in `poll`, which Linux restarts after no signal, until something can be read; answers what `poll` did.
+/// Sleeps in `poll`, which Linux restarts after no signal, until something can be read. Returns
+/// what `poll` did.
 fn poll(end: &impl AsRawFd) -> io::Result<i32> {
     let mut asked = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry, which is written.
@@ -31,7 +32,7 @@ fn poll(end: &impl AsRawFd) -> io::Result<i32> {
     }
 }
 
-/// Reports, until one is of a reader of this id, asleep; answers why it has no stack.
+/// Reports, until one is of a reader of this id, asleep. Returns why it has no stack.
 fn told_asleep(told: &mpsc::Receiver<StallReport>, thread: u32) -> Option<StackMissing> {
     loop {
         let report = told.recv().unwrap();
@@ -66,7 +67,7 @@ fn sleep_beside_reports(flavor: u32) {
         });
         until(|| id.load(SeqCst) != 0);
         let thread = id.load(SeqCst);
-        // Who falls asleep between the look and the signal may be sent it all the same.
+        // A thread that falls asleep between the scan and the signal may be sent it all the same.
         until(|| is_asleep(thread));
         let updater = scope.spawn(|| quiescence_urcu_synchronize(flavor));
         let why = told_asleep(&told, thread);

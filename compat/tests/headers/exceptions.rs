@@ -1,7 +1,8 @@
 //! What Debian's headers have and ours do not, on purpose, and why.
 
-/// Headers of processors that we do not build for: programs there take the way through the compiler's own operations.
-pub(crate) const OTHER_PROCESSORS: [&str; 13] = [
+/// Headers of CPUs that we do not build for: programs there take the way through the compiler's own
+/// operations.
+pub(crate) const OTHER_CPUS: [&str; 13] = [
     "alpha", "arm", "hppa", "ia64", "m68k", "mips", "nios2", "ppc", "riscv", "s390", "sparc64",
     "superh", "tile",
 ];
@@ -76,7 +77,7 @@ pub(crate) const EXCEPTIONS: [(&str, &[&str]); 8] = [
     ),
     ("How a library defines its flavour's structure", &["DEFINE_RCU_FLAVOR"]),
     (
-        "What the atomic operations are made of on x86, in assembly, and on processors without compare-and-swap",
+        "What the atomic operations are made of on x86, in assembly, and on CPUs without compare-and-swap",
         &[
             "UATOMIC_COMPAT",
             "__hp",

@@ -1,5 +1,6 @@
-//! What a header offers: the names of its macros, functions, variables, types and constants, read from the output of
-//! the preprocessor. Only what stands in headers of liburcu counts, not what they include of the system's.
+//! What a header offers: the names of its macros, functions, variables, types and constants, read
+//! from the output of the preprocessor. Only what stands in headers of liburcu counts, not what
+//! they include of the system's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,8 @@ use crate::tree::Tree;
 /// The names.
 #[derive(Debug, Default)]
 pub(crate) struct Offered {
-    /// With the number of parameters; -1 for a macro without parentheses, -2 for as many as one likes.
+    /// With the number of parameters; -1 for a macro without parentheses, -2 for as many as one
+    /// likes.
     pub(crate) macros: BTreeMap<String, i32>,
     /// All others.
     pub(crate) names: BTreeSet<String>,
@@ -104,7 +106,8 @@ fn is_word(token: &str) -> bool {
 const ATTRIBUTES: [&str; 6] =
     ["__attribute__", "__typeof__", "__asm__", "__extension__", "__alignof__", "sizeof"];
 
-/// What is declared at the top: tags and enumerators wherever they are, and the name of each declaration.
+/// What is declared at the top: tags and enumerators wherever they are, and the name of each
+/// declaration.
 fn declared(tokens: &[String]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut statement: Vec<&str> = Vec::new();
@@ -160,8 +163,9 @@ fn declared(tokens: &[String]) -> BTreeSet<String> {
     names
 }
 
-/// The name that a declaration gives: of a function, what stands before its parentheses; of a pointer to one, what the
-/// first parentheses hold; of all others, the last word. A structure alone has been counted by its tag.
+/// The name that a declaration gives: of a function, what stands before its parentheses; of a
+/// pointer to one, what the first parentheses hold; of all others, the last word. A structure alone
+/// has been counted by its tag.
 fn name_of(statement: &[&str]) -> Option<String> {
     let plain = without_attributes(statement);
     if let Some(open) = plain.iter().position(|token| *token == "(") {

@@ -1,5 +1,5 @@
-//! What the compiler makes of the inlined readers, beside what it makes of Debian's: no more instructions on the way
-//! that all take, and no locked one where membarrier stands in for it.
+//! What the compiler makes of the inlined readers, beside what it makes of Debian's: no more
+//! instructions on the way that all take, and no locked one where membarrier stands in for it.
 #![cfg(target_arch = "x86_64")]
 
 use xtask::needs;
@@ -101,7 +101,8 @@ fn faults_of_fences_are_found() {
     assert_eq!(unfenced(&never), ["mb_lock", "mb_unlock", "mb_pair"]);
 }
 
-/// A locked instruction for each operation that changes something, whatever the processor would need besides.
+/// A locked instruction for each operation that changes something, whatever the CPU would need
+/// besides.
 #[test]
 fn atomic_operations_are_locked() {
     if !needs::met(&[]) {

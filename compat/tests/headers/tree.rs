@@ -1,4 +1,5 @@
-//! Trees of headers: ours, Debian's, and ours with one fault put in, on purpose. And the compiler on them.
+//! Trees of headers: ours, Debian's, and ours with one fault put in, on purpose. And the compiler
+//! on them.
 
 #[path = "../common/scratch.rs"]
 mod common;
@@ -104,7 +105,7 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     common::scratch("headers", name)
 }
 
-/// Compiles a program of `tests/headers` against a tree, runs it, and answers what it wrote.
+/// Compiles a program of `tests/headers` against a tree, runs it, and returns what it wrote.
 pub(crate) fn run(
     tree: &Tree,
     source: &str,

@@ -182,7 +182,7 @@ long buckets_and_tables(struct item *item, struct cds_lfht *table)
 
 /*
  * The functions that take either head or stack are given one and the other, in C++ as in C. In C that is a GNU extension,
- * which a program that asks for pedantry is told of.
+ * which a program that asks for pedantry is warned of.
  */
 #ifndef PEDANTIC
 void queues(struct item *item)

@@ -96,7 +96,7 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
     Ok(Compiled { path, job: *job })
 }
 
-/// A header that is missing in our tree would be found in Debian's, and nobody would notice.
+/// A header that is missing in our tree would be found in Debian's, unnoticed.
 fn only_from_where_they_should(place: &Place, job: &Job, list: &Path) -> Result<(), String> {
     let dependencies = fs::read_to_string(list).map_err(|error| error.to_string())?;
     let headers = debian_headers();

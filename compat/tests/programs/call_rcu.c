@@ -64,7 +64,7 @@ static void after_the_section(void)
 	rcu_register_thread();
 	call_rcu(&item.head, item_run);
 	rcu_unregister_thread();
-	/* Whoever waits for that section now waits in vain, and so must the worker. */
+	/* A thread that waits for that section now waits in vain, and so must the worker. */
 	updater_start(&updater);
 	let_others_run();
 	CHECK_EQUAL(count_of(&ran), 0);
@@ -452,7 +452,7 @@ static void hook_count(void *priv)
 	++*(int *)priv;
 }
 
-/* What a hash table asks of the flavour: to be told of forks while it has a worker of its own. */
+/* What a hash table asks of the flavour: to be notified of forks while it has a worker of its own. */
 static void told_of_forks(void)
 {
 	static int called;

@@ -159,7 +159,7 @@ static UNUSED void pin_to_cpu(int cpu)
 
 /*
  * Where all went well in a child. Under memcheck it turns into another program, which is not looked at: what threads
- * that it has not got were holding is lost, and nobody's fault.
+ * that it has not got were holding is lost, and no fault.
  */
 static void child_leaves(void) __attribute__((noreturn, unused));
 static void child_leaves(void)

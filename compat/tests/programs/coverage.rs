@@ -1,5 +1,5 @@
-//! Whether the programs use all there is: each symbol of each of Debian's libraries is taken by a program that is
-//! linked with that library.
+//! Whether the programs use all there is: each symbol of each of Debian's libraries is taken by a
+//! program that is linked with that library.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,7 +24,8 @@ fn names(file: &Path, defined_only: bool) -> BTreeSet<String> {
     text.lines().filter_map(|line| line.split_whitespace().last()).map(str::to_owned).collect()
 }
 
-/// Those libraries that a program's symbols may be from. What all of them have is in the program's own.
+/// Those libraries that a program's symbols may be from. What all of them have is in the program's
+/// own.
 fn linked_with(job: &Job) -> Vec<Variant> {
     if job.program.source == "futex.c" {
         vec![job.variant]

@@ -245,7 +245,7 @@ static void nothing_to_wait_for(void)
 	rcu_defer_barrier();
 	CHECK_EQUAL(calls, 0);
 	leave();
-	/* The library's own end, as its destructor does it: nobody is registered any more. */
+	/* The library's own end, as its destructor does it: no thread is registered any more. */
 	rcu_defer_exit();
 }
 

@@ -7,7 +7,8 @@ use std::time::Instant;
 use crate::build::{Compiled, Place};
 use crate::table::{Headers, Job, With, faults_of};
 
-/// What all cases of a program do within seconds, they do within this on a machine that is busy; more is a hang.
+/// What all cases of a program do within seconds, they do within this on a machine that is busy;
+/// more is a hang.
 const SECONDS_MAX: &str = "120";
 
 pub(crate) const HEADING: &str =

@@ -9,8 +9,8 @@
 #include <time.h>
 
 /*
- * Who sleeps on a timer: these stand before the system library's, for this program and for the libraries under it.
- * Nobody in this program calls them.
+ * Sleeps on a timer: these stand before the system library's, for this program and for the libraries under it.
+ * Nothing in this program calls them.
  */
 static long timers;
 
@@ -159,7 +159,7 @@ static void *reclaims(void *argument)
 	return NULL;
 }
 
-/* In liburcu's QSBR who finds its ring full waits for a mutex whose holder waits for it. */
+/* In liburcu's QSBR a thread that finds its ring full waits for a mutex whose holder waits for it. */
 static void full_rings_while_others_reclaim(void)
 {
 	int stop = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Forks: between the hooks that liburcu's documentation names, a child goes on with all that its parent could do:
+ * Forks: between the hooks that liburcu's documentation names, a child continues with all that its parent could do:
  * reading, grace periods, callbacks on workers of each kind, what was queued before.
  */
 #include "flavor.h"
@@ -209,7 +209,7 @@ static void hooks_of_the_hash_table(void)
 }
 
 /*
- * A reader of another thread is inside a section when the process forks: it is not in the child, and nobody there may
+ * A reader of another thread is inside a section when the process forks: it is not in the child, and no thread there may
  * wait for it. In liburcu's registered flavours it is waited for, for ever.
  */
 static void beside_another_threads_section(void)
@@ -235,7 +235,7 @@ static void beside_another_threads_section(void)
 	rcu_unregister_thread();
 }
 
-/* Most programs know of no hooks. Beside a worker that nobody has paused, the child still reads and waits. */
+/* Most programs know of no hooks. Beside a worker that was not paused, the child still reads and waits. */
 static void without_hooks(void)
 {
 	rcu_register_thread();

@@ -207,7 +207,7 @@ static void with_back_end(const struct cds_lfht_mm_type *back_end, unsigned long
 	enum { COUNT = 3000 };
 	static struct item items[COUNT];
 	/*
-	 * In liburcu a QSBR table's own worker is online while it waits for the mutex of whoever resizes by hand, who
+	 * In liburcu a QSBR table's own worker is online while it waits for the mutex of the thread that resizes by hand, which
 	 * waits for the worker.
 	 */
 	int flags = IS_QSBR ? CDS_LFHT_ACCOUNTING : CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING;
@@ -248,7 +248,7 @@ static void back_end_chosen(void)
 	with_back_end(NULL, 1 << 12);
 }
 
-/* Where a back-end keeps its buckets: found by the function in its structure, whoever calls it. */
+/* Where a back-end keeps its buckets: found by the function in its structure, whichever thread calls it. */
 static void buckets_where_they_belong(void)
 {
 	static const struct cds_lfht_mm_type *const back_ends[] = {
@@ -377,7 +377,7 @@ static void accounting(void)
 	cds_lfht_count_nodes(table, &before, &count, &after);
 	rcu_read_unlock();
 	CHECK_EQUAL(count, COUNT);
-	/* The split counters are exact while nobody changes anything. */
+	/* The split counters are exact while nothing changes. */
 	CHECK_EQUAL(before, COUNT);
 	CHECK_EQUAL(after, COUNT);
 	rcu_quiescent_state();
@@ -427,7 +427,7 @@ static void grows_by_itself(void)
 }
 
 /*
- * In liburcu a resize whose worker is quicker than whoever asked for it is the last one: the table stays at a few
+ * In liburcu a resize whose worker is quicker than the thread that asked for it is the last one: the table stays at a few
  * buckets for good, and this waits for ever.
  */
 static void no_resize_is_lost(void)
@@ -479,7 +479,7 @@ static void powers_of_two(void)
 	CHECK_EQUAL(cds_lfht_get_count_order_ulong(0), -1);
 }
 
-/* A table with a worker of its own goes on in a child. */
+/* A table with a worker of its own continues in a child. */
 static void in_a_child(void)
 {
 	enum { COUNT = 3000 };

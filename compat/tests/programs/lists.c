@@ -201,7 +201,7 @@ static void published_lists(void)
 	cds_list_replace_rcu(&items[2].links, &items[4].links);
 	CHECK_EQUAL(published(&list), 143);
 	CHECK_EQUAL(values(&list), 143);
-	/* Whoever stands on the replaced item still gets on. */
+	/* A thread that stands on the replaced item still gets on. */
 	CHECK(items[2].links.next == &items[3].links);
 	cds_list_del_rcu(&items[4].links);
 	CHECK_EQUAL(values(&list), 13);

@@ -11,7 +11,7 @@ static void *asks_until_true(void *argument)
 	int *done = argument;
 	struct urcu_gp_poll_state cookie = start_poll_synchronize_rcu();
 
-	/* Nobody synchronizes, and it comes true. */
+	/* No thread synchronizes, and it comes true. */
 	WAIT_UNTIL(poll_state_synchronize_rcu(cookie));
 	flag_set(done);
 	return NULL;

@@ -258,7 +258,7 @@ static void *dekker_run(void *argument)
 		__atomic_store_n(&shared->round[dekker->me], round, __ATOMIC_SEQ_CST);
 		WAIT_UNTIL(__atomic_load_n(&shared->round[!dekker->me], __ATOMIC_SEQ_CST) >= round);
 		CHECK(shared->saw[0] || shared->saw[1]);
-		/* Both have looked before anybody goes on. */
+		/* Both have looked before either continues. */
 		__atomic_add_fetch(&shared->me, 1, __ATOMIC_SEQ_CST);
 		WAIT_UNTIL(__atomic_load_n(&shared->me, __ATOMIC_SEQ_CST) >= 2 * round);
 	}

@@ -177,7 +177,7 @@ static void grace_periods_among_busy_threads(void)
 
 static void the_librarys_own_end(void)
 {
-	/* Asserts in liburcu that nobody is registered. */
+	/* Asserts in liburcu that no thread is registered. */
 	urcu_qsbr_exit();
 }
 

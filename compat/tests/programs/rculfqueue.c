@@ -131,7 +131,7 @@ static void among_threads(void)
  */
 #ifndef cds_lfq_dequeue_rcu
 /*
- * A producer that was stopped after it has linked its node, and has not moved the tail: who takes the node before it does.
+ * A producer that was stopped after it has linked its node, and has not moved the tail: a consumer takes the node before it does.
  * A section that begins afterwards would find that node there, whose grace period does not wait for the section.
  */
 static void what_is_taken_is_not_at_the_tail(void)

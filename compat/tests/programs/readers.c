@@ -196,7 +196,7 @@ static void threads_come_and_go(void)
 	for (int i = 0; i < 4; i++)
 		thread_end(threads[i]);
 	CHECK_EQUAL(count_of(&sections), 400);
-	/* Nobody of them is waited for any more. */
+	/* None of them is waited for any more. */
 	synchronize_rcu();
 }
 
@@ -277,7 +277,7 @@ void urcu_signal_exit(void);
 
 static void the_librarys_own_end(void)
 {
-	/* Asserts in liburcu that nobody is registered. */
+	/* Asserts in liburcu that no thread is registered. */
 	urcu_signal_exit();
 }
 #endif

@@ -1,5 +1,5 @@
-//! Which programs there are, for which libraries and headers each is compiled, and which of their cases Debian's
-//! library cannot pass: faults of liburcu 0.13.
+//! Which programs there are, for which libraries and headers each is compiled, and which of their
+//! cases Debian's library cannot pass: faults of liburcu 0.13.
 
 use std::fmt;
 

@@ -151,7 +151,7 @@ static void would_block(void)
 	CHECK(cds_wfcq_empty(&other, &other_tail));
 	other_half(before, &items[0].node);
 	half_an_enqueue(&tail, &items[1].node, &before);
-	/* The first is whole, but who comes next is not known yet. */
+	/* The first is whole, but which comes next is not known yet. */
 	CHECK(__cds_wfcq_first_nonblocking(&head, &tail) == &items[0].node);
 	CHECK(__cds_wfcq_next_nonblocking(&head, &tail, &items[0].node) == CDS_WFCQ_WOULDBLOCK);
 	CHECK(__cds_wfcq_dequeue_nonblocking(&head, &tail) == CDS_WFCQ_WOULDBLOCK);
@@ -357,7 +357,7 @@ static void among_threads(void *(*consumer)(void *), int consumers)
 		thread_end(takers[i]);
 	CHECK_EQUAL(shared.taken, PRODUCERS * EACH);
 	CHECK(cds_wfcq_empty(&shared.head, &shared.tail));
-	/* Who finds it empty wakes, who leaves it empty sleeps: they must agree. */
+	/* A producer that finds it empty wakes, a consumer that leaves it empty sleeps: they must agree. */
 	CHECK_EQUAL(shared.first_ones, shared.last_ones);
 	cds_wfcq_destroy(&shared.head, &shared.tail);
 	free(shared.items);

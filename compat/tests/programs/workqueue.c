@@ -93,7 +93,7 @@ static void runs_work_unasked(void)
 	for (int round = 1; round <= 3; round++) {
 		for (int i = 0; i < 2; i++)
 			urcu_workqueue_queue_work(queues[i], &works[i].work, run);
-		/* Nobody flushes; an idle worker is woken. */
+		/* No thread flushes; an idle worker is woken. */
 		WAIT_UNTIL(count_of(&ran) == 2 * round);
 	}
 	for (int i = 0; i < 2; i++) {

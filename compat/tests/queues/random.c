@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * random SEED library|inlined|mixed: many operations on every queue and stack, chosen by the seed; each answer is a
- * line. Whoever does them, the library or what the headers inline, or both on one structure, the lines are to be the
+ * line. Whether the library does them or what the headers inline, or both on one structure, the lines are to be the
  * same, and so with whichever library.
  */
 #define _LGPL_SOURCE

@@ -1,4 +1,4 @@
-//! Where liburcu goes on, or returns an error, the process was ended.
+//! Where liburcu continues, or returns an error, the process was ended.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,8 @@ fn for_each_flavor(source: &str, mut then: impl FnMut(&str, PathBuf)) {
     }
 }
 
-/// Each is named once, however often it is made, and nothing comes of it; with `QUIESCENCE_DEBUG=1` it aborts.
+/// Each is named once, however often it is made, and nothing comes of it; with `QUIESCENCE_DEBUG=1`
+/// it aborts.
 #[test]
 fn a_mistake_that_liburcu_survives_ends_the_process() {
     if !needs::met(&[]) {
@@ -68,7 +69,7 @@ fn a_call_without_memory_that_has_an_error_to_return_ends_the_process() {
     });
 }
 
-/// The language's own words told a C program nothing, and came twice.
+/// The language's own words said a C program nothing, and came twice.
 #[test]
 fn the_want_of_memory_is_named_in_the_words_of_the_language() {
     if !needs::met(&[]) {

@@ -1,23 +1,25 @@
-//! The default engine: as quick as rcu_poll when somebody waits, as cheap as rcu_ltimer when nobody does.
+//! The default engine: as quick as rcu_poll when a caller waits, as cheap as rcu_ltimer when none
+//! does.
 //!
-//! **Detector.** Each processor counts its quiescent states in a line that it alone writes. One
-//! processor, the *attendant*, compares the counters; the others have nothing to do for a grace
-//! period: no softirq on their ticks, no lock, no mask. The attendant looks again on its tick; where
-//! none comes, the engine's one timer does.
+//! **Detector.** Each CPU counts its quiescent states in a line that it alone writes. One CPU, the
+//! *attendant*, compares the counters; the others have nothing to do for a grace period: no softirq
+//! on their ticks, no lock, no mask. The attendant polls again on its tick; where none comes, the
+//! engine's one timer does.
 //!
 //! **Policy**, from demand ([`begin`], [`look_again`], [`callbacks_at_once`]; pure functions):
-//! - Nobody waits: the grace period begins a jiffy later, so that callbacks gather, and is looked at
-//!   once a jiffy, or less often when over budget. Nobody is forced until hold-outs are old.
-//! - Somebody waits: it begins at once, hold-outs are forced through their schedulers, the last one
+//! - No caller waits: the grace period begins a jiffy later, so that callbacks gather, and is
+//!   looked at once a jiffy, or less often when over budget. No CPU is forced until holdouts are
+//!   old.
+//! - Somebody waits: it begins at once, holdouts are forced through their schedulers, the last one
 //!   to report ends it, and it does not wait for the callers' ticks. In a hurry (expedited) the
 //!   counters are looked at without pause, too.
 //! - Memory is near its limit: the same, over budget or not.
 //!
-//! The budget is for what is done in the background: whoever waits pays for the grace period, as in the
-//! library, where the thread that waits does the work.
+//! The budget is for what is done in the background: a caller that waits pays for the grace period,
+//! as in the library, where the thread that waits does the work.
 //!
-//! **Backlog.** No count is shared by all who queue: each processor tells how much it holds when that
-//! has changed by its share of a quarter of the limit. All they have not told is a quarter at most, so
+//! **Backlog.** No count is shared by all who queue: each CPU tells how much it holds when that has
+//! changed by its share of a quarter of the limit. All they have not told is a quarter at most, so
 //! that three quarters are seen when the limit itself is reached, at the latest.
 
 mod demand;
@@ -62,12 +64,12 @@ pub const STEPS_FOR_SPEED: &[&str] = &[
 
 /// The numbers and the mask, and the lock under which they change.
 const SHARED: Line = Line::Global(0);
-/// How much is held, as far as it has been told.
+/// How much is held, as far as the CPUs have reported it.
 const BACKLOG: Line = Line::Global(1);
-/// Who is in an extended quiescent state and has callbacks there.
+/// CPUs in an extended quiescent state that have callbacks there.
 const SLEEPERS: Line = Line::Global(2);
 
-/// What a processor has last told of its backlog; and the sum of that.
+/// What a CPU has last reported of its backlog; and the sum of that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Backlog {
     objects: u64,
@@ -76,9 +78,9 @@ struct Backlog {
 
 /// The engine.
 ///
-/// A quiescent state costs a write to the processor's own line and a look into its mailbox; a
-/// callback a read of the shared line, which changes twice a grace period. The start and the looks are
-/// linear in the processors. Callbacks run where they were queued, a few at a time.
+/// A quiescent state costs a write to the CPU's own line and a look into its mailbox; a callback a
+/// read of the shared line, which changes twice a grace period. The start and the looks are linear
+/// in the CPUs. Callbacks run where they were queued, a few at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Adaptive<S: Steps = Intact> {
     steps: S,
@@ -94,21 +96,21 @@ pub struct Adaptive<S: Steps = Intact> {
     finished: u32,
     /// The last ones that somebody needs; waits for; waits for in a hurry. Not before `finished`.
     wanted: u32,
-    /// Who needed `wanted` first.
+    /// The CPU that needed `wanted` first.
     wanted_by: usize,
     waited_for: u32,
     expedited: u32,
     /// Whom the grace period in progress waits for.
     mask: Mask,
-    /// Who was told to pass through the scheduler and report.
+    /// CPUs that were asked to pass through the scheduler and report.
     forced: Mask,
-    /// Who has callbacks that somebody waits for.
+    /// CPUs with callbacks that a caller waits for.
     waiters: Mask,
-    /// Who has callbacks, and no ticks.
+    /// CPUs with callbacks and without ticks.
     sleepers: Mask,
     /// Whose softirq, which has been raised, looks after the grace period.
     attendant: Option<usize>,
-    /// Who looks again, and when.
+    /// Which CPU scans next, and when.
     alarm: Alarm,
     /// It has gone off: callbacks have gathered, and what is put off begins.
     is_due: bool,
@@ -117,7 +119,7 @@ pub struct Adaptive<S: Steps = Intact> {
 }
 
 impl Adaptive {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Parameters::DEFAULT, Start::default(), Intact)
     }
@@ -179,7 +181,7 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
-    /// Tells what `cpu` holds, if that has changed enough; answers whether it has.
+    /// Tells what `cpu` holds, if that has changed enough. Returns whether it has.
     fn tell(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let (callbacks, told) = (&self.callbacks[cpu], &mut self.told[cpu]);
         let holds = Backlog { objects: callbacks.count(), bytes: callbacks.bytes() };
@@ -205,7 +207,7 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
-    /// Has somebody look again: `cpu` on a tick to come, or the timer.
+    /// Has somebody scan again: `cpu` on a tick to come, or the timer.
     fn arm(&mut self, cpu: usize, jiffies: u32, host: &mut dyn Host) {
         self.alarm.set(cpu, !self.counters.is_in_eqs(cpu), jiffies, host);
     }
@@ -265,7 +267,7 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
-    /// Takes those out of the mask who have been quiescent.
+    /// Takes the CPUs out of the mask that have been quiescent.
     fn look(&mut self, host: &mut dyn Host) {
         let mut from = 0;
         while let Some(cpu) = self.mask.first_from(from) {
@@ -280,12 +282,13 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
-    /// There are hold-outs: forces them, if that is due, and sees to it that somebody looks again.
+    /// There are holdouts: forces them, if that is due, and sees to it that somebody polls again.
     fn wait(&mut self, cpu: usize, demand: &Demand, host: &mut dyn Host) {
         let LookAgain { forces, pause_jiffies } = look_again(demand, &self.parameters);
         if forces && !self.steps.omits("force") {
             for holdout in self.mask.iter() {
-                // Whom an earlier grace period forced, and who has not obeyed yet, still will.
+                // A CPU that an earlier grace period forced, and that has not reported yet, still
+                // will.
                 if self.forced.insert(holdout) {
                     host.touch(Line::Mailbox(holdout), Access::Write);
                     host.resched(holdout);
@@ -300,7 +303,7 @@ impl<S: Steps> Adaptive<S> {
         self.arm(cpu, pause_jiffies, host);
     }
 
-    /// The grace period is over. Those nobody waits for notice on their ticks.
+    /// The grace period is over. CPUs whose callbacks are in the background notice on their ticks.
     fn finish(&mut self, host: &mut dyn Host) {
         self.finished = self.number;
         self.age_jiffies = 0;
@@ -334,8 +337,8 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
-    /// The callbacks of `cpu` get their numbers; if some have ended, its softirq runs those. Somebody waits
-    /// for the last one, or not.
+    /// The callbacks of `cpu` get their numbers; if some have ended, its softirq runs those.
+    /// Somebody waits for the last one, or not.
     fn assign(&mut self, cpu: usize, urgency: Urgency, host: &mut dyn Host) {
         self.number_callbacks(cpu, urgency, host);
         if self.callbacks[cpu].ready().0 != 0 {
@@ -353,7 +356,7 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
-    /// Notes that grace period `number` is needed, by somebody in such a hurry; the first who needs
+    /// Notes that grace period `number` is needed, at this urgency; the first CPU that needs
     /// it sees to it that it begins.
     fn want(&mut self, cpu: usize, number: u32, urgency: Urgency, host: &mut dyn Host) {
         let is_after_all = |other| is_after(number, other);
@@ -467,7 +470,7 @@ impl<S: Steps> Engine for Adaptive<S> {
         self.assign(cpu, Urgency::Background, host);
     }
 
-    /// Linear in the processors if it looks after the grace period.
+    /// Linear in the CPUs if it looks after the grace period.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
         if cpu >= self.counters.cpus() {
             return;
@@ -479,7 +482,7 @@ impl<S: Steps> Engine for Adaptive<S> {
         self.run(cpu, host);
     }
 
-    /// Linear in the processors.
+    /// Linear in the CPUs.
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
         if self.steps.omits("look-by-timer") {
             return;
@@ -495,7 +498,8 @@ impl<S: Steps> Engine for Adaptive<S> {
             self.counters.enter_eqs(cpu, host);
             self.report(cpu, host);
             if self.alarm.is_kept_by(cpu) && !self.steps.omits("hand-over") {
-                // Who needs the grace period has callbacks, so it keeps its tick; a hold-out is awake.
+                // A CPU that needs the grace period has callbacks, so it keeps its tick; a holdout
+                // is awake.
                 let mut others = core::iter::once(self.wanted_by).chain(self.mask.first_from(0));
                 let to = others.find(|&other| !self.counters.is_in_eqs(other));
                 self.alarm.hand_over(to, host);

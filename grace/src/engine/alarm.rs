@@ -1,8 +1,8 @@
-//! Who looks again, and when: a processor on its tick, or the timer where there are none.
+//! Which CPU scans next, and when: on its tick, or the timer where there are none.
 //!
-//! A tick comes anyway, so a look on it costs little; the timer wakes a thread. So the processor
+//! A tick comes anyway, so a look on it costs little; the timer wakes a thread. So the CPU
 //! that looked keeps the alarm. The timer is set a little later all the same, and put off each
-//! time that the tick came first: a processor may be in the kernel without ticks (`nohz_full`).
+//! time that the tick came first: a CPU may be in the kernel without ticks (`nohz_full`).
 
 use super::{Access, Host, Line};
 
@@ -13,7 +13,7 @@ const LATER_JIFFIES: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Alarm {
     Off,
-    /// After so many more ticks of this processor, or of the timer's jiffies.
+    /// After so many more ticks of this CPU, or of the timer's jiffies.
     Tick {
         cpu: usize,
         jiffies: u32,
@@ -26,7 +26,8 @@ pub(super) enum Alarm {
 }
 
 impl Alarm {
-    /// Sets it on `cpu`, which `has_ticks` or surely has not, unless it is set for as early as that.
+    /// Sets it on `cpu`, which `has_ticks` or surely has not, unless it is set for as early as
+    /// that.
     pub(super) fn set(&mut self, cpu: usize, has_ticks: bool, jiffies: u32, host: &mut dyn Host) {
         let jiffies = jiffies.max(1);
         let cpu = match *self {
@@ -47,7 +48,7 @@ impl Alarm {
         *self = Self::Tick { cpu, jiffies, timer_jiffies };
     }
 
-    /// A tick of `cpu`: answers whether it keeps the alarm, and whether that went off.
+    /// A tick of `cpu`: returns whether it keeps the alarm, and whether that went off.
     pub(super) fn tick(&mut self, cpu: usize, host: &mut dyn Host) -> (bool, bool) {
         host.touch(Line::Mailbox(cpu), Access::Read);
         match self {
@@ -64,7 +65,7 @@ impl Alarm {
         }
     }
 
-    /// The timer: answers how many jiffies it was asked for; `None` if the alarm is off.
+    /// The timer: returns how many jiffies it was asked for; `None` if the alarm is off.
     pub(super) fn timer(&mut self) -> Option<u32> {
         let jiffies = match *self {
             Self::Off => return None,
@@ -75,7 +76,7 @@ impl Alarm {
         Some(jiffies)
     }
 
-    /// Nobody needs it any more.
+    /// No CPU needs it any more.
     pub(super) fn turn_off(&mut self, host: &mut dyn Host) {
         host.timer_off();
         *self = Self::Off;
@@ -86,7 +87,8 @@ impl Alarm {
         matches!(*self, Self::Tick { cpu: keeper, .. } if keeper == cpu)
     }
 
-    /// Its keeper has no more ticks for sure: `to` takes it, who may have some, or else the timer.
+    /// Its keeper has no more ticks for sure: CPU `to`, which may have some, takes it, or else the
+    /// timer.
     pub(super) fn hand_over(&mut self, to: Option<usize>, host: &mut dyn Host) {
         let Self::Tick { jiffies, .. } = *self else { return };
         *self = Self::Off;

@@ -1,9 +1,9 @@
-//! A processor's callbacks, in the order they were queued, by the grace period they need.
+//! A CPU's callbacks, in the order they were queued, by the grace period they need.
 //!
-//! Four lists, after the kernel's segmented ones: ready to run, waiting for one grace period, waiting
-//! for the one after that, and queued since the processor last looked which number is due. More
+//! Four lists, after the kernel's segmented ones: ready to run, waiting for one grace period,
+//! waiting for the one after that, and queued since the CPU last looked which number is due. More
 //! cannot be: what is queued while one is in progress needs the next, and what needed the one
-//! before is ready. Queueing touches nothing but the processor's own line.
+//! before is ready. Queueing touches nothing but the CPU's own line.
 
 use super::Callback;
 use super::counters::is_after;
@@ -30,7 +30,7 @@ impl List {
     }
 }
 
-/// The lists of one processor.
+/// The lists of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Callbacks {
     ready: List,
@@ -44,7 +44,7 @@ impl Callbacks {
     pub(super) const EMPTY: Self =
         Self { ready: List::EMPTY, current: List::EMPTY, next: List::EMPTY, queued: List::EMPTY };
 
-    /// How many may be queued before the processor looks which number is due, should no tick come: so
+    /// How many may be queued before the CPU looks which number is due, should no tick come: so
     /// many that the look costs nothing beside them.
     const QUEUED_MAX: u64 = 64;
 
@@ -54,14 +54,15 @@ impl Callbacks {
         self.queued.add(List { count: 1, bytes, urgency, number: 0 });
     }
 
-    /// Whether it is time to [`assign`](Self::assign) what was queued, without waiting for the tick: the
-    /// first callback is to be heard of, and so are many. In between, queueing touches nothing shared.
+    /// Whether it is time to [`assign`](Self::assign) what was queued, without waiting for the
+    /// tick: the first callback is to be heard of, and so are many. In between, queueing touches
+    /// nothing shared.
     pub(super) const fn is_due(&self) -> bool {
         self.current.count == 0 || self.queued.count >= Self::QUEUED_MAX
     }
 
-    /// What was queued needs grace period `number`, where that of `finished` has ended. Returns whether
-    /// there was anything.
+    /// What was queued needs grace period `number`, where that of `finished` has ended. Returns
+    /// whether there was anything.
     pub(super) fn assign(&mut self, number: u32, finished: u32) -> bool {
         self.advance(finished);
         if self.queued.count == 0 {
@@ -87,7 +88,7 @@ impl Callbacks {
         }
     }
 
-    /// Takes out up to `limit` of those that are ready, to be run; answers how many.
+    /// Takes out up to `limit` of those that are ready, to be run. Returns how many.
     pub(super) fn take(&mut self, limit: u64) -> u64 {
         let count = self.ready.count.min(limit);
         if count == self.ready.count {

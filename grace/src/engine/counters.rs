@@ -1,12 +1,12 @@
-//! Counters of quiescent states: what a processor writes alone, and others read.
+//! Counters of quiescent states: what a CPU writes alone, and others read.
 //!
-//! One per processor goes up by one at each quiescent state. Who remembers a counter and later sees
-//! another value knows that the processor has been quiescent in between. Beside it stands whether
-//! the processor is in an extended quiescent state: then it has nothing to say, and is quiescent all
-//! the time. After the 2.5 kernel's `RCU_qsctr` (Arcangeli and others, FREENIX 2003) and `dynticks`.
+//! One per CPU goes up by one at each quiescent state. A CPU that remembers a counter and later
+//! sees another value knows that the CPU has been quiescent in between. Beside it stands whether
+//! the CPU is in an extended quiescent state: then it has nothing to say, and is quiescent all the
+//! time. After the 2.5 kernel's `RCU_qsctr` (Arcangeli and others, FREENIX 2003) and `dynticks`.
 //!
-//! Counters wrap. One that has come round exactly looks as if nothing had happened, so a grace period
-//! lasts longer than it need; never shorter.
+//! Counters wrap. One that has come round exactly looks as if nothing had happened, so a grace
+//! period lasts longer than it need; never shorter.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ pub(super) const fn is_after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
 
-/// The counters of all processors. Callers pass processors in range.
+/// The counters of all CPUs. Callers pass CPUs in range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Counters {
     counters: Vec<u32>,
@@ -60,20 +60,21 @@ impl Counters {
         host.touch(Line::Cpu(cpu), Access::Write);
     }
 
-    /// `cpu` enters an extended quiescent state. Its counter moves too, for those who look after it
+    /// `cpu` enters an extended quiescent state. Its counter moves too, for CPUs that look after it
     /// has come back.
     pub(super) fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
         self.eqs.insert(cpu);
         self.count(cpu, host);
     }
 
-    /// `cpu` leaves it; a quiescent state once more, of use to those who began while it was in there.
+    /// `cpu` leaves it; a quiescent state once more, of use to CPUs that began while it was in
+    /// there.
     pub(super) fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
         self.eqs.remove(cpu);
         self.count(cpu, host);
     }
 
-    /// The counter, as another processor reads it.
+    /// The counter, as another CPU reads it.
     pub(super) fn read(&self, cpu: usize, host: &mut dyn Host) -> u32 {
         host.touch(Line::Cpu(cpu), Access::Read);
         self.counters[cpu]

@@ -1,9 +1,9 @@
-//! Sets of processors.
+//! Sets of CPUs.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A set of processors, of those numbered 0 to a fixed count.
+/// A set of CPUs, of those numbered 0 to a fixed count.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mask {
     words: Vec<u64>,
@@ -13,12 +13,12 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// The empty set, of `cpus` processors.
+    /// The empty set, of `cpus` CPUs.
     pub fn new(cpus: usize) -> Self {
         Self { words: vec![0; cpus.div_ceil(64)], cpus, len: 0 }
     }
 
-    /// How many processors there can be.
+    /// How many CPUs there can be.
     pub const fn cpus(&self) -> usize {
         self.cpus
     }
@@ -28,7 +28,7 @@ impl Mask {
         cpu < self.cpus && self.words[cpu / 64] >> (cpu % 64) & 1 != 0
     }
 
-    /// Adds `cpu`, if it is in range; answers whether it was new.
+    /// Adds `cpu`, if it is in range. Returns whether it was new.
     pub fn insert(&mut self, cpu: usize) -> bool {
         let new = cpu < self.cpus && !self.contains(cpu);
         if new {
@@ -38,7 +38,7 @@ impl Mask {
         new
     }
 
-    /// Takes `cpu` out; answers whether it was a member.
+    /// Takes `cpu` out. Returns whether it was a member.
     pub fn remove(&mut self, cpu: usize) -> bool {
         let member = self.contains(cpu);
         if member {
@@ -48,14 +48,14 @@ impl Mask {
         member
     }
 
-    /// Adds every processor.
+    /// Adds every CPU.
     pub fn fill(&mut self) {
         for cpu in 0..self.cpus {
             self.insert(cpu);
         }
     }
 
-    /// Takes every processor out.
+    /// Takes every CPU out.
     pub fn clear(&mut self) {
         self.words.fill(0);
         self.len = 0;

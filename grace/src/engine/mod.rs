@@ -1,25 +1,26 @@
-//! Engines over processors: who notices quiescent states, and what is done until all have passed one.
+//! Engines over CPUs: which CPU notices quiescent states, and what is done until all have passed
+//! one.
 //!
 //! [`Machine`](crate::Machine) looks into the words of readers. A kernel has no such words: its
-//! readers cannot be preempted, so a processor that passes through its scheduler, or is interrupted
+//! readers cannot be preempted, so a CPU that passes through its scheduler, or is interrupted
 //! in user mode or idle, is in none of them. The engines here live on such reports. Each is a
-//! *detector* of quiescent states with a *policy* of when to start, look again and force:
+//! *detector* of quiescent states with a *policy* of when to start, scan again and force:
 //!
 //! | engine | detector | policy | after |
 //! |---|---|---|---|
-//! | [`poll::Global`] | counters, scanned by one processor | at once, again and again, forcing | rcu_poll, one list |
-//! | [`poll::PerCpu`] | the same, on every processor for itself | the same | rcu_poll, parallel |
-//! | [`tick::Tick`] | each processor clears its bit | on the tick, never forcing | rcu_ltimer |
+//! | [`poll::Global`] | counters, scanned by one CPU | at once, again and again, forcing | rcu_poll, one list |
+//! | [`poll::PerCpu`] | the same, on every CPU for itself | the same | rcu_poll, parallel |
+//! | [`tick::Tick`] | each CPU clears its bit | on the tick, never forcing | rcu_ltimer |
 //! | [`token::Published`] | a token, handed on in the scheduler | none | rcu_sched |
-//! | [`token::Relay`] | the same, reworked | idle processors passed over, late ones nudged | ours |
+//! | [`token::Relay`] | the same, version 2 | idle CPUs passed over, late ones nudged | ours |
 //! | [`tree::Tree`] | a combining tree of masks | limits of age | Tree RCU, 3.15 to today |
 //! | [`adaptive::Adaptive`] | counters, scanned | what is demanded, and a budget | ours |
 //!
-//! SRCU, whose readers report to two banks of counters, is [`two_bank`](crate::two_bank).
+//! SRCU, whose readers report to two indexes of counters, is [`srcu`](crate::srcu).
 //!
-//! An engine is told what happens on a processor ([`Engine`]) and asks for what it wants done
-//! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is told of.
-//! The simulator and the explorer drive this very code. What a step touches it tells
+//! An engine is notified of what happens on a CPU ([`Engine`]) and asks for what it wants done
+//! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is
+//! notified of. The simulator and the explorer drive this very code. What a step touches it tells
 //! ([`Host::touch`]), so that a driver can charge for it, and whose cache has to give it away.
 //!
 //! Unlike the rest of the crate the engines need an allocator, once, when they are made.
@@ -38,7 +39,7 @@ pub use counters::Start;
 
 use crate::policy::Urgency;
 
-/// What a processor was doing when the tick came.
+/// What a CPU was doing when the tick came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Running a program: in no read-side critical section.
@@ -61,9 +62,9 @@ pub struct Callback {
 /// A cache line of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Line {
-    /// A processor's own, which it alone writes.
+    /// A CPU's own, which it alone writes.
     Cpu(usize),
-    /// Beside it: what others write to ask something of the processor.
+    /// Beside it: what others write to ask something of the CPU.
     Mailbox(usize),
     /// A node of a tree.
     Node(usize),
@@ -84,18 +85,18 @@ pub enum Access {
     Lock,
 }
 
-/// What a driver does for an engine. All calls concern the processor the engine was told of, unless
-/// they name another one. Raising or rescheduling a processor again, before it has happened, changes
+/// What a driver does for an engine. All calls concern the CPU the engine was notified of, unless
+/// they name another one. Raising or rescheduling a CPU again, before it has happened, changes
 /// nothing.
 pub trait Host {
     /// Call [`Engine::softirq`] on `cpu` as soon as it takes interrupts.
     fn raise(&mut self, cpu: usize);
     /// Have `cpu` pass through its scheduler as soon as it can: [`Engine::context_switch`] follows.
-    /// An inter-processor interrupt, if `cpu` is another one.
+    /// An inter-CPU interrupt, if `cpu` is another one.
     fn resched(&mut self, cpu: usize);
     /// Run the `count` oldest callbacks that were queued on `owner`, here.
     fn invoke(&mut self, owner: usize, count: u64);
-    /// Call [`Engine::timer`] in so many jiffies (at least 1), on whatever processor. Asking again
+    /// Call [`Engine::timer`] in so many jiffies (at least 1), on whatever CPU. Asking again
     /// replaces what was asked before; the engine has one timer.
     fn timer(&mut self, jiffies: u32);
     /// What was asked of the timer is not needed any more. Should it come all the same, nothing is
@@ -103,24 +104,24 @@ pub trait Host {
     fn timer_off(&mut self) {}
     /// A line of the engine's is used.
     fn touch(&mut self, line: Line, access: Access);
-    /// Whether the engine has lately had more than its share of processor time, for work that nobody
-    /// waited for.
+    /// Whether the engine has lately had more than its share of CPU time, for work in the
+    /// background.
     fn is_over_budget(&self) -> bool;
-    /// A grace period begins; `of` tells those of different processors apart, where each has its own.
+    /// A grace period begins; `of` tells those of different CPUs apart, where each has its own.
     fn began(&mut self, of: usize);
     /// It has ended.
     fn ended(&mut self, of: usize);
 }
 
-/// A grace-period engine over processors that report.
+/// A grace-period engine over CPUs that report.
 ///
-/// **The driver leaves the tick on** at a processor that is awake and has callbacks
-/// ([`waiting`](Self::waiting)), as Linux does: there [`adaptive::Adaptive`] and [`token::Relay`] notice on
-/// the tick that a grace period has ended. (In the kernel without ticks a few callbacks wait until the
-/// processor ticks or sleeps again.) [`tick::Tick`] needs ticks at every processor that is awake. The others
-/// need none. The explorer holds that this is so, and that nobody needs more.
+/// **The driver leaves the tick on** at a CPU that is awake and has callbacks
+/// ([`waiting`](Self::waiting)), as Linux does: there [`adaptive::Adaptive`] and [`token::Relay`]
+/// notice on the tick that a grace period has ended. (In the kernel without ticks a few callbacks
+/// wait until the CPU ticks or sleeps again.) [`tick::Tick`] needs ticks at every CPU that is
+/// awake. The others need none. The explorer holds that this is so, and that no engine needs more.
 ///
-/// Every function is total, and constant in time unless it says otherwise. Processors are numbered from
+/// Every function is total, and constant in time unless it says otherwise. CPUs are numbered from
 /// 0; one out of range is ignored.
 pub trait Engine: core::fmt::Debug {
     /// A callback is queued on `cpu`, to be run after a grace period.
@@ -135,7 +136,8 @@ pub trait Engine: core::fmt::Debug {
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
         let _ = (cpu, host);
     }
-    /// Kernel code on `cpu` that runs for long offers to be rescheduled; nobody else wants to run.
+    /// Kernel code on `cpu` that runs for long offers to be rescheduled; no other task wants to
+    /// run.
     fn cond_resched(&mut self, cpu: usize, host: &mut dyn Host) {
         let _ = (cpu, host);
     }
@@ -143,7 +145,7 @@ pub trait Engine: core::fmt::Debug {
     fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host);
     /// And leaves it.
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host);
-    /// Whether the grace period in progress (that of `of`) still waits for `cpu`. For those who look on.
+    /// Whether the grace period in progress (that of `of`) still waits for `cpu`. For observers.
     fn is_holdout(&self, of: usize, cpu: usize) -> bool;
     /// How many callbacks that were queued on `cpu` have not been run.
     fn waiting(&self, cpu: usize) -> u64;
@@ -152,7 +154,8 @@ pub trait Engine: core::fmt::Debug {
 /// Steps of an engine that can be left out, to see whether anybody notices.
 ///
 /// Production code uses [`Intact`], which leaves none out and costs nothing. Each engine lists its
-/// steps in a constant `STEPS`; the explorer must find the harm in each, or record that it does none.
+/// steps in a constant `STEPS`; the explorer must find the harm in each, or record that it does
+/// none.
 pub trait Steps: Copy + core::fmt::Debug + Eq + core::hash::Hash {
     /// Whether this step is left out.
     fn omits(&self, step: &'static str) -> bool;

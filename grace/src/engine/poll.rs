@@ -1,13 +1,13 @@
-//! rcu_poll: start at once, force every processor through its scheduler, look until all have been.
+//! rcu_poll: start at once, force every CPU through its scheduler, look until all have been.
 //!
 //! Both forms of the paper (Arcangeli, Cao, McKenney, Sarma: Using Read-Copy-Update Techniques for
-//! System V IPC in the Linux 2.5 Kernel, FREENIX 2003): one list for all processors, and a list and
+//! System V IPC in the Linux 2.5 Kernel, FREENIX 2003): one list for all CPUs, and a list and
 //! grace periods of its own for each. The shortest latency there is, paid with interrupts, forced
 //! switches and looks at everybody's counters.
 //!
-//! Unlike the original's, the grace period also waits for the processor that polls: it may have been
-//! interrupted within a section. While it waits for nobody else it does not spin, which would keep
-//! the section from ending; its own report makes it look again.
+//! Unlike the original's, the grace period also waits for the CPU that polls: it may have been
+//! interrupted within a section. While it waits for no other CPU it does not spin, which would keep
+//! the section from ending; its own report makes it scan again.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -28,16 +28,16 @@ pub const STEPS: &[&str] = &[
     "return-from-eqs",
 ];
 
-/// What they may leave out, and be slower: forcing, and leaving out who is in an extended quiescent
+/// What they may leave out, and be slower: forcing, and leaving out CPUs in an extended quiescent
 /// state.
 pub const STEPS_FOR_SPEED: &[&str] = &["force", "pass-over-eqs"];
 
 /// The lock, the lists, the mask and the snapshots of [`Global`].
 const SHARED: Line = Line::Global(0);
 
-/// One list for all processors, under one lock; whoever queues first polls for all.
+/// One list for all CPUs, under one lock; the CPU that queues first polls for all.
 ///
-/// A look is linear in the processors that are waited for, the start of a grace period in all.
+/// A look is linear in the CPUs that are waited for, the start of a grace period in all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Global<S: Steps = Intact> {
     steps: S,
@@ -45,19 +45,20 @@ pub struct Global<S: Steps = Intact> {
     snapshots: Vec<u32>,
     /// Whom the grace period in progress waits for.
     mask: Mask,
-    /// Callbacks by who queued them: that wait for the next grace period, and for this one.
+    /// Callbacks by the CPU that queued them: those that wait for the next grace period, and for
+    /// this one.
     next: Vec<u64>,
     current: Vec<u64>,
-    /// Who has any in `next`, and in `current`.
+    /// CPUs with any in `next`, and in `current`.
     next_owners: Mask,
     current_owners: Mask,
-    /// The processor whose softirq polls; none if nothing is queued.
+    /// The CPU whose softirq polls; none if nothing is queued.
     poller: Option<usize>,
     in_progress: bool,
 }
 
 impl Global {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Start::default(), Intact)
     }
@@ -105,7 +106,7 @@ impl<S: Steps> Global<S> {
         self.wait(cpu, host);
     }
 
-    /// Takes those out of the mask who have been quiescent.
+    /// Takes the CPUs out of the mask that have been quiescent.
     fn look(&mut self, host: &mut dyn Host) {
         let mut from = 0;
         while let Some(cpu) = self.mask.first_from(from) {
@@ -120,7 +121,7 @@ impl<S: Steps> Global<S> {
         }
     }
 
-    /// Looks again as soon as may be, unless only `cpu` itself is missing.
+    /// Scans again as soon as may be, unless only `cpu` itself is missing.
     fn wait(&mut self, cpu: usize, host: &mut dyn Host) {
         if !self.waits_for_itself_alone(cpu) && !self.steps.omits("look-again") {
             host.raise(cpu);
@@ -131,7 +132,7 @@ impl<S: Steps> Global<S> {
         self.mask.len() == 1 && self.mask.contains(cpu)
     }
 
-    /// Runs the whole list of the grace period that has ended, here, whoever queued it.
+    /// Runs the whole list of the grace period that has ended, here, whichever CPU queued it.
     fn run(&mut self, host: &mut dyn Host) {
         self.in_progress = false;
         host.ended(0);
@@ -144,7 +145,7 @@ impl<S: Steps> Global<S> {
         }
     }
 
-    /// `cpu` has said that it is quiescent: if it polls, and waited for itself, it goes on.
+    /// `cpu` has said that it is quiescent: if it polls, and waited for itself, it continues.
     fn reported(&self, cpu: usize, host: &mut dyn Host) {
         let polls = self.in_progress && self.poller == Some(cpu);
         if polls && self.waits_for_itself_alone(cpu) && !self.steps.omits("look-after-own-switch") {
@@ -185,7 +186,7 @@ impl<S: Steps> Engine for Global<S> {
         }
     }
 
-    /// Linear in the processors.
+    /// Linear in the CPUs.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
         if self.poller != Some(cpu) {
             return;
@@ -228,22 +229,22 @@ impl<S: Steps> Engine for Global<S> {
     }
 }
 
-/// What a processor of [`PerCpu`] has to itself.
+/// What a CPU of [`PerCpu`] has to itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Own {
     next: u64,
     current: u64,
     in_progress: bool,
-    /// The first processor that has not been seen to pass.
+    /// The first CPU that has not been seen to pass.
     position: usize,
     snapshots: Vec<u32>,
 }
 
-/// Lists and grace periods of its own for each processor.
+/// Lists and grace periods of its own for each CPU.
 ///
 /// No lock and no list is shared, and callbacks run where they were queued; but each of up to N
-/// grace periods at a time forces all N processors. Memory is quadratic in their number: 64 MiB for
-/// 4,096. A start is linear in the processors, a look in those that have passed since the last one.
+/// grace periods at a time forces all N CPUs. Memory is quadratic in their number: 64 MiB for
+/// 4,096. A start is linear in the CPUs, a look in those that have passed since the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PerCpu<S: Steps = Intact> {
     steps: S,
@@ -252,7 +253,7 @@ pub struct PerCpu<S: Steps = Intact> {
 }
 
 impl PerCpu {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Start::default(), Intact)
     }
@@ -287,7 +288,7 @@ impl<S: Steps> PerCpu<S> {
         }
     }
 
-    /// Goes on to the first processor that has not passed; answers whether there is none.
+    /// Continues with the first CPU that has not passed. Returns whether there is none.
     fn look(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let own = &mut self.own[cpu];
         while let Some(&snapshot) = own.snapshots.get(own.position) {
@@ -302,7 +303,7 @@ impl<S: Steps> PerCpu<S> {
         true
     }
 
-    /// `cpu` has said that it is quiescent: if its grace period waited for that, it goes on.
+    /// `cpu` has said that it is quiescent: if its grace period waited for that, it continues.
     fn reported(&self, cpu: usize, host: &mut dyn Host) {
         let own = &self.own[cpu];
         let waited = own.in_progress && own.position == cpu;
@@ -339,7 +340,7 @@ impl<S: Steps> Engine for PerCpu<S> {
         }
     }
 
-    /// Linear in the processors.
+    /// Linear in the CPUs.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
         if cpu >= self.own.len() {
             return;

@@ -1,13 +1,13 @@
-//! rcu_ltimer: each processor looks after itself on its tick, and nobody is ever forced.
+//! rcu_ltimer: each CPU looks after itself on its tick, and none is ever forced.
 //!
 //! After the engine that was merged into Linux 2.5 (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003;
-//! Sarma and McKenney, Ottawa Linux Symposium 2002). Grace periods ("batches") have numbers. Whoever
-//! has callbacks asks for batch `current + 1` and runs them once `current` is beyond that: even when
-//! nothing was in progress that takes two rounds, because the number does not say whether the
-//! batch `current` has begun.
+//! Sarma and McKenney, Ottawa Linux Symposium 2002). Grace periods ("batches") have numbers. A CPU
+//! that has callbacks asks for batch `current + 1` and runs them once `current` is beyond that:
+//! even when nothing was in progress that takes two rounds, because the number does not say whether
+//! the batch `current` has begun.
 //!
-//! Processors in an extended quiescent state are left out when a batch begins, and report as they
-//! enter it, as Linux did from 2.6 on. There a processor that had callbacks kept its tick; here it may
+//! CPUs in an extended quiescent state are left out when a batch begins, and report as they
+//! enter it, as Linux did from 2.6 on. There a CPU that had callbacks kept its tick; here it may
 //! give the tick up, and is raised when a batch has ended.
 
 use alloc::vec;
@@ -35,10 +35,10 @@ pub const STEPS_FOR_SPEED: &[&str] = &[];
 
 /// The mutex, the numbers and the mask.
 const SHARED: Line = Line::Global(0);
-/// Who is in an extended quiescent state, and has callbacks there.
+/// CPUs in an extended quiescent state that have callbacks there.
 const SLEEPERS: Line = Line::Global(1);
 
-/// What a processor has to itself.
+/// What a CPU has to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Own {
     /// Not yet in a batch.
@@ -46,12 +46,12 @@ struct Own {
     /// In batch `batch`, which means nothing while there are none.
     current: u64,
     batch: u32,
-    /// The counter when this processor first saw that it is waited for.
+    /// The counter when this CPU first saw that it is waited for.
     snapshot: Option<u32>,
 }
 
 /// The engine. Every function is constant in time, but that the start of a batch is linear in
-/// the processors.
+/// the CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tick<S: Steps = Intact> {
     steps: S,
@@ -63,12 +63,12 @@ pub struct Tick<S: Steps = Intact> {
     furthest: u32,
     /// Whom the batch in progress waits for; empty if none is.
     mask: Mask,
-    /// Who has callbacks, and no ticks.
+    /// CPUs with callbacks and without ticks.
     sleepers: Mask,
 }
 
 impl Tick {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Start::default(), Intact)
     }
@@ -141,7 +141,8 @@ impl<S: Steps> Tick<S> {
         }
     }
 
-    /// On the first visit after the batch began, remembers the counter; later, reports if it has moved.
+    /// On the first visit after the batch began, remembers the counter; later, reports if it has
+    /// moved.
     fn check(&mut self, cpu: usize, host: &mut dyn Host) {
         if !self.mask.contains(cpu) {
             return;

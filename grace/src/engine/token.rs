@@ -1,22 +1,22 @@
-//! Engines that hand a token from processor to processor, at quiescent states only.
+//! Engines that hand a token from CPU to CPU, at quiescent states only.
 //!
-//! [`Published`] is rcu_sched, with the counter of pending callbacks that all processors share, and a
+//! [`Published`] is rcu_sched, with the counter of pending callbacks that all CPUs share, and a
 //! latency that is as long as the slowest of them makes it, N times. [`Relay`] is the same idea
 //! reworked. What both rest on are two small pure functions: [`Station::pass`] and [`relay`].
 
 pub mod published;
-pub mod reworked;
+pub mod v2;
 
 pub use published::Published;
-pub use reworked::Relay;
+pub use v2::Relay;
 
 use super::counters::is_after;
 use crate::word::Number;
 
-/// A processor's place in the ring of rcu_sched.
+/// A CPU's place in the ring of rcu_sched.
 ///
-/// Let d be the distance of a station behind its successor: the successor's `ring` + 1 - its own. In
-/// a ring of N stations that all began with the same number, the distances sum to N for ever: a
+/// Let d be the distance of a station behind its successor: the successor's `ring` + 1 - its own.
+/// In a ring of N stations that all began with the same number, the distances sum to N for ever: a
 /// station that passes takes its own distance to 0 and adds it to its predecessor's. So there are N
 /// unit tokens, which only merge, and a station whose number has grown by N has seen every other
 /// station pass after it, in turn.
@@ -35,8 +35,8 @@ pub enum Passed {
     Stayed,
     /// It has gone on to the predecessor.
     Hopped,
-    /// It has, and all others have passed since the batch began to wait: that may be run, and the batch
-    /// that was being filled waits from now on.
+    /// It has, and all others have passed since the batch began to wait: that may be run, and the
+    /// batch that was being filled waits from now on.
     CameRound,
 }
 
@@ -57,11 +57,11 @@ impl Station {
     }
 }
 
-/// What a station of [`Relay`] at a quiescent state shows from now on: the number upstream, if that is
-/// newer than its `own`. Numbers may wrap.
+/// What a station of [`Relay`] at a quiescent state shows from now on: the number upstream, if that
+/// is newer than its `own`. Numbers may wrap.
 ///
-/// The argument: `upstream` says that all before this station have been quiescent since grace period
-/// `upstream` began, and that it has begun; this station is quiescent now.
+/// The argument: `upstream` says that all before this station have been quiescent since grace
+/// period `upstream` began, and that it has begun; this station is quiescent now.
 pub const fn relay(own: Number, upstream: Number) -> Option<Number> {
     if is_after(upstream.0, own.0) { Some(upstream) } else { None }
 }

@@ -1,28 +1,28 @@
 //! Tree RCU: quiescent states go up a combining tree; a scan now and then helps those that are
 //! late.
 //!
-//! A processor notes a quiescent state on its own line. Its next tick finds that there is something
-//! to report and raises the softirq, which clears the processor's bit in a leaf; whoever clears the
-//! last bit of a node goes on to the parent, and the grace period ends when the root is empty. That
-//! wakes nobody: each processor finds at its next tick that its leaf tells another grace period.
-//! Meanwhile, every few jiffies, a scan looks for processors in extended quiescent states, which
-//! report nothing, and does about the other hold-outs what the [`Variant`] says.
+//! A CPU notes a quiescent state on its own line. Its next tick finds that there is something to
+//! report and raises the softirq, which clears the CPU's bit in a leaf; the CPU that clears the
+//! last bit of a node continues with the parent, and the grace period ends when the root is empty.
+//! That wakes no CPU: each finds at its next tick that its leaf tells another grace period.
+//! Meanwhile, every few jiffies, a scan looks for CPUs in extended quiescent states, which report
+//! nothing, and does about the other holdouts what the [`Variant`] says.
 //!
 //! After `kernel/rcu/tree.c`; which facts of which year is said in [`options`]. What is different
 //! here:
 //! - The kernel's grace-period thread begins and ends grace periods and scans. Its waiting is
-//!   [`Engine::timer`]; what it does on being woken is done at once by whoever would wake it.
+//!   [`Engine::timer`]; what it does on being woken is done at once by the CPU that would wake it.
 //! - Time is what the timer was asked to wait, while a grace period is in progress. The ages
 //!   derived from it saturate, so that an engine without callbacks has few states.
 //! - The counter of extended quiescent states that a scan compares with its snapshot is one bit,
 //!   "has moved since the snapshot".
-//! - A kernel keeps the tick of an idle processor that has callbacks, and gives those of a tickless
+//! - A kernel keeps the tick of an idle CPU that has callbacks, and gives those of a tickless
 //!   one to a thread. Here both are raised when a grace period ends. Where it forces the tick of a
-//!   tickless processor on, the softirq that this tick would raise is raised.
+//!   tickless CPU on, the softirq that this tick would raise is raised.
 //! - The kernel stops a long pass of callbacks after 3 ms. A driver that has time does so within
 //!   [`Host::invoke`]: other work may come in between.
-//! - Nobody expedites: [`Callback::urgency`] means nothing to Tree RCU's callbacks, nor do their
-//!   bytes.
+//! - Nothing is expedited: [`Callback::urgency`] means nothing to Tree RCU's callbacks, nor do
+//!   their bytes.
 
 mod force;
 mod invoke;
@@ -48,13 +48,13 @@ const SIBLINGS: &str = "wait-for-siblings";
 const OWN: &str = "wait-for-own-grace-period";
 /// The first scan takes a snapshot, which later ones compare with.
 const SNAPSHOT: &str = "take-snapshot";
-/// Who leaves an extended quiescent state is in it no longer.
+/// A CPU that leaves an extended quiescent state is in it no longer.
 const LEAVE: &str = "leave-extended-quiescent-state";
 /// A request in mid grace period is remembered until its end.
 const REMEMBER: &str = "remember-requests";
-/// The timer is asked for again after a scan that found hold-outs.
+/// The timer is asked for again after a scan that found holdouts.
 const SCAN_AGAIN: &str = "scan-again";
-/// Processors without ticks are told of the end of a grace period.
+/// CPUs without ticks are notified of the end of a grace period.
 const WAKE: &str = "wake-those-without-ticks";
 /// The tick raises the softirq when there is something to report.
 const REPORT: &str = "report-at-tick";
@@ -67,11 +67,11 @@ pub const STEPS: &[&str] =
 /// How many of [`STEPS`], from the first, are there for safety; the others are for progress.
 pub const STEPS_OF_SAFETY: usize = 6;
 
-/// What it may leave out, and be slower: who finds its grace period over and its callbacks still
-/// waiting asks again.
+/// What it may leave out, and be slower: a CPU that finds its grace period over and its callbacks
+/// still waiting asks again.
 pub const STEPS_FOR_SPEED: &[&str] = &[REMEMBER];
 
-/// What a processor keeps, on its own line.
+/// What a CPU keeps, on its own line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Cpu {
     /// The grace period that it has noticed.
@@ -104,7 +104,7 @@ struct Cpu {
 /// Tree RCU.
 ///
 /// Beginning and ending a grace period, and a scan, take time linear in the number of nodes (and,
-/// for a scan, of hold-outs); they happen in whatever call leads to them. All else is constant, or
+/// for a scan, of holdouts); they happen in whatever call leads to them. All else is constant, or
 /// linear in the height of the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tree<S: Steps = Intact> {
@@ -117,20 +117,20 @@ pub struct Tree<S: Steps = Intact> {
     tickless: Mask,
     /// Those that have callbacks, and may have no tick that finds them ready.
     sleepers: Mask,
-    /// How many processors have too many callbacks.
+    /// How many CPUs have too many callbacks.
     overloaded: usize,
-    /// The age of the grace period in progress, as far as the timer has told it.
+    /// The age of the grace period in progress, as far as the timer has shown it.
     age_jiffies: u32,
     /// What the timer was last asked to wait.
     asked_jiffies: u32,
-    /// Until a hold-out of a very old grace period is interrupted next.
+    /// Until a holdout of a very old grace period is interrupted next.
     beat_in_jiffies: u32,
     /// The grace period in progress has been scanned.
     has_snapshot: bool,
 }
 
 impl Tree {
-    /// Tree RCU over `cpus` processors, each with a tick.
+    /// Tree RCU over `cpus` CPUs, each with a tick.
     pub fn new(options: Options, cpus: usize) -> Self {
         Self::omitting(options, cpus, Intact)
     }
@@ -176,8 +176,8 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// The same, where these processors have no tick while a single program runs (`nohz_full`).
-    /// Those out of range are ignored. Meant for an engine that has not been told anything yet.
+    /// The same, where these CPUs have no tick while a single program runs (`nohz_full`). Those out
+    /// of range are ignored. Meant for an engine that has not been notified of anything yet.
     #[must_use]
     pub fn with_tickless(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         for cpu in cpus {
@@ -230,7 +230,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// The same, by one who has the leaf's lock. Returns whether a grace period must begin.
+    /// The same, by a CPU that has the leaf's lock. Returns whether a grace period must begin.
     fn notice_locked(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let sequence = self.leaf_sequence(cpu);
         let is_holdout = self.nodes.is_holdout(cpu);
@@ -306,8 +306,8 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// Those `bits` of `leaf`, whose lock the caller has, are no hold-outs any more. Returns
-    /// whether nobody is.
+    /// Those `bits` of `leaf`, whose lock the caller has, are no holdouts any more. Returns
+    /// whether none is.
     fn clear(&mut self, leaf: usize, bits: u64, host: &mut dyn Host) -> bool {
         let (mut at, mut bits) = (leaf, bits);
         while let Some(node) = self.nodes.get_mut(at) {

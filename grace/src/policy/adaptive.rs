@@ -1,17 +1,17 @@
 //! The default policy: from demand, within a budget.
 //!
 //! rcu_poll has the latency and rcu_ltimer the overhead; which of them one wants depends on whether
-//! anybody waits. So: background work goes by the tick, as under [`Tick`](super::Tick); somebody who
-//! waits, and a backlog that is large, is served as under [`Poll`](super::Poll), at the price that
-//! *they* pay; and what is done in the background has a budget of processor time, which gives way only
-//! to expedited demand.
+//! anybody waits. So: background work goes by the tick, as under [`Tick`](super::Tick); a thread
+//! that waits, and a backlog that is large, is served as under [`Poll`](super::Poll), at the price
+//! that *they* pay; and what is done in the background has a budget of CPU time, which gives way
+//! only to expedited demand.
 
 use super::{Begin, Hint, Policy, Urgency};
 
-/// Rcu_poll's latency when someone waits, rcu_ltimer's overhead when nobody does.
+/// Rcu_poll's latency when a thread waits, rcu_ltimer's overhead when none does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Adaptive {
-    /// Looks before sleeping when nobody is in a hurry.
+    /// Scans before sleeping when no thread is in a hurry.
     pub looks_max: u32,
     /// Looks before sleeping when someone is.
     pub looks_max_expedited: u32,
@@ -44,7 +44,7 @@ impl Policy for Adaptive {
     }
 }
 
-/// The share of a processor that background work on grace periods may take.
+/// The share of a CPU that background work on grace periods may take.
 ///
 /// The driver owns time: it measures what a turn of work cost, and asks how long to rest.
 ///
@@ -62,10 +62,10 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// One per cent of a processor.
+    /// One per cent of a CPU.
     pub const DEFAULT: Self = Self::from_ppm(10_000);
 
-    /// A share in parts of a million, taken as 1 to 1,000,000 (a whole processor: no limit).
+    /// A share in parts of a million, taken as 1 to 1,000,000 (a whole CPU: no limit).
     pub const fn from_ppm(share_ppm: u32) -> Self {
         let share_ppm = match share_ppm {
             0 => 1,
@@ -80,7 +80,7 @@ impl Budget {
         self.share_ppm
     }
 
-    /// How long to rest after a turn of work that took `spent_ns` of processor time: at least a
+    /// How long to rest after a turn of work that took `spent_ns` of CPU time: at least a
     /// tick, and so long that the turn was no more than the share of turn and rest.
     pub const fn rest_ns(self, spent_ns: u64, tick_ns: u64) -> u64 {
         let share = self.share_ppm as u128;

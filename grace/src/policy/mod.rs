@@ -1,11 +1,11 @@
-//! Policies: when to start, and when to look at the hold-outs again.
+//! Policies: when to start, and when to look at the holdouts again.
 //!
 //! The machine knows *what* must happen in a grace period; a policy says how patient it is in
 //! between. Policies are siblings behind the trait [`Policy`]; each is a small value that is
 //! compared and hashed with the machine, so that the explorer can tell states apart.
 //!
-//! All that a policy hears of is [`Urgency`]: whoever asks for a grace period translates its
-//! situation into it. Somebody who waits is urgent; so is memory: [`Urgency::of_backlog`].
+//! All that a policy knows is [`Urgency`]: the thread that asks for a grace period translates its
+//! situation into it. A thread that waits is urgent; so is memory: [`Urgency::of_backlog`].
 
 mod adaptive;
 mod poll;
@@ -22,11 +22,11 @@ use crate::limit;
 /// How much somebody wants the grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Urgency {
-    /// In the background: a few callbacks, for which nobody waits. More may join them.
+    /// In the background: a few callbacks, for which no thread waits. More may join them.
     Background,
     /// Someone waits, without hurry; or enough callbacks for a grace period of their own wait.
     Normal,
-    /// Someone waits and would rather spend processor time than wait longer; or the memory that
+    /// Someone waits and would rather spend CPU time than wait longer; or the memory that
     /// waits is near its limit.
     Expedited,
 }
@@ -62,24 +62,24 @@ pub enum Begin {
     AtTick,
 }
 
-/// What the driver should do before it looks at the hold-outs again.
+/// What the driver should do before it looks at the holdouts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hint {
-    /// Look again without giving up the processor.
+    /// Scan again without giving up the CPU.
     Again,
-    /// Give up the processor until a hold-out has left its section: have the hold-outs report.
+    /// Give up the CPU until a holdout has left its section: have the holdouts report.
     Sleep,
-    /// Give up the processor until the next tick.
+    /// Give up the CPU until the next tick.
     Tick,
 }
 
-/// When to start and when to look again. Implementations are pure functions of their arguments and
+/// When to start and when to scan again. Implementations are pure functions of their arguments and
 /// parameters.
 pub trait Policy: Clone + core::fmt::Debug + Eq + core::hash::Hash {
     /// A grace period is wanted this much, and none is in progress: does it start?
     fn begin(&self, urgency: Urgency) -> Begin;
 
-    /// `looks` scans of this pass have found hold-outs (at least 1): what now?
+    /// `looks` scans of this pass have found holdouts (at least 1): what now?
     fn look_again(&self, looks: u32, urgency: Urgency) -> Hint;
 }
 

@@ -2,12 +2,12 @@
 
 use super::{Begin, Hint, Policy, Urgency};
 
-/// Start at once, look again without pause for a number of looks, then have the hold-outs report,
-/// whoever wants the grace period and however much.
+/// Start at once, scan again without pause for a number of looks, then have the holdouts report,
+/// whichever thread wants the grace period, and however much.
 ///
-/// After rcu_poll (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003), which forces the hold-outs to
+/// After rcu_poll (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003), which forces the holdouts to
 /// reschedule and polls until they have. User space cannot force a thread, so after
-/// `looks_max` looks the waiter sleeps and the last hold-out wakes it. Lowest latency; the processor
+/// `looks_max` looks the waiter sleeps and the last holdout wakes it. Lowest latency; the CPU
 /// time it costs grows with the grace periods and not with the demand for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Poll {

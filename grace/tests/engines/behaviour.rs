@@ -1,6 +1,6 @@
 //! What sets the engines apart: what they ask for, and what they leave alone.
 
-use grace::engine::token::{Published, Relay, reworked};
+use grace::engine::token::{Published, Relay, v2};
 use grace::engine::{Access, Engine, Intact, Line, Mode, Start, adaptive, poll, tick};
 use grace::policy::Urgency::{self, Background, Expedited, Normal};
 
@@ -19,7 +19,7 @@ fn run_softirqs(engine: &mut impl Engine, host: &mut Recorder, times: usize) {
     }
 }
 
-/// A tick on each processor, and the softirqs raised there.
+/// A tick on each CPU, and the softirqs raised there.
 fn tick_everybody(engine: &mut impl Engine, host: &mut Recorder, mode: Mode) {
     for cpu in 0..CPUS {
         engine.tick(cpu, mode, host);
@@ -89,7 +89,7 @@ fn tick_takes_two_batches_even_from_idle_and_forces_nobody() {
     }
     assert_eq!((host.began, host.ended), (2, 2));
     // Queued in the middle of a jiffy: 45 ms at 100 Hz. Each batch waits for the tick on which a
-    // processor sees that it is waited for, and the one on which it sees that its counter has moved.
+    // CPU sees that it is waited for, and the one on which it sees that its counter has moved.
     assert_eq!(ticks, 5);
     assert_eq!((host.resched.len(), host.timers.len()), (0, 0));
 }
@@ -127,7 +127,7 @@ fn the_relay_touches_nothing_shared_while_nobody_waits() {
 }
 
 #[test]
-fn the_relay_has_no_atomic_instruction_where_processors_are_quiescent_or_queue() {
+fn the_relay_has_no_atomic_instruction_where_cpus_are_quiescent_or_queue() {
     let (mut engine, mut host) = (Relay::new(CPUS), Recorder::default());
     engine.queue(0, callback(Background), &mut host);
     engine.tick(0, Mode::Kernel, &mut host);
@@ -148,12 +148,12 @@ fn the_relay_has_no_atomic_instruction_where_processors_are_quiescent_or_queue()
 
 #[test]
 fn the_relay_nudges_one_of_each_segment_and_passes_over_who_sleeps() {
-    let parameters = reworked::Parameters { segment: 4, rest_jiffies_max: 1 };
+    let parameters = v2::Parameters { segment: 4, rest_jiffies_max: 1 };
     let mut engine = Relay::with(CPUS, parameters, Start::default(), Intact);
     let mut host = Recorder::default();
     engine.enter_eqs(0, &mut host);
     engine.queue(7, callback(Background), &mut host);
-    // Nobody passes through the scheduler unless told to; ticks find everybody in the kernel.
+    // No CPU passes through the scheduler unless asked to; ticks find all CPUs in the kernel.
     let mut jiffies = 0;
     while host.ended == 0 {
         (1..CPUS).for_each(|cpu| engine.tick(cpu, Mode::Kernel, &mut host));
@@ -162,12 +162,13 @@ fn the_relay_nudges_one_of_each_segment_and_passes_over_who_sleeps() {
         let nudged = core::mem::take(&mut host.resched);
         nudged.into_iter().for_each(|cpu| engine.context_switch(cpu, &mut host));
         jiffies += 1;
-        // Four stations, each at most two jiffies before it is nudged; a jiffy to begin, one to end.
+        // Four stations, each at most two jiffies before it is nudged; a jiffy to begin, one to
+        // end.
         assert!(jiffies <= 10, "{engine:?}");
     }
 }
 
-/// An engine with a callback queued on processor 2, and the softirqs raised by that run.
+/// An engine with a callback queued on CPU 2, and the softirqs raised by that run.
 fn adaptive_with(urgency: Urgency, is_over_budget: bool) -> (adaptive::Adaptive, Recorder) {
     let mut engine = adaptive::Adaptive::new(CPUS);
     let mut host = Recorder { is_over_budget, ..Recorder::default() };
@@ -186,7 +187,7 @@ fn adaptive_forces_nobody_while_nobody_waits() {
     while host.resched.is_empty() {
         assert_eq!(host.ended, 0);
         jiffies += 1;
-        // Processor 4 has a long section, and no others have softirqs but the first.
+        // CPU 4 has a long section, and no others have softirqs but the first.
         for cpu in (0..CPUS).filter(|&cpu| cpu != 6) {
             engine.tick(cpu, if cpu == 4 { Mode::Kernel } else { Mode::User }, &mut host);
             assert!(host.raised.iter().all(|&raised| raised == 2));
@@ -247,7 +248,7 @@ fn adaptive_keeps_to_its_budget_unless_somebody_waits_or_memory_runs_low() {
 }
 
 #[test]
-fn adaptive_sees_the_bytes_of_all_processors_together() {
+fn adaptive_sees_the_bytes_of_all_cpus_together() {
     let (bytes_max, bytes) = (8_000, 100);
     let parameters =
         adaptive::Parameters { backlog_bytes_max: bytes_max, ..adaptive::Parameters::DEFAULT };
@@ -288,7 +289,7 @@ fn adaptive_runs_callbacks_a_few_at_a_time_unless_somebody_waits() {
 }
 
 #[test]
-fn processors_out_of_range_are_ignored() {
+fn cpus_out_of_range_are_ignored() {
     fn ignores(mut engine: impl Engine + Clone + PartialEq) {
         let (before, mut host) = (engine.clone(), Recorder::default());
         for cpu in [CPUS, CPUS + 1, usize::MAX] {

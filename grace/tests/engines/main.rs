@@ -1,19 +1,19 @@
-//! Engines over processors under random schedules: safe, sure to finish, and each step needed.
+//! Engines over CPUs under random schedules: safe, sure to finish, and each step needed.
 
 mod behaviour;
 mod recorder;
 mod ring;
 mod world;
 
-use grace::engine::token::{Published, Relay, published, reworked};
+use grace::engine::token::{Published, Relay, published, v2};
 use grace::engine::{Engine, Intact, Start, Steps, Without, adaptive, poll, tick, tree};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use world::run;
 
-/// Numbers right before their wrap, and counters so narrow that they come round again and again; not
-/// so narrow that they do so from one look to the next, each time.
+/// Numbers right before their wrap, and counters so narrow that they come round again and again;
+/// not so narrow that they do so from one look to the next, each time.
 const WRAPPING: Start = Start { number: u32::MAX - 1, counter_bits: 4 };
 
 const CPUS_MAX: usize = 8;
@@ -81,7 +81,7 @@ fn ring<S: Steps>(cpus: usize, steps: S) -> Published<S> {
 
 /// Segments of three, so that there are several, and a short one.
 fn relay<S: Steps>(cpus: usize, steps: S) -> Relay<S> {
-    let parameters = reworked::Parameters { segment: 3, rest_jiffies_max: 1 };
+    let parameters = v2::Parameters { segment: 3, rest_jiffies_max: 1 };
     Relay::with(cpus, parameters, WRAPPING, steps)
 }
 
@@ -168,7 +168,7 @@ fn the_published_ring_needs_each_step() {
 
 #[test]
 fn the_relay_needs_each_step() {
-    each_step_is_needed(reworked::STEPS, reworked::STEPS_FOR_SPEED, relay);
+    each_step_is_needed(v2::STEPS, v2::STEPS_FOR_SPEED, relay);
 }
 
 #[test]

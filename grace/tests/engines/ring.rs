@@ -27,7 +27,7 @@ proptest! {
         hops in prop::collection::vec(any::<prop::sample::Index>(), 0..300),
     ) {
         let mut ring = vec![Station { ring: start, finished: start }; stations];
-        // Who has had a quiescent state since the batch of each station began to wait.
+        // CPUs with a quiescent state since the batch of each station began to wait.
         let mut seen = vec![vec![true; stations]; stations];
         for hop in hops {
             let cpu = hop.index(stations);

@@ -1,9 +1,9 @@
-//! Virtual processors for the engines' tests: what may happen to them, and what must hold.
+//! Virtual CPUs for the engines' tests: what may happen to them, and what must hold.
 //!
-//! A schedule is a list of bytes in pairs: a processor and what it does. What cannot happen (a
+//! A schedule is a list of bytes in pairs: a CPU and what it does. What cannot happen (a
 //! switch within a section, say) is left out, so that every schedule means something. Safety is
 //! checked at each callback: no section that had begun when it was queued may still be going on.
-//! Progress is checked at the end: sections end, those awake switch and tick, those asleep go on
+//! Progress is checked at the end: sections end, those awake switch and tick, those asleep continue
 //! sleeping, and within a bounded number of rounds all callbacks must have run, and the engine must
 //! have nothing left to do.
 
@@ -17,11 +17,11 @@ use grace::policy::Urgency;
 struct Outside {
     /// Steps so far: the order of things.
     now: u64,
-    /// When the section of each processor began.
+    /// When the section of each CPU began.
     sections: Vec<Option<u64>>,
-    /// When the callbacks of each processor were queued, and how many they queue in turn.
+    /// When the callbacks of each CPU were queued, and how many they queue in turn.
     queued: Vec<VecDeque<(u64, u8)>>,
-    /// Callbacks that were queued by callbacks: on which processor, and how many more.
+    /// Callbacks that were queued by callbacks: on which CPU, and how many more.
     to_queue: Vec<(usize, u8)>,
     raised: Vec<bool>,
     resched: Vec<bool>,
@@ -39,7 +39,7 @@ impl Outside {
     fn is_cpu(&mut self, cpu: usize) -> bool {
         let is_one = cpu < self.sections.len();
         if !is_one {
-            self.fault(format!("there is no processor {cpu}"));
+            self.fault(format!("there is no CPU {cpu}"));
         }
         is_one
     }
@@ -115,7 +115,7 @@ impl Host for Outside {
     }
 }
 
-/// An engine and its processors.
+/// An engine and its CPUs.
 #[derive(Debug)]
 struct World<E> {
     engine: E,
@@ -165,7 +165,7 @@ impl<E: Engine> World<E> {
         }
     }
 
-    /// The processor does as it was told: it wakes for that, and sleeps again.
+    /// The CPU does what it was asked for: it wakes for that, and sleeps again.
     fn reschedule(&mut self, cpu: usize) {
         if self.outside.sections[cpu].is_some() || !self.outside.resched[cpu] {
             return;
@@ -248,7 +248,7 @@ impl<E: Engine> World<E> {
         }
     }
 
-    /// A jiffy in which all who are awake pass through everything.
+    /// A jiffy in which all CPUs that are awake pass through everything.
     fn round(&mut self, round: usize) {
         let mode = if round.is_multiple_of(2) { Mode::User } else { Mode::Idle };
         // Not as many quiescent states in each: narrow counters might come round from look to look.
@@ -285,7 +285,7 @@ impl<E: Engine> World<E> {
     }
 }
 
-/// Runs a schedule on so many processors. What went wrong is the error.
+/// Runs a schedule on so many CPUs. What went wrong is the error.
 pub(crate) fn run(engine: impl Engine, cpus: usize, schedule: &[(u8, u8)]) -> Result<(), String> {
     let mut world = World::new(engine, cpus);
     for &(cpu, what) in schedule {
@@ -293,7 +293,7 @@ pub(crate) fn run(engine: impl Engine, cpus: usize, schedule: &[(u8, u8)]) -> Re
         world.result()?;
     }
     let queued: usize = world.outside.queued.iter().map(VecDeque::len).sum();
-    // Each of the published ring's circuits takes as many rounds as it has processors; a callback
+    // Each of the published ring's circuits takes as many rounds as it has CPUs; a callback
     // waits for three at most, and may queue two in turn. Others need less, and pause more.
     let rounds = 100 + 20 * cpus + queued;
     for round in 0..rounds {

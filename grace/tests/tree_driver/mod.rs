@@ -1,9 +1,9 @@
-//! Processors with sections, at random, around an engine: what [`Host`] asks for happens sooner or
+//! CPUs with sections, at random, around an engine: what [`Host`] asks for happens sooner or
 //! later, and every callback that runs is checked against the sections of when it was queued.
 //!
-//! The schedules of `tests/engines` run the tree, too. Here are besides processors without ticks,
-//! whose softirqs nobody raises but the engine; and in the end processors stay in the kernel, so
-//! that only what a variant does about hold-outs ends a grace period.
+//! The schedules of `tests/engines` run the tree, too. Here are besides CPUs without ticks,
+//! whose softirqs only the engine raises; and in the end CPUs stay in the kernel, so
+//! that only what a variant does about holdouts ends a grace period.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::ops::Range;
 use grace::engine::{Access, Callback, Engine, Host, Line, Mode};
 use grace::policy::Urgency;
 
-/// A section: the processor, and which of its sections.
+/// A section: the CPU, and which of its sections.
 type Section = (usize, u64);
 
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ impl Host for World {
     fn invoke(&mut self, owner: usize, count: u64) {
         for _ in 0..count {
             let Some(sections) = self.cpus[owner].callbacks.pop_front() else {
-                self.violation = Some(format!("processor {owner} has no callback to run"));
+                self.violation = Some(format!("CPU {owner} has no callback to run"));
                 return;
             };
             for (cpu, section) in sections {
@@ -97,7 +97,7 @@ pub(crate) struct Driver<E> {
 }
 
 impl<E: Engine> Driver<E> {
-    /// Around `engine`, which has `cpus` processors; the `tickless` ones have no ticks.
+    /// Around `engine`, which has `cpus` CPUs; the `tickless` ones have no ticks.
     pub(crate) fn new(engine: E, cpus: usize, tickless: Range<usize>) -> Self {
         let cpu = |cpu| Cpu { has_ticks: !tickless.contains(&cpu), ..Cpu::default() };
         Self { engine, world: World { cpus: (0..cpus).map(cpu).collect(), ..World::default() } }
@@ -190,8 +190,8 @@ impl<E: Engine> Driver<E> {
         }
     }
 
-    /// No new sections nor callbacks; processors stay as they are, idle or in the kernel. What has
-    /// been asked for happens. Answers how many rounds it took until no callback waited and no
+    /// No new sections nor callbacks; CPUs stay as they are, idle or in the kernel. What has
+    /// been asked for happens. Returns how many rounds it took until no callback waited and no
     /// grace period was in progress.
     pub(crate) fn drain(&mut self, rounds_max: usize) -> Option<usize> {
         let cpus = self.world.cpus.len();

@@ -1,8 +1,8 @@
 //! `rcu advise`: runs a workload on every design, ranks them, and says where the answer flips.
 //!
 //! Reading order: [`run`] says what is measured when; [`race`] runs designs against each other,
-//! [`rank`] compares them, [`sweep`] changes one thing at a time, [`verdict`] puts it into words; [`report`] shows it on a terminal,
-//! [`document`] as JSON, [`page`] with [`plot`] as HTML.
+//! [`rank`] compares them, [`sweep`] changes one thing at a time, [`verdict`] puts it into words;
+//! [`report`] shows it on a terminal, [`document`] as JSON, [`page`] with [`plot`] as HTML.
 
 mod document;
 mod page;
@@ -40,8 +40,8 @@ pub(crate) struct AdviseArgs {
     /// Leave a part out; may be given twice
     #[arg(long, value_name = "PART", value_enum)]
     skip: Vec<Part>,
-    /// Recommend nothing, and exit 3, when half of a design's rounds lie further apart than this, or
-    /// other programs had more than this of the CPU time
+    /// Recommend nothing, and exit 3, when half of a design's rounds lie further apart than this,
+    /// or other programs had more than this of the CPU time
     #[arg(long, value_name = "PERCENT", default_value = "30", allow_negative_numbers = true)]
     noise_limit: NoiseLimit,
     /// Also write the report as one self-contained page to FILE

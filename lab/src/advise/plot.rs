@@ -1,5 +1,5 @@
 //! Plots as inline SVG. Colours are CSS variables of the page, so that light and dark both work;
-//! every mark that is told by its colour is also told by a label.
+//! every mark that has a colour also has a label.
 
 use bench::units;
 

@@ -240,7 +240,7 @@ pub(super) fn sweep_header(sweep: &Sweep) -> Vec<String> {
     std::iter::once(sweep.over.title().to_owned()).chain(settings).collect()
 }
 
-/// A line of a sweep's table; a star marks the first and whoever is within noise of it.
+/// A line of a sweep's table; a star marks the first and the thread that is within noise of it.
 pub(super) fn sweep_cells(sweep: &Sweep, design: &str) -> Vec<String> {
     let cell = |point: &super::sweep::Point| {
         let place = point.places.iter().find(|place| place.design.name == design);

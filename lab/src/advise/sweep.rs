@@ -132,7 +132,7 @@ pub(super) fn thread_counts(own: u32, cpus: u32) -> Vec<u32> {
 }
 
 /// The designs worth a sweep: the recommended one, the first of each family, since it is between
-/// families that answers flip, ours, and then the first of all. `places` is ordered by rank.
+/// families that the choice flips, ours, and then the first of all. `places` is ordered by rank.
 pub(super) fn leaders(places: &[Place], quick: bool) -> BTreeSet<&'static str> {
     let most = leaders_at_most(quick);
     let mut families = BTreeSet::new();
@@ -182,8 +182,8 @@ impl Sweep {
         self.points.iter().filter_map(|point| self.flip(point, &winners)).collect()
     }
 
-    /// What becomes of `choice`, the design that is recommended for the workload as it is, in words:
-    /// where the answer flips, and where it does not.
+    /// What becomes of `choice`, the design that is recommended for the workload as it is, in
+    /// words: where the answer flips, and where it does not.
     pub(super) fn sentences(&self, choice: &str) -> Vec<String> {
         let flips = self.flips();
         let (mut same, mut simpler, mut faster) = (Vec::new(), Vec::new(), Vec::new());

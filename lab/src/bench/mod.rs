@@ -58,8 +58,8 @@ struct Options {
     /// Measure only these rivals
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
-    /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu, percpu:
-    /// quiescence; engines: tick; compat: liburcu]
+    /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu,
+    /// percpu: quiescence; engines: tick; compat: liburcu]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
 }
@@ -87,8 +87,8 @@ struct UpdateArgs {
 struct EnginesArgs {
     #[command(flatten)]
     options: Options,
-    /// The directory tree whose paths are looked up; its names are read and nothing is changed [default:
-    /// /usr/share, or the first of /usr and . that is there]
+    /// The directory tree whose paths are looked up; its names are read and nothing is changed
+    /// [default: /usr/share, or the first of /usr and . that is there]
     #[arg(long, value_name = "DIR")]
     tree: Option<PathBuf>,
     /// Entries of the tree that are taken, level by level

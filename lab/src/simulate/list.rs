@@ -6,7 +6,7 @@ use simulate::parameter::Parameter;
 use simulate::srcu::VARIANTS;
 use simulate::{EngineKind, Workload};
 
-use super::{costs, product, two_bank};
+use super::{costs, product, srcu};
 use crate::exit::Failure;
 use crate::output::Output;
 
@@ -15,7 +15,7 @@ pub(super) fn print(output: &mut Output) -> Result<(), Failure> {
     output.heading("Engines (--engine)")?;
     let engines = EngineKind::all();
     let lines = engines.iter().map(|engine| (engine.name(), engine.what()));
-    output.entries(lines.chain([(two_bank::NAME, two_bank::WHAT)]))?;
+    output.entries(lines.chain([(srcu::NAME, srcu::WHAT)]))?;
     output.heading("Workloads (--workload)")?;
     let workloads = Workload::all();
     output.entries(workloads.iter().map(|workload| (workload.name(), workload.what())))?;
@@ -26,14 +26,14 @@ pub(super) fn print(output: &mut Output) -> Result<(), Failure> {
         (costs::MEASURED, "measured on this machine, now"),
         ("FILE", "what `rcu costs --json FILE` wrote"),
     ]))?;
-    output.heading("Delay functions of two-bank (--variant)")?;
+    output.heading("Delay functions of SRCU (--variant)")?;
     output.line(VARIANTS.join(", "))?;
     output.heading("Numbers (--set NAME=VALUE)")?;
     output.entries(product::MACHINE.map(|(name, what)| (name, format!("machine: {what}"))))?;
     output.entries(owned(engines.iter().map(|each| (each.name(), each.parameters()))))?;
     output.entries(owned(workloads.iter().map(|each| (each.name(), each.parameters()))))?;
-    let numbers = two_bank::NUMBERS.iter();
-    output.entries(numbers.map(|(name, _, what)| (*name, format!("{}: {what}", two_bank::NAME))))
+    let numbers = srcu::NUMBERS.iter();
+    output.entries(numbers.map(|(name, _, what)| (*name, format!("{}: {what}", srcu::NAME))))
 }
 
 /// Each number once, with all who have it and what it is there by default.

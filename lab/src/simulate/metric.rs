@@ -1,4 +1,4 @@
-//! What is told of a run: one name and one way to write it for each figure, for all tables.
+//! What is notified of a run: one name and one way to write it for each figure, for all tables.
 
 use bench::units;
 use simulate::Report;
@@ -21,7 +21,7 @@ const fn metric(name: &'static str, cell: fn(&Report) -> String) -> Metric {
     Metric { name, cell }
 }
 
-/// All that is told, in the order of reading.
+/// All that is reported, in the order of reading.
 pub(super) const GROUPS: &[Group] = &[
     Group {
         title: "Grace periods",
@@ -63,7 +63,7 @@ pub(super) const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        title: "Processor time",
+        title: "CPU time",
         metrics: &[
             metric("busy", |report| percent(report.time.busy_ppm())),
             metric("engine", |report| percent(report.time.engine_ppm())),

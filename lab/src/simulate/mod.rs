@@ -1,10 +1,11 @@
 //! `rcu simulate`: grace periods on machines that one does not have.
 //!
 //! - [`options`]: what can be typed; [`product`]: what is run for it; [`pool`]: running it on all
-//!   processors; [`costs`]: what things cost on the simulated machine.
-//! - [`what_if`]: engines on virtual machines, with [`metric`] for the tables and [`picture`] for the
-//!   timeline; [`two_bank`]: the same for SRCU.
-//! - [`published`]: published figures beside ours; [`suite`]: `adaptive` against every fixed engine.
+//!   CPUs; [`costs`]: what things cost on the simulated machine.
+//! - [`what_if`]: engines on virtual machines, with [`metric`] for the tables and [`picture`] for
+//!   the timeline; [`srcu`]: the same for SRCU.
+//! - [`published`]: published figures beside ours; [`suite`]: `adaptive` against every fixed
+//!   engine.
 //! - [`list`]: what there is.
 
 mod costs;
@@ -16,7 +17,7 @@ mod pool;
 mod product;
 mod published;
 mod suite;
-mod two_bank;
+mod srcu;
 mod what_if;
 
 pub(crate) use options::SimulateArgs;
@@ -38,8 +39,8 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Fail
         published::run(output)
     } else if args.suite {
         suite::run(args.quick, output)
-    } else if what_if.engine.iter().any(|name| name == two_bank::NAME) {
-        two_bank::run(what_if, output)
+    } else if what_if.engine.iter().any(|name| name == srcu::NAME) {
+        srcu::run(what_if, output)
     } else {
         what_if::run(what_if, output)
     }?;

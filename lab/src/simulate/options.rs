@@ -12,7 +12,7 @@ Examples:
   rcu simulate --engine poll,tick,adaptive --cpus 4,64   engines side by side
   rcu simulate --engine tree-v0 --workload open-close --set period=64,256,1024
   rcu simulate --workload long-readers --svg held-up.svg who held it up, when
-  rcu simulate --engine two-bank --set calls=8000        SRCU in 2022
+  rcu simulate --engine srcu --set calls=8000        SRCU in 2022
   rcu simulate --published                               every published figure
   rcu simulate --suite --quick                           adaptive against all
 
@@ -29,7 +29,7 @@ pub(crate) struct SimulateArgs {
     /// Run `adaptive` and every fixed engine on the suite of workloads, and compare
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) suite: bool,
-    /// With --suite: fewer processors and shorter runs
+    /// With --suite: fewer CPUs and shorter runs
     #[arg(long, requires = "suite")]
     pub(super) quick: bool,
     /// Print the engines, workloads and numbers that can be set, one line each
@@ -43,13 +43,13 @@ pub(crate) struct SimulateArgs {
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What if")]
 pub(super) struct WhatIfArgs {
-    /// Engines to run [default: adaptive]; `two-bank` is SRCU, which takes --variant
+    /// Engines to run [default: adaptive]; `srcu` is SRCU, which takes --variant
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) engine: Vec<String>,
     /// Workloads to run [default: dbench]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) workload: Vec<String>,
-    /// Processors, 1 to 4096 [default: 4]
+    /// CPUs, 1 to 4096 [default: 4]
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) cpus: Vec<usize>,
     /// Ticks a second, 100 to 1000 [default: 250]
@@ -58,14 +58,14 @@ pub(super) struct WhatIfArgs {
     /// Whether idle CPUs, and those that run one program, have no tick [default: on]
     #[arg(long, value_name = "on,off", value_delimiter = ',')]
     pub(super) tickless: Vec<Switch>,
-    /// Whether kernel code can be preempted outside of sections [default: off; two-bank: on]
+    /// Whether kernel code can be preempted outside of sections [default: off; SRCU: on]
     #[arg(long, value_name = "on,off", value_delimiter = ',')]
     pub(super) preemptible: Vec<Switch>,
     /// What things cost: `modern`, `p3`, `measured` (here, now) or the FILE of `rcu costs --json`
     /// [default: modern]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) costs: Vec<String>,
-    /// How long things are counted, in virtual time: 500us, 20ms, 10s [default: 1s; two-bank: until
+    /// How long things are counted, in virtual time: 500us, 20ms, 10s [default: 1s; SRCU: until
     /// all calls are made]
     #[arg(long, value_name = "TIME")]
     pub(super) duration: Option<Span>,
@@ -75,7 +75,7 @@ pub(super) struct WhatIfArgs {
     /// Seeds of the random draws [default: 1]
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) seed: Vec<u64>,
-    /// Delay functions of `two-bank` [default: all]
+    /// Delay functions of `srcu` [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) variant: Vec<String>,
     /// Another value for a number of an engine, a workload or the machine; `--list` has their names

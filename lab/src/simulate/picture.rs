@@ -1,11 +1,12 @@
-//! The timeline as a picture: who held each grace period up, when, as one SVG that needs nothing else.
+//! The timeline as a picture: who held each grace period up, when, as one SVG that needs nothing
+//! else.
 //!
-//! A lane for each grace period, one below the other in the order they began. The coloured part is
-//! the time until the last hold-out was found to be quiescent, with a thin line from where that one
-//! had been quiescent before; the grey part is what the engine took from there to the end. The colour
-//! says what the hold-out was doing when the grace period began, which is what a grace period has to
-//! wait for; the text to the right says so too, and what it was doing when it was found, if that is
-//! something else.
+//! A callback queue for each grace period, one below the other in the order they began. The
+//! coloured part is the time until the last holdout was found to be quiescent, with a thin line
+//! from where that one had been quiescent before; the grey part is what the engine took from there
+//! to the end. The colour says what the holdout was doing when the grace period began, which is
+//! what a grace period has to wait for; the text to the right says so too, and what it was doing
+//! when it was found, if that is something else.
 
 use bench::units;
 use simulate::timeline::{Doing, GracePeriod};
@@ -13,10 +14,10 @@ use simulate::timeline::{Doing, GracePeriod};
 use crate::html::{Attribute, Markup};
 
 const WIDTH: f64 = 1210.0;
-/// Room for names on the left and for the hold-outs in words on the right.
+/// Room for names on the left and for the holdouts in words on the right.
 const NAMES: f64 = 96.0;
 const WORDS: f64 = 530.0;
-const LANE: f64 = 18.0;
+const CALLBACK_QUEUE: f64 = 18.0;
 const HEAD: f64 = 62.0;
 const FOOT: f64 = 34.0;
 /// Characters of this size that fit into the whole width.
@@ -60,7 +61,7 @@ pub(super) struct Panel {
     pub(super) title: String,
     /// In the order they began.
     pub(super) grace_periods: Vec<GracePeriod>,
-    /// Whether each processor has grace periods of its own.
+    /// Whether each CPU has grace periods of its own.
     pub(super) of_cpus: bool,
 }
 
@@ -130,12 +131,12 @@ impl Scale {
 
 impl Panel {
     fn height(&self) -> f64 {
-        HEAD + LANE * self.grace_periods.len().max(1) as f64 + FOOT
+        HEAD + CALLBACK_QUEUE * self.grace_periods.len().max(1) as f64 + FOOT
     }
 
     fn draw(&self, svg: &mut Markup) {
         let scale = Scale::of(&self.grace_periods);
-        let bottom = HEAD + LANE * self.grace_periods.len().max(1) as f64;
+        let bottom = HEAD + CALLBACK_QUEUE * self.grace_periods.len().max(1) as f64;
         let step = scale.step();
         svg.label(Some("title"), 8, 22, None, shortened(&self.title));
         legend(svg);
@@ -151,13 +152,19 @@ impl Panel {
             svg.label(Some("soft"), &x, bottom + 15.0, Some("middle"), at);
         }
         for (place, grace_period) in self.grace_periods.iter().enumerate() {
-            self.lane(svg, place, grace_period, scale);
+            self.callback_queue(svg, place, grace_period, scale);
         }
     }
 
-    fn lane(&self, svg: &mut Markup, place: usize, grace_period: &GracePeriod, scale: Scale) {
-        let top = HEAD + LANE * place as f64;
-        let middle = figure(top + LANE / 2.0);
+    fn callback_queue(
+        &self,
+        svg: &mut Markup,
+        place: usize,
+        grace_period: &GracePeriod,
+        scale: Scale,
+    ) {
+        let top = HEAD + CALLBACK_QUEUE * place as f64;
+        let middle = figure(top + CALLBACK_QUEUE / 2.0);
         let name = if self.of_cpus {
             format!("{} of CPU {}", place + 1, grace_period.of)
         } else {
@@ -165,7 +172,7 @@ impl Panel {
         };
         let began = scale.x(grace_period.began);
         let ended = scale.x(grace_period.ended.unwrap_or(scale.to));
-        // The hold-out was there from the beginning, and until it was found not to be.
+        // The holdout was there from the beginning, and until it was found not to be.
         let held = grace_period.last_holdout.map(|held| {
             let until =
                 held.until.clamp(grace_period.began, grace_period.ended.unwrap_or(scale.to));
@@ -189,7 +196,7 @@ impl Panel {
     }
 }
 
-/// A part of a lane.
+/// A part of a callback queue.
 fn bar(svg: &mut Markup, class: &str, x: f64, top: f64, width: f64) {
     let (x, y, width) = (figure(x), figure(top + 4.0), figure(width.max(0.6)));
     let place: [Attribute<'_>; 5] =
@@ -197,7 +204,7 @@ fn bar(svg: &mut Markup, class: &str, x: f64, top: f64, width: f64) {
     svg.empty("rect", &place);
 }
 
-/// The lane in words: how long, and who was waited for last.
+/// The callback queue in words: how long, and who was waited for last.
 fn words(grace_period: &GracePeriod) -> String {
     let after = |at: u64| units::nanoseconds(at.saturating_sub(grace_period.began) as f64);
     let length = grace_period.ended.map_or("not over yet".to_owned(), after);
@@ -232,10 +239,10 @@ fn legend(svg: &mut Markup) {
         entry(class(doing), NAMES + 105.0 * place as f64, name(doing));
     }
     entry("rest", NAMES + 630.0, "the engine ends it");
-    svg.label(Some("soft"), 8, 42, None, "last hold-out:");
+    svg.label(Some("soft"), 8, 42, None, "last holdout:");
 }
 
-/// What the hold-out did, in words.
+/// What the holdout did, in words.
 const fn name(doing: Doing) -> &'static str {
     match doing {
         Doing::Idle => "idle",
@@ -327,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mark_is_inside_and_lanes_do_not_overlap() {
+    fn every_mark_is_inside_and_callback_queues_do_not_overlap() {
         let svg = draw(&[panel("a")]);
         let attribute = |name: &str| -> Vec<f64> {
             let start = format!(" {name}=\"");
@@ -346,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_are_told_in_words() {
+    fn callback_queues_are_told_in_words() {
         let panel = panel("a");
         let words: Vec<String> = panel.grace_periods.iter().map(words).collect();
         assert_eq!(
@@ -361,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_words_fit_beside_the_lanes() {
+    fn the_longest_words_fit_beside_the_callback_queues() {
         /// The widest of the fonts that are asked for has letters of about this width.
         const LETTER: f64 = 7.0;
         let held = Holdout {

@@ -1,8 +1,8 @@
-//! Many simulations at once, over the processors of this machine.
+//! Many simulations at once, over the CPUs of this machine.
 //!
-//! Which of them ends first depends on the machine; nothing else may. So results are put where their
-//! job stands, and whoever prints sees them in the order that was asked for. The main thread only
-//! listens, draws the progress and looks whether anybody still wants the results.
+//! Which of them ends first depends on the machine; nothing else may. So results are put where
+//! their job stands, and the thread that prints sees them in the order that was asked for. The main
+//! thread only listens, draws the progress and looks whether anybody still wants the results.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -22,9 +22,9 @@ pub(super) trait Job: Sync {
     type Result: Send;
     /// What it is called in the progress bar.
     fn name(&self) -> String;
-    /// About how long it takes on a processor of its own.
+    /// About how long it takes on a CPU of its own.
     fn about(&self) -> Duration;
-    /// Runs it; `None` if it was told to stop before its end.
+    /// Runs it; `None` if it was asked to stop before its end.
     fn run(&self, watch: &Watch<'_>) -> Option<Self::Result>;
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Watch<'a> {
     given_up: &'a AtomicBool,
 }
 
-/// What the main thread is told.
+/// What the main thread receives.
 #[derive(Debug)]
 enum News {
     Began(usize),
@@ -47,14 +47,14 @@ enum News {
 }
 
 impl Watch<'_> {
-    /// Tells how far the job is, in thousandths; answers whether it should go on.
+    /// Tells how far the job is, in thousandths. Returns whether it should go on.
     pub(super) fn reached(&self, permille: u16) -> bool {
         self.tell(News::Reached(self.job, permille));
         !self.should_stop()
     }
 
     fn tell(&self, news: News) {
-        // Nobody listens any more only when the run is being given up.
+        // No thread listens any more only when the run is being given up.
         let _ = self.news.send(news);
     }
 
@@ -69,7 +69,7 @@ impl Watch<'_> {
 /// ending.
 ///
 /// # Errors
-/// [`Failure::BrokenPipe`] when nobody wants the results any more.
+/// [`Failure::BrokenPipe`] when no process reads the results any more.
 pub(super) fn run<J: Job>(
     jobs: &[J],
     output: &mut Output,

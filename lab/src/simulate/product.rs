@@ -1,7 +1,7 @@
 //! From what was typed to what is run: names are looked up, and lists become every combination.
 //!
-//! The engine varies fastest, so that engines stand side by side. A number that is set goes to whom it
-//! belongs: the engine, the workload or the machine; where nobody has it, the combination is the
+//! The engine varies fastest, so that engines stand side by side. A number that is set goes to whom
+//! it belongs: the engine, the workload or the machine; where none has it, the combination is the
 //! same as without, and is run once. Nothing is run before all of it has been found to be possible.
 
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::exit::Failure;
 /// The most combinations.
 const RUNS_MAX: usize = 1_000;
 
-/// The most that all runs together may take on one processor of this machine, about.
+/// The most that all runs together may take on one CPU of this machine, about.
 const TIME_MAX: Duration = Duration::from_secs(2 * 3_600);
 
-/// Engines and workloads when nobody says which.
+/// Engines and workloads when none are named.
 const ENGINE: &str = "adaptive";
 const WORKLOAD: &str = "dbench";
 
@@ -38,11 +38,8 @@ pub(super) struct Run {
 
 /// Numbers of the machine that can be set.
 pub(super) const MACHINE: [(&str, &str); 2] = [
-    (
-        "budget_ppm",
-        "what an engine may use of all processor time while no task waits, in millionths",
-    ),
-    ("slice_us", "how long ksoftirqd and the task on its processor run in turn"),
+    ("budget_ppm", "what an engine may use of all CPU time while no task waits, in millionths"),
+    ("slice_us", "how long ksoftirqd and the task on its CPU run in turn"),
 ];
 
 /// The machine and the names that all runs share, resolved.
@@ -61,7 +58,7 @@ impl Base {
         let workloads = or_default(&args.workload, WORKLOAD);
         let named = |name: &String| {
             EngineKind::named(name)
-                .map_err(|error| Failure::Usage(format!("{error}, {}", super::two_bank::NAME)))
+                .map_err(|error| Failure::Usage(format!("{error}, {}", super::srcu::NAME)))
         };
         Ok(Self {
             engines: engines.iter().map(named).collect::<Result<_, _>>()?,
@@ -157,7 +154,7 @@ fn vary<T>(
     Ok(())
 }
 
-/// Refuses a number that nobody has: no engine, no workload, nor the machine.
+/// Refuses a number that belongs to none: no engine, no workload, nor the machine.
 fn known(sets: &[Set], base: &Base) -> Result<(), Failure> {
     let engines = base.engines.iter().flat_map(|engine| engine.parameters().iter());
     let workloads = base.workloads.iter().flat_map(|workload| workload.parameters().iter());
@@ -178,7 +175,7 @@ fn known(sets: &[Set], base: &Base) -> Result<(), Failure> {
     }
 }
 
-/// Who has a number of this name, of all that could be run.
+/// What has a number of this name, of all that could be run.
 fn owners(name: &str) -> Vec<&'static str> {
     let engines = EngineKind::all().into_iter().filter_map(|engine| {
         engine.parameters().iter().any(|each| each.name == name).then_some(engine.name())
@@ -186,12 +183,12 @@ fn owners(name: &str) -> Vec<&'static str> {
     let workloads = Workload::all().into_iter().filter_map(|workload| {
         workload.parameters().iter().any(|each| each.name == name).then_some(workload.name())
     });
-    let two_bank = super::two_bank::NUMBERS.iter().any(|(own, ..)| *own == name);
-    engines.chain(workloads).chain(two_bank.then_some(super::two_bank::NAME)).collect()
+    let srcu = super::srcu::NUMBERS.iter().any(|(own, ..)| *own == name);
+    engines.chain(workloads).chain(srcu.then_some(super::srcu::NAME)).collect()
 }
 
 impl Run {
-    /// Gives the numbers that were set to whom they belong, and forgets those that nobody has.
+    /// Gives the numbers that were set to whom they belong, and forgets those that belong to none.
     fn apply(&mut self) -> Result<(), Failure> {
         let usage = |error: simulate::Impossible| Failure::Usage(error.to_string());
         for (name, value) in std::mem::take(&mut self.sets) {
@@ -227,10 +224,10 @@ impl Run {
     }
 }
 
-/// About how long a run takes on a processor of this machine: what takes the time is what happens on
-/// the virtual processors, so there is the more of it the more there are, and the more they do.
+/// About how long a run takes on a CPU of this machine: what takes the time is what happens on
+/// the virtual CPUs, so there is the more of it the more there are, and the more they do.
 pub(super) fn about(setup: &Setup, engine: &EngineKind, workload: &Workload) -> Duration {
-    /// A virtual second of a virtual processor, in microseconds.
+    /// A virtual second of a virtual CPU, in microseconds.
     const FLOOD_US: u128 = 35_000;
     const IDLE_US: u128 = 500;
     const OTHER_US: u128 = 6_000;
@@ -240,7 +237,7 @@ pub(super) fn about(setup: &Setup, engine: &EngineKind, workload: &Workload) -> 
         _ => OTHER_US,
     };
     let cpus = setup.cpus as u128;
-    // Each of its processors looks at each.
+    // Each of its CPUs looks at each.
     let square = if engine.name() == "poll-per-cpu" { 1 + cpus / 16 } else { 1 };
     let length = u128::from(setup.warm_up.saturating_add(setup.duration));
     let ns = length.saturating_mul(cpus * square * second_us * 1_000) / u128::from(SECOND);
@@ -255,7 +252,7 @@ fn check_time(runs: &[Run]) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "this would take about {} h of processor time; fewer CPUs, values, or a shorter --duration \
+        "this would take about {} h of CPU time; fewer CPUs, values, or a shorter --duration \
          take less",
         units::figures(about.as_secs_f64() / 3_600.0)
     )))
@@ -321,7 +318,7 @@ mod tests {
         let message = resolve(&WhatIfArgs { engine: vec!["steam".to_owned()], ..args() });
         let message = message.unwrap_err();
         assert!(message.contains("steam") && message.contains("tick"), "{message}");
-        assert!(message.contains("two-bank"), "{message}");
+        assert!(message.contains("srcu"), "{message}");
         let message = resolve(&WhatIfArgs { workload: vec!["tea".to_owned()], ..args() });
         assert!(message.unwrap_err().contains("dbench"));
         let message = resolve(&WhatIfArgs { set: vec![set("milk=1")], ..args() }).unwrap_err();
@@ -341,7 +338,7 @@ mod tests {
             (WhatIfArgs { seed: (0..1_001).collect(), ..args() }, "1000 combinations"),
             (
                 WhatIfArgs { cpus: vec![4_096], duration: Some(Span(3_000 * SECOND)), ..args() },
-                "h of processor time",
+                "h of CPU time",
             ),
         ];
         for (args, expected) in cases {

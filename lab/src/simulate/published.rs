@@ -1,9 +1,9 @@
 //! `rcu simulate --published`: every published figure beside what the model gives.
 //!
-//! What does not fit is shown as not fitting. Since a simulation gives the same bytes on every machine,
-//! it is also known which rows do not fit: they are listed here ([`KNOWN_MISSES`]). A row that
-//! misses and is not in the list fitted when it was recorded: the model has been broken, and the exit
-//! code is 1. A row in the list that fits must leave it; a test says so.
+//! What does not fit is shown as not fitting. Since a simulation gives the same bytes on every
+//! machine, it is also known which rows do not fit: they are listed here ([`KNOWN_MISSES`]). A row
+//! that misses and is not in the list fitted when it was recorded: the model has been broken, and
+//! the exit code is 1. A row in the list that fits must leave it; a test says so.
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
-//! `rcu simulate --suite`: the default engine against every fixed one, on every workload of the suite.
+//! `rcu simulate --suite`: the default engine against every fixed one, on every workload of the
+//! suite.
 //!
-//! What is asked is in `simulate::suite`; here it is run and told. An aim that is not reached is shown
-//! as such. Those that were not when they were recorded are listed ([`KNOWN_MISSES`]): since a
-//! simulation gives the same bytes on every machine, another one is a change for the worse, and the exit
-//! code is 1.
+//! What is asked is in `simulate::suite`; here it is run and told. An aim that is not reached is
+//! shown as such. Those that were not when they were recorded are listed ([`KNOWN_MISSES`]): since
+//! a simulation gives the same bytes on every machine, another one is a change for the worse, and
+//! the exit code is 1.
 
 use std::time::Duration;
 
@@ -19,13 +20,14 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 
 const SCHEMA: &str = "quiescence/simulate-suite";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Aims that were not reached when they were recorded: case and aim, of either size of the suite.
 const KNOWN_MISSES: &[(&str, Aim)] = &[
-    // A ninth more than tick, which lets sixteen times as much memory pile up: ours is near its limit.
-    ("update-flood/64", Aim::Processor),
-    // poll runs what the flooding processors queue on an idle one; but its waits are 140 times as long.
+    // A ninth more than tick, which lets sixteen times as much memory pile up: ours is near its
+    // limit.
+    ("update-flood/64", Aim::Cpu),
+    // poll runs what the flooding CPUs queue on an idle one; but its waits are 140 times as long.
     ("mixed/64", Aim::Throughput),
 ];
 
@@ -131,14 +133,8 @@ fn broken<'a>(judged: &'a [Judged], known: &[(&str, Aim)]) -> Vec<(&'a str, &'a 
 }
 
 /// Columns of the table, in their order.
-const AIMS: [Aim; 6] = [
-    Aim::Throughput,
-    Aim::LatencyP50,
-    Aim::LatencyMean,
-    Aim::LatencyP99,
-    Aim::Processor,
-    Aim::Budget,
-];
+const AIMS: [Aim; 6] =
+    [Aim::Throughput, Aim::LatencyP50, Aim::LatencyMean, Aim::LatencyP99, Aim::Cpu, Aim::Budget];
 
 /// The head of its column.
 const fn column(aim: Aim) -> &'static str {
@@ -147,7 +143,7 @@ const fn column(aim: Aim) -> &'static str {
         Aim::LatencyP50 => "p50",
         Aim::LatencyMean => "mean",
         Aim::LatencyP99 => "p99",
-        Aim::Processor => "CPU",
+        Aim::Cpu => "CPU",
         Aim::Budget => "budget",
     }
 }
@@ -159,7 +155,7 @@ const fn name(aim: Aim) -> &'static str {
         Aim::LatencyP50 => "median wait",
         Aim::LatencyMean => "mean wait",
         Aim::LatencyP99 => "wait of 99 in 100",
-        Aim::Processor => "processor time",
+        Aim::Cpu => "CPU time",
         Aim::Budget => "budget",
     }
 }
@@ -178,8 +174,8 @@ fn print(judged: &[Judged], output: &mut Output) -> Result<(), Failure> {
         (
             "CPU",
             format!(
-                "processor time of the engine where nobody waits, over tick's: at most {}",
-                limit(Aim::Processor)
+                "CPU time of the engine where nobody waits, over tick's: at most {}",
+                limit(Aim::Cpu)
             ),
         ),
         (
@@ -310,16 +306,14 @@ mod tests {
 
     #[test]
     fn an_aim_that_is_not_reached_is_named_and_only_a_new_one_is_broken() {
-        let all = [judged(vec![
-            target(Aim::Throughput, 999, true),
-            target(Aim::Processor, 1_234, false),
-        ])];
+        let all =
+            [judged(vec![target(Aim::Throughput, 999, true), target(Aim::Cpu, 1_234, false)])];
         assert_eq!(broken(&all, &[]).len(), 1);
-        assert!(broken(&all, &[("idle/4", Aim::Processor)]).is_empty());
+        assert!(broken(&all, &[("idle/4", Aim::Cpu)]).is_empty());
         assert_eq!(broken(&all, &[("idle/4", Aim::Budget)]).len(), 1);
         assert_eq!(
             miss(&all[0], &all[0].targets[1]),
-            "missed: idle/4: processor time 1.234 of tick's; at most 1.100 is asked"
+            "missed: idle/4: CPU time 1.234 of tick's; at most 1.100 is asked"
         );
         let text = table(&all).to_string();
         let line = text.lines().nth(2).unwrap();

@@ -41,7 +41,7 @@ impl Job for Run {
     }
 }
 
-/// Runs a simulation that tells how far it is; `None` if it was told to stop.
+/// Runs a simulation that tells how far it is; `None` if it was asked to stop.
 pub(super) fn simulate(
     setup: &Setup,
     engine: &EngineKind,
@@ -68,7 +68,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
     if !args.variant.is_empty() {
         return Err(Failure::Usage(format!(
             "--variant is of --engine {}, which runs alone",
-            super::two_bank::NAME
+            super::srcu::NAME
         )));
     }
     // Everything but the costs is checked before they are measured, which takes seconds.
@@ -110,7 +110,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
     Ok(if faults(&done).is_empty() { Exit::Ok } else { Exit::Violation })
 }
 
-/// Engines at fault: those that wanted callbacks run too early, or that nobody had queued.
+/// Engines at fault: those that wanted callbacks run too early, or that no thread had queued.
 fn faults(done: &[(&Run, &Report)]) -> Vec<String> {
     let of = |(run, report): &(&Run, &Report)| {
         let seen = &report.callbacks;

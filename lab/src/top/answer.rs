@@ -1,15 +1,15 @@
-//! What a process answers, and what can be said of the time between two answers.
+//! What a process replies, and what can be said of the time between two replies.
 //!
-//! The answer comes from another program, which may be of another version or mean ill: what is missing is
-//! taken as nothing, and no text of it reaches a terminal with control characters.
+//! The answer comes from another program, which may be of another version or mean ill: what is
+//! missing is taken as nothing, and no text of it reaches a terminal with control characters.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The answers that we can read.
-const SCHEMA: &str = "quiescence-stats/1";
+/// The replies that we can read.
+const SCHEMA: &str = "quiescence-stats/2";
 /// Characters of a domain's name that are shown: the table has other columns, too.
 const NAME_MAX: usize = 32;
 
@@ -66,7 +66,7 @@ struct Bucket {
 pub(super) struct Reader {
     pub(super) thread_id: u32,
     pub(super) thread_name: Option<String>,
-    pub(super) place: Option<String>,
+    pub(super) location: Option<String>,
     pub(super) at_least_ns: u64,
 }
 
@@ -95,7 +95,7 @@ impl Process {
         let domains = self.domains.iter_mut().flat_map(|domain| {
             let reader = domain.longest_reader.iter_mut();
             let reader =
-                reader.flat_map(|reader| reader.thread_name.iter_mut().chain(&mut reader.place));
+                reader.flat_map(|reader| reader.thread_name.iter_mut().chain(&mut reader.location));
             [&mut domain.name, &mut domain.engine].into_iter().chain(reader)
         });
         [&mut self.program, &mut self.fences].into_iter().chain(domains)
@@ -138,13 +138,13 @@ impl Domain {
         objects.max(share(self.bytes_waiting, self.bytes_max))
     }
 
-    /// Processor time of the worker, in nanoseconds.
+    /// CPU time of the worker, in nanoseconds.
     pub(super) fn worker_ns(&self) -> u64 {
         self.worker_ns.saturating_add(self.worker_callbacks_ns)
     }
 
-    /// The latency, in nanoseconds, that this share of the grace periods since `earlier` stayed below;
-    /// `None` if there were none, or it is beyond all measure.
+    /// The latency, in nanoseconds, that this share of the grace periods since `earlier` stayed
+    /// below; `None` if there were none, or it is beyond all measure.
     pub(super) fn quantile_since(&self, earlier: &Domain, share: f64) -> Option<u64> {
         let before: BTreeMap<u64, u64> =
             earlier.latency.iter().map(|bucket| (bucket.below_ns, bucket.count)).collect();
@@ -190,14 +190,14 @@ mod tests {
 
     #[test]
     fn no_answer_reaches_the_terminal_as_more_than_text() {
-        let line = r#"{"schema": "quiescence-stats/1", "program": "\u001b[2J", "news": 1,
-            "domains": [{"name": "a\nb", "longest_reader": {"place": "\u009b1m", "thread_name": "é"}}]}"#;
+        let line = r#"{"schema": "quiescence-stats/2", "program": "\u001b[2J", "news": 1,
+            "domains": [{"name": "a\nb", "longest_reader": {"location": "\u009b1m", "thread_name": "é"}}]}"#;
         let answer = Answer::read(line).unwrap();
         assert_eq!(answer.process.program, "?[2J");
         let domain = &answer.process.domains[0];
         assert_eq!(domain.name, "a?b");
         let reader = domain.longest_reader.as_ref().unwrap();
-        assert_eq!(reader.place.as_deref(), Some("?1m"));
+        assert_eq!(reader.location.as_deref(), Some("?1m"));
         assert_eq!(reader.thread_name.as_deref(), Some("é"));
         assert_eq!(answer.as_it_came()["news"], 1);
     }
@@ -207,7 +207,7 @@ mod tests {
         for (length, shown) in [(1, 1), (NAME_MAX, NAME_MAX), (100_000, NAME_MAX)] {
             let name = "é".repeat(length);
             let line =
-                format!(r#"{{"schema": "quiescence-stats/1", "domains": [{{"name": "{name}"}}]}}"#);
+                format!(r#"{{"schema": "quiescence-stats/2", "domains": [{{"name": "{name}"}}]}}"#);
             let answer = Answer::read(&line).unwrap();
             let seen = &answer.process.domains[0].name;
             assert_eq!((seen.chars().count(), seen.ends_with('…')), (shown, length > NAME_MAX));
@@ -217,10 +217,10 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_refused() {
-        for line in ["", "{}", "[]", r#"{"schema": "quiescence-stats/2"}"#] {
+        for line in ["", "{}", "[]", r#"{"schema": "quiescence-stats/1"}"#] {
             assert!(Answer::read(line).is_err(), "{line}");
         }
-        let wrong = r#"{"schema": "quiescence-stats/1", "domains": 7}"#;
+        let wrong = r#"{"schema": "quiescence-stats/2", "domains": 7}"#;
         assert!(Answer::read(wrong).is_err());
     }
 }

@@ -21,7 +21,7 @@ const ANSWER_MAX: u64 = 4 << 20;
 /// Files looked at in a directory.
 const FILES_MAX: usize = 4_096;
 
-/// The answers of all processes that serve where one looks first, by process.
+/// The replies of all processes that serve in the usual directories, by process.
 pub(super) fn all() -> Vec<Answer> {
     let mut pids = BTreeSet::new();
     let mut answers = Vec::new();

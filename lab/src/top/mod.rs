@@ -1,8 +1,8 @@
 //! `rcu top`: what the library is doing in a process that is running.
 //!
-//! The process has to serve its statistics (`QUIESCENCE_STATS=1`); nothing is attached to it, and nothing
-//! stops. [`find`] knows where processes serve, [`answer`] what they answer, [`view`] shows it. On a
-//! terminal it is drawn again and again; else it is one table.
+//! The process has to serve its statistics (`QUIESCENCE_STATS=1`); nothing is attached to it, and
+//! nothing stops. [`find`] knows where processes serve, [`answer`] what they answer, [`view`] shows
+//! it. On a terminal it is drawn again and again; else it is one table.
 
 mod answer;
 mod find;

@@ -36,7 +36,7 @@ pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<(), Failur
     output.line("rcu top PID shows one of them.")
 }
 
-/// The domains of a process, and what they did between two answers.
+/// The domains of a process, and what they did between two replies.
 pub(super) fn process(
     earlier: &Answer,
     later: &Answer,
@@ -127,6 +127,6 @@ fn reader(reader: &Reader) -> String {
         0 => String::new(),
         ns => format!(" for {} at least", units::nanoseconds(ns as f64)),
     };
-    let place = reader.place.as_deref().unwrap_or("an unknown place");
-    format!("{name} ({}), reading{time}, since {place}", reader.thread_id)
+    let location = reader.location.as_deref().unwrap_or("an unknown place");
+    format!("{name} ({}), reading{time}, since {location}", reader.thread_id)
 }

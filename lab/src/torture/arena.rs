@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use quiescence_chaos::{AnyKind, Cookie, Domain, Rcu, RcuOption, Section};
+use quiescence_chaos::{Cookie, Domain, DomainTag, Rcu, RcuOption, Section};
 
 use super::chaos::{self, spin};
 use super::kinds::{FaultKind, ReaderKind, Way};
-use super::ledger::{Ledger, Post};
-use super::mutants::Slip;
+use super::ledger::{Ledger, ThreadRecord};
+use super::mutants::Bug;
 use super::pool::{BlockRef, Pool};
 use super::random::Random;
 
@@ -18,7 +18,7 @@ const SLOTS: usize = 6;
 
 /// A domain and its places.
 #[derive(Debug)]
-pub(super) struct Arena<K: AnyKind> {
+pub(super) struct Arena<K: DomainTag> {
     pub(super) name: &'static str,
     pub(super) domain: Domain<K>,
     pub(super) pool: Arc<Pool>,
@@ -29,11 +29,11 @@ pub(super) struct Arena<K: AnyKind> {
 
 /// What a thread needs to take part.
 #[derive(Debug)]
-pub(super) struct Seat<K: AnyKind> {
+pub(super) struct Participant<K: DomainTag> {
     pub(super) arena: Arc<Arena<K>>,
     pub(super) ledger: Arc<Ledger>,
-    /// Which of the ledger's posts is this thread's.
-    pub(super) post: usize,
+    /// Which of the ledger's thread records is this thread's.
+    pub(super) record: usize,
 }
 
 /// A block that a reader found, to be looked at again at the end of its section.
@@ -42,13 +42,14 @@ pub(super) struct Seat<K: AnyKind> {
 pub(super) struct Look {
     index: u32,
     serial: u64,
-    /// Of a grace period that cannot end before the section; taken now and then, and by whoever came late.
+    /// Of a grace period that cannot end before the section; taken now and then, and by the thread
+    /// that came late.
     cookie: Option<Cookie>,
     /// Grace periods that had ended.
     ended: Option<u64>,
 }
 
-impl<K: AnyKind> Arena<K> {
+impl<K: DomainTag> Arena<K> {
     pub(super) fn new(name: &'static str, domain: Domain<K>) -> Self {
         let pool = Arc::new(Pool::new());
         let fresh = || {
@@ -66,36 +67,41 @@ impl<K: AnyKind> Arena<K> {
         }
     }
 
-    /// Puts a block that was taken from the pool into a place, and answers which one was there.
-    pub(super) fn publish(&self, new: u32, slip: Option<Slip>, random: &mut Random) -> u32 {
+    /// Puts a block that was taken from the pool into a place, and returns which one was there.
+    pub(super) fn publish(&self, new: u32, bug: Option<Bug>, random: &mut Random) -> u32 {
         let slot = &self.slots[random.below(SLOTS as u64) as usize];
-        if slip == Some(Slip::PublishBeforeInit) {
+        if bug == Some(Bug::PublishBeforeInit) {
             let old = slot.swap(new, AcqRel);
             spin(200);
             self.pool.prepare(new);
             return old;
         }
         self.pool.prepare(new);
-        // AcqRel: the Release pairs with the Acquire in `look`, so that whoever finds the block finds
-        // its payload; the Acquire lets the owner of the old block go on from its writes.
+        // AcqRel: the Release pairs with the Acquire in `look`, so that the thread that finds the
+        // block finds its payload; the Acquire lets the owner of the old block go on from its
+        // writes.
         slot.swap(new, AcqRel)
     }
 
-    /// How many blocks are published, once nobody updates any more.
+    /// How many blocks are published, once no thread updates any more.
     pub(super) fn published<S: Section<K>>(&self, section: &S) -> usize {
         SLOTS + 1 + usize::from(self.option.load(section).is_some())
     }
 }
 
-impl<K: AnyKind> Clone for Seat<K> {
+impl<K: DomainTag> Clone for Participant<K> {
     fn clone(&self) -> Self {
-        Self { arena: Arc::clone(&self.arena), ledger: Arc::clone(&self.ledger), post: self.post }
+        Self {
+            arena: Arc::clone(&self.arena),
+            ledger: Arc::clone(&self.ledger),
+            record: self.record,
+        }
     }
 }
 
-impl<K: AnyKind> Seat<K> {
-    pub(super) fn post(&self) -> &Post {
-        &self.ledger.posts[self.post]
+impl<K: DomainTag> Participant<K> {
+    pub(super) fn record(&self) -> &ThreadRecord {
+        &self.ledger.records[self.record]
     }
 
     /// Finds a block, inside a section.
@@ -107,7 +113,7 @@ impl<K: AnyKind> Seat<K> {
     ) -> Option<Look> {
         let arena = &*self.arena;
         let cookie = random.one_in(if chaos::is_late() { 1 } else { 32 });
-        let cookie = cookie.then(|| arena.domain.get());
+        let cookie = cookie.then(|| arena.domain.snapshot());
         let ended = random.one_in(64).then(|| arena.domain.statistics().grace_periods);
         let index = match random.below(8) {
             0 | 1 => arena.value.load(section).index(),
@@ -131,20 +137,20 @@ impl<K: AnyKind> Seat<K> {
         if let Some(block) = self.arena.pool.get(index) {
             let look = Look { index, serial: block.serial(), cookie: None, ended: None };
             let age = self.check(&look, kind);
-            self.post().read(kind, age);
+            self.record().read(kind, age);
         }
     }
 
     /// Looks at the block again, at the end of the section that it was found in.
     pub(super) fn look_again(&self, look: &Look, kind: ReaderKind) {
         let age = self.check(look, kind);
-        let post = self.post();
-        post.read(kind, age);
+        let record = self.record();
+        record.read(kind, age);
         let domain = &self.arena.domain;
         if let Some(ended) = look.ended {
             // The counter of grace periods has 63 bits.
             let batches = domain.statistics().grace_periods.wrapping_sub(ended) & (u64::MAX >> 1);
-            post.batches.count(batches);
+            record.batches.count(batches);
         }
         if look.cookie.is_some_and(|cookie| domain.poll(cookie)) {
             self.ledger.fault(FaultKind::EarlyEnd, self.arena.name, Some(kind), None, || {
@@ -153,7 +159,7 @@ impl<K: AnyKind> Seat<K> {
         }
     }
 
-    /// Compares a block with what a reader may see, and answers its age.
+    /// Compares a block with what a reader may see, and returns its age.
     fn check(&self, look: &Look, kind: ReaderKind) -> u32 {
         let Some(block) = self.arena.pool.get(look.index) else { return 0 };
         let whole = block.is_whole(look.serial);

@@ -1,7 +1,7 @@
 //! Delays at the steps of the library where races live.
 //!
 //! The library calls [`hook`] at each of its [`Point`]s. A race shows when a thread is late at just
-//! the wrong moment; so at each point some threads spin a little, some give up the processor, and
+//! the wrong moment; so at each point some threads spin a little, some give up the CPU, and
 //! now and then one sleeps. Steps of readers, which come by the million, are delayed seldom; steps
 //! of updaters, which are few, often.
 
@@ -19,8 +19,8 @@ use super::random::Random;
 /// overtaken by several.
 const PAUSE_MAX_US: u64 = 300;
 
-/// The same, of a reader that knows its bank and is counted nowhere: two grace periods have to go by meanwhile, and those of
-/// sleepable domains have processors to share with eight readers for each.
+/// The same, of a reader that knows its index and is counted nowhere: two grace periods have to go
+/// by meanwhile, and those of sleepable domains have CPUs to share with eight readers for each.
 const STALL_MAX_US: u64 = 4_000;
 
 /// The longest spin at a point, in turns.
@@ -36,7 +36,7 @@ const STRANGERS_FROM: u64 = 1 << 32;
 thread_local! {
     /// The state of this thread's generator. Without a destructor: it is used to the very end.
     static STATE: Cell<Option<u64>> = const { Cell::new(None) };
-    /// Whether the thread slept at its last point. Who is late is late again, as on a processor
+    /// Whether the thread slept at its last point. A thread that is late is late again, as on a CPU
     /// that is taken away; some races need a thread to be slow at two steps in a row.
     static LATE: Cell<bool> = const { Cell::new(false) };
 }
@@ -70,7 +70,7 @@ fn hook(point: Point) {
     let late = random.one_in(if LATE.get() { 2 } else { pause_one_in });
     LATE.set(late);
     if late {
-        let longest_us = if point == Point::BankChosen { STALL_MAX_US } else { PAUSE_MAX_US };
+        let longest_us = if point == Point::IndexChosen { STALL_MAX_US } else { PAUSE_MAX_US };
         thread::sleep(Duration::from_micros(1 + random.below(longest_us)));
     } else if random.one_in(yield_one_in) {
         thread::yield_now();
@@ -80,14 +80,14 @@ fn hook(point: Point) {
     STATE.set(Some(random.state()));
 }
 
-/// How seldom a thread gives up the processor here, and how seldom it sleeps.
+/// How seldom a thread gives up the CPU here, and how seldom it sleeps.
 const fn chances(point: Point) -> (u64, u64) {
     match point {
         // Every section passes these.
         Point::EnterBeforeStore | Point::Entered | Point::LeaveBeforeStore | Point::Left => {
             (128, 1024)
         }
-        Point::BankChosen => (128, 2048),
+        Point::IndexChosen => (128, 2048),
         // Every grace period or update passes these.
         Point::Unlinked | Point::Fenced | Point::Announced | Point::Summed => (8, 64),
         Point::BatchClosed | Point::BeforeCallbacks | Point::Gathered => (8, 32),
@@ -101,7 +101,7 @@ const fn chances(point: Point) -> (u64, u64) {
     }
 }
 
-/// Keeps the processor for a while.
+/// Keeps the CPU for a while.
 pub(super) fn spin(turns: u64) {
     for _ in 0..turns {
         hint::spin_loop();

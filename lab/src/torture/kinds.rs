@@ -58,8 +58,8 @@ named! {
     Way {
         Synchronize = "synchronize",
         Expedited = "synchronize_expedited",
-        StartPoll = "start and poll",
-        GetWait = "get and wait",
+        StartPoll = "start_poll and poll",
+        SnapshotWait = "snapshot and wait",
         Call = "call",
         Retire = "retire",
         RetireInSection = "retire inside a section",
@@ -73,7 +73,7 @@ named! {
         Passing = "retire and exit the thread",
         TryRetire = "try_retire inside a section",
         Awaited = "synchronize_async",
-        CookieAwaited = "get and wait_async",
+        CookieAwaited = "snapshot and wait_async",
         TaskAwaited = "synchronize_async in a task",
     }
 }
@@ -102,7 +102,7 @@ named! {
 
 named! {
     /// What the parts of the other themes than `readers` do.
-    Deed {
+    Operation {
         Box = "box",
         LargeBox = "large box",
         Arc = "Arc",
@@ -120,12 +120,12 @@ named! {
         LargeClosure = "large closure",
         Again = "closure that queues itself again",
         InSectionCall = "call inside a section",
-        Hurried = "call_hurried",
+        Hurried = "call_hurry",
         TryCall = "try_call",
         DeferBarrier = "barrier",
         Tune = "tune",
         Room = "limit filled to the last object",
-        Settled = "debt of a section settled",
+        Settled = "limit settled after a section",
         LeftAlone = "left alone until all was freed",
         DomainEnd = "domain ended with callbacks",
         ThreadEnd = "thread ended with callbacks",
@@ -137,7 +137,7 @@ named! {
         ChildStart = "start of a child process",
         Stopped = "child process stopped and continued",
         Fork = "fork in a storm",
-        Shuffled = "thread moved to other processors",
+        Shuffled = "thread moved to other CPUs",
         Signalled = "signal to a thread",
         Grown = "small domain that grew",
         Beside = "grace period beside a section of another domain",
@@ -226,7 +226,7 @@ pub(super) enum Step {
     /// It updates.
     Update(Way),
     /// It defers.
-    Defer(Deed),
+    Defer(Operation),
 }
 
 impl Step {
@@ -240,7 +240,7 @@ impl Step {
             Self::WaitForThread => 2,
             Self::WaitForBlocks => 3,
             Self::Update(way) => Self::UPDATE + way.code(),
-            Self::Defer(deed) => Self::DEFER + deed as u8,
+            Self::Defer(operation) => Self::DEFER + operation as u8,
         }
     }
 
@@ -250,8 +250,8 @@ impl Step {
             1 => "reading".to_owned(),
             2 => "waiting for a thread that it started to end".to_owned(),
             3 => "waiting for old blocks to become free".to_owned(),
-            Self::DEFER.. => match Deed::ALL.get(usize::from(code - Self::DEFER)) {
-                Some(deed) => format!("at \"{}\"", deed.name()),
+            Self::DEFER.. => match Operation::ALL.get(usize::from(code - Self::DEFER)) {
+                Some(operation) => format!("at \"{}\"", operation.name()),
                 None => "at something unknown".to_owned(),
             },
             code => format!("updating by {}", Way::from_code(code - Self::UPDATE).name()),

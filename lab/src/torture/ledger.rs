@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::kinds::{Deed, FaultKind, ReaderKind, Step, Way};
-use super::mutants::Slip;
+use super::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
+use super::mutants::Bug;
 use super::pool::PIPE_LEN;
 use super::task::Task;
 
@@ -21,18 +21,18 @@ pub(super) const HISTOGRAM: usize = PIPE_LEN + 2;
 /// The shared state of a run.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    pub(super) slip: Option<Slip>,
+    pub(super) bug: Option<Bug>,
     stop: AtomicBool,
     started: Instant,
     ways: [AtomicU64; Way::ALL.len()],
-    deeds: [AtomicU64; Deed::ALL.len()],
+    operations: [AtomicU64; Operation::ALL.len()],
     faults: [AtomicU64; FaultKind::ALL.len()],
     first: OnceLock<Fault>,
     /// Callbacks given to `call`, and those that have run.
     pub(super) calls_queued: AtomicU64,
     pub(super) calls_run: AtomicU64,
     /// One for each thread that lasts.
-    pub(super) posts: Vec<Post>,
+    pub(super) records: Vec<ThreadRecord>,
 }
 
 /// Something wrong.
@@ -51,7 +51,7 @@ pub(super) struct Fault {
 
 /// A thread that lasts, as seen by the watchdog and by the report.
 #[derive(Debug)]
-pub(super) struct Post {
+pub(super) struct ThreadRecord {
     pub(super) name: String,
     /// Grows while the thread gets on.
     beats: AtomicU64,
@@ -86,7 +86,7 @@ impl Histogram {
     }
 }
 
-impl Post {
+impl ThreadRecord {
     pub(super) fn new(name: String) -> Self {
         Self {
             name,
@@ -134,7 +134,9 @@ impl Post {
     /// Whether it has the system start or end a process, where none of the library's code runs.
     pub(super) fn is_with_the_system(&self) -> bool {
         let step = self.step.load(Relaxed);
-        [Deed::ChildStart, Deed::Child].iter().any(|&deed| step == Step::Defer(deed).code())
+        [Operation::ChildStart, Operation::Child]
+            .iter()
+            .any(|&operation| step == Step::Defer(operation).code())
     }
 
     /// What the system says that the thread is at.
@@ -153,18 +155,18 @@ impl Post {
 }
 
 impl Ledger {
-    pub(super) fn new(slip: Option<Slip>, posts: Vec<Post>) -> Self {
+    pub(super) fn new(bug: Option<Bug>, records: Vec<ThreadRecord>) -> Self {
         Self {
-            slip,
+            bug,
             stop: AtomicBool::new(false),
             started: Instant::now(),
             ways: array::from_fn(|_| AtomicU64::new(0)),
-            deeds: array::from_fn(|_| AtomicU64::new(0)),
+            operations: array::from_fn(|_| AtomicU64::new(0)),
             faults: array::from_fn(|_| AtomicU64::new(0)),
             first: OnceLock::new(),
             calls_queued: AtomicU64::new(0),
             calls_run: AtomicU64::new(0),
-            posts,
+            records,
         }
     }
 
@@ -191,12 +193,12 @@ impl Ledger {
     }
 
     /// Something was deferred in this way, so often.
-    pub(super) fn did(&self, deed: Deed, times: u64) {
-        self.deeds[deed.index()].fetch_add(times, Relaxed);
+    pub(super) fn did(&self, operation: Operation, times: u64) {
+        self.operations[operation.index()].fetch_add(times, Relaxed);
     }
 
-    pub(super) fn done(&self, deed: Deed) -> u64 {
-        self.deeds[deed.index()].load(Relaxed)
+    pub(super) fn done(&self, operation: Operation) -> u64 {
+        self.operations[operation.index()].load(Relaxed)
     }
 
     /// Something is wrong. The first time of all is kept whole.
@@ -217,7 +219,7 @@ impl Ledger {
             updater,
             detail: detail(),
         });
-        // After the above, so that whoever sees a count finds the first fault.
+        // After the above, so that the thread that sees a count finds the first fault.
         self.faults[kind.index()].fetch_add(1, Release);
     }
 
@@ -236,16 +238,16 @@ impl Ledger {
 
     /// All reads of a kind.
     pub(super) fn reads(&self, kind: ReaderKind) -> u64 {
-        self.posts.iter().map(|post| post.reads[kind.index()].load(Relaxed)).sum()
+        self.records.iter().map(|record| record.reads[kind.index()].load(Relaxed)).sum()
     }
 
     /// All reads by age, and some by the grace periods that ended meanwhile.
     pub(super) fn histograms(&self) -> ([u64; HISTOGRAM], [u64; HISTOGRAM]) {
         let mut ages = [0; HISTOGRAM];
         let mut batches = [0; HISTOGRAM];
-        for post in &self.posts {
-            post.ages.add_to(&mut ages);
-            post.batches.add_to(&mut batches);
+        for record in &self.records {
+            record.ages.add_to(&mut ages);
+            record.batches.add_to(&mut batches);
         }
         (ages, batches)
     }

@@ -1,24 +1,24 @@
 //! `rcu torture`: tries to catch the library freeing what is still read.
 //!
-//! A run has themes ([`themes`]). The first: readers of every kind look at blocks with an age ([`pool`]) while updaters replace them in every
-//! way there is, in four domains at once, with more threads than CPUs and with delays at the steps
-//! of the library where races live ([`chaos`]). A reader that sees an age above 1 has caught a grace
-//! period that ended too early. The same run with one step of the library removed ([`mutants`])
-//! shows that it would.
+//! A run has themes ([`themes`]). The first: readers of every kind look at blocks with an age
+//! ([`pool`]) while updaters replace them in every way there is, in four domains at once, with more
+//! threads than CPUs and with delays at the steps of the library where races live ([`chaos`]). A
+//! reader that sees an age above 1 has caught a grace period that ended too early. The same run
+//! with one step of the library removed ([`mutants`]) shows that it would.
 //!
-//! The other themes are about what is deferred ([`deferral`]): floods of callbacks, hardly any memory, threads
-//! that live for a moment, processes that are stopped and that fork. And about what stands on per-CPU words
-//! ([`percpu`]): sleepable domains, restartable reads, counters and locks, by threads that are moved from processor to
-//! processor and interrupted by signals all the time.
+//! The other themes are about what is deferred ([`deferral`]): floods of callbacks, hardly any
+//! memory, threads that live for a moment, processes that are stopped and that fork. And about what
+//! stands on per-CPU words ([`percpu`]): sleepable domains, restartable reads, counters and locks,
+//! by threads that are moved from CPU to CPU and interrupted by signals all the time.
 //!
 //! It runs the package `quiescence-chaos`: the library's own sources with the hooks compiled in.
 //!
 //! Reading order: [`kinds`], [`pool`], [`arena`] are what is read and updated; [`readers`],
-//! [`passing`] and [`updaters`] do it; [`cast`] gives out the parts; [`station`] is the run as
+//! [`passing`] and [`updaters`] do it; [`fixture`] gives out the parts; [`context`] is the run as
 //! one thread sees it; [`watch`] ends the run, hung or not; [`report`] tells.
 
 mod arena;
-mod cast;
+mod fixture;
 mod chaos;
 mod deferral;
 mod kinds;
@@ -30,7 +30,7 @@ mod pool;
 mod random;
 mod readers;
 mod report;
-mod station;
+mod context;
 mod task;
 mod themes;
 mod updaters;
@@ -50,8 +50,8 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-use cast::Cast;
 use deferral::Deferral;
+use fixture::Fixture;
 use ledger::Ledger;
 use percpu::PerCpu;
 use report::{Report, Setup};
@@ -144,18 +144,19 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
     };
     let per_cpu =
         PerCpu::new(themes, setup.cpus).map_err(|error| Failure::io("cannot shuffle", error))?;
-    let cast = Cast::new(readers, updaters, setup.engine, deferral, per_cpu);
-    let slip = removed.and_then(mutants::Removed::slip);
-    let ledger = Arc::new(Ledger::new(slip, cast.posts()));
-    let ending = torture(&setup, &cast, &ledger, output)?;
-    let report = Report::new(&setup, &ledger, cast.counts(), ending);
-    // The JSON first: it is worth having even if nobody reads the text.
+    let fixture = Fixture::new(readers, updaters, setup.engine, deferral, per_cpu);
+    let bug = removed.and_then(mutants::Removed::bug);
+    let ledger = Arc::new(Ledger::new(bug, fixture.records()));
+    let ending = torture(&setup, &fixture, &ledger, output)?;
+    let report = Report::new(&setup, &ledger, fixture.counts(), ending);
+    // The JSON first: it is worth having even if no thread reads the text.
     output.json(&report)?;
     report.print(output)?;
     Ok(report.verdict().exit())
 }
 
-/// Sees to it that the process counts in this way: it can begin anew as a program that does without restartable sequences.
+/// Sees to it that the process counts in this way: it can begin anew as a program that does without
+/// restartable sequences.
 fn be_on(path: PerCpuPath) -> Result<(), Failure> {
     match (quiescence_chaos::per_cpu_path(), path) {
         (PerCpuPath::Restartable, PerCpuPath::Portable) => {}
@@ -175,7 +176,7 @@ fn be_on(path: PerCpuPath) -> Result<(), Failure> {
 /// Runs the threads to the end, as far as they can be.
 fn torture(
     setup: &Setup,
-    cast: &Cast,
+    fixture: &Fixture,
     ledger: &Arc<Ledger>,
     output: &mut Output,
 ) -> Result<Ending, Failure> {
@@ -183,10 +184,12 @@ fn torture(
     let interrupt = output.interrupt().clone();
     let mut progress = output.progress(limit);
     let mut watch = Watch::new(ledger, &interrupt, setup.mutant.is_some());
-    cast.start(ledger, setup.seed).map_err(|error| Failure::io("cannot start a thread", error))?;
+    fixture
+        .start(ledger, setup.seed)
+        .map_err(|error| Failure::io("cannot start a thread", error))?;
     progress.announce("torture");
     let mut reader_of_output = Ok(());
-    let mut ending = watch.until(cast.players(), |ledger| {
+    let mut ending = watch.until(fixture.players(), |ledger| {
         progress.advance(TURN);
         reader_of_output = output.check_reader();
         reader_of_output.is_err() || ledger.elapsed() >= limit
@@ -195,12 +198,14 @@ fn torture(
     reader_of_output?;
     if ending == Ending::Finished {
         progress.announce("waiting for the threads to end");
-        ending = watch.until(cast.players(), |ledger| watch::have_ended(ledger, cast.players()));
+        ending =
+            watch.until(fixture.players(), |ledger| watch::have_ended(ledger, fixture.players()));
     }
     if ending == Ending::Finished {
         progress.announce("looking for what is lost");
-        cast.close(ledger).map_err(|error| Failure::io("cannot start a thread", error))?;
-        ending = watch.until(cast.closer(), |ledger| watch::have_ended(ledger, cast.closer()));
+        fixture.close(ledger).map_err(|error| Failure::io("cannot start a thread", error))?;
+        ending =
+            watch.until(fixture.closer(), |ledger| watch::have_ended(ledger, fixture.closer()));
     }
     Ok(ending)
 }

@@ -12,7 +12,7 @@ use super::themes::Theme;
 
 /// A mistake that the torture itself makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slip {
+pub(super) enum Bug {
     /// An updater publishes a block and writes its payload only then.
     PublishBeforeInit,
     /// A reader looks at a block once more after it has left its section.
@@ -23,7 +23,7 @@ pub(super) enum Slip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Library(Mutant),
-    Torture(Slip),
+    Torture(Bug),
 }
 
 /// A removed step.
@@ -49,8 +49,8 @@ const fn on(path: PerCpuPath, name: &'static str, mutant: Mutant, theme: Theme) 
     Removed { name, theme, per_cpu: Some(path), place: Place::Library(mutant) }
 }
 
-const fn torture(name: &'static str, slip: Slip) -> Removed {
-    Removed { name, theme: Theme::Readers, per_cpu: None, place: Place::Torture(slip) }
+const fn torture(name: &'static str, bug: Bug) -> Removed {
+    Removed { name, theme: Theme::Readers, per_cpu: None, place: Place::Torture(bug) }
 }
 
 /// Every step that can be removed. Each is caught within 30 s, each time.
@@ -69,14 +69,14 @@ const MUTANTS: &[Removed] = &[
     library("no-barrier", Mutant::NoBarrier),
     library("always-alone", Mutant::AlwaysAlone),
     library("no-sharing", Mutant::NoSharing),
-    torture("publish-before-init", Slip::PublishBeforeInit),
-    torture("leave-early", Slip::LeaveEarly),
+    torture("publish-before-init", Bug::PublishBeforeInit),
+    torture("leave-early", Bug::LeaveEarly),
     of("no-limit", Mutant::NoLimit, Theme::Limits),
     of("no-refusal", Mutant::NoRefusal, Theme::Limits),
     of("no-settle", Mutant::NoSettle, Theme::Limits),
-    of("credit-twice", Mutant::CreditTwice, Theme::Limits),
+    of("uncharged-twice", Mutant::UnchargedTwice, Theme::Limits),
     of("lost-room", Mutant::LostRoom, Theme::Limits),
-    of("lost-purse", Mutant::LostPurse, Theme::Limits),
+    of("lost-local-stock", Mutant::LostLocalStock, Theme::Limits),
     of("skip-one", Mutant::SkipOne, Theme::Floods),
     of("lost-tail", Mutant::LostTail, Theme::Quiet),
     of("lazy-forever", Mutant::LazyForever, Theme::Quiet),
@@ -86,13 +86,13 @@ const MUTANTS: &[Removed] = &[
     of("early-hand-out", Mutant::EarlyHandOut, Theme::Sleepable),
     of("no-flip", Mutant::NoFlip, Theme::Sleepable),
     of("locks-first", Mutant::LocksFirst, Theme::Sleepable),
-    of("wrong-bank", Mutant::WrongBank, Theme::Sleepable),
+    of("wrong-index", Mutant::WrongIndex, Theme::Sleepable),
     of("shared-only", Mutant::SharedOnly, Theme::Sleepable),
     of("lost-waker", Mutant::LostWaker, Theme::Sleepable),
     on(Restartable, "no-restart", Mutant::NoRestart, Theme::Tools),
-    on(Restartable, "plain-barrier", Mutant::PlainBarrier, Theme::Restart),
-    on(Restartable, "no-restart-barrier", Mutant::NoRestartBarrier, Theme::Restart),
-    on(Portable, "no-fallback-look", Mutant::NoFallbackLook, Theme::Restart),
+    on(Restartable, "plain-barrier", Mutant::PlainBarrier, Theme::RseqRead),
+    on(Restartable, "no-restart-barrier", Mutant::NoRestartBarrier, Theme::RseqRead),
+    on(Portable, "no-fallback-look", Mutant::NoFallbackLook, Theme::RseqRead),
     of("no-stall-flag", Mutant::NoStallFlag, Theme::Tools),
     on(Restartable, "no-stall-barrier", Mutant::NoStallBarrier, Theme::Tools),
     of("early-release", Mutant::EarlyRelease, Theme::Tools),
@@ -121,10 +121,10 @@ impl Removed {
     }
 
     /// The mistake that the torture must make.
-    pub(super) fn slip(self) -> Option<Slip> {
+    pub(super) fn bug(self) -> Option<Bug> {
         match self.place {
             Place::Library(_) => None,
-            Place::Torture(slip) => Some(slip),
+            Place::Torture(bug) => Some(bug),
         }
     }
 }

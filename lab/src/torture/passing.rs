@@ -1,14 +1,15 @@
 //! Threads that come and go: registration and its end, beside grace periods in progress.
 //!
 //! Some read for the first time inside the destructor of a thread-local, when the library's own
-//! record of the thread may be gone already; some leave objects behind that nobody else retires.
+//! record of the thread may be gone already; some leave objects behind that no other thread
+//! retires.
 
 use std::cell::RefCell;
 use std::thread;
 
-use quiescence_chaos::Kind;
+use quiescence_chaos::ThreadTag;
 
-use super::arena::Seat;
+use super::arena::Participant;
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
 use super::random::Random;
 use super::{chaos, readers, updaters};
@@ -37,19 +38,23 @@ pub(super) fn at_the_end(last_words: impl FnOnce() + 'static) {
 }
 
 /// Starts one thread after another until the run is over.
-pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
-    while !seat.ledger.is_over() {
-        seat.post().begin(Step::WaitForThread);
-        let (seat_of_child, seed) = (seat.clone(), random.next());
+pub(super) fn run<K: ThreadTag>(participant: &Participant<K>, random: &mut Random) {
+    while !participant.ledger.is_over() {
+        participant.record().begin(Step::WaitForThread);
+        let (participant_of_child, seed) = (participant.clone(), random.next());
         let child = thread::Builder::new()
             .name("passing".to_owned())
-            .spawn(move || live(&seat_of_child, Random::from_state(seed)));
+            .spawn(move || live(&participant_of_child, Random::from_state(seed)));
         match child {
             Ok(child) => {
                 if child.join().is_err() {
-                    seat.ledger.fault(FaultKind::Panic, seat.arena.name, None, None, || {
-                        "a short-lived thread panicked; see standard error".to_owned()
-                    });
+                    participant.ledger.fault(
+                        FaultKind::Panic,
+                        participant.arena.name,
+                        None,
+                        None,
+                        || "a short-lived thread panicked; see standard error".to_owned(),
+                    );
                 }
             }
             // The system is short of threads for the moment.
@@ -59,47 +64,55 @@ pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// The life of such a thread.
-fn live<K: Kind>(seat: &Seat<K>, mut random: Random) {
+fn live<K: ThreadTag>(participant: &Participant<K>, mut random: Random) {
     chaos::seed_thread(random.next());
     let sections = 1 + random.below(SECTIONS);
     match random.below(8) {
-        0 | 1 => read(seat, ReaderKind::Passing, sections, &mut random),
+        0 | 1 => read(participant, ReaderKind::Passing, sections, &mut random),
         2 => {
-            let reader = seat.arena.domain.reader();
-            (0..sections).for_each(|_| readers::handle(seat, &reader, &mut random));
+            let reader = participant.arena.domain.reader();
+            (0..sections).for_each(|_| readers::handle(participant, &reader, &mut random));
         }
         3 => {
-            let reader = seat.arena.domain.qsbr();
-            drop((0..sections).fold(reader, |reader, _| readers::qsbr(seat, reader, &mut random)));
+            let reader = participant.arena.domain.qsbr();
+            drop(
+                (0..sections)
+                    .fold(reader, |reader, _| readers::qsbr(participant, reader, &mut random)),
+            );
         }
         // Nothing of the library is touched before the destructor.
-        4 | 5 => read_at_the_end(seat, sections, random),
+        4 | 5 => read_at_the_end(participant, sections, random),
         // The thread is registered before; whose destructor runs first is the system's choice.
         6 => {
             let seed = random.next();
             if random.one_in(2) {
-                read(seat, ReaderKind::Passing, sections, &mut random);
-                read_at_the_end(seat, sections, Random::from_state(seed));
+                read(participant, ReaderKind::Passing, sections, &mut random);
+                read_at_the_end(participant, sections, Random::from_state(seed));
             } else {
-                read_at_the_end(seat, sections, Random::from_state(seed));
-                read(seat, ReaderKind::Passing, sections, &mut random);
+                read_at_the_end(participant, sections, Random::from_state(seed));
+                read(participant, ReaderKind::Passing, sections, &mut random);
             }
         }
         _ => (0..1 + random.below(20))
-            .for_each(|_| updaters::retire(seat, Way::Passing, &mut random)),
+            .for_each(|_| updaters::retire(participant, Way::Passing, &mut random)),
     }
 }
 
-fn read<K: Kind>(seat: &Seat<K>, kind: ReaderKind, sections: u64, random: &mut Random) {
-    (0..sections).for_each(|_| readers::read(seat, kind, random));
+fn read<K: ThreadTag>(
+    participant: &Participant<K>,
+    kind: ReaderKind,
+    sections: u64,
+    random: &mut Random,
+) {
+    (0..sections).for_each(|_| readers::read(participant, kind, random));
 }
 
-fn read_at_the_end<K: Kind>(seat: &Seat<K>, sections: u64, mut random: Random) {
-    let seat = seat.clone();
+fn read_at_the_end<K: ThreadTag>(participant: &Participant<K>, sections: u64, mut random: Random) {
+    let participant = participant.clone();
     at_the_end(move || {
-        read(&seat, ReaderKind::Destructor, sections, &mut random);
+        read(&participant, ReaderKind::Destructor, sections, &mut random);
         if random.one_in(4) {
-            updaters::retire(&seat, Way::Passing, &mut random);
+            updaters::retire(&participant, Way::Passing, &mut random);
         }
     });
 }

@@ -146,7 +146,7 @@ impl Pool {
     }
 }
 
-/// Locks, whoever panicked before: the lists are whole between any two statements.
+/// Locks, whichever thread panicked before: the lists are whole between any two statements.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -180,7 +180,7 @@ impl BlockRef {
         pool.block(index).unpublished.store(true, Relaxed);
     }
 
-    /// A grace period has gone by since nobody could find this any more.
+    /// A grace period has gone by since no thread could find this any more.
     pub(super) fn note_grace_period(&self) {
         if self.noted.swap(true, Relaxed) {
             return;
@@ -189,8 +189,8 @@ impl BlockRef {
         if block.unpublished.swap(false, Relaxed) {
             return;
         }
-        // Who replaces a value by `store` or `update` never sees the old one, so nobody has noted
-        // its removal.
+        // The thread that replaces a value by `store` or `update` never sees the old one, so no
+        // thread has noted its removal.
         if block.age() == 0 {
             self.pool.removed(self.index, Way::Store);
         }

@@ -14,7 +14,7 @@ impl Random {
         Self(scramble(seed ^ scramble(stream)))
     }
 
-    /// One that goes on where [`state`](Self::state) was asked for.
+    /// One that continues where [`state`](Self::state) was asked for.
     pub(super) const fn from_state(state: u64) -> Self {
         Self(state)
     }

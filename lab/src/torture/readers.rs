@@ -7,12 +7,12 @@
 use std::thread;
 use std::time::Duration;
 
-use quiescence_chaos::{AnyKind, Kind, Qsbr, Reader};
+use quiescence_chaos::{DomainTag, Qsbr, Reader, ThreadTag};
 
-use super::arena::Seat;
+use super::arena::Participant;
 use super::chaos::spin;
 use super::kinds::{ReaderKind, Step, Way};
-use super::mutants::Slip;
+use super::mutants::Bug;
 use super::random::Random;
 use super::updaters;
 
@@ -23,95 +23,115 @@ const SECTIONS_PER_BEAT: u32 = 16;
 const REGISTER_ONE_IN: u64 = 8;
 
 /// Reads until the run is over.
-pub(super) fn run<K: Kind>(seat: &Seat<K>, kind: ReaderKind, random: &mut Random) {
+pub(super) fn run<K: ThreadTag>(
+    participant: &Participant<K>,
+    kind: ReaderKind,
+    random: &mut Random,
+) {
     match kind {
-        ReaderKind::Nested => rounds(seat, || nested(seat, random)),
+        ReaderKind::Nested => rounds(participant, || nested(participant, random)),
         ReaderKind::Handle => {
             let mut reader = None;
-            rounds(seat, || {
+            rounds(participant, || {
                 // Registration and its end come often, and more cheaply than with a thread.
                 if random.one_in(REGISTER_ONE_IN) {
                     reader = None;
                 }
-                handle(seat, reader.get_or_insert_with(|| seat.arena.domain.reader()), random);
+                handle(
+                    participant,
+                    reader.get_or_insert_with(|| participant.arena.domain.reader()),
+                    random,
+                );
             });
         }
         ReaderKind::Qsbr => {
             let mut reader = None;
-            rounds(seat, || {
+            rounds(participant, || {
                 if random.one_in(REGISTER_ONE_IN) {
                     reader = None;
                 }
-                let online = reader.take().unwrap_or_else(|| seat.arena.domain.qsbr());
-                reader = Some(qsbr(seat, online, random));
+                let online = reader.take().unwrap_or_else(|| participant.arena.domain.qsbr());
+                reader = Some(qsbr(participant, online, random));
             });
         }
-        _ => rounds(seat, || read(seat, kind, random)),
+        _ => rounds(participant, || read(participant, kind, random)),
     }
 }
 
-pub(super) fn rounds<K: AnyKind>(seat: &Seat<K>, mut section: impl FnMut()) {
-    while !seat.ledger.is_over() {
-        seat.post().begin(Step::Read);
+pub(super) fn rounds<K: DomainTag>(participant: &Participant<K>, mut section: impl FnMut()) {
+    while !participant.ledger.is_over() {
+        participant.record().begin(Step::Read);
         for _ in 0..SECTIONS_PER_BEAT {
             section();
         }
-        // Give the processor away between sections rather than inside of one.
+        // Give the CPU away between sections rather than inside of one.
         thread::yield_now();
     }
 }
 
 /// One section by way of the thread's registration.
-pub(super) fn read<K: Kind>(seat: &Seat<K>, kind: ReaderKind, random: &mut Random) {
-    let guard = seat.arena.domain.read();
-    let Some(look) = seat.look(&guard, kind, random) else { return };
+pub(super) fn read<K: ThreadTag>(
+    participant: &Participant<K>,
+    kind: ReaderKind,
+    random: &mut Random,
+) {
+    let guard = participant.arena.domain.read();
+    let Some(look) = participant.look(&guard, kind, random) else { return };
     dawdle(random);
-    if seat.ledger.slip == Some(Slip::LeaveEarly) {
+    if participant.ledger.bug == Some(Bug::LeaveEarly) {
         drop(guard);
         dawdle(random);
     }
-    seat.look_again(&look, kind);
+    participant.look_again(&look, kind);
 }
 
 /// A section in a section: the inner one's end ends nothing, in either order of dropping.
-pub(super) fn nested<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+pub(super) fn nested<K: ThreadTag>(participant: &Participant<K>, random: &mut Random) {
     let kind = ReaderKind::Nested;
-    let outer = seat.arena.domain.read();
-    let before = seat.look(&outer, kind, random);
-    let inner = seat.arena.domain.read();
-    let within = seat.look(&inner, kind, random);
+    let outer = participant.arena.domain.read();
+    let before = participant.look(&outer, kind, random);
+    let inner = participant.arena.domain.read();
+    let within = participant.look(&inner, kind, random);
     dawdle(random);
     let (first, last) = if random.one_in(2) { (inner, outer) } else { (outer, inner) };
     drop(first);
     dawdle(random);
-    before.iter().chain(&within).for_each(|look| seat.look_again(look, kind));
+    before.iter().chain(&within).for_each(|look| participant.look_again(look, kind));
     drop(last);
 }
 
 /// One section of an explicit handle, now and then around one of the thread's own.
-pub(super) fn handle<K: Kind>(seat: &Seat<K>, reader: &Reader<K>, random: &mut Random) {
+pub(super) fn handle<K: ThreadTag>(
+    participant: &Participant<K>,
+    reader: &Reader<K>,
+    random: &mut Random,
+) {
     let kind = ReaderKind::Handle;
     let guard = reader.read();
-    let Some(look) = seat.look(&guard, kind, random) else { return };
+    let Some(look) = participant.look(&guard, kind, random) else { return };
     dawdle(random);
     if random.one_in(8) {
-        read(seat, kind, random);
+        read(participant, kind, random);
     }
-    seat.look_again(&look, kind);
+    participant.look_again(&look, kind);
 }
 
 /// One section of a QSBR reader, from one quiescent state to the next.
-pub(super) fn qsbr<K: Kind>(seat: &Seat<K>, mut reader: Qsbr<K>, random: &mut Random) -> Qsbr<K> {
+pub(super) fn qsbr<K: ThreadTag>(
+    participant: &Participant<K>,
+    mut reader: Qsbr<K>,
+    random: &mut Random,
+) -> Qsbr<K> {
     let kind = ReaderKind::Qsbr;
     // Several guards between two quiescent states are one section.
     let guard = reader.read();
-    let first = seat.look(&guard, kind, random);
+    let first = participant.look(&guard, kind, random);
     drop(guard);
     dawdle(random);
     let guard = reader.read();
-    let second = seat.look(&guard, kind, random);
+    let second = participant.look(&guard, kind, random);
     dawdle(random);
-    first.iter().chain(&second).for_each(|look| seat.look_again(look, kind));
+    first.iter().chain(&second).for_each(|look| participant.look_again(look, kind));
     drop(guard);
     match random.below(64) {
         0 => {
@@ -121,9 +141,9 @@ pub(super) fn qsbr<K: Kind>(seat: &Seat<K>, mut reader: Qsbr<K>, random: &mut Ra
         }
         1 => reader.while_offline(|| dawdle(random)),
         2 => {
-            seat.post().begin(Step::Update(Way::QsbrSynchronize));
-            updaters::by_qsbr(seat, &mut reader, random);
-            seat.post().begin(Step::Read);
+            participant.record().begin(Step::Update(Way::QsbrSynchronize));
+            updaters::by_qsbr(participant, &mut reader, random);
+            participant.record().begin(Step::Read);
         }
         _ => reader.quiescent_state(),
     }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 
-use super::cast::DomainCounts;
-use super::kinds::{Deed, FaultKind, ReaderKind, Way};
+use super::fixture::DomainCounts;
+use super::kinds::{FaultKind, Operation, ReaderKind, Way};
 use super::ledger::{Fault, HISTOGRAM, Ledger};
 use super::pool::PIPE_LEN;
 use super::themes::{Theme, Themes};
@@ -16,7 +16,7 @@ use super::watch::{Ending, PATIENCE};
 
 /// The JSON that this command writes, and its version; see `docs/JSON.md`.
 const SCHEMA: &str = "quiescence/torture";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What a run is.
 #[derive(Clone, Debug, Serialize)]
@@ -103,7 +103,7 @@ struct Updates {
 
 #[derive(Debug, Serialize)]
 struct Deferred {
-    deed: Deed,
+    operation: Operation,
     count: u64,
 }
 
@@ -170,7 +170,7 @@ impl Setup {
     }
 }
 
-/// How the process counts per processor; `portable` is what `QUIESCENCE_PERCPU` says as well.
+/// How the process counts per CPU; `portable` is what `QUIESCENCE_PERCPU` says as well.
 pub(super) fn per_cpu() -> &'static str {
     match quiescence_chaos::per_cpu_path() {
         PerCpuPath::Restartable => "restartable",
@@ -219,7 +219,9 @@ impl<'a> Report<'a> {
         let reads_by_kind =
             setup.reader_kinds().map(|kind| Reads { kind, count: ledger.reads(kind) });
         let updates = setup.ways().map(|way| Updates { way, count: ledger.uses(way) });
-        let deferred = Deed::ALL.iter().map(|&deed| Deferred { deed, count: ledger.done(deed) });
+        let deferred = Operation::ALL
+            .iter()
+            .map(|&operation| Deferred { operation, count: ledger.done(operation) });
         Self {
             schema: SCHEMA,
             version: VERSION,
@@ -315,8 +317,8 @@ impl<'a> Report<'a> {
         output.heading("What else was done")?;
         let mut table = output::table(&["what", "times"]);
         output::numeric(&mut table, [1]);
-        for Deferred { deed, count } in self.deferred.iter().filter(|done| done.count != 0) {
-            table.add_row([deed.name().to_owned(), units::count(*count)]);
+        for Deferred { operation, count } in self.deferred.iter().filter(|done| done.count != 0) {
+            table.add_row([operation.name().to_owned(), units::count(*count)]);
         }
         output.table(table)
     }
@@ -378,7 +380,7 @@ impl Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::torture::ledger::Post;
+    use crate::torture::ledger::ThreadRecord;
 
     fn setup(mutant: Option<&'static str>) -> Setup {
         Setup {
@@ -417,12 +419,12 @@ mod tests {
 
     #[test]
     fn a_test_is_weak_until_a_reader_overlaps_an_update() {
-        let ledger = Ledger::new(None, vec![Post::new("a reader".to_owned())]);
+        let ledger = Ledger::new(None, vec![ThreadRecord::new("a reader".to_owned())]);
         let setup = setup(None);
         let weak = || Report::new(&setup, &ledger, None, Ending::Finished).weak;
-        ledger.posts[0].ages.count(0);
+        ledger.records[0].ages.count(0);
         assert!(weak());
-        ledger.posts[0].ages.count(1);
+        ledger.records[0].ages.count(1);
         assert!(!weak());
     }
 

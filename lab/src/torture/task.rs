@@ -21,8 +21,8 @@ impl Task {
         Self { state: file("stat").as_deref().and_then(state_in), sleeps_in, ran_ns }
     }
 
-    /// Whether the kernel has kept it from running since it was `before`: it waits for a disk or for memory, which no
-    /// lock or futex of a program does, or it could run and has had no CPU.
+    /// Whether the kernel has kept it from running since it was `before`: it waits for a disk or
+    /// for memory, which no lock or futex of a program does, or it could run and has had no CPU.
     pub(super) fn is_kept(&self, before: &Self) -> bool {
         match self.state {
             Some('D') => true,
@@ -43,7 +43,8 @@ impl fmt::Display for Task {
     }
 }
 
-/// The state in a line of `/proc/PID/stat`: what comes after the name, which may have any character in it.
+/// The state in a line of `/proc/PID/stat`: what comes after the name, which may have any character
+/// in it.
 fn state_in(stat: &str) -> Option<char> {
     stat[stat.rfind(')')? + 1..].trim_start().chars().next()
 }

@@ -11,7 +11,7 @@ pub(super) enum Theme {
     Floods,
     /// Domains that have room for a few objects, or for 1 MiB
     Limits,
-    /// What nobody attends to any more is freed in time
+    /// What no thread attends to any more is freed in time
     Quiet,
     /// Readers that block, and of low priority
     Stalls,
@@ -22,7 +22,7 @@ pub(super) enum Theme {
     /// Sleepable domains: sections that move, in threads and in tasks
     Sleepable,
     /// Restartable reads: Snapshot and ArcCell
-    Restart,
+    RseqRead,
     /// Per-CPU tools: counters, BigRef, LocalGlobalLock
     Tools,
     /// Forks in a storm; left to a child process unless asked for
@@ -44,7 +44,7 @@ impl Themes {
         Theme::Churn,
         Theme::Processes,
         Theme::Sleepable,
-        Theme::Restart,
+        Theme::RseqRead,
         Theme::Tools,
     ];
 

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use quiescence_chaos::{AnyKind, Domain, Kind, Qsbr};
+use quiescence_chaos::{Domain, DomainTag, Qsbr, ThreadTag};
 
-use super::arena::Seat;
+use super::arena::Participant;
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
 use super::pool::BlockRef;
 use super::random::Random;
@@ -21,15 +21,15 @@ const BOXES_KEPT: usize = 4096;
 const CALLS_PER_BARRIER: u64 = 12;
 
 /// Updates until the run is over, each time in a way that is drawn.
-pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+pub(super) fn run<K: ThreadTag>(participant: &Participant<K>, random: &mut Random) {
     let ways: Vec<Way> = Way::of_updaters().collect();
     let mut boxes = VecDeque::new();
-    while !seat.ledger.is_over() {
+    while !participant.ledger.is_over() {
         let way = ways[random.below(ways.len() as u64) as usize];
-        seat.post().begin(Step::Update(way));
+        participant.record().begin(Step::Update(way));
         match way {
-            Way::RetireInSection => retire_in_section(seat, random),
-            way => update(seat, way, &mut boxes, random),
+            Way::RetireInSection => retire_in_section(participant, random),
+            way => update(participant, way, &mut boxes, random),
         }
         if random.one_in(4) {
             thread::yield_now();
@@ -38,57 +38,59 @@ pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// Updates until the run is over, in a domain where no other thread waits: a wake-up that a reader
-/// owes this thread is not made up for by another waiter.
-pub(super) fn wait_alone<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
-    const WAYS: [Way; 3] = [Way::Synchronize, Way::Expedited, Way::GetWait];
+/// must do for this thread is not made up for by another waiter.
+pub(super) fn wait_alone<K: DomainTag>(participant: &Participant<K>, random: &mut Random) {
+    const WAYS: [Way; 3] = [Way::Synchronize, Way::Expedited, Way::SnapshotWait];
     let mut boxes = VecDeque::new();
-    while !seat.ledger.is_over() {
+    while !participant.ledger.is_over() {
         let way = WAYS[random.below(WAYS.len() as u64) as usize];
-        seat.post().begin(Step::Update(way));
-        update(seat, way, &mut boxes, random);
+        participant.record().begin(Step::Update(way));
+        update(participant, way, &mut boxes, random);
     }
 }
 
 /// Updates in one of the ways that need no section of the thread's own.
-pub(super) fn update<K: AnyKind>(
-    seat: &Seat<K>,
+pub(super) fn update<K: DomainTag>(
+    participant: &Participant<K>,
     way: Way,
     boxes: &mut VecDeque<Box<BlockRef>>,
     random: &mut Random,
 ) {
     match way {
-        Way::Synchronize => waited(seat, way, random, Domain::synchronize),
-        Way::Expedited => waited(seat, way, random, Domain::synchronize_expedited),
-        Way::StartPoll => waited(seat, way, random, |domain| {
-            let cookie = domain.start();
+        Way::Synchronize => waited(participant, way, random, Domain::synchronize),
+        Way::Expedited => waited(participant, way, random, Domain::synchronize_expedited),
+        Way::StartPoll => waited(participant, way, random, |domain| {
+            let cookie = domain.start_poll();
             while !domain.poll(cookie) {
                 thread::yield_now();
             }
         }),
-        Way::GetWait => waited(seat, way, random, |domain| domain.wait(domain.get())),
-        Way::Call => call(seat, random),
-        Way::Barrier => barrier(seat, random),
-        Way::Store => store(seat, random),
-        Way::Swap => swap(seat, random),
-        Way::IntoBox => into_box(seat, boxes, random),
-        Way::Update => update_closure(seat, random),
-        Way::Take => take(seat, random),
-        way => retire(seat, way, random),
+        Way::SnapshotWait => {
+            waited(participant, way, random, |domain| domain.wait(domain.snapshot()))
+        }
+        Way::Call => call(participant, random),
+        Way::Barrier => barrier(participant, random),
+        Way::Store => store(participant, random),
+        Way::Swap => swap(participant, random),
+        Way::IntoBox => into_box(participant, boxes, random),
+        Way::Update => update_closure(participant, random),
+        Way::Take => take(participant, random),
+        way => retire(participant, way, random),
     }
 }
 
 /// A free block. Waits until there is one; none when the run is over.
-pub(super) fn fresh<K: AnyKind>(seat: &Seat<K>) -> Option<u32> {
-    let (pool, domain) = (&seat.arena.pool, &seat.arena.domain);
+pub(super) fn fresh<K: DomainTag>(participant: &Participant<K>) -> Option<u32> {
+    let (pool, domain) = (&participant.arena.pool, &participant.arena.domain);
     loop {
         if let Some(index) = pool.take() {
             return Some(index);
         }
-        if seat.ledger.is_over() {
+        if participant.ledger.is_over() {
             return None;
         }
         // What callbacks hold first, then the pipe, one grace period at a time.
-        seat.post().begin(Step::WaitForBlocks);
+        participant.record().begin(Step::WaitForBlocks);
         domain.barrier();
         let ageing = pool.take_ageing();
         domain.synchronize();
@@ -96,153 +98,179 @@ pub(super) fn fresh<K: AnyKind>(seat: &Seat<K>) -> Option<u32> {
     }
 }
 
-/// Replaces a block and answers the old one, removed.
-pub(super) fn replace<K: AnyKind>(seat: &Seat<K>, new: u32, way: Way, random: &mut Random) -> u32 {
-    let old = seat.arena.publish(new, seat.ledger.slip, random);
-    seat.arena.pool.removed(old, way);
-    seat.ledger.used(way);
+/// Replaces a block and returns the old one, removed.
+pub(super) fn replace<K: DomainTag>(
+    participant: &Participant<K>,
+    new: u32,
+    way: Way,
+    random: &mut Random,
+) -> u32 {
+    let old = participant.arena.publish(new, participant.ledger.bug, random);
+    participant.arena.pool.removed(old, way);
+    participant.ledger.used(way);
     old
 }
 
 /// Replaces a block and waits: the grace period also carries the older ones along the pipe.
-pub(super) fn waited<K: AnyKind>(
-    seat: &Seat<K>,
+pub(super) fn waited<K: DomainTag>(
+    participant: &Participant<K>,
     way: Way,
     random: &mut Random,
     wait: impl FnOnce(&Domain<K>),
 ) {
-    let Some(new) = fresh(seat) else { return };
-    let mut passing = seat.arena.pool.take_ageing();
-    passing.push(replace(seat, new, way, random));
-    wait(&seat.arena.domain);
-    seat.arena.pool.aged(passing);
+    let Some(new) = fresh(participant) else { return };
+    let mut passing = participant.arena.pool.take_ageing();
+    passing.push(replace(participant, new, way, random));
+    wait(&participant.arena.domain);
+    participant.arena.pool.aged(passing);
 }
 
 /// As above, by a reader that goes offline meanwhile.
-pub(super) fn by_qsbr<K: Kind>(seat: &Seat<K>, reader: &mut Qsbr<K>, random: &mut Random) {
+pub(super) fn by_qsbr<K: ThreadTag>(
+    participant: &Participant<K>,
+    reader: &mut Qsbr<K>,
+    random: &mut Random,
+) {
     // Not `fresh`: an online reader must not wait for blocks.
-    let Some(new) = seat.arena.pool.take() else { return };
-    let old = replace(seat, new, Way::QsbrSynchronize, random);
+    let Some(new) = participant.arena.pool.take() else { return };
+    let old = replace(participant, new, Way::QsbrSynchronize, random);
     reader.synchronize();
-    seat.arena.pool.aged([old]);
+    participant.arena.pool.aged([old]);
 }
 
 /// Replaces a block; a callback notes the grace period, and now and then queues another one.
-fn call<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
-    let Some(new) = fresh(seat) else { return };
-    let old = replace(seat, new, Way::Call, random);
+fn call<K: DomainTag>(participant: &Participant<K>, random: &mut Random) {
+    let Some(new) = fresh(participant) else { return };
+    let old = replace(participant, new, Way::Call, random);
     let again = random.one_in(4);
-    let callback_seat = seat.clone();
-    queue(seat, move || {
-        let seat = callback_seat;
-        seat.arena.pool.aged([old]);
+    let callback_participant = participant.clone();
+    queue(participant, move || {
+        let participant = callback_participant;
+        participant.arena.pool.aged([old]);
         if again {
-            let ageing = seat.arena.pool.take_ageing();
-            let pool = Arc::clone(&seat.arena.pool);
-            queue(&seat, move || pool.aged(ageing));
+            let ageing = participant.arena.pool.take_ageing();
+            let pool = Arc::clone(&participant.arena.pool);
+            queue(&participant, move || pool.aged(ageing));
         }
     });
 }
 
 /// Queues a callback, counted before and after.
-fn queue<K: AnyKind>(seat: &Seat<K>, f: impl FnOnce() + Send + 'static) {
-    seat.ledger.calls_queued.fetch_add(1, Relaxed);
-    let ledger = Arc::clone(&seat.ledger);
-    let queued = seat.arena.domain.call(move || {
+fn queue<K: DomainTag>(participant: &Participant<K>, f: impl FnOnce() + Send + 'static) {
+    participant.ledger.calls_queued.fetch_add(1, Relaxed);
+    let ledger = Arc::clone(&participant.ledger);
+    let queued = participant.arena.domain.call(move || {
         f();
         ledger.calls_run.fetch_add(1, Relaxed);
     });
     if queued.is_err() {
-        refused(seat, Way::Call);
+        refused(participant, Way::Call);
     }
 }
 
 /// Queues some callbacks; a barrier must have run them all.
-fn barrier<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
+fn barrier<K: DomainTag>(participant: &Participant<K>, random: &mut Random) {
     let calls = 1 + random.below(CALLS_PER_BARRIER);
     let run = Arc::new(AtomicU64::new(0));
     let mut queued = 0;
     for _ in 0..calls {
-        let Some(new) = fresh(seat) else { break };
-        seat.post().begin(Step::Update(Way::Barrier));
-        let old = replace(seat, new, Way::Barrier, random);
-        let (pool, run) = (Arc::clone(&seat.arena.pool), Arc::clone(&run));
-        queue(seat, move || {
+        let Some(new) = fresh(participant) else { break };
+        participant.record().begin(Step::Update(Way::Barrier));
+        let old = replace(participant, new, Way::Barrier, random);
+        let (pool, run) = (Arc::clone(&participant.arena.pool), Arc::clone(&run));
+        queue(participant, move || {
             pool.aged([old]);
             run.fetch_add(1, Relaxed);
         });
         queued += 1;
     }
-    seat.arena.domain.barrier();
+    participant.arena.domain.barrier();
     let run = run.load(Relaxed);
     if run != queued {
-        seat.ledger.fault(FaultKind::Barrier, seat.arena.name, None, Some(Way::Barrier), || {
-            format!("barrier() returned when {run} of {queued} callbacks had run")
-        });
+        participant.ledger.fault(
+            FaultKind::Barrier,
+            participant.arena.name,
+            None,
+            Some(Way::Barrier),
+            || format!("barrier() returned when {run} of {queued} callbacks had run"),
+        );
     }
 }
 
 /// Replaces a block and retires an object for it, whose drop notes the grace period.
-pub(super) fn retire<K: AnyKind>(seat: &Seat<K>, way: Way, random: &mut Random) {
+pub(super) fn retire<K: DomainTag>(participant: &Participant<K>, way: Way, random: &mut Random) {
     // Short-lived threads take what there is: they may be inside a destructor.
-    let new = if way == Way::Passing { seat.arena.pool.take() } else { fresh(seat) };
+    let new = if way == Way::Passing { participant.arena.pool.take() } else { fresh(participant) };
     let Some(new) = new else { return };
-    let old = replace(seat, new, way, random);
-    if seat.arena.domain.retire(Box::new(BlockRef::new(&seat.arena.pool, old))).is_err() {
-        refused(seat, way);
+    let old = replace(participant, new, way, random);
+    if participant
+        .arena
+        .domain
+        .retire(Box::new(BlockRef::new(&participant.arena.pool, old)))
+        .is_err()
+    {
+        refused(participant, way);
     }
 }
 
 /// Nothing is refused outside of sections, and in a callback there is room for one closure.
-fn refused<K: AnyKind>(seat: &Seat<K>, way: Way) {
-    seat.ledger.fault(FaultKind::Limit, seat.arena.name, None, Some(way), || {
+fn refused<K: DomainTag>(participant: &Participant<K>, way: Way) {
+    participant.ledger.fault(FaultKind::Limit, participant.arena.name, None, Some(way), || {
         "refused where it should have waited".to_owned()
     });
 }
 
 /// The same inside a section, where `retire` only adds.
-fn retire_in_section<K: Kind>(seat: &Seat<K>, random: &mut Random) {
-    let Some(new) = fresh(seat) else { return };
-    let guard = seat.arena.domain.read();
-    let old = replace(seat, new, Way::RetireInSection, random);
-    let refused = seat.arena.domain.retire(Box::new(BlockRef::new(&seat.arena.pool, old))).err();
+fn retire_in_section<K: ThreadTag>(participant: &Participant<K>, random: &mut Random) {
+    let Some(new) = fresh(participant) else { return };
+    let guard = participant.arena.domain.read();
+    let old = replace(participant, new, Way::RetireInSection, random);
+    let refused = participant
+        .arena
+        .domain
+        .retire(Box::new(BlockRef::new(&participant.arena.pool, old)))
+        .err();
     drop(guard);
     drop(refused); // retired over the limit: others have filled the domain
 }
 
 /// A prepared block, for the places that take a value.
-fn value<K: AnyKind>(seat: &Seat<K>) -> Option<BlockRef> {
-    let index = fresh(seat)?;
-    seat.arena.pool.prepare(index);
-    Some(BlockRef::new(&seat.arena.pool, index))
+fn value<K: DomainTag>(participant: &Participant<K>) -> Option<BlockRef> {
+    let index = fresh(participant)?;
+    participant.arena.pool.prepare(index);
+    Some(BlockRef::new(&participant.arena.pool, index))
 }
 
-fn store<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
-    let Some(new) = value(seat) else { return };
-    seat.ledger.used(Way::Store);
+fn store<K: DomainTag>(participant: &Participant<K>, random: &mut Random) {
+    let Some(new) = value(participant) else { return };
+    participant.ledger.used(Way::Store);
     if random.one_in(2) {
-        seat.arena.value.store(new);
+        participant.arena.value.store(new);
     } else {
-        seat.arena.option.store(Some(new));
+        participant.arena.option.store(Some(new));
     }
 }
 
-fn swap<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
-    let Some(new) = value(seat) else { return };
-    seat.ledger.used(Way::Swap);
-    let old = seat.arena.value.swap(new);
-    seat.arena.pool.removed(old.index(), Way::Swap);
+fn swap<K: DomainTag>(participant: &Participant<K>, random: &mut Random) {
+    let Some(new) = value(participant) else { return };
+    participant.ledger.used(Way::Swap);
+    let old = participant.arena.value.swap(new);
+    participant.arena.pool.removed(old.index(), Way::Swap);
     if random.one_in(4) {
         thread::yield_now();
     }
     drop(old); // retires
 }
 
-fn into_box<K: AnyKind>(seat: &Seat<K>, boxes: &mut VecDeque<Box<BlockRef>>, random: &mut Random) {
-    let Some(new) = value(seat) else { return };
-    seat.ledger.used(Way::IntoBox);
-    let old = seat.arena.value.swap(new);
-    seat.arena.pool.removed(old.index(), Way::IntoBox);
+fn into_box<K: DomainTag>(
+    participant: &Participant<K>,
+    boxes: &mut VecDeque<Box<BlockRef>>,
+    random: &mut Random,
+) {
+    let Some(new) = value(participant) else { return };
+    participant.ledger.used(Way::IntoBox);
+    let old = participant.arena.value.swap(new);
+    participant.arena.pool.removed(old.index(), Way::IntoBox);
     if random.one_in(4) {
         thread::yield_now();
     }
@@ -255,19 +283,19 @@ fn into_box<K: AnyKind>(seat: &Seat<K>, boxes: &mut VecDeque<Box<BlockRef>>, ran
 }
 
 /// A new value made from the old one, which the closure reads inside a section.
-fn update_closure<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
-    let Some(index) = fresh(seat) else { return };
-    let pool = &seat.arena.pool;
+fn update_closure<K: DomainTag>(participant: &Participant<K>, random: &mut Random) {
+    let Some(index) = fresh(participant) else { return };
+    let pool = &participant.arena.pool;
     pool.prepare(index);
-    seat.ledger.used(Way::Update);
+    participant.ledger.used(Way::Update);
     let mut calls = 0;
-    seat.arena.value.update(|old| {
+    participant.arena.value.update(|old| {
         if calls > 0 {
             // The value made before was refused and is about to be dropped.
             BlockRef::unpublish(pool, index);
         }
         calls += 1;
-        seat.glance(old.index(), ReaderKind::Updater);
+        participant.glance(old.index(), ReaderKind::Updater);
         if random.one_in(8) {
             thread::yield_now();
         }
@@ -275,14 +303,14 @@ fn update_closure<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
     });
 }
 
-fn take<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
-    let Some(new) = value(seat) else { return };
-    seat.ledger.used(Way::Take);
-    if let Some(old) = seat.arena.option.take() {
-        seat.arena.pool.removed(old.index(), Way::Take);
+fn take<K: DomainTag>(participant: &Participant<K>, random: &mut Random) {
+    let Some(new) = value(participant) else { return };
+    participant.ledger.used(Way::Take);
+    if let Some(old) = participant.arena.option.take() {
+        participant.arena.pool.removed(old.index(), Way::Take);
     }
     if random.one_in(4) {
         thread::yield_now();
     }
-    seat.arena.option.store(Some(new));
+    participant.arena.option.store(Some(new));
 }

@@ -1,11 +1,12 @@
 //! The watchdog: ends the run in time, and tells when a thread does not get on.
 //!
-//! A run must end although threads hang, so nobody joins them: the watchdog looks at their counts,
-//! and leaves those that are stuck to the end of the process. It measures patience in its own
-//! turns and not by the clock: while the whole machine stands still, so does the watchdog. Nor does it
-//! count a turn in which the kernel has kept the thread from running ([`Task::is_kept`]), or in which the
-//! thread waits for the system to start a process, or to end one (where many threads are, the kernel has been seen
-//! to take ten seconds in `wait4` over the entries of a process in `/proc`): the library has no part in either.
+//! A run must end although threads hang, so no thread joins them: the watchdog looks at their
+//! counts, and leaves those that are stuck to the end of the process. It measures patience in its
+//! own turns and not by the clock: while the whole machine stands still, so does the watchdog. Nor
+//! does it count a turn in which the kernel has kept the thread from running ([`Task::is_kept`]),
+//! or in which the thread waits for the system to start a process, or to end one (where many
+//! threads are, the kernel has been seen to take ten seconds in `wait4` over the entries of a
+//! process in `/proc`): the library has no part in either.
 
 use std::thread;
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub(super) enum Ending {
     Stuck,
 }
 
-/// Watches the threads of some posts.
+/// Watches the threads of some thread records.
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
     pub(super) ledger: &'a Ledger,
@@ -50,7 +51,7 @@ pub(super) struct Watch<'a> {
     seen: Vec<Seen>,
 }
 
-/// What was seen of a post.
+/// What was seen of a thread record.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     beats: u64,
@@ -61,14 +62,14 @@ struct Seen {
 
 impl<'a> Watch<'a> {
     pub(super) fn new(ledger: &'a Ledger, interrupt: &'a Interrupt, catch: bool) -> Self {
-        let seen = vec![Seen::default(); ledger.posts.len()];
+        let seen = vec![Seen::default(); ledger.records.len()];
         Self { ledger, interrupt, one_fault_is_enough: catch, seen }
     }
 
-    /// Looks at these posts every turn, until `is_over` says so.
+    /// Looks at these thread records every turn, until `is_over` says so.
     pub(super) fn until(
         &mut self,
-        posts: std::ops::Range<usize>,
+        records: std::ops::Range<usize>,
         mut is_over: impl FnMut(&Ledger) -> bool,
     ) -> Ending {
         loop {
@@ -82,28 +83,28 @@ impl<'a> Watch<'a> {
                 return Ending::Interrupted;
             }
             thread::sleep(TURN);
-            if self.look(posts.clone()) {
+            if self.look(records.clone()) {
                 return Ending::Stuck;
             }
         }
     }
 
-    /// Looks at the posts once. Whether one of them has been still for too long; all such are
-    /// reported.
-    fn look(&mut self, posts: std::ops::Range<usize>) -> bool {
+    /// Looks at the thread records once. Whether one of them has been still for too long; all such
+    /// are reported.
+    fn look(&mut self, records: std::ops::Range<usize>) -> bool {
         let mut stuck = Vec::new();
-        for index in posts {
-            let post = &self.ledger.posts[index];
+        for index in records {
+            let record = &self.ledger.records[index];
             let seen = &mut self.seen[index];
-            if post.has_ended() || post.is_with_the_system() || post.beats() != seen.beats {
-                *seen = Seen { beats: post.beats(), ..Seen::default() };
+            if record.has_ended() || record.is_with_the_system() || record.beats() != seen.beats {
+                *seen = Seen { beats: record.beats(), ..Seen::default() };
                 continue;
             }
-            let task = post.task();
+            let task = record.task();
             seen.turns += u32::from(!task.is_kept(&seen.task));
             seen.task = task;
             if seen.turns >= PATIENCE_TURNS {
-                stuck.push(format!("{}: {}{}", post.name, post.doing(), seen.task));
+                stuck.push(format!("{}: {}{}", record.name, record.doing(), seen.task));
             }
         }
         for _ in &stuck {
@@ -116,32 +117,35 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Whether all of these posts' threads have ended.
-pub(super) fn have_ended(ledger: &Ledger, posts: std::ops::Range<usize>) -> bool {
-    ledger.posts[posts].iter().all(super::ledger::Post::has_ended)
+/// Whether all of these thread records' threads have ended.
+pub(super) fn have_ended(ledger: &Ledger, records: std::ops::Range<usize>) -> bool {
+    ledger.records[records].iter().all(super::ledger::ThreadRecord::has_ended)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::torture::kinds::{Deed, Step, Way};
-    use crate::torture::ledger::Post;
+    use crate::torture::kinds::{Operation, Step, Way};
+    use crate::torture::ledger::ThreadRecord;
 
     #[test]
     fn a_thread_without_a_sign_of_life_is_reported_with_its_step() {
-        let ledger = Ledger::new(None, vec![Post::new("a".to_owned()), Post::new("b".to_owned())]);
+        let ledger = Ledger::new(
+            None,
+            vec![ThreadRecord::new("a".to_owned()), ThreadRecord::new("b".to_owned())],
+        );
         let interrupt = Interrupt::install().expect("handlers can be installed");
         let mut watch = Watch::new(&ledger, &interrupt, false);
         for _ in 0..2 * PATIENCE_TURNS {
-            ledger.posts.iter().for_each(|post| post.begin(Step::Read));
+            ledger.records.iter().for_each(|record| record.begin(Step::Read));
             assert!(!watch.look(0..2));
         }
-        ledger.posts[1].begin(Step::Update(Way::Barrier));
+        ledger.records[1].begin(Step::Update(Way::Barrier));
         for _ in 0..PATIENCE_TURNS {
-            ledger.posts[0].begin(Step::Read);
+            ledger.records[0].begin(Step::Read);
             assert!(!watch.look(0..2));
         }
-        ledger.posts[0].begin(Step::Read);
+        ledger.records[0].begin(Step::Read);
         assert!(watch.look(0..2));
         let fault = ledger.first_fault().expect("it is stuck");
         assert_eq!(ledger.faults(FaultKind::Stuck), 1);
@@ -150,21 +154,21 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_for_a_process_to_start_or_to_end_is_not_stuck() {
-        let ledger = Ledger::new(None, vec![Post::new("a".to_owned())]);
+        let ledger = Ledger::new(None, vec![ThreadRecord::new("a".to_owned())]);
         let interrupt = Interrupt::install().expect("handlers can be installed");
         let mut watch = Watch::new(&ledger, &interrupt, false);
-        for deed in [Deed::ChildStart, Deed::Child] {
-            ledger.posts[0].begin(Step::Defer(deed));
+        for operation in [Operation::ChildStart, Operation::Child] {
+            ledger.records[0].begin(Step::Defer(operation));
             assert!((0..2 * PATIENCE_TURNS).all(|_| !watch.look(0..1)));
         }
-        ledger.posts[0].begin(Step::Defer(Deed::Fork));
+        ledger.records[0].begin(Step::Defer(Operation::Fork));
         assert_eq!((0..=PATIENCE_TURNS).filter(|_| watch.look(0..1)).count(), 1);
     }
 
     #[test]
     fn a_thread_that_has_ended_is_not_stuck() {
-        let ledger = Ledger::new(None, vec![Post::new("a".to_owned())]);
-        ledger.posts[0].end();
+        let ledger = Ledger::new(None, vec![ThreadRecord::new("a".to_owned())]);
+        ledger.records[0].end();
         let interrupt = Interrupt::install().expect("handlers can be installed");
         let mut watch = Watch::new(&ledger, &interrupt, false);
         assert!((0..2 * PATIENCE_TURNS).all(|_| !watch.look(0..1)));

@@ -1,19 +1,20 @@
-//! Domains whose readers are not Rust's: programs that were compiled against liburcu, and read and write the words
-//! of its protocol themselves, inlined.
+//! Domains whose readers are not Rust's: programs that were compiled against liburcu, and read and
+//! write the words of its protocol themselves, inlined.
 //!
-//! Such a reader owns a [`Record`], in memory of its program, in place of a slot of the registry: it *is* a slot, with
-//! what liburcu's layout wants behind it. It copies a number that lies where its program thinks it is ([`Words`]), and
-//! does not look at a slot's mark of attention when it leaves; it looks at `gp.futex`. All else is an ordinary
-//! domain's: its grace periods and who shares them, callbacks, limits, statistics and reports.
+//! Such a reader owns a [`Record`], in memory of its program, in place of a slot of the registry:
+//! it *is* a slot, with what liburcu's layout wants behind it. It copies a number that lies where
+//! its program thinks it is ([`Words`]), and does not look at a slot's mark of attention when it
+//! leaves; it looks at `gp.futex`. All else is an ordinary domain's: its grace periods and who
+//! shares them, callbacks, limits, statistics and reports.
 //!
 //! | readers | fences | who wakes a sleeping updater |
 //! |---|---|---|
-//! | [`Readers::Light`] | light: liburcu-memb, -signal | whoever leaves its outermost section while `gp.futex` is -1 |
+//! | [`Readers::Light`] | light: liburcu-memb, -signal | the thread that leaves its outermost section while `gp.futex` is -1 |
 //! | [`Readers::Full`] | full: liburcu-mb | the same |
-//! | [`Readers::Qsbr`] | full, where it comes online | whoever finds its `waiting` set while `gp.futex` is -1 |
-//! | [`Readers::Silent`] | light: liburcu-bp | nobody: the updater looks again, after naps |
+//! | [`Readers::Qsbr`] | full, where it comes online | the thread that finds its `waiting` set while `gp.futex` is -1 |
+//! | [`Readers::Silent`] | light: liburcu-bp | none: the updater polls, after naps |
 //!
-//! Use of it is for who gives C, or another language, an interface; the crate `compat` does.
+//! Use of it is for code that gives C, or another language, an interface; the crate `compat` does.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -24,12 +25,12 @@ pub use crate::gp::record::Record;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Guard;
-use crate::domain::guard::Kind;
-use crate::domain::kind::AnyKind;
+use crate::domain::guard::ThreadTag;
+use crate::domain::tag::DomainTag;
 use crate::event::trace;
 use crate::gp::reader_side::Links;
 use crate::gp::record::{add_own, remove_own};
-use crate::gp::slot::{Slot, Sort};
+use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -52,66 +53,72 @@ pub fn heavy_fence() {
     fence::heavy(std::iter::empty());
 }
 
-/// A domain of foreign readers. For a static.
+/// A domain of liburcu readers. For a static.
 #[derive(Debug)]
-pub struct ForeignDomain {
+pub struct LiburcuDomain {
     core: DomainState,
 }
 
-/// The kind of foreign domains.
+/// The kind of liburcu domains.
 #[derive(Clone, Copy, Debug)]
-pub struct Foreign(&'static ForeignDomain);
+pub struct Liburcu(&'static LiburcuDomain);
 
-impl ForeignDomain {
+impl LiburcuDomain {
     /// A domain without readers.
     pub const fn new(name: &'static str, readers: Readers) -> Self {
-        Self { core: DomainState::foreign(name, readers) }
+        Self { core: DomainState::liburcu(name, readers) }
     }
 
-    /// Says where the words of its readers are, and what goes with its callbacks. The first call counts.
+    /// Says where the words of its readers are, and what goes with its callbacks. The first call
+    /// counts.
     ///
     /// # Safety
-    /// Nobody has read in the domain yet. `words` are valid for ever.
+    /// No thread has read in the domain yet. `words` are valid for ever.
     pub unsafe fn attach(&'static self, words: *const Words, surroundings: Surroundings) {
         // SAFETY: by the contract.
         let words = unsafe { &*words };
-        // Relaxed: nobody has read yet, and whoever registers takes the registry's lock.
+        // Relaxed: no thread has read yet, and the thread that registers takes the registry's lock.
         words.ctr.store(self.core.gp.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
         // Here, and not when somebody registers, which is to be possible anywhere.
-        domains::remember(&Foreign(self).handle());
+        domains::remember(&Liburcu(self).handle());
     }
 
-    /// Makes room for so many readers, all together. Until there are more, [`register`](Self::register) allocates
-    /// nothing; and never is anything allocated or freed while what it locks is locked. So a thread may register in a
-    /// signal handler that has interrupted its allocator, for a domain that the handler can not have interrupted it in.
-    /// [`Domain::read`] in the same domain is the exception: the first sections of Rust's own threads allocate there.
+    /// Makes room for so many readers, all together. Until there are more,
+    /// [`register`](Self::register) allocates nothing; and never is anything allocated or freed
+    /// while what it locks is locked. So a thread may register in a signal handler that has
+    /// interrupted its allocator, for a domain that the handler can not have interrupted it in.
+    /// [`Domain::read`] in the same domain is the exception: the first sections of Rust's own
+    /// threads allocate there.
     pub fn make_room(&'static self, readers: usize) {
         self.core.make_room(readers);
     }
 
     fn links(&self) -> &Links {
-        self.core.foreign.as_ref().expect("made so by `new`")
+        self.core.liburcu.as_ref().expect("made so by `new`")
     }
 
-    /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible as well.
-    pub const fn domain(&'static self) -> Domain<Foreign> {
-        Domain::of(Foreign(self))
+    /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible
+    /// as well.
+    pub const fn domain(&'static self) -> Domain<Liburcu> {
+        Domain::of(Liburcu(self))
     }
 
-    /// As [`Domain::call`], but it is never refused: at the limit it waits for room, 10 ms at most, and then goes over. So a
-    /// lock that a closure takes may be held meanwhile. In a section and in a callback it does not wait.
+    /// As [`Domain::call`], but it is never refused: at the limit it waits for room, 10 ms at most,
+    /// and then goes over. So a lock that a closure takes may be held meanwhile. In a section and
+    /// in a callback it does not wait.
     pub fn call(&'static self, f: impl FnOnce() + Send + 'static) {
-        defer::call_within_a_tick(&Foreign(self), f);
+        defer::call_within_a_tick(&Liburcu(self), f);
     }
 
     /// Makes the queue of the calling thread's closures, if it has none: [`call`](Self::call)
     /// allocates pages of it from then on, and nothing else.
     pub fn make_queue(&'static self) {
-        local::closures(&self.core, || Foreign(self).handle());
+        local::closures(&self.core, || Liburcu(self).handle());
     }
 
-    /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of all.
+    /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of
+    /// all.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
         if own_only && thread_end::is_noticed() {
             self.own_queues().iter().any(|queue| !queue.is_empty())
@@ -120,12 +127,12 @@ impl ForeignDomain {
         }
     }
 
-    /// Waits until the closures and objects that wait in the domain's queues, the calling thread's or all, have run;
-    /// runs them itself where nobody else does. As [`Domain::barrier`], but lanes are not waited for, and their
-    /// callbacks may call it.
+    /// Waits until the closures and objects that wait in the domain's queues, the calling thread's
+    /// or all, have run; runs them itself where no other thread does. As [`Domain::barrier`], but
+    /// callback queues are not waited for, and their callbacks may call it.
     ///
-    /// It would wait for ever in a section of the domain, and where a queue's closure calls it: the caller sees to it
-    /// that neither is so.
+    /// It would wait for ever in a section of the domain, and where a queue's closure calls it: the
+    /// caller sees to it that neither is so.
     pub fn wait_for_queues(&'static self, own_only: bool) {
         let me = || Own::in_domain(&self.core).me();
         // A thread that ends adds to queues that all share.
@@ -137,21 +144,23 @@ impl ForeignDomain {
         trace::deliver();
     }
 
-    /// Waits until the callbacks that wait in the domain's lanes have run; runs them itself where nobody attends. As
-    /// [`Domain::barrier`], but closures and objects are not waited for, which may call it, as callbacks of other domains
-    /// may.
+    /// Waits until the callbacks that wait in the domain's callback queues have run; runs them
+    /// itself where no thread attends. As [`Domain::barrier`], but closures and objects are not
+    /// waited for, which may call it, as callbacks of other domains may.
     ///
-    /// It would wait for ever in a section of the domain, and in a callback of one of its lanes
-    /// ([`is_in_lane`](Self::is_in_lane)): the caller sees to it that neither is so.
-    pub fn wait_for_lanes(&'static self) {
-        let lanes = self.core.lanes.begin_barrier(&self.core);
-        lanes.finish(&self.core, &self.core.lanes, || Own::in_domain(&self.core).me());
+    /// It would wait for ever in a section of the domain, and in a callback of one of its callback
+    /// queues ([`is_in_callback_queue`](Self::is_in_callback_queue)): the caller sees to it that
+    /// neither is so.
+    pub fn wait_for_callback_queues(&'static self) {
+        let callback_queues = self.core.callback_queues.begin_barrier(&self.core);
+        callback_queues
+            .finish(&self.core, &self.core.callback_queues, || Own::in_domain(&self.core).me());
         trace::deliver();
     }
 
-    /// Whether the calling thread runs callbacks of one of the domain's lanes.
-    pub fn is_in_lane(&'static self) -> bool {
-        self.core.lanes.are_run_here()
+    /// Whether the calling thread runs callbacks of one of the domain's callback queues.
+    pub fn is_in_callback_queue(&'static self) -> bool {
+        self.core.callback_queues.are_run_here()
     }
 
     fn own_queues(&self) -> Vec<Arc<Queue>> {
@@ -159,17 +168,18 @@ impl ForeignDomain {
         own.into_iter().flatten().collect()
     }
 
-    /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by itself. Allocates
-    /// only if there is no [room](Self::make_room); leaves nothing for the thread's end to do.
+    /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by
+    /// itself. Allocates only if there is no [room](Self::make_room); leaves nothing for the
+    /// thread's end to do.
     ///
     /// # Safety
-    /// `record` is all zeroes, or was registered by this function, in this domain, and is no longer. It stays valid
-    /// until it is unregistered. Its owner follows the protocol.
+    /// `record` is all zeroes, or was registered by this function, in this domain, and is no
+    /// longer. It stays valid until it is unregistered. Its owner follows the protocol.
     pub unsafe fn register(&'static self, record: *const Record) {
-        let sort = Sort::Foreign(self.links().readers);
-        assert!(self.links().words().is_some(), "quiescence: a foreign domain is not attached yet");
+        let reader_kind = ReaderKind::Liburcu(self.links().readers);
+        assert!(self.links().words().is_some(), "quiescence: a liburcu domain is not attached yet");
         // SAFETY: the slot is the first part of the record; by the contract.
-        unsafe { self.core.register_at(record.cast::<Slot>(), thread::token(), sort) };
+        unsafe { self.core.register_at(record.cast::<Slot>(), thread::token(), reader_kind) };
         // SAFETY: by the contract.
         let record = unsafe { &*record };
         add_own(record);
@@ -190,13 +200,13 @@ impl ForeignDomain {
 }
 
 // SAFETY: one static.
-unsafe impl AnyKind for Foreign {
+unsafe impl DomainTag for Liburcu {
     const STATIC: bool = false;
 
     type Section<'k> = Guard<'k, Self>;
 
-    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
-        Guard::begin(self, place)
+    fn enter(&self, location: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, location)
     }
 
     fn core(&self) -> &DomainState {
@@ -209,4 +219,4 @@ unsafe impl AnyKind for Foreign {
 }
 
 // SAFETY: its readers are threads.
-unsafe impl Kind for Foreign {}
+unsafe impl ThreadTag for Liburcu {}

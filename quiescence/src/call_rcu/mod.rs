@@ -1,10 +1,10 @@
 //! Callbacks with embedded heads, and readers of programs that were compiled against liburcu.
 //!
-//! - [`lane`]: callback queues that a thread of the program runs; how they work is in
-//!   `reclaim/lane.rs`.
+//! - [`callback_queue`]: callback queues that a thread of the program runs; how they work is in
+//!   `reclaim/callback_queue.rs`.
 //! - [`liburcu_readers`]: domains whose readers write the words of liburcu's protocol themselves.
 //!
 //! May import: all rooms but [`report`](crate::report) and [`process`](crate::process).
 
-pub mod lane;
+pub mod callback_queue;
 pub mod liburcu_readers;

@@ -1,10 +1,11 @@
-//! A hash table that grows and shrinks while it is read and changed: split-ordered lists, lock-free, with nodes that
-//! the caller brings along. C programs know it as liburcu's `cds_lfht`.
+//! A hash table that grows and shrinks while it is read and changed: split-ordered lists,
+//! lock-free, with nodes that the caller brings along. C programs know it as liburcu's `cds_lfht`.
 //!
-//! All nodes stand in one list, sorted by the *reversed* bits of their hashes, so that the nodes of a bucket stand
-//! together, and stay together when a bucket is split in two: then one more mark is put between them, and no node moves.
-//! Source: Ori Shalev and Nir Shavit, "Split-ordered lists", J. ACM 2006; the list is Maged Michael's (SPAA 2002); that
-//! nodes are protected by RCU, duplicates, and replacing are from liburcu's interface (Mathieu Desnoyers, Lai Jiangshan).
+//! All nodes stand in one list, sorted by the *reversed* bits of their hashes, so that the nodes of
+//! a bucket stand together, and stay together when a bucket is split in two: then one more mark is
+//! put between them, and no node moves. Source: Ori Shalev and Nir Shavit, "Split-ordered lists",
+//! J. ACM 2006; the list is Maged Michael's (SPAA 2002); that nodes are protected by RCU,
+//! duplicates, and replacing are from liburcu's interface (Mathieu Desnoyers, Lai Jiangshan).
 //!
 //! | file | what it is |
 //! |---|---|

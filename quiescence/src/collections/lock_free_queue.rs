@@ -1,18 +1,20 @@
-//! A queue that anybody may put into and take from at any time, under the protection of read-side critical sections.
+//! A queue that anybody may put into and take from at any time, under the protection of read-side
+//! critical sections.
 //!
-//! Michael and Scott's queue (PODC 1996). There is always a node in it: where it would be empty, a dummy, which is made
-//! when the last other node is taken, and freed a grace period after it was passed. Since all who look at a node are in
-//! sections, and nodes come back a grace period later, no address can stand for two nodes in one operation: their
-//! counted pointers are not needed.
+//! Michael and Scott's queue (PODC 1996). There is always a node in it: where it would be empty, a
+//! dummy, which is made when the last other node is taken, and freed a grace period after it was
+//! passed. Since all who look at a node are in sections, and nodes come back a grace period later,
+//! no address can stand for two nodes in one operation: their counted pointers are not needed.
 //!
-//! A node that has been taken out is never what the tail names: a section that begins afterwards would find it there, and
-//! its grace period would not wait for that section. An enqueuer that has linked its node and has not moved the tail yet
-//! leaves it one behind; so who takes the node that the tail names moves the tail first. It is never more than one
-//! behind: who links the next node has found the tail at the one before. (Stock liburcu 0.13 does not move it, and a
-//! consumer whose inlined code is liburcu's leaves it behind here as well.)
+//! A node that has been taken out is never what the tail names: a section that begins afterwards
+//! would find it there, and its grace period would not wait for that section. An enqueuer that has
+//! linked its node and has not moved the tail yet leaves it one behind; so who takes the node that
+//! the tail names moves the tail first. It is never more than one behind: who links the next node
+//! has found the tail at the one before. (Stock liburcu 0.13 does not move it, and a consumer whose
+//! inlined code is liburcu's leaves it behind here as well.)
 //!
-//! Layout, and what is written when, are those of liburcu's `cds_lfq_rcu`, of which Desnoyers is the author: C programs
-//! have either side inlined, and so the dummies are `malloc`'s.
+//! Layout, and what is written when, are those of liburcu's `cds_lfq_rcu`, of which Desnoyers is
+//! the author: C programs have either side inlined, and so the dummies are `malloc`'s.
 
 use std::fmt;
 use std::mem::offset_of;
@@ -44,7 +46,8 @@ pub(super) mod raw {
     }
 }
 
-/// What an object carries so that it can stand in a [`LockFreeQueue`]: liburcu's `struct cds_lfq_node_rcu`.
+/// What an object carries so that it can stand in a [`LockFreeQueue`]: liburcu's
+/// `struct cds_lfq_node_rcu`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct SharedNode {
@@ -64,7 +67,7 @@ impl SharedNode {
     /// Makes memory a node that stands in no queue, whatever it held before.
     ///
     /// # Safety
-    /// `node` may be written and is nobody else's.
+    /// `node` may be written and is the caller's alone.
     #[inline]
     pub unsafe fn write(node: *mut Self) {
         // SAFETY: by this function's contract.
@@ -77,14 +80,16 @@ impl SharedNode {
     /// Its memory is there until the model ends.
     #[cfg(loom)]
     pub(super) unsafe fn end(node: *mut Self) {
-        // SAFETY: by this function's contract; a shared reference to another part of it there may be none.
+        // SAFETY: by this function's contract; a shared reference to another part of it there may
+        // be none.
         unsafe { &mut (*node).next }.with_mut(|_| ());
     }
 
     /// Whether a node is one of the queue's own.
     ///
     /// # Safety
-    /// It has come out of the queue's ends or links, and the caller's section has lasted since then.
+    /// It has come out of the queue's ends or links, and the caller's section has lasted since
+    /// then.
     unsafe fn is_dummy(node: *mut Self) -> bool {
         // SAFETY: by this function's contract; it is not written while it is in a queue.
         unsafe { (*node).is_dummy != 0 }
@@ -97,7 +102,8 @@ impl Default for SharedNode {
     }
 }
 
-/// How a queue has something done after a grace period: `call_rcu` of the domain that its users read in.
+/// How a queue has something done after a grace period: `call_rcu` of the domain that its users
+/// read in.
 pub type CallAfter = unsafe extern "C" fn(*mut raw::Head, raw::Function);
 
 /// liburcu's `struct cds_lfq_node_rcu_dummy`, which its inlined functions make and free as well.
@@ -135,13 +141,15 @@ impl Dummy {
     }
 
     /// # Safety
-    /// `node` is one of [`allocate`](Self::allocate), or of C's counterpart, and nobody can reach it.
+    /// `node` is one of [`allocate`](Self::allocate), or of C's counterpart, and no thread can
+    /// reach it.
     unsafe fn free(node: *mut SharedNode) {
         // SAFETY: by this function's contract.
         unsafe { libc::free(node.cast()) };
     }
 
-    /// The dummy that has this head, for loom's tests, where memory comes back at the end of a model.
+    /// The dummy that has this head, for loom's tests, where memory comes back at the end of a
+    /// model.
     #[cfg(loom)]
     fn of_head(head: *mut raw::Head) -> *mut SharedNode {
         head.wrapping_byte_sub(offset_of!(Self, head)).cast()
@@ -169,21 +177,22 @@ impl fmt::Display for NotEmpty {
 
 impl std::error::Error for NotEmpty {}
 
-/// A queue of nodes that are part of their objects, laid out as liburcu's `struct cds_lfq_queue_rcu`. Anybody puts in and
-/// takes out, in sections of one domain.
+/// A queue of nodes that are part of their objects, laid out as liburcu's
+/// `struct cds_lfq_queue_rcu`. Anybody puts in and takes out, in sections of one domain.
 ///
 /// # Promise
-/// What one thread puts in comes out in that order, and all that comes out has come in once. What was written to an
-/// object before it was put in is seen by who takes it out. An `enqueue` is a sequentially consistent operation.
+/// What one thread puts in comes out in that order, and all that comes out has come in once. What
+/// was written to an object before it was put in is seen by the thread that takes it out. An
+/// `enqueue` is a sequentially consistent operation.
 ///
 /// # Progress and cost
-/// Lock-free: two compare-and-exchanges to put in, one to take out, and more when others are at it. When the last node is
-/// taken, a dummy of 40 bytes is allocated, and the one before it freed after a grace period. If there is no memory for
-/// it, the process ends as it does for a `Box`.
+/// Lock-free: two compare-and-exchanges to put in, one to take out, and more when others are at it.
+/// When the last node is taken, a dummy of 40 bytes is allocated, and the one before it freed after
+/// a grace period. If there is no memory for it, the process ends as it does for a `Box`.
 ///
 /// # Source
-/// M. M. Michael, M. L. Scott, "Simple, fast, and practical non-blocking and blocking concurrent queue algorithms", PODC
-/// 1996; with grace periods, liburcu's `cds_lfq_rcu`.
+/// M. M. Michael, M. L. Scott, "Simple, fast, and practical non-blocking and blocking concurrent
+/// queue algorithms", PODC 1996; with grace periods, liburcu's `cds_lfq_rcu`.
 ///
 /// ```
 /// use quiescence::intrusive::{LockFreeQueue, SharedNode};
@@ -210,8 +219,9 @@ impl std::error::Error for NotEmpty {}
 #[repr(C)]
 pub struct LockFreeQueue {
     first: AtomicPtr<SharedNode>,
-    /// The last node, or the one before it: whoever finds it behind moves it on, and who takes the node that it names
-    /// does so before. So what it names has not been taken out, and who loads it in a section may follow it.
+    /// The last node, or the one before it: the thread that finds it behind moves it on, and who
+    /// takes the node that it names does so before. So what it names has not been taken out, and
+    /// who loads it in a section may follow it.
     last: AtomicPtr<SharedNode>,
     call_after: CallAfter,
 }
@@ -222,7 +232,7 @@ const _: () = assert!(size_of::<LockFreeQueue>() == 24 && size_of::<SharedNode>(
 /// [`CallAfter`] of the global domain.
 #[cfg(not(loom))]
 unsafe extern "C" fn call_after_global(head: *mut raw::Head, function: raw::Function) {
-    // SAFETY: by the contract of `CallAfter`'s users: a head that nobody else uses.
+    // SAFETY: by the contract of `CallAfter`'s users: a head that no other thread uses.
     unsafe { raw::call_head(&Domain::global(), head, function) };
 }
 
@@ -245,7 +255,8 @@ impl LockFreeQueue {
     /// An empty queue whose users read in the domain of whose `call_rcu` this is.
     ///
     /// # Safety
-    /// `call_after(head, function)` calls `function(head)` once, after a grace period of that domain.
+    /// `call_after(head, function)` calls `function(head)` once, after a grace period of that
+    /// domain.
     pub unsafe fn with(call_after: CallAfter) -> Self {
         let dummy = Dummy::allocate(ptr::null());
         Self { first: AtomicPtr::new(dummy), last: AtomicPtr::new(dummy), call_after }
@@ -254,8 +265,8 @@ impl LockFreeQueue {
     /// Makes an empty queue of C's, whatever was there before.
     ///
     /// # Safety
-    /// `queue` may be written, is nobody else's, and does not move while it is a queue; `call_after` as for
-    /// [`with`](Self::with).
+    /// `queue` may be written, is the caller's alone, and does not move while it is a queue;
+    /// `call_after` as for [`with`](Self::with).
     pub unsafe fn write(queue: *mut Self, call_after: CallAfter) {
         let dummy = Dummy::allocate(queue);
         let (first, last) = (AtomicPtr::new(dummy), AtomicPtr::new(dummy));
@@ -270,18 +281,20 @@ impl LockFreeQueue {
     ///
     /// # Safety
     /// - The caller is in a read-side critical section of the queue's domain.
-    /// - `node` was made by [`SharedNode::new`] or [`SharedNode::write`], after it was last in a queue.
-    /// - It stays where it is, and valid, until a grace period has passed since it was dequeued; whoever takes it out may
-    ///   do so on any thread.
+    /// - `node` was made by [`SharedNode::new`] or [`SharedNode::write`], after it was last in a
+    ///   queue.
+    /// - It stays where it is, and valid, until a grace period has passed since it was dequeued;
+    ///   the thread that takes it out may do so on any thread.
     #[inline]
     pub unsafe fn enqueue(&self, node: *mut SharedNode) {
-        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who follows the link. SeqCst, which
-        // is no more on x86: liburcu promises a full fence.
+        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who follows
+        // the link. SeqCst, which is no more on x86: liburcu promises a full fence.
         let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
         loop {
             // Acquire: pairs with the Release that moved it here.
             let last = self.last.load(Acquire);
-            // SAFETY: what the tail names has not been taken out, and is not freed while our section lasts.
+            // SAFETY: what the tail names has not been taken out, and is not freed while our
+            // section lasts.
             let link = unsafe { &(*last).next };
             // Acquire: the next node is handed on, to who loads the tail.
             let (appended, next) =
@@ -303,8 +316,9 @@ impl LockFreeQueue {
     /// Lock-free, but for the allocation of a dummy.
     ///
     /// # Safety
-    /// The caller is in a read-side critical section of the queue's domain. It does not free the node, change it, make
-    /// a `&mut` of it (or of an object around it) or put it anywhere before a grace period has passed.
+    /// The caller is in a read-side critical section of the queue's domain. It does not free the
+    /// node, change it, make a `&mut` of it (or of an object around it) or put it anywhere before a
+    /// grace period has passed.
     pub unsafe fn dequeue(&self) -> Option<NonNull<SharedNode>> {
         loop {
             // Acquire: pairs with the Release that moved it here: the node's content is seen.
@@ -325,10 +339,12 @@ impl LockFreeQueue {
                 // Acquire: as above. There is one now, perhaps not this dummy.
                 next = link.load(Acquire);
             }
-            // What is taken out must not be found at the tail by sections that begin afterwards. Relaxed: who linked
-            // `next` had found the tail at `first` or beyond, so that this load does, and `first` comes there once.
+            // What is taken out must not be found at the tail by sections that begin afterwards.
+            // Relaxed: who linked `next` had found the tail at `first` or beyond, so that this load
+            // does, and `first` comes there once.
             if self.last.load(Relaxed) == first && !chaos::mutant(Mutant::TailLeftBehind) {
-                // Release: pairs with the Acquire in `enqueue`. If it fails, somebody else has moved it.
+                // Release: pairs with the Acquire in `enqueue`. If it fails, somebody else has
+                // moved it.
                 let _ = self.last.compare_exchange(first, next, Release, Relaxed);
             }
             // Release: pairs with the Acquire above.
@@ -339,7 +355,8 @@ impl LockFreeQueue {
             if !is_dummy {
                 return NonNull::new(first);
             }
-            // SAFETY: nobody else has passed it; who still looks at it is in a section.
+            // SAFETY: no other thread has passed it; a thread that still looks at it is in a
+            // section.
             unsafe { self.free_after(first) };
         }
     }
@@ -351,7 +368,8 @@ impl LockFreeQueue {
     unsafe fn free_after(&self, dummy: *mut SharedNode) {
         // SAFETY: it is a dummy, and valid for a grace period at least.
         let head = unsafe { &raw mut (*dummy.cast::<Dummy>()).head };
-        // SAFETY: by the contract of `with`; the head is this dummy's, which nobody comes to from now on.
+        // SAFETY: by the contract of `with`; the head is this dummy's, which no thread comes to
+        // from now on.
         unsafe { (self.call_after)(head, Dummy::free_by_head) };
     }
 
@@ -361,15 +379,16 @@ impl LockFreeQueue {
     /// It is not empty. Nothing has changed.
     ///
     /// # Safety
-    /// Nobody else uses the queue any more, nor this caller once it has succeeded, nor is it dropped.
+    /// No other thread uses the queue any more, nor this caller once it has succeeded, nor is it
+    /// dropped.
     pub unsafe fn destroy(&self) -> Result<(), NotEmpty> {
         // Acquire: as in `dequeue`.
         let first = self.first.load(Acquire);
-        // SAFETY: in the queue, which nobody else uses.
+        // SAFETY: in the queue, which no other thread uses.
         let is_dummy = unsafe { SharedNode::is_dummy(first) };
         // SAFETY: as above.
         let link = unsafe { &(*first).next };
-        // Acquire: whoever was here is gone.
+        // Acquire: the thread that was here is gone.
         if !is_dummy || !link.load(Acquire).is_null() {
             return Err(NotEmpty);
         }
@@ -393,17 +412,18 @@ impl fmt::Debug for LockFreeQueue {
 }
 
 impl Drop for LockFreeQueue {
-    /// Frees the queue's own nodes. Others that are still in it are nobody's: they leak.
+    /// Frees the queue's own nodes. Others that are still in it have no owner: they leak.
     fn drop(&mut self) {
-        // Relaxed: whoever gave us the queue saw to the order.
+        // Relaxed: the thread that gave us the queue saw to the order.
         let mut node = self.first.load(Relaxed);
         while !node.is_null() {
-            // SAFETY: in the queue, which nobody else uses.
+            // SAFETY: in the queue, which no other thread uses.
             let link = unsafe { &(*node).next };
             let next = link.load(Relaxed); // Relaxed: as above
             // SAFETY: as above.
             if unsafe { SharedNode::is_dummy(node) } {
-                // SAFETY: a dummy that nobody can reach; those that have been passed are freed on their own.
+                // SAFETY: a dummy that no thread can reach; those that have been passed are freed
+                // on their own.
                 unsafe { Dummy::free(node) };
             }
             node = next;

@@ -1,8 +1,10 @@
-//! A stack whose nodes are whole whenever they can be seen: nobody waits for a producer, but producers may try again.
+//! A stack whose nodes are whole whenever they can be seen: no thread waits for a producer, but
+//! producers may try again.
 //!
-//! Treiber's stack (IBM RJ 5118, 1986). That a node which was popped and put on again is not taken for the same (ABA) is
-//! seen to by a grace period, or by a lock: see [`LockFreeStack::pop`]. Layout, and what is written when, are those of
-//! liburcu's `cds_lfs`, and of its older `cds_lfs_rcu`: C programs have either side inlined.
+//! Treiber's stack (IBM RJ 5118, 1986). That a node which was popped and put on again is not taken
+//! for the same (ABA) is seen to by a grace period, or by a lock: see [`LockFreeStack::pop`].
+//! Layout, and what is written when, are those of liburcu's `cds_lfs`, and of its older
+//! `cds_lfs_rcu`: C programs have either side inlined.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -11,18 +13,19 @@ use super::wait_free_stack::StackNode;
 use crate::chaos::{self, Mutant};
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
-/// A stack of nodes that are part of their objects, laid out as liburcu's `struct __cds_lfs_stack`. All zeroes is an empty
-/// one.
+/// A stack of nodes that are part of their objects, laid out as liburcu's `struct __cds_lfs_stack`.
+/// All zeroes is an empty one.
 ///
 /// # Promise
-/// What comes off has gone on once; of what is there the last comes first. What was written to an object before it went
-/// on is seen by who takes it off. A `push` is a sequentially consistent operation.
+/// What comes off has gone on once; of what is there the last comes first. What was written to an
+/// object before it went on is seen by the thread that takes it off. A `push` is a sequentially
+/// consistent operation.
 ///
 /// # Progress and cost
 /// [`push`](Self::push) and [`pop`](Self::pop) are lock-free: one compare-and-exchange, and another
 /// one for each that somebody else had in between. [`pop_all`](Self::pop_all) and the walk over
 /// what it gives are wait-free. Against a [`WaitFreeStack`](super::intrusive::WaitFreeStack):
-/// nobody is ever blocked, and producers get in each other's way.
+/// no thread is ever blocked, and producers get in each other's way.
 ///
 /// # Source
 /// R. K. Treiber, "Systems programming: coping with parallelism", 1986; liburcu's `cds_lfs`.
@@ -38,7 +41,7 @@ use crate::os::sync::{AtomicPtr, const_unless_loom};
 /// let was_there_one = unsafe { stack.push(Box::into_raw(above)) };
 /// assert!(was_there_one);
 /// for node in stack.pop_all() {
-///     // SAFETY: a box from above, which nobody else can reach.
+///     // SAFETY: a box from above, which no other thread can reach.
 ///     drop(unsafe { Box::from_raw(node.as_ptr()) });
 /// }
 /// ```
@@ -72,15 +75,16 @@ impl LockFreeStack {
     /// Lock-free.
     ///
     /// # Safety
-    /// - `node` is on no stack, and nobody else's: who may be in [`pop`](Self::pop) has no hold of it; see there.
+    /// - `node` is on no stack, and no other thread's: who may be in [`pop`](Self::pop) has no hold
+    ///   of it; see there.
     /// - It stays where it is, and valid, until it has come off.
-    /// - Whoever takes it off may do so on any thread.
+    /// - The thread that takes it off may do so on any thread.
     #[inline]
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
         // SAFETY: by this function's contract.
         let link = unsafe { &(*node).next };
-        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who takes it off. SeqCst, which is
-        // no more on x86: liburcu promises a full fence.
+        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who takes it
+        // off. SeqCst, which is no more on x86: liburcu promises a full fence.
         let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
         // Relaxed: nothing is read through it; that it is still the top is checked.
         let mut top = self.top.load(Relaxed);
@@ -103,20 +107,21 @@ impl LockFreeStack {
     /// One of three, for all who take nodes off this stack, one or all:
     /// - they exclude each other;
     /// - there is one such thread;
-    /// - those who pop are in a read-side critical section, and a node is not freed, nor put on again, until a
-    ///   grace period of a domain of theirs has passed since it came off.
+    /// - those who pop are in a read-side critical section, and a node is not freed, nor put on
+    ///   again, until a grace period of a domain of theirs has passed since it came off.
     #[inline]
     pub unsafe fn pop(&self) -> Option<NonNull<StackNode>> {
         // Acquire: pairs with the SeqCst of `push`: the node is whole.
         let mut top = self.top.load(Acquire);
         loop {
             let node = NonNull::new(top)?;
-            // SAFETY: nobody frees it while we are here, by this function's contract.
+            // SAFETY: no thread frees it while we are here, by this function's contract.
             let link = unsafe { &(*top).next };
             // Relaxed: seen with the node; it does not change while the node is on the stack.
             let below = link.load(Relaxed);
-            // Relaxed: nothing of ours is published; who pops the next has seen it by its own load, since an exchange goes
-            // on with what the exchanges before it released. Acquire: as above.
+            // Relaxed: nothing of ours is published; a thread that pops the next has seen it by its
+            // own load, since an exchange continues with what the exchanges before it released.
+            // Acquire: as above.
             match self.top.compare_exchange(top, below, Relaxed, Acquire) {
                 Err(now) if !chaos::mutant(Mutant::PopUnchecked) => top = now,
                 _ => return Some(node),
@@ -140,8 +145,9 @@ impl Default for LockFreeStack {
     }
 }
 
-/// Nodes that have come off a [`LockFreeStack`] together, topmost first; each is its taker's as soon as it is out, but
-/// where somebody is in [`pop`](LockFreeStack::pop). Those that are left when this is dropped are nobody's: they leak.
+/// Nodes that have come off a [`LockFreeStack`] together, topmost first; each is its taker's as
+/// soon as it is out, but where somebody is in [`pop`](LockFreeStack::pop). Those that are left
+/// when this is dropped have no owner: they leak.
 #[derive(Debug)]
 #[must_use = "what is in it leaks"]
 pub struct Unstacked {

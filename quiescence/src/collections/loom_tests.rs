@@ -1,5 +1,6 @@
-//! The queues and stacks under loom: every interleaving of two or three threads. A node's payload is a cell of loom's, so
-//! that a consumer that sees a node before its content fails the model, and so does one that is taken out twice.
+//! The queues and stacks under loom: every interleaving of two or three threads. A node's payload
+//! is a cell of loom's, so that a consumer that sees a node before its content fails the model, and
+//! so does one that is taken out twice.
 //!
 //! With `--features chaos` the test `removed_steps_are_noticed` also removes one step at a time.
 
@@ -24,7 +25,8 @@ fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     builder.check(f);
 }
 
-/// An object with a node in it, and a number that is written before it is put in and taken away after.
+/// An object with a node in it, and a number that is written before it is put in and taken away
+/// after.
 #[repr(C)]
 struct Object<N> {
     node: N,
@@ -34,7 +36,8 @@ struct Object<N> {
 /// What a number becomes when its object has been taken out.
 const TAKEN: usize = usize::MAX;
 
-/// The objects of a model, in memory of their own: structures keep pointers to them, and nothing else does.
+/// The objects of a model, in memory of their own: structures keep pointers to them, and nothing
+/// else does.
 struct Objects<N> {
     all: Vec<NonNull<Object<N>>>,
     taken: AtomicUsize,
@@ -57,7 +60,7 @@ impl<N> Objects<N> {
         let object = self.all[number].as_ptr();
         // SAFETY: it lives as long as the model.
         let place = unsafe { &(*object).number };
-        // SAFETY: a write; that nobody is near is what is tested.
+        // SAFETY: a write; that no thread is near is what is tested.
         place.with_mut(|place| unsafe { *place = number });
         object.cast()
     }
@@ -67,7 +70,7 @@ impl<N> Objects<N> {
         let object = node.as_ptr().cast::<Object<N>>();
         // SAFETY: it lives as long as the model.
         let place = unsafe { &(*object).number };
-        // SAFETY: an exclusive access; that nobody is near is what is tested.
+        // SAFETY: an exclusive access; that no thread is near is what is tested.
         let number = place.with_mut(|place| unsafe { place.replace(TAKEN) });
         assert_ne!(number, TAKEN, "taken out twice");
         self.taken.fetch_add(1, Relaxed);
@@ -157,7 +160,8 @@ fn what_two_producers_enqueue_is_dequeued_in_their_order() {
     });
 }
 
-/// Of producers that come to a queue that empties, whoever is told that it was empty can wake the consumer.
+/// Of producers that come to a queue that empties, whichever thread is notified that it was empty
+/// can wake the consumer.
 #[test]
 fn one_enqueue_finds_the_queue_empty_for_each_last_dequeue() {
     model(4, || {
@@ -245,7 +249,8 @@ fn two_take_all() {
     });
 }
 
-/// A chain goes into another queue while a producer of the first is perhaps not done, and another one appends there.
+/// A chain goes into another queue while a producer of the first is perhaps not done, and another
+/// one appends there.
 #[test]
 fn a_chain_moves_to_another_queue() {
     model(3, || {
@@ -376,8 +381,8 @@ fn two_pop_of_a_lock_free_stack() {
     });
 }
 
-/// What a grace period, or a lock, is for: a node that comes back at once is taken for the one that was there before, and
-/// with it what was below it then.
+/// What a grace period, or a lock, is for: a node that comes back at once is taken for the one that
+/// was there before, and with it what was below it then.
 #[test]
 #[should_panic]
 fn a_node_that_is_put_on_again_at_once_is_mistaken() {
@@ -407,7 +412,8 @@ fn a_node_that_is_put_on_again_at_once_is_mistaken() {
     });
 }
 
-/// Dummies that wait for the end of the model. Loom runs one model's threads one at a time, on one of the system's.
+/// Dummies that wait for the end of the model. Loom runs one model's threads one at a time, on one
+/// of the system's.
 static PASSED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// A grace period that ends with the model.
@@ -430,7 +436,8 @@ fn free_passed() {
     }
 }
 
-/// Two that take, one that puts: the queue becomes empty and full again, and every node comes out once.
+/// Two that take, one that puts: the queue becomes empty and full again, and every node comes out
+/// once.
 #[test]
 fn a_lock_free_queue() {
     model(2, || {
@@ -457,7 +464,8 @@ fn a_lock_free_queue() {
         take(&world);
         producer.join().unwrap();
         other.join().unwrap();
-        // SAFETY: nobody else uses the queue; it is destroyed only when it is empty, and then not dropped.
+        // SAFETY: no other thread uses the queue; it is destroyed only when it is empty, and then
+        // not dropped.
         if world.objects.taken.load(Relaxed) < 3 {
             // SAFETY: it is not empty, and so nothing is done.
             assert!(unsafe { world.structure.destroy() }.is_err());
@@ -472,8 +480,9 @@ fn a_lock_free_queue() {
     });
 }
 
-/// Sections and grace periods of a model, as short as they are allowed to be: what is retired is at its end when the last
-/// of those sections that were there has ended, and sections that have begun meanwhile are not waited for.
+/// Sections and grace periods of a model, as short as they are allowed to be: what is retired is at
+/// its end when the last of those sections that were there has ended, and sections that have begun
+/// meanwhile are not waited for.
 #[derive(Default)]
 struct Sections {
     begun: usize,
@@ -512,7 +521,7 @@ impl Sections {
         self.end();
     }
 
-    /// Ends those that nobody is waited for any more.
+    /// Ends those that no thread is waited for any more.
     fn end(&mut self) {
         self.retired.retain(|(node, waited_for)| {
             if waited_for.is_empty() {
@@ -531,8 +540,8 @@ unsafe extern "C" fn after_sections(head: *mut raw::Head, function: raw::Functio
     sections.retire(LockFreeQueue::dummy_of(head));
 }
 
-/// A node that has been taken out is not found any more by sections that its grace period does not wait for: who has
-/// put one in behind it may not have moved the tail yet.
+/// A node that has been taken out is not found any more by sections that its grace period does not
+/// wait for: who has put one in behind it may not have moved the tail yet.
 #[test]
 fn what_left_a_lock_free_queue_is_not_found_by_later_sections() {
     model(4, || {

@@ -1,10 +1,11 @@
 //! What a consumer does while a producer is between the two steps of an insertion.
 //!
-//! A producer makes its node known with one exchange and links it with a store just after. Between the two a consumer
-//! can but wait; the producer owes nobody a wake-up, since its insertion is wait-free (and is inlined in C programs).
-//! Nearly always it is a few instructions away; only one that lost its processor there takes longer. So a consumer
-//! looks again at once, some times, then gives its processor away, and then naps. All of it ends with the producer's
-//! next instruction, and a structure in which no insertion is half done is never waited for.
+//! A producer makes its node known with one exchange and links it with a store just after. Between
+//! the two a consumer can but wait; the producer need wake no thread, since its insertion is
+//! wait-free (and is inlined in C programs). Nearly always it is a few instructions away; only one
+//! that lost its CPU there takes longer. So a consumer polls again at once, some times, then gives
+//! its CPU away, and then naps. All of it ends with the producer's next instruction, and a
+//! structure in which no insertion is half done is never waited for.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Acquire;
@@ -25,10 +26,10 @@ impl fmt::Display for WouldBlock {
 
 impl std::error::Error for WouldBlock {}
 
-/// Looks, without a pause between them but the processor's own.
+/// Looks, without a pause between them but the CPU's own.
 const LOOKS: u32 = 100;
 
-/// Times the processor is given away, after that. Then come naps.
+/// Times the CPU is given away, after that. Then come naps.
 const YIELDS: u32 = 20;
 
 const NAP: Duration = Duration::from_micros(200);

@@ -1,5 +1,5 @@
-//! The older of liburcu's two wait-free queues: a node of the queue's own goes round among the others, so that the list
-//! is never empty.
+//! The older of liburcu's two wait-free queues: a node of the queue's own goes round among the
+//! others, so that the list is never empty.
 //!
 //! It is here since C programs may still use `cds_wfq`. Rust's should take a
 //! [`WaitFreeQueue`](super::intrusive::WaitFreeQueue), which has no such node and whose consumer
@@ -13,16 +13,17 @@ use super::wait_free_queue::QueueNode;
 use crate::chaos::{self, Mutant};
 use crate::os::sync::AtomicPtr;
 
-/// A queue of nodes that are part of their objects: the first 24 bytes of liburcu's `struct cds_wfq_queue`, behind which
-/// it has a lock. Anybody puts in, one consumer at a time takes out.
+/// A queue of nodes that are part of their objects: the first 24 bytes of liburcu's
+/// `struct cds_wfq_queue`, behind which it has a lock. Anybody puts in, one consumer at a time
+/// takes out.
 ///
 /// # Promise
-/// What one thread puts in comes out in that order, and all that comes out has come in once. What was written to an
-/// object before it was put in is seen by who takes it out.
+/// What one thread puts in comes out in that order, and all that comes out has come in once. What
+/// was written to an object before it was put in is seen by the thread that takes it out.
 ///
 /// # Progress and cost
-/// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store. A consumer is blocked by a producer that was
-/// stopped between these two; it naps 200 us at a time after some hundred looks.
+/// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store. A consumer is blocked by a
+/// producer that was stopped between these two; it naps 200 us at a time after some hundred looks.
 ///
 /// # Source
 /// liburcu's `cds_wfq` (Desnoyers), after an idea of McKenney's.
@@ -43,8 +44,8 @@ impl SentinelQueue {
     /// Makes an empty queue, whatever was there before.
     ///
     /// # Safety
-    /// `queue` may be written, is nobody else's, and does not move while it is a queue. It has pointers to itself, so no
-    /// `&mut` of it is made, and no box of it is moved, meanwhile.
+    /// `queue` may be written, is the caller's alone, and does not move while it is a queue. It has
+    /// pointers to itself, so no `&mut` of it is made, and no box of it is moved, meanwhile.
     pub unsafe fn write(queue: *mut Self) {
         // SAFETY: by this function's contract.
         let sentinel = unsafe { &raw mut (*queue).sentinel };
@@ -70,8 +71,9 @@ impl SentinelQueue {
     /// As [`WaitFreeQueue::enqueue`](super::intrusive::WaitFreeQueue::enqueue).
     #[inline]
     pub unsafe fn enqueue(&self, node: *mut QueueNode) {
-        // Release and Acquire: the next producer writes the link after us. The consumer that puts the sentinel in again
-        // sees through it all nodes before; the links alone would do, too. SeqCst: as in `WaitFreeQueue`.
+        // Release and Acquire: the next producer writes the link after us. The consumer that puts
+        // the sentinel in again sees through it all nodes before; the links alone would do, too.
+        // SeqCst: as in `WaitFreeQueue`.
         let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
         let before = self.last.swap(node, order);
         // SAFETY: a consumer keeps the node that the tail names until its link is written.
@@ -83,7 +85,7 @@ impl SentinelQueue {
     /// Takes the first node; `None` if there is none. Waits for a producer that is not done.
     ///
     /// # Safety
-    /// While it runs, nobody else takes nodes out.
+    /// While it runs, no other thread takes nodes out.
     pub unsafe fn dequeue(&self) -> Option<NonNull<QueueNode>> {
         let sentinel = self.sentinel();
         loop {

@@ -1,13 +1,15 @@
-//! A queue into which anybody puts nodes with one exchange, and which one consumer at a time empties in order.
+//! A queue into which anybody puts nodes with one exchange, and which one consumer at a time
+//! empties in order.
 //!
-//! It is a list with two ends. A producer exchanges the tail for its node, which settles its place, and then links the
-//! node behind whatever the tail was before. The consumer follows the links; where one is not there yet, though the
-//! tail says that there is more, a producer is between its two steps, and the consumer waits ([`patience`]).
-//! When it takes the last node it moves the tail back, by compare-and-exchange, since a producer may come first.
+//! It is a list with two ends. A producer exchanges the tail for its node, which settles its place,
+//! and then links the node behind whatever the tail was before. The consumer follows the links;
+//! where one is not there yet, though the tail says that there is more, a producer is between its
+//! two steps, and the consumer waits ([`patience`]). When it takes the last node it moves the tail
+//! back, by compare-and-exchange, since a producer may come first.
 //!
-//! The list is Michael and Scott's (PODC 1996) with the exchange of Mellor-Crummey's queue (1987) in place of their
-//! loop. Layout, and what is written when, are those of liburcu's `cds_wfcq`, of which Desnoyers and Jiangshan are the
-//! authors: C programs have either side inlined.
+//! The list is Michael and Scott's (PODC 1996) with the exchange of Mellor-Crummey's queue (1987)
+//! in place of their loop. Layout, and what is written when, are those of liburcu's `cds_wfcq`, of
+//! which Desnoyers and Jiangshan are the authors: C programs have either side inlined.
 //!
 //! [`patience`]: super::patience
 
@@ -19,7 +21,8 @@ use super::patience::{Patience, WouldBlock};
 use crate::chaos::{self, Mutant};
 use crate::os::sync::{self, AtomicPtr, Mutex, MutexGuard, Rank, const_unless_loom};
 
-/// What an object carries so that it can stand in a [`WaitFreeQueue`]: one word, liburcu's `struct cds_wfcq_node`.
+/// What an object carries so that it can stand in a [`WaitFreeQueue`]: one word, liburcu's
+/// `struct cds_wfcq_node`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct QueueNode {
@@ -37,7 +40,7 @@ impl QueueNode {
     /// Makes a word a node that stands in no queue, whatever it held before.
     ///
     /// # Safety
-    /// `node` may be written and is nobody else's.
+    /// `node` may be written and is the caller's alone.
     #[inline]
     pub unsafe fn write(node: *mut Self) {
         // SAFETY: by this function's contract.
@@ -97,25 +100,27 @@ const _: () = assert!(size_of::<QueueHead>() == 8 && size_of::<QueueTail>() == 8
 pub struct Dequeued {
     /// The node, which the caller owns again.
     pub node: NonNull<QueueNode>,
-    /// Whether the queue was empty when it had been taken: liburcu's `CDS_WFCQ_STATE_LAST`. Who puts the next one in
-    /// finds the queue empty, and is told so.
+    /// Whether the queue was empty when it had been taken: liburcu's `CDS_WFCQ_STATE_LAST`. A
+    /// thread that puts the next one in finds the queue empty, and gets `true`.
     pub last: bool,
 }
 
 /// The two ends of a queue, wherever they lie: what all that a queue does is written for.
 ///
-/// For who gives C an interface, or keeps the ends apart from each other. Else use [`WaitFreeQueue`].
+/// For code that gives C an interface, or keeps the ends apart from each other. Else use
+/// [`WaitFreeQueue`].
 #[derive(Clone, Copy)]
 pub struct Ends<'q> {
     head: &'q QueueHead,
     tail: &'q QueueTail,
-    /// What the tail holds when the queue is empty. C's queues have the head there, which cannot move then; Rust's have
-    /// null, and move.
+    /// What the tail holds when the queue is empty. C's queues have the head there, which cannot
+    /// move then; Rust's have null, and move.
     empty: *mut QueueNode,
 }
 
 impl<'q> Ends<'q> {
-    /// Those of a queue of C's, laid out as liburcu's, which was made by [`write`](Self::write) or by C itself.
+    /// Those of a queue of C's, laid out as liburcu's, which was made by [`write`](Self::write) or
+    /// by C itself.
     #[inline]
     pub fn new(head: &'q QueueHead, tail: &'q QueueTail) -> Self {
         Self { head, tail, empty: ptr::from_ref(&head.node).cast_mut() }
@@ -124,7 +129,7 @@ impl<'q> Ends<'q> {
     /// Makes an empty queue as C has it, whatever was there before.
     ///
     /// # Safety
-    /// Both may be written, are nobody else's, and do not move.
+    /// Both may be written, are the caller's alone, and do not move.
     pub unsafe fn write(head: *mut QueueHead, tail: *mut QueueTail) {
         // SAFETY: by this function's contract.
         unsafe { head.write(QueueHead::new()) };
@@ -134,11 +139,12 @@ impl<'q> Ends<'q> {
         unsafe { tail.write(tail_of_empty) };
     }
 
-    /// Whether nothing is in the queue, nor about to be. For anybody; it may be otherwise a moment later. Orders nothing.
+    /// Whether nothing is in the queue, nor about to be. For anybody; it may be otherwise a moment
+    /// later. Orders nothing.
     #[inline]
     pub fn is_empty(self) -> bool {
-        // Relaxed: the tail alone says it, and nothing is read through it. The head comes first so that a consumer of a
-        // queue that is not empty leaves the producers' cache line alone.
+        // Relaxed: the tail alone says it, and nothing is read through it. The head comes first so
+        // that a consumer of a queue that is not empty leaves the producers' cache line alone.
         self.head.node.next.load(Relaxed).is_null() && self.tail.last.load(Relaxed) == self.empty
     }
 
@@ -154,8 +160,8 @@ impl<'q> Ends<'q> {
 
     /// [`WaitFreeQueue::append`].
     pub fn append(self, chain: Chain) -> bool {
-        // SAFETY: the nodes are in no queue, and valid as long as they were to be in the one they come from; the last
-        // was that one's last, and its link is null.
+        // SAFETY: the nodes are in no queue, and valid as long as they were to be in the one they
+        // come from; the last was that one's last, and its link is null.
         !chain.is_empty() && unsafe { self.link(chain.next, chain.last) }
     }
 
@@ -165,14 +171,16 @@ impl<'q> Ends<'q> {
     /// As for [`enqueue`](Self::enqueue), for each of them; the last one's link is null.
     #[inline]
     unsafe fn link(self, first: *mut QueueNode, last: *mut QueueNode) -> bool {
-        // Release: the next producer sees that `last`'s link is null before it writes there. Acquire: and so do we.
-        // SeqCst, which is no more on x86: who enqueues and then looks whether a consumer sleeps is ordered against a
-        // consumer that says that it will and then looks at the queue; liburcu promises a full fence.
+        // Release: the next producer sees that `last`'s link is null before it writes there.
+        // Acquire: and so do we. SeqCst, which is no more on x86: who enqueues and then looks
+        // whether a consumer sleeps is ordered against a consumer that says that it will and then
+        // looks at the queue; liburcu promises a full fence.
         let before = self.tail.last.swap(last, SeqCst);
         let link = if before == self.empty {
             &self.head.node.next
         } else {
-            // SAFETY: a consumer keeps the node that the tail names until its link is written, which is below.
+            // SAFETY: a consumer keeps the node that the tail names until its link is written,
+            // which is below.
             unsafe { &(*before).next }
         };
         // Release: pairs with the Acquire of the consumer that follows the link.
@@ -196,11 +204,13 @@ impl<'q> Ends<'q> {
         let mut next = link.load(Acquire);
         let mut last = false;
         if next.is_null() {
-            // Perhaps the last. The head is emptied first: once the tail is moved back, the link there is a producer's.
+            // Perhaps the last. The head is emptied first: once the tail is moved back, the link
+            // there is a producer's.
             if !chaos::mutant(Mutant::LateHead) {
                 self.head.node.next.store(ptr::null_mut(), Relaxed);
             }
-            // Release: pairs with the producers' exchange; who finds the queue empty writes the head after us.
+            // Release: pairs with the producers' exchange; a thread that finds the queue empty
+            // writes the head after us.
             let moved = self.tail.last.compare_exchange(first, self.empty, Release, Relaxed);
             if moved.is_ok() || chaos::mutant(Mutant::TailUnchecked) {
                 if chaos::mutant(Mutant::LateHead) {
@@ -208,7 +218,8 @@ impl<'q> Ends<'q> {
                 }
                 last = true;
             } else {
-                // A producer was faster. Nobody else writes the head while the queue is not empty.
+                // A producer was faster. No other thread writes the head while the queue is not
+                // empty.
                 next = patience.link(link).inspect_err(|_| {
                     self.head.node.next.store(first, Relaxed);
                 })?;
@@ -224,7 +235,7 @@ impl<'q> Ends<'q> {
     /// Takes all nodes there are.
     ///
     /// # Safety
-    /// Nobody dequeues or looks at nodes meanwhile; others may take all as well.
+    /// No thread dequeues or looks at nodes meanwhile; others may take all as well.
     unsafe fn take_all(self, patience: Patience) -> Result<Option<Chain>, WouldBlock> {
         let mut looks = 0;
         loop {
@@ -236,7 +247,8 @@ impl<'q> Ends<'q> {
             // Of several who take all, one has the first node, and with it the rest.
             if !first.is_null() && (self.take_first(first) || chaos::mutant(Mutant::TakeUnchecked))
             {
-                // Release: as in `dequeue`. Acquire: whoever puts the chain into another queue has its last link null.
+                // Release: as in `dequeue`. Acquire: the thread that puts the chain into another
+                // queue has its last link null.
                 let last = self.tail.last.swap(self.empty, AcqRel);
                 return Ok(Some(Chain { next: first, last }));
             }
@@ -254,7 +266,7 @@ impl<'q> Ends<'q> {
     /// The first node, which stays.
     ///
     /// # Safety
-    /// Nobody dequeues meanwhile, nor before the node has been looked at.
+    /// No thread dequeues meanwhile, nor before the node has been looked at.
     unsafe fn first(self, patience: Patience) -> Result<Option<NonNull<QueueNode>>, WouldBlock> {
         if self.is_empty() {
             return Ok(None);
@@ -289,24 +301,28 @@ impl fmt::Debug for Ends<'_> {
     }
 }
 
-/// Two cache lines, the second of which processors fetch along with the first.
+/// Two cache lines, the second of which CPUs fetch along with the first.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Apart<T>(T);
 
-/// A queue of nodes that are part of their objects. Anybody puts in, one consumer at a time takes out.
+/// A queue of nodes that are part of their objects. Anybody puts in, one consumer at a time takes
+/// out.
 ///
 /// # Promise
-/// What one thread puts in comes out in that order, and all that comes out has come in once. What was written to an
-/// object before it was put in is seen by who takes it out. An `enqueue` is a sequentially consistent operation.
+/// What one thread puts in comes out in that order, and all that comes out has come in once. What
+/// was written to an object before it was put in is seen by the thread that takes it out. An
+/// `enqueue` is a sequentially consistent operation.
 ///
 /// # Progress and cost
-/// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store, and no memory but the node. A consumer is
-/// blocked by a producer that was stopped between these two, and by nothing else; it looks again some hundred times,
-/// and naps 200 us at a time after that. Consumers exclude each other with a lock.
+/// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store, and no memory but the node.
+/// A consumer is blocked by a producer that was stopped between these two, and by nothing else; it
+/// polls again some hundred times, and naps 200 us at a time after that. Consumers exclude each
+/// other with a lock.
 ///
 /// # Source
-/// liburcu's `cds_wfcq` (Desnoyers, Jiangshan), with which C programs share this code; see the crate `compat`.
+/// liburcu's `cds_wfcq` (Desnoyers, Jiangshan), with which C programs share this code; see the
+/// crate `compat`.
 ///
 /// ```
 /// use quiescence::intrusive::{QueueNode, WaitFreeQueue};
@@ -356,16 +372,18 @@ impl WaitFreeQueue {
         Ends { head: &self.head, tail: &self.tail.0, empty: ptr::null_mut() }
     }
 
-    /// Puts a node behind the last. Whether there was one: who gets `false` has found the queue empty, and is the one to
-    /// wake a consumer.
+    /// Puts a node behind the last. Whether there was one: who gets `false` has found the queue
+    /// empty, and is the one to wake a consumer.
     ///
     /// # Progress
     /// Wait-free.
     ///
     /// # Safety
-    /// - `node` was made by [`QueueNode::new`] or [`QueueNode::write`] since it was last in a queue.
-    /// - It stays where it is, and valid, until it has been dequeued, or has come out of a [`Chain`].
-    /// - Whoever takes it out may do so on any thread.
+    /// - `node` was made by [`QueueNode::new`] or [`QueueNode::write`] since it was last in a
+    ///   queue.
+    /// - It stays where it is, and valid, until it has been dequeued, or has come out of a
+    ///   [`Chain`].
+    /// - The thread that takes it out may do so on any thread.
     #[inline]
     pub unsafe fn enqueue(&self, node: *mut QueueNode) -> bool {
         // SAFETY: by this function's contract.
@@ -380,13 +398,14 @@ impl WaitFreeQueue {
         self.ends().append(chain)
     }
 
-    /// Whether nothing is in the queue, nor about to be. It may be otherwise a moment later. Orders nothing.
+    /// Whether nothing is in the queue, nor about to be. It may be otherwise a moment later. Orders
+    /// nothing.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ends().is_empty()
     }
 
-    /// The right to take nodes out, when nobody else has it.
+    /// The right to take nodes out, when no other thread has it.
     pub fn consumer(&self) -> Consumer<'_> {
         Consumer { ends: self.ends(), _others: Some(sync::lock_another(&self.consumers)) }
     }
@@ -407,7 +426,7 @@ impl Default for WaitFreeQueue {
     }
 }
 
-/// Who takes nodes out of a queue. While it lives, nobody else does.
+/// The thread that takes nodes out of a queue. While it lives, no other thread does.
 #[derive(Debug)]
 pub struct Consumer<'q> {
     ends: Ends<'q>,
@@ -418,8 +437,9 @@ impl<'q> Consumer<'q> {
     /// The consumer of a queue of C's.
     ///
     /// # Safety
-    /// What it is told to do and what other consumers do comes one after the other, but that several may look at nodes
-    /// (`first`, `next`) at once, and several may take all at once. Whatever is put in is what [`WaitFreeQueue::enqueue`] asks for.
+    /// What it is asked to do and what other consumers do comes one after the other, but that
+    /// several may look at nodes (`first`, `next`) at once, and several may take all at once.
+    /// Whatever is put in is what [`WaitFreeQueue::enqueue`] asks for.
     #[inline]
     pub unsafe fn of(ends: Ends<'q>) -> Self {
         Self { ends, _others: None }
@@ -442,7 +462,8 @@ impl<'q> Consumer<'q> {
         unsafe { self.ends.dequeue(Patience::Refuse) }
     }
 
-    /// Takes all that is in the queue, in constant time. Waits for a producer that is not done with the first node.
+    /// Takes all that is in the queue, in constant time. Waits for a producer that is not done with
+    /// the first node.
     pub fn take_all(&mut self) -> Chain {
         // SAFETY: this is the only consumer.
         unsafe { self.ends.take_all(Patience::Wait) }.ok().flatten().unwrap_or(Chain::EMPTY)
@@ -500,14 +521,15 @@ impl<'q> Consumer<'q> {
     /// The nodes from the first to the last, which all stay in the queue.
     pub fn iter(&self) -> impl Iterator<Item = NonNull<QueueNode>> {
         std::iter::successors(self.first(), |node| {
-            // SAFETY: it came from this queue, and the consumer is borrowed: nobody dequeues.
+            // SAFETY: it came from this queue, and the consumer is borrowed: no thread dequeues.
             unsafe { self.next(*node) }
         })
     }
 }
 
-/// Nodes that have been taken out of a queue together. They come out of it in order; each one is its taker's as soon as
-/// it is out, to be freed or to be put anywhere. Those that are left when it is dropped are nobody's: they leak.
+/// Nodes that have been taken out of a queue together. They come out of it in order; each one is
+/// its taker's as soon as it is out, to be freed or to be put anywhere. Those that are left when it
+/// is dropped have no owner: they leak.
 ///
 /// Where a producer of the old queue is not done, the walk waits for it.
 #[derive(Debug)]

@@ -1,11 +1,12 @@
 //! A stack onto which anybody puts nodes with one exchange.
 //!
-//! A producer exchanges the top for its node, and then writes below it what was the top before. A consumer that meets a
-//! node under which nothing is written yet waits for its producer ([`patience`](super::patience)). The bottom is marked
-//! by an address that no node has, since null means "not yet".
+//! A producer exchanges the top for its node, and then writes below it what was the top before. A
+//! consumer that meets a node under which nothing is written yet waits for its producer
+//! ([`patience`](super::patience)). The bottom is marked by an address that no node has, since null
+//! means "not yet".
 //!
-//! Layout, and what is written when, are those of liburcu's `cds_wfs`, of which Desnoyers is the author: C programs have
-//! either side inlined.
+//! Layout, and what is written when, are those of liburcu's `cds_wfs`, of which Desnoyers is the
+//! author: C programs have either side inlined.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -14,8 +15,8 @@ use super::patience::{Patience, WouldBlock};
 use crate::chaos::{self, Mutant};
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
-/// What an object carries so that it can stand on a stack: one word, liburcu's `struct cds_wfs_node` and
-/// `struct cds_lfs_node`.
+/// What an object carries so that it can stand on a stack: one word, liburcu's
+/// `struct cds_wfs_node` and `struct cds_lfs_node`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct StackNode {
@@ -33,7 +34,7 @@ impl StackNode {
     /// Makes a word a node that stands on no stack, whatever it held before.
     ///
     /// # Safety
-    /// `node` may be written and is nobody else's.
+    /// `node` may be written and is the caller's alone.
     #[inline]
     pub unsafe fn write(node: *mut Self) {
         // SAFETY: by this function's contract.
@@ -62,13 +63,15 @@ pub struct Popped {
 /// A stack of nodes that are part of their objects, laid out as liburcu's `struct __cds_wfs_stack`.
 ///
 /// # Promise
-/// What comes off has gone on once; of what is there the last comes first. What was written to an object before it went
-/// on is seen by who takes it off. A `push` is a sequentially consistent operation.
+/// What comes off has gone on once; of what is there the last comes first. What was written to an
+/// object before it went on is seen by the thread that takes it off. A `push` is a sequentially
+/// consistent operation.
 ///
 /// # Progress and cost
-/// [`push`](Self::push) is wait-free: one exchange and one store. [`pop_all`](Self::pop_all) is wait-free: one exchange;
-/// the walk over what it gives, and [`pop`](Self::pop), are blocked by a producer that was stopped between its exchange
-/// and its store, and nap 200 us at a time after some hundred looks.
+/// [`push`](Self::push) is wait-free: one exchange and one store. [`pop_all`](Self::pop_all) is
+/// wait-free: one exchange; the walk over what it gives, and [`pop`](Self::pop), are blocked by a
+/// producer that was stopped between its exchange and its store, and nap 200 us at a time after
+/// some hundred looks.
 ///
 /// # Source
 /// liburcu's `cds_wfs` (Desnoyers).
@@ -124,19 +127,22 @@ impl WaitFreeStack {
     /// Wait-free.
     ///
     /// # Safety
-    /// - `node` was made by [`StackNode::new`] or [`StackNode::write`] since it was last on a stack.
-    /// - It stays where it is, and valid, until it has come off, and somebody who may be in [`pop`](Self::pop) has no
-    ///   hold of it any more; see there.
-    /// - Whoever takes it off may do so on any thread.
+    /// - `node` was made by [`StackNode::new`] or [`StackNode::write`] since it was last on a
+    ///   stack.
+    /// - It stays where it is, and valid, until it has come off, and somebody who may be in
+    ///   [`pop`](Self::pop) has no hold of it any more; see there.
+    /// - The thread that takes it off may do so on any thread.
     #[inline]
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
-        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who takes it off, who sees its
-        // content. SeqCst, which is no more on x86: liburcu promises a full fence, as for the queue.
+        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who takes it
+        // off, who sees its content. SeqCst, which is no more on x86: liburcu promises a full
+        // fence, as for the queue.
         let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
         let before = self.top.swap(node, order);
-        // SAFETY: nobody takes it off before this is written.
+        // SAFETY: no thread takes it off before this is written.
         let link = unsafe { &(*node).next };
-        // Release: pairs with the Acquire of who goes on to the next; it carries what the exchange has seen.
+        // Release: pairs with the Acquire of who continues with the next; it carries what the
+        // exchange has seen.
         link.store(before, chaos::release_unless(Mutant::UnseenNode));
         before != BOTTOM
     }
@@ -147,8 +153,9 @@ impl WaitFreeStack {
     /// One of three, for all who take nodes off this stack, one or all:
     /// - they exclude each other;
     /// - there is one such thread;
-    /// - those who pop are in a read-side critical section, and a node is not freed, changed or put on again until a
-    ///   grace period has passed since it came off. It has to be in a domain of theirs.
+    /// - those who pop are in a read-side critical section, and a node is not freed, changed or put
+    ///   on again until a grace period has passed since it came off. It has to be in a domain of
+    ///   theirs.
     #[inline]
     pub unsafe fn pop(&self) -> Option<Popped> {
         // SAFETY: by this function's contract.
@@ -178,12 +185,13 @@ impl WaitFreeStack {
     #[inline]
     unsafe fn pop_with(&self, patience: Patience) -> Result<Option<Popped>, WouldBlock> {
         loop {
-            // Acquire: pairs with the exchange in `push`: the link is null or below it, and the content is seen.
+            // Acquire: pairs with the exchange in `push`: the link is null or below it, and the
+            // content is seen.
             let top = self.top.load(Acquire);
             if top == BOTTOM {
                 return Ok(None);
             }
-            // SAFETY: nobody frees it while we are here, by this function's contract.
+            // SAFETY: no thread frees it while we are here, by this function's contract.
             let link = unsafe { &(*top).next };
             let below = if chaos::mutant(Mutant::UnlinkedEnd) {
                 // Acquire: as in `link`.
@@ -192,8 +200,9 @@ impl WaitFreeStack {
             } else {
                 patience.link(link)?
             };
-            // Relaxed: nothing of ours is published. Who pops the next has seen its content by its own load, since an
-            // exchange goes on with what the exchanges before it released.
+            // Relaxed: nothing of ours is published. A thread that pops the next has seen its
+            // content by its own load, since an exchange continues with what the exchanges before
+            // it released.
             let popped = self.top.compare_exchange(top, below, Relaxed, Relaxed);
             if popped.is_ok() || chaos::mutant(Mutant::PopUnchecked) {
                 return Ok(NonNull::new(top).map(|node| Popped { node, last: below == BOTTOM }));
@@ -220,8 +229,9 @@ impl Default for WaitFreeStack {
     }
 }
 
-/// Nodes that have come off a [`WaitFreeStack`] together, topmost first; each is its taker's as soon as it is out, but
-/// where somebody is in [`pop`](WaitFreeStack::pop). Those that are left when this is dropped are nobody's: they leak.
+/// Nodes that have come off a [`WaitFreeStack`] together, topmost first; each is its taker's as
+/// soon as it is out, but where somebody is in [`pop`](WaitFreeStack::pop). Those that are left
+/// when this is dropped have no owner: they leak.
 #[derive(Debug)]
 #[must_use = "what is in it leaks"]
 pub struct Stacked {
@@ -237,8 +247,8 @@ impl Stacked {
         if self.next == BOTTOM { None } else { NonNull::new(self.next) }
     }
 
-    /// The node below `node`, of those that have come off together; `None` under the lowest. Waits for a producer that is
-    /// not done.
+    /// The node below `node`, of those that have come off together; `None` under the lowest. Waits
+    /// for a producer that is not done.
     ///
     /// # Safety
     /// `node` came off a [`WaitFreeStack`] with others, by `pop_all`, and was not written since.

@@ -9,8 +9,8 @@ use grace::policy::Budget;
 use grace::{Start, Urgency};
 
 use crate::domain::guard::Global;
-use crate::domain::kind::AnyKind;
 use crate::domain::names::Private;
+use crate::domain::tag::DomainTag;
 use crate::event::statistics::Statistics;
 use crate::gp::engine::{Engine, Settings};
 use crate::gp::grace_periods::Attention;
@@ -27,10 +27,10 @@ use crate::reclaim::worker;
 /// A domain: its readers hold up its own grace periods and no others.
 ///
 /// Most programs need the global one only, by the free functions of this crate. A domain of one's
-/// own pays off where some sections are much longer than others. Cloning gives another handle of the
-/// same domain. When the last handle of a domain made with [`Domain::new`] goes, what is still
-/// queued in it is run on the spot: nobody can read in it any more. (The worker has a handle while
-/// it looks after the domain; then its one is the last.)
+/// own pays off where some sections are much longer than others. Cloning gives another handle of
+/// the same domain. When the last handle of a domain made with [`Domain::new`] goes, what is still
+/// queued in it is run on the spot: no thread can read in it any more. (The worker has a handle
+/// while it looks after the domain; then its one is the last.)
 ///
 /// Note for the frugal: sections by [`Domain::read`] look the domain up in a table of the
 /// thread; [`Domain::reader`] and [`read`](crate::read) do not.
@@ -44,16 +44,16 @@ use crate::reclaim::worker;
 /// assert_eq!(*config.load(&guard), "v1");
 /// drop(guard);
 /// config.store("v2");
-/// domain.synchronize(); // nobody reads "v1" any more
+/// domain.synchronize(); // no thread reads "v1" any more
 /// ```
 #[derive(Clone, Copy)]
-pub struct Domain<K: AnyKind = Private> {
-    kind: K,
+pub struct Domain<K: DomainTag = Private> {
+    tag: K,
 }
 
 /// A full grace period of one domain, to ask about later: one that has been asked for, or the next.
 ///
-/// See [`Domain::start`] and [`Domain::get`].
+/// See [`Domain::start_poll`] and [`Domain::snapshot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a cookie is for poll() or wait()"]
 pub struct Cookie {
@@ -119,14 +119,14 @@ impl Builder {
     }
 
     /// What the worker thread may spend on grace periods of this domain, in millionths of one
-    /// processor; 10,000 (1 %) unless said otherwise, taken as 1 to 1,000,000. Callbacks that it runs
+    /// CPU; 10,000 (1 %) unless said otherwise, taken as 1 to 1,000,000. Callbacks that it runs
     /// are not counted.
     ///
     /// Holds under [`Engine::Adaptive`], unless somebody waits expedited
-    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or three quarters of what may wait do
-    /// ([`Tuning`]). Each turn is rested for when it has ended:
-    /// a share of one in a million means that callbacks wait for minutes, unless somebody waits. The
-    /// other engines cost what they cost.
+    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or three quarters of what may wait
+    /// do ([`Tuning`]). Each turn is rested for when it has ended: a share of one in a million
+    /// means that callbacks wait for minutes, unless somebody waits. The other engines cost what
+    /// they cost.
     pub const fn worker_budget_ppm(mut self, share_ppm: u32) -> Self {
         self.budget = Budget::from_ppm(share_ppm);
         self
@@ -159,7 +159,7 @@ impl Builder {
         if let Some(tuning) = self.tuning {
             core.tuning.set(tuning);
         }
-        Domain { kind: Private(Arc::new(core)) }
+        Domain { tag: Private(Arc::new(core)) }
     }
 }
 
@@ -172,34 +172,35 @@ impl Default for Domain<Private> {
 impl Domain<Global> {
     /// The global domain, as a value: for code that is generic over domains.
     pub const fn global() -> Self {
-        Self { kind: Global }
+        Self { tag: Global }
     }
 }
 
-impl<K: AnyKind> Domain<K> {
+impl<K: DomainTag> Domain<K> {
     /// The domain that a kind names; for those declared with [`domain!`](crate::domain!).
-    pub const fn of(kind: K) -> Self {
-        Self { kind }
+    pub const fn of(tag: K) -> Self {
+        Self { tag }
     }
 
-    pub(crate) fn kind(&self) -> &K {
-        &self.kind
+    pub(crate) fn tag(&self) -> &K {
+        &self.tag
     }
 
     /// The core, for everything but reading.
     pub(crate) fn core(&self) -> &DomainState {
-        domains::known(&self.kind)
+        domains::known(&self.tag)
     }
 
-    /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a [`Guard`](crate::Guard),
-    /// where readers are threads; as [`Srcu::read`](crate::Srcu::read) in a sleepable one.
+    /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a
+    /// [`Guard`](crate::Guard), where readers are threads; as [`Srcu::read`](crate::Srcu::read) in
+    /// a sleepable one.
     ///
     /// # Panics
     /// If a thread's sections are nested 2^32 deep.
     #[inline]
     #[track_caller]
     pub fn read(&self) -> K::Section<'_> {
-        self.kind.enter(Location::caller())
+        self.tag.enter(Location::caller())
     }
 
     /// Waits for a full grace period: every section of this domain that had begun when this was
@@ -208,56 +209,58 @@ impl<K: AnyKind> Domain<K> {
     /// What the caller did before is visible to every section that begins during the call or later;
     /// what those sections that were waited for did is visible to the caller afterwards.
     ///
-    /// What follows holds where readers are threads; for sleepable domains see [`Srcu`](crate::Srcu), which cannot know
-    /// who is in a section: nothing panics there.
+    /// What follows holds where readers are threads; for sleepable domains see
+    /// [`Srcu`](crate::Srcu), which cannot know who is in a section: nothing panics there.
     ///
     /// # Progress and cost
     /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
-    /// sleeps on a futex that the last hold-out wakes; under [`Engine::Tick`] and [`Engine::Token`] it
-    /// sleeps a tick at a time instead. One heavy fence (one more if it sleeps on the futex) and one pass
-    /// over the readers; neither if no other thread is registered. Concurrent callers share grace periods.
+    /// sleeps on a futex that the last holdout wakes; under [`Engine::Tick`] and [`Engine::Token`]
+    /// it sleeps a tick at a time instead. One heavy fence (one more if it sleeps on the futex) and
+    /// one pass over the readers; neither if no other thread is registered. Concurrent callers
+    /// share grace periods.
     ///
     /// # Panics
     /// If the calling thread is itself in a section of this domain, which would be waited for for
     /// ever; the message names both places.
     #[track_caller]
     pub fn synchronize(&self) {
-        synchronize(&self.kind, Urgency::Normal, Location::caller());
+        synchronize(&self.tag, Urgency::Normal, Location::caller());
     }
 
     /// As [`synchronize`](Self::synchronize), but spins longer before it sleeps: for callers that
-    /// would rather spend processor time than wait.
+    /// would rather spend CPU time than wait.
     ///
     /// # Panics
     /// As [`synchronize`](Self::synchronize).
     #[track_caller]
     pub fn synchronize_expedited(&self) {
-        synchronize(&self.kind, Urgency::Expedited, Location::caller());
+        synchronize(&self.tag, Urgency::Expedited, Location::caller());
     }
 
     /// Asks for a full grace period, from now on, without waiting.
     ///
     /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
-    /// can be done without waiting, for readers or (under [`Engine::Tick`]) for the tick. That may be a
-    /// whole grace period, its fence included; the rest is done by whoever updates or waits next, or by
-    /// `poll`, and under engines other than [`Engine::Adaptive`] by the worker. In a child made by
-    /// `fork` the worker starts with the first call there, be it of `poll`. May be called inside a
-    /// section.
-    pub fn start(&self) -> Cookie {
+    /// can be done without waiting, for readers or (under [`Engine::Tick`]) for the tick. That may
+    /// be a whole grace period, its fence included; the rest is done by the next thread that
+    /// updates or waits, or by `poll`, and under engines other than [`Engine::Adaptive`] by the
+    /// worker. In a child made by `fork` the worker starts with the first call there, be it of
+    /// `poll`. May be called inside a section.
+    pub fn start_poll(&self) -> Cookie {
         let cookie = self.core().request(Urgency::Normal);
         self.advance();
         self.cookie(cookie)
     }
 
-    /// Does what can be done without waiting. Where the engine goes by the tick, the worker does the
-    /// rest; or the caller, if the system gives us no thread.
+    /// Does what can be done without waiting. Where the engine goes by the tick, the worker does
+    /// the rest; or the caller, if the system gives us no thread.
     fn advance(&self) {
         let core = self.core();
         core.advance(Own::in_domain(core).me());
-        // Relaxed: a stale `true` is put right by the worker's own look under its lock, as for callbacks.
+        // Relaxed: a stale `true` is put right by the worker's own look under its lock, as for
+        // callbacks.
         if !core.queues.announced.load(Relaxed)
             && core.attention() != Attention::None
-            && !worker::announce(&self.kind.handle())
+            && !worker::announce(&self.tag.handle())
         {
             // Asked anew: a subscriber that was told of it may have begun a section here.
             core.advance_at_tick(Own::in_domain(core).me());
@@ -265,14 +268,14 @@ impl<K: AnyKind> Domain<K> {
     }
 
     /// The cookie of a full grace period from now on, without asking for one: somebody else may. If
-    /// nobody does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) asks.
-    pub fn get(&self) -> Cookie {
+    /// no thread does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) asks.
+    pub fn snapshot(&self) -> Cookie {
         self.cookie(self.core().snapshot())
     }
 
-    /// Whether the grace period of `cookie` is over. If it is in progress and nobody attends to it,
-    /// this does a step of it; where the engine goes by the tick, it leaves that to the worker. Never
-    /// waits.
+    /// Whether the grace period of `cookie` is over. If it is in progress and no thread attends to
+    /// it, this does a step of it; where the engine goes by the tick, it leaves that to the worker.
+    /// Never waits.
     ///
     /// # Panics
     /// If the cookie is another domain's.
@@ -286,11 +289,11 @@ impl<K: AnyKind> Domain<K> {
         core.sequence().is_done(wanted)
     }
 
-    /// Waits until the grace period of `cookie` is over, asking for it if nobody has.
+    /// Waits until the grace period of `cookie` is over, asking for it if no thread has.
     ///
     /// # Panics
-    /// If the cookie is another domain's, or if it is not over and the calling thread is in a section
-    /// of this domain.
+    /// If the cookie is another domain's, or if it is not over and the calling thread is in a
+    /// section of this domain.
     #[track_caller]
     pub fn wait(&self, cookie: Cookie) {
         let wanted = self.own(cookie);
@@ -303,36 +306,38 @@ impl<K: AnyKind> Domain<K> {
     /// Calls `f` after a grace period, on the worker thread or on a thread in
     /// [`barrier`](Self::barrier).
     ///
-    /// The call is *lazy*: it waits for company before a grace period is asked for, at most as long as
-    /// [`Tuning::lazy`] says; see [`call_hurried`](Self::call_hurried). Nothing is allocated for closures of up
-    /// to four words. Whatever waits at an orderly end of the process is run then, as far as sections of other
-    /// threads allow.
+    /// The call is *lazy*: it waits for company before a grace period is asked for, at most as long
+    /// as [`Tuning::lazy`] says; see [`call_hurry`](Self::call_hurry). Nothing is allocated for
+    /// closures of up to four words. Whatever waits at an orderly end of the process is run then,
+    /// as far as sections of other threads allow.
     ///
-    /// The callbacks that one thread queues in one domain run in order. A callback may queue others, itself
-    /// included, and must not call `barrier`, which panics there. If it panics, the panic is reported like
-    /// any other and counted, and the rest still run. The worker is one thread for the whole process: a
-    /// callback that blocks holds up those of all domains.
+    /// The callbacks that one thread queues in one domain run in order. A callback may queue
+    /// others, itself included, and must not call `barrier`, which panics there. If it panics, the
+    /// panic is reported like any other and counted, and the rest still run. The worker is one
+    /// thread for the whole process: a callback that blocks holds up those of all domains.
     ///
     /// # Progress and cost
-    /// A few plain stores to memory of the thread's own; once in many calls a lock and a step of a grace
-    /// period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits until the worker
-    /// has made room: **do not hold a lock then that callbacks take, or readers in their sections**, or use
-    /// [`try_call`](Self::try_call). (In a [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most.)
+    /// A few plain stores to memory of the thread's own; once in many calls a lock and a step of a
+    /// grace period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it
+    /// waits until the worker has made room: **do not hold a lock then that callbacks take, or
+    /// readers in their sections**, or use [`try_call`](Self::try_call). (In a
+    /// [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most.)
     ///
     /// # Errors
-    /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of registered threads the
-    /// first closure of a thread is still taken, and the next one refused until there is room for it. In a
-    /// callback one closure is taken for each callback that has run.
+    /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of
+    /// registered threads the first closure of a thread is still taken, and the next one refused
+    /// until there is room for it. In a callback one closure is taken for each callback that has
+    /// run.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        defer::call(&self.kind, f, Patience::Lazy)
+        defer::call(&self.tag, f, Patience::Lazy)
     }
 
     /// As [`call`](Self::call), but waits for no company: the worker sees to the domain now.
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub fn call_hurried<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        defer::call(&self.kind, f, Patience::Hurried)
+    pub fn call_hurry<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        defer::call(&self.tag, f, Patience::Hurried)
     }
 
     /// As [`call`](Self::call), but never waits: at the limit it gives `f` back.
@@ -340,46 +345,50 @@ impl<K: AnyKind> Domain<K> {
     /// # Errors
     /// At the limit.
     pub fn try_call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        defer::call(&self.kind, f, Patience::None)
+        defer::call(&self.tag, f, Patience::None)
     }
 
     /// Drops `object`, a [`Box`], an [`Arc`] or another owner, after a grace period.
     ///
-    /// What it owns must be unreachable for readers that begin their sections from now on: for what an
-    /// [`Rcu`](crate::Rcu) points to, its own methods see to that. Dropped by this
-    /// thread when it retires again outside of sections (a QSBR reader: at a quiescent state), or on
-    /// the worker thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
-    /// allocated per object. A drop that panics is reported and counted, and stops no other. With no further
-    /// call from anyone it is dropped within [`Tuning::lazy`], a tick and a grace period.
+    /// What it owns must be unreachable for readers that begin their sections from now on: for what
+    /// an [`Rcu`](crate::Rcu) points to, its own methods see to that. Dropped by this thread when
+    /// it retires again outside of sections (a QSBR reader: at a quiescent state), or on the worker
+    /// thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
+    /// allocated per object. A drop that panics is reported and counted, and stops no other. With
+    /// no further call from anyone it is dropped within [`Tuning::lazy`], a tick and a grace
+    /// period.
     ///
-    /// **An object whose drop takes a lock** must not be retired this way by threads that hold the lock
-    /// while they retire: an earlier object may be dropped in this very call. Say
-    /// `call(move || drop(object))` instead. **A lock that readers take in their sections** must not be held
-    /// either where the limit may be reached, since this waits for them then; or use
+    /// **An object whose drop takes a lock** must not be retired this way by threads that hold the
+    /// lock while they retire: an earlier object may be dropped in this very call. Say
+    /// `call(move || drop(object))` instead. **A lock that readers take in their sections** must
+    /// not be held either where the limit may be reached, since this waits for them then; or use
     /// [`try_retire`](Self::try_retire).
     ///
     /// # Progress and cost
-    /// A few plain stores to memory of the thread's own; at every ninth call a lock of the thread's own
-    /// and the drops of some earlier objects; once in some hundred to 16,384 calls a step of a grace period. At the domain's limit
-    /// ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits for a grace period; then this object is
-    /// queued, or dropped on the spot if there is still no room. It never waits for anything but sections.
-    /// (In a [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most, and then goes over the limit.)
+    /// A few plain stores to memory of the thread's own; at every ninth call a lock of the thread's
+    /// own and the drops of some earlier objects; once in some hundred to 16,384 calls a step of a
+    /// grace period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it
+    /// waits for a grace period; then this object is queued, or dropped on the spot if there is
+    /// still no room. It never waits for anything but sections. (In a
+    /// [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most, and then goes over
+    /// the limit.)
     ///
     /// # Errors
-    /// In a section of registered threads, of whatever domain, nothing may be waited for: there the first object of a thread that
-    /// finds no room is taken over the limit, and the thread waits when its outermost section ends; a second one is
-    /// given back, in a [`Refused`]. (A QSBR reader waits at its next quiescent state.)
+    /// In a section of registered threads, of whatever domain, nothing may be waited for: there the
+    /// first object of a thread that finds no room is taken over the limit, and the thread waits
+    /// when its outermost section ends; a second one is given back, in a [`Refused`]. (A QSBR
+    /// reader waits at its next quiescent state.)
     ///
     /// # Panics
-    /// In debug builds, if the memory of a box waits already, which takes unsafe code; the message names both
-    /// places.
+    /// In debug builds, if the memory of a box waits already, which takes unsafe code; the message
+    /// names both places.
     #[track_caller]
     pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
-        defer::retire(&self.kind, object, true)
+        defer::retire(&self.tag, object, true)
     }
 
-    /// As [`retire`](Self::retire), for an owner of so many bytes: one whose size is not known, or that is
-    /// known to own more than [`Retire::bytes`] says.
+    /// As [`retire`](Self::retire), for an owner of so many bytes: one whose size is not known, or
+    /// that is known to own more than [`Retire::bytes`] says.
     ///
     /// ```
     /// let slabs: Vec<Vec<u8>> = (0..16).map(|_| vec![0; 65_536]).collect();
@@ -397,54 +406,57 @@ impl<K: AnyKind> Domain<K> {
         object: P,
         bytes: usize,
     ) -> Result<(), Refused<WithSize<P>>> {
-        defer::retire(&self.kind, WithSize::new(object, bytes), true)
+        defer::retire(&self.tag, WithSize::new(object, bytes), true)
     }
 
     /// As [`retire`](Self::retire), but never waits: at the limit it gives the object back.
     ///
     /// # Errors
-    /// At the limit. It may be reached before so much waits, by what other threads have been allowed to add:
-    /// see [`Tuning::objects_max`].
+    /// At the limit. It may be reached before so much waits, by what other threads have been
+    /// allowed to add: see [`Tuning::objects_max`].
     #[track_caller]
     pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
-        defer::retire(&self.kind, object, false)
+        defer::retire(&self.tag, object, false)
     }
 
     /// Waits until everything that was queued in this domain before, by any thread, has run.
     ///
-    /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so it must not be
-    /// called under a lock that they take, or in a section of another domain whose end they wait for.
+    /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so it must not
+    /// be called under a lock that they take, or in a section of another domain whose end they wait
+    /// for.
     ///
     /// # Panics
-    /// If the calling thread is in a section of this domain (also one that a callback has just begun
-    /// on it and leaked), or is running a callback: both would wait for themselves.
+    /// If the calling thread is in a section of this domain (also one that a callback has just
+    /// begun on it and leaked), or is running a callback: both would wait for themselves.
     #[track_caller]
     pub fn barrier(&self) {
-        let (core, place) = (self.core(), Location::caller());
-        may_wait(core, "barrier", place);
+        let (core, location) = (self.core(), Location::caller());
+        may_wait(core, "barrier", location);
         assert!(
             !crate::reclaim::running::in_callback(),
             "quiescence: barrier() is called by a callback, which it would wait for; \
              queue the work with call() instead"
         );
-        defer::barrier(core, || may_wait(core, "barrier", place).me());
+        defer::barrier(core, || may_wait(core, "barrier", location).me());
     }
 
     /// The cookie that [`Cookie::to_bits`] made a number of, in this domain.
     ///
-    /// A cookie stands for one of the next two grace periods at most when it is given, and later for an earlier one.
-    /// So a number that lies further ahead is no cookie of this domain, and is refused: no grace period would reach it
-    /// soon, and whoever waited for it would wait for ever. What cannot be told apart is a number of another domain
-    /// that lies behind: it counts as a grace period that ended long ago.
+    /// A cookie stands for one of the next two grace periods at most when it is given, and later
+    /// for an earlier one. So a number that lies further ahead is no cookie of this domain, and is
+    /// refused: no grace period would reach it soon, and the thread that waited for it would wait
+    /// for ever. What cannot be told apart is a number of another domain that lies behind: it
+    /// counts as a grace period that ended long ago.
     ///
     /// Takes a lock for a moment, unless the grace period has ended.
     ///
     /// # Panics
-    /// If this domain cannot have given it; see [`try_cookie_from_bits`](Self::try_cookie_from_bits).
+    /// If this domain cannot have given it; see
+    /// [`try_cookie_from_bits`](Self::try_cookie_from_bits).
     ///
     /// ```
     /// let domain = quiescence::Domain::global();
-    /// let bits = domain.start().to_bits();
+    /// let bits = domain.start_poll().to_bits();
     /// domain.wait(domain.cookie_from_bits(bits));
     /// ```
     #[track_caller]
@@ -455,7 +467,8 @@ impl<K: AnyKind> Domain<K> {
         }
     }
 
-    /// As [`cookie_from_bits`](Self::cookie_from_bits); `None` of a number that this domain cannot have given.
+    /// As [`cookie_from_bits`](Self::cookie_from_bits); `None` of a number that this domain cannot
+    /// have given.
     ///
     /// ```
     /// let domain = quiescence::Domain::new();
@@ -472,11 +485,11 @@ impl<K: AnyKind> Domain<K> {
     }
 
     /// Sets what deferral may take in this domain, from now on. Where more waits already than a new
-    /// limit allows, nothing is lost: whoever retires next waits. What threads have been allowed to add already
-    /// counts against a new limit until they come by again.
+    /// limit allows, nothing is lost: the thread that retires next waits. What threads have been
+    /// allowed to add already counts against a new limit until they come by again.
     pub fn tune(&self, tuning: Tuning) {
         self.core().tuning.set(tuning);
-        worker::retune(&self.kind.handle());
+        worker::retune(&self.tag.handle());
     }
 
     /// Counts of what has happened in this domain.
@@ -497,7 +510,7 @@ impl<K: AnyKind> Domain<K> {
     }
 }
 
-impl<K: AnyKind> fmt::Debug for Domain<K> {
+impl<K: DomainTag> fmt::Debug for Domain<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Domain")
             .field("sequence", &self.core().sequence())
@@ -507,25 +520,26 @@ impl<K: AnyKind> fmt::Debug for Domain<K> {
 }
 
 /// [`Domain::synchronize`], with the place that it is called from.
-pub(crate) fn synchronize<K: AnyKind>(
-    kind: &K,
+pub(crate) fn synchronize<K: DomainTag>(
+    tag: &K,
     urgency: Urgency,
-    place: &'static Location<'static>,
+    location: &'static Location<'static>,
 ) {
-    let core = domains::known(kind);
-    let own = may_wait(core, "synchronize", place);
+    let core = domains::known(tag);
+    let own = may_wait(core, "synchronize", location);
     core.synchronize(urgency, own.me());
 }
 
-/// Waits until the grace period of `cookie` is over, if it is not, on behalf of [`Unlinked`](crate::Unlinked).
-pub(crate) fn wait_unless_done<K: AnyKind>(
-    kind: &K,
+/// Waits until the grace period of `cookie` is over, if it is not, on behalf of
+/// [`Unlinked`](crate::Unlinked).
+pub(crate) fn wait_unless_done<K: DomainTag>(
+    tag: &K,
     cookie: grace::Cookie,
-    place: &'static Location<'static>,
+    location: &'static Location<'static>,
 ) {
-    let core = domains::known(kind);
+    let core = domains::known(tag);
     if !core.sequence().is_done(cookie) {
-        let me = may_wait(core, "into_inner", place).me();
+        let me = may_wait(core, "into_inner", location).me();
         core.wait(cookie, Urgency::Normal, me);
     }
 }
@@ -534,34 +548,34 @@ pub(crate) fn wait_unless_done<K: AnyKind>(
 ///
 /// # Panics
 /// If it would wait for itself.
-fn may_wait(core: &DomainState, what: &str, place: &'static Location<'static>) -> Own {
+fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Own {
     let own = Own::in_domain(core);
     if let Some(section) = own.section() {
-        refuse(what, place, section);
+        refuse(what, location, section);
     }
     own
 }
 
 #[cold]
 #[track_caller]
-fn refuse(what: &str, place: &Location<'_>, section: crate::reclaim::local::Section) -> ! {
+fn refuse(what: &str, location: &Location<'_>, section: crate::reclaim::local::Section) -> ! {
     let began = match section.began {
         Some(began) => began.to_string(),
         None => String::from("an unknown place"),
     };
     if section.qsbr {
         panic!(
-            "quiescence: {what}() at {place} would wait for ever: this thread is a QSBR reader of the \
+            "quiescence: {what}() at {location} would wait for ever: this thread is a QSBR reader of the \
              same domain, online since {began}; use Qsbr::synchronize or Qsbr::while_offline"
         );
     }
     panic!(
-        "quiescence: {what}() at {place} would wait for ever: this thread is inside a read-side \
+        "quiescence: {what}() at {location} would wait for ever: this thread is inside a read-side \
          critical section of the same domain, begun at {began}; drop the guard first"
     );
 }
 
 /// Shared.
-impl<K: AnyKind> Weigh for Domain<K> {
+impl<K: DomainTag> Weigh for Domain<K> {
     const OWNS: bool = false;
 }

@@ -36,22 +36,22 @@ pub fn synchronize_expedited() {
     GLOBAL.synchronize_expedited();
 }
 
-/// Asks for a full grace period of the global domain without waiting. See [`Domain::start`].
+/// Asks for a full grace period of the global domain without waiting. See [`Domain::start_poll`].
 ///
 /// ```
-/// let cookie = quiescence::start();
+/// let cookie = quiescence::start_poll();
 /// // ... something else ...
 /// if !quiescence::poll(cookie) {
 ///     quiescence::wait(cookie);
 /// }
 /// ```
-pub fn start() -> Cookie {
-    GLOBAL.start()
+pub fn start_poll() -> Cookie {
+    GLOBAL.start_poll()
 }
 
-/// The cookie of a full grace period from now on, without asking for it. See [`Domain::get`].
-pub fn get() -> Cookie {
-    GLOBAL.get()
+/// The cookie of a full grace period from now on, without asking for it. See [`Domain::snapshot`].
+pub fn snapshot() -> Cookie {
+    GLOBAL.snapshot()
 }
 
 /// Whether the grace period of `cookie` is over. See [`Domain::poll`].
@@ -65,10 +65,11 @@ pub fn wait(cookie: Cookie) {
     GLOBAL.wait(cookie);
 }
 
-/// Calls `f` after a grace period of the global domain, which may wait for company. See [`Domain::call`].
+/// Calls `f` after a grace period of the global domain, which may wait for company. See
+/// [`Domain::call`].
 ///
 /// ```
-/// quiescence::call(|| println!("nobody reads it any more")).expect("not in a section");
+/// quiescence::call(|| println!("no thread reads it any more")).expect("not in a section");
 /// quiescence::barrier();
 /// ```
 ///
@@ -78,12 +79,12 @@ pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
     GLOBAL.call(f)
 }
 
-/// As [`call`], but waits for no company. See [`Domain::call_hurried`].
+/// As [`call`], but waits for no company. See [`Domain::call_hurry`].
 ///
 /// # Errors
 /// As [`call`].
-pub fn call_hurried<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
-    GLOBAL.call_hurried(f)
+pub fn call_hurry<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
+    GLOBAL.call_hurry(f)
 }
 
 /// Drops `object` after a grace period of the global domain. See [`Domain::retire`].
@@ -107,7 +108,8 @@ pub fn retire_sized<P: Send + 'static>(
     GLOBAL.retire_sized(object, bytes)
 }
 
-/// As [`retire`], but never waits: at the limit it gives the object back. See [`Domain::try_retire`].
+/// As [`retire`], but never waits: at the limit it gives the object back. See
+/// [`Domain::try_retire`].
 ///
 /// # Errors
 /// At the domain's limit.
@@ -150,12 +152,12 @@ pub fn fences() -> Fences {
     fence::chosen()
 }
 
-/// How this process counts per processor. Makes the choice if it has not been made, as the first counters that are used
-/// much, and the first restartable reads, do.
+/// How this process counts per CPU. Makes the choice if it has not been made, as the first counters
+/// that are used much, and the first restartable reads, do.
 ///
-/// That takes some 100 us, but some tens of ms more in a process that has several threads already: the kernel then waits
-/// for grace periods of its own before it promises barriers, of which there are two sorts. So a program that minds calls
-/// this first of all in `main`.
+/// That takes some 100 us, but some tens of ms more in a process that has several threads already:
+/// the kernel then waits for grace periods of its own before it promises barriers, of which there
+/// are two sorts. So a program that minds calls this first of all in `main`.
 ///
 /// `QUIESCENCE_PERCPU=portable` in the environment asks for [`PerCpuPath::Portable`]. So does a
 /// debugger or another tracer that is attached by then; `QUIESCENCE_PERCPU=restartable` asks for

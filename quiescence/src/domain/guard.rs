@@ -6,18 +6,19 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr;
 
-use crate::domain::kind::{AnyKind, Section};
+use crate::domain::tag::{DomainTag, Section};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::local;
 
-/// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin ask for.
-/// Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!) declares.
+/// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin
+/// ask for. Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!)
+/// declares.
 ///
 /// # Safety
 /// The domain has an engine that waits for registered threads. Use [`domain!`](crate::domain!).
-pub unsafe trait Kind: for<'k> AnyKind<Section<'k> = Guard<'k, Self>> {}
+pub unsafe trait ThreadTag: for<'k> DomainTag<Section<'k> = Guard<'k, Self>> {}
 
 /// The kind of the one global domain: what [`crate::read`] and the other free functions use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,14 +27,14 @@ pub struct Global;
 pub(crate) static GLOBAL: DomainState = DomainState::declared("global");
 
 // SAFETY: one static.
-unsafe impl AnyKind for Global {
+unsafe impl DomainTag for Global {
     const STATIC: bool = true;
 
     type Section<'k> = Guard<'k, Self>;
 
     #[inline]
-    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
-        Guard::begin(self, place)
+    fn enter(&self, location: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, location)
     }
 
     #[inline(always)]
@@ -47,26 +48,27 @@ unsafe impl AnyKind for Global {
 }
 
 // SAFETY: its readers are threads.
-unsafe impl Kind for Global {}
+unsafe impl ThreadTag for Global {}
 
 /// A read-side critical section; it ends when the guard is dropped.
 ///
 /// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.
-/// Guards nest, in any order of dropping. To drop one is wait-free, but for a thread that has retired an object over the
-/// domain's limit in the section ([`Domain::retire`](crate::Domain::retire)): the drop of its outermost guard waits for a grace period then, and
-/// drops objects that the thread has retired. A guard belongs to its thread. A guard that is leaked
-/// with [`std::mem::forget`] is a section that never ends: sound, but every later grace period of
-/// the domain waits for ever.
+/// Guards nest, in any order of dropping. To drop one is wait-free, but for a thread that has
+/// retired an object over the domain's limit in the section
+/// ([`Domain::retire`](crate::Domain::retire)): the drop of its outermost guard waits for a grace
+/// period then, and drops objects that the thread has retired. A guard belongs to its thread. A
+/// guard that is leaked with [`std::mem::forget`] is a section that never ends: sound, but every
+/// later grace period of the domain waits for ever.
 #[must_use = "the section ends when the guard is dropped"]
-pub struct Guard<'d, K: AnyKind = Global> {
+pub struct Guard<'d, K: DomainTag = Global> {
     slot: &'d Slot,
     // Not Send, not Sync: the slot is the thread's.
-    kind: PhantomData<(&'d K, *mut ())>,
+    tag: PhantomData<(&'d K, *mut ())>,
 }
 
 // SAFETY: the slot's nesting is not zero until the guard is dropped, so every scan that comes after
 // the section's begin counts it [M-2].
-unsafe impl<K: AnyKind> Section<K> for Guard<'_, K> {
+unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
         DomainState::of(self.slot.core_ptr())
@@ -79,11 +81,12 @@ unsafe impl<K: AnyKind> Section<K> for Guard<'_, K> {
 /// What is retired or waited for after this call is not freed before the guard is dropped.
 ///
 /// # Progress and cost
-/// Wait-free. To begin and to end a section takes three stores to the thread's own cache line, a few
-/// loads from it, and one load of a word that changes once in a grace period; no atomic
+/// Wait-free. To begin and to end a section takes three stores to the thread's own cache line, a
+/// few loads from it, and one load of a word that changes once in a grace period; no atomic
 /// read-modify-write, and no fence instruction where the kernel has `membarrier(2)`; a full fence
 /// each way elsewhere. The section that a sleeping updater waits for last wakes it, by a system
-/// call. A thread that retires in its sections may wait where the outermost one ends: see [`Guard`]. The first call of a thread registers it, which takes a lock and may allocate.
+/// call. A thread that retires in its sections may wait where the outermost one ends: see
+/// [`Guard`]. The first call of a thread registers it, which takes a lock and may allocate.
 ///
 /// # Panics
 /// If sections are nested 2^32 deep.
@@ -106,10 +109,10 @@ pub fn read() -> Guard<'static> {
 }
 
 #[inline(always)]
-fn read_at<K: AnyKind>(place: &'static Location<'static>) -> Guard<'static, K> {
+fn read_at<K: DomainTag>(location: &'static Location<'static>) -> Guard<'static, K> {
     // SAFETY: points to NOT_READY or to a slot of the global domain, which is never freed.
     let slot: &'static Slot = unsafe { &*local::FAST.get() };
-    enter(slot, &GLOBAL, place, || {
+    enter(slot, &GLOBAL, location, || {
         let slot = local::implicit_slot(&GLOBAL, || Global.handle());
         local::make_fast(slot);
         slot
@@ -118,53 +121,53 @@ fn read_at<K: AnyKind>(place: &'static Location<'static>) -> Guard<'static, K> {
 
 /// Begins a section with `slot` if its fast path may be used, else with what `ready` gives.
 #[inline(always)]
-pub(super) fn enter<'d, K: AnyKind>(
+pub(super) fn enter<'d, K: DomainTag>(
     slot: &'d Slot,
     core: &'d DomainState,
-    place: &'static Location<'static>,
+    location: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
     if slot.is_quiescent() {
-        slot.enter_outermost(&core.gp, place);
-        return Guard { slot, kind: PhantomData };
+        slot.enter_outermost(&core.gp, location);
+        return Guard { slot, tag: PhantomData };
     }
-    enter_slow(slot, core, place, ready)
+    enter_slow(slot, core, location, ready)
 }
 
 /// Nested, or not registered, or no membarrier.
 #[cold]
 #[inline(never)]
-fn enter_slow<'d, K: AnyKind>(
+fn enter_slow<'d, K: DomainTag>(
     slot: &'d Slot,
     core: &'d DomainState,
-    place: &'static Location<'static>,
+    location: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
     let slot = if ptr::eq(slot, &raw const NOT_READY) { ready() } else { slot };
-    slot.enter_slow(&core.gp, place);
-    Guard { slot, kind: PhantomData }
+    slot.enter_slow(&core.gp, location);
+    Guard { slot, tag: PhantomData }
 }
 
-impl<'d, K: AnyKind> Guard<'d, K> {
+impl<'d, K: DomainTag> Guard<'d, K> {
     /// A section of the calling thread, by way of its table.
     #[inline]
-    pub(crate) fn begin(kind: &'d K, place: &'static Location<'static>) -> Self {
-        let core = kind.core();
+    pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {
+        let core = tag.core();
         if ptr::eq(core, &raw const GLOBAL) {
-            return read_at(place);
+            return read_at(location);
         }
-        enter(&NOT_READY, core, place, || local::implicit_slot(core, || kind.handle()))
+        enter(&NOT_READY, core, location, || local::implicit_slot(core, || tag.handle()))
     }
 }
 
-impl<K: AnyKind> Drop for Guard<'_, K> {
+impl<K: DomainTag> Drop for Guard<'_, K> {
     #[inline]
     fn drop(&mut self) {
         self.slot.leave();
     }
 }
 
-impl<K: AnyKind> fmt::Debug for Guard<'_, K> {
+impl<K: DomainTag> fmt::Debug for Guard<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").field("began", &self.slot.began()).finish_non_exhaustive()
     }

@@ -1,7 +1,7 @@
 //! What users hold: domains, readers and guards, cookies, and the values that readers load.
 //!
-//! - [`kind`]: what the types that name a domain have in common. [`names`]: those of domains made at
-//!   run time, and declared ones.
+//! - [`kind`]: what the types that name a domain have in common. [`names`]: those of domains made
+//!   at run time, and declared ones.
 //! - [`domain`]: [`Domain`](crate::Domain), its builder, and cookies. [`global`]: the same for the
 //!   global domain, as free functions.
 //! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of
@@ -21,7 +21,7 @@ pub(crate) mod arc_cell;
 pub(crate) mod domain;
 pub(crate) mod global;
 pub(crate) mod guard;
-pub(crate) mod kind;
+pub(crate) mod tag;
 pub(crate) mod names;
 pub(crate) mod qsbr;
 pub mod raw;

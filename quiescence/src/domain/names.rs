@@ -4,8 +4,8 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::domain::guard::{Guard, Kind};
-use crate::domain::kind::AnyKind;
+use crate::domain::guard::{Guard, ThreadTag};
+use crate::domain::tag::DomainTag;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 
@@ -14,7 +14,7 @@ use crate::reclaim::handle::Handle;
 pub struct Private(pub(crate) Arc<DomainState>);
 
 // SAFETY: clones of an `Arc` lead to the same place.
-unsafe impl AnyKind for Private {
+unsafe impl DomainTag for Private {
     const STATIC: bool = false;
 
     type Section<'k> = Guard<'k, Self>;
@@ -34,7 +34,7 @@ unsafe impl AnyKind for Private {
 }
 
 // SAFETY: one domain, which clones share.
-unsafe impl AnyKind for Handle {
+unsafe impl DomainTag for Handle {
     const STATIC: bool = false;
 
     type Section<'k> = Guard<'k, Self>;
@@ -54,7 +54,7 @@ unsafe impl AnyKind for Handle {
 }
 
 // SAFETY: `Domain::new` and `Builder` give it no other engine.
-unsafe impl Kind for Private {}
+unsafe impl ThreadTag for Private {}
 
 /// Declares a type that names a domain of its own, for the life of the program.
 ///
@@ -94,7 +94,7 @@ macro_rules! domain {
                 $crate::__private::new_core(stringify!($name));
 
             // SAFETY: one static.
-            unsafe impl $crate::AnyKind for $name {
+            unsafe impl $crate::DomainTag for $name {
                 const STATIC: bool = true;
 
                 type Section<'k> = $crate::Guard<'k, Self>;
@@ -118,7 +118,7 @@ macro_rules! domain {
             }
 
             // SAFETY: its readers are threads.
-            unsafe impl $crate::Kind for $name {}
+            unsafe impl $crate::ThreadTag for $name {}
         };
     };
 }

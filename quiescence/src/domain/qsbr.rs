@@ -10,15 +10,15 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use crate::domain::domain::{self, Domain};
-use crate::domain::guard::{Global, Kind};
-use crate::domain::kind::Section;
+use crate::domain::guard::{Global, ThreadTag};
+use crate::domain::tag::Section;
 use crate::gp::slot::Slot;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
 use grace::Urgency;
 
-impl<K: Kind> Domain<K> {
+impl<K: ThreadTag> Domain<K> {
     /// Registers the calling thread as a QSBR reader. Takes a lock.
     #[track_caller]
     pub fn qsbr(&self) -> Qsbr<K> {
@@ -53,7 +53,7 @@ impl<K: Kind> Domain<K> {
 /// reader.quiescent_state();
 /// assert_eq!(*seven, 7);
 /// ```
-pub struct Qsbr<K: Kind = Global> {
+pub struct Qsbr<K: ThreadTag = Global> {
     domain: Domain<K>,
     slot: *const Slot,
 }
@@ -63,20 +63,21 @@ pub struct Qsbr<K: Kind = Global> {
 /// Made by [`Qsbr::offline`]; [`online`](Self::online) gives the reader back. Unregisters when
 /// dropped.
 #[must_use = "online() gives the reader back"]
-pub struct QsbrOffline<K: Kind = Global>(Qsbr<K>);
+pub struct QsbrOffline<K: ThreadTag = Global>(Qsbr<K>);
 
 /// A section of an online [`Qsbr`] reader. Making and dropping it does nothing.
 #[derive(Debug)]
 #[must_use = "what is loaded is protected while the guard lives"]
-pub struct QsbrGuard<'q, K: Kind = Global> {
+pub struct QsbrGuard<'q, K: ThreadTag = Global> {
     core: *const DomainState,
     reader: PhantomData<&'q Qsbr<K>>,
 }
 
 // SAFETY: a `Qsbr` that can be borrowed is online, so its word's nesting is not zero; and it stays
-// under the number it has until `quiescent_state`, `while_offline` or `offline`, which need the reader
-// exclusively. (`offline` takes it away altogether: a type of its own, so that no check is needed.)
-unsafe impl<K: Kind> Section<K> for QsbrGuard<'_, K> {
+// under the number it has until `quiescent_state`, `while_offline` or `offline`, which need the
+// reader exclusively. (`offline` takes it away altogether: a type of its own, so that no check is
+// needed.)
+unsafe impl<K: ThreadTag> Section<K> for QsbrGuard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
         self.core
@@ -91,11 +92,11 @@ impl Qsbr<Global> {
     }
 }
 
-impl<K: Kind> Qsbr<K> {
+impl<K: ThreadTag> Qsbr<K> {
     #[track_caller]
     pub(crate) fn new(domain: Domain<K>) -> Self {
-        let kind = domain.kind();
-        let slot: *const Slot = local::qsbr_slot(kind.core(), || kind.handle());
+        let tag = domain.tag();
+        let slot: *const Slot = local::qsbr_slot(tag.core(), || tag.handle());
         let reader = Self { slot, domain };
         reader.enter(Location::caller());
         reader
@@ -104,21 +105,21 @@ impl<K: Kind> Qsbr<K> {
     /// Begins a section: wait-free, and no instruction at all.
     #[inline(always)]
     pub fn read(&self) -> QsbrGuard<'_, K> {
-        QsbrGuard { core: self.domain.kind().core(), reader: PhantomData }
+        QsbrGuard { core: self.domain.tag().core(), reader: PhantomData }
     }
 
     /// Announces that this thread holds no reference of before.
     ///
     /// # Progress and cost
-    /// Four loads and a comparison when nobody has asked since the last time; else one store (under
-    /// [`Engine::Token`](crate::Engine::Token), once its predecessor in the chain has handed the number
-    /// on) and, if an updater sleeps, one system call. If this thread has retired objects in the domain, some
-    /// whose grace period is over are dropped then, while the reader is offline; and from three quarters of the
-    /// domain's limit on ([`Tuning`](crate::Tuning)) this waits for a grace period, as [`Domain::retire`] does
-    /// elsewhere at the limit.
+    /// Four loads and a comparison when no thread has asked since the last time; else one store
+    /// (under [`Engine::Token`](crate::Engine::Token), once its predecessor in the chain has handed
+    /// the number on) and, if an updater sleeps, one system call. If this thread has retired
+    /// objects in the domain, some whose grace period is over are dropped then, while the reader is
+    /// offline; and from three quarters of the domain's limit on ([`Tuning`](crate::Tuning)) this
+    /// waits for a grace period, as [`Domain::retire`] does elsewhere at the limit.
     #[inline]
     pub fn quiescent_state(&mut self) {
-        let core = self.domain.kind().core();
+        let core = self.domain.tag().core();
         if self.slot().renew() && defer::is_due(core) {
             self.catch_up();
         }
@@ -130,7 +131,7 @@ impl<K: Kind> Qsbr<K> {
         slot.clear_overdue();
         let began = slot.began().unwrap_or_else(|| Location::caller());
         let domain = self.domain.clone();
-        self.offline_since(began, || defer::catch_up(domain.kind().core()));
+        self.offline_since(began, || defer::catch_up(domain.tag().core()));
     }
 
     /// Stops holding grace periods up. For before a blocking call, where [`while_offline`] does not
@@ -163,15 +164,19 @@ impl<K: Kind> Qsbr<K> {
     }
 
     /// Calls `f` offline; `place` is where the reader says it came online again.
-    fn offline_since<R>(&mut self, place: &'static Location<'static>, f: impl FnOnce() -> R) -> R {
-        struct Online<'q, K: Kind>(&'q mut Qsbr<K>, &'static Location<'static>);
-        impl<K: Kind> Drop for Online<'_, K> {
+    fn offline_since<R>(
+        &mut self,
+        location: &'static Location<'static>,
+        f: impl FnOnce() -> R,
+    ) -> R {
+        struct Online<'q, K: ThreadTag>(&'q mut Qsbr<K>, &'static Location<'static>);
+        impl<K: ThreadTag> Drop for Online<'_, K> {
             fn drop(&mut self) {
                 self.0.enter(self.1);
             }
         }
         self.leave();
-        let _online = Online(self, place);
+        let _online = Online(self, location);
         f()
     }
 
@@ -181,9 +186,9 @@ impl<K: Kind> Qsbr<K> {
     /// If this thread is in another section of the same domain.
     #[track_caller]
     pub fn synchronize(&mut self) {
-        let place = Location::caller();
+        let location = Location::caller();
         let domain = self.domain.clone();
-        self.while_offline(|| domain::synchronize(domain.kind(), Urgency::Normal, place));
+        self.while_offline(|| domain::synchronize(domain.tag(), Urgency::Normal, location));
     }
 
     /// The domain.
@@ -192,8 +197,8 @@ impl<K: Kind> Qsbr<K> {
     }
 
     /// Comes online.
-    fn enter(&self, place: &'static Location<'static>) {
-        self.slot().online(&self.domain.kind().core().gp, place);
+    fn enter(&self, location: &'static Location<'static>) {
+        self.slot().online(&self.domain.tag().core().gp, location);
     }
 
     /// Goes offline, if it is not.
@@ -209,21 +214,21 @@ impl<K: Kind> Qsbr<K> {
     }
 }
 
-impl<K: Kind> Drop for Qsbr<K> {
+impl<K: ThreadTag> Drop for Qsbr<K> {
     fn drop(&mut self) {
         self.leave();
-        let kind = self.domain.kind();
-        local::release_other(kind.core(), || kind.handle(), self.slot());
+        let tag = self.domain.tag();
+        local::release_other(tag.core(), || tag.handle(), self.slot());
     }
 }
 
-impl<K: Kind> fmt::Debug for Qsbr<K> {
+impl<K: ThreadTag> fmt::Debug for Qsbr<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Qsbr").field("online", &!self.slot().is_quiescent()).finish_non_exhaustive()
     }
 }
 
-impl<K: Kind> QsbrOffline<K> {
+impl<K: ThreadTag> QsbrOffline<K> {
     /// Reads again. Executes a full fence.
     #[track_caller]
     pub fn online(self) -> Qsbr<K> {
@@ -232,7 +237,7 @@ impl<K: Kind> QsbrOffline<K> {
     }
 }
 
-impl<K: Kind> fmt::Debug for QsbrOffline<K> {
+impl<K: ThreadTag> fmt::Debug for QsbrOffline<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QsbrOffline").finish_non_exhaustive()
     }

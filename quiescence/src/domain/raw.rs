@@ -1,8 +1,8 @@
-//! Sections and callbacks without guards and boxes, for code that cannot have them: a C interface, a
-//! kernel, a data structure with its own memory.
+//! Sections and callbacks without guards and boxes, for code that cannot have them: a C interface,
+//! a kernel, a data structure with its own memory.
 //!
-//! Everything here is what the rest of the crate does, with what the types saw to left to the caller.
-//! Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
+//! Everything here is what the rest of the crate does, with what the types saw to left to the
+//! caller. Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
 //!
 //! | here | as in liburcu |
 //! |---|---|
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::word;
 
 use crate::domain::domain::Domain;
-use crate::domain::guard::{GLOBAL, Kind};
+use crate::domain::guard::{GLOBAL, ThreadTag};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
@@ -31,8 +31,9 @@ use crate::reclaim::retire::Retire;
 
 /// Begins a read-side critical section that ends with [`read_unlock`] on the same thread.
 ///
-/// As [`Domain::read`], but that nothing says how long the section lasts. Sections nest, in each other
-/// and in those of guards. One that is never ended holds up every later grace period of the domain.
+/// As [`Domain::read`], but that nothing says how long the section lasts. Sections nest, in each
+/// other and in those of guards. One that is never ended holds up every later grace period of the
+/// domain.
 ///
 /// # Progress and cost
 /// As [`read`](crate::read).
@@ -52,20 +53,20 @@ use crate::reclaim::retire::Retire;
 /// ```
 #[inline]
 #[track_caller]
-pub fn read_lock<K: Kind>(domain: &Domain<K>) {
+pub fn read_lock<K: ThreadTag>(domain: &Domain<K>) {
     std::mem::forget(domain.read());
-    balance::locked(domain.kind().core());
+    balance::locked(domain.tag().core());
 }
 
 /// Ends the section that the calling thread began last with [`read_lock`].
 ///
 /// # Panics
-/// If the thread is in no section of the domain; nothing has changed then. In debug builds also if it is
-/// in sections of guards only, which are not to be ended here.
+/// If the thread is in no section of the domain; nothing has changed then. In debug builds also if
+/// it is in sections of guards only, which are not to be ended here.
 ///
 /// # Safety
-/// The section was begun by [`read_lock`] on this thread, and nothing that was loaded in it is used any
-/// more, unless a section around it lasts.
+/// The section was begun by [`read_lock`] on this thread, and nothing that was loaded in it is used
+/// any more, unless a section around it lasts.
 ///
 /// ```should_panic
 /// let domain = quiescence::Domain::global();
@@ -74,8 +75,8 @@ pub fn read_lock<K: Kind>(domain: &Domain<K>) {
 /// ```
 #[inline]
 #[track_caller]
-pub unsafe fn read_unlock<K: Kind>(domain: &Domain<K>) {
-    let core = domain.kind().core();
+pub unsafe fn read_unlock<K: ThreadTag>(domain: &Domain<K>) {
+    let core = domain.tag().core();
     match slot(core) {
         Some(slot) if !slot.is_quiescent() => {
             balance::unlocked(core);
@@ -85,12 +86,12 @@ pub unsafe fn read_unlock<K: Kind>(domain: &Domain<K>) {
     }
 }
 
-/// How many read-side critical sections of the domain the calling thread is in, one inside the other:
-/// those begun by [`read_lock`], and those of guards. QSBR readers are not counted.
+/// How many read-side critical sections of the domain the calling thread is in, one inside the
+/// other: those begun by [`read_lock`], and those of guards. QSBR readers are not counted.
 #[inline]
-pub fn nesting<K: Kind>(domain: &Domain<K>) -> u32 {
+pub fn nesting<K: ThreadTag>(domain: &Domain<K>) -> u32 {
     // Relaxed: the thread's own word.
-    slot(domain.kind().core()).map_or(0, |slot| word::nesting(slot.word().load(Relaxed)))
+    slot(domain.tag().core()).map_or(0, |slot| word::nesting(slot.word().load(Relaxed)))
 }
 
 /// The calling thread's slot of ordinary sections in a domain, if it has one.
@@ -107,12 +108,14 @@ fn slot(core: &DomainState) -> Option<&Slot> {
 }
 
 #[cold]
-fn unbalanced(what: &str, place: &Location<'_>) -> ! {
-    panic!("quiescence: unbalanced read_unlock() at {place}: this thread is {what} of the domain");
+fn unbalanced(what: &str, location: &Location<'_>) -> ! {
+    panic!(
+        "quiescence: unbalanced read_unlock() at {location}: this thread is {what} of the domain"
+    );
 }
 
-/// Counts the sections without guards, in debug builds: the nesting alone does not tell them from those
-/// that a guard will end.
+/// Counts the sections without guards, in debug builds: the nesting alone does not tell them from
+/// those that a guard will end.
 #[cfg(debug_assertions)]
 mod balance {
     use std::cell::RefCell;
@@ -121,7 +124,7 @@ mod balance {
     use crate::reclaim::domain_state::DomainState;
 
     thread_local! {
-        /// By domain. An address that is used again leaves a mistake unseen, and accuses nobody.
+        /// By domain. An address that is used again leaves a mistake unseen, and accuses no thread.
         static SECTIONS: RefCell<Vec<(usize, u32)>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -146,14 +149,14 @@ mod balance {
 
     #[track_caller]
     pub(super) fn unlocked(core: &DomainState) {
-        let place = Location::caller();
+        let location = Location::caller();
         let mut refused = false;
         with_count(core, |count| match count.checked_sub(1) {
             Some(less) => *count = less,
             None => refused = true,
         });
         if refused {
-            super::unbalanced("only in read-side critical sections of guards", place);
+            super::unbalanced("only in read-side critical sections of guards", location);
         }
     }
 }
@@ -172,17 +175,18 @@ mod balance {
 /// Calls `function(head)` after a grace period, on the worker thread or on a thread in
 /// [`barrier`](Domain::barrier).
 ///
-/// Everything is as with [`Domain::call`], which see for order, cost and what the function may do, but
-/// that the object brings the memory along. The function often frees the object that the head is in; it
-/// may as well queue the head again.
+/// Everything is as with [`Domain::call`], which see for order, cost and what the function may do,
+/// but that the object brings the memory along. The function often frees the object that the head
+/// is in; it may as well queue the head again.
 ///
 /// # Panics
 /// In debug builds, if the head waits already: the message names it and this call. A panic *in* the
 /// function cannot leave it, since it is C: it ends the process.
 ///
 /// # Safety
-/// - `head` is valid for reads and writes, stays where it is, and is not used by anybody else until the
-///   function is called; it does not wait already. It need not be initialised, if it is not Rust's.
+/// - `head` is valid for reads and writes, stays where it is, and is not used by anybody else until
+///   the function is called; it does not wait already. It need not be initialised, if it is not
+///   Rust's.
 /// - Sections that begin from now on cannot reach what the function ends.
 /// - `function(head)` may be called on any thread.
 ///
@@ -202,25 +206,26 @@ mod balance {
 ///
 /// let route = Box::into_raw(Box::new(Route { head: raw::Head::new(), metric: 10 }));
 /// // ... published, read, and unlinked ...
-/// // SAFETY: a head in a box that nobody can reach any more.
+/// // SAFETY: a head in a box that no thread can reach any more.
 /// unsafe { raw::call_head(&Domain::global(), route.cast(), free_route) };
 /// quiescence::barrier();
 /// ```
 #[track_caller]
-pub unsafe fn call_head<K: Kind>(domain: &Domain<K>, head: *mut Head, function: Function) {
+pub unsafe fn call_head<K: ThreadTag>(domain: &Domain<K>, head: *mut Head, function: Function) {
     if cfg!(debug_assertions) {
-        // SAFETY: by this function's contract; a second call at the same time is what is looked for.
+        // SAFETY: by this function's contract; a second call at the same time is what is looked
+        // for.
         unsafe { Head::set_mark(head) };
     }
-    // SAFETY: by this function's contract; nobody reads it before the grace period is over.
+    // SAFETY: by this function's contract; no thread reads it before the grace period is over.
     unsafe { Head::set(head, function) };
     let head = Anywhere(head);
     // SAFETY: the closure is called once, after a grace period.
-    defer::call_over(domain.kind(), move || unsafe { Head::run(head.get()) });
+    defer::call_over(domain.tag(), move || unsafe { Head::run(head.get()) });
 }
 
-/// Calls `run(object)` after a grace period: as [`Domain::retire`], for an object that is no box, or that
-/// is ended in another way than by dropping it.
+/// Calls `run(object)` after a grace period: as [`Domain::retire`], for an object that is no box,
+/// or that is ended in another way than by dropping it.
 ///
 /// `bytes` is what it counts against the domain's limit.
 ///
@@ -231,8 +236,8 @@ pub unsafe fn call_head<K: Kind>(domain: &Domain<K>, head: *mut Head, function: 
 /// In debug builds, if the object waits already; the message names both calls.
 ///
 /// # Safety
-/// - `object` is valid until `run` is called. It does not wait already: an object that is to be counted
-///   down twice is for [`call`](crate::call).
+/// - `object` is valid until `run` is called. It does not wait already: an object that is to be
+///   counted down twice is for [`call`](crate::call).
 /// - Sections that begin from now on cannot reach it.
 /// - `run(object)` may be called on any thread.
 ///
@@ -246,12 +251,12 @@ pub unsafe fn call_head<K: Kind>(domain: &Domain<K>, head: *mut Head, function: 
 ///
 /// let page = Box::into_raw(Box::new([0_u8; 4096]));
 /// // ... published, read, and unlinked ...
-/// // SAFETY: nobody can reach it any more.
+/// // SAFETY: no thread can reach it any more.
 /// unsafe { raw::retire_with(&Domain::global(), page, 4096, free_page) };
 /// quiescence::barrier();
 /// ```
 #[track_caller]
-pub unsafe fn retire_with<K: Kind, T>(
+pub unsafe fn retire_with<K: ThreadTag, T>(
     domain: &Domain<K>,
     object: *mut T,
     bytes: usize,
@@ -260,7 +265,7 @@ pub unsafe fn retire_with<K: Kind, T>(
     debug_objects::note(object.cast(), size_of::<T>());
     let foreign = Foreign { object: Anywhere(object.cast()), run, bytes };
     // What is refused is retired over the limit when it is dropped.
-    drop(defer::retire(domain.kind(), foreign, true));
+    drop(defer::retire(domain.tag(), foreign, true));
 }
 
 /// What is ended by a function; by dropping this.

@@ -11,8 +11,8 @@ use grace::Urgency;
 use crate::chaos::{self, Mutant, Point};
 use crate::domain::domain::{self, Domain};
 use crate::domain::guard::Global;
-use crate::domain::kind::AnyKind;
-use crate::domain::kind::Section;
+use crate::domain::tag::DomainTag;
+use crate::domain::tag::Section;
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
@@ -29,15 +29,17 @@ pub use unlinked::Unlinked;
 /// Updates are made by replacing: [`store`](Self::store), [`swap`](Self::swap), or
 /// [`update`](Self::update), which makes the new value from the old.
 ///
-/// `K` says which domain's guards protect it: the global one, unless [`Rcu::new_in`] says otherwise.
+/// `K` says which domain's guards protect it: the global one, unless [`Rcu::new_in`] says
+/// otherwise.
 ///
 /// # Memory
-/// A value that was replaced waits, and counts against the domain's limits ([`Tuning`](crate::Tuning)): as one object, and
-/// with as many bytes as [`Weigh`] says, that is with what it owns. A `Vec` of a megabyte counts for a megabyte.
+/// A value that was replaced waits, and counts against the domain's limits
+/// ([`Tuning`](crate::Tuning)): as one object, and with as many bytes as [`Weigh`] says, that is
+/// with what it owns. A `Vec` of a megabyte counts for a megabyte.
 ///
 /// The value is in a box of its own: a load is one pointer away from it. When the `Rcu` itself is
-/// dropped, its value is dropped at once, since nobody can have borrowed it. For a static there is
-/// [`RcuOption::empty`], or a [`LazyLock`](std::sync::LazyLock).
+/// dropped, its value is dropped at once, since no thread can have borrowed it. For a static there
+/// is [`RcuOption::empty`], or a [`LazyLock`](std::sync::LazyLock).
 ///
 /// ```
 /// use quiescence::Rcu;
@@ -57,7 +59,7 @@ pub use unlinked::Unlinked;
 ///     });
 /// });
 /// ```
-pub struct Rcu<T: Send + Sync + 'static, K: AnyKind = Global> {
+pub struct Rcu<T: Send + Sync + 'static, K: DomainTag = Global> {
     // Never empty.
     inner: RcuOption<T, K>,
 }
@@ -71,7 +73,7 @@ pub struct Rcu<T: Send + Sync + 'static, K: AnyKind = Global> {
 /// let taken = config.take().expect("stored above");
 /// assert_eq!(taken.into_inner(), "ready"); // after a grace period
 /// ```
-pub struct RcuOption<T: Send + Sync + 'static, K: AnyKind = Global> {
+pub struct RcuOption<T: Send + Sync + 'static, K: DomainTag = Global> {
     pointer: AtomicPtr<T>,
     scale: Scale<T>,
     domain: Domain<K>,
@@ -86,9 +88,10 @@ impl<T: Send + Sync + 'static> Rcu<T> {
         Self::new_in(value, Domain::global())
     }
 
-    /// A value in the global domain, of a type that does not implement [`Weigh`]: `weight` gives the bytes of a value
-    /// and of all that it owns, which count against the domain's limit when the value is replaced; never less than
-    /// its size. When it is called, and what becomes of its panics, is said [there](Weigh#when-it-is-asked).
+    /// A value in the global domain, of a type that does not implement [`Weigh`]: `weight` gives
+    /// the bytes of a value and of all that it owns, which count against the domain's limit when
+    /// the value is replaced; never less than its size. When it is called, and what becomes of its
+    /// panics, is said [there](Weigh#when-it-is-asked).
     ///
     /// ```
     /// use quiescence::Rcu;
@@ -105,7 +108,7 @@ impl<T: Send + Sync + 'static> Rcu<T> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// A value in `domain`.
     pub fn new_in(value: T, domain: Domain<K>) -> Self
     where
@@ -125,36 +128,37 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     ///
     /// # Panics
     /// If the section is one of another domain (checked when the program runs only for domains made
-    /// with [`Domain::new`]; the compiler refuses the others). In debug builds also if the value has been
-    /// retired, by unsafe code, while it is still in its place.
+    /// with [`Domain::new`]; the compiler refuses the others). In debug builds also if the value
+    /// has been retired, by unsafe code, while it is still in its place.
     #[inline]
     pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> &'s T {
         // SAFETY: loaded under the section; not null, since `inner` is never empty.
         unsafe { &*self.inner.load_pointer(section) }
     }
 
-    /// Replaces the value; the old one is dropped after a grace period. Lock-free but for the domain's limit;
-    /// allocates the new value, or uses the memory of one that this thread has replaced earlier. May wait where
-    /// [`Domain::retire`] may, and may drop values that were replaced earlier: see there about locks.
+    /// Replaces the value; the old one is dropped after a grace period. Lock-free but for the
+    /// domain's limit; allocates the new value, or uses the memory of one that this thread has
+    /// replaced earlier. May wait where [`Domain::retire`] may, and may drop values that were
+    /// replaced earlier: see there about locks.
     ///
     /// # Panics
-    /// In a section, at the domain's limit, if this thread has replaced a value over the limit in it before:
-    /// there it can neither wait nor add to what waits. Nothing has changed then. See
+    /// In a section, at the domain's limit, if this thread has replaced a value over the limit in
+    /// it before: there it can neither wait nor add to what waits. Nothing has changed then. See
     /// [`try_store`](Self::try_store).
     ///
-    /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's section is not known: there it waits for 10 ms at
-    /// most, and then goes over the limit. It never panics there.
+    /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's section is not known: there
+    /// it waits for 10 ms at most, and then goes over the limit. It never panics there.
     #[track_caller]
     pub fn store(&self, value: T) {
         self.inner.store(Some(value));
     }
 
-    /// As [`store`](Self::store), but gives the value back where that would panic; and in a sleepable domain where that
-    /// would wait.
+    /// As [`store`](Self::store), but gives the value back where that would panic; and in a
+    /// sleepable domain where that would wait.
     ///
     /// # Errors
-    /// `value`, in a section, at the domain's limit, if this thread has gone over it already; in a sleepable domain
-    /// at its limit.
+    /// `value`, in a section, at the domain's limit, if this thread has gone over it already; in a
+    /// sleepable domain at its limit.
     pub fn try_store(&self, value: T) -> Result<(), T> {
         self.inner.try_store(Some(value)).map_err(|value| value.expect("given above"))
     }
@@ -165,23 +169,23 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
         self.inner.replace(into_raw(Some(value))).expect("never empty")
     }
 
-    /// Replaces the value by `f` of it. If another update comes in between, `f` is called again with
-    /// the newer value. Lock-free, but that the old value is retired afterwards: that may wait, as in
-    /// [`store`](Self::store). If `f` panics, nothing has changed.
+    /// Replaces the value by `f` of it. If another update comes in between, `f` is called again
+    /// with the newer value. Lock-free, but that the old value is retired afterwards: that may
+    /// wait, as in [`store`](Self::store). If `f` panics, nothing has changed.
     ///
-    /// `f` runs inside a section: to wait for a grace period there panics. (In a [sleepable domain](crate::Srcu) it
-    /// waits for itself for ever.)
+    /// `f` runs inside a section: to wait for a grace period there panics. (In a
+    /// [sleepable domain](crate::Srcu) it waits for itself for ever.)
     ///
     /// # Panics
-    /// As [`store`](Self::store), before `f` is called: in another section (an online QSBR reader is always in
-    /// one), at the domain's limit, if this thread has gone over it already.
+    /// As [`store`](Self::store), before `f` is called: in another section (an online QSBR reader
+    /// is always in one), at the domain's limit, if this thread has gone over it already.
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
-        let kind = self.inner.domain.kind();
-        if !defer::may_replace(kind, self.inner.scale.constant()) {
+        let tag = self.inner.domain.tag();
+        if !defer::may_replace(tag, self.inner.scale.constant()) {
             refuse_to_replace("update");
         }
-        let guard = kind.enter(Location::caller());
+        let guard = tag.enter(Location::caller());
         let old = self.update_in(&guard, &mut f);
         // Retire after the section: a reader never waits and never frees.
         drop(guard);
@@ -212,9 +216,9 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
 
     /// Replaces the value if it still is `current`, the very object; else gives `new` back.
     ///
-    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address from
-    /// being used again: no ABA. (Another reference does no harm: objects are told apart by address.)
-    /// Lock-free: one atomic instruction, and no allocation.
+    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address
+    /// from being used again: no ABA. (Another reference does no harm: objects are told apart by
+    /// address.) Lock-free: one atomic instruction, and no allocation.
     ///
     /// A box cannot be put back while somebody may read it, so the nodes of a linked structure are
     /// shared by [`Arc`](std::sync::Arc), which only updaters count:
@@ -274,12 +278,12 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
         }
     }
 
-    /// The value, which nobody else can read: the place is borrowed exclusively.
+    /// The value, which no other thread can read: the place is borrowed exclusively.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut().expect("never empty")
     }
 
-    /// The value, out of its place. Waits for nothing: nobody else can read it.
+    /// The value, out of its place. Waits for nothing: no other thread can read it.
     pub fn into_inner(self) -> T {
         self.inner.into_inner().expect("never empty")
     }
@@ -305,8 +309,8 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
         Self::empty_on(Scale::new())
     }
 
-    /// An empty place in the global domain, for values of a type that does not implement [`Weigh`]; may be a
-    /// static. See [`Rcu::with_weight`].
+    /// An empty place in the global domain, for values of a type that does not implement [`Weigh`];
+    /// may be a static. See [`Rcu::with_weight`].
     pub const fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
         Self::empty_on(Scale::by(weight))
     }
@@ -324,7 +328,7 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// A value, or none, in `domain`.
     pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self
     where
@@ -360,7 +364,8 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
         }
     }
 
-    /// As [`store`](Self::store), but gives the value back where that would panic. See [`Rcu::try_store`].
+    /// As [`store`](Self::store), but gives the value back where that would panic. See
+    /// [`Rcu::try_store`].
     ///
     /// # Errors
     /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
@@ -371,14 +376,14 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
             drop(self.swap(value));
             return Ok(());
         }
-        let kind = self.domain.kind();
+        let tag = self.domain.tag();
         let constant = self.scale.constant();
-        if kind.core().is_sleepable() {
+        if tag.core().is_sleepable() {
             // Whether this is a section is not known, so nothing is waited for.
             return self.store_if_room(value);
         }
-        let room = constant.and_then(|bytes| defer::reserve(kind, bytes));
-        if room.is_none() && !defer::may_replace(kind, constant) {
+        let room = constant.and_then(|bytes| defer::reserve(tag, bytes));
+        if room.is_none() && !defer::may_replace(tag, constant) {
             return Err(value);
         }
         // SAFETY: as above.
@@ -386,13 +391,14 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
         Ok(())
     }
 
-    /// What the value that is in the place now would be charged; an estimate, for it may be replaced.
+    /// What the value that is in the place now would be charged; an estimate, for it may be
+    /// replaced.
     #[cold]
     #[track_caller]
     fn charge_now(&self) -> usize {
-        let kind = self.domain.kind();
-        let section = kind.enter(Location::caller());
-        self.load(&section).map_or(0, |value| self.scale.charge(kind.core(), value))
+        let tag = self.domain.tag();
+        let section = tag.enter(Location::caller());
+        self.load(&section).map_or(0, |value| self.scale.charge(tag.core(), value))
     }
 
     /// Retires what was in the place, with the room that was reserved for it.
@@ -402,18 +408,18 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
     #[inline]
     #[track_caller]
     unsafe fn retire_old(&self, old: *mut T, room: Option<defer::Reserved<'_>>) {
-        let kind = self.domain.kind();
+        let tag = self.domain.tag();
         // SAFETY: it came from a box or is null; others may read it, and T is Sync.
         let bytes = match unsafe { old.as_ref() } {
-            Some(value) => self.scale.charge(kind.core(), value),
+            Some(value) => self.scale.charge(tag.core(), value),
             None => 0,
         };
         match room {
             // SAFETY: as above; it is out of reach, by the contract.
-            Some(room) => unsafe { room.retire(kind, old, bytes) },
+            Some(room) => unsafe { room.retire(tag, old, bytes) },
             None if old.is_null() => {}
             // SAFETY: as above.
-            None => unsafe { defer::retire_raw(kind, old, bytes) },
+            None => unsafe { defer::retire_raw(tag, old, bytes) },
         }
     }
 
@@ -427,10 +433,11 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
         self.swap(None)
     }
 
-    /// Replaces the value if it still is `current`, the very object (or none); else gives `new` back.
+    /// Replaces the value if it still is `current`, the very object (or none); else gives `new`
+    /// back.
     ///
-    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address from
-    /// being used again: no ABA.
+    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address
+    /// from being used again: no ABA.
     ///
     /// # Errors
     /// `new`, if the value is another one by now.
@@ -457,23 +464,24 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
         self.check(section);
         let current = current.map_or(ptr::null_mut(), |current| ptr::from_ref(current).cast_mut());
         let new = new.map_or(ptr::null_mut(), Box::into_raw);
-        // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets the
-        // owner of the old value see how it was made.
+        // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets
+        // the owner of the old value see how it was made.
         match self.pointer.compare_exchange(current, new, AcqRel, Acquire) {
-            // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
+            // SAFETY: it was in the place, so it came from a box, and now it is ours alone to
+            // retire.
             Ok(old) => Ok(unsafe { Unlinked::new(old, self.scale, &self.domain) }),
             // SAFETY: made by `into_raw` above and not published; or null.
             Err(_) => Err((!new.is_null()).then(|| unsafe { Box::from_raw(new) })),
         }
     }
 
-    /// The value, which nobody else can read: the place is borrowed exclusively.
+    /// The value, which no other thread can read: the place is borrowed exclusively.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         // SAFETY: from a box, or null; references that were loaded from here borrow `self`.
         unsafe { self.pointer.get_mut().as_mut() }
     }
 
-    /// The value, out of its place. Waits for nothing: nobody else can read it.
+    /// The value, out of its place. Waits for nothing: no other thread can read it.
     pub fn into_inner(mut self) -> Option<T> {
         let pointer = std::mem::replace(self.pointer.get_mut(), ptr::null_mut());
         // SAFETY: as in `get_mut`; `drop` finds the place empty.
@@ -488,8 +496,8 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
     #[inline]
     fn load_pointer<S: Section<K>>(&self, section: &S) -> *const T {
         self.check(section);
-        // Acquire: pairs with the Release in `replace` and `compare_exchange` [GP-10]; the value was
-        // made before it was published. The section's begin comes before this load [GP-1].
+        // Acquire: pairs with the Release in `replace` and `compare_exchange` [GP-10]; the value
+        // was made before it was published. The section's begin comes before this load [GP-1].
         let pointer = self.pointer.load(Acquire);
         debug_objects::check_reachable(pointer.cast_const().cast(), || {
             ptr::eq(self.pointer.load(Acquire), pointer)
@@ -499,13 +507,13 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
 
     fn replace(&self, new: *mut T) -> Option<Unlinked<T, K>> {
         if chaos::mutant(Mutant::RetireBeforeUnlink) {
-            domain::synchronize(self.domain.kind(), Urgency::Normal, Location::caller());
+            domain::synchronize(self.domain.tag(), Urgency::Normal, Location::caller());
         }
         // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
         unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
     }
 
-    /// Puts another pointer in the place; nobody finds the old one from now on.
+    /// Puts another pointer in the place; no thread finds the old one from now on.
     #[inline]
     fn exchange(&self, new: *mut T) -> *mut T {
         // AcqRel: as in `compare_exchange` [GP-10].
@@ -541,12 +549,12 @@ fn into_raw<T>(value: Option<T>) -> *mut T {
     value.map_or(ptr::null_mut(), |value| Box::into_raw(cache::boxed(value)))
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Drop for RcuOption<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Drop for RcuOption<T, K> {
     fn drop(&mut self) {
         let pointer = *self.pointer.get_mut();
         if !pointer.is_null() {
-            // SAFETY: from a box; nobody can hold a reference that was loaded from here, since such a
-            // reference borrows `self`.
+            // SAFETY: from a box; no thread can hold a reference that was loaded from here, since
+            // such a reference borrows `self`.
             drop(unsafe { Box::from_raw(pointer) });
         }
     }
@@ -570,28 +578,28 @@ impl<T: Weigh + Send + Sync + 'static> Default for RcuOption<T> {
     }
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for Rcu<T, K> {
+impl<T: Send + Sync + fmt::Debug + 'static, K: DomainTag> fmt::Debug for Rcu<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Rcu")
-            .field(self.load(&self.inner.domain.kind().enter(Location::caller())))
+            .field(self.load(&self.inner.domain.tag().enter(Location::caller())))
             .finish()
     }
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for RcuOption<T, K> {
+impl<T: Send + Sync + fmt::Debug + 'static, K: DomainTag> fmt::Debug for RcuOption<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("RcuOption")
-            .field(&self.load(&self.domain.kind().enter(Location::caller())))
+            .field(&self.load(&self.domain.tag().enter(Location::caller())))
             .finish()
     }
 }
 
 /// What is in it is weighed where it is replaced there.
-impl<T: Send + Sync + 'static, K: AnyKind> Weigh for Rcu<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Weigh for Rcu<T, K> {
     const OWNS: bool = false;
 }
 
 /// As [`Rcu`](crate::Rcu).
-impl<T: Send + Sync + 'static, K: AnyKind> Weigh for RcuOption<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Weigh for RcuOption<T, K> {
     const OWNS: bool = false;
 }

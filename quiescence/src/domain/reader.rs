@@ -4,11 +4,11 @@ use std::fmt;
 use std::panic::Location;
 
 use crate::domain::domain::Domain;
-use crate::domain::guard::{Global, Guard, Kind, enter};
+use crate::domain::guard::{Global, Guard, ThreadTag, enter};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::local;
 
-impl<K: Kind> Domain<K> {
+impl<K: ThreadTag> Domain<K> {
     /// Registers the calling thread with an explicit handle. Takes a lock.
     pub fn reader(&self) -> Reader<K> {
         Reader::new(self.clone())
@@ -29,17 +29,17 @@ impl<K: Kind> Domain<K> {
 ///     assert_eq!(*greeting.load(&guard), "hello");
 /// }
 /// ```
-pub struct Reader<K: Kind = Global> {
+pub struct Reader<K: ThreadTag = Global> {
     domain: Domain<K>,
     /// `slot`, or `NOT_READY` where the fast path may not be used.
     fast: *const Slot,
     slot: *const Slot,
 }
 
-impl<K: Kind> Reader<K> {
+impl<K: ThreadTag> Reader<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
-        let kind = domain.kind();
-        let slot = local::handle_slot(kind.core(), || kind.handle());
+        let tag = domain.tag();
+        let slot = local::handle_slot(tag.core(), || tag.handle());
         let fast = if slot.is_fast() { slot } else { &NOT_READY };
         Self { fast, slot, domain }
     }
@@ -54,7 +54,7 @@ impl<K: Kind> Reader<K> {
     pub fn read(&self) -> Guard<'_, K> {
         // SAFETY: NOT_READY, or a slot of the domain that `self.domain` keeps alive.
         let fast = unsafe { &*self.fast };
-        enter(fast, self.domain.kind().core(), Location::caller(), || self.slot())
+        enter(fast, self.domain.tag().core(), Location::caller(), || self.slot())
     }
 
     /// The domain.
@@ -78,14 +78,14 @@ impl<K: Kind> Reader<K> {
     }
 }
 
-impl<K: Kind> Drop for Reader<K> {
+impl<K: ThreadTag> Drop for Reader<K> {
     fn drop(&mut self) {
-        let kind = self.domain.kind();
-        local::release_handle(kind.core(), || kind.handle(), self.slot());
+        let tag = self.domain.tag();
+        local::release_handle(tag.core(), || tag.handle(), self.slot());
     }
 }
 
-impl<K: Kind> fmt::Debug for Reader<K> {
+impl<K: ThreadTag> fmt::Debug for Reader<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let in_section = !self.slot().is_quiescent();
         f.debug_struct("Reader").field("in_section", &in_section).finish_non_exhaustive()

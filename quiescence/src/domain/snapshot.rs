@@ -1,13 +1,14 @@
 //! [`Snapshot`]: a few words that are read whole, and never torn.
 //!
 //! A load is one restartable sequence: load the pointer to a buffer, copy the buffer. An updater
-//! fills a buffer that nobody reads, swaps the pointer, and asks for a grace period of restartable
-//! reads ([`restart`](crate::rseq)), which is one system call; then nobody reads the old buffer any
-//! more, and it is used for the next value.
+//! fills a buffer that no thread reads, swaps the pointer, and asks for a grace period of
+//! restartable reads ([`rseq`](crate::rseq)), which is one system call; then no thread reads the
+//! old buffer any more, and it is used for the next value.
 //!
-//! **Buffers are given back when the snapshot is dropped, not before**: a load that has run into a page fault in an old
-//! buffer is begun anew, but only if the page is still mapped when the kernel comes to look for it. So there are as many
-//! as there were updaters at once, and one more; and after the first stores no store allocates.
+//! **Buffers are given back when the snapshot is dropped, not before**: a load that has run into a
+//! page fault in an old buffer is begun anew, but only if the page is still mapped when the kernel
+//! comes to look for it. So there are as many as there were updaters at once, and one more; and
+//! after the first stores no store allocates.
 
 mod buffer;
 
@@ -25,32 +26,37 @@ use crate::rseq;
 
 /// A value of a few words that many threads read whole and some replace.
 ///
-/// [`load`](Self::load) copies the value, without a locked instruction and without writing to memory that others
-/// read: about a nanosecond for four words. It never waits. Updaters pay: one `membarrier(2)` for each replacement; they do
-/// not wait for readers, also not for those that are preempted or stopped in the midst of a load.
+/// [`load`](Self::load) copies the value, without a locked instruction and without writing to
+/// memory that others read: about a nanosecond for four words. It never waits. Updaters pay: one
+/// `membarrier(2)` for each replacement; they do not wait for readers, also not for those that are
+/// preempted or stopped in the midst of a load.
 ///
-/// For time stamps and their conversion factors, positions, rates, addresses, small tables: what others keep under
-/// a sequence lock, whose readers repeat a read for as long as writers come; or in a [`Rcu`](crate::Rcu), which
-/// costs less to read, and gives a reference, but whose sections hold up memory.
+/// For time stamps and their conversion factors, positions, rates, addresses, small tables: what
+/// others keep under a sequence lock, whose readers repeat a read for as long as writers come; or
+/// in a [`Rcu`](crate::Rcu), which costs less to read, and gives a reference, but whose sections
+/// hold up memory.
 ///
-/// `T` is copied as bytes, padding included, so any `Copy` type goes. It may have 8,192 bytes at most: a bigger one does
-/// not compile. More than 16 words are rounded up to classes at most a quarter apart, which are copied whole.
-/// Threads only ever get copies, so `T: Send` is enough for a `Snapshot<T>` to be shared.
+/// `T` is copied as bytes, padding included, so any `Copy` type goes. It may have 8,192 bytes at
+/// most: a bigger one does not compile. More than 16 words are rounded up to classes at most a
+/// quarter apart, which are copied whole. Threads only ever get copies, so `T: Send` is enough for
+/// a `Snapshot<T>` to be shared.
 ///
 /// # Waiting
-/// Where restartable sequences are at hand ([`PerCpuPath::Restartable`](crate::PerCpuPath)) a load is a bounded
-/// number of instructions, and no updater waits for one. Elsewhere, and after eight interruptions in a row, a load is in
-/// a section of a few instructions, which it enters and leaves by atomic instructions that it never repeats; an
-/// updater waits for loads in such sections, so for one that is preempted there. Updaters keep one another out for the
-/// time of a pointer swap.
+/// Where restartable sequences are at hand ([`PerCpuPath::Restartable`](crate::PerCpuPath)) a load
+/// is a bounded number of instructions, and no updater waits for one. Elsewhere, and after eight
+/// interruptions in a row, a load is in a section of a few instructions, which it enters and leaves
+/// by atomic instructions that it never repeats; an updater waits for loads in such sections, so
+/// for one that is preempted there. Updaters keep one another out for the time of a pointer swap.
 ///
 /// # Signal handlers and `fork`
-/// A handler may call `load`, whatever it interrupted; it must not update. In a child made by `fork` while
-/// another thread was updating, loads work, and an update may find that thread's lock taken for ever.
+/// A handler may call `load`, whatever it interrupted; it must not update. In a child made by
+/// `fork` while another thread was updating, loads work, and an update may find that thread's lock
+/// taken for ever.
 ///
 /// # Memory
-/// As many buffers as updates were ever in progress at once, and one more, until the snapshot is dropped. Nothing of it
-/// is held against a domain's limit: nothing waits, and a `Copy` type owns nothing.
+/// As many buffers as updates were ever in progress at once, and one more, until the snapshot is
+/// dropped. Nothing of it is held against a domain's limit: nothing waits, and a `Copy` type owns
+/// nothing.
 ///
 /// Source of the idea: Mathieu Desnoyers's `membarrier` for restartable sequences (Linux 5.10).
 ///
@@ -85,14 +91,14 @@ pub struct Snapshot<T: Copy + Send> {
 struct Updaters {
     /// How often the value has been replaced.
     replaced: u64,
-    /// Buffers that nobody reads.
+    /// Buffers that no thread reads.
     spares: Vec<Buffer>,
 }
 
 impl<T: Copy + Send> Snapshot<T> {
     /// A snapshot of `value`. Allocates, so it is not `const`: for a static, take a `LazyLock`.
     ///
-    /// The first one in the process makes the choice how it counts per processor: see
+    /// The first one in the process makes the choice how it counts per CPU: see
     /// [`per_cpu_path`](crate::per_cpu_path).
     pub fn new(value: T) -> Self {
         rseq::prepare();
@@ -109,8 +115,8 @@ impl<T: Copy + Send> Snapshot<T> {
     #[inline]
     pub fn load(&self) -> T {
         let mut value = MaybeUninit::uninit();
-        // SAFETY: a buffer of a `T`, which nobody writes to until a grace period after it was taken out of this place
-        // [RR-1].
+        // SAFETY: a buffer of a `T`, which no thread writes to until a grace period after it was
+        // taken out of this place [RR-1].
         if unsafe { buffer::read_restartable(&self.current, &mut value) } {
             // SAFETY: it was written.
             return unsafe { value.assume_init() };
@@ -124,7 +130,7 @@ impl<T: Copy + Send> Snapshot<T> {
         let section = rseq::section();
         // Acquire: pairs with the AcqRel in `publish`; the buffer is filled.
         let current = self.current.load(Acquire);
-        // SAFETY: a buffer of a `T`, which nobody writes to until this section has ended [RR-2].
+        // SAFETY: a buffer of a `T`, which no thread writes to until this section has ended [RR-2].
         let value = unsafe { buffer::read(current) };
         drop(section);
         value
@@ -132,8 +138,9 @@ impl<T: Copy + Send> Snapshot<T> {
 
     /// Replaces the value.
     ///
-    /// Blocks for one `membarrier(2)`: microseconds. See [Waiting](Self#waiting). Allocates only if more updates are in
-    /// progress than ever before. After it has returned, no load gives the old value.
+    /// Blocks for one `membarrier(2)`: microseconds. See [Waiting](Self#waiting). Allocates only if
+    /// more updates are in progress than ever before. After it has returned, no load gives the old
+    /// value.
     pub fn store(&self, value: T) {
         self.swap(value);
     }
@@ -143,14 +150,14 @@ impl<T: Copy + Send> Snapshot<T> {
         self.publish(value, None).unwrap_or_else(|()| unreachable!("no condition was given"))
     }
 
-    /// Replaces the value by what `f` makes of it, and gives the old one. `f` is called again if the value has been
-    /// replaced meanwhile, so it must not always store here itself. Blocks as [`store`](Self::store); a panic of `f`
-    /// changes nothing.
+    /// Replaces the value by what `f` makes of it, and gives the old one. `f` is called again if
+    /// the value has been replaced meanwhile, so it must not always store here itself. Blocks as
+    /// [`store`](Self::store); a panic of `f` changes nothing.
     pub fn update(&self, mut f: impl FnMut(T) -> T) -> T {
         loop {
             let (old, replaced) = {
                 let updaters = self.lock();
-                // Nobody replaces it, or uses its buffer again, while we have the lock.
+                // No thread replaces it, or uses its buffer again, while we have the lock.
                 (self.load(), updaters.replaced)
             };
             if let Ok(old) = self.publish(f(old), Some(replaced)) {
@@ -175,7 +182,8 @@ impl<T: Copy + Send> Snapshot<T> {
             return Err(());
         }
         updaters.replaced += 1;
-        // AcqRel: what is in the new buffer is for whoever loads the pointer; what is in the old one, for us.
+        // AcqRel: what is in the new buffer is for the thread that loads the pointer; what is in
+        // the old one, for us.
         let old = self.current.swap(new.into_raw(), AcqRel);
         drop(updaters);
         rseq::grace_period();
@@ -190,9 +198,10 @@ impl<T: Copy + Send> Snapshot<T> {
         sync::lock(&self.updaters)
     }
 
-    /// The value, to be changed in place: whoever has `&mut` has no readers.
+    /// The value, to be changed in place: the thread that has `&mut` has no readers.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: a buffer of a `T`, and aligned as one; no load goes on, since each borrows `self`.
+        // SAFETY: a buffer of a `T`, and aligned as one; no load continues, since each borrows
+        // `self`.
         unsafe { &mut *self.current.get_mut().cast::<T>() }
     }
 
@@ -205,7 +214,7 @@ impl<T: Copy + Send> Snapshot<T> {
 impl<T: Copy + Send> Drop for Snapshot<T> {
     fn drop(&mut self) {
         let current = std::mem::replace(self.current.get_mut(), ptr::null_mut());
-        // SAFETY: from `into_raw`, and nobody else has it.
+        // SAFETY: from `into_raw`, and no other thread has it.
         drop(unsafe { Buffer::from_raw::<T>(current) });
     }
 }

@@ -1,8 +1,9 @@
-//! Sleepable domains (SRCU): [`Srcu`], whose sections may last, move to other threads, and be held across `.await`.
+//! Sleepable domains (SRCU): [`Srcu`], whose sections may last, move to other threads, and be held
+//! across `.await`.
 //!
-//! Readers are counted, not registered: [`banks`](crate::srcu::banks) says how, `grace::two_bank`
+//! Readers are counted, not registered: [`counts`](crate::srcu::counts) says how, `grace::srcu`
 //! how a grace period is made of that, `srcu/driver.rs` who drives it. Everything else (callbacks,
-//! limits, statistics, reports) is a domain's like any other, so [`Srcu`] is a place for the banks
+//! limits, statistics, reports) is a domain's like any other, so [`Srcu`] is a place for the counts
 //! and, from the first grace period on, a [`Domain<Sleepable>`]: see `reclaim/sleepable.rs`.
 
 use std::fmt;
@@ -11,30 +12,30 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::two_bank::Adaptive;
+use grace::srcu::Adaptive;
 
 use crate::domain::domain::{Cookie, Domain};
-use crate::domain::kind::AnyKind;
-use crate::domain::kind::Section;
+use crate::domain::tag::DomainTag;
+use crate::domain::tag::Section;
 use crate::event::statistics::Statistics;
 use crate::gp::tuning::Tuning;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::retire::{Refused, Retire, WithSize};
 use crate::reclaim::sleepable::SleepableDomain;
-use crate::srcu::{self, Banks, Entry, track};
+use crate::srcu::{self, Entry, SrcuCounts, track};
 
 mod tasks;
 
 pub use tasks::Synchronize;
 
-/// A sleepable domain: its sections may block for as long as they like, begin on one thread and end on another, and be
-/// held across an `.await`.
+/// A sleepable domain: its sections may block for as long as they like, begin on one thread and end
+/// on another, and be held across an `.await`.
 ///
-/// No thread registers. A reader counts itself in and out on the processor that it is on, in two banks of which one
-/// is current; a grace period waits for the sections of this domain only, and of no other. So a domain for
-/// each subsystem, or each object, is the rule here, not the exception: the sections of one may last for
-/// minutes without anybody else's updaters noticing.
+/// No thread registers. A reader counts itself in and out on the CPU that it is on, in two indexes
+/// of which one is current; a grace period waits for the sections of this domain only, and of no
+/// other. So a domain for each subsystem, or each object, is the rule here, not the exception: the
+/// sections of one may last for minutes without anybody else's updaters noticing.
 ///
 /// ```
 /// use quiescence::{Rcu, Srcu};
@@ -72,51 +73,56 @@ pub use tasks::Synchronize;
 /// ```
 ///
 /// # Cost
-/// To begin and to end a section is an increment each, in a restartable sequence, of a word of this processor's:
-/// no locked instruction, no fence
-/// ([`PerCpuPath::Restartable`](crate::PerCpuPath)); an atomic addition each on the portable path.
-/// Wait-free, but for the first ones in a domain and in the process, which get memory and choose how to count
-/// ([`per_cpu_path`](crate::per_cpu_path)); and safe in a signal handler, but where guards are
-/// [tracked](Self::track_guards).
+/// To begin and to end a section is an increment each, in a restartable sequence, of a word of this
+/// CPU's: no locked instruction, no fence ([`PerCpuPath::Restartable`](crate::PerCpuPath)); an
+/// atomic addition each on the portable path. Wait-free, but for the first ones in a domain and in
+/// the process, which get memory and choose how to count ([`per_cpu_path`](crate::per_cpu_path));
+/// and safe in a signal handler, but where guards are [tracked](Self::track_guards).
 ///
-/// A grace period is two looks at the counts of all processors, each with a heavy fence.
+/// A grace period is two looks at the counts of all CPUs, each with a heavy fence.
 ///
-/// Memory: an unused domain takes 32 bytes; one that has been read in takes a cache line besides; one that is used much
-/// 32 bytes for each processor; one that has had a grace period or a callback some 2 KiB, and what waits in it.
+/// Memory: an unused domain takes 32 bytes; one that has been read in takes a cache line besides;
+/// one that is used much 32 bytes for each CPU; one that has had a grace period or a callback some
+/// 2 KiB, and what waits in it.
 ///
 /// # At the limit
-/// Where so much waits already as the domain's [tuning](Self::tune) allows, an update waits for a grace period, in
-/// every domain. In this one the section that it waits for may be the calling thread's own, or that of a task which
-/// only the calling thread would poll; guards move between threads and tasks, so that is not known. Therefore
-/// [`retire`](Self::retire), [`call`](Self::call), [`Rcu`](crate::Rcu)'s `store` and `update`, and a dropped
-/// [`Unlinked`](crate::Unlinked) **wait for 10 ms at most, and then go over the limit**: nothing is lost, nothing
-/// hangs, and [`Statistics::limit_overruns`] counts it. A section that does not end lets each thread add a hundred
-/// objects a second in this way.
+/// Where so much waits already as the domain's [tuning](Self::tune) allows, an update waits for a
+/// grace period, in every domain. In this one the section that it waits for may be the calling
+/// thread's own, or that of a task which only the calling thread would poll; guards move between
+/// threads and tasks, so that is not known. Therefore [`retire`](Self::retire),
+/// [`call`](Self::call), [`Rcu`](crate::Rcu)'s `store` and `update`, and a dropped
+/// [`Unlinked`](crate::Unlinked) **wait for 10 ms at most, and then go over the limit**: nothing is
+/// lost, nothing hangs, and [`Statistics::limit_overruns`] counts it. A section that does not end
+/// lets each thread add a hundred objects a second in this way.
 ///
-/// Where the limit is to hold, use the forms that do not go over it so: [`try_retire`](Self::try_retire),
-/// [`try_call`](Self::try_call) and [`Rcu::try_store`](crate::Rcu::try_store) give back what they were given;
+/// Where the limit is to hold, use the forms that do not go over it so:
+/// [`try_retire`](Self::try_retire), [`try_call`](Self::try_call) and
+/// [`Rcu::try_store`](crate::Rcu::try_store) give back what they were given;
 /// [`retire_async`](Self::retire_async), [`call_async`](Self::call_async),
-/// [`Rcu::store_async`](crate::Rcu::store_async) and [`Rcu::update_async`](crate::Rcu::update_async) wait for room as
-/// futures, for as long as it takes, and leave the thread to other tasks. **Tasks should await these**, and
+/// [`Rcu::store_async`](crate::Rcu::store_async) and
+/// [`Rcu::update_async`](crate::Rcu::update_async) wait for room as futures, for as long as it
+/// takes, and leave the thread to other tasks. **Tasks should await these**, and
 /// [`synchronize_async`](Self::synchronize_async), [`barrier_async`](Self::barrier_async) and
 /// [`Unlinked::into_inner_async`](crate::Unlinked::into_inner_async), rather than call what blocks.
 ///
 /// # What to beware of
-/// - **Whoever waits for a grace period in a section of the same domain waits for ever**: in
-///   [`synchronize`](Self::synchronize), [`wait`](Self::wait), [`barrier`](Self::barrier), and
-///   [`Unlinked::into_inner`](crate::Unlinked::into_inner) before the value's grace period is over. So does a task's
-///   thread, for sections of tasks that only it would poll: await instead. Nothing panics here; a report of the stall
-///   comes ([`set_stall_hook`](crate::set_stall_hook)).
-/// - **Wakers of tasks run on the thread that drives the grace period or runs callbacks**, which may be any that waits,
-///   polls or retires here: do not hold a lock there that a waker takes.
-/// - Other domains do not know of these sections: what is retired there may drop earlier objects in one, or wait.
+/// - **The thread that waits for a grace period in a section of the same domain waits for ever**:
+///   in [`synchronize`](Self::synchronize), [`wait`](Self::wait), [`barrier`](Self::barrier), and
+///   [`Unlinked::into_inner`](crate::Unlinked::into_inner) before the value's grace period is over.
+///   So does a task's thread, for sections of tasks that only it would poll: await instead. Nothing
+///   panics here; a report of the stall comes ([`set_stall_hook`](crate::set_stall_hook)).
+/// - **Wakers of tasks run on the thread that drives the grace period or runs callbacks**, which
+///   may be any that waits, polls or retires here: do not hold a lock there that a waker takes.
+/// - Other domains do not know of these sections: what is retired there may drop earlier objects in
+///   one, or wait.
 /// - A guard that is leaked, or held by a task that never ends, is a section that never ends.
-/// - In a child process made by `fork`, the sections of threads that do not exist there never end. See
-///   [`forget_sections`](Self::forget_sections).
+/// - In a child process made by `fork`, the sections of threads that do not exist there never end.
+///   See [`forget_sections`](Self::forget_sections).
 ///
 /// # Source
-/// Sleepable RCU (McKenney 2006; Linux, `kernel/rcu/srcutree.c`), with counts by restartable sequences (Turner,
-/// Hunter, Desnoyers) in place of disabled preemption, and `membarrier(2)` in place of readers' fences.
+/// Sleepable RCU (McKenney 2006; Linux, `kernel/rcu/srcutree.c`), with counts by restartable
+/// sequences (Turner, Hunter, Desnoyers) in place of disabled preemption, and `membarrier(2)` in
+/// place of readers' fences.
 pub struct Srcu(SleepableDomain);
 
 impl Srcu {
@@ -145,11 +151,11 @@ impl Srcu {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> SrcuGuard<'_> {
-        SrcuGuard::begin(self.banks(), Location::caller())
+        SrcuGuard::begin(self.srcu_counts(), Location::caller())
     }
 
-    /// Begins a section whose guard keeps the domain alive: for domains made at run time, in tasks and threads that are
-    /// `'static`.
+    /// Begins a section whose guard keeps the domain alive: for domains made at run time, in tasks
+    /// and threads that are `'static`.
     ///
     /// ```
     /// use quiescence::Srcu;
@@ -166,18 +172,19 @@ impl Srcu {
     #[inline]
     #[track_caller]
     pub fn read_owned(self: &Arc<Self>) -> SrcuOwnedGuard {
-        let entry = self.banks().enter(Location::caller());
+        let entry = self.srcu_counts().enter(Location::caller());
         SrcuOwnedGuard { srcu: Arc::clone(self), entry }
     }
 
     /// Waits until every section of this domain that had begun when this was called has ended.
     ///
-    /// What the caller did before is visible to every section that begins during the call or later; what those sections
-    /// that were waited for did is visible to the caller afterwards.
+    /// What the caller did before is visible to every section that begins during the call or later;
+    /// what those sections that were waited for did is visible to the caller afterwards.
     ///
     /// # Progress and cost
-    /// Blocking: as long as the longest of those sections lasts, and half as long again. Looks at once; while there are
-    /// hold-outs it naps, 50 us at first and 10 ms at last. Concurrent callers share grace periods.
+    /// Blocking: as long as the longest of those sections lasts, and half as long again. Looks at
+    /// once; while there are holdouts it naps, 50 us at first and 10 ms at last. Concurrent callers
+    /// share grace periods.
     ///
     /// **Never call it in a section of this domain**: see [`Srcu`].
     #[track_caller]
@@ -185,21 +192,21 @@ impl Srcu {
         self.sleepable().synchronize();
     }
 
-    /// As [`synchronize`](Self::synchronize), which looks at once as well; what differs is that it is counted in
-    /// [`Statistics::grace_periods_expedited`].
+    /// As [`synchronize`](Self::synchronize), which looks at once as well; what differs is that it
+    /// is counted in [`Statistics::grace_periods_expedited`].
     #[track_caller]
     pub fn synchronize_expedited(&self) {
         self.sleepable().synchronize_expedited();
     }
 
-    /// Asks for a grace period without waiting. See [`Domain::start`].
-    pub fn start(&self) -> Cookie {
-        self.sleepable().start()
+    /// Asks for a grace period without waiting. See [`Domain::start_poll`].
+    pub fn start_poll(&self) -> Cookie {
+        self.sleepable().start_poll()
     }
 
-    /// The cookie of a grace period from now on, without asking for one. See [`Domain::get`].
-    pub fn get(&self) -> Cookie {
-        self.sleepable().get()
+    /// The cookie of a grace period from now on, without asking for one. See [`Domain::snapshot`].
+    pub fn snapshot(&self) -> Cookie {
+        self.sleepable().snapshot()
     }
 
     /// Whether the grace period of `cookie` is over. See [`Domain::poll`].
@@ -227,12 +234,12 @@ impl Srcu {
         self.sleepable().call(f)
     }
 
-    /// The same, without waiting for company. See [`Domain::call_hurried`].
+    /// The same, without waiting for company. See [`Domain::call_hurry`].
     ///
     /// # Errors
     /// As [`Domain::call`].
-    pub fn call_hurried<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        self.sleepable().call_hurried(f)
+    pub fn call_hurry<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        self.sleepable().call_hurry(f)
     }
 
     /// The same, without ever waiting. See [`Domain::try_call`].
@@ -267,7 +274,8 @@ impl Srcu {
         self.sleepable().retire_sized(object, bytes)
     }
 
-    /// The same, without ever waiting: may be called in a section of this domain. See [`Domain::try_retire`].
+    /// The same, without ever waiting: may be called in a section of this domain. See
+    /// [`Domain::try_retire`].
     ///
     /// # Errors
     /// At the limit.
@@ -295,40 +303,43 @@ impl Srcu {
         self.sleepable().tune(tuning);
     }
 
-    /// Counts of what has happened here. [`Statistics::readers`] are the sections that are in progress.
+    /// Counts of what has happened here. [`Statistics::readers`] are the sections that are in
+    /// progress.
     pub fn statistics(&self) -> Statistics {
         self.sleepable().statistics()
     }
 
-    /// The domain, for [`Rcu::new_in`](crate::Rcu::new_in) and code that is generic over domains. It is the same
-    /// domain: its grace periods are waited for here as well.
+    /// The domain, for [`Rcu::new_in`](crate::Rcu::new_in) and code that is generic over domains.
+    /// It is the same domain: its grace periods are waited for here as well.
     pub fn domain(&self) -> Domain<Sleepable> {
         Domain::clone(&self.sleepable())
     }
 
-    /// Has guards that are taken from now on listed, with the place and the thread, or not any more.
+    /// Has guards that are taken from now on listed, with the place and the thread, or not any
+    /// more.
     ///
-    /// Reports of stalls name the oldest of them then ([`StallReport::oldest_guard`](crate::StallReport::oldest_guard)).
-    /// A section costs a lock and an entry in a table then, and must not be begun in a signal handler. Guards
-    /// that were taken before are not listed.
+    /// Reports of stalls name the oldest of them then
+    /// ([`StallReport::oldest_guard`](crate::StallReport::oldest_guard)). A section costs a lock
+    /// and an entry in a table then, and must not be begun in a signal handler. Guards that were
+    /// taken before are not listed.
     pub fn track_guards(&self, on: bool) {
-        self.banks().track(on);
+        self.srcu_counts().track(on);
     }
 
-    /// Takes every section of this domain as ended: for a child process, in which the threads that were in them do not
-    /// exist.
+    /// Takes every section of this domain as ended: for a child process, in which the threads that
+    /// were in them do not exist.
     ///
     /// # Safety
-    /// No guard of this domain is alive in this process but such that were lost with their threads in a `fork`, and no
-    /// such guard is dropped.
+    /// No guard of this domain is alive in this process but such that were lost with their threads
+    /// in a `fork`, and no such guard is dropped.
     pub unsafe fn forget_sections(&self) {
-        self.banks().forget_sections();
-        track::forget_all(self.banks().address());
+        self.srcu_counts().forget_sections();
+        track::forget_all(self.srcu_counts().address());
     }
 
     #[inline(always)]
-    fn banks(&self) -> &Banks {
-        self.0.banks()
+    fn srcu_counts(&self) -> &SrcuCounts {
+        self.0.srcu_counts()
     }
 
     fn sleepable(&self) -> ManuallyDrop<Domain<Sleepable>> {
@@ -344,7 +355,7 @@ impl Default for Srcu {
 
 impl fmt::Debug for Srcu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sections = self.0.banks_if_any().map_or(0, Banks::sections);
+        let sections = self.0.srcu_counts_if_any().map_or(0, SrcuCounts::sections);
         let grace_periods = self.0.state_if_any().map_or(0, |state| state.sequence().ended());
         f.debug_struct("Srcu")
             .field("name", &self.0.name())
@@ -359,14 +370,14 @@ impl fmt::Debug for Srcu {
 pub struct Sleepable(Arc<DomainState>);
 
 // SAFETY: clones of an `Arc` lead to the same place.
-unsafe impl AnyKind for Sleepable {
+unsafe impl DomainTag for Sleepable {
     const STATIC: bool = false;
 
     type Section<'k> = SrcuGuard<'k>;
 
     #[inline]
-    fn enter(&self, place: &'static Location<'static>) -> SrcuGuard<'_> {
-        SrcuGuard::begin(self.0.banks(), place)
+    fn enter(&self, location: &'static Location<'static>) -> SrcuGuard<'_> {
+        SrcuGuard::begin(self.0.srcu_counts(), location)
     }
 
     fn core(&self) -> &DomainState {
@@ -392,17 +403,17 @@ pub struct SrcuGuard<'s>(srcu::Section<'s>);
 
 impl<'s> SrcuGuard<'s> {
     #[inline(always)]
-    fn begin(banks: &'s Banks, place: &'static Location<'static>) -> Self {
-        Self(srcu::Section::begin(banks, place))
+    fn begin(srcu_counts: &'s SrcuCounts, location: &'static Location<'static>) -> Self {
+        Self(srcu::Section::begin(srcu_counts, location))
     }
 }
 
-// SAFETY: its lock count is not matched by an unlock count until it is dropped, so no grace period that begins
-// meanwhile ends (`grace::two_bank`, [TB-2] and [TB-3]).
+// SAFETY: its lock count is not matched by an unlock count until it is dropped, so no grace period
+// that begins meanwhile ends (`grace::srcu`, [TB-2] and [TB-3]).
 unsafe impl Section<Sleepable> for SrcuGuard<'_> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.0.banks().core.load(Relaxed).cast() // compared only
+        self.0.srcu_counts().core.load(Relaxed).cast() // compared only
     }
 }
 
@@ -423,14 +434,14 @@ pub struct SrcuOwnedGuard {
 unsafe impl Section<Sleepable> for SrcuOwnedGuard {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.srcu.banks().core.load(Relaxed).cast() // compared only
+        self.srcu.srcu_counts().core.load(Relaxed).cast() // compared only
     }
 }
 
 impl Drop for SrcuOwnedGuard {
     #[inline]
     fn drop(&mut self) {
-        self.srcu.banks().leave(&self.entry);
+        self.srcu.srcu_counts().leave(&self.entry);
     }
 }
 
@@ -448,7 +459,7 @@ mod tests {
     #[test]
     fn domains_are_small() {
         assert!(size_of::<Srcu>() <= 32);
-        assert!(size_of::<Banks>() <= 64);
+        assert!(size_of::<SrcuCounts>() <= 64);
         assert!(size_of::<DomainState>() <= 2_048);
     }
 }

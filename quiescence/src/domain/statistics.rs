@@ -10,7 +10,7 @@ impl Statistics {
     /// Those of a domain now.
     pub(crate) fn of(core: &DomainState) -> Self {
         // What has run first: so it is never more than what was queued.
-        let callbacks = core.queues.counts().plus(core.lanes.counts());
+        let callbacks = core.queues.counts().plus(core.callback_queues.counts());
         // Relaxed, all of them: counts, and nothing is inferred from them.
         let counters = core.counters();
         Self {

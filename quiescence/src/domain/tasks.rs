@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use grace::{Cookie, Urgency};
 
 use crate::domain::domain::Domain;
-use crate::domain::kind::AnyKind;
+use crate::domain::tag::DomainTag;
 use crate::gp::grace_periods::sleepers::Wanted;
 use crate::os::signals;
 use crate::os::sync::{self, Mutex, Rank};
@@ -28,19 +28,19 @@ mod domain;
 
 /// A task among those that a domain tells.
 #[derive(Debug)]
-pub(crate) struct Waiter<K: AnyKind> {
+pub(crate) struct Waiter<K: DomainTag> {
     domain: Domain<K>,
     /// What the domain knows it by.
     number: Option<u64>,
 }
 
-impl<K: AnyKind> Waiter<K> {
+impl<K: DomainTag> Waiter<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
         Self { domain, number: None }
     }
 
     fn core(&self) -> &DomainState {
-        domains::known(self.domain.kind())
+        domains::known(self.domain.tag())
     }
 
     /// Has the task told of what is wanted. Returns whether the grace period among that is over, so
@@ -54,7 +54,7 @@ impl<K: AnyKind> Waiter<K> {
         if self.number.is_none() {
             return true;
         }
-        if running::in_callback() || !worker::attend(&self.domain.kind().handle()) {
+        if running::in_callback() || !worker::attend(&self.domain.tag().handle()) {
             // The worker waits for this very task, perhaps, or the system gives us none: the task's
             // own thread has to do.
             context.waker().wake_by_ref();
@@ -70,7 +70,7 @@ impl<K: AnyKind> Waiter<K> {
     }
 }
 
-impl<K: AnyKind> Drop for Waiter<K> {
+impl<K: DomainTag> Drop for Waiter<K> {
     fn drop(&mut self) {
         self.forget();
     }
@@ -78,21 +78,21 @@ impl<K: AnyKind> Drop for Waiter<K> {
 
 /// A grace period that has been asked for.
 #[derive(Debug)]
-pub(crate) struct GracePeriod<K: AnyKind> {
+pub(crate) struct GracePeriod<K: DomainTag> {
     waiter: Waiter<K>,
     cookie: Cookie,
 }
 
-impl<K: AnyKind> GracePeriod<K> {
+impl<K: DomainTag> GracePeriod<K> {
     /// A full one from now on.
     pub(crate) fn new(domain: Domain<K>) -> Self {
-        let cookie = domains::known(domain.kind()).request(Urgency::Normal);
+        let cookie = domains::known(domain.tag()).request(Urgency::Normal);
         Self { waiter: Waiter::new(domain), cookie }
     }
 
     /// The one of a cookie that this domain has given.
     pub(crate) fn of(domain: Domain<K>, cookie: Cookie) -> Self {
-        let required = domains::known(domain.kind()).require(cookie, Urgency::Normal);
+        let required = domains::known(domain.tag()).require(cookie, Urgency::Normal);
         required.expect("given by this domain");
         Self { waiter: Waiter::new(domain), cookie }
     }
@@ -102,7 +102,7 @@ impl<K: AnyKind> GracePeriod<K> {
     }
 }
 
-impl<K: AnyKind> Future for GracePeriod<K> {
+impl<K: DomainTag> Future for GracePeriod<K> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -112,17 +112,17 @@ impl<K: AnyKind> Future for GracePeriod<K> {
 }
 
 // Nothing in it is pinned.
-impl<K: AnyKind> Unpin for GracePeriod<K> {}
+impl<K: DomainTag> Unpin for GracePeriod<K> {}
 
 /// A wait at a domain's limit.
 #[derive(Debug)]
-pub(crate) struct AtLimit<K: AnyKind> {
+pub(crate) struct AtLimit<K: DomainTag> {
     waiter: Waiter<K>,
     /// A full grace period from the first time on that there was no room.
     cookie: Option<Cookie>,
 }
 
-impl<K: AnyKind> AtLimit<K> {
+impl<K: DomainTag> AtLimit<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
         Self { waiter: Waiter::new(domain), cookie: None }
     }
@@ -144,7 +144,7 @@ impl<K: AnyKind> AtLimit<K> {
             return Poll::Ready(true);
         }
         let domain = &self.waiter.domain;
-        let cookie = *self.cookie.get_or_insert_with(|| defer::ask_for_room(domain.kind()));
+        let cookie = *self.cookie.get_or_insert_with(|| defer::ask_for_room(domain.tag()));
         if self.waiter.poll(Wanted { cookie: Some(cookie), room: true }, context) {
             defer::run_own_objects(self.waiter.core());
             return Poll::Ready(attempt());
@@ -169,10 +169,10 @@ impl<K: AnyKind> AtLimit<K> {
             return Poll::Ready(true);
         }
         let domain = &self.waiter.domain;
-        self.cookie.get_or_insert_with(|| defer::ask_for_room(domain.kind()));
+        self.cookie.get_or_insert_with(|| defer::ask_for_room(domain.tag()));
         let _: bool = self.waiter.poll(Wanted { cookie: None, room: true }, context);
         // Again each time: what others have queued meanwhile is not to wait for company.
-        let is_attended = worker::hurry(&self.domain().kind().handle());
+        let is_attended = worker::hurry(&self.domain().tag().handle());
         // What came free before the task was noted [TK-1].
         let admitted = attempt();
         if admitted
@@ -189,7 +189,7 @@ impl<K: AnyKind> AtLimit<K> {
 
 /// A barrier, on a thread of its own: it runs callbacks and waits for those that others run.
 #[derive(Debug)]
-pub(crate) struct Barrier<K: AnyKind> {
+pub(crate) struct Barrier<K: DomainTag> {
     domain: Domain<K>,
     /// What the thread says, and in which process it was started.
     started: Option<(Arc<Mutex<Said>>, u32)>,
@@ -202,7 +202,7 @@ struct Said {
     waker: Option<Waker>,
 }
 
-impl<K: AnyKind> Barrier<K> {
+impl<K: DomainTag> Barrier<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
         Self { domain, started: None }
     }
@@ -226,7 +226,7 @@ impl<K: AnyKind> Barrier<K> {
     }
 }
 
-impl<K: AnyKind> Future for Barrier<K> {
+impl<K: DomainTag> Future for Barrier<K> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -251,9 +251,9 @@ impl<K: AnyKind> Future for Barrier<K> {
 }
 
 // Nothing in it is pinned.
-impl<K: AnyKind> Unpin for Barrier<K> {}
+impl<K: DomainTag> Unpin for Barrier<K> {}
 
-impl<K: AnyKind> Drop for Barrier<K> {
+impl<K: DomainTag> Drop for Barrier<K> {
     /// The thread continues, and wakes no task.
     fn drop(&mut self) {
         if let Some((said, _)) = &self.started {

@@ -1,10 +1,12 @@
 //! Counts of what has happened in a domain: where they are kept, and how they are shown.
 //!
-//! Counting costs less than what is counted: what happens under a lock is counted by a plain load and
-//! store, and a grace period that needs no heavy fence looks at the clock only if it has to wait.
+//! Counting costs less than what is counted: what happens under a lock is counted by a plain load
+//! and store, and a grace period that needs no heavy fence looks at the clock only if it has to
+//! wait.
 
 use std::fmt;
-// The standard library's, in loom's build too: counts order nothing, and loom need not explore them.
+// The standard library's, in loom's build too: counts order nothing, and loom need not explore
+// them.
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -25,19 +27,19 @@ use grace::Urgency;
 pub struct Statistics {
     /// Grace periods that have ended.
     pub grace_periods: u64,
-    /// Of these, the ones that somebody in a hurry wanted (or the next one), or that memory near its limit
-    /// made pressing.
+    /// Of these, the ones that somebody in a hurry wanted (or the next one), or that memory near
+    /// its limit made pressing.
     pub grace_periods_expedited: u64,
     /// How long grace periods took, in nanoseconds.
     pub latency: Latency,
     /// Heavy fences executed, for grace periods and before sleeping.
     pub heavy_fences: u64,
-    /// Times that an updater went to sleep because of hold-outs.
+    /// Times that an updater went to sleep because of holdouts.
     pub sleeps: u64,
-    /// Processor time that the worker has spent on this domain's grace periods, in nanoseconds;
+    /// CPU time that the worker has spent on this domain's grace periods, in nanoseconds;
     /// callbacks are not counted.
     pub worker_ns: u64,
-    /// Processor time that the worker has spent on this domain's callbacks, in nanoseconds.
+    /// CPU time that the worker has spent on this domain's callbacks, in nanoseconds.
     pub worker_callbacks_ns: u64,
     /// Readers registered now.
     pub readers: u64,
@@ -55,25 +57,28 @@ pub struct Statistics {
     pub batches: u64,
     /// Times that a thread came to the limit of what may wait, and waited.
     pub limit_waits: u64,
-    /// Times that a thread came to the limit of what may wait, and did not wait: it got its object back, or
-    /// owes the wait until its section ends.
+    /// Times that a thread came to the limit of what may wait, and did not wait: it got its object
+    /// back, or waits when its section ends.
     pub limit_refusals: u64,
-    /// Objects and closures that were admitted over the limit: in a sleepable domain after a wait in vain
-    /// ([`Srcu`](crate::Srcu) says why), in sections, where something that was refused is dropped, and where nothing
-    /// can be refused (a dropped [`Unlinked`](crate::Unlinked), [`raw`](crate::raw)).
+    /// Objects and closures that were admitted over the limit: in a sleepable domain after a wait
+    /// in vain ([`Srcu`](crate::Srcu) says why), in sections, where something that was refused is
+    /// dropped, and where nothing can be refused (a dropped [`Unlinked`](crate::Unlinked),
+    /// [`raw`](crate::raw)).
     pub limit_overruns: u64,
-    /// Reports of stalls that were due: one at each doubling of a grace period's age beyond the limit.
+    /// Reports of stalls that were due: one at each doubling of a grace period's age beyond the
+    /// limit.
     pub stalls: u64,
-    /// Times that the worker thread, the one of this process, has ended and been started anew; the same in all domains. It
-    /// survives panics of callbacks, drops, wakers and subscribers: more than 0 is a fault of this library.
+    /// Times that the worker thread, the one of this process, has ended and been started anew; the
+    /// same in all domains. It survives panics of callbacks, drops, wakers and subscribers: more
+    /// than 0 is a fault of this library.
     pub worker_restarts: u64,
 }
 
 #[cfg(not(loom))]
 impl Statistics {
-    /// Callbacks that wait: for their grace period, or to be run. Those that are being run, up to a batch at a
-    /// time, are in it until they have been; their room is given back before, so it may be more than
-    /// [`Tuning::objects_max`](crate::Tuning::objects_max) for a moment.
+    /// Callbacks that wait: for their grace period, or to be run. Those that are being run, up to a
+    /// batch at a time, are in it until they have been; their room is given back before, so it may
+    /// be more than [`Tuning::objects_max`](crate::Tuning::objects_max) for a moment.
     pub const fn callbacks_waiting(&self) -> u64 {
         self.callbacks_queued.saturating_sub(self.callbacks_run)
     }
@@ -84,10 +89,11 @@ const BUCKETS: usize = 48;
 
 /// How long grace periods took, by powers of two: a histogram.
 ///
-/// A grace period's latency is the time from when it begins (before its heavy fence; a wait for the tick
-/// before that is not counted) to its end. **Not in it are grace periods that found no other reader registered,
-/// or QSBR readers only and none of them to wait for**: they take less time than looking at the clock twice
-/// would. Where all readers are QSBR, the latency counts from the first look that finds somebody to wait for.
+/// A grace period's latency is the time from when it begins (before its heavy fence; a wait for the
+/// tick before that is not counted) to its end. **Not in it are grace periods that found no other
+/// reader registered, or QSBR readers only and none of them to wait for**: they take less time than
+/// looking at the clock twice would. Where all readers are QSBR, the latency counts from the first
+/// look that finds somebody to wait for.
 ///
 /// ```
 /// let domain = quiescence::Domain::new();
@@ -118,15 +124,17 @@ impl Latency {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The buckets in which something is, shortest first: a range in nanoseconds, and how many grace
-    /// periods took that long. The last bucket, from 2^46 ns (19 hours) on, has no end but `u64::MAX`.
+    /// The buckets in which something is, shortest first: a range in nanoseconds, and how many
+    /// grace periods took that long. The last bucket, from 2^46 ns (19 hours) on, has no end but
+    /// `u64::MAX`.
     pub fn buckets(&self) -> impl Iterator<Item = (std::ops::Range<u64>, u64)> + '_ {
         let filled = self.counts.iter().enumerate().filter(|(_, count)| **count != 0);
         filled.map(|(index, count)| (range_ns(index), *count))
     }
 
-    /// The bucket, in nanoseconds, that the quantile `share` (taken as 0 to 1) falls into: `quantile(0.99)` gives
-    /// bounds of the latency that 99 of 100 grace periods did not exceed. `None` if there were none.
+    /// The bucket, in nanoseconds, that the quantile `share` (taken as 0 to 1) falls into:
+    /// `quantile(0.99)` gives bounds of the latency that 99 of 100 grace periods did not exceed.
+    /// `None` if there were none.
     pub fn quantile(&self, share: f64) -> Option<std::ops::Range<u64>> {
         let count = self.count();
         let rank = ((share.clamp(0.0, 1.0) * count as f64).ceil() as u64).clamp(1, count.max(1));
@@ -183,7 +191,7 @@ pub(crate) struct Counters {
     pub(crate) limit_overruns: AtomicU64,
     pub(crate) stalls: AtomicU64,
     pub(crate) worker_callbacks_ns: AtomicU64,
-    /// Processor time that the worker has spent on grace periods here.
+    /// CPU time that the worker has spent on grace periods here.
     pub(crate) worker_ns: AtomicU64,
     pub(crate) heavy_fences: AtomicU64,
     /// Times that a driver went to sleep for holdouts.
@@ -271,7 +279,7 @@ impl Buckets {
 pub(crate) struct Current {
     /// Since when it is timed.
     began_ns: Option<u64>,
-    /// When it had to wait for the first time: whoever holds it up was in a section then.
+    /// When it had to wait for the first time: the thread that holds it up was in a section then.
     pub(crate) waits_since_ns: Option<u64>,
     /// Whether somebody in a hurry has wanted it so far.
     pub(crate) expedited: bool,
@@ -287,7 +295,7 @@ impl Current {
         Self { began_ns: is_timed.then(now_ns), waits_since_ns: None, expedited }
     }
 
-    /// Hold-outs were found.
+    /// Holdouts were found.
     pub(crate) fn must_wait(&mut self, urgency: Urgency) {
         self.expedited |= urgency == Urgency::Expedited;
         if self.waits_since_ns.is_none() {

@@ -1,12 +1,12 @@
 //! What can be watched from outside: one function for each event, called where it happens.
 //!
-//! Here, and nowhere else, an event is counted, and becomes a USDT probe (feature `probes`; they are
-//! described in `docs/PROBES.md`) and an event of the crate `tracing` (feature `tracing`).
+//! Here, and nowhere else, an event is counted, and becomes a USDT probe (feature `probes`; they
+//! are described in `docs/PROBES.md`) and an event of the crate `tracing` (feature `tracing`).
 //!
-//! These functions may be called under the library's locks: a probe is one `nop` that a tracer puts its
-//! breakpoint on, and a `tracing` event is only noted, for [`deliver`] to hand on where no lock is held. A
-//! grace period has one number here, in all events: how many had ended when it has, which is one more
-//! than when it begins.
+//! These functions may be called under the library's locks: a probe is one `nop` that a tracer puts
+//! its breakpoint on, and a `tracing` event is only noted, for [`deliver`] to hand on where no lock
+//! is held. A grace period has one number here, in all events: how many had ended when it has,
+//! which is one more than when it begins.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -19,8 +19,8 @@ mod events;
 
 /// A probe of the provider `quiescence`, where the feature is on. Loom knows no addresses.
 ///
-/// What is told in more than one place is not inlined: a linker that leaves one of the places out, which a program does not
-/// use, leaves a note behind that leads nowhere.
+/// What is reported in more than one place is not inlined: a linker that leaves one of the places
+/// out, which a program does not use, leaves a note behind that leads nowhere.
 macro_rules! probe {
     ($name:ident, $domain:expr $(, $argument:expr)*) => {{
         #[cfg(all(feature = "probes", not(loom)))]
@@ -41,7 +41,7 @@ macro_rules! event {
 /// Where an event happens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
-    /// The number that the domain is told by.
+    /// The number that stands for the domain.
     pub(crate) identity: usize,
     /// What is counted there.
     pub(crate) counters: &'a Counters,
@@ -55,8 +55,9 @@ pub(crate) fn grace_period_began(domain: Source<'_>, sequence: Sequence, urgency
     event!(domain, GracePeriodBegin { number, urgency });
 }
 
-/// A grace period has ended. `latency_ns` since it began, unless nobody else was registered; `expedited`
-/// if somebody in a hurry wanted it. Under the machine's lock, which the counts rely on.
+/// A grace period has ended. `latency_ns` since it began, unless no other thread was registered;
+/// `expedited` if somebody in a hurry wanted it. Under the machine's lock, which the counts rely
+/// on.
 #[inline(never)]
 pub(crate) fn grace_period_ended(
     domain: Source<'_>,
@@ -100,16 +101,16 @@ pub(crate) fn limit_reached(domain: Source<'_>, waits: bool) {
     event!(domain, Limit { waits });
 }
 
-/// The grace period `number` (see the module) has been in progress for `age_ns`, and so many readers hold
-/// it up.
+/// The grace period `number` (see the module) has been in progress for `age_ns`, and so many
+/// readers hold it up.
 #[inline(never)]
 pub(crate) fn stalled(domain: Source<'_>, number: u64, age_ns: u64, holdouts: u64) {
     domain.counters.stalls.fetch_add(1, Relaxed);
     probe!(stall, domain, number, age_ns, holdouts);
 }
 
-/// A report of a stall has been made, by its own thread: whoever noticed it may be about to sleep, and
-/// [`deliver`] when it is over. No lock is held.
+/// A report of a stall has been made, by its own thread: the thread that noticed it may be about to
+/// sleep, and [`deliver`] when it is over. No lock is held.
 #[cfg(not(loom))]
 pub(crate) fn stall_reported(domain: usize, number: u64, age_ns: u64, holdouts: u64) {
     #[cfg(feature = "tracing")]
@@ -121,14 +122,14 @@ pub(crate) fn stall_reported(domain: usize, number: u64, age_ns: u64, holdouts: 
     let _ = (domain, number, age_ns, holdouts);
 }
 
-/// The worker has spent so much processor time on callbacks of this domain.
+/// The worker has spent so much CPU time on callbacks of this domain.
 #[inline]
 pub(crate) fn worker_ran_callbacks(domain: Source<'_>, spent_ns: u64) {
     domain.counters.worker_callbacks_ns.fetch_add(spent_ns, Relaxed);
 }
 
-/// Hands the events that this thread has noted to the subscriber, which is code of the user: the caller
-/// holds none of our locks, and no borrow of what the thread knows of itself.
+/// Hands the events that this thread has noted to the subscriber, which is code of the user: the
+/// caller holds none of our locks, and no borrow of what the thread knows of itself.
 #[inline]
 pub(crate) fn deliver() {
     #[cfg(all(feature = "tracing", not(loom)))]

@@ -9,12 +9,12 @@ use std::str::FromStr;
 
 use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
 
-/// When a domain's grace periods start, how its hold-outs are looked for, and who pays.
+/// When a domain's grace periods start, how its holdouts are looked for, and who pays.
 ///
-/// | engine | starts | looks again | waiter's latency | costs |
+/// | engine | starts | polls again | waiter's latency | costs |
 /// |---|---|---|---|---|
-/// | `Adaptive` | at once if somebody waits or a batch is full, else at the tick | as `Poll` then, as `Tick` else | as `Poll` | as `Tick` when nobody waits |
-/// | `Poll` | at once | without pause; who waits sleeps in the end, until hold-outs report | least | a processor while grace periods are wanted: the worker never sleeps then |
+/// | `Adaptive` | at once if somebody waits or a batch is full, else at the tick | as `Poll` then, as `Tick` else | as `Poll` | as `Tick` when no thread waits |
+/// | `Poll` | at once | without pause; a thread that waits sleeps in the end, until holdouts report | least | a CPU while grace periods are wanted: the worker never sleeps then |
 /// | `Tick` | at the next tick (10 ms) | at each tick | one or two ticks, and more behind long sections | least |
 /// | `Token` | at once | when the token comes round; at each tick | a quiescent state of each of 16 readers, one after the other, and a tick for each that stands behind one that is offline | least, spread over the readers |
 ///
@@ -31,15 +31,16 @@ use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// Rcu_poll's latency when someone waits, rcu_ltimer's overhead when nobody does.
+    /// Rcu_poll's latency when a thread waits, rcu_ltimer's overhead when none does.
     #[default]
     Adaptive,
     /// At once, and looking again without pause: on behalf of callbacks, too.
     Poll,
     /// Everything on the tick; never spins, never wakes anybody for it.
     Tick,
-    /// QSBR readers hand a token on at their quiescent states, in chains of up to 16; an updater looks at
-    /// the ends of the chains only. Readers that are not QSBR are scanned as under the others.
+    /// QSBR readers hand a token on at their quiescent states, in chains of up to 16; an updater
+    /// looks at the ends of the chains only. Readers that are not QSBR are scanned as under the
+    /// others.
     Token,
 }
 

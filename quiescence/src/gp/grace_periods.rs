@@ -1,12 +1,13 @@
 //! What a domain has for its grace periods: the machine, its readers, and who drives it.
 //!
-//! Whoever wants a grace period takes the lock of the machine, requests, and, if nobody drives the
-//! machine at that moment, becomes its *driver*: it carries out the machine's actions and reports
-//! back ([`driver`]), until its own cookie is done. Everybody else sleeps until then; so concurrent
-//! updaters share grace periods. The lock is released while the driver fences, scans or sleeps.
+//! The thread that wants a grace period takes the lock of the machine, requests, and, if no thread
+//! drives the machine at that moment, becomes its *driver*: it carries out the machine's actions
+//! and reports back ([`driver`]), until its own cookie is done. Everybody else sleeps until then;
+//! so concurrent updaters share grace periods. The lock is released while the driver fences, scans
+//! or sleeps.
 //!
 //! A driver may also stop half-way ([`GracePeriods::advance`]): the machine remembers the step, and
-//! whoever comes next goes on from there. One that gets no CPU is superseded by a waiter
+//! the next thread continues from there. One that gets no CPU is superseded by a waiter
 //! ([`handover`]).
 //!
 //! The order of locks is in `os/lock_rank.rs`.
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use grace::policy::AnyPolicy;
 #[cfg(not(loom))]
-use grace::two_bank::Adaptive;
+use grace::srcu::Adaptive;
 use grace::{Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
 use self::handover::{Conduct, Patience};
@@ -38,7 +39,7 @@ use crate::gp::reader_side::ReaderSide;
 use crate::gp::reader_side::{Links, Readers};
 use crate::gp::registry::Registry;
 use crate::gp::relay::Relay;
-use crate::gp::slot::{Slot, Sort};
+use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::stall::Watch;
 use crate::gp::tuning;
 #[cfg(not(loom))]
@@ -51,12 +52,12 @@ use crate::os::{fence, lock_rank};
 mod driver;
 #[cfg(not(loom))]
 mod forked;
-pub(crate) mod foreign;
+pub(crate) mod liburcu;
 pub(crate) mod handover;
 pub(crate) mod protocol;
 pub(crate) mod sleepers;
 #[cfg(not(loom))]
-pub(crate) mod two_bank;
+pub(crate) mod srcu;
 mod watch;
 
 /// What a domain has for its grace periods. What else it has is beside this, in [`DomainState`],
@@ -85,7 +86,7 @@ pub struct GracePeriods {
     when_wanted: Attention,
     /// Where the sections of a sleepable domain are counted.
     #[cfg(not(loom))]
-    counted: Option<two_bank::CountedRef>,
+    counted: Option<srcu::CountedRef>,
 }
 
 // Not derived: it would look into the slots' cells, which belong to other threads.
@@ -103,7 +104,7 @@ pub(crate) struct State {
     pub(crate) current: Current,
     /// What has been told of it.
     pub(crate) watch: Watch,
-    /// Times that a driver has gone to sleep for its hold-outs.
+    /// Times that a driver has gone to sleep for its holdouts.
     pauses: u32,
     pub(crate) driven: bool,
     /// What the driver is at.
@@ -193,8 +194,8 @@ impl GracePeriods {
                 observers: Observers::new(),
                 alone: AtomicBool::new(false),
                 when_wanted: match settings.policy {
-                    // Callbacks ask for it, and they are looked after anyway; or whoever waits sees to
-                    // it.
+                    // Callbacks ask for it, and they are looked after anyway; or the thread that
+                    // waits sees to it.
                     AnyPolicy::Adaptive(_) => Attention::None,
                     AnyPolicy::Poll(_) => Attention::AtOnce,
                     AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Attention::AtTick,
@@ -205,20 +206,20 @@ impl GracePeriods {
         }
     }
 
-    /// Its readers are to be foreign ones.
+    /// Its readers are to be liburcu ones.
     #[cfg(not(loom))]
-    pub(crate) const fn make_foreign(&mut self, readers: Readers) {
-        self.tuning = tuning::Kept::foreign();
+    pub(crate) const fn make_liburcu(&mut self, readers: Readers) {
+        self.tuning = tuning::Kept::liburcu();
         let links = Some(Links::new(readers));
         // Not dropped here, which a constant may not do: it is `None`.
-        std::mem::forget(std::mem::replace(&mut self.reader_side.foreign, links));
+        std::mem::forget(std::mem::replace(&mut self.reader_side.liburcu, links));
     }
 
     /// It is to be a sleepable domain's.
     #[cfg(not(loom))]
     pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: Adaptive) {
         let state = self.state.get_mut();
-        state.protocol = Protocol::TwoBank(protocol::TwoBank::new(delay));
+        state.protocol = Protocol::Srcu(protocol::SrcuProtocol::new(delay));
         self.observers.declared_name = name;
         self.observers.number = Observers::next_number();
     }
@@ -248,12 +249,12 @@ impl GracePeriods {
     // ---- readers ------------------------------------------------------------------------------
 
     /// Enters a reader of the calling thread.
-    pub(crate) fn register(&self, owner: usize, sort: Sort) -> &Slot {
+    pub(crate) fn register(&self, owner: usize, reader_kind: ReaderKind) -> &Slot {
         fence::chosen(); // before the first reader, never after
         #[cfg(not(loom))]
         let alternate = Alternate::of_this_thread(); // a system call: before the lock
         let mut registry = sync::lock(&self.registry);
-        let slot = registry.register(std::ptr::from_ref(self).cast(), owner, sort);
+        let slot = registry.register(std::ptr::from_ref(self).cast(), owner, reader_kind);
         // SAFETY: the registry never gives slots back while `self` lives.
         let slot = unsafe { &*slot };
         #[cfg(not(loom))]
@@ -270,12 +271,17 @@ impl GracePeriods {
     /// # Safety
     /// As [`Registry::register_at`].
     #[cfg(not(loom))]
-    pub(crate) unsafe fn register_at(&self, slot: *const Slot, owner: usize, sort: Sort) {
+    pub(crate) unsafe fn register_at(
+        &self,
+        slot: *const Slot,
+        owner: usize,
+        reader_kind: ReaderKind,
+    ) {
         fence::chosen();
         let alternate = Alternate::of_this_thread();
         let mut registry = self.registry_with_room();
         // SAFETY: by the contract.
-        unsafe { registry.register_at(slot, std::ptr::from_ref(self).cast(), owner, sort) };
+        unsafe { registry.register_at(slot, std::ptr::from_ref(self).cast(), owner, reader_kind) };
         // SAFETY: by the contract.
         unsafe { &*slot }.set_alternate(alternate);
         drop(registry);
@@ -286,12 +292,12 @@ impl GracePeriods {
     pub(crate) fn unregister(&self, slot: &Slot) {
         chaos::point(Point::BeforeUnregister);
         debug_assert!(slot.is_quiescent());
-        // Whoever scans later takes the same lock: the sections of this reader happened before
-        // [GP-5].
+        // The thread that scans later takes the same lock: the sections of this reader happened
+        // before [GP-5].
         sync::lock(&self.registry).unregister(slot);
         chaos::point(Point::Unregistered);
-        match self.foreign_words() {
-            Some(words) if slot.is_foreign() => words.wake(),
+        match self.liburcu_words() {
+            Some(words) if slot.is_liburcu() => words.wake(),
             _ => slot.report_quiescent(),
         }
     }
@@ -303,7 +309,7 @@ impl GracePeriods {
         state.sleepers + usize::from(state.driven)
     }
 
-    /// Who reads here. Locked for a look, never for a wait.
+    /// The readers of this domain. Locked for a look, never for a wait.
     pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
         sync::lock(&self.registry)
     }
@@ -329,8 +335,8 @@ impl GracePeriods {
         sync::lock(&self.registry).len()
     }
 
-    /// Calls `f` with the machine, its grace period in progress, the readers and the number that was announced
-    /// last: no grace period takes a step meanwhile, and no reader comes or goes.
+    /// Calls `f` with the machine, its grace period in progress, the readers and the number that
+    /// was announced last: no grace period takes a step meanwhile, and no reader comes or goes.
     #[cfg(not(loom))]
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) fn stand_still<R>(
@@ -379,8 +385,9 @@ impl GracePeriods {
         self.require_locked(&mut sync::lock(&self.state), cookie, urgency)
     }
 
-    /// Whether a cookie is one that this domain can have given; [`Sequence::has_given`] argues why none that is can be
-    /// far ahead. Takes the machine's lock for a moment, unless the cookie is done.
+    /// Whether a cookie is one that this domain can have given; [`Sequence::has_given`] argues why
+    /// none that is can be far ahead. Takes the machine's lock for a moment, unless the cookie is
+    /// done.
     #[cfg(not(loom))]
     pub(crate) fn has_given(&self, cookie: grace::Cookie) -> bool {
         self.sequence().is_done(cookie) || sync::lock(&self.state).protocol.has_given(cookie)
@@ -391,11 +398,13 @@ impl GracePeriods {
         sync::lock(&self.state).protocol.snapshot() // [GP-9]
     }
 
-    /// The same without the lock, for a caller whose last step was the atomic exchange that unlinked an object.
+    /// The same without the lock, for a caller whose last step was the atomic exchange that
+    /// unlinked an object.
     ///
-    /// The exchange is followed by a full fence, and then by the load of `completed`. If the load finds no grace
-    /// period in progress, then the next one's begin is stored later, and its fence comes after the exchange
-    /// [UL-1]. If it finds one in progress, that one ends, with Release, before the next one begins.
+    /// The exchange is followed by a full fence, and then by the load of `completed`. If the load
+    /// finds no grace period in progress, then the next one's begin is stored later, and its fence
+    /// comes after the exchange [UL-1]. If it finds one in progress, that one ends, with Release,
+    /// before the next one begins.
     pub(crate) fn snapshot_after_unlinking(&self) -> grace::Cookie {
         if !chaos::mutant(Mutant::NoUnlinkFence) {
             fence::full_after_locked(); // [UL-1]
@@ -404,20 +413,20 @@ impl GracePeriods {
         Sequence::from_bits(self.completed.load(Relaxed)).snapshot()
     }
 
-    /// Shows those who take no lock that a grace period is in progress, before its first fence [UL-1]. Under the
-    /// machine's lock.
+    /// Shows those who take no lock that a grace period is in progress, before its first fence
+    /// [UL-1]. Under the machine's lock.
     pub(crate) fn show_begin(&self, sequence: Sequence) {
         if !chaos::mutant(Mutant::UnseenBegin) {
-            // Its order against the fence of the grace period is [UL-1]. Release: whoever loads this value takes the
-            // grace periods before as ended, as in `complete` [GP-4].
+            // Its order against the fence of the grace period is [UL-1]. Release: the thread that
+            // loads this value takes the grace periods before as ended, as in `complete` [GP-4].
             self.completed.store(sequence.to_bits(), chaos::release_unless(Mutant::RelaxedBegin));
         }
     }
 
     /// The sequence as last made visible.
     pub(crate) fn sequence(&self) -> Sequence {
-        // Acquire: pairs with the Release in `complete` [GP-4]; whoever sees the grace period ended
-        // may free what its hold-outs could see.
+        // Acquire: pairs with the Release in `complete` [GP-4]; the thread that sees the grace
+        // period ended may free what its holdouts could see.
         Sequence::from_bits(self.completed.load(Acquire))
     }
 
@@ -429,7 +438,7 @@ impl GracePeriods {
         self.unlocked_again();
     }
 
-    /// Waits until `cookie` is done, driving the machine if nobody does.
+    /// Waits until `cookie` is done, driving the machine if no thread does.
     ///
     /// # Panics
     /// If the cookie is not this domain's: it might never be done.
@@ -451,8 +460,8 @@ impl GracePeriods {
         (crate::HOOKS.gp.unlocked)();
     }
 
-    /// As [`synchronize`](Self::synchronize), for a caller that takes the place of drivers at work up to so many times,
-    /// wherever it finds them.
+    /// As [`synchronize`](Self::synchronize), for a caller that takes the place of drivers at work
+    /// up to so many times, wherever it finds them.
     #[cfg(loom)]
     pub(crate) fn synchronize_impatiently(&self, me: Me, take_overs: u32) {
         let mut state = sync::lock(&self.state);
@@ -510,8 +519,8 @@ impl GracePeriods {
         }
     }
 
-    /// What the worker still has to do here, callbacks aside. Takes a lock, but for the default engine while no task
-    /// waits.
+    /// What the worker still has to do here, callbacks aside. Takes a lock, but for the default
+    /// engine while no task waits.
     #[cfg(not(loom))]
     pub(crate) fn attention(&self) -> Attention {
         if !self.has_sleepers() && (self.counted.is_some() || self.when_wanted == Attention::None) {

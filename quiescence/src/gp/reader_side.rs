@@ -30,15 +30,15 @@ impl ReaderSide {
         pub(crate) fn new(entered: u64) -> Self {
             Self {
                 gp: AtomicU64::new(entered),
-                foreign: None,
+                liburcu: None,
                 wake: Line(AtomicU32::new(0)),
             }
         }
     }
 
-    /// A hold-out that was marked has left its section.
+    /// A holdout that was marked has left its section.
     pub(crate) fn holdout_left(&self) {
-        if let Some(words) = self.foreign_words() {
+        if let Some(words) = self.liburcu_words() {
             return words.wake();
         }
         // AcqRel: the decrements form one chain, so that the last one carries what all hold-outs
@@ -48,9 +48,9 @@ impl ReaderSide {
         }
     }
 
-    /// The words of its foreign readers, if it has such.
-    pub(crate) fn foreign_words(&self) -> Option<&'static Words> {
-        self.foreign.as_ref()?.words()
+    /// The words of its liburcu readers, if it has such.
+    pub(crate) fn liburcu_words(&self) -> Option<&'static Words> {
+        self.liburcu.as_ref()?.words()
     }
 }
 
@@ -58,13 +58,13 @@ impl ReaderSide {
 /// [module](crate::foreign).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Readers {
-    /// Light fences; who leaves wakes.
+    /// Light fences; a thread that leaves wakes.
     Light,
-    /// Full fences; who leaves wakes.
+    /// Full fences; a thread that leaves wakes.
     Full,
     /// Quiescent states.
     Qsbr,
-    /// Light fences; nobody wakes.
+    /// Light fences; no thread wakes.
     Silent,
 }
 
@@ -83,7 +83,7 @@ pub struct Words {
 /// expect to run on one.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
-    /// Before callbacks are run on this thread. What it answers is given to `end`.
+    /// Before callbacks are run on this thread. What it returns is given to `end`.
     pub begin: fn() -> usize,
     /// After.
     pub end: fn(usize),
@@ -105,7 +105,7 @@ impl Words {
     }
 }
 
-/// What makes a domain foreign.
+/// What makes a domain one of liburcu readers.
 #[derive(Debug)]
 pub(crate) struct Links {
     pub(crate) readers: Readers,

@@ -9,13 +9,14 @@
 //! The lock orders a registration before a scan, which then sees the reader, or after it, and then
 //! the reader sees what was published before the scan [GP-5].
 //!
-//! Where readers are foreign, memory is got before the lock is taken ([`Room`]), and given back after: one may register
-//! in a signal handler that has interrupted `malloc`, and whoever holds the lock must not wait for that.
+//! Where readers are liburcu readers, memory is got before the lock is taken ([`Room`]), and given
+//! back after: one may register in a signal handler that has interrupted `malloc`, and the thread
+//! that holds the lock must not wait for that.
 
 use crate::chaos::{self, Mutant};
 use crate::gp::reader_side::ReaderSide;
 use crate::gp::relay::Relay;
-use crate::gp::slot::{Slot, Sort};
+use crate::gp::slot::{ReaderKind, Slot};
 #[cfg(loom)]
 use crate::os::fence;
 use crate::os::sync::AtomicU64;
@@ -39,17 +40,19 @@ pub(crate) struct Registry {
     holdouts: Vec<*const Slot>,
     /// The number of the pass that has been scanned; none yet.
     pass: Option<Number>,
-    /// Whether the driver that sleeps, or slept last, has marked its hold-outs and looked at them a second time: each of
-    /// them that holds it up still will report.
+    /// Whether the driver that sleeps, or slept last, has marked its holdouts and looked at them a
+    /// second time: each of them that holds it up still will report.
     marked: bool,
     /// How the QSBR readers hand the number on, under the engine `token`.
     relay: Option<Relay>,
 }
 
-// SAFETY: the pointers lead into `chunks`, which move with the registry; what they point to is Sync.
+// SAFETY: the pointers lead into `chunks`, which move with the registry; what they point to is
+// Sync.
 unsafe impl Send for Registry {}
 
-/// Memory for so many readers, got while the registry is not locked; afterwards what it has no use for any more.
+/// Memory for so many readers, got while the registry is not locked; afterwards what it has no use
+/// for any more.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct Room {
@@ -64,7 +67,8 @@ impl Room {
     }
 }
 
-/// Moves what is in `list` to `larger`, if that is larger, and exchanges the two. Gets and gives back no memory.
+/// Moves what is in `list` to `larger`, if that is larger, and exchanges the two. Gets and gives
+/// back no memory.
 #[cfg(not(loom))]
 fn exchange(list: &mut Vec<*const Slot>, larger: &mut Vec<*const Slot>) {
     if larger.capacity() > list.capacity() {
@@ -93,7 +97,7 @@ impl Registry {
         &mut self,
         core: *const ReaderSide,
         owner: usize,
-        sort: Sort,
+        reader_kind: ReaderKind,
     ) -> *const Slot {
         if self.free.is_empty() {
             let chunk: Box<[Slot]> = (0..CHUNK).map(|_| Slot::new(QUIESCENT)).collect();
@@ -104,48 +108,50 @@ impl Registry {
         }
         let slot = self.free.pop().expect("a chunk was added above");
         // SAFETY: it leads into `chunks`, which only ever grows.
-        unsafe { self.enter(slot, core, owner, sort) };
+        unsafe { self.enter(slot, core, owner, reader_kind) };
         slot
     }
 
-    /// Whether so many readers can be entered, and all of them be hold-outs, without any more memory.
+    /// Whether so many readers can be entered, and all of them be holdouts, without any more
+    /// memory.
     #[cfg(not(loom))]
     pub(crate) fn has_room_for(&self, readers: usize) -> bool {
         self.readers.capacity() >= readers && self.holdouts.capacity() >= readers
     }
 
-    /// Uses that memory from now on; what is left in `room` is to be dropped when the lock has been given back.
+    /// Uses that memory from now on; what is left in `room` is to be dropped when the lock has been
+    /// given back.
     #[cfg(not(loom))]
     pub(crate) fn take_room(&mut self, room: &mut Room) {
         exchange(&mut self.readers, &mut room.readers);
         exchange(&mut self.holdouts, &mut room.holdouts);
     }
 
-    /// The same as [`register`](Self::register), with a slot that is its program's. Gets no memory, if there is
-    /// [room](Self::has_room_for).
+    /// The same as [`register`](Self::register), with a slot that is its program's. Gets no memory,
+    /// if there is [room](Self::has_room_for).
     ///
     /// # Safety
-    /// It is nobody's, and valid until it is unregistered.
+    /// It is unused, and valid until it is unregistered.
     #[cfg(not(loom))]
     pub(crate) unsafe fn register_at(
         &mut self,
         slot: *const Slot,
         core: *const ReaderSide,
         owner: usize,
-        sort: Sort,
+        reader_kind: ReaderKind,
     ) {
         // SAFETY: by the contract.
-        unsafe { self.enter(slot, core, owner, sort) };
+        unsafe { self.enter(slot, core, owner, reader_kind) };
     }
 
     /// # Safety
-    /// `slot` is nobody's, and valid as long as it is in the list.
+    /// `slot` is unused, and valid as long as it is in the list.
     unsafe fn enter(
         &mut self,
         slot: *const Slot,
         core: *const ReaderSide,
         owner: usize,
-        sort: Sort,
+        reader_kind: ReaderKind,
     ) {
         // The driver counts holdouts in a futex's word, which has 32 bits.
         assert!(
@@ -154,8 +160,8 @@ impl Registry {
         );
         // SAFETY: by the contract.
         let entry = unsafe { &*slot };
-        let relays = sort == Sort::Qsbr && self.relay.is_some();
-        entry.adopt(core, self.readers.len(), owner, sort, relays);
+        let relays = reader_kind == ReaderKind::Qsbr && self.relay.is_some();
+        entry.adopt(core, self.readers.len(), owner, reader_kind, relays);
         if relays && let Some(relay) = &mut self.relay {
             relay.add();
         }
@@ -176,7 +182,7 @@ impl Registry {
             }
             self.light -= usize::from(slot.has_light_fences());
         }
-        if slot.is_foreign() {
+        if slot.is_liburcu() {
             // Its memory may go.
             self.holdouts.retain(|holdout| !std::ptr::eq(*holdout, slot));
             return;
@@ -229,8 +235,9 @@ impl Registry {
         }
     }
 
-    /// Looks at every reader the first time under a number, and then at those who held it up before.
-    /// QSBR readers that hand the number on are looked at by the relay. Answers how many hold it up.
+    /// Looks at every reader the first time under a number, and then at those who held it up
+    /// before. QSBR readers that hand the number on are looked at by the relay. Returns how many
+    /// hold it up.
     pub(crate) fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
         if chaos::mutant(Mutant::NoWait) {
             return 0;
@@ -264,26 +271,27 @@ impl Registry {
         self.holdouts.iter().map(|slot| unsafe { &**slot })
     }
 
-    /// Has the readers that the last scan found inside a section tell the driver, which is about to sleep, when they
-    /// leave. A foreign one looks at `gp.futex` by itself, but for a QSBR reader.
+    /// Has the readers that the last scan found inside a section tell the driver, which is about to
+    /// sleep, when they leave. A liburcu one looks at `gp.futex` by itself, but for a QSBR reader.
     pub(crate) fn mark_holdouts(&mut self) {
         self.marked = false;
         for &holdout in &self.holdouts {
             // SAFETY: see `register`.
             let slot = unsafe { &*holdout };
-            if !slot.is_foreign() {
+            if !slot.is_liburcu() {
                 slot.mark_waited_for();
                 continue;
             }
             #[cfg(not(loom))]
             if slot.is_qsbr() {
-                // SAFETY: the slot of a foreign reader is the beginning of its record, and registered.
+                // SAFETY: the slot of a liburcu reader is the beginning of its record, and
+                // registered.
                 unsafe { crate::gp::record::Record::mark_waiting(holdout.cast()) };
             }
         }
     }
 
-    /// The driver has looked at the hold-outs again that it has marked.
+    /// The driver has looked at the holdouts again that it has marked.
     pub(crate) fn set_marked(&mut self) {
         self.marked = true;
     }
@@ -296,12 +304,12 @@ impl Registry {
     /// Takes the marks of a superseded driver away. Returns how many readers will not report.
     pub(crate) fn withdraw_marks(&mut self) -> u32 {
         self.marked = false;
-        let marked = self.holdouts().filter(|slot| !slot.is_foreign() && slot.clear_waited_for());
+        let marked = self.holdouts().filter(|slot| !slot.is_liburcu() && slot.clear_waited_for());
         marked.count() as u32
     }
 
-    /// Who holds up the grace period under `number`, as of the last scan and of now: readers in sections
-    /// that began before, and those that the relay waits for.
+    /// The readers that hold up the grace period under `number`, as of the last scan and of now:
+    /// readers in sections that began before, and those that the relay waits for.
     #[cfg(not(loom))]
     pub(crate) fn holding_up(&self, number: Number) -> impl Iterator<Item = &Slot> {
         // SAFETY: see `register`.
@@ -332,14 +340,14 @@ impl Registry {
         for slot in gone {
             // SAFETY: see `register`.
             let slot = unsafe { &*slot };
-            // The record of a foreign reader was that of a thread whose stack may be used again.
-            if !slot.is_foreign() {
+            // The record of a liburcu reader was that of a thread whose stack may be used again.
+            if !slot.is_liburcu() {
                 slot.forget_section();
             }
             self.unregister(slot);
         }
-        // Nobody sleeps in this process any more. A free slot may bear a mark too, which its next owner
-        // would keep, and report to a sleeper that did not make it.
+        // No thread sleeps in this process any more. A free slot may bear a mark too, which its
+        // next owner would keep, and report to a sleeper that did not make it.
         for chunk in &self.chunks {
             // SAFETY: see `register`.
             for slot in unsafe { chunk.as_ref() } {
@@ -352,7 +360,7 @@ impl Registry {
 impl Drop for Registry {
     fn drop(&mut self) {
         for chunk in self.chunks.drain(..) {
-            // SAFETY: leaked by `register`, and the domain ends: nobody holds a pointer into it.
+            // SAFETY: leaked by `register`, and the domain ends: no thread holds a pointer into it.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });
         }
     }
@@ -369,7 +377,7 @@ mod tests {
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
         let mut core =
             crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
-        core.make_foreign(crate::gp::reader_side::Readers::Silent);
+        core.make_liburcu(crate::gp::reader_side::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);
         assert!(!registry.has_room_for(1));
@@ -377,9 +385,9 @@ mod tests {
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
-            let sort = Sort::Foreign(crate::gp::reader_side::Readers::Silent);
+            let reader_kind = ReaderKind::Liburcu(crate::gp::reader_side::Readers::Silent);
             // SAFETY: each slot once; it outlives the registry.
-            unsafe { registry.register_at(slot, (&raw const core).cast(), 1, sort) };
+            unsafe { registry.register_at(slot, (&raw const core).cast(), 1, reader_kind) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);
         }
         let gp = AtomicU64::new(word::entered(Number(2)));
@@ -389,7 +397,7 @@ mod tests {
             (registry.readers.as_ptr(), registry.holdouts.as_ptr()),
             "the same memory"
         );
-        // In the midst of it: readers and hold-outs stay, and what is too small is not taken.
+        // In the midst of it: readers and holdouts stay, and what is too small is not taken.
         let mut room = Room::new(50);
         registry.take_room(&mut room);
         assert_eq!(used, (registry.readers.as_ptr(), registry.holdouts.as_ptr()));

@@ -1,28 +1,30 @@
 //! The relay of the engine `token`: QSBR readers hand the number of a grace period on.
 //!
-//! Under the other engines every reader copies `gp.ctr` at a quiescent state, and the updater looks at
-//! every reader's word. Here the readers stand in *chains* of up to [`CHAIN`]: the first copies
-//! `gp.ctr`, every other one its predecessor's word. When the last word of a chain shows the number,
-//! every reader of the chain has had a quiescent state since it was announced; so the updater looks at
-//! one line for each chain. No reader executes an atomic instruction, and none writes a line but its
-//! own. After rcu_sched, whose token runs through all processors one after the other, with its counter
-//! of pending callbacks; chains bound the time, and idle readers are passed over.
+//! Under the other engines every reader copies `gp.ctr` at a quiescent state, and the updater looks
+//! at every reader's word. Here the readers stand in *chains* of up to [`CHAIN`]: the first copies
+//! `gp.ctr`, every other one its predecessor's word. When the last word of a chain shows the
+//! number, every reader of the chain has had a quiescent state since it was announced; so the
+//! updater looks at one line for each chain. No reader executes an atomic instruction, and none
+//! writes a line but its own. After rcu_sched, whose token runs through all CPUs one after the
+//! other, with its counter of pending callbacks; chains bound the time, and idle readers are passed
+//! over.
 //!
-//! **Invariant [T-1]: a reader's word shows the number of the grace period in progress only if every
-//! reader before it in its chain has had a quiescent state, or been offline, since it was announced.**
-//! Four rules keep it:
-//! 1. Chains change between grace periods, before the number is announced ([`Relay::link`]). A reader
-//!    that saw its source before and the number after looks at its source once more
-//!    (`Slot::renew`): whoever has acquired the number sees the links that were made before it.
+//! **Invariant [T-1]: a reader's word shows the number of the grace period in progress only if
+//! every reader before it in its chain has had a quiescent state, or been offline, since it was
+//! announced.** Four rules keep it:
+//! 1. Chains change between grace periods, before the number is announced ([`Relay::link`]). A
+//!    reader that saw its source before and the number after looks at its source once more
+//!    (`Slot::renew`): the thread that has acquired the number sees the links that were made before
+//!    it.
 //! 2. A reader that comes online first shows a word that no grace period announces
 //!    (`slot::ARRIVED`), so that its successor does not take it for one that has passed.
-//! 3. A reader that is offline when the driver looks is passed over. The first one that the driver finds
-//!    online and not passed may copy `gp.ctr`, for everybody before it has passed; and it must, where
-//!    its predecessor does not show the number any more ([`Relay::let_through`]).
+//! 3. A reader that is offline when the driver looks is passed over. The first one that the driver
+//!    finds online and not passed may copy `gp.ctr`, for everybody before it has passed; and it
+//!    must, where its predecessor does not show the number any more ([`Relay::let_through`]).
 //! 4. A reader that unregisters leaves its source to its successor ([`Relay::remove`]).
 //!
-//! A reader that registers in mid grace period stands in no chain until the next one: it need not be
-//! waited for, and nobody copies from it.
+//! A reader that registers in mid grace period stands in no chain until the next one: it need not
+//! be waited for, and no thread copies from it.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -31,8 +33,8 @@ use crate::gp::slot::Slot;
 use crate::os::sync::AtomicU64;
 use grace::{Number, word};
 
-/// Readers in a chain: a grace period takes as many quiescent states, one after the other, and costs
-/// the updater a look at one line for so many readers.
+/// Readers in a chain: a grace period takes as many quiescent states, one after the other, and
+/// costs the updater a look at one line for so many readers.
 const CHAIN: usize = if cfg!(loom) { 3 } else { 16 };
 
 /// The chains of a domain. Under the registry's lock.
@@ -103,7 +105,7 @@ impl Relay {
         self.next.extend((0..self.stations.len()).step_by(CHAIN));
     }
 
-    /// Looks for the token; answers how many chains it has not run through.
+    /// Looks for the token. Returns how many chains it has not run through.
     ///
     /// # Safety
     /// The stations are slots that live, and so does `gp`, as long as they do.
@@ -114,8 +116,8 @@ impl Relay {
             .count()
     }
 
-    /// For each chain that the token has not run through, the reader that has it next, as far as can be
-    /// seen without doing anything.
+    /// For each chain that the token has not run through, the reader that has it next, as far as
+    /// can be seen without doing anything.
     ///
     /// # Safety
     /// The stations are slots that live.
@@ -126,15 +128,15 @@ impl Relay {
             self.stations.get(*next..end)?.iter().find_map(|slot| {
                 // SAFETY: the caller's word.
                 let slot = unsafe { slot.as_ref() }?;
-                // Relaxed: it is told, and decides nothing.
+                // Relaxed: it is reported, and decides nothing.
                 let is_online = word::nesting(slot.word().load(Relaxed)) != 0;
                 (is_online && !has_passed(slot, number)).then_some(slot)
             })
         })
     }
 
-    /// Whether the token has run through this chain. Passes over who is offline, and sees to it that
-    /// the first who is not can go on.
+    /// Whether the token has run through this chain. Passes over who is offline, and sees to it
+    /// that the first thread that is not can go on.
     ///
     /// # Safety
     /// As `look`.
@@ -163,8 +165,8 @@ impl Relay {
         true
     }
 
-    /// All before this reader have passed. Where the one it copies from does not show it, having gone
-    /// offline before or after it passed, it copies `gp.ctr`.
+    /// All before this reader have passed. Where the one it copies from does not show it, having
+    /// gone offline before or after it passed, it copies `gp.ctr`.
     fn let_through(&mut self, slot: &Slot, number: Number, gp: &AtomicU64) {
         if chaos::mutant(Mutant::NoPassingOver) {
             return;
@@ -177,7 +179,7 @@ impl Relay {
         }
     }
 
-    /// Who copies from the reader at this station.
+    /// The reader that copies from the one at this station.
     ///
     /// # Safety
     /// The stations are slots that live.
@@ -192,8 +194,8 @@ impl Relay {
 
 /// Whether the token has passed this reader.
 fn has_passed(slot: &Slot, number: Number) -> bool {
-    // Acquire: pairs with the Release in `renew` [GP-2]; and through its Acquire of the predecessor's
-    // word with those of all before it.
+    // Acquire: pairs with the Release in `renew` [GP-2]; and through its Acquire of the
+    // predecessor's word with those of all before it.
     slot.word().load(Acquire) == word::entered(number)
 }
 
@@ -207,7 +209,7 @@ mod tests {
 
     use crate::gp::engine::{Engine, Settings};
     use crate::gp::grace_periods::{GracePeriods, Me};
-    use crate::gp::slot::{Slot, Sort};
+    use crate::gp::slot::{ReaderKind, Slot};
 
     /// The driver has no slot of its own.
     const STRANGER: Me = Me { quiescent_slots: 0 };
@@ -218,7 +220,7 @@ mod tests {
     }
 
     fn online(core: &GracePeriods) -> &Slot {
-        let slot = core.register(1, Sort::Qsbr);
+        let slot = core.register(1, ReaderKind::Qsbr);
         slot.online(&core.gp, Location::caller());
         slot
     }
@@ -229,7 +231,7 @@ mod tests {
         cookie
     }
 
-    /// The driver looks; answers whether the grace period is over.
+    /// The driver looks. Returns whether the grace period is over.
     fn look(core: &GracePeriods, cookie: Cookie) -> bool {
         core.advance_at_tick(STRANGER);
         core.sequence().is_done(cookie)
@@ -265,7 +267,8 @@ mod tests {
         assert!(look(&core, cookie));
     }
 
-    /// Going offline and coming back is a quiescent state like any other, whenever the driver looks.
+    /// Going offline and coming back is a quiescent state like any other, whenever the driver
+    /// looks.
     #[test]
     fn who_is_offline_between_two_looks_has_passed() {
         let core = core();
@@ -279,8 +282,8 @@ mod tests {
         assert!(look(&core, cookie));
     }
 
-    /// Not even a reader that stalls in `online` for as many grace periods as there are numbers: what it
-    /// stores then is none of them.
+    /// Not even a reader that stalls in `online` for as many grace periods as there are numbers:
+    /// what it stores then is none of them.
     #[test]
     fn who_comes_online_shows_no_number_of_its_own() {
         let core = core();
@@ -301,14 +304,14 @@ mod tests {
     fn who_is_left_after_a_fork_copies_from_nobody_who_is_gone() {
         let core = core();
         let gone = online(&core);
-        let left = core.register(2, Sort::Qsbr);
+        let left = core.register(2, ReaderKind::Qsbr);
         left.online(&core.gp, Location::caller());
         let cookie = start(&core);
         gone.renew();
         left.renew();
         assert!(look(&core, cookie));
         core.after_fork(&mut core.hold_machine(), &mut core.hold_registry(), 2);
-        let other = core.register(3, Sort::Ordinary);
+        let other = core.register(3, ReaderKind::Ordinary);
         assert!(std::ptr::eq(other, gone), "in the slot of the one that is gone");
         other.enter_slow(&core.gp, Location::caller());
         other.enter_slow(&core.gp, Location::caller());

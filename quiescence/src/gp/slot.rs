@@ -41,8 +41,9 @@ pub(crate) struct Slot {
     began: AtomicPtr<Location<'static>>,
     /// The domain whose registry owns this memory; null only for [`NOT_READY`].
     core: Cell<*const ReaderSide>,
-    /// Handles and implicit registration that keep this slot registered. Owner only. Safe code drives it, by handles that
-    /// are leaked: 64 bits, and checked, since a count that wraps would unregister the slot under a reader.
+    /// Handles and implicit registration that keep this slot registered. Owner only. Safe code
+    /// drives it, by handles that are leaked: 64 bits, and checked, since a count that wraps would
+    /// unregister the slot under a reader.
     references: Cell<u64>,
     /// Where this slot stands in the registry's list. Under the registry's lock.
     index: Cell<usize>,
@@ -54,9 +55,9 @@ pub(crate) struct Slot {
     #[cfg(not(loom))]
     alternate: Cell<Alternate>,
     /// How the owner reads. Under the registry's lock.
-    sort: Cell<Sort>,
-    /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in the
-    /// [relay](crate::gp::relay).
+    reader_kind: Cell<ReaderKind>,
+    /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in
+    /// the [relay](crate::gp::relay).
     source: AtomicPtr<AtomicU64>,
     /// Whether it takes part in a relay. Set before the slot is handed out.
     relays: Cell<bool>,
@@ -67,9 +68,9 @@ pub(crate) struct Slot {
 
 // SAFETY: the atomics are for everybody; `core` is set once, before the slot is first handed out;
 // `references` is touched by the owning thread only; `index`, `owner`, `thread`, `alternate`,
-// `sort`, `relays` and `station` are touched under the registry's lock only, but that the owner reads
-// `sort` and `relays` without it: those are written when the slot is handed out, and then not until
-// the owner has given it back.
+// `reader_kind`, `relays` and `station` are touched under the registry's lock only, but that the
+// owner reads `reader_kind` and `relays` without it: those are written when the slot is handed out,
+// and then not until the owner has given it back.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
 // going through the registry's lock.
@@ -77,18 +78,18 @@ unsafe impl Send for Slot {}
 
 /// How the owner of a slot reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum ReaderKind {
     /// In sections. All zeroes, as the records of programs are at first.
     Ordinary,
     /// Between quiescent states; it executes full fences where it comes online.
     Qsbr,
     /// In a program that follows liburcu's protocol.
-    Foreign(Readers),
+    Liburcu(Readers),
 }
 
-impl Sort {
-    pub(crate) fn is_foreign(self) -> bool {
-        matches!(self, Self::Foreign(_))
+impl ReaderKind {
+    pub(crate) fn is_liburcu(self) -> bool {
+        matches!(self, Self::Liburcu(_))
     }
 }
 
@@ -98,8 +99,8 @@ const WAITED_FOR: u32 = 1;
 const LEAVING: u32 = 2;
 /// This process has no membarrier: fences are instructions.
 const PORTABLE: u32 = 4;
-/// A reader that has retired too much: it has its part to do when its section ends, or at its next quiescent
-/// state.
+/// A reader that has retired too much: it has its part to do when its section ends, or at its next
+/// quiescent state.
 const OVERDUE: u32 = 8;
 
 /// What a QSBR reader of a [relay](crate::gp::relay) shows from when it comes online until it hands
@@ -108,7 +109,8 @@ const OVERDUE: u32 = 8;
 /// stores this.
 const ARRIVED: u64 = 2 * COUNT;
 
-/// The slot of a thread that must take the slow path. Its nesting is never 0, and nobody writes it.
+/// The slot of a thread that must take the slow path. Its nesting is never 0, and no thread writes
+/// it.
 #[cfg(not(loom))]
 pub(crate) static NOT_READY: Slot = Slot::new(COUNT);
 
@@ -127,7 +129,7 @@ impl Slot {
                 thread: Cell::new(0),
                 #[cfg(not(loom))]
                 alternate: Cell::new(Alternate::NONE),
-                sort: Cell::new(Sort::Ordinary),
+                reader_kind: Cell::new(ReaderKind::Ordinary),
                 source: AtomicPtr::new(std::ptr::null_mut()),
                 relays: Cell::new(false),
                 station: Cell::new(usize::MAX),
@@ -147,26 +149,27 @@ impl Slot {
 
     /// Begins an outermost section with light fences. Owner only, nesting 0.
     #[inline(always)]
-    pub(crate) fn enter_outermost(&self, gp: &AtomicU64, place: &'static Location<'static>) {
+    pub(crate) fn enter_outermost(&self, gp: &AtomicU64, location: &'static Location<'static>) {
         // Acquire: pairs with the Release in GracePeriods::announce [GP-3]; under the new number
         // the section sees what was published before the grace period that announced it.
         let current = gp.load(Acquire);
         chaos::point(Point::EnterBeforeStore);
-        self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
-        // Release, as every store to the word [GP-2]: a scan that meets this one, and not that of the
-        // unlock before it, must still have the section before behind it. The light fence below, with
-        // the updater's heavy fence, orders the store before the section's loads [GP-1].
+        self.began.store(std::ptr::from_ref(location).cast_mut(), Relaxed);
+        // Release, as every store to the word [GP-2]: a scan that meets this one, and not that of
+        // the unlock before it, must still have the section before behind it. The light fence
+        // below, with the updater's heavy fence, orders the store before the section's loads
+        // [GP-1].
         self.word.store(current, chaos::release_unless(Mutant::RelaxedEnter));
         fence::light(&self.fence);
         chaos::point(Point::Entered);
     }
 
     /// Begins a section in the cases that the fast path does not cover: nested, or no membarrier.
-    pub(crate) fn enter_slow(&self, gp: &AtomicU64, place: &'static Location<'static>) {
+    pub(crate) fn enter_slow(&self, gp: &AtomicU64, location: &'static Location<'static>) {
         let word = self.word.load(Relaxed);
         let nesting = word::nesting(word);
         if nesting == 0 {
-            self.enter_outermost(gp, place);
+            self.enter_outermost(gp, location);
             if self.attention.load(Relaxed) & PORTABLE != 0 {
                 fence::full(); // the light fence of this process [GP-1]
             }
@@ -250,11 +253,11 @@ impl Slot {
     }
 
     /// Announces that a QSBR reader holds no reference, and begins its next section. Owner only.
-    /// Answers whether there may be something to do: the number was a new one, or too much waits.
+    /// Returns whether there may be something to do: the number was a new one, or too much waits.
     #[inline(always)]
     pub(crate) fn renew(&self) -> bool {
-        // Acquire: pairs with the Release in `set_source`; the word that it leads to has been made, in a
-        // chunk that may be younger than any that this thread has seen.
+        // Acquire: pairs with the Release in `set_source`; the word that it leads to has been made,
+        // in a chunk that may be younger than any that this thread has seen.
         let source = self.source.load(Acquire);
         // Acquire: pairs with the Release in GracePeriods::announce [GP-3], directly or through the
         // words of those who have handed the number on. SAFETY: `gp.ctr` or a word in the registry,
@@ -262,7 +265,7 @@ impl Slot {
         let mut current = unsafe { &*source }.load(Acquire);
         // Relaxed: the owner's own word and mark.
         if current == self.word.load(Relaxed) {
-            // Nobody has asked since the last time.
+            // No thread has asked since the last time.
             return self.attention.load(Relaxed) & OVERDUE != 0;
         }
         if self.relays.get() {
@@ -286,15 +289,17 @@ impl Slot {
         true
     }
 
-    /// What a predecessor has handed on, if it may be taken: it is a number, and still the predecessor's.
+    /// What a predecessor has handed on, if it may be taken: it is a number, and still the
+    /// predecessor's.
     ///
-    /// The links of a grace period are made before its number is announced, so whoever has acquired the
-    /// number sees them: if the source is the same as before, it is the right one [T-1].
+    /// The links of a grace period are made before its number is announced, so the thread that has
+    /// acquired the number sees them: if the source is the same as before, it is the right one
+    /// [T-1].
     fn relayed(&self, mut source: *mut AtomicU64, mut current: u64) -> Option<u64> {
         loop {
             if word::nesting(current) != 1 {
-                // It is offline, and the updater will pass it over; or it has `ARRIVED`; or its slot is
-                // an ordinary reader's by now.
+                // It is offline, and the updater will pass it over; or it has `ARRIVED`; or its
+                // slot is an ordinary reader's by now.
                 return None;
             }
             let again = self.source.load(Acquire);
@@ -308,30 +313,30 @@ impl Slot {
     }
 
     /// A QSBR reader begins to hold references. Owner only, word quiescent.
-    pub(crate) fn online(&self, gp: &AtomicU64, place: &'static Location<'static>) {
+    pub(crate) fn online(&self, gp: &AtomicU64, location: &'static Location<'static>) {
         let relays = self.relays.get();
         let mut current = gp.load(Acquire); // [GP-3]
         if relays && !chaos::mutant(Mutant::OnlineAsPassed) {
             current = ARRIVED; // [T-1]
         }
         chaos::point(Point::EnterBeforeStore);
-        self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
+        self.began.store(std::ptr::from_ref(location).cast_mut(), Relaxed);
         self.word.store(current, Release); // as in `enter_outermost` [GP-2]
         // A full fence, so that updaters need no membarrier for QSBR readers [GP-8].
         fence::full();
         if relays && !chaos::mutant(Mutant::OnlineForGood) {
-            // It holds no reference yet: a quiescent state. A reader that goes offline again and again,
-            // and has no other, hands the number on here.
+            // It holds no reference yet: a quiescent state. A reader that goes offline again and
+            // again, and has no other, hands the number on here.
             self.renew();
         }
     }
 
     /// Where the outermost section began, if it is known.
     pub(crate) fn began(&self) -> Option<&'static Location<'static>> {
-        let place = self.began.load(Relaxed);
-        // SAFETY: the pointer is null or was made from a `&'static Location` by `enter_outermost` or
-        // `online`.
-        unsafe { place.as_ref() }
+        let location = self.began.load(Relaxed);
+        // SAFETY: the pointer is null or was made from a `&'static Location` by `enter_outermost`
+        // or `online`.
+        unsafe { location.as_ref() }
     }
 
     /// Has the owner do its part at its next quiescent state. Owner only, QSBR.
@@ -368,10 +373,10 @@ impl Slot {
         self.attention.fetch_or(WAITED_FOR, Relaxed);
     }
 
-    /// Takes the mark away; whoever is told `true` did it and owes the sleeper a report.
+    /// Takes the mark away; the thread that gets `true` did it and must report to the sleeper.
     pub(crate) fn clear_waited_for(&self) -> bool {
-        // AcqRel: whoever takes the mark is ordered after the one who set it, and its report carries
-        // what it did before [GP-7].
+        // AcqRel: the thread that takes the mark is ordered after the thread that set it, and its
+        // report carries what it did before [GP-7].
         self.attention.fetch_and(!WAITED_FOR, AcqRel) & WAITED_FOR != 0
     }
 
@@ -383,7 +388,7 @@ impl Slot {
         core: *const ReaderSide,
         index: usize,
         owner: usize,
-        sort: Sort,
+        reader_kind: ReaderKind,
         relays: bool,
     ) {
         // Once: the owner before, which has unregistered, may still be reporting to its domain.
@@ -393,16 +398,17 @@ impl Slot {
         self.index.set(index);
         self.owner.set(owner);
         self.note_thread();
-        self.sort.set(sort);
+        self.reader_kind.set(reader_kind);
         self.relays.set(relays);
         self.station.set(usize::MAX);
         self.set_source(&self.core().gp);
         self.references.set(0);
         self.word.store(QUIESCENT, Relaxed);
-        // The mark stays if it is there: the thread that had the slot before may have left its section
-        // while a sleeper was marking it, and the sleeper takes back or waits for every mark it made.
-        // At worst the new owner reports for the old one. (A foreign reader bears no such mark.)
-        let lost = chaos::mutant(Mutant::LostMark) || sort.is_foreign();
+        // The mark stays if it is there: the thread that had the slot before may have left its
+        // section while a sleeper was marking it, and the sleeper takes back or waits for every
+        // mark it made. At worst the new owner reports for the old one. (A liburcu reader bears no
+        // such mark.)
+        let lost = chaos::mutant(Mutant::LostMark) || reader_kind.is_liburcu();
         let kept = if lost { 0 } else { WAITED_FOR };
         self.attention.fetch_and(kept, Relaxed);
         if fence::chosen() == Fences::Portable {
@@ -417,8 +423,8 @@ impl Slot {
     }
 
     fn core(&self) -> &ReaderSide {
-        // SAFETY: set by the first `adopt`, before anybody could hold the slot, to the domain whose registry
-        // owns this very memory: while the slot can be reached, the domain lives.
+        // SAFETY: set by the first `adopt`, before anybody could hold the slot, to the domain whose
+        // registry owns this very memory: while the slot can be reached, the domain lives.
         unsafe { &*self.core.get() }
     }
 
@@ -462,20 +468,20 @@ impl Slot {
     }
 
     pub(crate) fn is_qsbr(&self) -> bool {
-        matches!(self.sort.get(), Sort::Qsbr | Sort::Foreign(Readers::Qsbr))
+        matches!(self.reader_kind.get(), ReaderKind::Qsbr | ReaderKind::Liburcu(Readers::Qsbr))
     }
 
     /// Whether its memory is its program's, and its owner no code of ours.
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.sort.get().is_foreign()
+    pub(crate) fn is_liburcu(&self) -> bool {
+        self.reader_kind.get().is_liburcu()
     }
 
     /// Whether its fences are light, so that the updater's must be heavy.
     pub(crate) fn has_light_fences(&self) -> bool {
-        match self.sort.get() {
-            Sort::Ordinary => true,
-            Sort::Qsbr => false,
-            Sort::Foreign(readers) => matches!(readers, Readers::Light | Readers::Silent),
+        match self.reader_kind.get() {
+            ReaderKind::Ordinary => true,
+            ReaderKind::Qsbr => false,
+            ReaderKind::Liburcu(readers) => matches!(readers, Readers::Light | Readers::Silent),
         }
     }
 
@@ -531,8 +537,8 @@ impl Slot {
         self.references.get()
     }
 
-    /// Whether the owner has come to its end, in a section that a guard keeps open or that a thread-local's
-    /// destructor began.
+    /// Whether the owner has come to its end, in a section that a guard keeps open or that a
+    /// thread-local's destructor began.
     #[cfg(not(loom))]
     pub(crate) fn is_leaving(&self) -> bool {
         self.attention.load(Relaxed) & LEAVING != 0
@@ -550,15 +556,16 @@ mod tests {
 
     use super::*;
 
-    /// The nesting has half of the word: one section more would change the number in the other half.
+    /// The nesting has half of the word: one section more would change the number in the other
+    /// half.
     #[test]
     fn a_section_nested_too_deep_is_refused_before_anything_is_changed() {
         let slot = Slot::new(word::entered(Number(5)) - COUNT + u64::from(u32::MAX) - 1);
-        let (gp, place) = (AtomicU64::new(word::entered(Number(7))), Location::caller());
-        slot.enter_slow(&gp, place);
+        let (gp, location) = (AtomicU64::new(word::entered(Number(7))), Location::caller());
+        slot.enter_slow(&gp, location);
         let deepest = slot.word.load(Relaxed);
         assert_eq!((word::nesting(deepest), word::number(deepest)), (u32::MAX, Number(5)));
-        let too_deep = || slot.enter_slow(&gp, place);
+        let too_deep = || slot.enter_slow(&gp, location);
         let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(too_deep));
         assert!(refused.unwrap_err().is::<&str>(), "it says what leaks");
         assert_eq!(slot.word.load(Relaxed), deepest);

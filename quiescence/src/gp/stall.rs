@@ -4,12 +4,12 @@
 
 use super::reader_side::ReaderSide;
 
-/// What has been told of the grace period in progress.
+/// What has been reported of the grace period in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     /// Its age when it was last reported.
     reported_ns: u64,
-    /// Hold-outs that the last look found.
+    /// Holdouts that the last look found.
     pub(crate) holdouts: usize,
 }
 
@@ -17,8 +17,8 @@ impl Watch {
     /// A grace period that begins.
     pub(crate) const NEW: Self = Self { reported_ns: 0, holdouts: 0 };
 
-    /// When the next report is due of a grace period that has had to wait since `since_ns`, under a limit of `limit_ns`
-    /// (`u64::MAX`: never).
+    /// When the next report is due of a grace period that has had to wait since `since_ns`, under a
+    /// limit of `limit_ns` (`u64::MAX`: never).
     pub(crate) fn due_ns(&self, since_ns: u64, limit_ns: u64) -> Option<u64> {
         if limit_ns == u64::MAX {
             return None;
@@ -31,7 +31,8 @@ impl Watch {
         if self.due_ns(since_ns, limit_ns)? > now_ns {
             return None;
         }
-        // At least one: a limit of nothing reports again when twice as much has gone by, not for ever.
+        // At least one: a limit of nothing reports again when twice as much has gone by, not for
+        // ever.
         self.reported_ns = now_ns.saturating_sub(since_ns).max(1);
         Some(self.reported_ns)
     }

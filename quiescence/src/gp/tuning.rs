@@ -1,7 +1,7 @@
 //! What a domain's deferral may take: memory, patience, and turns. Adjustable while it works.
 //!
-//! Where the program says nothing the environment may ([`Defaults`]): one that was written for another library, or that
-//! nobody wants to build again, has no other place to say it.
+//! Where the program says nothing the environment may ([`Defaults`]): one that was written for
+//! another library, or that no user wants to build again, has no other place to say it.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -12,7 +12,8 @@ use std::time::Duration;
 use crate::os;
 
 /// What a domain's deferral may take; read by [`Domain::tuning`](crate::Domain::tuning), set by
-/// [`Domain::tune`](crate::Domain::tune) at any time, or when the domain is [built](crate::Builder::tuning).
+/// [`Domain::tune`](crate::Domain::tune) at any time, or when the domain is
+/// [built](crate::Builder::tuning).
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,8 +26,8 @@ use crate::os;
 /// ```
 ///
 /// # Environment
-/// Other defaults than those below, for all domains of a process; what a program sets counts before them. What cannot
-/// be understood is said once on standard error, and the default stays.
+/// Other defaults than those below, for all domains of a process; what a program sets counts before
+/// them. What cannot be understood is said once on standard error, and the default stays.
 ///
 /// | variable | what |
 /// |---|---|
@@ -37,35 +38,37 @@ use crate::os;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tuning {
-    /// Objects and closures that may wait; taken as at least 1. By default as many as fill `bytes_max`
-    /// with objects of 256 bytes, but from 65,536 to 1,048,576: an object may own memory that it was
-    /// not counted with.
+    /// Objects and closures that may wait; taken as at least 1. By default as many as fill
+    /// `bytes_max` with objects of 256 bytes, but from 65,536 to 1,048,576: an object may own
+    /// memory that it was not counted with.
     ///
-    /// Threads take room from the domain some at a time, and keep what is left over until they defer again, or
-    /// end. So there may be no room though less waits: by a 64th of the limit for each other thread at most,
-    /// and by half of it altogether. The same goes for bytes.
+    /// Threads take room from the domain some at a time, and keep what is left over until they
+    /// defer again, or end. So there may be no room though less waits: by a 64th of the limit for
+    /// each other thread at most, and by half of it altogether. The same goes for bytes.
     pub objects_max: u64,
     /// Bytes that may wait: of what an [`Rcu`](crate::Rcu) replaces the size with all that it owns
-    /// ([`Weigh`](crate::Weigh)); of what is retired its own memory ([`Retire`](crate::Retire)), or what
-    /// [`retire_sized`](crate::Domain::retire_sized) was told; of closures what they capture, without what that
-    /// owns. Taken as at least 1; an object that is larger waits alone, or if it cannot, its thread does
-    /// ([`try_retire`](crate::Domain::try_retire) gives it back). By default 1/64 of the memory
-    /// that this process may have (the machine's, or its control group's if that is less), but at least
-    /// 16 MiB. Memory that waits is of no use to anybody: a 64th is lost in the noise of what a program
-    /// needs, and holds a second of a flood on most machines.
+    /// ([`Weigh`](crate::Weigh)); of what is retired its own memory ([`Retire`](crate::Retire)), or
+    /// what [`retire_sized`](crate::Domain::retire_sized) was told; of closures what they capture,
+    /// without what that owns. Taken as at least 1; an object that is larger waits alone, or if it
+    /// cannot, its thread does ([`try_retire`](crate::Domain::try_retire) gives it back). By
+    /// default 1/64 of the memory that this process may have (the machine's, or its control group's
+    /// if that is less), but at least 16 MiB. Memory that waits is of no use to anybody: a 64th is
+    /// lost in the noise of what a program needs, and holds a second of a flood on most machines.
     pub bytes_max: u64,
-    /// How long what is deferred may wait for company before a grace period is asked for on its behalf,
-    /// if nobody asks earlier; 100 ms by default. An idle process makes no grace periods.
+    /// How long what is deferred may wait for company before a grace period is asked for on its
+    /// behalf, if no thread asks earlier; 100 ms by default. An idle process makes no grace
+    /// periods.
     pub lazy: Duration,
-    /// Callbacks that the worker, or whoever waits, runs in one go, at least; 32 by default, taken as at least 1.
-    /// Where thousands are ready, one in 128 of them. (A thread that retires runs 10 for each 9 that it adds.)
+    /// Callbacks that the worker, or the thread that waits, runs in one go, at least; 32 by
+    /// default, taken as at least 1. Where thousands are ready, one in 128 of them. (A thread that
+    /// retires runs 10 for each 9 that it adds.)
     pub run_min: u32,
-    /// After this much time in one go the thread that runs callbacks sees to something else first; 3 ms
-    /// by default.
+    /// After this much time in one go the thread that runs callbacks sees to something else first;
+    /// 3 ms by default.
     pub run_time: Duration,
-    /// A grace period that takes longer is reported, again at each doubling of its age; 1 s by default.
-    /// `None` turns the reports off. See [`set_stall_hook`](crate::set_stall_hook). In domains of
-    /// [foreign](crate::foreign) readers 10 s by default, here and below.
+    /// A grace period that takes longer is reported, again at each doubling of its age; 1 s by
+    /// default. `None` turns the reports off. See [`set_stall_hook`](crate::set_stall_hook). In
+    /// domains of [liburcu readers](crate::liburcu_readers) 10 s by default, here and below.
     pub stall_after: Option<Duration>,
     /// The same for grace periods that somebody wants expedited; 200 ms by default.
     pub stall_after_expedited: Option<Duration>,
@@ -100,15 +103,15 @@ pub(crate) struct Kept {
 
 /// No time that anybody waits for.
 const UNSET: u64 = u64::MAX - 1;
-/// The same for the limits of stall reports where readers are [foreign](crate::foreign).
-const UNSET_FOREIGN: u64 = u64::MAX - 2;
+/// The same for the limits of stall reports for [liburcu readers](crate::liburcu_readers).
+const UNSET_LIBURCU: u64 = u64::MAX - 2;
 
 impl Kept {
-    /// For a domain of foreign readers.
-    pub(crate) const fn foreign() -> Self {
+    /// For a domain of liburcu readers.
+    pub(crate) const fn liburcu() -> Self {
         Self {
-            stall_after_ns: AtomicU64::new(UNSET_FOREIGN),
-            stall_after_expedited_ns: AtomicU64::new(UNSET_FOREIGN),
+            stall_after_ns: AtomicU64::new(UNSET_LIBURCU),
+            stall_after_expedited_ns: AtomicU64::new(UNSET_LIBURCU),
             ..Self::new()
         }
     }
@@ -162,7 +165,7 @@ impl Kept {
         match kept.load(Relaxed) {
             UNSET if expedited => defaults().stall_after_expedited_ns,
             UNSET => defaults().stall_after_ns,
-            UNSET_FOREIGN => defaults().stall_after_foreign_ns,
+            UNSET_LIBURCU => defaults().stall_after_liburcu_ns,
             set => set,
         }
     }
@@ -182,7 +185,7 @@ impl Kept {
 
     pub(crate) fn set(&self, tuning: Tuning) {
         let after = |after: Option<Duration>| match after.map_or(u64::MAX, ns) {
-            UNSET | UNSET_FOREIGN => u64::MAX,
+            UNSET | UNSET_LIBURCU => u64::MAX,
             ns => ns,
         };
         self.objects_max.store(tuning.objects_max.max(1), Relaxed);
@@ -209,13 +212,13 @@ struct Defaults {
     stall_after_expedited_ns: u64,
     /// Of either urgency. Programs that were compiled against liburcu have not asked for reports,
     /// and cannot tune; and much in them is expedited that they do not mind to wait for.
-    stall_after_foreign_ns: u64,
+    stall_after_liburcu_ns: u64,
 }
 
 const MS: u64 = 1_000_000;
 
 impl Defaults {
-    /// Those of the environment that `value` reads; `complain` is told what cannot be understood.
+    /// Those of the environment that `value` reads; `complain` gets what cannot be understood.
     fn read(
         value: impl Fn(&CStr) -> Option<String>,
         mut complain: impl FnMut(&CStr, &str, &str),
@@ -244,7 +247,7 @@ impl Defaults {
             lazy_ns: lazy_ns.unwrap_or(100 * MS),
             stall_after_ns: stall_ns.unwrap_or(1_000 * MS),
             stall_after_expedited_ns: stall_ns.unwrap_or(200 * MS),
-            stall_after_foreign_ns: stall_ns.unwrap_or(10_000 * MS),
+            stall_after_liburcu_ns: stall_ns.unwrap_or(10_000 * MS),
         }
     }
 }
@@ -264,7 +267,7 @@ fn parse_amount(said: &str) -> Option<u64> {
 
 /// Milliseconds, in nanoseconds: those of some centuries at most.
 fn parse_ms(said: &str) -> Option<u64> {
-    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET_FOREIGN)
+    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET_LIBURCU)
 }
 
 /// Digits only: no sign.
@@ -340,7 +343,7 @@ mod tests {
         assert!(nothing.bytes_max >= BYTES_LEAST && OBJECTS.contains(&nothing.objects_max));
         assert_eq!((nothing.lazy_ns, nothing.stall_after_ns), (100 * MS, 1_000 * MS));
         assert_eq!(nothing.stall_after_expedited_ns, 200 * MS);
-        assert_eq!(nothing.stall_after_foreign_ns, 10_000 * MS);
+        assert_eq!(nothing.stall_after_liburcu_ns, 10_000 * MS);
         let (said, none) = read(&[
             ("QUIESCENCE_LIMIT_BYTES", "64M"),
             ("QUIESCENCE_LIMIT_OBJECTS", "12"),
@@ -354,7 +357,7 @@ mod tests {
             lazy_ns: 0,
             stall_after_ns: 2_500 * MS,
             stall_after_expedited_ns: 2_500 * MS,
-            stall_after_foreign_ns: 2_500 * MS,
+            stall_after_liburcu_ns: 2_500 * MS,
         };
         assert_eq!(said, expected);
         let (silent, _) = read(&[("QUIESCENCE_STALL_MS", "0")]);

@@ -7,7 +7,8 @@ thread_local! {
     pub(super) static RUN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// A callback that notes its place in the order. `pointer` says whether it may stand without its kind.
+/// A callback that notes its place in the order. `pointer` says whether it may stand without its
+/// kind.
 const fn numbered(pointer: bool) -> Kind {
     Kind {
         words: 1,
@@ -115,14 +116,14 @@ pub(super) fn callbacks_wait_for_readers() {
     });
 }
 
-/// What one thread adds another one closes and runs, beside a reader that has driven a grace period just
-/// before its section.
+/// What one thread adds another one closes and runs, beside a reader that has driven a grace period
+/// just before its section.
 #[test]
 pub(super) fn what_another_thread_closes_waits_for_readers() {
     bounded(3, || {
         let world = World::new();
         let queue = Arc::new(Queue::new(&world.core, 2, Contents::Objects));
-        let slot = world.core.register(3, Sort::Ordinary);
+        let slot = world.core.register(3, ReaderKind::Ordinary);
         let slot = std::ptr::from_ref(slot).addr();
         let reader = thread::spawn({
             let world = Arc::clone(&world);
@@ -149,7 +150,8 @@ pub(super) fn what_another_thread_closes_waits_for_readers() {
     });
 }
 
-/// Whoever adds while the worker leaves finds out that it has to announce, or the worker sees what was added.
+/// The thread that adds while the worker leaves finds out that it has to announce, or the worker
+/// sees what was added.
 #[test]
 pub(super) fn the_worker_leaves_nothing_behind() {
     model(|| {
@@ -196,8 +198,8 @@ pub(super) fn an_orphan_is_forgotten_when_it_is_empty() {
     });
 }
 
-/// A thread ends, and what it has queued moves on while a barrier waits for it: the barrier finds it there. What
-/// comes after it to the same queue comes after it.
+/// A thread ends, and what it has queued moves on while a barrier waits for it: the barrier finds
+/// it there. What comes after it to the same queue comes after it.
 #[test]
 pub(super) fn a_barrier_finds_what_was_left_behind() {
     bounded(3, || {

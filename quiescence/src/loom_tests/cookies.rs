@@ -2,12 +2,13 @@
 
 use super::*;
 
-/// One thread unlinks an object and takes the cookie without a lock; others make grace periods. Once one of them has
-/// ended that the cookie stands for, the object is destroyed.
+/// One thread unlinks an object and takes the cookie without a lock; others make grace periods.
+/// Once one of them has ended that the cookie stands for, the object is destroyed.
 fn a_cookie_without_the_lock(reads: bool, alone: bool) {
     bounded(3, move || {
         let world = World::new();
-        let slot = std::ptr::from_ref(world.core.register(1, Sort::Ordinary)).expose_provenance();
+        let slot =
+            std::ptr::from_ref(world.core.register(1, ReaderKind::Ordinary)).expose_provenance();
         let driver = thread::spawn({
             let world = Arc::clone(&world);
             move || {

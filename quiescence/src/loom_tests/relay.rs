@@ -6,7 +6,7 @@ const RELAY: Settings = Settings { policy: AnyPolicy::Token(Token { looks_max: 1
 
 /// A slot of a QSBR reader, for a thread that it is moved to.
 fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
-    let slot = std::ptr::from_ref(world.core.register(1, Sort::Qsbr));
+    let slot = std::ptr::from_ref(world.core.register(1, ReaderKind::Qsbr));
     // SAFETY: the registry keeps the slot while `world` lives, and every thread of a model has it.
     let slot = unsafe { &*slot };
     if online {
@@ -40,7 +40,8 @@ pub(super) fn a_relay_of_two() {
     });
 }
 
-/// A reader that is offline all the time is passed over: the one behind it holds nothing up for ever.
+/// A reader that is offline all the time is passed over: the one behind it holds nothing up for
+/// ever.
 #[test]
 pub(super) fn a_relay_with_a_gap() {
     bounded(2, || {
@@ -91,8 +92,8 @@ fn a_relay_whose_first_goes_away() {
     });
 }
 
-/// A reader whose only quiescent states are those at which it comes online: the driver need not meet it
-/// offline.
+/// A reader whose only quiescent states are those at which it comes online: the driver need not
+/// meet it offline.
 #[test]
 pub(super) fn a_relay_of_one_that_only_comes_and_goes() {
     model(|| {

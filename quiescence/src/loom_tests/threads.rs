@@ -28,7 +28,7 @@ fn two_sections_one_grace_period() {
 pub(super) fn a_section_hides_the_end_of_the_one_before() {
     model(|| {
         let world = World::new();
-        let slot = world.core.register(1, Sort::Ordinary);
+        let slot = world.core.register(1, ReaderKind::Ordinary);
         let updater = thread::spawn({
             let world = Arc::clone(&world);
             move || world.replace(1)
@@ -59,7 +59,7 @@ fn registration_during_a_grace_period() {
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let slot = world.core.register(1, Sort::Ordinary);
+                let slot = world.core.register(1, ReaderKind::Ordinary);
                 enter(&world.core, slot);
                 world.look();
                 slot.leave();
@@ -72,7 +72,8 @@ fn registration_during_a_grace_period() {
     });
 }
 
-/// A thread that leaves and unregisters while it is being marked, and another one that gets its slot.
+/// A thread that leaves and unregisters while it is being marked, and another one that gets its
+/// slot.
 #[test]
 pub(super) fn a_slot_changes_hands_while_the_driver_marks_it() {
     model(|| {
@@ -84,11 +85,11 @@ pub(super) fn a_slot_changes_hands_while_the_driver_marks_it() {
         let second = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let slot = world.core.register(2, Sort::Ordinary);
+                let slot = world.core.register(2, ReaderKind::Ordinary);
                 world.core.unregister(slot);
             }
         });
-        let slot = world.core.register(1, Sort::Ordinary);
+        let slot = world.core.register(1, ReaderKind::Ordinary);
         enter(&world.core, slot);
         world.look();
         slot.leave();
@@ -102,7 +103,7 @@ pub(super) fn a_slot_changes_hands_while_the_driver_marks_it() {
 pub(super) fn two_updaters_share_and_are_both_served() {
     model(|| {
         let world = World::new();
-        let slot = world.core.register(1, Sort::Ordinary);
+        let slot = world.core.register(1, ReaderKind::Ordinary);
         let updater = thread::spawn({
             let world = Arc::clone(&world);
             move || world.replace(1)
@@ -136,8 +137,8 @@ pub(super) fn a_request_in_mid_grace_period() {
     });
 }
 
-/// A waiter takes the driver's place, wherever it finds it without its locks; the superseded driver changes nothing any
-/// more, and both are served.
+/// A waiter takes the driver's place, wherever it finds it without its locks; the superseded driver
+/// changes nothing any more, and both are served.
 fn one_takes_over(preemptions: usize, policy: Adaptive, sections: usize) {
     bounded(preemptions, move || {
         let world = World::with(Settings { policy: AnyPolicy::Adaptive(policy), budget: None });
@@ -167,7 +168,7 @@ fn qsbr_reader() {
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let slot = world.core.register(1, Sort::Qsbr);
+                let slot = world.core.register(1, ReaderKind::Qsbr);
                 slot.online(&world.core.gp, Location::caller());
                 world.look();
                 slot.renew();

@@ -1,8 +1,8 @@
 //! What the environment says to the library, for those who may be in a signal handler.
 //!
-//! `std::env` locks and allocates; `getenv` of the C libraries of Linux does neither. It takes no care of who
-//! changes the environment at the same time; but to do that while other threads run is a fault anyway, and
-//! `unsafe` to say in Rust.
+//! `std::env` locks and allocates; `getenv` of the C libraries of Linux does neither. It takes no
+//! care of who changes the environment at the same time; but to do that while other threads run is
+//! a fault anyway, and `unsafe` to say in Rust.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -13,8 +13,8 @@ pub(crate) fn is(name: &CStr, value: &str) -> bool {
     imp::with(name, |found| found == value.as_bytes())
 }
 
-/// Says on standard error that the variable has a value which is neither of these, if it is so; nothing at all is one.
-/// Whoever calls this has seen to it that it is done once.
+/// Says on standard error that the variable has a value which is neither of these, if it is so;
+/// nothing at all is one. The thread that calls this has seen to it that it is done once.
 pub(crate) fn complain_unless(name: &CStr, known: &[&str]) {
     imp::with(name, |found| {
         let is_known = |known: &&str| known.as_bytes() == found;
@@ -24,8 +24,8 @@ pub(crate) fn complain_unless(name: &CStr, known: &[&str]) {
     });
 }
 
-/// Says on standard error that a variable's value is not what is `wanted`. Neither locks nor allocates; what does not
-/// fit into a line of 256 bytes is cut off.
+/// Says on standard error that a variable's value is not what is `wanted`. Neither locks nor
+/// allocates; what does not fit into a line of 256 bytes is cut off.
 pub(crate) fn complain(name: &CStr, found: &[u8], wanted: fmt::Arguments<'_>) {
     let mut line = [0_u8; 256];
     let (name, found) = (name.to_bytes().escape_ascii(), found.escape_ascii());
@@ -61,11 +61,12 @@ mod imp {
         if found.is_null() {
             return R::default();
         }
-        // SAFETY: a C string, which stays as long as nobody changes the environment.
+        // SAFETY: a C string, which stays as long as no thread changes the environment.
         f(unsafe { CStr::from_ptr(found) }.to_bytes())
     }
 
-    /// In one piece, past the lock that a thread may hold which was interrupted. There is nobody to tell if it fails.
+    /// In one piece, past the lock that a thread may hold which was interrupted. A failure cannot
+    /// be reported.
     pub(super) fn say(line: &[u8]) {
         // SAFETY: writes these bytes to standard error.
         let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };

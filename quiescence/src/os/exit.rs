@@ -1,10 +1,11 @@
 //! The orderly end of the process: `main` returns, or somebody calls `exit`.
 //!
-//! The C library calls us on the thread that ends the process, after the destructors of its thread-locals;
-//! the other threads are still running. `_exit`, `abort` and signals end a process without it.
+//! The C library calls us on the thread that ends the process, after the destructors of its
+//! thread-locals; the other threads are still running. `_exit`, `abort` and signals end a process
+//! without it.
 
-/// Has `f` called at the orderly end of the process, as often as this is called. In a child made by `fork` it
-/// is called as well. Answers whether the system had the memory to remember it.
+/// Has `f` called at the orderly end of the process, as often as this is called. In a child made by
+/// `fork` it is called as well. Returns whether the system had the memory to remember it.
 pub(crate) fn at_exit(f: extern "C" fn()) -> bool {
     imp::install(f)
 }
@@ -18,8 +19,8 @@ mod imp {
     }
 }
 
-/// Miri has no `atexit`. The destructor of a thread-local of the main thread takes its place: the first
-/// one made there, so the last one dropped.
+/// Miri has no `atexit`. The destructor of a thread-local of the main thread takes its place: the
+/// first one made there, so the last one dropped.
 #[cfg(miri)]
 mod imp {
     use crate::os::sync::{Mutex, Rank};
@@ -32,7 +33,7 @@ mod imp {
         fn drop(&mut self) {
             let functions = std::mem::take(&mut *crate::os::sync::lock(&AT_EXIT));
             functions.iter().rev().for_each(|function| function());
-            // The threads that have been told to end have their thread-locals to drop yet.
+            // The threads that have been asked to end have their thread-locals to drop yet.
             (0..1_000).for_each(|_| std::thread::yield_now());
         }
     }

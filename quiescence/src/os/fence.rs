@@ -2,13 +2,14 @@
 //!
 //! A pair of a *light* fence in a reader and a *heavy* fence in an updater orders like a pair of
 //! sequentially consistent fences. With `membarrier(2)` the light fence is one for the compiler
-//! only, and the heavy fence makes the kernel run a full fence on every processor that currently
+//! only, and the heavy fence makes the kernel run a full fence on every CPU that currently
 //! runs a thread of this process; threads that do not run were fenced by the context switch. Where
 //! the kernel has no membarrier or forbids it, both are sequentially consistent fences.
 //!
-//! Which of the two is decided once, before the first reader is registered, and never changes:
-//! a reader that has started with light fences could not be told to stop in time.
-//! `QUIESCENCE_FENCES=portable` in the environment chooses the portable pair; another value is complained of.
+//! Which of the two is decided once, before the first reader is registered, and never changes: a
+//! reader that has started with light fences could not be asked to stop in time.
+//! `QUIESCENCE_FENCES=portable` in the environment chooses the portable pair; another value is
+//! complained of.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
@@ -31,12 +32,13 @@ const UNDECIDED: u32 = 0;
 const MEMBARRIER: u32 = 1;
 const PORTABLE: u32 = 2;
 
-/// The choice for this process, made on the first call, which may be a signal handler's: whoever asks before it is
-/// made finds out for itself, and the first answer stands. So nobody waits for anybody.
+/// The choice for this process, made on the first call, which may be a signal handler's: the thread
+/// that asks before it is made finds out for itself, and the first answer stands. So no thread
+/// waits for anybody.
 #[inline]
 pub(crate) fn chosen() -> Fences {
     static CHOSEN: AtomicU32 = AtomicU32::new(UNDECIDED);
-    // Acquire: pairs with the exchange in `choose`, before which the kernel was told.
+    // Acquire: pairs with the exchange in `choose`, before which the process was registered.
     match CHOSEN.load(Acquire) {
         UNDECIDED => choose(&CHOSEN),
         MEMBARRIER => Fences::Membarrier,
@@ -106,10 +108,10 @@ pub(crate) fn full() {
     fence(SeqCst);
 }
 
-/// A full fence of the calling thread that comes right after it has taken a lock or executed an atomic
-/// read-modify-write. On x86-64 such an instruction is a full fence by itself, so only the compiler is told; the
-/// kernel has `smp_mb__after_spinlock` and `smp_mb__after_atomic` for it. (Loom and Miri go by the language's
-/// model, in which it is none.)
+/// A full fence of the calling thread that comes right after it has taken a lock or executed an
+/// atomic read-modify-write. On x86-64 such an instruction is a full fence by itself, so only the
+/// compiler knows of it; the kernel has `smp_mb__after_spinlock` and `smp_mb__after_atomic` for it.
+/// (Loom and Miri go by the language's model, in which it is none.)
 #[inline(always)]
 pub(crate) fn full_after_locked() {
     if cfg!(all(target_arch = "x86_64", not(loom), not(miri))) {
@@ -151,8 +153,8 @@ pub(crate) fn register_restarts() -> bool {
     imp::register_restarts()
 }
 
-/// A heavy fence that has every restartable sequence of the process that is going on begin anew as well. To be called
-/// only where [`register_restarts`] has said yes.
+/// A heavy fence that has every restartable sequence of the process that is going on begin anew as
+/// well. To be called only where [`register_restarts`] has said yes.
 #[cfg(not(loom))]
 pub(crate) fn heavy_with_restarts() {
     imp::membarrier_with_restarts();
@@ -252,9 +254,9 @@ mod tests {
         }
     }
 
-    /// A reader stores a word and loads another, with a light fence between; an updater the other way round, with
-    /// `updaters`: so often, or for two seconds where the threads have little of the processors. Returns how often neither
-    /// has seen the other's store.
+    /// A reader stores a word and loads another, with a light fence between; an updater the other
+    /// way round, with `updaters`: so often, or for two seconds where the threads have little of
+    /// the CPUs. Returns how often neither has seen the other's store.
     fn missed(rounds: u64, updaters: impl Fn()) -> u64 {
         let [x, y, seen, reader, updater, stop] = [const { Word(AtomicU64::new(0)) }; 6];
         let deadline = Instant::now() + Duration::from_secs(2);
@@ -265,8 +267,8 @@ mod tests {
             scope.spawn(|| {
                 for round in 1..=rounds {
                     meet(&reader, &updater);
-                    // The store below stays in the processor's buffer behind these, which are to lines far away, while
-                    // the load is from one at hand.
+                    // The store below stays in the CPU's buffer behind these, which are to lines
+                    // far away, while the load is from one at hand.
                     y.0.load(Relaxed);
                     let first = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
                     for n in 0..24 {
@@ -306,8 +308,9 @@ mod tests {
         missed
     }
 
-    /// What all grace periods rest on: of a reader's store and load with a light fence between, and an updater's with a
-    /// heavy one, one sees the other. On a machine with two processors a fence of the updater's alone is caught by this.
+    /// What all grace periods rest on: of a reader's store and load with a light fence between, and
+    /// an updater's with a heavy one, one sees the other. On a machine with two CPUs a fence of the
+    /// updater's alone is caught by this.
     #[test]
     fn a_heavy_fence_pairs_with_light_ones() {
         assert_eq!(missed(100_000, || heavy(std::iter::empty())), 0);

@@ -1,9 +1,10 @@
 //! Sleeping until a word changes: the futex, with a portable twin.
 //!
-//! The twin (other systems, loom, and where `QUIESCENCE_FUTEX=portable` is in the environment) keeps
-//! one lock and one condition variable for all words; a wake-up rouses every sleeper, each of which
-//! loads its own word again. Which of the two is used is decided once, at the first use: a sleeper of
-//! one would not see a wake-up of the other. Another value of the variable is complained of.
+//! The twin (other systems, loom, and where `QUIESCENCE_FUTEX=portable` is in the environment)
+//! keeps one lock and one condition variable for all words; a wake-up rouses every sleeper, each of
+//! which loads its own word again. Which of the two is used is decided once, at the first use: a
+//! sleeper of one would not see a wake-up of the other. Another value of the variable is complained
+//! of.
 //!
 //! A fork takes the twin's lock ([`hold`]). A signal handler must not take it, so sections in
 //! handlers are for the kernel's futex.
@@ -86,7 +87,8 @@ pub(crate) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool
     imp::wait(word, value, most)
 }
 
-/// As [`wait`], where those who wake are not ours: the word is known to the kernel as one that processes may share.
+/// As [`wait`], where those who wake are not ours: the word is known to the kernel as one that
+/// processes may share.
 pub(crate) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
     imp::wait_shared(word, value, most);
 }
@@ -96,7 +98,7 @@ pub(crate) fn wake_shared(word: &AtomicU32) {
     imp::wake_shared(word);
 }
 
-/// Wakes whoever sleeps on `word`. The word must have been changed before.
+/// Wakes the thread that sleeps on `word`. The word must have been changed before.
 pub(crate) fn wake_all(word: &AtomicU32) {
     imp::wake_all(word);
 }
@@ -117,7 +119,7 @@ mod kernel {
     fn sleep(word: &AtomicU32, flags: futex::Flags, value: u32, most: Option<Duration>) -> bool {
         // Too long for the kernel is for ever.
         let most = most.and_then(|most| Timespec::try_from(most).ok());
-        // Whatever else it returns (woken, the value differs, interrupted), the caller looks again.
+        // Whatever else it returns (woken, the value differs, interrupted), the caller polls again.
         futex::wait(word, flags, value, most.as_ref()) == Err(rustix::io::Errno::TIMEDOUT)
     }
 
@@ -229,7 +231,8 @@ mod tests {
         });
     }
 
-    /// A reader that is compiled against liburcu wakes by the kernel's futex, which the twin does not see.
+    /// A reader that is compiled against liburcu wakes by the kernel's futex, which the twin does
+    /// not see.
     #[test]
     #[cfg_attr(miri, ignore = "a child process")]
     fn the_twin_does_without_wake_ups_of_compiled_readers() {
@@ -245,7 +248,7 @@ mod tests {
         woken.recv_timeout(Duration::from_secs(60)).expect("it returns, to load its word again");
     }
 
-    /// A child finds the twin's lock free, whoever held it when the fork began.
+    /// A child finds the twin's lock free, whichever thread held it when the fork began.
     #[test]
     #[cfg_attr(miri, ignore = "a child process")]
     fn a_child_finds_the_twin_free() {

@@ -25,7 +25,7 @@
 #[repr(u8)]
 #[allow(dead_code, reason = "some locks exist in some builds only")]
 pub(crate) enum Rank {
-    /// Who consumes from a `WaitFreeQueue`: held by users, across whatever they call.
+    /// The thread that consumes from a `WaitFreeQueue`: held by users, across whatever they call.
     Consumers,
     /// The statistics server's socket and client. *fork*
     StatsServer,
@@ -42,12 +42,12 @@ pub(crate) enum Rank {
     Queues,
     /// One callback queue: its segments, and who runs it. *fork*
     Queue,
-    /// The list of a domain's lanes. *fork*
-    Lanes,
-    /// One lane: who attends to it. *fork*
-    Lane,
-    /// How many threads wait for room in a domain's lanes. *fork*
-    LaneRoom,
+    /// The list of a domain's callback queues. *fork*
+    CallbackQueues,
+    /// One callback queue: who attends to it. *fork*
+    CallbackQueue,
+    /// How many threads wait for room in a domain's callback queues. *fork*
+    CallbackQueueRoom,
     /// A domain's machine, and who drives it. *fork*
     GracePeriods,
     /// A domain's readers. *fork*
@@ -62,11 +62,11 @@ pub(crate) enum Rank {
     Reporter,
     /// The user's stall hook: cloned under the lock, called after it. *fork*
     StallHook,
-    /// Who waits for a `LocalGlobalLock`.
+    /// The thread that waits for a `LocalGlobalLock`.
     LocalGlobal,
-    /// Who sums an `ExactCounter`, or moves the room of a `Limit`.
+    /// The thread that sums an `ExactCounter`, or moves the room of a `Limit`.
     Turn,
-    /// Who folds or unfolds a counter of each CPU.
+    /// The thread that folds or unfolds a counter of each CPU.
     Folding,
     /// What the updaters of a `Snapshot` share.
     Snapshot,

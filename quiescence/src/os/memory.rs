@@ -1,16 +1,17 @@
 //! How much memory this process may have.
 
-/// Memory of the process's own, all zero, that begins a page; `None` if the system has none. Asks the system itself,
-/// and leaves `errno` as it is, so that a signal handler may call it.
+/// Memory of the process's own, all zero, that begins a page; `None` if the system has none. Asks
+/// the system itself, and leaves `errno` as it is, so that a signal handler may call it.
 ///
-/// It is given page by page, as it is written to: no huge pages, which would take all of it at once.
+/// It is given page by page, as it is written to: no huge pages, which would take all of it at
+/// once.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
     let (read_write, flags) =
         (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
-    // SAFETY: a new mapping, in nobody's place.
+    // SAFETY: a new mapping, in place of no other.
     let memory = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, read_write, flags) }.ok()?;
     // SAFETY: the mapping made above. A kernel without huge pages says no, to no harm.
     let _ = unsafe { madvise(memory, bytes, Advice::LinuxNoHugepage) };
@@ -20,7 +21,7 @@ pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
 /// Gives it back.
 ///
 /// # Safety
-/// It came from [`map_zeroed`], is of this length, and nobody uses it.
+/// It came from [`map_zeroed`], is of this length, and no thread uses it.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
     // SAFETY: by the contract; it does not fail for a whole mapping.
@@ -47,8 +48,8 @@ pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
     unsafe { std::alloc::dealloc(memory, layout) };
 }
 
-/// Bytes of memory of the machine, or of the process's control group if that is less; a guess of 1 GiB
-/// where the system does not say.
+/// Bytes of memory of the machine, or of the process's control group if that is less; a guess of 1
+/// GiB where the system does not say.
 pub(crate) fn available_bytes() -> u64 {
     let machine = imp::machine_bytes().unwrap_or(1 << 30);
     imp::group_bytes().map_or(machine, |group| group.min(machine))
@@ -64,14 +65,15 @@ mod imp {
         info.totalram.checked_mul(u64::from(info.mem_unit)).filter(|bytes| *bytes != 0)
     }
 
-    /// The limit of the control group that this process is in, or of a group around it: version 2, or
-    /// the memory controller of version 1, where they are usually mounted.
+    /// The limit of the control group that this process is in, or of a group around it: version 2,
+    /// or the memory controller of version 1, where they are usually mounted.
     pub(super) fn group_bytes() -> Option<u64> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         groups.lines().filter_map(limit_of).min()
     }
 
-    /// The least limit on the way from a group, as a line of /proc/self/cgroup names it, to the root.
+    /// The least limit on the way from a group, as a line of /proc/self/cgroup names it, to the
+    /// root.
     fn limit_of(line: &str) -> Option<u64> {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);

@@ -1,4 +1,4 @@
-//! The only door to the operating system: fences across processors, futexes, restartable sequences,
+//! The only door to the operating system: fences across CPUs, futexes, restartable sequences,
 //! memory, signals, clocks, what threads do.
 //!
 //! May import: nothing of the library but `chaos`.

@@ -1,33 +1,35 @@
-//! Which processor this is, and restartable sequences: a few instructions that the kernel starts anew when
-//! they are interrupted.
+//! Which CPU this is, and restartable sequences: a few instructions that the kernel starts anew
+//! when they are interrupted.
 //!
-//! A thread tells the kernel, in a word of its own (glibc registers the place, `__rseq_offset`), that it is in a
-//! sequence; a descriptor says where that begins and ends, and where to go on if the thread is preempted,
-//! migrated or gets a signal in between, or if another thread says so
-//! (`membarrier(PRIVATE_EXPEDITED_RSEQ)`). A sequence ends with one instruction that makes it happen, the
-//! *commit*; so it happens whole, on one processor, or not at all. Source: Paul Turner and Andrew Hunter's
-//! per-CPU sections; Mathieu Desnoyers's rseq(2), Linux 4.18 and 5.10. The instructions, each with its reason, are in
-//! `percpu/x86_64.rs`.
+//! A thread tells the kernel, in a word of its own (glibc registers the place, `__rseq_offset`),
+//! that it is in a sequence; a descriptor says where that begins and ends, and where to go on if
+//! the thread is preempted, migrated or gets a signal in between, or if another thread says so
+//! (`membarrier(PRIVATE_EXPEDITED_RSEQ)`). A sequence ends with one instruction that makes it
+//! happen, the *commit*; so it happens whole, on one CPU, or not at all. Source: Paul Turner and
+//! Andrew Hunter's per-CPU sections; Mathieu Desnoyers's rseq(2), Linux 4.18 and 5.10. The
+//! instructions, each with its reason, are in `percpu/x86_64.rs`.
 //!
-//! It may touch the words that it is given and the thread's rseq area, and nothing else. Without rseq, or without
-//! membarrier, or where the trial (`percpu/trial.rs`) finds fault, every sequence says *no*, and its caller does
-//! the same with atomic instructions on the slot of [`slot`]: [`PerCpuPath::Portable`].
+//! It may touch the words that it is given and the thread's rseq area, and nothing else. Without
+//! rseq, or without membarrier, or where the trial (`percpu/trial.rs`) finds fault, every sequence
+//! says *no*, and its caller does the same with atomic instructions on the slot of [`slot`]:
+//! [`PerCpuPath::Portable`].
 //!
-//! The choice is made once, by the first who asks ([`path`]); until then sequences say no, too. Whoever asks may be a
-//! signal handler: nothing here allocates, locks, waits for another thread of the program, or changes `errno`.
-//! So threads that ask at the same time, or a handler and the thread that it interrupts, each find out for
-//! themselves, and the first answer stands; and a `fork` in the midst of it leaves nothing half done.
+//! The choice is made once, by the first thread that asks ([`path`]); until then sequences say no,
+//! too. The thread that asks may be a signal handler: nothing here allocates, locks, waits for
+//! another thread of the program, or changes `errno`. So threads that ask at the same time, or a
+//! handler and the thread that it interrupts, each find out for themselves, and the first answer
+//! stands; and a `fork` in the midst of it leaves nothing half done.
 //!
 //! **A tracer** (a debugger) that is there when the choice is made has it be the portable path. A
 //! debugger may call a function in a thread that it stopped inside a sequence: it changes the
 //! thread's registers, and restores them after the call. The kernel sees the thread outside the
-//! range and sets `rseq_cs` to null; so the thread goes on in the midst of a sequence that is
+//! range and sets `rseq_cs` to null; so the thread continues in the midst of a sequence that is
 //! announced no more, and does not begin anew, whatever has happened meanwhile: what it commits may
 //! be a count in freed memory. No instruction of a sequence can find that out: the debugger may
 //! stop the thread between the look and the commit.
 //!
 //! In the environment: `QUIESCENCE_PERCPU=portable`, and `restartable`, which has sequences used
-//! beside a tracer as well; and, for tests, `QUIESCENCE_PERCPU_SLOTS=1`, as if no more processors
+//! beside a tracer as well; and, for tests, `QUIESCENCE_PERCPU_SLOTS=1`, as if no more CPUs
 //! than so many could have words of their own.
 
 use std::ffi::CStr;
@@ -77,24 +79,25 @@ mod imp;
     any(target_arch = "x86_64", all(quiescence_rseq_aarch64, target_arch = "aarch64")),
     not(miri)
 )))]
-#[path = "percpu/nowhere.rs"]
+#[path = "percpu/unsupported.rs"]
 mod imp;
 
 pub(crate) use imp::{Word, add_at, increment, load_counted, load_words, take_at};
 
-/// How a process counts per processor; chosen once. See [`per_cpu_path`](crate::per_cpu_path).
+/// How a process counts per CPU; chosen once. See [`per_cpu_path`](crate::per_cpu_path).
 ///
-/// On both paths everything works in threads that others have made, with affinities and control groups, as
-/// processors come and go, after `fork` (but not `vfork`), and in signal handlers, as far as the functions say
-/// so themselves. A handler must not drop what owns memory of the heap (a domain, a cell, the last `Arc`), nor
-/// wait for a grace period, nor retire.
+/// On both paths everything works in threads that others have made, with affinities and control
+/// groups, as CPUs come and go, after `fork` (but not `vfork`), and in signal handlers, as far as
+/// the functions say so themselves. A handler must not drop what owns memory of the heap (a domain,
+/// a cell, the last `Arc`), nor wait for a grace period, nor retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PerCpuPath {
     /// In restartable sequences: no atomic instruction, and no grace period waits for a read of
     /// [`Snapshot`](crate::Snapshot) or [`ArcCell`](crate::ArcCell).
     ///
-    /// On Linux from 5.10 and glibc from 2.35, on x86-64, where nothing forbids rseq(2) and membarrier(2). The
-    /// code must stay loaded: a shared object that contains it must not be given to `dlclose`.
+    /// On Linux from 5.10 and glibc from 2.35, on x86-64, where nothing forbids rseq(2) and
+    /// membarrier(2). The code must stay loaded: a shared object that contains it must not be given
+    /// to `dlclose`.
     ///
     /// Not where a debugger or another tracer is attached when the choice is made, unless
     /// `QUIESCENCE_PERCPU=restartable` is in the environment. One that attaches **later** must not
@@ -104,31 +107,31 @@ pub enum PerCpuPath {
     /// that was freed meanwhile. Looking and single steps do no harm; nor do breakpoints outside
     /// the library's own code.
     Restartable,
-    /// With atomic instructions, on the slot of the processor that the system names.
+    /// With atomic instructions, on the slot of the CPU that the system names.
     Portable,
 }
 
-/// From one processor's words to the next one's, as a shift.
+/// From one CPU's words to the next one's, as a shift.
 pub(crate) const STRIDE_SHIFT: u32 = 16;
 
-/// How often a sequence is begun again before it says no: nobody makes others begin anew for ever, be it another
-/// thread's barriers or a debugger's single steps.
+/// How often a sequence is begun again before it says no: no thread makes others begin anew for
+/// ever, be it another thread's barriers or a debugger's single steps.
 #[allow(dead_code)] // where there are no sequences
 const ABORTS_MAX: u64 = 8;
 
-/// More processors than any Linux is built for.
+/// More CPUs than any Linux is built for.
 const SLOTS_MAX: u32 = 1 << 13;
 
-/// [`Chosen::state`] on the portable path: a limit of no processor, and not the 0 of no choice.
+/// [`Chosen::state`] on the portable path: a limit of no CPU, and not the 0 of no choice.
 const PORTABLE: u64 = 1;
 
 /// What has been chosen. Every sequence looks at it, so it has a cache line of its own.
 #[repr(align(64))]
 struct Chosen {
-    /// The high half is the *limit*: processors with a number below it have words that sequences may write. It is 0
-    /// until sequences may be used, and for ever on the portable path. The low half is then the *offset*, from the
-    /// thread pointer to the thread's rseq area, the same in all threads. (In one word, as loads are what a sequence
-    /// has most of.)
+    /// The high half is the *limit*: CPUs with a number below it have words that sequences may
+    /// write. It is 0 until sequences may be used, and for ever on the portable path. The low half
+    /// is then the *offset*, from the thread pointer to the thread's rseq area, the same in all
+    /// threads. (In one word, as loads are what a sequence has most of.)
     state: AtomicU64,
     slots: AtomicU32,
 }
@@ -137,7 +140,7 @@ const VARIABLE: &CStr = c"QUIESCENCE_PERCPU";
 
 static CHOSEN: Chosen = Chosen { state: AtomicU64::new(0), slots: AtomicU32::new(0) };
 
-/// Where a thread's rseq area is, and below which processors sequences may write.
+/// Where a thread's rseq area is, and below which CPUs sequences may write.
 #[derive(Clone, Copy)]
 #[allow(dead_code)] // where there are no sequences
 struct Area {
@@ -204,13 +207,13 @@ fn choose() -> PerCpuPath {
     if stands == PORTABLE { PerCpuPath::Portable } else { PerCpuPath::Restartable }
 }
 
-/// How many processors have words of their own: those that may ever come, as the system says.
+/// How many CPUs have words of their own: those that may ever come, as the system says.
 pub(crate) fn slots() -> usize {
-    // Relaxed: whoever asks gets the same answer.
+    // Relaxed: every thread gets the same value.
     match CHOSEN.slots.load(Relaxed) {
         0 => {
             let wanted = environment::number(c"QUIESCENCE_PERCPU_SLOTS");
-            let slots = wanted.unwrap_or_else(system::processors).clamp(1, SLOTS_MAX);
+            let slots = wanted.unwrap_or_else(system::cpus).clamp(1, SLOTS_MAX);
             // The first answer stands: the system might give two.
             match CHOSEN.slots.compare_exchange(0, slots, Relaxed, Relaxed) {
                 Ok(_) => slots as usize,
@@ -221,22 +224,22 @@ pub(crate) fn slots() -> usize {
     }
 }
 
-/// The slot of the processor that the caller was on a moment ago: for atomic instructions.
+/// The slot of the CPU that the caller was on a moment ago: for atomic instructions.
 pub(crate) fn slot() -> usize {
-    system::processor() as usize % slots()
+    system::cpu() as usize % slots()
 }
 
-/// Has every sequence of this process that is going on begin anew, and is a heavy fence as well. Without sequences
-/// it is that fence only.
+/// Has every sequence of this process that is going on begin anew, and is a heavy fence as well.
+/// Without sequences it is that fence only.
 pub(crate) fn barrier() {
     if chaos::mutant(Mutant::PlainBarrier) {
         return fence::heavy(std::iter::empty());
     }
     if area().is_none() {
         fence::heavy(std::iter::empty());
-        // Once more: a thread may have begun to use sequences while we looked, before the fence. If it had read
-        // what the caller has replaced, then before the fence reached its processor; so it had read the limit before
-        // that, and the fence shows us the limit.
+        // Once more: a thread may have begun to use sequences while we looked, before the fence. If
+        // it had read what the caller has replaced, then before the fence reached its CPU; so it
+        // had read the limit before that, and the fence shows us the limit.
         if area().is_none() {
             return;
         }
@@ -255,9 +258,9 @@ pub(crate) fn register_after_fork() {
 mod system {
     use rustix::fs::{CWD, Mode, OFlags};
 
-    /// One more than the greatest number that a processor may have.
-    pub(super) fn processors() -> u32 {
-        // Neither of the two is there under Miri, which has as many as it is told.
+    /// One more than the greatest number that a CPU may have.
+    pub(super) fn cpus() -> u32 {
+        // Neither of the two is there under Miri, which has as many as it is given.
         #[cfg(miri)]
         return std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
         #[cfg(not(miri))]
@@ -279,7 +282,8 @@ mod system {
         std::str::from_utf8(last.into_iter().next()?).ok()?.parse::<u32>().ok()?.checked_add(1)
     }
 
-    /// Where there is no `/sys`: the kernel's masks of processors are as long as they have to be, in words.
+    /// Where there is no `/sys`: the kernel's masks of CPUs are as long as they have to be, in
+    /// words.
     #[cfg_attr(miri, allow(dead_code))]
     fn as_many_as_masks_have() -> u32 {
         let mut mask = [0_u64; (super::SLOTS_MAX / 64) as usize];
@@ -290,21 +294,21 @@ mod system {
         u32::try_from(bytes).map_or(1, |bytes| bytes * 8)
     }
 
-    pub(super) fn processor() -> u32 {
-        // Miri has no processors: as if each thread were on one of its own.
+    pub(super) fn cpu() -> u32 {
+        // Miri has no CPUs: as if each thread were on one of its own.
         #[cfg(miri)]
         return crate::os::thread::id();
         // SAFETY: asks for a number.
         #[cfg(not(miri))]
-        let processor = unsafe { libc::sched_getcpu() };
+        let cpu = unsafe { libc::sched_getcpu() };
         #[cfg(not(miri))]
-        u32::try_from(processor).unwrap_or(0)
+        u32::try_from(cpu).unwrap_or(0)
     }
 
     #[cfg(all(test, not(miri)))]
     mod tests {
         #[test]
-        fn the_system_says_how_many_processors_there_may_be() {
+        fn the_system_says_how_many_cpus_there_may_be() {
             let online = std::thread::available_parallelism().unwrap().get() as u32;
             let possible = super::possible().expect("Linux has /sys here");
             assert!((online..=super::super::SLOTS_MAX).contains(&possible));
@@ -315,11 +319,11 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    pub(super) fn processors() -> u32 {
+    pub(super) fn cpus() -> u32 {
         std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
     }
 
-    pub(super) fn processor() -> u32 {
+    pub(super) fn cpu() -> u32 {
         0
     }
 }

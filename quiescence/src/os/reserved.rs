@@ -22,7 +22,7 @@ impl Reserved {
 
         let bytes = bytes.checked_next_multiple_of(page_size())?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new mapping, in nobody's place.
+        // SAFETY: a new mapping, in place of no other.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::empty(), flags) };
         Some(Self { start: start.ok()?.cast(), bytes })
     }
@@ -40,7 +40,8 @@ impl Reserved {
         self.start
     }
 
-    /// Gives memory, all zero, to a part; some of its first page may have it already. `false` if there is none.
+    /// Gives memory, all zero, to a part; some of its first page may have it already. `false` if
+    /// there is none.
     #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn commit(&self, from: usize, to: usize) -> bool {
         use rustix::mm::{MprotectFlags, mprotect};
@@ -48,28 +49,28 @@ impl Reserved {
         let Some((start, bytes)) = self.pages(from, to) else {
             return true;
         };
-        // SAFETY: pages of this range, to which nobody has a pointer yet, but for those that have memory already
-        // and stay as they are.
+        // SAFETY: pages of this range, to which no thread has a pointer yet, but for those that
+        // have memory already and stay as they are.
         unsafe { mprotect(start, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
     }
 
-    /// Takes the memory of a part away again, but for the part of its first page that precedes it. What is not taken away
-    /// is zeroed: that, and pages that are locked.
+    /// Takes the memory of a part away again, but for the part of its first page that precedes it.
+    /// What is not taken away is zeroed: that, and pages that are locked.
     #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn forget(&self, from: usize, to: usize) {
         use rustix::mm::{Advice, madvise};
 
         let whole = from.next_multiple_of(page_size()).min(to);
-        // SAFETY: within the range, committed, and in nobody's use.
+        // SAFETY: within the range, committed, and unused.
         unsafe { ptr::write_bytes(self.start.wrapping_add(from), 0, whole - from) };
         if whole < to {
             let start = self.start.wrapping_add(whole);
-            // SAFETY: whole pages of the range; what is in them nobody uses. (The last one may be shared with nothing:
-            // what follows is not committed.)
+            // SAFETY: whole pages of the range; what is in them no thread uses. (The last one may
+            // be shared with nothing: what follows is not committed.)
             let taken = unsafe { madvise(start.cast(), to - whole, Advice::LinuxDontNeed) };
             if taken.is_err() {
-                // Memory that is locked (`mlockall`) stays; whoever commits it again counts on zeros.
-                // SAFETY: within the range, committed, and in nobody's use.
+                // Memory that is locked (`mlockall`) stays; the thread that commits it again counts
+                // on zeros. SAFETY: within the range, committed, and unused.
                 unsafe { ptr::write_bytes(start, 0, to - whole) };
             }
         }
@@ -93,7 +94,7 @@ impl Reserved {
     /// Zeroes it.
     #[cfg(any(not(target_os = "linux"), miri))]
     pub(crate) fn forget(&self, from: usize, to: usize) {
-        // SAFETY: within the range, and in nobody's use.
+        // SAFETY: within the range, and unused.
         unsafe { ptr::write_bytes(self.start.wrapping_add(from), 0, to - from) };
     }
 }
@@ -113,7 +114,7 @@ fn layout(bytes: usize) -> Option<std::alloc::Layout> {
 impl Drop for Reserved {
     fn drop(&mut self) {
         #[cfg(all(target_os = "linux", not(miri)))]
-        // SAFETY: the mapping that `new` made; whoever drops this uses it no more.
+        // SAFETY: the mapping that `new` made; the thread that drops this uses it no more.
         let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.bytes) };
         #[cfg(any(not(target_os = "linux"), miri))]
         if let Some(layout) = layout(self.bytes) {
@@ -137,7 +138,7 @@ mod tests {
             let locked = unsafe { libc::mlock(range.start().cast(), 4 * page) };
             assert_eq!(locked, 0, "{}", std::io::Error::last_os_error());
         }
-        // SAFETY: the range has memory, and nobody else has it.
+        // SAFETY: the range has memory, and no other thread has it.
         unsafe { range.start().write_bytes(0xff, 4 * page) };
         let from = page / 2;
         range.forget(from, 4 * page);

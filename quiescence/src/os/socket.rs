@@ -1,7 +1,8 @@
-//! The socket that a process serves its statistics on: where it is, who may use it, and when it goes.
+//! The socket that a process serves its statistics on: where it is, who may use it, and when it
+//! goes.
 //!
-//! Its directory belongs to the user alone, so nobody else gets as far as the socket; the socket's own
-//! mode and the credentials that the kernel states of each client say so once more.
+//! Its directory belongs to the user alone, so no other user gets as far as the socket; the
+//! socket's own mode and the credentials that the kernel states of each client say so once more.
 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -37,8 +38,8 @@ mod imp {
     /// The file to take away at the end, and the process that made it: not its children.
     static MADE: Mutex<Option<(Pid, PathBuf)>> = Mutex::new(Rank::SocketFile, None);
 
-    /// Whether this program runs with rights that its caller does not have: then the caller's environment is
-    /// not to be obeyed.
+    /// Whether this program runs with rights that its caller does not have: then the caller's
+    /// environment is not to be obeyed.
     pub(crate) fn is_privileged() -> bool {
         // SAFETY: reads what the kernel told the process at its start.
         unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
@@ -63,7 +64,7 @@ mod imp {
         Ok(Door { listener })
     }
 
-    /// The directory of this user's sockets, which nobody else can write to or look into.
+    /// The directory of this user's sockets, which no other user can write to or look into.
     fn directory() -> Result<PathBuf, String> {
         let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let directory = match of_session {
@@ -82,7 +83,8 @@ mod imp {
         }
     }
 
-    /// Whether it is a directory, not a link to one, of this user, and gives others none of these rights.
+    /// Whether it is a directory, not a link to one, of this user, and gives others none of these
+    /// rights.
     fn is_own_directory(path: &Path, others: u32) -> bool {
         let is_ours = |found: Metadata| {
             found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & others == 0
@@ -90,7 +92,8 @@ mod imp {
         path.is_absolute() && fs::symlink_metadata(path).is_ok_and(is_ours)
     }
 
-    /// Takes away what processes left that ended in haste: nobody listens, and their number is free.
+    /// Takes away what processes left that ended in haste: no process listens, and their number is
+    /// free.
     fn sweep(directory: &Path) {
         let Ok(entries) = fs::read_dir(directory) else { return };
         for entry in entries.take(SWEEP_MAX).flatten() {
@@ -105,7 +108,7 @@ mod imp {
         }
     }
 
-    /// Removes the file if it is a socket of this user that nobody listens on.
+    /// Removes the file if it is a socket of this user that no process listens on.
     fn remove_if_deserted(path: &Path) -> bool {
         let is_own_socket = fs::symlink_metadata(path)
             .is_ok_and(|found| found.file_type().is_socket() && found.uid() == geteuid().as_raw());
@@ -128,7 +131,7 @@ mod imp {
     /// Has the file taken away at the orderly end of this process.
     fn remove_at_exit(path: PathBuf) {
         extern "C" fn remove() {
-            // If somebody is at it just now, the file stays, and is swept by whoever comes next.
+            // If somebody is at it just now, the file stays, and is swept by the next thread.
             if let Some(made) = sync::try_lock(&MADE).as_deref_mut().and_then(Option::take)
                 && made.0 == getpid()
             {
@@ -143,10 +146,11 @@ mod imp {
         });
     }
 
-    /// In a child made by `fork`: closes what the parent's thread had open, which nobody here owns.
+    /// In a child made by `fork`: closes what the parent's thread had open, which no thread here
+    /// owns.
     pub(crate) fn close_inherited(open: RawFd) {
-        // SAFETY: a descriptor of a thread that this process does not have; so its owner will not use it
-        // or close it again.
+        // SAFETY: a descriptor of a thread that this process does not have; so its owner will not
+        // use it or close it again.
         unsafe { libc::close(open) };
     }
 
@@ -158,7 +162,7 @@ mod imp {
             let _ = poll(&mut knock, None);
         }
 
-        /// Lets in who has knocked. `Ok(None)` if nobody has, or it was another user.
+        /// Accepts a client that has connected. `Ok(None)` if none has, or it was another user.
         pub(crate) fn admit(&self) -> io::Result<Option<UnixStream>> {
             let client = match self.listener.accept() {
                 Ok((client, _)) => client,

@@ -8,7 +8,7 @@
 //! Which signal that is, and whether it may be sent, is in `stack/signal.rs`. A system call that it
 //! interrupts is restarted (`SA_RESTART`), but for those that Linux never restarts (`poll`,
 //! `epoll_wait`, `nanosleep` and others of `signal(7)`), which fail with `EINTR` as after any
-//! signal. So the reporter does not ask foreign readers that sleep.
+//! signal. So the reporter does not ask liburcu readers that sleep.
 //!
 //! **Invariant: the signal takes no room on a stack of the program's.** A thread may be at the end
 //! of its stack, or on a small one (a coroutine's), and the system tells the stack pointer of a
@@ -45,13 +45,13 @@ pub enum StackMissing {
     /// too little room. Threads that Rust's standard library has made, and the first thread of a
     /// Rust program, have one.
     NoAlternateStack,
-    /// The thread did not answer within 100 ms: it is stopped, or gets no processor.
+    /// The thread did not answer within 100 ms: it is stopped, or gets no CPU.
     NoAnswer,
     /// The thread has ended, or runs the destructors of its thread-locals.
     ThreadEnded,
     /// The section has ended, so that the stack would be that of something else.
     SectionEnded,
-    /// Stacks of other hold-outs have been taken, and these were enough.
+    /// Stacks of other holdouts have been taken, and these were enough.
     EnoughTaken,
     /// The thread did not run. It is one of a program that was compiled against liburcu and does
     /// not know of the signal, which may end the call it sleeps in with `EINTR`: such threads are
@@ -74,7 +74,7 @@ impl fmt::Display for StackMissing {
             Self::NoAnswer => f.write_str("the thread does not answer: stopped, or starved"),
             Self::ThreadEnded => f.write_str("the thread has ended, or is ending"),
             Self::SectionEnded => f.write_str("the section has ended meanwhile"),
-            Self::EnoughTaken => f.write_str("those of other hold-outs are enough"),
+            Self::EnoughTaken => f.write_str("those of other holdouts are enough"),
             Self::Asleep => f.write_str("a signal could end what it sleeps in"),
         }
     }
@@ -106,7 +106,7 @@ impl Alternate {
     }
 }
 
-/// In a child process: whoever asked is gone, and so is whoever was asked.
+/// In a child process: the thread that asked is gone, and so is the thread that was asked.
 pub(crate) fn after_fork() {
     imp::after_fork();
 }

@@ -1,8 +1,8 @@
 //! Atomics, cells and locks: the standard library's, or loom's when it explores the code.
 //!
 //! Each lock has a [`Rank`], the only place of the order in which they are taken. A lock that a
-//! panicking thread held is taken as it is: user code never runs under our locks, so what they guard
-//! is whole.
+//! panicking thread held is taken as it is: user code never runs under our locks, so what they
+//! guard is whole.
 
 #[cfg(loom)]
 pub(crate) use loom::cell::Cell;
@@ -45,7 +45,7 @@ macro_rules! const_unless_loom {
 }
 pub(crate) use const_unless_loom;
 
-/// Where loom is told of plain accesses to so many places, so that it finds those that are not ordered.
+/// Where loom sees plain accesses to so many places, so that it finds those that are not ordered.
 /// Without loom it is nothing.
 #[derive(Debug)]
 pub(crate) struct Tracked<const N: usize> {
@@ -161,7 +161,7 @@ pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexG
     MutexGuard { held, guard }
 }
 
-/// Lets the processor breathe between two looks.
+/// Lets the CPU breathe between two looks.
 pub(crate) fn relax() {
     #[cfg(loom)]
     loom::thread::yield_now();

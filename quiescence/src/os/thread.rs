@@ -1,7 +1,8 @@
-//! Threads as the system sees them: the calling one's id, and what another one of this process is doing.
+//! Threads as the system sees them: the calling one's id, and what another one of this process is
+//! doing.
 //!
 //! The id is asked for once per thread and kept. What a thread does is read from `/proc/self/task`,
-//! without disturbing it, and may have changed by the time it is told.
+//! without disturbing it, and may have changed by the time it is reported.
 
 use std::cell::Cell;
 use std::fmt;
@@ -19,7 +20,7 @@ pub(crate) fn token() -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ThreadState {
-    /// It runs, or would if it had a processor.
+    /// It runs, or would if it had a CPU.
     Running,
     /// It sleeps: for a lock, a message, a file, a time.
     Sleeping,
@@ -190,8 +191,8 @@ mod imp {
     }
 }
 
-/// The name and the state from a line of `/proc/PID/task/TID/stat`: `TID (NAME) STATE ...`. A name may
-/// have spaces and parentheses of its own, so it ends at the last one.
+/// The name and the state from a line of `/proc/PID/task/TID/stat`: `TID (NAME) STATE ...`. A name
+/// may have spaces and parentheses of its own, so it ends at the last one.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 fn parse_stat(line: &[u8]) -> Option<(Option<String>, ThreadState)> {
     let open = line.iter().position(|byte| *byte == b'(')?;
@@ -238,8 +239,8 @@ fn blocks_everything(blocked: u64) -> bool {
     numbers.iter().all(|number| blocked >> (number - 1) & 1 != 0)
 }
 
-/// The stack pointer from `/proc/PID/task/TID/syscall`: `CALL ARGUMENTS... SP PC`, or `-1 SP PC`, in
-/// hexadecimal; or `running`.
+/// The stack pointer from `/proc/PID/task/TID/syscall`: `CALL ARGUMENTS... SP PC`, or `-1 SP PC`,
+/// in hexadecimal; or `running`.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 fn parse_call(call: &str) -> Option<usize> {
     let pointer = call.split_ascii_whitespace().rev().nth(1)?.strip_prefix("0x")?;

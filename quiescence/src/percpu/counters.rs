@@ -1,32 +1,34 @@
 //! Per-CPU words, small until they are used.
 //!
-//! Memory for them is handed out in *chunks*, each with a region per processor and the same offset in every
-//! region: `word of processor c = word of processor 0 + (c << STRIDE_SHIFT)`. So the words of many owners stand
-//! side by side in one processor's cache lines, and `W` words cost `8 W` bytes a processor, rounded up to a
-//! power of two. After the kernel's per-CPU allocator (Christoph Lameter, Tejun Heo).
+//! Memory for them is handed out in *chunks*, each with a region per CPU and the same offset in
+//! every region: `word of cpu c = word of cpu 0 + (c << STRIDE_SHIFT)`. So the words of many owners
+//! stand side by side in one CPU's cache lines, and `W` words cost `8 W` bytes a CPU, rounded up to
+//! a power of two. After the kernel's per-CPU allocator (Christoph Lameter, Tejun Heo).
 //!
-//! [`Cells`] are `W` counters. They begin as `W` shared words, to which everybody adds with an atomic
-//! instruction, and get words for every processor once they have been used some, so that thousands of them which
-//! are hardly used cost little. What has been counted in either place stays there; a sum is over both.
+//! [`PerCpuCounters`] are `W` counters. They begin as `W` shared words, to which everybody adds
+//! with an atomic instruction, and get words for every CPU once they have been used some, so that
+//! thousands of them which are hardly used cost little. What has been counted in either place stays
+//! there; a sum is over both.
 //!
 //! # Memory
-//! A chunk has 64 KiB for each processor that there may be: 128 KiB of addresses on 2, 16 MiB on 256. Memory
-//! comes with the pages that are written to: of 4 KiB, on each processor that counts, for the first 126
-//! `Cells<4>` of a chunk, and so on. So 2,000 of them that are used on 2 processors take 128 KiB. A sum reads
-//! the words of all processors that there may be; pages that nobody wrote to are the system's one page of
-//! zeros. Chunks are never given back, places in them are used again.
+//! A chunk has 64 KiB for each CPU that there may be: 128 KiB of addresses on 2, 16 MiB on 256.
+//! Memory comes with the pages that are written to: of 4 KiB, on each CPU that counts, for the
+//! first 126 `PerCpuCounters<4>` of a chunk, and so on. So 2,000 of them that are used on 2 CPUs
+//! take 128 KiB. A sum reads the words of all CPUs that there may be; pages that no thread wrote to
+//! are the system's one page of zeros. Chunks are never given back, places in them are used again.
 //!
 //! # Who may
-//! Everything but giving back may be done in a signal handler: taking a place neither locks nor allocates
-//! elsewhere, and where the system has no memory, counters stay small and right. In a child made by `fork` all
-//! goes on: there is no lock that another thread could have held.
+//! Everything but giving back may be done in a signal handler: taking a place neither locks nor
+//! allocates elsewhere, and where the system has no memory, counters stay small and right. In a
+//! child made by `fork` all continues: there is no lock that another thread could have held.
 //!
-//! Leak checkers do not look into chunks, which are no heap: whoever keeps the only pointer to a heap object in
-//! one would see it reported.
+//! Leak checkers do not look into chunks, which are no heap: the thread that keeps the only pointer
+//! to a heap object in one would see it reported.
 //!
-//! **Invariant [PC-1]: a processor's word is written by restartable sequences only, or by atomic
-//! instructions only**: which of the two is the process's [`PerCpuPath`]. Whoever cannot use a sequence where
-//! others do (no rseq in this thread, a processor without words, too many interruptions) adds to the shared words.
+//! **Invariant [PC-1]: a CPU's word is written by restartable sequences only, or by atomic
+//! instructions only**: which of the two is the process's [`PerCpuPath`]. The thread that cannot
+//! use a sequence where others do (no rseq in this thread, a CPU without words, too many
+//! interruptions) adds to the shared words.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -36,7 +38,7 @@ use crate::chaos::{self, Mutant};
 use crate::os::memory;
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 
-/// Additions to the shared words between two attempts to get words for every processor.
+/// Additions to the shared words between two attempts to get words for every CPU.
 const GROWS_EVERY: u64 = 64;
 
 /// The header of a chunk, in front of the first region.
@@ -46,7 +48,7 @@ struct Chunk {
     used: AtomicUsize,
 }
 
-/// Words of one kind: for each processor, or one for all.
+/// Words of one kind: for each CPU, or one for all.
 struct Arena {
     newest: AtomicPtr<Chunk>,
     /// Places that were given back, by the logarithm of their words.
@@ -84,8 +86,8 @@ impl Arena {
             if !chunk.is_null() {
                 // SAFETY: chunks are never given back.
                 let used = unsafe { &(*chunk).used };
-                // Relaxed: a place is its taker's own; the memory is zero since it was mapped. Places of one size
-                // are aligned to it, so that none lies in two cache lines.
+                // Relaxed: a place is its taker's own; the memory is zero since it was mapped.
+                // Places of one size are aligned to it, so that none lies in two cache lines.
                 let place = used.fetch_update(Relaxed, Relaxed, |used| {
                     let next = used.next_multiple_of(bytes) + bytes;
                     (next <= 1 << STRIDE_SHIFT).then_some(next)
@@ -104,11 +106,11 @@ impl Arena {
         let bytes = (self.regions)() << STRIDE_SHIFT;
         let chunk: *mut Chunk = memory::map_zeroed(bytes)?.cast();
         let header = Chunk { used: AtomicUsize::new(size_of::<Chunk>()) };
-        // SAFETY: just mapped, and nobody else's yet.
+        // SAFETY: just mapped, and no other thread's yet.
         unsafe { chunk.write(header) };
-        // AcqRel: whoever finds the chunk finds its header.
+        // AcqRel: the thread that finds the chunk finds its header.
         if self.newest.compare_exchange(full, chunk, AcqRel, Relaxed).is_err() {
-            // SAFETY: mapped above, and nobody has seen it.
+            // SAFETY: mapped above, and no thread has seen it.
             unsafe { memory::unmap(chunk.cast(), bytes) };
         }
         Some(())
@@ -123,8 +125,8 @@ impl Arena {
         for region in 0..(self.regions)() {
             for word in 0..words {
                 let word = place.wrapping_byte_add(region << STRIDE_SHIFT).wrapping_add(word);
-                // SAFETY: in the region of a place of so many words; aligned and mapped for ever; written
-                // atomically, or by sequences whose store is whole.
+                // SAFETY: in the region of a place of so many words; aligned and mapped for ever;
+                // written atomically, or by sequences whose store is whole.
                 f(unsafe { AtomicU64::from_ptr(word) });
             }
         }
@@ -134,9 +136,10 @@ impl Arena {
 /// Places that were given back, in a stack whose links are their first words.
 struct Free {
     top: AtomicPtr<u64>,
-    /// The process in which a thread is taking one, or 0. Only one takes at a time, so what it finds on top
-    /// stays there, whatever is put above it. Whoever finds it set takes a fresh place instead, so nobody
-    /// waits; and a child process does not care what a thread that it does not have has left here.
+    /// The process in which a thread is taking one, or 0. Only one takes at a time, so what it
+    /// finds on top stays there, whatever is put above it. The thread that finds it set takes a
+    /// fresh place instead, so no thread waits; and a child process does not care what a thread
+    /// that it does not have has left here.
     taker: AtomicU32,
 }
 
@@ -147,7 +150,8 @@ impl Free {
 
     /// Where a place has its link.
     fn link(place: *mut u64) -> &'static AtomicPtr<u64> {
-        // SAFETY: a word that is mapped for ever, and that is a link as long as the place is on the stack.
+        // SAFETY: a word that is mapped for ever, and that is a link as long as the place is on the
+        // stack.
         unsafe { AtomicPtr::from_ptr(place.cast()) }
     }
 
@@ -155,7 +159,8 @@ impl Free {
         let mut top = self.top.load(Relaxed);
         loop {
             Self::link(place).store(top, Relaxed);
-            // Release: pairs with the Acquire in `pop`; what the last owner did to its words comes before.
+            // Release: pairs with the Acquire in `pop`; what the last owner did to its words comes
+            // before.
             match self.top.compare_exchange_weak(top, place, Release, Relaxed) {
                 Ok(_) => return,
                 Err(now) => top = now,
@@ -200,33 +205,35 @@ impl Free {
 
 /// `W` counters, which only grow or wrap.
 ///
-/// `first` is read by every addition, and `shared` written by those that use no words of a processor's; both stand
-/// where their owner puts them. What the owner writes often should not be in the same cache line.
+/// `first` is read by every addition, and `shared` written by those that use no words of a CPU's;
+/// both stand where their owner puts them. What the owner writes often should not be in the same
+/// cache line.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Cells<const W: usize> {
-    /// The words of processor 0, or null.
+pub(crate) struct PerCpuCounters<const W: usize> {
+    /// The words of CPU 0, or null.
     first: AtomicPtr<u64>,
     shared: [AtomicU64; W],
 }
 
-impl<const W: usize> Cells<W> {
+impl<const W: usize> PerCpuCounters<W> {
     pub(crate) const fn new() -> Self {
         Self { first: AtomicPtr::new(ptr::null_mut()), shared: [const { AtomicU64::new(0) }; W] }
     }
 
-    /// Adds one to the counter `word`, if it can be done in a sequence; else [`add_slow`](Self::add_slow) is to
-    /// do it.
+    /// Adds one to the counter `word`, if it can be done in a sequence; else
+    /// [`add_slow`](Self::add_slow) is to do it.
     #[inline(always)]
     pub(crate) fn try_increment(&self, word: usize) -> bool {
         debug_assert!(word < W);
-        // Acquire: pairs with the exchange in `grow`. (The memory was zero before it was handed out.)
+        // Acquire: pairs with the exchange in `grow`. (The memory was zero before it was handed
+        // out.)
         let first = self.first.load(Acquire);
-        // SAFETY: every processor has W words.
+        // SAFETY: every CPU has W words.
         !first.is_null() && unsafe { percpu::increment(first.wrapping_add(word)) }
     }
 
-    /// The words of processor 0, for sequences of the caller's own; null while there are none.
+    /// The words of CPU 0, for sequences of the caller's own; null while there are none.
     #[inline(always)]
     pub(crate) fn first(&self) -> *mut u64 {
         self.first.load(Acquire) // as in `try_increment`
@@ -247,8 +254,8 @@ impl<const W: usize> Cells<W> {
         if !first.is_null() && percpu::path() == PerCpuPath::Portable {
             let slot = percpu::slot();
             let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
-            // SAFETY: every slot has W words. On this path nobody writes it but with atomic instructions [PC-1].
-            // Release: pairs with the Acquire in `each` [SR-1].
+            // SAFETY: every slot has W words. On this path no thread writes it but with atomic
+            // instructions [PC-1]. Release: pairs with the Acquire in `each` [SR-1].
             unsafe { AtomicU64::from_ptr(word) }.fetch_add(amount, Release);
             return;
         }
@@ -259,14 +266,14 @@ impl<const W: usize> Cells<W> {
         }
     }
 
-    /// Gets words for every processor, if there is memory for them.
+    /// Gets words for every CPU, if there is memory for them.
     pub(crate) fn grow(&self) {
-        percpu::path(); // whoever has words is about to use them
+        percpu::path(); // the thread that has words is about to use them
         if !self.first().is_null() {
             return;
         }
         let Some(place) = PER_CPU.take(W) else { return };
-        // AcqRel: whoever finds them finds them zero.
+        // AcqRel: the thread that finds them finds them zero.
         if self.first.compare_exchange(ptr::null_mut(), place, AcqRel, Relaxed).is_err() {
             PER_CPU.give_back(place, W);
         }
@@ -292,7 +299,7 @@ impl<const W: usize> Cells<W> {
         self.shared[word].fetch_add(amount, Relaxed);
     }
 
-    /// Hands over what each processor has counted, once there are words for each.
+    /// Hands over what each CPU has counted, once there are words for each.
     pub(crate) fn each(&self, word: usize, mut f: impl FnMut(usize, u64)) {
         let first = self.first();
         if first.is_null() {
@@ -307,7 +314,7 @@ impl<const W: usize> Cells<W> {
     }
 }
 
-impl<const W: usize> Drop for Cells<W> {
+impl<const W: usize> Drop for PerCpuCounters<W> {
     fn drop(&mut self) {
         let first = *self.first.get_mut();
         if !first.is_null() {
@@ -316,8 +323,8 @@ impl<const W: usize> Drop for Cells<W> {
     }
 }
 
-/// A cache line that is zero, does not move, and is shared by all processors: for what must stay where it is
-/// though its owner moves. `None` where the system has no memory.
+/// A cache line that is zero, does not move, and is shared by all CPUs: for what must stay where it
+/// is though its owner moves. `None` where the system has no memory.
 pub(crate) fn take_line() -> Option<*mut u64> {
     SHARED.take(8)
 }
@@ -325,7 +332,7 @@ pub(crate) fn take_line() -> Option<*mut u64> {
 /// Gives a line back.
 ///
 /// # Safety
-/// It came from [`take_line`], and nobody uses it any more.
+/// It came from [`take_line`], and no thread uses it any more.
 pub(crate) unsafe fn give_line_back(line: *mut u64) {
     SHARED.give_back(line, 8);
 }
@@ -337,7 +344,7 @@ mod tests {
     #[test]
     fn sums_are_exact_while_counters_grow() {
         const EACH: u64 = if cfg!(miri) { GROWS_EVERY } else { 10_000 };
-        let cells = Cells::<4>::new();
+        let cells = PerCpuCounters::<4>::new();
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let cells = &cells;
@@ -391,8 +398,8 @@ mod tests {
         });
     }
 
-    /// Who takes a place and puts it back in the midst of another's taking (a handler, or a thread) does not make that
-    /// one take it with a link to a place that is in use.
+    /// The thread that takes a place and puts it back in the midst of another's taking (a handler,
+    /// or a thread) does not make that one take it with a link to a place that is in use.
     #[test]
     fn what_happens_between_a_look_and_the_exchange_does_no_harm() {
         let free = Free::new();

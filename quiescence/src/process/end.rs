@@ -15,7 +15,7 @@ pub(super) extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
     let (mut domains, _) = domains::list(usize::MAX);
     // What C queues expects to be lost here, as with liburcu: what it looks at may be gone.
-    domains.retain(|handle| handle.foreign.is_none());
+    domains.retain(|handle| handle.liburcu.is_none());
     // All of them each time: a callback of one may queue in another.
     while !domains.iter().map(|handle| defer::finish(handle)).fold(true, |all, one| all & one)
         && clock::monotonic_ns() < deadline_ns

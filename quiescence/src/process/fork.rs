@@ -2,9 +2,9 @@
 //!
 //! Before the fork every lock of every domain is taken, in the order of their ranks
 //! (`os/lock_rank.rs`), so that no other thread is in the midst of something when the memory is
-//! copied. The parent lets them go. The child first puts right what the missing threads leave behind: their readers are
-//! unregistered, a grace period that one of them drove starts again from its fence, and their
-//! callback queues become orphans that the next `barrier` or the worker runs.
+//! copied. The parent lets them go. The child first puts right what the missing threads leave
+//! behind: their readers are unregistered, a grace period that one of them drove starts again from
+//! its fence, and their callback queues become orphans that the next `barrier` or the worker runs.
 
 use std::cell::UnsafeCell;
 use std::sync::Once;
@@ -13,11 +13,11 @@ use crate::collections::hash_table_worker;
 use crate::gp::grace_periods;
 use crate::gp::tuning;
 use crate::os::{clock, exit, fence, forking, futex, percpu, thread};
+use crate::reclaim::callback_queue;
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
-use crate::reclaim::lane;
 use crate::reclaim::queue;
 use crate::reclaim::worker;
 use crate::report::stats_server;
@@ -46,7 +46,7 @@ struct Held {
     worker: worker::Held,
     tables: hash_table_worker::Held,
     retired: debug_objects::Held,
-    heads: lane::HeldHeads,
+    heads: callback_queue::HeldHeads,
     tracked: track::Held,
     reporter: crate::report::stall::reporter::Held,
     serve: stats_server::Held,
@@ -56,9 +56,9 @@ struct Held {
 struct HeldInDomains {
     registries: Vec<grace_periods::HeldRegistry<'static>>,
     machines: Vec<grace_periods::HeldMachine<'static>>,
-    rooms: Vec<lane::HeldRoom<'static>>,
-    lane_inners: Vec<lane::HeldInners>,
-    lanes: Vec<lane::HeldLanes<'static>>,
+    rooms: Vec<callback_queue::HeldRoom<'static>>,
+    callback_queue_inners: Vec<callback_queue::HeldInners>,
+    callback_queues: Vec<callback_queue::HeldCallbackQueues<'static>>,
     queue_inners: Vec<Vec<queue::HeldQueue<'static>>>,
     queues: Vec<queue::Held<'static>>,
     shared_queues: Vec<queue::HeldShared<'static>>,
@@ -75,8 +75,8 @@ static HELD: Place = Place(UnsafeCell::new(None));
 
 /// Before the fork, in the forking thread.
 extern "C" fn prepare() {
-    // What is being initialised once must be done before the copy is made: in the child nobody would
-    // finish it.
+    // What is being initialised once must be done before the copy is made: in the child no thread
+    // would finish it.
     INSTALL.call_once(|| ());
     fence::chosen();
     tuning::default_bytes();
@@ -87,7 +87,7 @@ extern "C" fn prepare() {
     let (domains, handles) = domains::hold();
     let in_domains = HeldInDomains::hold(handles);
     let retired = debug_objects::hold();
-    let heads = lane::hold_heads();
+    let heads = callback_queue::hold_heads();
     let tracked = track::hold();
     let reporter = crate::report::stall::reporter::hold();
     let futex = Some(futex::hold());
@@ -188,18 +188,22 @@ impl HeldInDomains {
         let queues: Vec<_> = domains().map(|domain| domain.queues.hold()).collect();
         // SAFETY: as above, the queues' locks are let go before the lists'.
         let queue_inners = queues.iter().map(|queues| unsafe { queues.hold_queues() }).collect();
-        let lanes: Vec<_> = domains().map(|domain| domain.lanes.hold()).collect();
-        // SAFETY: as above, the lanes' locks are let go before the lists'.
-        let lane_inners = lanes.iter().map(|lanes| unsafe { lanes.hold_inners() }).collect();
-        let rooms = domains().map(|domain| domain.lanes.hold_room()).collect();
+        let callback_queues: Vec<_> =
+            domains().map(|domain| domain.callback_queues.hold()).collect();
+        // SAFETY: as above, the callback queues' locks are let go before the lists'.
+        let callback_queue_inners = callback_queues
+            .iter()
+            .map(|callback_queues| unsafe { callback_queues.hold_inners() })
+            .collect();
+        let rooms = domains().map(|domain| domain.callback_queues.hold_room()).collect();
         let machines = domains().map(|domain| domain.grace_periods.hold_machine()).collect();
         let registries = domains().map(|domain| domain.grace_periods.hold_registry()).collect();
         Self {
             registries,
             machines,
             rooms,
-            lane_inners,
-            lanes,
+            callback_queue_inners,
+            callback_queues,
             queue_inners,
             queues,
             shared_queues,
@@ -208,11 +212,11 @@ impl HeldInDomains {
     }
 
     /// In the child.
-    fn after_fork(&mut self, heads: &mut lane::HeldHeads, owner: usize) {
+    fn after_fork(&mut self, heads: &mut callback_queue::HeldHeads, owner: usize) {
         for (at, domain) in self.handles.iter().enumerate() {
-            let (inners, room) = (&mut self.lane_inners[at], &mut self.rooms[at]);
-            let lanes = self.lanes[at].after_fork(inners, room, heads, owner);
-            self.queues[at].after_fork(&mut self.queue_inners[at], domain, owner, lanes);
+            let (inners, room) = (&mut self.callback_queue_inners[at], &mut self.rooms[at]);
+            let callback_queues = self.callback_queues[at].after_fork(inners, room, heads, owner);
+            self.queues[at].after_fork(&mut self.queue_inners[at], domain, owner, callback_queues);
             domain.after_fork(&mut self.machines[at], &mut self.registries[at], owner);
         }
     }
@@ -223,8 +227,8 @@ impl HeldInDomains {
             registries,
             machines,
             rooms,
-            lane_inners,
-            lanes,
+            callback_queue_inners,
+            callback_queues,
             queue_inners,
             queues,
             shared_queues,
@@ -232,7 +236,7 @@ impl HeldInDomains {
         } = self;
         drop((registries, machines, rooms));
         // Locks of what stands in a list before the list's.
-        drop((lane_inners, lanes));
+        drop((callback_queue_inners, callback_queues));
         drop((queue_inners, queues, shared_queues));
         handles
     }

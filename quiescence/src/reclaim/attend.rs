@@ -1,63 +1,69 @@
-//! Those who attend to lanes: the thread of the program that runs one, and the worker, for what a
-//! lane leaves behind when it ends.
+//! Those who attend to callback queues: the thread of the program that runs one, and the worker,
+//! for what a callback queue leaves behind when it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
+use crate::reclaim::callback_queue::shared::{self, Shared};
+use crate::reclaim::callback_queue::{Left, QueuedTwice, forget_head, is_twice_checked};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::head::{Anywhere, Head};
-use crate::reclaim::lane::shared::{self, Shared};
-use crate::reclaim::lane::{Left, QueuedTwice, forget_head, is_twice_checked};
 use crate::reclaim::llist::Chain;
 use crate::reclaim::local::{Own, Sections};
 use crate::reclaim::running;
 
-/// [`Lane::attend`](crate::lane::Lane::attend).
+/// [`CallbackQueue::attend`](crate::callback_queue::CallbackQueue::attend).
 pub(crate) fn attend(
     domain: &DomainState,
-    lane: &Shared,
+    callback_queue: &Shared,
     idle_after: Option<Duration>,
     after_round: impl FnMut(),
 ) -> Result<Left, QueuedTwice> {
     assert!(
         Own::in_domain(domain).section().is_none() && !running::in_callback(),
-        "quiescence: a lane is attended to in a section of its domain, or in a callback"
+        "quiescence: a callback queue is attended to in a section of its domain, or in a callback"
     );
-    lane.attend(domain, &domain.lanes, idle_after, || Own::in_domain(domain).me(), after_round)
+    callback_queue.attend(
+        domain,
+        &domain.callback_queues,
+        idle_after,
+        || Own::in_domain(domain).me(),
+        after_round,
+    )
 }
 
-/// A lane ends.
-pub(crate) fn end(handle: &Handle, lane: &Arc<Shared>) {
-    handle.lanes.end(handle, lane, |left| run_by_worker(handle, left));
+/// A callback queue ends.
+pub(crate) fn end(handle: &Handle, callback_queue: &Arc<Shared>) {
+    handle.callback_queues.end(handle, callback_queue, |left| run_by_worker(handle, left));
 }
 
-/// Has the worker run what a lane has left.
+/// Has the worker run what a callback queue has left.
 fn run_by_worker(handle: &Handle, mut left: Chain) {
     handle.charge.0.give_back(shared::amount(left.count()));
     while let Some((link, marks)) = left.pop() {
         let head = Anywhere(link.cast::<Head>());
-        if chaos::mutant(Mutant::LostLane) {
+        if chaos::mutant(Mutant::LostCallbackQueue) {
             continue;
         }
         defer::call_over(handle, move || {
             if is_twice_checked() && !marks {
                 forget_head(head.get());
             }
-            // SAFETY: by the contract of `Lane::push`: after a grace period, once.
+            // SAFETY: by the contract of `CallbackQueue::push`: after a grace period, once.
             unsafe { Head::run(head.get()) };
         });
     }
 }
 
-/// [`wait_for_room`](crate::lane::wait_for_room).
+/// [`wait_for_room`](crate::callback_queue::wait_for_room).
 pub(crate) fn wait_for_room(domain: &DomainState) {
     let may_wait = Sections::of_this_thread() == Sections::None && !running::in_callback();
     trace::limit_reached(domain.source(), may_wait);
     if may_wait {
-        domain.lanes.wait_for_room(domain);
+        domain.callback_queues.wait_for_room(domain);
     }
 }

@@ -1,19 +1,22 @@
-//! Tables with one entry for each domain: found, added and removed in constant time, however many domains there are.
+//! Tables with one entry for each domain: found, added and removed in constant time, however many
+//! domains there are.
 //!
 //! A thread has one of what it keeps in each domain ([`crate::reclaim::local`]), the worker one of
 //! the domains with something to do, `os::fork` one of all that live. A program may have a domain
 //! for each of its objects, so none of them is searched or copied as a whole for the sake of one
 //! domain.
 //!
-//! The entries stand densely in a list, in no order. Above them is an index: a hash table with open addressing and
-//! linear probing, whose slots are places in the list. Up to [`SMALL`] entries it is left out: to compare them all is
-//! faster, and a thread in one or two domains, as most are, pays for no index.
+//! The entries stand densely in a list, in no order. Above them is an index: a hash table with open
+//! addressing and linear probing, whose slots are places in the list. Up to [`SMALL`] entries it is
+//! left out: to compare them all is faster, and a thread in one or two domains, as most are, pays
+//! for no index.
 //!
-//! **Invariant [BD-1]: from each entry's home slot on, up to the slot that has its place, no slot is empty.** An
-//! insertion takes the first empty slot; a removal moves the entries behind it up ([`ByDomain::close_gap`]).
+//! **Invariant [BD-1]: from each entry's home slot on, up to the slot that has its place, no slot
+//! is empty.** An insertion takes the first empty slot; a removal moves the entries behind it up
+//! ([`ByDomain::close_gap`]).
 //!
-//! The key is the address of the domain's state. Whoever keeps an entry beyond the end of its
-//! domain keeps a weak handle in it, so that no other domain gets the address.
+//! The key is the address of the domain's state. The thread that keeps an entry beyond the end of
+//! its domain keeps a weak handle in it, so that no other domain gets the address.
 
 /// Entries that are searched without an index.
 const SMALL: usize = 8;
@@ -34,8 +37,8 @@ pub(crate) trait OfDomain {
 #[derive(Debug)]
 pub(crate) struct ByDomain<T> {
     entries: Vec<T>,
-    /// Places in `entries`, or [`EMPTY`]: none while there are few entries, else a power of two of them, at most
-    /// half of them in use.
+    /// Places in `entries`, or [`EMPTY`]: none while there are few entries, else a power of two of
+    /// them, at most half of them in use.
     index: Vec<u32>,
 }
 
@@ -108,7 +111,8 @@ impl<T: OfDomain> ByDomain<T> {
             }
         }
         let removed = self.entries.swap_remove(place);
-        // Memory goes back by halves, so that a removal costs a constant number of steps on average.
+        // Memory goes back by halves, so that a removal costs a constant number of steps on
+        // average.
         if 8 * self.entries.len() < self.index.len() {
             self.shrink();
         }
@@ -163,7 +167,8 @@ impl<T: OfDomain> ByDomain<T> {
                 break;
             }
             let home = self.home(self.entries[place as usize].domain());
-            // It may stay if its home lies behind the gap: then nobody who looks for it comes by the gap.
+            // It may stay if its home lies behind the gap: then no thread that looks for it comes
+            // by the gap.
             if slot.wrapping_sub(home) & mask >= slot.wrapping_sub(gap) & mask {
                 self.index[gap] = place;
                 gap = slot;
@@ -263,8 +268,9 @@ mod tests {
         table
     }
 
-    /// The same operations on a map of std's: insertions, removals and look-ups in a random order, with a table that
-    /// grows and shrinks. Addresses are few, so that runs in the index meet, and wrap around its end.
+    /// The same operations on a map of std's: insertions, removals and look-ups in a random order,
+    /// with a table that grows and shrinks. Addresses are few, so that runs in the index meet, and
+    /// wrap around its end.
     #[test]
     fn it_does_what_a_map_does() {
         let mut random = 1_u64;
@@ -308,7 +314,8 @@ mod tests {
         }
     }
 
-    /// However many there are, a look-up compares a few entries: of those that are there, and of those that are not.
+    /// However many there are, a look-up compares a few entries: of those that are there, and of
+    /// those that are not.
     #[test]
     #[cfg_attr(miri, ignore = "tens of thousands of entries")]
     fn a_look_up_among_twenty_thousand_takes_a_few_steps() {
@@ -323,8 +330,8 @@ mod tests {
         assert!(sum < 3 * 20_000 && max <= 64, "not there: {sum} in all, {max} at most");
     }
 
-    /// One entry is removed without a walk: the entries that are touched are those in its run of the index. Memory
-    /// comes back as the table empties, and what is left is still found.
+    /// One entry is removed without a walk: the entries that are touched are those in its run of
+    /// the index. Memory comes back as the table empties, and what is left is still found.
     #[test]
     #[cfg_attr(miri, ignore = "tens of thousands of entries")]
     fn memory_goes_back_as_entries_do() {

@@ -1,11 +1,14 @@
-//! A few blocks of memory that each thread keeps of the objects it has freed, for those that it makes next.
+//! A few blocks of memory that each thread keeps of the objects it has freed, for those that it
+//! makes next.
 //!
-//! Replacing a value makes one and frees one of the same type: with a few blocks at hand neither goes to the
-//! allocator, and the memory is likely to be in this processor's cache still. A thread keeps a block of a
-//! size only if it has asked for one of that size in vain before, so a thread that only frees keeps none.
+//! Replacing a value makes one and frees one of the same type: with a few blocks at hand neither
+//! goes to the allocator, and the memory is likely to be in this CPU's cache still. A thread keeps
+//! a block of a size only if it has asked for one of that size in vain before, so a thread that
+//! only frees keeps none.
 //!
-//! Blocks are of the global allocator, with the very layout that they were allocated with: multiples of
-//! eight bytes, aligned to eight, up to [`SIZE_MAX`]. All others go straight to the allocator.
+//! Blocks are of the global allocator, with the very layout that they were allocated with:
+//! multiples of eight bytes, aligned to eight, up to [`SIZE_MAX`]. All others go straight to the
+//! allocator.
 //!
 //! Source of the idea: the slab allocator's per-CPU object caches (Bonwick, USENIX 1994 and 2001).
 
@@ -69,7 +72,8 @@ pub(crate) fn boxed<T>(value: T) -> Box<T> {
     Box::new(value)
 }
 
-/// Drops an object that came from a box, and keeps its memory or gives it back, even if the drop panics.
+/// Drops an object that came from a box, and keeps its memory or gives it back, even if the drop
+/// panics.
 ///
 /// # Safety
 /// `object` came from a box, and is not used any more.
@@ -150,7 +154,7 @@ pub(crate) fn clear() {
         for (words, shelf) in shelves.iter().enumerate() {
             let layout = Layout::from_size_align(words * 8, 8).expect("small");
             shelf.room.set(0);
-            // None is missed any more: nobody would give back what this thread kept from now on.
+            // None is missed any more: no thread would give back what this thread kept from now on.
             shelf.missed.set(KEEP);
             let mut block = shelf.first.replace(ptr::null_mut());
             while !block.is_null() {

@@ -1,10 +1,10 @@
-//! Which objects wait, in debug builds: an object that is retired twice, or found by a reader after it
-//! was retired, ends in a panic with the places instead of a use after free some day.
+//! Which objects wait, in debug builds: an object that is retired twice, or found by a reader after
+//! it was retired, ends in a panic with the places instead of a use after free some day.
 //!
-//! Our objects are plain boxes without a header, so the mark is beside them: a table of the addresses
-//! that wait. It may touch nothing else, takes no lock but its own, which are the last in the order of
-//! locks, and runs no user code under them. In release builds, and where the torture hooks break things
-//! on purpose, all of it is empty and costs nothing.
+//! Our objects are plain boxes without a header, so the mark is beside them: a table of the
+//! addresses that wait. It may touch nothing else, takes no lock but its own, which are the last in
+//! the order of locks, and runs no user code under them. In release builds, and where the torture
+//! hooks break things on purpose, all of it is empty and costs nothing.
 //!
 //! Who uses it keeps this order, or there are false alarms:
 //! 1. [`note`] before the object is where somebody could run its callback;
@@ -12,20 +12,20 @@
 //! 3. [`poison`] after its drop, before its memory is given back.
 //!
 //! # Why a load has no false alarm
-//! A reader has loaded `p` from a place, in a section. It finds `p` in the table (an object at `p` was
-//! retired, its callback has not begun), looks at the place again, and finds `p` again. Then:
-//! - *The object it loaded is the one in the table.* The one that it loaded stays where it is until the
-//!   section ends, if it was retired rightly at all; the one in the table stays until its callback runs.
-//!   So at the moment of the look into the table both are at `p`, and two objects of more than zero bytes
-//!   cannot be. (Objects of zero bytes all have the same addresses. They are skipped: there is nothing
-//!   in them to be read too late.)
-//! - *It is reachable after it was retired.* Whoever retired it unlinked it first, then noted it; the
-//!   reader saw the note, under the same lock, so its second look comes after the unlinking and cannot
-//!   find what was there before. What it finds is `p` stored anew: not another object, by the above, but
-//!   this one, which was put back while it waits, or never taken out.
+//! A reader has loaded `p` from a place, in a section. It finds `p` in the table (an object at `p`
+//! was retired, its callback has not begun), looks at the place again, and finds `p` again. Then:
+//! - *The object it loaded is the one in the table.* The one that it loaded stays where it is until
+//!   the section ends, if it was retired rightly at all; the one in the table stays until its
+//!   callback runs. So at the moment of the look into the table both are at `p`, and two objects of
+//!   more than zero bytes cannot be. (Objects of zero bytes all have the same addresses. They are
+//!   skipped: there is nothing in them to be read too late.)
+//! - *It is reachable after it was retired.* The thread that retired it unlinked it first, then
+//!   noted it; the reader saw the note, under the same lock, so its second look comes after the
+//!   unlinking and cannot find what was there before. What it finds is `p` stored anew: not another
+//!   object, by the above, but this one, which was put back while it waits, or never taken out.
 //!
-//! A mistake can go unseen: if no reader looks between the retirement and the callback, or if the second
-//! retirement comes after the callback of the first. The poison is for these.
+//! A mistake can go unseen: if no reader looks between the retirement and the callback, or if the
+//! second retirement comes after the callback of the first. The poison is for these.
 
 #[cfg(all(debug_assertions, not(loom), not(feature = "chaos")))]
 mod imp {
@@ -44,8 +44,8 @@ mod imp {
 
     type Shard = Mutex<BTreeMap<usize, &'static Location<'static>>>;
 
-    /// The addresses that wait, and where they were retired. Trees, since an empty one owns no memory,
-    /// and leak checkers have nothing to ask about.
+    /// The addresses that wait, and where they were retired. Trees, since an empty one owns no
+    /// memory, and leak checkers have nothing to ask about.
     static TABLE: [Shard; SHARDS] =
         [const { Mutex::new(Rank::DebugObjects, BTreeMap::new()) }; SHARDS];
 
@@ -64,16 +64,16 @@ mod imp {
         if bytes == 0 {
             return;
         }
-        let place = Location::caller();
+        let location = Location::caller();
         let first = match sync::lock(shard(object.addr())).entry(object.addr()) {
             Entry::Occupied(first) => *first.get(),
             Entry::Vacant(free) => {
-                free.insert(place);
+                free.insert(location);
                 return;
             }
         };
         panic!(
-            "quiescence: the object at {object:p} is retired twice: at {first}, and again at {place}"
+            "quiescence: the object at {object:p} is retired twice: at {first}, and again at {location}"
         );
     }
 
@@ -106,15 +106,16 @@ mod imp {
         }
     }
 
-    /// Fills memory whose object has been dropped, so that whoever still reads it is not left in doubt.
+    /// Fills memory whose object has been dropped, so that the thread that still reads it is not
+    /// left in doubt.
     ///
     /// # Safety
-    /// `memory` is that many bytes that nobody uses and the caller may write.
+    /// `memory` is that many bytes that no thread uses and the caller may write.
     pub(crate) unsafe fn poison(memory: *mut u8, bytes: usize) {
         // SAFETY: by this function's contract.
         unsafe { memory.write_bytes(POISON, bytes) };
-        // The compiler knows that nobody reads memory once it is freed; but for this it would leave
-        // the writing out.
+        // The compiler knows that no thread reads memory once it is freed; but for this it would
+        // leave the writing out.
         std::hint::black_box(memory);
     }
 
@@ -179,7 +180,7 @@ mod imp {
     pub(crate) struct Held;
 
     impl Drop for Held {
-        /// There is nothing to let go; but whoever says `drop` means something.
+        /// There is nothing to let go; but the thread that says `drop` means something.
         fn drop(&mut self) {}
     }
 
@@ -250,8 +251,9 @@ mod tests {
         check_reachable(address(&object), || unreachable!("not in the table"));
     }
 
-    /// An updater unlinks, notes, forgets and frees, again and again, so that addresses come back all
-    /// the time; a reader that is waited for is never told of a mistake, and finds objects in the table.
+    /// An updater unlinks, notes, forgets and frees, again and again, so that addresses come back
+    /// all the time; a reader that is waited for is never told of a mistake, and finds objects in
+    /// the table.
     #[test]
     fn a_reader_beside_an_updater_that_makes_no_mistake_is_never_refused() {
         let domain = crate::Domain::new();
@@ -288,7 +290,7 @@ mod tests {
             stop.store(true, SeqCst);
             assert!(outcome.is_ok(), "refused");
         });
-        // SAFETY: from a box, and nobody is left.
+        // SAFETY: from a box, and no thread is left.
         drop(unsafe { Box::from_raw(place.into_inner()) });
     }
 

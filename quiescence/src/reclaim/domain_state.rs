@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::Start;
 use grace::policy::Budget;
 #[cfg(not(loom))]
-use grace::two_bank::Adaptive;
+use grace::srcu::Adaptive;
 
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
@@ -17,13 +17,13 @@ use crate::gp::grace_periods::{HeldMachine, HeldRegistry};
 use crate::gp::reader_side::{ReaderSide, Readers};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 #[cfg(not(loom))]
-use crate::reclaim::lane::Lanes;
+use crate::reclaim::callback_queue::CallbackQueues;
 use crate::reclaim::limit::Charged;
 use crate::reclaim::queue::Queues;
 #[cfg(not(loom))]
 use crate::srcu::driver::{self, Unfinished};
 #[cfg(not(loom))]
-use crate::srcu::{Banks, OwnBanks, track};
+use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
 
 /// Everything that is shared in a domain.
 // In the order of C: see `of`.
@@ -33,10 +33,10 @@ pub struct DomainState {
     pub(crate) charged: Charged,
     pub(crate) queues: Queues,
     #[cfg(not(loom))]
-    pub(crate) lanes: Lanes,
+    pub(crate) callback_queues: CallbackQueues,
     /// Whether the domain is in the list of those in use.
     pub(crate) known: AtomicBool,
-    /// The worker's share of a processor, where it has one.
+    /// The worker's share of a CPU, where it has one.
     pub(crate) budget: Option<Budget>,
     /// Until when the worker leaves grace periods here alone, as far as the budget goes, as
     /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that want
@@ -45,7 +45,7 @@ pub struct DomainState {
     /// Those of a sleepable domain. Given back after `queues` have run what is left, which may look
     /// at them.
     #[cfg(not(loom))]
-    banks: Option<OwnBanks>,
+    srcu_counts: Option<OwnSrcuCounts>,
 }
 
 const _: () = assert!(std::mem::offset_of!(DomainState, charged) == 0);
@@ -75,12 +75,12 @@ impl DomainState {
                 charged: Charged::new(start, settings),
                 queues: Queues::new(),
                 #[cfg(not(loom))]
-                lanes: Lanes::new(),
+                callback_queues: CallbackQueues::new(),
                 known: AtomicBool::new(false),
                 budget: settings.budget,
                 rests_until_ns: AtomicU64::new(0),
                 #[cfg(not(loom))]
-                banks: None,
+                srcu_counts: None,
             }
         }
     }
@@ -93,15 +93,15 @@ impl DomainState {
         domain
     }
 
-    /// The same for foreign readers.
+    /// The same for liburcu readers.
     #[cfg(not(loom))]
-    pub(crate) const fn foreign(name: &'static str, readers: Readers) -> Self {
+    pub(crate) const fn liburcu(name: &'static str, readers: Readers) -> Self {
         let mut domain = Self::declared(name);
-        domain.charged.grace_periods.make_foreign(readers);
+        domain.charged.grace_periods.make_liburcu(readers);
         domain
     }
 
-    /// A sleepable domain, which is to be given its banks.
+    /// A sleepable domain, which is to be given its counts.
     #[cfg(not(loom))]
     pub(crate) fn sleepable(name: Option<&'static str>, delay: Adaptive) -> Self {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
@@ -109,48 +109,48 @@ impl DomainState {
         domain
     }
 
-    /// Gives a sleepable domain its banks, which are its own from now on.
+    /// Gives a sleepable domain its counts, which are its own from now on.
     ///
     /// # Safety
-    /// They came from [`Banks::take`] and nobody else gives them back.
+    /// They came from [`SrcuCounts::take`] and no other thread gives them back.
     #[cfg(not(loom))]
-    pub(crate) unsafe fn give_banks(&mut self, banks: NonNull<Banks>) {
-        // SAFETY: `self.banks` keeps them until the grace periods have been dropped: they come
-        // before it.
-        unsafe { self.charged.grace_periods.count_in(banks) };
+    pub(crate) unsafe fn give_srcu_counts(&mut self, srcu_counts: NonNull<SrcuCounts>) {
+        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped: they
+        // come before it.
+        unsafe { self.charged.grace_periods.count_in(srcu_counts) };
         // SAFETY: by the contract.
-        self.banks = Some(unsafe { OwnBanks::new(banks) });
+        self.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });
     }
 
     /// Another domain has them, and this one ends.
     #[cfg(not(loom))]
-    pub(crate) fn let_banks_go(&mut self) {
-        if let Some(banks) = self.banks.take() {
-            std::mem::forget(banks);
+    pub(crate) fn let_srcu_counts_go(&mut self) {
+        if let Some(srcu_counts) = self.srcu_counts.take() {
+            std::mem::forget(srcu_counts);
         }
     }
 
-    /// The banks of a sleepable domain.
+    /// The counts of a sleepable domain.
     ///
     /// # Panics
     /// If it is a domain of registered threads.
     #[cfg(not(loom))]
     #[inline]
-    pub(crate) fn banks(&self) -> &Banks {
-        self.banks.as_ref().expect("a sleepable domain").get()
+    pub(crate) fn srcu_counts(&self) -> &SrcuCounts {
+        self.srcu_counts.as_ref().expect("a sleepable domain").get()
     }
 
     /// The sections that the grace period in progress waits for; `None` in a domain of registered
     /// threads, and if there is none in progress.
     #[cfg(not(loom))]
     pub(crate) fn unfinished_sections(&self) -> Option<Unfinished> {
-        driver::unfinished_sections(&self.grace_periods, self.banks.as_ref()?.get())
+        driver::unfinished_sections(&self.grace_periods, self.srcu_counts.as_ref()?.get())
     }
 
     /// The oldest guard that is listed, and how many are.
     #[cfg(not(loom))]
     pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
-        track::oldest(self.banks.as_ref()?.get().address())
+        track::oldest(self.srcu_counts.as_ref()?.get().address())
     }
 
     /// The domain that has this reader side, by its address.

@@ -14,7 +14,7 @@ static DOMAINS: Mutex<ByDomain<WeakHandle>> = Mutex::new(Rank::Domains, ByDomain
 /// The domain of that name, added when it is used for the first time.
 pub(crate) fn known<N: Named>(name: &N) -> &DomainState {
     let core = name.core();
-    // Relaxed: `remember` looks again under a lock.
+    // Relaxed: `remember` polls again under a lock.
     if !core.known.load(Relaxed) {
         remember(&name.handle());
     }

@@ -8,11 +8,11 @@ use crate::reclaim::local;
 use crate::reclaim::queue::Contents;
 use crate::reclaim::{domains, worker};
 
-/// The outermost section of a slot has ended that is marked: its thread has debts to settle, or is
+/// The outermost section of a slot has ended that is marked: its thread is over a limit, or is
 /// leaving.
 pub(crate) fn section_ended(slot: &Slot) {
     if slot.take_overdue() {
-        defer::settle_debts();
+        defer::settle_over_limit();
     }
     if slot.is_leaving() {
         local::left_last_section(slot);

@@ -48,7 +48,7 @@ impl Head {
         // SAFETY: aligned as its type is, and used as an atomic only, while somebody else may use
         // it.
         let word = unsafe { &*link }.word();
-        // Relaxed: whoever comes second sees the mark, and nothing else of the first.
+        // Relaxed: the thread that comes second sees the mark, and nothing else of the first.
         let before = word.swap(ptr::without_provenance_mut(Self::mark(head)), Relaxed);
         assert!(
             before.addr() != Self::mark(head),
@@ -60,12 +60,13 @@ impl Head {
     /// Calls the function of a head that has waited.
     ///
     /// # Safety
-    /// By [`call_head`](crate::raw::call_head) or [`Lane::push`](crate::lane::Lane::push), after a
-    /// grace period, once.
+    /// By [`call_head`](crate::raw::call_head) or
+    /// [`CallbackQueue::push`](crate::callback_queue::CallbackQueue::push), after a grace period,
+    /// once.
     pub(crate) unsafe fn run(head: *mut Self) {
-        // SAFETY: the head is valid until its function is called, and nobody else uses it.
+        // SAFETY: the head is valid until its function is called, and no other thread uses it.
         let Head { link, function } = unsafe { &mut *head };
-        // Before the call, which may free it or queue it again. Relaxed: nobody else uses it.
+        // Before the call, which may free it or queue it again. Relaxed: no other thread uses it.
         link.word().store(ptr::null_mut(), Relaxed);
         if let Some(function) = *function {
             // SAFETY: by the contract of `call_head`.
@@ -75,7 +76,7 @@ impl Head {
 }
 
 impl Head {
-    /// Says what is to be called, and gives the link by which it waits in a lane.
+    /// Says what is to be called, and gives the link by which it waits in a callback queue.
     ///
     /// # Safety
     /// `head` may be written.

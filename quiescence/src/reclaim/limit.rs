@@ -1,15 +1,17 @@
-//! Bounded memory: [`grace::limit`], executed with two atomic words and a purse for each thread.
+//! Bounded memory: [`grace::limit`], executed with two atomic words and a local stock for each
+//! thread.
 //!
-//! **Invariant [L-1]: what waits in a domain has been charged to it.** The domain's charge is what waits and
-//! what is in purses. It is at most the limit, but for one object of each thread that owes it, and what had to be
-//! admitted though nobody owes it: that is counted ([`Statistics::limit_overruns`](crate::Statistics)).
+//! **Invariant [L-1]: what waits in a domain has been charged to it.** The domain's charge is what
+//! waits and what is in local stocks. It is at most the limit, but for one object of each thread
+//! that is over it, and what had to be admitted without a thread to charge: that is counted
+//! ([`Statistics::limit_overruns`](crate::Statistics)).
 
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Start;
-use grace::limit::{self, Allowance, Amount, Zone};
+use grace::limit::{self, Amount, Stock, Zone};
 
 use crate::chaos::{self, Point};
 use crate::gp::engine::Settings;
@@ -22,10 +24,11 @@ use crate::os::sync::{AtomicU64, const_unless_loom};
 pub(crate) struct Charge {
     objects: AtomicU64,
     bytes: AtomicU64,
-    /// How many callback queues are in the domain's list; they and the lanes share the limit.
+    /// How many callback queues are in the domain's list; they and the callback queues share the
+    /// limit.
     pub(crate) queues: AtomicU64,
-    /// How many lanes are in its list.
-    pub(crate) lanes: AtomicU64,
+    /// How many callback queues are in its list.
+    pub(crate) callback_queues: AtomicU64,
 }
 
 // Relaxed, all of it: counts that are checked one by one; `grace::limit` says why that is enough.
@@ -36,7 +39,7 @@ impl Charge {
                 objects: AtomicU64::new(0),
                 bytes: AtomicU64::new(0),
                 queues: AtomicU64::new(0),
-                lanes: AtomicU64::new(0),
+                callback_queues: AtomicU64::new(0),
             }
         }
     }
@@ -52,11 +55,12 @@ impl Charge {
         admitted
     }
 
-    /// Charges so much, whether it fits or not; the words stop at their ends, as [`Amount`]'s arithmetic does. Returns what was
-    /// charged before.
+    /// Charges so much, whether it fits or not; the words stop at their ends, as [`Amount`]'s
+    /// arithmetic does. Returns what was charged before.
     ///
-    /// 65,536 objects that say that they are 2^48 bytes each would bring a word that wraps back to nothing. One that has stopped
-    /// is full, and is down to nothing before all of them are freed, not later: so it never stays full.
+    /// 65,536 objects that say that they are 2^48 bytes each would bring a word that wraps back to
+    /// nothing. One that has stopped is full, and is down to nothing before all of them are freed,
+    /// not later: so it never stays full.
     fn add(&self, wanted: Amount) -> Amount {
         let add = |word: &AtomicU64, wanted: u64| match wanted {
             0 => word.load(Relaxed),
@@ -73,8 +77,8 @@ impl Charge {
 
     /// So much has been freed, or is not needed after all.
     pub(crate) fn give_back(&self, amount: Amount) {
-        // Not below nothing, which would be as good as full: a word may have stopped at its end, and a `Retire::bytes` of the
-        // user's may say more than it did when it was charged.
+        // Not below nothing, which would be as good as full: a word may have stopped at its end,
+        // and a `Retire::bytes` of the user's may say more than it did when it was charged.
         for (word, less) in [(&self.objects, amount.objects), (&self.bytes, amount.bytes)] {
             if less != 0 {
                 let subtract = |charged: u64| Some(charged.saturating_sub(less));
@@ -95,7 +99,8 @@ impl Charge {
     }
 }
 
-/// A domain as its callback queues and lanes know it: its grace periods, and what is charged to it.
+/// A domain as its callback queues and callback queues know it: its grace periods, and what is
+/// charged to it.
 // In the order of C: see `DomainState::of`.
 #[derive(Debug)]
 #[repr(C)]
@@ -135,12 +140,13 @@ impl Charged {
         limit::zone(self.charge.0.get(), self.limit())
     }
 
-    /// Admits an object that no thread's purse pays for.
+    /// Admits an object that no thread's local stock pays for.
     pub(crate) fn admit(&self, object: Amount) -> bool {
         self.charge.0.admit(self.limit(), object)
     }
 
-    /// Admits an object over the limit; whoever has a purse may remember it by that ([`Purse::borrow`]).
+    /// Admits an object over the limit; the thread that has a local stock may remember it by that
+    /// ([`LocalStock::borrow`]).
     pub(crate) fn admit_over(&self, object: Amount) {
         if !object.is_none() {
             self.counters().limit_overruns.fetch_add(1, Relaxed);
@@ -148,35 +154,35 @@ impl Charged {
         self.charge.0.add(object);
     }
 
-    /// What a thread or a lane takes of the limit at once.
+    /// What a thread or a callback queue takes of the limit at once.
     pub(crate) fn chunk(&self) -> Amount {
         // Relaxed, both: about.
         let charge = &self.charge.0;
-        let sharers = charge.queues.load(Relaxed) + charge.lanes.load(Relaxed);
+        let sharers = charge.queues.load(Relaxed) + charge.callback_queues.load(Relaxed);
         limit::chunk(self.limit(), sharers)
     }
 }
 
-/// What one thread may still add to its queue, without asking; see [`Allowance`].
+/// What one thread may still add to its queue, without asking; see [`Stock`].
 #[derive(Debug)]
-pub(crate) struct Purse {
-    allowance: Cell<Allowance>,
+pub(crate) struct LocalStock {
+    stock: Cell<Stock>,
     /// How much to take and to keep at once, as it was found last.
     chunk: Cell<Amount>,
 }
 
-impl Purse {
+impl LocalStock {
     pub(crate) fn new() -> Self {
-        Self { allowance: Cell::new(Allowance::EMPTY), chunk: Cell::new(Amount::NONE) }
+        Self { stock: Cell::new(Stock::EMPTY), chunk: Cell::new(Amount::NONE) }
     }
 
     /// Admits an object out of what is left.
     #[inline]
     pub(crate) fn take(&self, object: Amount) -> bool {
-        let mut allowance = self.allowance.get();
-        let taken = allowance.take(object);
+        let mut stock = self.stock.get();
+        let taken = stock.take(object);
         if taken {
-            self.allowance.set(allowance);
+            self.stock.set(stock);
         }
         taken
     }
@@ -190,10 +196,10 @@ impl Purse {
         }
         self.chunk.set(core.chunk());
         [self.chunk.get(), Amount::NONE].into_iter().any(|chunk| {
-            let wanted = self.allowance.get().shortfall(object, chunk);
+            let wanted = self.stock.get().shortfall(object, chunk);
             let admitted = core.charge.0.admit(limit, wanted);
             if admitted {
-                self.with(|allowance| allowance.grant(wanted));
+                self.with(|stock| stock.grant(wanted));
             }
             admitted && self.take(object)
         })
@@ -201,21 +207,22 @@ impl Purse {
 
     /// Admits an object over the limit, to be settled.
     pub(crate) fn borrow(&self, core: &Charged, object: Amount) {
-        let wanted = self.allowance.get().shortfall(object, Amount::NONE);
+        let wanted = self.stock.get().shortfall(object, Amount::NONE);
         core.admit_over(wanted);
-        self.with(|allowance| allowance.borrow(wanted));
+        self.with(|stock| stock.borrow(wanted));
         self.take(object);
     }
 
-    /// The thread's objects, so many, were freed by itself. Answers what is to be given back to the domain.
+    /// The thread's objects, so many, were freed by itself. Returns what is to be given back to the
+    /// domain.
     #[must_use]
     pub(crate) fn give_back(&self, finished: Amount) -> Amount {
-        self.with(|allowance| allowance.give_back(finished, self.chunk.get()))
+        self.with(|stock| stock.give_back(finished, self.chunk.get()))
     }
 
     /// What was taken is not needed after all.
     pub(crate) fn put_back(&self, object: Amount) {
-        self.with(|allowance| allowance.grant(object));
+        self.with(|stock| stock.grant(object));
     }
 
     /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.
@@ -224,38 +231,38 @@ impl Purse {
         core.charge.0.give_back(self.give_back(Amount::NONE));
     }
 
-    /// Whether the thread owes something; not if there is room for it by now.
-    pub(crate) fn owes(&self, core: &Charged) -> bool {
-        self.allowance.get().owes()
-            && self.with(|allowance| allowance.still_owes(core.charge.0.get(), core.limit()))
+    /// Whether the thread is over the limit; not if there is room for it by now.
+    pub(crate) fn is_over_limit(&self, core: &Charged) -> bool {
+        self.stock.get().is_over_limit()
+            && self.with(|stock| stock.is_still_over_limit(core.charge.0.get(), core.limit()))
     }
 
-    /// All that the thread has admitted has been freed, so it owes nothing.
-    pub(crate) fn forgive(&self) {
-        self.with(Allowance::forgive);
+    /// All that the thread has admitted has been freed, so it is within the limit.
+    pub(crate) fn clear_over_limit(&self) {
+        self.with(Stock::clear_over_limit);
     }
 
-    /// What [`grace::limit::remedy`] asks.
-    pub(crate) fn allowance(&self) -> Allowance {
-        self.allowance.get()
+    /// What [`grace::limit::limit_action`] asks.
+    pub(crate) fn stock(&self) -> Stock {
+        self.stock.get()
     }
 
-    /// The thread ends. Answers what is to be given back to the domain.
+    /// The thread ends. Returns what is to be given back to the domain.
     #[must_use]
     pub(crate) fn empty(&self) -> Amount {
-        self.with(Allowance::empty)
+        self.with(Stock::empty)
     }
 
     /// In a child process: its thread is gone.
     #[cfg(not(loom))]
     pub(crate) fn forget(&self) {
-        self.allowance.set(Allowance::EMPTY);
+        self.stock.set(Stock::EMPTY);
     }
 
-    fn with<R>(&self, f: impl FnOnce(&mut Allowance) -> R) -> R {
-        let mut allowance = self.allowance.get();
-        let result = f(&mut allowance);
-        self.allowance.set(allowance);
+    fn with<R>(&self, f: impl FnOnce(&mut Stock) -> R) -> R {
+        let mut stock = self.stock.get();
+        let result = f(&mut stock);
+        self.stock.set(stock);
         result
     }
 }
@@ -264,7 +271,8 @@ impl Purse {
 mod tests {
     use super::*;
 
-    /// 65,536 objects that were refused, dropped, and so went over the limit: they say that they are 2^64 bytes.
+    /// 65,536 objects that were refused, dropped, and so went over the limit: they say that they
+    /// are 2^64 bytes.
     #[test]
     #[cfg_attr(miri, ignore = "65,536 objects")]
     fn objects_that_say_they_are_huge_do_not_charge_a_domain_with_nothing() {

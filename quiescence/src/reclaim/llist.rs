@@ -1,15 +1,19 @@
-//! What waits to be taken: a stack of links that any thread pushes on, and that one thread at a time takes as a whole.
+//! What waits to be taken: a stack of links that any thread pushes on, and that one thread at a
+//! time takes as a whole.
 //!
-//! A push is one compare-exchange, and writes nothing but the link that is pushed and the top. So what is in the stack is
-//! whole at any moment: whoever takes it waits for nobody, and a child process finds all of it. (A queue whose end is
-//! exchanged is in two pieces until its link is written; a thread that is not run then, or that a child process does not
-//! have, keeps what comes after it from everybody.) There is no way to take one link, so no address can come back unseen.
+//! A push is one compare-exchange, and writes nothing but the link that is pushed and the top. So
+//! what is in the stack is whole at any moment: the thread that takes it waits for no thread, and a
+//! child process finds all of it. (A queue whose end is exchanged is in two pieces until its link
+//! is written; a thread that is not run then, or that a child process does not have, keeps what
+//! comes after it from everybody.) There is no way to take one link, so no address can come back
+//! unseen.
 //!
-//! Where nothing is in it the top says what the one who takes is doing: it is awake, and looks by itself; it sleeps, and
-//! the push that replaces that wakes it; or there is nobody. The look and the push are one exchange of one word, so no
-//! fence is needed between them [LN-2].
+//! Where nothing is in it the top says what the thread that takes is doing: it is awake, and looks
+//! by itself; it sleeps, and the push that replaces that wakes it; or there is no thread. The look
+//! and the push are one exchange of one word, so no fence is needed between them [LN-2].
 //!
-//! Source of the idea: Treiber (1986); the top that says that somebody sleeps is that of a futex lock (Drepper 2011).
+//! Source of the idea: Treiber (1986); the top that says that somebody sleeps is that of a futex
+//! lock (Drepper 2011).
 
 use std::ptr;
 use std::sync::atomic::AtomicPtr as PlainPtr;
@@ -29,7 +33,7 @@ pub(crate) struct Link {
     tracked: Tracked<1>,
 }
 
-/// In the word of a link: it is a mark, which nobody has counted.
+/// In the word of a link: it is a mark, which no thread has counted.
 const MARK: usize = 1;
 
 impl Link {
@@ -40,13 +44,13 @@ impl Link {
         }
     }
 
-    /// The word, for who uses a link for something else than an inbox.
+    /// The word, for a thread that uses a link for something else than an llist.
     pub(crate) const fn word(&self) -> &PlainPtr<Self> {
         &self.word
     }
 
     /// # Safety
-    /// `link` may be written, and nobody else uses it. It may be uninitialised, but for loom.
+    /// `link` may be written, and no other thread uses it. It may be uninitialised, but for loom.
     unsafe fn write(link: *mut Self, next: *mut Self, marks: bool) {
         let next = next.map_addr(|address| address | if marks { MARK } else { 0 });
         // SAFETY: by the contract.
@@ -62,7 +66,7 @@ impl Link {
     /// The next one, and whether this one is a mark.
     ///
     /// # Safety
-    /// `link` was written by [`write`](Self::write), and nobody writes it.
+    /// `link` was written by [`write`](Self::write), and no thread writes it.
     unsafe fn read(link: *mut Self) -> (*mut Self, bool) {
         // SAFETY: by the contract.
         let link = unsafe { &*link };
@@ -76,11 +80,11 @@ impl Link {
 /// What a push has found at the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Others, or somebody who looks by itself.
+    /// Others, or a thread that polls.
     Awake,
-    /// Somebody who sleeps: [`Inbox::ring`].
+    /// Somebody who sleeps: [`Llist::ring`].
     Asleep,
-    /// Nobody takes anything.
+    /// No thread takes anything.
     Unattended,
     /// The very link that was pushed: nothing has changed.
     Itself,
@@ -88,16 +92,16 @@ pub(crate) enum Found {
 
 /// A stack of links and who takes them.
 #[derive(Debug)]
-pub(crate) struct Inbox {
+pub(crate) struct Llist {
     /// The youngest link; or null, or one of the two below.
     top: AtomicPtr<Link>,
     /// How often somebody has rung.
     bell: AtomicU32,
 }
 
-/// The top where whoever takes sleeps. No link is there: they are aligned.
+/// The top where the thread that takes sleeps. No link is there: they are aligned.
 const ASLEEP: *mut Link = ptr::without_provenance_mut(2);
-/// The top where nobody takes.
+/// The top where no thread takes.
 const UNATTENDED: *mut Link = ptr::without_provenance_mut(4);
 
 /// What lies under a top: null for what is no link.
@@ -105,9 +109,9 @@ fn link_at(top: *mut Link) -> *mut Link {
     if top == ASLEEP || top == UNATTENDED { ptr::null_mut() } else { top }
 }
 
-impl Inbox {
+impl Llist {
     const_unless_loom! {
-        /// An empty one that nobody takes from.
+        /// An empty one that no thread takes from.
         pub(crate) fn new() -> Self {
             Self { top: AtomicPtr::new(UNATTENDED), bell: AtomicU32::new(0) }
         }
@@ -116,7 +120,7 @@ impl Inbox {
     /// Pushes a link.
     ///
     /// # Safety
-    /// `link` stays where it is, and is nobody's but the inbox's, until it has been taken.
+    /// `link` stays where it is, and is no thread's but the llist's, until it has been taken.
     #[inline]
     pub(crate) unsafe fn push(&self, link: *mut Link, marks: bool) -> Found {
         let mut top = self.top.load(Relaxed);
@@ -126,8 +130,9 @@ impl Inbox {
             }
             // SAFETY: by the contract.
             unsafe { Link::write(link, link_at(top), marks) };
-            // Release: pairs with the Acquire in `take` [LN-1]; what was done before, the link's words among it, happens
-            // before the grace period is asked for. Acquire: pairs with the Release in `sleep` [LN-2].
+            // Release: pairs with the Acquire in `take` [LN-1]; what was done before, the link's
+            // words among it, happens before the grace period is asked for. Acquire: pairs with the
+            // Release in `sleep` [LN-2].
             let order = if chaos::mutant(Mutant::RelaxedPush) { Relaxed } else { AcqRel };
             match self.top.compare_exchange_weak(top, link, order, Relaxed) {
                 Ok(_) if top == ASLEEP => return Found::Asleep,
@@ -140,21 +145,22 @@ impl Inbox {
 
     /// Takes all there is, youngest first, and says that the caller is awake.
     pub(crate) fn take(&self) -> *mut Link {
-        // Acquire: pairs with the Release in `push` [LN-1]. Every push is an exchange, so the youngest carries what all
-        // that are under it have released.
+        // Acquire: pairs with the Release in `push` [LN-1]. Every push is an exchange, so the
+        // youngest carries what all that are under it have released.
         link_at(self.top.swap(ptr::null_mut(), Acquire))
     }
 
-    /// Takes all there is, youngest first, and says that nobody takes any more.
+    /// Takes all there is, youngest first, and says that no thread takes any more.
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn abandon(&self) -> *mut Link {
         link_at(self.top.swap(UNATTENDED, Acquire)) // [LN-1]
     }
 
-    /// Says that nobody takes any more, if there is nothing. Answers whether there was nothing.
+    /// Says that no thread takes any more, if there is nothing. Returns whether there was nothing.
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn leave(&self) -> bool {
-        // Relaxed: nothing was written for those who come; they find that they have to look after it.
+        // Relaxed: nothing was written for those who come; they find that they have to look after
+        // it.
         [ptr::null_mut(), ASLEEP]
             .into_iter()
             .any(|top| self.top.compare_exchange(top, UNATTENDED, Relaxed, Relaxed).is_ok())
@@ -167,13 +173,15 @@ impl Inbox {
 
     /// How often has been rung by now; for [`sleep`](Self::sleep) and [`doze`](Self::doze).
     pub(crate) fn heard(&self) -> u32 {
-        // Acquire: pairs with the Release in `ring`; who rang for another reason has said which before.
+        // Acquire: pairs with the Release in `ring`; who rang for another reason has said which
+        // before.
         self.bell.load(Acquire)
     }
 
     /// Sleeps until something is pushed, or somebody rings after `heard`, or for `most`.
     pub(crate) fn sleep(&self, heard: u32, most: Option<Duration>) {
-        // Release: the look at the bell comes before [LN-2]: whoever replaces this rings after it.
+        // Release: the look at the bell comes before [LN-2]: the thread that replaces this rings
+        // after it.
         let slept = if chaos::mutant(Mutant::DeafSleep) {
             self.top.store(ASLEEP, Release); // whatever is there by now: lost
             true
@@ -188,7 +196,8 @@ impl Inbox {
         }
     }
 
-    /// Sleeps until somebody rings after `heard`, or for `most`; who pushes meanwhile does not ring.
+    /// Sleeps until somebody rings after `heard`, or for `most`; a thread that pushes meanwhile
+    /// does not ring.
     pub(crate) fn doze(&self, heard: u32, most: Option<Duration>) {
         while self.bell.load(Acquire) == heard {
             futex::wait(&self.bell, heard, most);
@@ -198,7 +207,7 @@ impl Inbox {
         }
     }
 
-    /// Wakes whoever takes. What it is to know was stored before.
+    /// Wakes the thread that takes. What it is to know was stored before.
     pub(crate) fn ring(&self) {
         if chaos::mutant(Mutant::NoBell) {
             return;
@@ -209,7 +218,8 @@ impl Inbox {
     }
 }
 
-/// Some link was pushed while it was there already, so that nobody can tell the order any more: this one, or one near it.
+/// Some link was pushed while it was there already, so that no thread can tell the order any more:
+/// this one, or one near it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring(pub(crate) *mut Link);
 
@@ -222,7 +232,7 @@ pub(crate) struct Chain {
     count: u64,
 }
 
-// SAFETY: links belong to whoever has taken them, on whatever thread.
+// SAFETY: links belong to the thread that has taken them, on whatever thread.
 unsafe impl Send for Chain {}
 
 impl Chain {
@@ -238,11 +248,11 @@ impl Chain {
         self.first.is_null()
     }
 
-    /// Appends what was taken from an inbox. A link that was pushed twice makes a ring of it: then turning it round
-    /// ends where it began.
+    /// Appends what was taken from an llist. A link that was pushed twice makes a ring of it: then
+    /// turning it round ends where it began.
     ///
     /// # Safety
-    /// `youngest` is what [`Inbox::take`] has answered.
+    /// `youngest` is what [`Llist::take`] has returned.
     pub(crate) unsafe fn append(&mut self, youngest: *mut Link) -> Result<(), Ring> {
         let (mut next, mut older, mut links) = (ptr::null_mut(), youngest, 0_u64);
         while !older.is_null() {
@@ -315,8 +325,8 @@ impl Chain {
         }
     }
 
-    /// Takes so many of the oldest, or all. A link that was pushed while it stood here leads elsewhere now: then the count
-    /// is wrong.
+    /// Takes so many of the oldest, or all. A link that was pushed while it stood here leads
+    /// elsewhere now: then the count is wrong.
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn split(&mut self, most: u64) -> Result<Self, Ring> {
         let mut front = Self { first: self.first, last: ptr::null_mut(), count: 0 };
@@ -348,11 +358,11 @@ mod tests {
     use super::*;
 
     /// Pushes so many new links; every third is a mark.
-    fn push(inbox: &Inbox, links: &mut Vec<*mut Link>, count: usize) {
+    fn push(llist: &Llist, links: &mut Vec<*mut Link>, count: usize) {
         for _ in 0..count {
             let link = Box::into_raw(Box::new(Link::new()));
             // SAFETY: a box, freed by `pop_all`.
-            unsafe { inbox.push(link, links.len() % 3 == 2) };
+            unsafe { llist.push(link, links.len() % 3 == 2) };
             links.push(link);
         }
     }
@@ -370,13 +380,13 @@ mod tests {
     #[test]
     fn what_is_pushed_is_taken_in_order() {
         for (first, second, split) in [(0, 0, 1), (1, 0, 1), (5, 4, 3), (5, 4, 9), (2, 7, 100)] {
-            let (inbox, mut links, mut chain) = (Inbox::new(), Vec::new(), Chain::EMPTY);
-            push(&inbox, &mut links, first);
+            let (llist, mut links, mut chain) = (Llist::new(), Vec::new(), Chain::EMPTY);
+            push(&llist, &mut links, first);
             // SAFETY: taken just now.
-            unsafe { chain.append(inbox.take()) }.unwrap();
-            push(&inbox, &mut links, second);
+            unsafe { chain.append(llist.take()) }.unwrap();
+            push(&llist, &mut links, second);
             // SAFETY: as above.
-            unsafe { chain.append(inbox.take()) }.unwrap();
+            unsafe { chain.append(llist.take()) }.unwrap();
             let marks = links.len() / 3;
             assert_eq!(chain.count() as usize, links.len() - marks);
             let front = chain.split(split).unwrap();
@@ -388,50 +398,51 @@ mod tests {
 
     #[test]
     fn a_push_says_what_it_has_found() {
-        let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 2]);
+        let (llist, mut links) = (Llist::new(), [const { Link::new() }; 2]);
         let [first, second] = links.each_mut().map(ptr::from_mut);
         // SAFETY: pushed while it does not wait; or refused.
-        let push = |link| unsafe { inbox.push(link, false) };
+        let push = |link| unsafe { llist.push(link, false) };
         assert_eq!(push(first), Found::Unattended);
         assert_eq!(push(first), Found::Itself);
         assert_eq!(push(second), Found::Awake);
-        assert!(!inbox.leave() && !inbox.is_empty());
-        assert_eq!(inbox.take(), second);
+        assert!(!llist.leave() && !llist.is_empty());
+        assert_eq!(llist.take(), second);
         assert_eq!(push(first), Found::Awake);
-        assert_eq!(inbox.abandon(), first);
+        assert_eq!(llist.abandon(), first);
         assert_eq!(push(first), Found::Unattended);
-        inbox.take();
-        assert!(inbox.leave() && !inbox.leave() && inbox.is_empty());
+        llist.take();
+        assert!(llist.leave() && !llist.leave() && llist.is_empty());
     }
 
-    /// A link that is pushed again while others are on top of it: a ring, which nobody walks for ever.
+    /// A link that is pushed again while others are on top of it: a ring, which no thread walks for
+    /// ever.
     #[test]
     fn a_ring_is_noticed() {
-        let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 2]);
+        let (llist, mut links) = (Llist::new(), [const { Link::new() }; 2]);
         let [first, second] = links.each_mut().map(ptr::from_mut);
         for link in [first, second, first] {
             // SAFETY: not at all; that it is noticed is what is tested.
-            unsafe { inbox.push(link, false) };
+            unsafe { llist.push(link, false) };
         }
         let mut chain = Chain::EMPTY;
         // SAFETY: taken just now.
-        assert!(unsafe { chain.append(inbox.take()) }.is_err() && chain.is_empty());
+        assert!(unsafe { chain.append(llist.take()) }.is_err() && chain.is_empty());
     }
 
     /// A link that is pushed again after it was taken: what came behind it is out of reach.
     #[test]
     fn a_chain_that_is_torn_is_noticed() {
-        let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 3]);
+        let (llist, mut links) = (Llist::new(), [const { Link::new() }; 3]);
         let mut chain = Chain::EMPTY;
         let links = links.each_mut().map(ptr::from_mut);
         for link in links {
             // SAFETY: does not wait.
-            unsafe { inbox.push(link, false) };
+            unsafe { llist.push(link, false) };
         }
         // SAFETY: taken just now.
-        unsafe { chain.append(inbox.take()) }.unwrap();
+        unsafe { chain.append(llist.take()) }.unwrap();
         // SAFETY: not at all; that it is noticed is what is tested.
-        unsafe { inbox.push(links[1], false) };
+        unsafe { llist.push(links[1], false) };
         assert!(chain.split(3).is_err());
     }
 }

@@ -1,9 +1,9 @@
 //! What a thread knows of itself: its slot in each domain it has read in, and its callback queues.
 //!
 //! The pointer that [`crate::read`] looks at first is thread-local without a destructor, so it can
-//! be used at any moment of a thread's life. The table behind it is freed by a destructor; a section
-//! that begins after that (inside the destructor of another thread-local) makes a new table, which
-//! goes when the section ends. What is in it is [`table`]'s.
+//! be used at any moment of a thread's life. The table behind it is freed by a destructor; a
+//! section that begins after that (inside the destructor of another thread-local) makes a new
+//! table, which goes when the section ends. What is in it is [`table`]'s.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -13,7 +13,7 @@ use std::thread::LocalKey;
 
 use crate::gp::grace_periods::{GracePeriods, Me};
 use crate::gp::record;
-use crate::gp::slot::{NOT_READY, Slot, Sort};
+use crate::gp::slot::{NOT_READY, ReaderKind, Slot};
 use crate::os::thread;
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::DomainState;
@@ -104,7 +104,7 @@ pub(crate) fn release_handle(core: &DomainState, handle: impl FnOnce() -> Handle
 /// A slot of its own for a QSBR handle.
 pub(crate) fn qsbr_slot(core: &DomainState, handle: impl FnOnce() -> Handle) -> &Slot {
     Table::get().with_section(core, handle, |local| {
-        let slot = core.register(thread::token(), Sort::Qsbr);
+        let slot = core.register(thread::token(), ReaderKind::Qsbr);
         local.others.push(slot);
         slot
     })
@@ -194,7 +194,7 @@ impl Own {
             let locals = table.locals();
             locals.get(core).into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
         }
-        if core.foreign.is_some() {
+        if core.liburcu.is_some() {
             record::own()
                 .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods.reader_side))
                 .for_each(|s| own.count(s));
@@ -284,43 +284,43 @@ pub(crate) fn existing_closures(core: &DomainState) -> Option<Arc<Queue>> {
     Table::existing()?.locals().get(core)?.closures.clone()
 }
 
-/// Has the sections that the thread is in, of whatever domains, see to what waits when they end; a QSBR
-/// reader at its next quiescent state.
+/// Has the sections that the thread is in, of whatever domains, see to what waits when they end; a
+/// QSBR reader at its next quiescent state.
 pub(crate) fn make_overdue() {
     each_section(|sections| sections.for_each(Slot::mark_overdue));
 }
 
-/// Whether the thread owes something in a domain, an object or a closure.
-pub(crate) fn owes(core: &DomainState) -> bool {
+/// Whether the thread is over the limit in a domain, by an object or a closure.
+pub(crate) fn is_over_limit(core: &DomainState) -> bool {
     let Some(table) = Table::existing() else { return false };
     let locals = table.locals();
     let queues = locals.get(core).into_iter().flat_map(Local::queues);
-    // All of them: who looks is forgiven what there is room for by now.
-    queues.filter(|queue| queue.purse().owes(core)).count() != 0
+    // All of them: a thread that asks is within the limit again if there is room by now.
+    queues.filter(|queue| queue.local_stock().is_over_limit(core)).count() != 0
 }
 
 /// The thread has gone over the limit in a domain, in which it has a queue.
-pub(crate) fn note_debt(core: &DomainState) {
+pub(crate) fn note_over_limit(core: &DomainState) {
     if let Some(table) = Table::existing() {
-        table.locals().note_debt(core);
+        table.locals().note_over_limit(core);
     }
 }
 
-/// Whether the thread owes something in some domain, as far as it knows.
-pub(crate) fn has_debts() -> bool {
-    Table::existing().is_some_and(|table| table.locals().debtors().next().is_some())
+/// Whether the thread is over the limit in some domain, as far as it knows.
+pub(crate) fn has_over_limit() -> bool {
+    Table::existing().is_some_and(|table| table.locals().queues_over_limit().next().is_some())
 }
 
 /// The domains in which the thread has gone over the limit, and its queues there.
-pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>)> {
+pub(crate) fn queues_over_limit() -> Vec<(Handle, Arc<Queue>)> {
     let Some(table) = Table::existing() else { return Vec::new() };
     let mut locals = table.locals();
-    let owing = locals.debtors().flat_map(|local| {
+    let over_limit = locals.queues_over_limit().flat_map(|local| {
         let queues = local.objects.iter().chain(&local.closures);
-        let owing = queues.filter(|queue| queue.purse().allowance().owes());
-        owing.filter_map(|queue| Some((local.core.upgrade()?, Arc::clone(queue))))
+        let over_limit = queues.filter(|queue| queue.local_stock().stock().is_over_limit());
+        over_limit.filter_map(|queue| Some((local.core.upgrade()?, Arc::clone(queue))))
     });
-    owing.collect()
+    over_limit.collect()
 }
 
 /// The sections that a thread is in, of whatever domains.
@@ -345,7 +345,8 @@ impl Sections {
     }
 }
 
-/// Calls `f`, which runs no user code, with the sections that this thread is in, of whatever domains.
+/// Calls `f`, which runs no user code, with the sections that this thread is in, of whatever
+/// domains.
 fn each_section(f: impl FnOnce(&mut dyn Iterator<Item = &Slot>)) {
     let is_section = |slot: &&Slot| !slot.is_quiescent();
     let Some(table) = Table::existing() else {
@@ -383,12 +384,12 @@ mod tests {
         unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
     }
 
-    /// A thread that ends may find itself with the last handle of a domain, and runs what waits there:
-    /// user code, which must find the thread's table free.
+    /// A thread that ends may find itself with the last handle of a domain, and runs what waits
+    /// there: user code, which must find the thread's table free.
     #[test]
     fn a_domain_may_end_with_a_thread_that_read_in_it() {
         let domain = crate::Domain::new();
-        let (inside, handles) = (domain.clone(), Arc::downgrade(&domain.kind().0));
+        let (inside, handles) = (domain.clone(), Arc::downgrade(&domain.tag().0));
         // SAFETY: until the lock below is let go a handle is there: `domain`, then the thread's.
         let core = unsafe { &*handles.as_ptr() };
         // Not by `call`, which tells the worker: then that might be the one with the last handle.

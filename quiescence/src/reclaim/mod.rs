@@ -6,13 +6,13 @@
 //! - [`stream`]: the callbacks of one thread, written one after the other.
 //! - [`queue`]: the callback queues of a domain, and the cookies that their callbacks wait for.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
-//! - [`head`]: what an object carries to wait without memory of the library's. [`lane`]: the
-//!   callback queues of heads.
+//! - [`head`]: what an object carries to wait without memory of the library's. [`callback_queue`]:
+//!   the callback queues of heads.
 //! - [`limit`]: the bytes that may wait in a domain.
 //! - [`retire`], [`weigh`]: the kinds of callbacks; the memory that a value owns.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it.
-//! - `attend`: those who run lanes. `ends`: what is left to do where a section, a thread or a domain
-//!   ends, called through `hooks`. `thread_end`: notices the end of a thread.
+//! - `attend`: those who run callback queues. `ends`: what is left to do where a section, a thread
+//!   or a domain ends, called through `hooks`. `thread_end`: notices the end of a thread.
 //! - [`running`]: the callbacks that a thread is running.
 //! - [`worker`]: the library's own thread, which runs callbacks and drives grace periods.
 //! - [`cache`]: blocks of memory that a thread keeps for the next object.
@@ -43,7 +43,7 @@ pub(crate) mod head;
 #[cfg(not(loom))]
 pub(crate) mod hooks;
 #[cfg(not(loom))]
-pub(crate) mod lane;
+pub(crate) mod callback_queue;
 pub(crate) mod limit;
 pub(crate) mod llist;
 #[cfg(not(loom))]

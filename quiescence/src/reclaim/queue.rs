@@ -7,8 +7,8 @@
 //! done they are ready and are run, a few at a time. Which thread does that, and when, is said in
 //! [`crate::reclaim::defer`].
 //!
-//! **Invariant: the cookie of callbacks is asked for after they were counted**, and so after they
-//! were written: the grace period begins after everything in the batch was unlinked [DQ-1].
+//! **Invariant: the cookie of callbacks is asked for after they were counted**, and so after
+//! they were written: the grace period begins after everything in the batch was unlinked [DQ-1].
 //!
 //! **Invariant: one thread at a time runs the callbacks of a queue**, first in, first out; so
 //! they run in order, and a queue whose count of finished callbacks has reached a mark has run all
@@ -46,21 +46,21 @@ use crate::gp::reader_side::Line;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::unwind;
-use crate::reclaim::limit::{Charged, Purse};
-use crate::reclaim::running::Credit;
-use crate::reclaim::stream::{Cursor, Kind, Stream};
+use crate::reclaim::limit::{Charged, LocalStock};
+use crate::reclaim::running::Uncharged;
+use crate::reclaim::stream::{CallbackType, Cursor, Stream};
 
-/// Callbacks in a full batch, at most: one grace period's cost is shared by so many. Whoever fills a batch
-/// executes its fence, which interrupts the readers: where it comes to neither one update in thousands nor
-/// one read in thousands, it is not in their 99.9th percentiles.
+/// Callbacks in a full batch, at most: one grace period's cost is shared by so many. The thread
+/// that fills a batch executes its fence, which interrupts the readers: where it comes to neither
+/// one update in thousands nor one read in thousands, it is not in their 99.9th percentiles.
 pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { 16_384 };
 
-/// The same for objects, which their thread frees itself, while grace periods find no other reader and cost
-/// next to nothing: what is freed is in the processor's cache still.
+/// The same for objects, which their thread frees itself, while grace periods find no other reader
+/// and cost next to nothing: what is freed is in the CPU's cache still.
 pub(crate) const BATCH_ALONE: u64 = if cfg!(loom) { 2 } else { 512 };
 
-/// The part of the limit that a full batch is, at most: a batch that waits, one that is being filled and one
-/// that is being run must fit in well.
+/// The part of the limit that a full batch is, at most: a batch that waits, one that is being
+/// filled and one that is being run must fit in well.
 const BATCH_SHARE: u64 = 8;
 
 /// The part of the ready callbacks that is run in one go is one in 2^this; the kernel's
@@ -73,8 +73,8 @@ const RUN_CHUNK: u64 = 32;
 /// Additions between two looks at what is due.
 const TEND_EVERY: u32 = 8;
 
-/// Callbacks that such a look runs: a few more than were added, so that a thread that keeps retiring runs more
-/// than it adds; and not many more, so that what it frees is what it needs next.
+/// Callbacks that such a look runs: a few more than were added, so that a thread that keeps
+/// retiring runs more than it adds; and not many more, so that what it frees is what it needs next.
 pub(crate) const RUN_SHARE: u64 = TEND_EVERY as u64 * 5 / 4;
 
 /// The callbacks of one thread in one domain.
@@ -82,7 +82,7 @@ pub(crate) const RUN_SHARE: u64 = TEND_EVERY as u64 * 5 / 4;
 pub(crate) struct Queue {
     own: Line<Own>,
     inner: Mutex<Inner>,
-    /// Tells those who wait that whoever ran callbacks has stopped.
+    /// Tells those who wait that the thread that ran callbacks has stopped.
     stopped: Condvar,
     /// Callbacks that have been counted: `Inner::counted`, for the owner to look at.
     counted: AtomicU64,
@@ -92,7 +92,7 @@ pub(crate) struct Queue {
     /// The thread that adds, as [`crate::os::thread::token`]; 0 for the shared ones.
     owner: usize,
     contents: Contents,
-    /// That thread is gone; nobody adds any more.
+    /// That thread is gone; no thread adds any more.
     orphan: AtomicBool,
     /// It has run callbacks itself since the worker last asked.
     tended: AtomicBool,
@@ -105,14 +105,14 @@ struct Own {
     stream: Stream,
     /// Bytes of the callbacks that have been added.
     bytes: AtomicU64,
-    purse: Purse,
+    local_stock: LocalStock,
     until_tend: Cell<u32>,
     /// Whether this process has light fences only in name.
     portable: bool,
 }
 
-// SAFETY: the cells in `own` are touched by the one who adds only: the owner, or whoever holds the lock of
-// `Queues::shared`. The rest is atomic or locked.
+// SAFETY: the cells in `own` are touched by the thread that adds only: the owner, or the thread
+// that holds the lock of `Queues::shared`. The rest is atomic or locked.
 unsafe impl Sync for Queue {}
 
 #[derive(Debug)]
@@ -133,8 +133,8 @@ struct Inner {
     lost: Option<Lost>,
 }
 
-/// Callbacks of a child process that a fork has taken away while they were run, or in the midst of being added:
-/// how many bytes each was charged nobody can say, but all of them together.
+/// Callbacks of a child process that a fork has taken away while they were run, or in the midst of
+/// being added: how many bytes each was charged no thread can say, but all of them together.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     /// Once so many have finished...
@@ -152,7 +152,8 @@ pub(crate) enum Contents {
     Closures,
 }
 
-/// Bytes added since others were, by counts that wrap: nothing, if more have finished than were added.
+/// Bytes added since others were, by counts that wrap: nothing, if more have finished than were
+/// added.
 fn bytes_between(finished: u64, added: u64) -> u64 {
     added.wrapping_sub(finished).cast_signed().max(0).cast_unsigned()
 }
@@ -210,8 +211,8 @@ impl Inner {
         }
     }
 
-    /// So many of those that were taken out have finished; the others stand where `cursor` is. Answers what is
-    /// to be given back to the domain besides.
+    /// So many of those that were taken out have finished; the others stand where `cursor` is.
+    /// Returns what is to be given back to the domain besides.
     #[must_use]
     fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) -> Amount {
         self.segments.take(ran.count);
@@ -226,21 +227,23 @@ impl Inner {
         }
         queue.bytes_finished.store(bytes, Relaxed);
         let read = std::mem::replace(&mut self.cursor, cursor);
-        // SAFETY: the stream's own, older and younger; nobody else reads, and nobody goes back.
+        // SAFETY: the stream's own, older and younger; no other thread reads, and no thread goes
+        // back.
         unsafe { queue.own.0.stream.give_back(read, cursor) };
         self.runner = 0;
         self.claimed = 0;
         found
     }
 
-    /// In a child process: whoever was running callbacks is gone with what it had taken out. What that was
-    /// charged is free again as far as it is known without looking at objects that may be gone; see [`Lost`].
+    /// In a child process: the thread that was running callbacks is gone with what it had taken
+    /// out. What that was charged is free again as far as it is known without looking at objects
+    /// that may be gone; see [`Lost`].
     #[cfg(not(loom))]
     fn forget_runner(&mut self, queue: &Queue) {
         let mut cursor = self.cursor;
         let mut lost = Ran::default();
         while lost.count < self.claimed {
-            // SAFETY: so many were written and not read, and there is nobody else.
+            // SAFETY: so many were written and not read, and there is no other thread.
             let run = unsafe { cursor.next(self.claimed - lost.count) };
             lost.count += run.count;
             lost.bytes += run.kind.bytes.map_or(0, |bytes| bytes * run.count);
@@ -276,7 +279,7 @@ impl Queue {
             own: Line(Own {
                 stream,
                 bytes: AtomicU64::new(0),
-                purse: Purse::new(),
+                local_stock: LocalStock::new(),
                 until_tend: Cell::new(TEND_EVERY),
                 portable,
             }),
@@ -304,7 +307,8 @@ impl Queue {
         }
     }
 
-    // ---- the one who adds -----------------------------------------------------------------------
+    // ---- the thread that
+    // adds -----------------------------------------------------------------------
 
     /// What it is for.
     pub(crate) fn contents(&self) -> Contents {
@@ -312,18 +316,23 @@ impl Queue {
     }
 
     /// What its thread may still add. The owner's.
-    pub(crate) fn purse(&self) -> &Purse {
-        &self.own.0.purse
+    pub(crate) fn local_stock(&self) -> &LocalStock {
+        &self.own.0.local_stock
     }
 
-    /// Adds a callback that has been admitted with so many bytes. Answers whether it is time to look after the
-    /// queue.
+    /// Adds a callback that has been admitted with so many bytes. Returns whether it is time to
+    /// look after the queue.
     ///
     /// # Safety
-    /// The caller is the one who adds; `kind` and `payload` fit, as [`Stream::push`] asks. To run the callback
-    /// once, on any thread, once readers have let go, must be sound.
+    /// The caller is the thread that adds; `kind` and `payload` fit, as [`Stream::push`] asks. To
+    /// run the callback once, on any thread, once readers have let go, must be sound.
     #[inline]
-    pub(crate) unsafe fn add<P>(&self, kind: &'static Kind, payload: P, bytes: u64) -> bool {
+    pub(crate) unsafe fn add<P>(
+        &self,
+        kind: &'static CallbackType,
+        payload: P,
+        bytes: u64,
+    ) -> bool {
         let own = &self.own.0;
         // Relaxed: the owner's own.
         own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
@@ -361,7 +370,8 @@ impl Queue {
         sync::lock(&self.inner).close(self, core, urgency);
     }
 
-    /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Answers how many.
+    /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Returns how
+    /// many.
     pub(crate) fn run_some(&self, core: &Charged, runner: usize, least: u64) -> u64 {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
@@ -371,8 +381,9 @@ impl Queue {
         loop {
             inner.ripen(core);
             let ready = inner.segments.ready();
-            // Nobody may come after us to a queue whose thread is gone while we are at it, to pay what it
-            // owed: so all that is ready is ours; but the worker has other things to do, too.
+            // No thread may come after us to a queue whose thread is gone while we are at it, to
+            // pay what it owed: so all that is ready is ours; but the worker has other things to
+            // do, too.
             if ready == 0 || count > BATCH || count != 0 && !self.is_orphan() {
                 break;
             }
@@ -400,27 +411,27 @@ impl Queue {
     /// Runs so many callbacks, from `cursor` on, without the lock; fewer if that takes too long.
     fn run(&self, core: &Charged, cursor: &mut Cursor, claimed: u64, runner: usize) -> Ran {
         let mut ran = Ran::default();
-        let credit = Credit::new();
+        let uncharged = Uncharged::new();
         let deadline = Deadline::of(core, claimed);
-        running(core, &credit, || {
+        running(core, &uncharged, || {
             while ran.count < claimed && !deadline.is_over(ran.count) {
                 // So that it comes by each number that the clock is looked at.
                 let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
                 let max = chunk.min(claimed - ran.count);
                 // SAFETY: claimed and not yet read.
-                unsafe { self.run_next(cursor, max, &credit, &mut ran) };
+                unsafe { self.run_next(cursor, max, &uncharged, &mut ran) };
             }
         });
         core.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
         let left = if runner == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `is_tended`
-            self.purse().give_back(credit.room())
+            self.local_stock().give_back(uncharged.room())
         } else {
             let lost = chaos::mutant(Mutant::LostRoom);
-            if lost { Amount::NONE } else { credit.room() }
+            if lost { Amount::NONE } else { uncharged.room() }
         };
         core.charge.0.give_back(left);
-        if chaos::mutant(Mutant::CreditTwice) {
+        if chaos::mutant(Mutant::UnchargedTwice) {
             core.charge.0.give_back(left);
         }
         trace::callbacks_run(core.source(), ran.count);
@@ -430,8 +441,9 @@ impl Queue {
     /// Runs the next callback, or the next few of a plain kind.
     ///
     /// # Safety
-    /// The caller is the one who reads the stream, which has `max` callbacks left, at least one.
-    unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, credit: &Credit, ran: &mut Ran) {
+    /// The caller is the thread that reads the stream, which has `max` callbacks left, at least
+    /// one.
+    unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, uncharged: &Uncharged, ran: &mut Ran) {
         // SAFETY: by the contract.
         let run = unsafe { cursor.next(max) };
         let bytes = run.bytes_each();
@@ -440,17 +452,17 @@ impl Queue {
         if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {
             return;
         }
-        credit.begin_run(bytes);
-        while credit.progress.begun() < run.count {
+        uncharged.begin_run(bytes);
+        while uncharged.progress.begun() < run.count {
             // SAFETY: read above, and each is run once; readers have let go, since it was ready.
-            let call = || unsafe { (run.kind.run)(run.payload, run.count, &credit.progress) };
+            let call = || unsafe { (run.kind.run)(run.payload, run.count, &uncharged.progress) };
             ran.panicked += u64::from(!unwind::caught(call));
         }
     }
 
-    /// Waits until callbacks can be run, or have been: for whoever runs them, or for the grace period
-    /// of the oldest. `me` is asked here, not before: a callback that has run on this thread may have
-    /// changed what it has registered.
+    /// Waits until callbacks can be run, or have been: for the thread that runs them, or for the
+    /// grace period of the oldest. `me` is asked here, not before: a callback that has run on this
+    /// thread may have changed what it has registered.
     pub(crate) fn wait_for_progress(&self, core: &Charged, urgency: Urgency, me: impl Fn() -> Me) {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
@@ -465,8 +477,8 @@ impl Queue {
         }
     }
 
-    /// Waits for the thread that is running callbacks, if there is one; may return before it stops. Returns whether
-    /// there was one.
+    /// Waits for the thread that is running callbacks, if there is one; may return before it stops.
+    /// Returns whether there was one.
     pub(crate) fn wait_for_runner(&self) -> bool {
         let inner = sync::lock(&self.inner);
         let is_running = inner.runner != 0;
@@ -489,7 +501,7 @@ impl Queue {
         sync::lock(&self.inner).waiters
     }
 
-    /// Waits until all that has been added so far has run; runs it if nobody else does.
+    /// Waits until all that has been added so far has run; runs it if no other thread does.
     pub(crate) fn drain(&self, core: &Charged, me: impl Fn() -> Me, runner: usize) {
         let mark = self.own.0.stream.written();
         while self.finished.load(Acquire) < mark {
@@ -500,7 +512,7 @@ impl Queue {
         }
     }
 
-    /// Runs everything at once: there is no reader left. Answers how many.
+    /// Runs everything at once: there is no reader left. Returns how many.
     fn run_all(&self) -> u64 {
         let mut ran = Ran::default();
         let mut inner = sync::lock(&self.inner);
@@ -508,12 +520,12 @@ impl Queue {
             let mut cursor = inner.cursor;
             drop(inner);
             let mut one = Ran::default();
-            // SAFETY: one is left, and nobody else reads: the domain ends on this thread.
-            unsafe { self.run_next(&mut cursor, 1, &Credit::new(), &mut one) };
+            // SAFETY: one is left, and no other thread reads: the domain ends on this thread.
+            unsafe { self.run_next(&mut cursor, 1, &Uncharged::new(), &mut one) };
             ran.count += one.count;
             inner = sync::lock(&self.inner);
             inner.count(self);
-            // Nobody is charged any more.
+            // No thread is charged any more.
             let _: Amount = inner.finish(self, one, cursor);
         }
         ran.count
@@ -537,7 +549,7 @@ impl Queue {
         self.finished.load(Acquire) == self.own.0.stream.written() // [DQ-2]
     }
 
-    /// What waits here, and what the purse has: with nobody else about.
+    /// What waits here, and what the local stock has: with no other thread about.
     #[cfg(not(loom))]
     fn charged(&self) -> Amount {
         let bytes = self.own.0.bytes.load(Relaxed);
@@ -545,11 +557,11 @@ impl Queue {
             objects: self.own.0.stream.written() - self.finished.load(Relaxed),
             bytes: bytes_between(self.bytes_finished.load(Relaxed), bytes),
         };
-        waiting.plus(self.purse().allowance().left())
+        waiting.plus(self.local_stock().stock().left())
     }
 
-    /// Whether its thread has run callbacks itself since this was last asked: what it frees, it can use again.
-    /// For the worker.
+    /// Whether its thread has run callbacks itself since this was last asked: what it frees, it can
+    /// use again. For the worker.
     #[cfg(not(loom))]
     pub(crate) fn is_tended(&self) -> bool {
         // Relaxed: a hint; at worst the worker comes a tick later or for nothing.
@@ -562,8 +574,8 @@ impl Queue {
 
     /// The owner adds no more, and takes nothing back.
     pub(crate) fn mark_orphan(&self, core: &Charged) {
-        let left = self.purse().empty();
-        if !chaos::mutant(Mutant::LostPurse) {
+        let left = self.local_stock().empty();
+        if !chaos::mutant(Mutant::LostLocalStock) {
             core.charge.0.give_back(left);
         }
         // Release: pairs with the Acquire in `is_orphan`; what was added comes before.
@@ -574,7 +586,8 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         let inner = sync::lock(&self.inner);
-        // SAFETY: nobody writes or reads any more. Its callbacks have run: it is empty, or the domain ended.
+        // SAFETY: no thread writes or reads any more. Its callbacks have run: it is empty, or the
+        // domain ended.
         unsafe { inner.cursor.free() };
     }
 }

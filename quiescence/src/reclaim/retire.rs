@@ -15,11 +15,11 @@ use crate::reclaim::stream::{self, PAYLOAD_MAX, Progress, Word};
 
 /// What can be [retired](crate::Domain::retire): an owner of memory that says how much it is.
 ///
-/// Implemented for boxes, [`Arc`]s, vectors and strings. **Of these it is their own memory that counts, not what
-/// is owned by the values in it**, of which nothing is asked but that they can be dropped: a `Box<Vec<u8>>` counts for 24
-/// bytes. Where that matters say how much it is, with [`Weigh`](crate::Weigh):
-/// `retire_sized(value, value.weight())` ([`retire_sized`](crate::Domain::retire_sized)). For an owner of one's own
-/// implement it.
+/// Implemented for boxes, [`Arc`]s, vectors and strings. **Of these it is their own memory that
+/// counts, not what is owned by the values in it**, of which nothing is asked but that they can be
+/// dropped: a `Box<Vec<u8>>` counts for 24 bytes. Where that matters say how much it is, with
+/// [`Weigh`](crate::Weigh): `retire_sized(value, value.weight())`
+/// ([`retire_sized`](crate::Domain::retire_sized)). For an owner of one's own implement it.
 ///
 /// ```
 /// struct Table {
@@ -35,17 +35,18 @@ use crate::reclaim::stream::{self, PAYLOAD_MAX, Progress, Word};
 /// quiescence::retire(Table { rows: vec![[0; 8]; 1000] }).expect("not in a section");
 /// ```
 pub trait Retire: Send + 'static {
-    /// Bytes of memory that are waited for with this value, to be held against the domain's limit. Asked once,
-    /// before it waits. Must not panic: the value would be leaked, since readers may see it.
+    /// Bytes of memory that are waited for with this value, to be held against the domain's limit.
+    /// Asked once, before it waits. Must not panic: the value would be leaked, since readers may
+    /// see it.
     fn bytes(&self) -> usize;
 
-    /// Whether a value of one word is a pointer, so that it is initialised as a whole. Must be true, so only
-    /// this crate can say it: nobody else can name the type.
+    /// Whether a value of one word is a pointer, so that it is initialised as a whole. Must be
+    /// true, so only this crate can say it: no other thread can name the type.
     #[doc(hidden)]
     const POINTER: IsPointer = IsPointer(false);
 
-    /// The memory that is this value's alone, and how many bytes: for the checks of debug builds. Of none,
-    /// nothing is checked.
+    /// The memory that is this value's alone, and how many bytes: for the checks of debug builds.
+    /// Of none, nothing is checked.
     #[doc(hidden)]
     fn owned(&self) -> (*const (), usize) {
         (std::ptr::null(), 0)
@@ -130,9 +131,10 @@ impl<P: Send + 'static> Retire for WithSize<P> {
 /// What a domain had no room for: the value is in it.
 ///
 /// Given by [`Domain::retire`](crate::Domain::retire), [`try_retire`](crate::Domain::try_retire),
-/// [`call`](crate::Domain::call) and others, when so much waits already as the [tuning](crate::Tuning)
-/// allows. **Dropping what could not be retired does not drop it at once,** for readers may still see it: it is
-/// retired over the limit instead. A closure that was refused and is dropped is not called.
+/// [`call`](crate::Domain::call) and others, when so much waits already as the
+/// [tuning](crate::Tuning) allows. **Dropping what could not be retired does not drop it at once,**
+/// for readers may still see it: it is retired over the limit instead. A closure that was refused
+/// and is dropped is not called.
 ///
 /// ```
 /// let domain = quiescence::Domain::new();
@@ -161,8 +163,8 @@ impl<P: Send + 'static> Refused<P> {
         Self { value: Some(value), otherwise: Some((handle, otherwise)) }
     }
 
-    /// The value. Readers may still see it: retire it later, or wait for a grace period before it is
-    /// dropped.
+    /// The value. Readers may still see it: retire it later, or wait for a grace period before it
+    /// is dropped.
     pub fn into_inner(mut self) -> P {
         self.value.take().expect("taken out once")
     }
@@ -200,7 +202,7 @@ impl<P: Send + 'static> std::error::Error for Refused<P> {}
 pub(crate) struct Boxed<T>(PhantomData<T>);
 
 impl<T: Send + 'static> Boxed<T> {
-    pub(crate) const KIND: stream::Kind = stream::Kind {
+    pub(crate) const KIND: stream::CallbackType = stream::CallbackType {
         words: 1,
         pointer: true,
         bytes: Some(charge_of_box::<T>(size_of::<T>()) as u64),
@@ -209,7 +211,7 @@ impl<T: Send + 'static> Boxed<T> {
     };
 
     /// One that counts for another number of bytes than its size.
-    pub(crate) const WEIGHED: stream::Kind = stream::Kind {
+    pub(crate) const WEIGHED: stream::CallbackType = stream::CallbackType {
         words: words::<Counted<*mut T>>(),
         pointer: false,
         bytes: None,
@@ -238,7 +240,7 @@ impl<T: Send + 'static> Boxed<T> {
     /// Ends an object that came from a box.
     ///
     /// # Safety
-    /// It came from a box, nobody can see it, and it is not used any more.
+    /// It came from a box, no thread can see it, and it is not used any more.
     pub(crate) unsafe fn free(object: *mut T) {
         debug_objects::forget(object.cast_const().cast());
         if cfg!(feature = "chaos") {
@@ -251,13 +253,14 @@ impl<T: Send + 'static> Boxed<T> {
     }
 }
 
-/// Bytes of so many words of a stream: what the library itself holds for what waits. They count, too.
+/// Bytes of so many words of a stream: what the library itself holds for what waits. They count,
+/// too.
 const fn held(words: usize) -> usize {
     words * size_of::<Word>()
 }
 
-/// What a boxed object of such a weight is charged: with its words in the stream, of which it has one if its weight
-/// is its size, and else three.
+/// What a boxed object of such a weight is charged: with its words in the stream, of which it has
+/// one if its weight is its size, and else three.
 #[inline(always)]
 pub(crate) const fn charge_of_box<T>(weight: usize) -> usize {
     let words = if weight == size_of::<T>() { 1 } else { 1 + words::<Counted<*mut T>>() };
@@ -274,11 +277,11 @@ const fn words<P>() -> usize {
     if words == 0 { 1 } else { words }
 }
 
-/// Notes that a value is about to wait. Answers what it counts for.
+/// Notes that a value is about to wait. Returns what it counts for.
 ///
 /// # Panics
-/// In debug builds, if what it owns waits already; or if it does when it is asked for its size. Then the value is
-/// forgotten, not dropped: readers may see it.
+/// In debug builds, if what it owns waits already; or if it does when it is asked for its size.
+/// Then the value is forgotten, not dropped: readers may see it.
 #[inline]
 #[track_caller]
 pub(crate) fn note<P: Retire>(value: P) -> (P, Amount) {
@@ -314,7 +317,7 @@ impl<P: Retire> Value<P> {
         held(1) + size_of::<Counted<P>>()
     };
 
-    pub(crate) const POINTER: stream::Kind = stream::Kind {
+    pub(crate) const POINTER: stream::CallbackType = stream::CallbackType {
         words: 1,
         pointer: true,
         bytes: None,
@@ -327,7 +330,7 @@ impl<P: Retire> Value<P> {
         },
     };
 
-    pub(crate) const NEAR: stream::Kind = stream::Kind {
+    pub(crate) const NEAR: stream::CallbackType = stream::CallbackType {
         words: words::<Counted<P>>(),
         pointer: false,
         bytes: None,
@@ -340,7 +343,7 @@ impl<P: Retire> Value<P> {
         },
     };
 
-    pub(crate) const FAR: stream::Kind = stream::Kind {
+    pub(crate) const FAR: stream::CallbackType = stream::CallbackType {
         words: 1,
         pointer: true,
         bytes: None,
@@ -361,7 +364,8 @@ impl<P: Retire> Value<P> {
     };
 }
 
-/// What waits, and the bytes that it was charged: so much is free again when it is run, whatever it says by then.
+/// What waits, and the bytes that it was charged: so much is free again when it is run, whatever it
+/// says by then.
 #[derive(Debug)]
 pub(crate) struct Counted<P> {
     pub(crate) value: P,
@@ -381,7 +385,7 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
         Amount::object(held as u64)
     };
 
-    pub(crate) const NEAR: stream::Kind = stream::Kind {
+    pub(crate) const NEAR: stream::CallbackType = stream::CallbackType {
         words: words::<F>(),
         pointer: false,
         bytes: Some(Self::AMOUNT.bytes),
@@ -393,7 +397,7 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
         },
     };
 
-    pub(crate) const FAR: stream::Kind = stream::Kind {
+    pub(crate) const FAR: stream::CallbackType = stream::CallbackType {
         words: 1,
         pointer: true,
         bytes: Some(Self::AMOUNT.bytes),

@@ -16,7 +16,7 @@ use crate::reclaim::stream::Progress;
 /// The room that the callbacks of a domain have made on this thread, while they are run: for those
 /// that they queue themselves.
 #[derive(Debug)]
-pub(crate) struct Credit {
+pub(crate) struct Uncharged {
     room: Cell<Amount>,
     /// How far the run in progress is, how much of it is in `room` already, and what each of it
     /// counts for.
@@ -25,7 +25,7 @@ pub(crate) struct Credit {
     bytes_each: Cell<u64>,
 }
 
-impl Credit {
+impl Uncharged {
     pub(crate) const fn new() -> Self {
         Self {
             room: Cell::new(Amount::NONE),
@@ -58,11 +58,11 @@ impl Credit {
 }
 
 #[cfg(not(loom))]
-pub(crate) use of_thread::{credit, in_callback, nested_in_callbacks, running_callbacks};
+pub(crate) use of_thread::{in_callback, nested_in_callbacks, running_callbacks, uncharged};
 
 #[cfg(not(loom))]
 mod of_thread {
-    use super::{Cell, Credit, GracePeriods, Surroundings, ptr};
+    use super::{Cell, GracePeriods, Surroundings, Uncharged, ptr};
 
     thread_local! {
         /// What this thread is running.
@@ -76,11 +76,11 @@ mod of_thread {
         depth: u32,
         /// Whose they are, and the room that they have made so far; or nulls.
         core: *const GracePeriods,
-        credit: *const Credit,
+        uncharged: *const Uncharged,
     }
 
     impl Running {
-        const NOTHING: Self = Self { depth: 0, core: ptr::null(), credit: ptr::null() };
+        const NOTHING: Self = Self { depth: 0, core: ptr::null(), uncharged: ptr::null() };
     }
 
     /// Whether this thread is running callbacks.
@@ -98,7 +98,7 @@ mod of_thread {
     /// Foreign ones have their surroundings.
     pub(crate) fn running_callbacks<R>(
         core: &GracePeriods,
-        credit: &Credit,
+        uncharged: &Uncharged,
         f: impl FnOnce() -> R,
     ) -> R {
         /// What the thread was running before. Again, also where `f` panics: `credit` goes with
@@ -111,16 +111,16 @@ mod of_thread {
             }
         }
 
-        let surroundings = core.foreign.as_ref().and_then(|links| links.surroundings());
+        let surroundings = core.liburcu.as_ref().and_then(|links| links.surroundings());
         let _around = surroundings.map(Around::begin);
         let before = Before(RUNNING.get());
-        RUNNING.set(Running { depth: before.0.depth + 1, core, credit });
+        RUNNING.set(Running { depth: before.0.depth + 1, core, uncharged });
         let result = f();
         drop(before);
         result
     }
 
-    /// What goes around the callbacks of a foreign domain, until it is dropped.
+    /// What goes around the callbacks of a liburcu domain, until it is dropped.
     struct Around(Surroundings, usize);
 
     impl Around {
@@ -136,7 +136,7 @@ mod of_thread {
     }
 
     /// The room that the callbacks of `core` on this thread have made so far, while they are run.
-    pub(crate) fn credit(core: &GracePeriods) -> Option<&Credit> {
+    pub(crate) fn uncharged(core: &GracePeriods) -> Option<&Uncharged> {
         let running = RUNNING.get();
         // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller,
         // who is one of its callbacks.

@@ -1,7 +1,7 @@
-//! A sleepable domain as far as it has been used: its banks from the first section on, its state
+//! A sleepable domain as far as it has been used: its counts from the first section on, its state
 //! from the first grace period on. [`Srcu`](crate::Srcu) is one, and restartable reads have one.
 //!
-//! **Invariant [SR-2]: banks stay where they are as long as their owner, its state or a section
+//! **Invariant [SR-2]: counts stay where they are as long as their owner, its state or a section
 //! exist,** though the owner may be moved. The state gives them back, or the owner if it never had
 //! one.
 
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use grace::two_bank::Adaptive;
+use grace::srcu::Adaptive;
 
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named};
-use crate::srcu::Banks;
+use crate::srcu::SrcuCounts;
 use crate::srcu::driver::DELAY;
 
-/// Banks, and the state that waits for the sections counted there.
+/// Counts, and the state that waits for the sections counted there.
 pub(crate) struct SleepableDomain {
     /// Null until a thread reads or waits. What they know of a state is made where a grace period
     /// is needed, and then a reference of ours to it. Neither is made under a lock or a `Once`,
@@ -40,7 +40,7 @@ impl SleepableDomain {
     }
 
     pub(crate) const fn with_delay(delay: &'static Adaptive) -> Self {
-        Self { banks: AtomicPtr::new(ptr::null_mut()), name: None, delay }
+        Self { srcu_counts: AtomicPtr::new(ptr::null_mut()), name: None, delay }
     }
 
     pub(crate) fn name(&self) -> Option<&'static str> {
@@ -48,41 +48,42 @@ impl SleepableDomain {
     }
 
     #[inline(always)]
-    pub(crate) fn banks(&self) -> &Banks {
-        match self.banks_if_any() {
-            Some(banks) => banks,
-            None => self.make_banks(),
+    pub(crate) fn srcu_counts(&self) -> &SrcuCounts {
+        match self.srcu_counts_if_any() {
+            Some(srcu_counts) => srcu_counts,
+            None => self.make_srcu_counts(),
         }
     }
 
     #[inline(always)]
-    pub(crate) fn banks_if_any(&self) -> Option<&Banks> {
-        // Acquire: pairs with the exchange in `make_banks`.
-        let banks = NonNull::new(self.banks.load(Acquire));
+    pub(crate) fn srcu_counts_if_any(&self) -> Option<&SrcuCounts> {
+        // Acquire: pairs with the exchange in `make_srcu_counts`.
+        let srcu_counts = NonNull::new(self.srcu_counts.load(Acquire));
         // SAFETY: they stay as long as `self` [SR-2].
-        banks.map(|banks| unsafe { banks.as_ref() })
+        srcu_counts.map(|srcu_counts| unsafe { srcu_counts.as_ref() })
     }
 
     #[cold]
     #[inline(never)]
-    fn make_banks(&self) -> &Banks {
-        let made = Banks::take().expect("quiescence: no memory for the first section of a domain");
+    fn make_srcu_counts(&self) -> &SrcuCounts {
+        let made =
+            SrcuCounts::take().expect("quiescence: no memory for the first section of a domain");
         let (empty, mine) = (ptr::null_mut(), made.as_ptr());
         // AcqRel: the thread that finds them finds them whole.
-        match self.banks.compare_exchange(empty, mine, AcqRel, Acquire) {
+        match self.srcu_counts.compare_exchange(empty, mine, AcqRel, Acquire) {
             // SAFETY: they stay as long as `self` [SR-2].
             Ok(_) => unsafe { &*mine },
             Err(first) => {
                 // SAFETY: no other thread has seen them.
-                unsafe { Banks::give_back(made) };
+                unsafe { SrcuCounts::give_back(made) };
                 // SAFETY: they stay as long as `self` [SR-2].
                 unsafe { &*first }
             }
         }
     }
 
-    /// The state, which is made if there is none. One more reference is to be counted for who keeps
-    /// it longer than `self` lasts.
+    /// The state, which is made if there is none. One more reference is to be counted for a thread
+    /// that keeps it longer than `self` lasts.
     pub(crate) fn state(&self) -> ManuallyDrop<Arc<DomainState>> {
         let state = self.state_pointer().unwrap_or_else(|| self.make_state());
         // SAFETY: from `into_raw`, and its reference is ours, which is not given away.
@@ -97,29 +98,33 @@ impl SleepableDomain {
 
     fn state_pointer(&self) -> Option<NonNull<DomainState>> {
         // Acquire: pairs with the exchange in `make_state`.
-        NonNull::new(self.banks_if_any()?.core.load(Acquire).cast())
+        NonNull::new(self.srcu_counts_if_any()?.core.load(Acquire).cast())
     }
 
     #[cold]
     #[inline(never)]
     fn make_state(&self) -> NonNull<DomainState> {
-        let banks = self.banks();
+        let srcu_counts = self.srcu_counts();
         // The pointer that they were made with, which may end them; a reference to them may not.
-        // Acquire: as in `banks_if_any`.
-        let whole = NonNull::new(self.banks.load(Acquire)).expect("made above");
+        // Acquire: as in `srcu_counts_if_any`.
+        let whole = NonNull::new(self.srcu_counts.load(Acquire)).expect("made above");
         let mut state = DomainState::sleepable(self.name, *self.delay);
         // SAFETY: ours to give if this state stays: then `drop` leaves them alone. Else it lets go
         // of them.
-        unsafe { state.give_banks(whole) };
+        unsafe { state.give_srcu_counts(whole) };
         let mine = Arc::into_raw(Arc::new(state)).cast_mut();
         // AcqRel: the thread that finds it finds it whole.
-        let first = match banks.core.compare_exchange(ptr::null_mut(), mine.cast(), AcqRel, Acquire)
-        {
+        let first = match srcu_counts.core.compare_exchange(
+            ptr::null_mut(),
+            mine.cast(),
+            AcqRel,
+            Acquire,
+        ) {
             Ok(_) => mine,
             Err(first) => {
                 // SAFETY: from `into_raw`, and no other thread has it.
                 let mut state = unsafe { Arc::from_raw(mine) };
-                Arc::get_mut(&mut state).expect("no other thread has it").let_banks_go();
+                Arc::get_mut(&mut state).expect("no other thread has it").let_srcu_counts_go();
                 first.cast()
             }
         };
@@ -142,12 +147,12 @@ impl Named for SleepableDomain {
 
 impl Drop for SleepableDomain {
     fn drop(&mut self) {
-        let Some(banks) = NonNull::new(*self.banks.get_mut()) else { return };
+        let Some(srcu_counts) = NonNull::new(*self.srcu_counts.get_mut()) else { return };
         match self.state_pointer() {
-            // SAFETY: our reference. The state gives the banks back.
+            // SAFETY: our reference. The state gives the counts back.
             Some(state) => drop(unsafe { Arc::from_raw(state.as_ptr()) }),
             // SAFETY: sections borrow the domain, so there are none, and there is no state.
-            None => unsafe { Banks::give_back(banks) },
+            None => unsafe { SrcuCounts::give_back(srcu_counts) },
         }
     }
 }

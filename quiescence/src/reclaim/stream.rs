@@ -1,20 +1,21 @@
 //! A stream of callbacks: words in pages, written by one thread and read by one at a time.
 //!
-//! A callback is a [`Kind`] and a few words of payload: a pointer to what is to be dropped, or a
-//! closure itself. Callbacks of one kind that need one word with a lowest bit of 0, a pointer, stand
-//! one after the other and name their kind once: so most waiting objects cost eight bytes.
+//! A callback is a [`CallbackType`] and a few words of payload: a pointer to what is to be dropped,
+//! or a closure itself. Callbacks of one kind that need one word with a lowest bit of 0, a pointer,
+//! stand one after the other and name their kind once: so most waiting objects cost eight bytes.
 //!
 //! ```text
 //! page:  kind|1 pointer pointer pointer kind|1 word word kind|1 pointer ... END
 //! ```
 //!
 //! The word after a kind's is payload, whatever its bits are; a payload of several words is always
-//! written after its kind, and so is a pointer with a lowest bit of 1. No callback straddles two pages.
+//! written after its kind, and so is a pointer with a lowest bit of 1. No callback straddles two
+//! pages.
 //!
-//! **Invariant [DS-1]: what is written before `written` says so is not touched by the writer any more.**
-//! The writer stores the words, then the count with Release; the reader loads the count with Acquire
-//! and reads as many callbacks. Neither waits for the other, and neither executes a locked
-//! instruction, but once a page.
+//! **Invariant [DS-1]: what is written before `written` says so is not touched by the writer any
+//! more.** The writer stores the words, then the count with Release; the reader loads the count
+//! with Acquire and reads as many callbacks. Neither waits for the other, and neither executes a
+//! locked instruction, but once a page.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -40,17 +41,17 @@ pub(crate) type Word = MaybeUninit<*mut ()>;
 
 /// What callbacks of one kind are.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct CallbackType {
     /// Words of payload, from 1 to [`PAYLOAD_MAX`].
     pub(crate) words: usize,
     /// Whether the payload is one initialised word, so that it may stand without its kind.
     pub(crate) pointer: bool,
     /// How many bytes a callback counts for, where all of the kind count for the same.
     pub(crate) bytes: Option<u64>,
-    /// How many bytes it counts for, from its payload: as it was charged. Runs no foreign code.
+    /// How many bytes it counts for, from its payload: as it was charged. Runs no user code.
     pub(crate) bytes_of: unsafe fn(*const Word) -> u64,
-    /// Runs so many callbacks, whose payloads stand side by side, from the one that `Progress` is at; more than
-    /// one only of kinds with `pointer`. Each is taken as begun before it runs.
+    /// Runs so many callbacks, whose payloads stand side by side, from the one that `Progress` is
+    /// at; more than one only of kinds with `pointer`. Each is taken as begun before it runs.
     pub(crate) run: unsafe fn(*mut Word, u64, &Progress),
 }
 
@@ -69,7 +70,7 @@ impl Progress {
         self.0.get()
     }
 
-    /// Begins the next one, if it is one of so many. Answers which one it is.
+    /// Begins the next one, if it is one of so many. Returns which one it is.
     #[inline]
     pub(crate) fn begin(&self, count: u64) -> Option<usize> {
         let next = self.0.get();
@@ -89,8 +90,8 @@ impl Progress {
 const KIND: usize = 1;
 
 /// In place of a kind: the page ends here.
-static END: Kind =
-    Kind { words: 1, pointer: false, bytes: Some(0), bytes_of: |_| 0, run: |_, _, _| () };
+static END: CallbackType =
+    CallbackType { words: 1, pointer: false, bytes: Some(0), bytes_of: |_| 0, run: |_, _, _| () };
 
 /// A page of the stream.
 #[derive(Debug)]
@@ -114,7 +115,8 @@ impl Page {
         }))
     }
 
-    /// A pointer to a word and to those after it: a payload has several, and runs stand side by side.
+    /// A pointer to a word and to those after it: a payload has several, and runs stand side by
+    /// side.
     #[inline]
     fn from(&self, at: usize) -> *mut Word {
         std::cell::UnsafeCell::raw_get(self.words[at..].as_ptr())
@@ -124,7 +126,7 @@ impl Page {
 /// Gives a page and those after it back.
 ///
 /// # Safety
-/// Nobody else knows of them.
+/// No other thread knows of them.
 unsafe fn free_list(mut page: *mut Page) {
     while !page.is_null() {
         // SAFETY: from `Page::new`, by the contract ours alone.
@@ -140,7 +142,7 @@ pub(crate) struct Stream {
     page: Cell<*mut Page>,
     at: Cell<usize>,
     /// The kind of the callback that was written last into this page; null at its begin.
-    kind: Cell<*const Kind>,
+    kind: Cell<*const CallbackType>,
     /// Empty pages that only the writer knows of.
     own_spare: Cell<*mut Page>,
     /// Callbacks written. The writer stores it, everybody reads it.
@@ -154,11 +156,11 @@ pub(crate) struct Stream {
 pub(crate) struct Cursor {
     page: *mut Page,
     at: usize,
-    kind: *const Kind,
+    kind: *const CallbackType,
 }
 
-// SAFETY: pages lead to each other and are handed over by `written` [DS-1] and `spare`; the cells are the
-// writer's, by the contract of `push`.
+// SAFETY: pages lead to each other and are handed over by `written` [DS-1] and `spare`; the cells
+// are the writer's, by the contract of `push`.
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
@@ -188,10 +190,11 @@ impl Stream {
     /// Writes a callback; `payload` becomes the stream's.
     ///
     /// # Safety
-    /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says: at most
-    /// its words, each aligned as a pointer; and `kind.pointer` holds for kinds whose `P` is a pointer.
+    /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says:
+    /// at most its words, each aligned as a pointer; and `kind.pointer` holds for kinds whose `P`
+    /// is a pointer.
     #[inline]
-    pub(crate) unsafe fn push<P>(&self, kind: &'static Kind, payload: P) {
+    pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) {
         debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
         debug_assert!(align_of::<P>() <= align_of::<Word>());
         let payload = std::mem::ManuallyDrop::new(payload);
@@ -245,7 +248,7 @@ impl Stream {
     ///
     /// # Safety
     /// As [`push`](Self::push), of what is read.
-    unsafe fn push_words<const N: usize>(&self, kind: &'static Kind, payload: *const Word) {
+    unsafe fn push_words<const N: usize>(&self, kind: &'static CallbackType, payload: *const Word) {
         // SAFETY: by the contract, so many words.
         let payload = unsafe { payload.cast::<[Word; N]>().read() };
         // SAFETY: by the contract.
@@ -283,10 +286,11 @@ impl Stream {
     fn empty_page(&self) -> *mut Page {
         let mut page = self.own_spare.get();
         if page.is_null() {
-            // Acquire: pairs with the Release in `give_back`; whoever read it has done with it.
+            // Acquire: pairs with the Release in `give_back`; the thread that read it has done with
+            // it.
             page = self.spare.swap(ptr::null_mut(), Acquire);
         }
-        // SAFETY: an empty page that nobody else knows of, or null.
+        // SAFETY: an empty page that no other thread knows of, or null.
         match unsafe { page.as_ref() } {
             None => Page::new(),
             Some(spare) => {
@@ -296,12 +300,12 @@ impl Stream {
         }
     }
 
-    /// Takes back the pages between two positions of the reader. Until then they stay as they are: a child
-    /// process that finds a reader gone goes on from where that one began.
+    /// Takes back the pages between two positions of the reader. Until then they stay as they are:
+    /// a child process that finds a reader gone continues from where that one began.
     ///
     /// # Safety
-    /// Both are of this stream, `to` comes at or after `from`, nobody else reads, and nobody will read before
-    /// `to`.
+    /// Both are of this stream, `to` comes at or after `from`, no other thread reads, and no thread
+    /// will read before `to`.
     pub(crate) unsafe fn give_back(&self, from: Cursor, to: Cursor) {
         let mut page = from.page;
         while !ptr::eq(page, to.page) {
@@ -318,19 +322,20 @@ impl Stream {
         let empty = unsafe { &*page };
         let mut top = self.spare.load(Acquire);
         loop {
-            // SAFETY: if it is not null, it is in the list, and only the writer takes pages out: the whole list,
-            // by a swap. It may be writing into this very page then; `spare` is not touched by that, and a stale
-            // count does no harm, for the exchange fails. A page is freed by readers only, of whom we are the one.
+            // SAFETY: if it is not null, it is in the list, and only the writer takes pages out:
+            // the whole list, by a swap. It may be writing into this very page then; `spare` is not
+            // touched by that, and a stale count does no harm, for the exchange fails. A page is
+            // freed by readers only, of whom we are the one.
             let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
             if below >= SPARE_MAX {
                 empty.next.store(ptr::null_mut(), Relaxed);
-                // SAFETY: it is read, and nobody else knows of it.
+                // SAFETY: it is read, and no other thread knows of it.
                 return unsafe { free_list(page) };
             }
             empty.next.store(top, Relaxed);
             empty.spare.set(below + 1);
-            // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next round
-            // look at a page that somebody else has given back.
+            // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next
+            // round look at a page that somebody else has given back.
             match self.spare.compare_exchange_weak(top, page, AcqRel, Acquire) {
                 Ok(_) => return,
                 Err(other) => top = other,
@@ -341,7 +346,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: nobody writes or reads any more.
+        // SAFETY: no thread writes or reads any more.
         unsafe { free_list(self.own_spare.get()) };
         // SAFETY: as above.
         unsafe { free_list(self.spare.load(Relaxed)) };
@@ -351,7 +356,7 @@ impl Drop for Stream {
 /// Callbacks of one kind that stand side by side.
 #[derive(Debug)]
 pub(crate) struct Run {
-    pub(crate) kind: &'static Kind,
+    pub(crate) kind: &'static CallbackType,
     pub(crate) payload: *mut Word,
     pub(crate) count: u64,
 }
@@ -369,15 +374,16 @@ impl Run {
 }
 
 impl Cursor {
-    /// The next callbacks, at most `max`, which is at least 1; all of one kind, and count for as many bytes each.
-    /// Their payload is the caller's until it reads on.
+    /// The next callbacks, at most `max`, which is at least 1; all of one kind, and count for as
+    /// many bytes each. Their payload is the caller's until it reads on.
     ///
     /// # Safety
-    /// At least `max` callbacks that were written are not read yet [DS-1]; nobody else reads the stream.
+    /// At least `max` callbacks that were written are not read yet [DS-1]; no other thread reads
+    /// the stream.
     pub(crate) unsafe fn next(&mut self, max: u64) -> Run {
         let mut word = self.word();
         while word.addr() & KIND != 0 {
-            let kind = word.map_addr(|addr| addr & !KIND).cast::<Kind>();
+            let kind = word.map_addr(|addr| addr & !KIND).cast::<CallbackType>();
             if ptr::eq(kind, &raw const END) {
                 self.turn_page();
                 word = self.word();
@@ -385,8 +391,8 @@ impl Cursor {
             }
             self.kind = kind;
             self.at += 1;
-            // SAFETY: written by `push` from a `&'static Kind`.
-            let known: &'static Kind = unsafe { &*kind };
+            // SAFETY: written by `push` from a `&'static CallbackType`.
+            let known: &'static CallbackType = unsafe { &*kind };
             if !known.pointer || self.word().addr() & KIND != 0 {
                 let payload = self.place();
                 self.at += known.words;
@@ -395,7 +401,7 @@ impl Cursor {
             break;
         }
         // SAFETY: pointers stand behind their kind, on the same page.
-        let kind: &'static Kind = unsafe { &*self.kind };
+        let kind: &'static CallbackType = unsafe { &*self.kind };
         let payload = self.place();
         let mut count = 1;
         self.at += 1;
@@ -419,7 +425,8 @@ impl Cursor {
         page.from(self.at)
     }
 
-    /// Goes on to the next page. The one it leaves is given back later: see [`Stream::give_back`].
+    /// Continues to the next page. The one it leaves is given back later: see
+    /// [`Stream::give_back`].
     fn turn_page(&mut self) {
         // SAFETY: as in `place`.
         let next = unsafe { &*self.page }.next.load(Relaxed); // [DS-1]
@@ -429,7 +436,7 @@ impl Cursor {
     /// Frees the pages from here on.
     ///
     /// # Safety
-    /// Nobody writes or reads the stream any more.
+    /// No thread writes or reads the stream any more.
     pub(crate) unsafe fn free(self) {
         // SAFETY: by the contract.
         unsafe { free_list(self.page) };

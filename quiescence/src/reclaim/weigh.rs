@@ -9,8 +9,8 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::charge_of_box;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How much memory a value owns: what it counts for against its domain's limit in bytes while it waits for a grace
-/// period. [`Rcu`](crate::Rcu) and [`RcuOption`](crate::RcuOption) ask for it.
+/// How much memory a value owns: what it counts for against its domain's limit in bytes while it
+/// waits for a grace period. [`Rcu`](crate::Rcu) and [`RcuOption`](crate::RcuOption) ask for it.
 ///
 /// The types of the standard library have it. For a type of one's own, add up what its fields own:
 /// ```
@@ -33,27 +33,32 @@ use std::sync::atomic::Ordering::Relaxed;
 /// assert!(table.load(&now).weight() >= 64_000);
 /// ```
 ///
-/// A type that owns nothing outside of itself needs one line, `impl Weigh for Type {}`. Where the type is somebody else's,
-/// [`Rcu::with_weight`](crate::Rcu::with_weight) takes a function instead. For the objects behind a `dyn Trait` of one's
-/// own, implement it for that: `impl Weigh for dyn Trait { ... }`.
+/// A type that owns nothing outside of itself needs one line, `impl Weigh for Type {}`. Where the
+/// type is somebody else's, [`Rcu::with_weight`](crate::Rcu::with_weight) takes a function instead.
+/// For the objects behind a `dyn Trait` of one's own, implement it for that:
+/// `impl Weigh for dyn Trait { ... }`.
 ///
 /// # When it is asked
-/// Once for each value that is replaced, after it was unlinked, by the thread that replaced it; other threads may still
-/// read it. The number is kept with the value until it is freed, so it may be another one each time. Where nothing may be
-/// waited for it is asked once more before, in a section, for an estimate. **A panic** in it is reported by the panic hook
-/// and counted ([`Statistics::callbacks_panicked`](crate::Statistics)), and ends there: the value counts as
+/// Once for each value that is replaced, after it was unlinked, by the thread that replaced it;
+/// other threads may still read it. The number is kept with the value until it is freed, so it may
+/// be another one each time. Where nothing may be waited for it is asked once more before, in a
+/// section, for an estimate. **A panic** in it is reported by the panic hook and counted
+/// ([`Statistics::callbacks_panicked`](crate::Statistics)), and ends there: the value counts as
 /// [`size_of_val`] of it, and nothing is lost.
 ///
 /// # What is counted
-/// Bytes that were asked of the allocator, not what it makes of them; an estimate, where the number is not known.
-/// What is shared counts for nothing: references, and an [`Arc`](std::sync::Arc) that is not the last one. A
-/// [`Mutex`](std::sync::Mutex) that is locked at that moment counts as empty.
+/// Bytes that were asked of the allocator, not what it makes of them; an estimate, where the number
+/// is not known. What is shared counts for nothing: references, and an [`Arc`](std::sync::Arc) that
+/// is not the last one. A [`Mutex`](std::sync::Mutex) that is locked at that moment counts as
+/// empty.
 ///
 /// # Cost
-/// Collections whose elements own something walk over them; those whose elements do not ([`OWNS`](Self::OWNS)) need a
-/// few instructions, whatever is in them. Nested owners nest their walks, and recursive types their recursion.
+/// Collections whose elements own something walk over them; those whose elements do not
+/// ([`OWNS`](Self::OWNS)) need a few instructions, whatever is in them. Nested owners nest their
+/// walks, and recursive types their recursion.
 ///
-/// Source of the idea: `MallocSizeOf` of Servo, and the kernel's `kvfree_call_rcu`, which has to count pages of what waits.
+/// Source of the idea: `MallocSizeOf` of Servo, and the kernel's `kvfree_call_rcu`, which has to
+/// count pages of what waits.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how much memory it owns, which the limit of what waits counts",
     label = "does not implement `Weigh`",
@@ -62,8 +67,8 @@ use std::sync::atomic::Ordering::Relaxed;
     note = "if the type is not yours: `Rcu::with_weight(value, |value| bytes)`"
 )]
 pub trait Weigh {
-    /// Whether some value of this type owns memory outside of itself. Where it is `false`, [`owned`](Self::owned) is not
-    /// asked, and collections of such values are not walked over.
+    /// Whether some value of this type owns memory outside of itself. Where it is `false`,
+    /// [`owned`](Self::owned) is not asked, and collections of such values are not walked over.
     const OWNS: bool = true;
 
     /// Bytes that the value owns outside of itself. Nothing, unless it is implemented.
@@ -77,7 +82,8 @@ pub trait Weigh {
     }
 }
 
-/// How the values of one place are weighed. (A function, since what retires them does not know their `Weigh`.)
+/// How the values of one place are weighed. (A function, since what retires them does not know
+/// their `Weigh`.)
 pub(crate) struct Scale<T>(Option<fn(&T) -> usize>);
 
 impl<T> Clone for Scale<T> {

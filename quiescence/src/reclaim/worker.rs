@@ -1,16 +1,16 @@
-//! The worker: one thread per process that looks after what nobody else does.
+//! The worker: one thread per process that looks after what no other thread does.
 //!
-//! It starts with the first callback that is ever queued. While some domain has callbacks waiting it looks in:
-//! closes batches, takes steps of grace periods, runs what is ready. It never waits for one domain's readers,
-//! so a stalled domain holds no other one up (unless a callback waits for it: at the limit what a callback retires
-//! does). What has just been queued may wait for company, as long as
-//! the domain's tuning says ([`Tuning::lazy`](crate::Tuning)); what waits for a grace period or is ready is
-//! looked after at every [`TICK`](nap::TICK). When nothing waits anywhere the worker sleeps without a timer:
-//! an idle process is idle.
+//! It starts with the first callback that is ever queued. While some domain has callbacks waiting
+//! it looks in: closes batches, takes steps of grace periods, runs what is ready. It never waits
+//! for one domain's readers, so a stalled domain holds no other one up (unless a callback waits for
+//! it: at the limit what a callback retires does). What has just been queued may wait for company,
+//! as long as the domain's tuning says ([`Tuning::lazy`](crate::Tuning)); what waits for a grace
+//! period or is ready is looked after at every [`TICK`](nap::TICK). When nothing waits anywhere the
+//! worker sleeps without a timer: an idle process is idle.
 //!
-//! What it spends on a domain's grace periods is measured, and kept within the domain's budget: after a
-//! turn that was dear it leaves the domain's grace periods alone for longer than a tick, unless somebody is
-//! in a hurry. A domain under `poll` is looked at again without pause.
+//! What it spends on a domain's grace periods is measured, and kept within the domain's budget:
+//! after a turn that was dear it leaves the domain's grace periods alone for longer than a tick,
+//! unless somebody is in a hurry. A domain under `poll` is looked at again without pause.
 //!
 //! **Invariant [W-1]: user code that runs on the worker runs inside `unwind::caught`**: callbacks,
 //! drops of objects and of what a panic carries, sizes that are asked for again, wakers (called,
@@ -56,7 +56,8 @@ struct State {
     started: bool,
     /// The process ends, and the thread is to do so before.
     ends: bool,
-    /// Domains with something to do. Not kept alive: a domain that ends runs what waits in it itself.
+    /// Domains with something to do. Not kept alive: a domain that ends runs what waits in it
+    /// itself.
     domains: Tasks,
     /// Those that the worker is looking after.
     in_hand: Vec<Task>,
@@ -68,8 +69,8 @@ fn after(now: Instant, ns: u64) -> Instant {
     now + Duration::from_nanos(ns).min(YEAR)
 }
 
-/// Tells the worker that `handle` has callbacks, or a grace period to attend to. Answers whether there is
-/// a worker.
+/// Tells the worker that `handle` has callbacks, or a grace period to attend to. Returns whether
+/// there is a worker.
 pub(crate) fn announce(handle: &Handle) -> bool {
     let mut state = sync::lock(&WORKER);
     if handle.queues.announced.swap(true, Relaxed) {
@@ -97,31 +98,36 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     started
 }
 
-/// Has the worker see to `handle` now, and wait for no company there. Answers whether there is a worker.
+/// Has the worker see to `handle` now, and wait for no company there. Returns whether there is a
+/// worker.
 pub(crate) fn hurry(handle: &Handle) -> bool {
-    // Release: pairs with the Acquire in `tend`; who sees the mark closes what was queued before it.
+    // Release: pairs with the Acquire in `tend`; a thread that sees the mark closes what was queued
+    // before it.
     handle.queues.hurried.store(true, Release);
     attend(handle)
 }
 
-/// Has the worker look at `handle` now. Answers whether there is a worker.
+/// Has the worker look at `handle` now. Returns whether there is a worker.
 pub(crate) fn attend(handle: &Handle) -> bool {
     if !announce(handle) {
         return false;
     }
     let mut state = sync::lock(&WORKER);
     let now = Instant::now();
-    // If it is not in the list, the worker is looking after it, and sees what there is to do when it is done.
+    // If it is not in the list, the worker is looking after it, and sees what there is to do when
+    // it is done.
     state.domains.change(ptr::from_ref::<DomainState>(handle), |task| task.due = task.due.min(now));
     WORK.notify_one();
     true
 }
 
-/// The tuning of `handle` has changed: what waits for company there waits no longer than it says now.
+/// The tuning of `handle` has changed: what waits for company there waits no longer than it says
+/// now.
 pub(crate) fn retune(handle: &Handle) {
     let mut state = sync::lock(&WORKER);
     let close_at = after(Instant::now(), handle.tuning.lazy_ns());
-    // If it is not in the list, the worker is looking after it, and sees the tuning when it is done.
+    // If it is not in the list, the worker is looking after it, and sees the tuning when it is
+    // done.
     state.domains.change(ptr::from_ref::<DomainState>(handle), |task| {
         task.close_at = task.close_at.min(close_at);
         task.due = task.due.min(task.close_at);
@@ -129,9 +135,10 @@ pub(crate) fn retune(handle: &Handle) {
     WORK.notify_one();
 }
 
-/// A domain ends. None of our locks is held. However patient it was, its memory does not wait for its turn.
+/// A domain ends. None of our locks is held. However patient it was, its memory does not wait for
+/// its turn.
 pub(crate) fn forget(core: &DomainState) {
-    // Relaxed: set by whoever had a handle; what is in the list has been announced.
+    // Relaxed: set by the thread that had a handle; what is in the list has been announced.
     if core.queues.announced.load(Relaxed) {
         let forgotten = sync::lock(&WORKER).domains.remove(core);
         drop(forgotten);
@@ -153,8 +160,8 @@ fn start(state: &mut State) -> Vec<Handle> {
     refused
 }
 
-/// At the orderly end of the process: has the thread end after its turn. Whoever announces a domain afterwards
-/// starts another. Returns whether the thread is still there.
+/// At the orderly end of the process: has the thread end after its turn. The thread that announces
+/// a domain afterwards starts another. Returns whether the thread is still there.
 pub(crate) fn end() -> bool {
     let mut state = sync::lock(&WORKER);
     state.ends = state.started;
@@ -167,12 +174,13 @@ pub(crate) fn restarts() -> u64 {
     RESTARTS.load(Relaxed) // a statistic
 }
 
-/// The worker has ended over a fault of the library's: another one takes its place, and what it had in hand. If the system
-/// gives no thread, the next announcement tries again.
+/// The worker has ended over a fault of the library's: another one takes its place, and what it had
+/// in hand. If the system gives no thread, the next announcement tries again.
 fn start_anew() {
     RESTARTS.fetch_add(1, Relaxed); // a statistic
     let mut state = sync::lock(&WORKER);
-    // Not at once: where it was one of these domains that it has ended over, the next one rests in between.
+    // Not at once: where it was one of these domains that it has ended over, the next one rests in
+    // between.
     let due = Instant::now() + nap::TICK;
     let in_hand = std::mem::take(&mut state.in_hand);
     for task in in_hand {
@@ -229,7 +237,8 @@ fn work() {
     }
 }
 
-/// Waits until some domain's turn has come. Lets only others run, if one is to be looked at again at once.
+/// Waits until some domain's turn has come. Lets only others run, if one is to be looked at again
+/// at once.
 fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'static, State> {
     if restless {
         drop(state);
@@ -247,7 +256,8 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
     state
 }
 
-/// What is still to be done in the domain, and when; if nothing is, the next callback is to be announced.
+/// What is still to be done in the domain, and when; if nothing is, the next callback is to be
+/// announced.
 fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let core: &DomainState = &task.domain;
     let now = Instant::now();
@@ -312,8 +322,8 @@ fn tend(task: &mut Task<Handle>) {
     core.look_for_stall();
 }
 
-/// Takes steps of a grace period, and notes how long the domain's are to be left alone from now on. What
-/// is owed already stays owed.
+/// Takes steps of a grace period, and notes how long the domain's are to be left alone from now on.
+/// What is owed already stays owed.
 fn advance(core: &DomainState) {
     let began_ns = clock::thread_cpu_ns();
     core.advance_at_tick(Me::NOBODY);
@@ -355,7 +365,7 @@ mod tests {
     use super::*;
     use crate::Domain;
     use crate::domain::domain::Builder;
-    use crate::domain::kind::AnyKind;
+    use crate::domain::tag::DomainTag;
     use crate::reclaim::queue::Contents;
     use crate::reclaim::retire::{Boxed, Closure};
 
@@ -374,17 +384,18 @@ mod tests {
             let (sender, called) = mpsc::channel();
             let send = sender.clone();
             END.store(true, Relaxed);
-            before.call_hurried(move || send.send("in hand").unwrap()).unwrap();
+            before.call_hurry(move || send.send("in hand").unwrap()).unwrap();
             assert_eq!(called.recv(), Ok("in hand"));
             assert_eq!(before.statistics().worker_restarts, ended);
             let after = Domain::new();
-            after.call_hurried(move || sender.send("later").unwrap()).unwrap();
+            after.call_hurry(move || sender.send("later").unwrap()).unwrap();
             assert_eq!(called.recv(), Ok("later"));
         }
     }
 
-    /// A thread that has gone over the limit with a closure, or in a sleepable domain, has left that to the worker when it added
-    /// it: the end of its section takes no lock, not that of the worker either, which another thread holds here.
+    /// A thread that has gone over the limit with a closure, or in a sleepable domain, has left
+    /// that to the worker when it added it: the end of its section takes no lock, not that of the
+    /// worker either, which another thread holds here.
     #[test]
     fn the_end_of_a_section_does_not_wait_for_the_workers_lock() {
         let (domain, srcu) = (Domain::new(), crate::Srcu::new());
@@ -420,7 +431,7 @@ mod tests {
     /// A domain in which a callback waits that the worker thread does not hear of.
     fn with_callback(builder: Builder) -> Domain {
         let domain = builder.build();
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let queue = core.queues.add(core, 1, Contents::Closures);
         add(&queue, || ());
         domain
@@ -432,7 +443,7 @@ mod tests {
     }
 
     fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
-        Task { domain: domain.kind().handle(), due: Instant::now(), close_at, has_more: false }
+        Task { domain: domain.tag().handle(), due: Instant::now(), close_at, has_more: false }
     }
 
     /// Looks after the domain when its callbacks have waited for company long enough.
@@ -441,11 +452,11 @@ mod tests {
         domain.statistics().grace_periods
     }
 
-    /// Who has company to wait for waits, unless somebody hurries.
+    /// The thread that has company to wait for waits, unless somebody hurries.
     #[test]
     fn what_may_wait_for_company_does() {
         let domain = with_callback(Domain::builder());
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let mut task = task(&domain, Instant::now() + Duration::from_secs(3_600));
         tend(&mut task);
         assert_eq!(domain.statistics().grace_periods, 0);
@@ -465,7 +476,7 @@ mod tests {
         let mut tuning = domain.tuning();
         tuning.run_min = if cfg!(miri) { 1 } else { tuning.run_min };
         domain.tune(tuning);
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let queue = Arc::clone(&core.queues.all()[0]);
         let turn = RUNS_PER_TURN as u64 * u64::from(domain.tuning().run_min);
         (0..turn).for_each(|_| add(&queue, || ()));
@@ -485,7 +496,7 @@ mod tests {
         let mut tuning = domain.tuning();
         tuning.run_time = Duration::ZERO;
         domain.tune(tuning);
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let queue = core.queues.add(core, 1, Contents::Closures);
         add(&queue, || ());
         for number in 0..999_u64 {
@@ -511,18 +522,18 @@ mod tests {
             domain.call(|| ()).expect("there is room");
             domain
         };
-        let ended: Vec<_> = (0..10).map(|_| patient().kind().handle().downgrade()).collect();
+        let ended: Vec<_> = (0..10).map(|_| patient().tag().handle().downgrade()).collect();
         let _last = patient();
         let state = sync::lock(&WORKER);
         assert_eq!(ended.iter().filter(|one| state.domains.has(one.as_ptr())).count(), 0);
     }
 
-    /// Nobody gets around the budget by wanting nothing for a moment, after which the domain is
+    /// No thread gets around the budget by wanting nothing for a moment, after which the domain is
     /// announced anew.
     #[test]
     fn what_a_domain_owes_outlives_its_task() {
         let domain = with_callback(Domain::builder());
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         core.rests_until_ns.store(u64::MAX, Relaxed);
         assert_eq!(tend_at_its_time(&domain), 0, "it rests");
         core.request(Urgency::Expedited);
@@ -537,7 +548,7 @@ mod tests {
     #[test]
     fn a_turn_is_no_more_than_its_share_of_turn_and_rest() {
         let domain = with_callback(Domain::builder().worker_budget_ppm(1));
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let began_ns = clock::monotonic_ns();
         assert_eq!(tend_at_its_time(&domain), 1);
         let spent_ns = core.counters().worker_ns.load(Relaxed);

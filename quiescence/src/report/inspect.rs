@@ -1,7 +1,8 @@
-//! A look at a domain from outside, while it works: what it is doing, and who has been reading longest.
+//! A look at a domain from outside, while it works: what it is doing, and who has been reading
+//! longest.
 //!
-//! The domain stands still meanwhile, for as long as a grace period's scan takes: sections go on, grace
-//! periods do not. So this is for whoever looks once a second, and no part of
+//! The domain stands still meanwhile, for as long as a grace period's scan takes: sections go on,
+//! grace periods do not. So this is for the thread that looks once a second, and no part of
 //! [`Statistics`](crate::Statistics).
 
 use std::panic::Location;
@@ -30,7 +31,7 @@ pub(crate) struct Look {
 pub(crate) struct InProgress {
     /// Its number: how many will have ended when it has.
     pub(crate) number: u64,
-    /// How long it has been waiting for hold-outs.
+    /// How long it has been waiting for holdouts.
     pub(crate) waits_ns: u64,
 }
 
@@ -41,7 +42,7 @@ pub(crate) struct LongestReader {
     /// The system's id of the thread; 0 where there is none.
     pub(crate) thread: u32,
     /// Where the outermost section began.
-    pub(crate) place: Option<&'static Location<'static>>,
+    pub(crate) location: Option<&'static Location<'static>>,
     /// How long it has been in it, at least: as long as a grace period has been waiting for it.
     pub(crate) at_least_ns: u64,
 }
@@ -64,9 +65,9 @@ impl DomainState {
                         longest.map(|(slot, turns)| LongestReader::of(slot, turns, waits_ns));
                     (Engine::of_policy(*machine.policy()).name(), reader)
                 }
-                Protocol::TwoBank(_) => {
+                Protocol::Srcu(_) => {
                     let oldest = self.oldest_guard();
-                    ("two-bank", oldest.map(|(live, _)| LongestReader::of_tracked(&live, now_ns)))
+                    ("srcu", oldest.map(|(live, _)| LongestReader::of_tracked(&live, now_ns)))
                 }
             };
             Look { engine, in_progress, longest_reader }
@@ -74,7 +75,8 @@ impl DomainState {
     }
 }
 
-/// The reader whose section began under the oldest number, and how many numbers have been announced since.
+/// The reader whose section began under the oldest number, and how many numbers have been announced
+/// since.
 fn longest(registry: &Registry, announced: Number) -> Option<(&Slot, u32)> {
     let inside = registry.readers().filter_map(|slot| {
         // Relaxed: it is looked at, and nothing is freed for it.
@@ -94,7 +96,7 @@ impl LongestReader {
         Self {
             qsbr: false,
             thread: live.thread,
-            place: Some(live.place),
+            location: Some(live.location),
             at_least_ns: now_ns.saturating_sub(live.since_ns),
         }
     }
@@ -103,7 +105,7 @@ impl LongestReader {
         Self {
             qsbr: slot.is_qsbr(),
             thread: slot.thread(),
-            place: slot.began(),
+            location: slot.began(),
             // Under the number that was announced last, it may have begun just now.
             at_least_ns: if turns == 0 { 0 } else { waits_ns },
         }

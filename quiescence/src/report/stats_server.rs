@@ -1,10 +1,10 @@
-//! A process that serves its statistics: `rcu top` asks, a thread of its own answers.
+//! A process that serves its statistics: `rcu top` asks, a thread of its own replies.
 //!
-//! Only where the environment says `QUIESCENCE_STATS=1` (or an absolute path for the socket). The thread
-//! starts when the library is used for the first time, and in a child made by `fork` with its first grace
-//! period there. One client is served at a time, for at most [`PATIENCE`]; a request is one line, the
-//! answer one line of JSON ([`snapshot`]). What goes wrong is said once on standard error, and never stops
-//! the program.
+//! Only where the environment says `QUIESCENCE_STATS=1` (or an absolute path for the socket). The
+//! thread starts when the library is used for the first time, and in a child made by `fork` with
+//! its first grace period there. One client is served at a time, for at most [`PATIENCE`]; a
+//! request is one line, the answer one line of JSON ([`snapshot`]). What goes wrong is said once on
+//! standard error, and never stops the program.
 
 mod json;
 mod snapshot;
@@ -22,12 +22,12 @@ use crate::os::signals;
 use crate::os::socket::{self, Door};
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 
-/// How long a client is served at most. Who wants to know more comes again.
+/// How long a client is served at most. A thread that wants to know more comes again.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes in a request.
 const LINE_MAX: usize = 64;
-/// How long the thread leaves the socket alone after the system has refused it a client: it may be short
-/// of descriptors or memory.
+/// How long the thread leaves the socket alone after the system has refused it a client: it may be
+/// short of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);
 
 /// Whether there is nothing left to be done: the thread is started, or not wanted.
@@ -42,8 +42,8 @@ struct Open {
     client: Option<RawFd>,
 }
 
-/// Starts the thread, if it is wanted and not there. No lock of ours may be held that a thread's start
-/// could need: it takes none.
+/// Starts the thread, if it is wanted and not there. No lock of ours may be held that a thread's
+/// start could need: it takes none.
 #[inline]
 pub(crate) fn attend() {
     // Relaxed: `settle` asks once more.
@@ -94,7 +94,7 @@ fn start(place: Place) {
     }
 }
 
-/// Where nobody reads it, nobody misses it.
+/// Where no thread reads it, no thread misses it.
 fn say(reason: &str) {
     let _ = writeln!(io::stderr(), "quiescence: statistics are not served: {reason}");
 }
@@ -115,7 +115,7 @@ fn run(named: Option<PathBuf>) {
         match admit(&door) {
             Ok(None) => {}
             Ok(Some(mut client)) => {
-                // Whoever goes away in the midst of it has had what he wanted.
+                // The thread that goes away in the midst of it has had what he wanted.
                 let _ = serve(&mut client);
                 let mut open = sync::lock(&OPEN);
                 open.client = None;
@@ -133,7 +133,7 @@ fn admit(door: &Door) -> io::Result<Option<UnixStream>> {
     Ok(client)
 }
 
-/// Answers a client's requests, as long as there is patience.
+/// Serves a client's requests, as long as there is patience.
 fn serve(client: &mut UnixStream) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     let mut line = Line::default();
@@ -273,7 +273,7 @@ mod tests {
             let answer = answer(request);
             assert!(!answer.contains('\n'));
             let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
-            assert_eq!(answer["schema"], "quiescence-stats/1");
+            assert_eq!(answer["schema"], "quiescence-stats/2");
             let known = request.starts_with(b"statistics");
             assert_eq!(answer["domains"].is_array(), known);
             assert_eq!(answer["error"].is_string(), !known);

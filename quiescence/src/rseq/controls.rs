@@ -1,10 +1,12 @@
-//! What a grace period of restartable reads is made of, and what becomes of it where a part is missing.
+//! What a grace period of restartable reads is made of, and what becomes of it where a part is
+//! missing.
 //!
-//! Readers here stay long between loading a pointer and reading what it points to, in a sequence of this file's own or
-//! in a fallback section, and there are more of them than processors, so that they are preempted just there. The
-//! updater poisons what it has replaced as soon as its grace period has ended. With all parts no reader ever finds
-//! poison. Without one of them, and with nothing else changed, readers must find some: else these tests would show
-//! nothing. The objects stay mapped, so a fault is a number and not a crash.
+//! Readers here stay long between loading a pointer and reading what it points to, in a sequence of
+//! this file's own or in a fallback section, and there are more of them than CPUs, so that they are
+//! preempted just there. The updater poisons what it has replaced as soon as its grace period has
+//! ended. With all parts no reader ever finds poison. Without one of them, and with nothing else
+//! changed, readers must find some: else these tests would show nothing. The objects stay mapped,
+//! so a fault is a number and not a crash.
 
 use std::arch::asm;
 use std::hint::spin_loop;
@@ -38,14 +40,14 @@ struct Found {
     begun_anew: AtomicU64,
 }
 
-/// A sequence with a long stretch between loading the pointer and the words. Answers the words, and how often it was
-/// begun anew; no words after eight times.
+/// A sequence with a long stretch between loading the pointer and the words. Returns the words, and
+/// how often it was begun anew; no words after eight times.
 #[inline(never)]
 fn read_slowly(place: &AtomicPtr<Object>, turns: u64) -> (Option<[u64; 4]>, u64) {
     let (a, b, c, d): (u64, u64, u64, u64);
     let left: u64;
-    // SAFETY: the objects stay mapped. glibc has registered the thread's area, since the path is `Restartable`;
-    // what a sequence is made of is argued in `os/percpu`.
+    // SAFETY: the objects stay mapped. glibc has registered the thread's area, since the path is
+    // `Restartable`; what a sequence is made of is argued in `os/percpu`.
     unsafe {
         asm!(
             ".pushsection __rseq_cs, \"aw\"",
@@ -115,7 +117,7 @@ fn read_until(stop: &AtomicBool, read: Read, place: &AtomicPtr<Object>, found: &
     }
 }
 
-/// One test at a time has the processors.
+/// One test at a time has the CPUs.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Replaces an object again and again: so often, or until a reader has found a bad one.

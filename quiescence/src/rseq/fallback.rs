@@ -1,10 +1,11 @@
 //! Fallback sections: reads that are no restartable sequence, and what a `fork` makes of them.
 //!
-//! A section takes a few instructions, but a signal handler that interrupts it may fork. The child then goes on with that section;
-//! all others that were counted belong to threads that it does not have. How far the interrupted section has come, in counting
-//! itself in or out, cannot be seen from outside. So the child begins with *fresh* counts. The interrupted section finishes on
-//! the old ones, which no updater looks at any more; on the fresh ones a section is begun in its stead, which it
-//! ends when it has finished.
+//! A section takes a few instructions, but a signal handler that interrupts it may fork. The child
+//! then continues with that section; all others that were counted belong to threads that it does
+//! not have. How far the interrupted section has come, in counting itself in or out, cannot be seen
+//! from outside. So the child begins with *fresh* counts. The interrupted section finishes on the
+//! old ones, which no updater looks at any more; on the fresh ones a section is begun in its stead,
+//! which it ends when it has finished.
 //!
 //! ```text
 //!   section                                        the child, while the handler forks
@@ -16,12 +17,13 @@
 //!   stand-in -> SECTION, end it, and once more
 //! ```
 //!
-//! **Invariant [RR-3]: of a child's counts, those that its updaters look at have its own sections only, and each until it has
-//! finished.** `INSIDE` is not null from before a section counts itself in until after it has counted itself out, on whatever counts.
-//! Each change of it is one instruction, so a fork comes before or after it: a fork that finds it set leaves a stand-in, which is
-//! found by the exchange that is to clear it; a fork that finds it null interrupts no section. While a stand-in is being
-//! ended `INSIDE` is `SECTION`, so that a fork there begins with fresh counts again. Nested sections, of handlers, are over
-//! before the one that they interrupt.
+//! **Invariant [RR-3]: of a child's counts, those that its updaters look at have its own sections
+//! only, and each until it has finished.** `INSIDE` is not null from before a section counts itself
+//! in until after it has counted itself out, on whatever counts. Each change of it is one
+//! instruction, so a fork comes before or after it: a fork that finds it set leaves a stand-in,
+//! which is found by the exchange that is to clear it; a fork that finds it null interrupts no
+//! section. While a stand-in is being ended `INSIDE` is `SECTION`, so that a fork there begins with
+//! fresh counts again. Nested sections, of handlers, are over before the one that they interrupt.
 
 use std::panic::Location;
 use std::ptr;
@@ -35,7 +37,7 @@ use crate::gp::grace_periods::Me;
 use crate::reclaim::handle::Named;
 use crate::reclaim::sleepable::SleepableDomain;
 use crate::reclaim::{domains, worker};
-use crate::srcu::{Bank, Banks, Section};
+use crate::srcu::{Index, Section, SrcuCounts};
 
 /// The counts of those who cannot read in a sequence.
 pub(super) struct Fallback {
@@ -50,8 +52,8 @@ static FIRST: Fallback = Fallback::new();
 static CURRENT: AtomicPtr<Fallback> = AtomicPtr::new((&raw const FIRST).cast_mut());
 
 thread_local! {
-    /// Null outside of sections; in one [`SECTION`], or its stand-in. Signal handlers on this thread use it, so it is atomic, and
-    /// has no destructor.
+    /// Null outside of sections; in one [`SECTION`], or its stand-in. Signal handlers on this
+    /// thread use it, so it is atomic, and has no destructor.
     static INSIDE: AtomicPtr<StandIn> = const { AtomicPtr::new(ptr::null_mut()) };
 }
 
@@ -75,10 +77,11 @@ impl Fallback {
         unsafe { &*CURRENT.load(Acquire) }
     }
 
-    /// Has a `fork` know of the domain, so that a child does not wait for sections of threads that it does not have. Takes locks.
+    /// Has a `fork` know of the domain, so that a child does not wait for sections of threads that
+    /// it does not have. Takes locks.
     pub(super) fn prepare(&self) {
-        // No `Once`: a child that was forked meanwhile would wait for ever. Each step may be done twice.
-        // Acquire and Release: whoever finds it done finds all of it done.
+        // No `Once`: a child that was forked meanwhile would wait for ever. Each step may be done
+        // twice. Acquire and Release: the thread that finds it done finds all of it done.
         if self.prepared.load(Acquire) {
             return;
         }
@@ -91,9 +94,11 @@ impl Fallback {
         self.prepared.store(true, Release);
     }
 
-    /// Something of both banks; zero if nobody has ever been in a fallback section.
-    pub(super) fn banks(&self, what: impl Fn(&Banks, Bank) -> u64) -> [u64; 2] {
-        self.domain.banks_if_any().map_or([0; 2], |banks| [what(banks, 0), what(banks, 1)])
+    /// Something of both indexes; zero if no thread has ever been in a fallback section.
+    pub(super) fn srcu_counts(&self, what: impl Fn(&SrcuCounts, Index) -> u64) -> [u64; 2] {
+        self.domain
+            .srcu_counts_if_any()
+            .map_or([0; 2], |srcu_counts| [what(srcu_counts, 0), what(srcu_counts, 1)])
     }
 
     /// Waits until all sections that have begun have ended.
@@ -105,7 +110,7 @@ impl Fallback {
     /// Counts a section in.
     #[inline]
     fn enter(&'static self) -> Section<'static> {
-        Section::begin(self.domain.banks(), Location::caller())
+        Section::begin(self.domain.srcu_counts(), Location::caller())
     }
 }
 
@@ -134,8 +139,8 @@ impl Inside {
     #[inline]
     fn begin() -> Self {
         let outermost = INSIDE.with(|inside| {
-            // Relaxed, all of it: for this thread and handlers on it. A handler leaves it as it was, so nothing is lost
-            // between the load and the store.
+            // Relaxed, all of it: for this thread and handlers on it. A handler leaves it as it
+            // was, so nothing is lost between the load and the store.
             let outermost = inside.load(Relaxed).is_null();
             if outermost && !chaos::mutant(Mutant::NoStandIn) {
                 inside.store(SECTION, Relaxed);
@@ -180,7 +185,8 @@ fn end_stand_in(inside: &AtomicPtr<StandIn>, mut found: *mut StandIn) {
                     compiler_fence(SeqCst);
                     found = SECTION;
                 }
-                // Another fork: the counts that the first one stood in are looked at by nobody, and it stays there.
+                // Another fork: the counts that the first one stood in are looked at by no thread,
+                // and it stays there.
                 Err(now) => found = now,
             }
         }
@@ -191,9 +197,10 @@ fn end_stand_in(inside: &AtomicPtr<StandIn>, mut found: *mut StandIn) {
 pub(super) fn after_fork() {
     INSIDE.with(|inside| {
         if inside.load(Relaxed).is_null() {
-            // Whoever was in a section, which takes a few instructions, is another thread and gone.
-            if let Some(banks) = Fallback::current().domain.banks_if_any() {
-                banks.forget_sections();
+            // The thread that was in a section, which takes a few instructions, is another thread
+            // and gone.
+            if let Some(srcu_counts) = Fallback::current().domain.srcu_counts_if_any() {
+                srcu_counts.forget_sections();
             }
             return;
         }
@@ -210,10 +217,11 @@ mod tests {
     use super::*;
     use crate::rseq::grace_period;
 
-    /// Forks; in the child `f` goes on where the fork has interrupted it, and ends within 20 s.
+    /// Forks; in the child `f` continues where the fork has interrupted it, and ends within 20 s.
     fn in_child(f: impl FnOnce()) {
         Fallback::current().prepare(); // as whatever has such sections does
-        // SAFETY: the child has this thread only, which uses what is meant to work after a fork, and ends by `_exit`.
+        // SAFETY: the child has this thread only, which uses what is meant to work after a fork,
+        // and ends by `_exit`.
         match unsafe { libc::fork() } {
             -1 => panic!("{}", std::io::Error::last_os_error()),
             0 => {
@@ -233,10 +241,11 @@ mod tests {
     }
 
     fn sections() -> u64 {
-        Fallback::current().domain.banks_if_any().map_or(0, Banks::sections)
+        Fallback::current().domain.srcu_counts_if_any().map_or(0, SrcuCounts::sections)
     }
 
-    /// Nobody is in a section, by the counts that updaters look at; and later sections are counted.
+    /// No thread is in a section, by the counts that updaters look at; and later sections are
+    /// counted.
     fn is_at_rest() {
         grace_period();
         assert_eq!(sections(), 0);
@@ -247,7 +256,8 @@ mod tests {
         assert!(INSIDE.with(|inside| inside.load(Relaxed).is_null()));
     }
 
-    /// Between any two steps of a section, and beside a section of a thread that the child does not have.
+    /// Between any two steps of a section, and beside a section of a thread that the child does not
+    /// have.
     #[test]
     fn a_fork_between_any_two_steps_of_a_section() {
         let (inside, outside) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));

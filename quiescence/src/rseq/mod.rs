@@ -1,32 +1,36 @@
 //! Restartable reads: sections that no grace period waits for.
 //!
-//! A read of a pointer and of what it points to that is one restartable sequence cannot be preempted in the
-//! middle and go on: the kernel begins it anew. And `membarrier(PRIVATE_EXPEDITED_RSEQ)` interrupts those that
-//! run. So after an updater has taken an object out of its place, one such system call is a grace period: every
-//! sequence that had loaded the old pointer has happened, or begins anew and finds the new one [RR-1].
+//! A read of a pointer and of what it points to that is one restartable sequence cannot be
+//! preempted in the middle and go on: the kernel begins it anew. And
+//! `membarrier(PRIVATE_EXPEDITED_RSEQ)` interrupts those that run. So after an updater has taken an
+//! object out of its place, one such system call is a grace period: every sequence that had loaded
+//! the old pointer has happened, or begins anew and finds the new one [RR-1].
 //!
 //! A reader that has begun anew too often, that has no rseq, or whose process counts
-//! [`Portable`](crate::PerCpuPath::Portable), reads in a *fallback section*: one of a sleepable domain that all
-//! share. An updater looks whether there are any, and waits for them if there are [RR-2].
+//! [`Portable`](crate::PerCpuPath::Portable), reads in a *fallback section*: one of a sleepable
+//! domain that all share. An updater looks whether there are any, and waits for them if there are
+//! [RR-2].
 //!
 //! ```text
 //!   fallback reader                 updater
 //!   lock += 1                       pointer = new
-//!   light fence                     u = unlocks of each bank
+//!   light fence                     u = unlocks of each index
 //!   load pointer, read              barrier: heavy fence, and sequences begin anew  [RR-1]
-//!   light fence                     l = locks of each bank
-//!   unlock += 1                     u = l: nobody sees the old object; else a grace period of that domain  [RR-2]
+//!   light fence                     l = locks of each index
+//!   unlock += 1                     u = l: no thread sees the old object; else a grace period of that domain  [RR-2]
 //! ```
 //!
-//! One look is enough, whatever the banks do meanwhile. A reader counts itself in and out in one bank, and both
-//! banks are looked at, so it does not matter which of them a reader finds current; flipping is there to end a
-//! *wait*, not to make a look right. Of each bank: whoever is seen to have left before the barrier is seen to have
-//! come after it, so `l` is never less than `u`, and if they are equal everybody who was seen to have come had
-//! left before the barrier. Whoever was not seen to have come loads the pointer after it.
+//! One look is enough, whatever the counts do meanwhile. A reader counts itself in and out in one
+//! index, and both indexes are looked at, so it does not matter which of them a reader finds
+//! current; flipping is there to end a *wait*, not to make a look right. Of each index: the thread
+//! that is seen to have left before the barrier is seen to have come after it, so `l` is never less
+//! than `u`, and if they are equal everybody who was seen to have come had left before the barrier.
+//! The thread that was not seen to have come loads the pointer after it.
 //!
-//! This file may touch the fallback domain and the barrier; what is read in a sequence is the affair of
-//! [`Snapshot`](crate::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code runs in a fallback section**, so
-//! none can store there and wait for itself. It would if a signal handler stored: it may load only, and fork ([`fallback`]).
+//! This file may touch the fallback domain and the barrier; what is read in a sequence is the
+//! affair of [`Snapshot`](crate::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code runs in
+//! a fallback section**, so none can store there and wait for itself. It would if a signal handler
+//! stored: it may load only, and fork ([`fallback`]).
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu),
 //! [`gp`](crate::gp), [`srcu`](crate::srcu), [`reclaim`](crate::reclaim).
@@ -42,14 +46,15 @@ use crate::os::percpu;
 use fallback::Fallback;
 pub(crate) use fallback::FallbackSection;
 
-/// For whoever makes a place for readers: makes the choice that they need, so that none of them has to, and has a `fork`
-/// know of their domain.
+/// For the thread that makes a place for readers: makes the choice that they need, so that none of
+/// them has to, and has a `fork` know of their domain.
 pub(crate) fn prepare() {
     percpu::path();
     Fallback::current().prepare();
 }
 
-/// Begins a fallback section. For a few instructions only, none of them user code: updaters wait for it.
+/// Begins a fallback section. For a few instructions only, none of them user code: updaters wait
+/// for it.
 #[cold]
 #[inline(never)]
 pub(crate) fn section() -> FallbackSection {
@@ -57,25 +62,25 @@ pub(crate) fn section() -> FallbackSection {
     FallbackSection::begin()
 }
 
-/// Waits until no read that began before can see what the caller has unlinked, by a read-modify-write that is Release
-/// at least. The caller is in no fallback section.
+/// Waits until no read that began before can see what the caller has unlinked, by a
+/// read-modify-write that is Release at least. The caller is in no fallback section.
 ///
 /// Waits for readers in fallback sections and for no others.
 pub(crate) fn grace_period() {
     let fallback = Fallback::current();
-    let unlocks = fallback.banks(|banks, bank| banks.unlocks(bank));
+    let unlocks = fallback.srcu_counts(|srcu_counts, index| srcu_counts.unlocks(index));
     if !chaos::mutant(Mutant::NoRestartBarrier) {
         percpu::barrier(); // [RR-1]
     }
-    // The banks are asked for anew: whose making is not seen now begins to read after the barrier.
-    let locks = fallback.banks(|banks, bank| banks.locks(bank));
+    // The counts are asked for anew: whose making is not seen now begins to read after the barrier.
+    let locks = fallback.srcu_counts(|srcu_counts, index| srcu_counts.locks(index));
     if unlocks != locks && !chaos::mutant(Mutant::NoFallbackLook) {
         fallback.synchronize(); // [RR-2]
     }
 }
 
-/// In a child process: whoever was in a fallback section, which takes a few instructions, is another thread and gone; but for
-/// the one that a handler has interrupted which forks [RR-3].
+/// In a child process: the thread that was in a fallback section, which takes a few instructions,
+/// is another thread and gone; but for the one that a handler has interrupted which forks [RR-3].
 pub(crate) fn after_fork() {
     fallback::after_fork();
 }

@@ -1,22 +1,22 @@
-//! The driver of a sleepable domain's machine: looks whether a bank has drained, naps, flips, and
+//! The driver of a sleepable domain's machine: looks whether an index has drained, naps, flips, and
 //! says that a grace period has ended.
 //!
 //! Who waits drives, as with registered threads; for tasks and callbacks, the worker does. A driver
-//! that naps can be woken by whoever is in more of a hurry. What the machine calls a jiffy is a
-//! millisecond here.
+//! that naps can be woken by the thread that is in more of a hurry. What the machine calls a jiffy
+//! is a millisecond here.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use grace::two_bank::{Action, Adaptive, Event, Phase, Wait};
+use grace::srcu::{Action, Adaptive, Event, Phase, Wait};
 
-use super::{Bank, Banks};
+use super::{Index, SrcuCounts};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::Current;
 use crate::event::trace;
 use crate::gp::grace_periods::handover::Away;
-use crate::gp::grace_periods::protocol::{self, Protocol, TwoBank};
-use crate::gp::grace_periods::two_bank::{Counted, Driven, JIFFY_NS};
+use crate::gp::grace_periods::protocol::{self, Protocol, SrcuProtocol};
+use crate::gp::grace_periods::srcu::{Counted, Driven, JIFFY_NS};
 use crate::gp::grace_periods::{Driver, GracePeriods, State, Until};
 use crate::gp::stall::Watch;
 use crate::os::sync::{self, MutexGuard};
@@ -31,7 +31,7 @@ pub(crate) const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     pub(crate) sections: u64,
-    /// By processor: begun and ended.
+    /// By CPU: begun and ended.
     pub(crate) balances: Vec<(Option<u32>, u64, u64)>,
 }
 
@@ -43,7 +43,7 @@ enum Step {
     Stop,
 }
 
-impl Counted for Banks {
+impl Counted for SrcuCounts {
     fn sections(&self) -> u64 {
         Self::sections(self)
     }
@@ -64,7 +64,7 @@ impl Counted for Banks {
                 Step::NotYet(left) => {
                     state = match until {
                         Until::Done(_) => nap(domain, state, &driver, left)?,
-                        // Whoever comes next goes on from there.
+                        // The next thread continues from there.
                         Until::MustWait { .. } => {
                             return domain.still_drives(domain.watched(state).0, &driver);
                         }
@@ -72,11 +72,7 @@ impl Counted for Banks {
                     continue;
                 }
             };
-            state
-                .two_bank()
-                .machine
-                .observe(event)
-                .expect("each action is answered by its own event");
+            state.srcu().machine.observe(event).expect("each action is answered by its own event");
             let to_tell = state.sleepers_to_tell.are_due();
             if event == Event::HandedOut && (to_tell || until.is_reached(state.protocol.sequence()))
             {
@@ -90,53 +86,53 @@ impl Counted for Banks {
 #[inline(always)]
 fn take_step<'a>(
     domain: &'a GracePeriods,
-    banks: &Banks,
+    srcu_counts: &SrcuCounts,
     mut state: MutexGuard<'a, State>,
     driver: &Driver,
 ) -> Result<(MutexGuard<'a, State>, Step), MutexGuard<'a, State>> {
-    let event = match state.two_bank().machine.pending() {
+    let event = match state.srcu().machine.pending() {
         Action::Idle => return Ok((state, Step::Stop)),
         Action::Queue(wait) => {
-            state.two_bank().run_at_ns = match ns(wait) {
+            state.srcu().run_at_ns = match ns(wait) {
                 0 => 0,
                 ns => clock::monotonic_ns().saturating_add(ns),
             };
             note_begin(domain, &mut state);
             Event::Queued
         }
-        Action::Await => match until_run(state.two_bank()) {
+        Action::Await => match until_run(state.srcu()) {
             Some(left) => return Ok((state, Step::NotYet(left))),
             None => Event::Runs,
         },
-        Action::Check { bank } => {
-            let bank = Bank::from(bank);
+        Action::Check { index } => {
+            let index = Index::from(index);
             let mut holdouts = 0;
             // Before the heavy fence in `unfinished` [UL-1].
             domain.show_begin(state.protocol.sequence());
-            let check = || holdouts = unfinished(domain, banks, bank);
+            let check = || holdouts = unfinished(domain, srcu_counts, index);
             state = domain.away(state, driver, Away::WORKS, check)?;
             state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
             if holdouts != 0 {
                 let urgency = state.protocol.urgency();
                 state.current.must_wait(urgency);
             }
-            Event::Checked { drained: holdouts == 0 || is_check_removed(state.two_bank()) }
+            Event::Checked { drained: holdouts == 0 || is_check_removed(state.srcu()) }
         }
         Action::Spin { microseconds } => {
-            let bank = Bank::from(grace::two_bank::other(state.two_bank().machine.current_bank()));
+            let index = Index::from(grace::srcu::other(state.srcu().machine.current_index()));
             let longest_ns = u64::from(microseconds) * 1_000;
             let away = Away::naps(Duration::from_nanos(longest_ns));
-            state = domain.away(state, driver, away, || spin(banks, bank, longest_ns))?;
+            state = domain.away(state, driver, away, || spin(srcu_counts, index, longest_ns))?;
             Event::Spun
         }
         Action::Flip { to } => {
             if !chaos::mutant(Mutant::NoFlip) {
-                banks.flip_to(to);
+                srcu_counts.flip_to(to);
             }
             Event::Flipped
         }
         Action::HandOut { sequence, .. } => {
-            let sequence = protocol::of_banks(sequence);
+            let sequence = protocol::of_srcu(sequence);
             domain.complete(&mut state, sequence);
             Event::HandedOut
         }
@@ -144,27 +140,27 @@ fn take_step<'a>(
     Ok((state, Step::Report(event)))
 }
 
-/// How many sections of a bank have not ended.
+/// How many sections of an index have not ended.
 #[inline(always)]
-fn unfinished(domain: &GracePeriods, banks: &Banks, bank: Bank) -> u64 {
+fn unfinished(domain: &GracePeriods, srcu_counts: &SrcuCounts, index: Index) -> u64 {
     if chaos::mutant(Mutant::LocksFirst) {
-        let locks = banks.locks(bank);
+        let locks = srcu_counts.locks(index);
         domain.heavy_fence();
         chaos::point(Point::Summed);
-        return locks.wrapping_sub(banks.unlocks(bank));
+        return locks.wrapping_sub(srcu_counts.unlocks(index));
     }
-    let unlocks = banks.unlocks(bank);
+    let unlocks = srcu_counts.unlocks(index);
     chaos::point(Point::Summed);
     if !chaos::mutant(Mutant::NoHeavyFence) {
         domain.heavy_fence(); // [SR-1]
     }
-    banks.locks(bank).wrapping_sub(unlocks)
+    srcu_counts.locks(index).wrapping_sub(unlocks)
 }
 
-/// Looks away for so long, or until it seems that the bank has drained.
-fn spin(banks: &Banks, bank: Bank, longest_ns: u64) {
+/// Looks away for so long, or until it seems that the index has drained.
+fn spin(srcu_counts: &SrcuCounts, index: Index, longest_ns: u64) {
     let began_ns = clock::monotonic_ns();
-    while banks.locks(bank) != banks.unlocks(bank)
+    while srcu_counts.locks(index) != srcu_counts.unlocks(index)
         && clock::monotonic_ns().saturating_sub(began_ns) < longest_ns
     {
         (0..16).for_each(|_| sync::relax());
@@ -179,7 +175,7 @@ fn nap<'a>(
     left: Duration,
 ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
     let mut state = domain.still_drives(domain.watched(state).0, driver)?;
-    if state.two_bank().run_at_ns == 0 {
+    if state.srcu().run_at_ns == 0 {
         return Ok(state); // somebody has come who is in a hurry
     }
     domain.counters().sleeps.fetch_add(1, Relaxed); // a statistic
@@ -188,26 +184,29 @@ fn nap<'a>(
 }
 
 /// The sections that the grace period in progress waits for; `None` if there is none in progress.
-pub(crate) fn unfinished_sections(domain: &GracePeriods, banks: &Banks) -> Option<Unfinished> {
+pub(crate) fn unfinished_sections(
+    domain: &GracePeriods,
+    srcu_counts: &SrcuCounts,
+) -> Option<Unfinished> {
     let state = sync::lock(&domain.state);
-    let Protocol::TwoBank(two_bank) = &state.protocol else { return None };
+    let Protocol::Srcu(srcu) = &state.protocol else { return None };
     if !state.protocol.sequence().in_progress() {
         return None;
     }
-    // Under the lock nobody flips them.
-    let bank = Bank::from(grace::two_bank::other(two_bank.machine.current_bank()));
-    let unlocks = banks.unlocks(bank);
+    // Under the lock no thread flips them.
+    let index = Index::from(grace::srcu::other(srcu.machine.current_index()));
+    let unlocks = srcu_counts.unlocks(index);
     fence::full(); // only told: a section more or less does no harm
-    let sections = banks.locks(bank).saturating_sub(unlocks);
-    Some(Unfinished { sections, balances: banks.balances(bank) })
+    let sections = srcu_counts.locks(index).saturating_sub(unlocks);
+    Some(Unfinished { sections, balances: srcu_counts.balances(index) })
 }
 
 fn note_begin(domain: &GracePeriods, state: &mut State) {
     let sequence = state.protocol.sequence();
     let (number, urgency) = (sequence.ended().wrapping_add(1), state.protocol.urgency());
-    if state.two_bank().begun != number {
-        state.two_bank().begun = number;
-        state.two_bank().ticked_ns = clock::monotonic_ns();
+    if state.srcu().begun != number {
+        state.srcu().begun = number;
+        state.srcu().ticked_ns = clock::monotonic_ns();
         state.watch = Watch::NEW;
         // Two heavy fences are to come: the clock costs little beside them.
         state.current = Current::beginning(urgency, true);
@@ -216,8 +215,8 @@ fn note_begin(domain: &GracePeriods, state: &mut State) {
 }
 
 /// Whether the check that is due is the step that is removed.
-fn is_check_removed(two_bank: &TwoBank) -> bool {
-    let removed = match two_bank.machine.sequence().phase() {
+fn is_check_removed(srcu: &SrcuProtocol) -> bool {
+    let removed = match srcu.machine.sequence().phase() {
         Phase::Idle => false,
         Phase::Scan1 => chaos::mutant(Mutant::OneScan),
         Phase::Scan2 => chaos::mutant(Mutant::EarlyHandOut),
@@ -226,17 +225,17 @@ fn is_check_removed(two_bank: &TwoBank) -> bool {
 }
 
 /// How long the next run is still to wait.
-fn until_run(two_bank: &mut TwoBank) -> Option<Duration> {
-    if two_bank.run_at_ns == 0 {
+fn until_run(srcu: &mut SrcuProtocol) -> Option<Duration> {
+    if srcu.run_at_ns == 0 {
         return None;
     }
     let now_ns = clock::monotonic_ns();
-    if now_ns < two_bank.run_at_ns {
-        return Some(Duration::from_nanos(two_bank.run_at_ns - now_ns));
+    if now_ns < srcu.run_at_ns {
+        return Some(Duration::from_nanos(srcu.run_at_ns - now_ns));
     }
-    let jiffies = now_ns / JIFFY_NS - (two_bank.ticked_ns / JIFFY_NS).min(now_ns / JIFFY_NS);
-    two_bank.ticked_ns = now_ns;
-    two_bank.machine.tick(u32::try_from(jiffies).unwrap_or(u32::MAX));
+    let jiffies = now_ns / JIFFY_NS - (srcu.ticked_ns / JIFFY_NS).min(now_ns / JIFFY_NS);
+    srcu.ticked_ns = now_ns;
+    srcu.machine.tick(u32::try_from(jiffies).unwrap_or(u32::MAX));
     None
 }
 

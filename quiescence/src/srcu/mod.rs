@@ -1,16 +1,16 @@
 //! Grace periods of sleepable domains: the counters of their readers, and their driver.
 //!
-//! - [`banks`]: the two pairs of counters, and how a reader counts itself in and out.
+//! - [`counts`]: the two pairs of counters, and how a reader counts itself in and out.
 //! - [`driver`]: carries out the actions of their machine.
-//! - [`track`]: the list of guards, where a domain is told to keep one.
+//! - [`track`]: the list of guards, where a domain is asked to keep one.
 //!
 //! The domain that users hold is [`Srcu`](crate::Srcu), in `domain/srcu.rs`.
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu),
 //! [`gp`](crate::gp).
 
-pub(crate) mod banks;
+pub(crate) mod counts;
 pub(crate) mod driver;
 pub(crate) mod track;
 
-pub(crate) use banks::{Bank, Banks, Entry, OwnBanks, Section};
+pub(crate) use counts::{Entry, Index, OwnSrcuCounts, Section, SrcuCounts};

@@ -1,8 +1,9 @@
 //! A reference count for what many threads refer to all the time, and lives long.
 //!
-//! While it lives, references come and go on the words of the processors, whose sum nobody knows. To kill it is to
-//! fold them into one word, which from then on counts as any reference count does; then the first reference is given
-//! up, and whoever brings the word to zero releases the value.
+//! While it lives, references come and go on the words of the CPUs, whose sum no thread knows. To
+//! kill it is to fold them into one word, which from then on counts as any reference count does;
+//! then the first reference is given up, and the thread that brings the word to zero releases the
+//! value.
 //!
 //! ```text
 //!   get                                       kill, once
@@ -14,7 +15,8 @@
 //!   told no: count -= 1; at 0: release        [BR-2]
 //! ```
 //!
-//! Two words, so that a thread that gets and puts has two short chains of additions instead of a long one.
+//! Two words, so that a thread that gets and puts has two short chains of additions instead of a
+//! long one.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -38,23 +40,23 @@ type Release<T> = Box<dyn FnOnce(T) + Send>;
 struct Shared<T> {
     count: Folding<2>,
     killed: AtomicBool,
-    /// Who uses this memory: the [`BigRef`], and all references together.
+    /// What uses this memory: the [`BigRef`], and all references together.
     users: AtomicU32,
     value: UnsafeCell<ManuallyDrop<T>>,
     release: UnsafeCell<Option<Release<T>>>,
 }
 
-/// A value with a reference count for each processor: [`get`](Self::get) and the end of a [`BigRefHandle`] are
-/// cheaper than a clone and drop of an [`Arc`](std::sync::Arc) by one thread, and do not get slower where many
-/// threads do it.
+/// A value with a reference count for each CPU: [`get`](Self::get) and the end of a
+/// [`BigRefHandle`] are cheaper than a clone and drop of an [`Arc`](std::sync::Arc) by one thread,
+/// and do not get slower where many threads do it.
 ///
-/// The price is that nobody notices the last reference by itself: somebody has to say when no more are given out,
-/// by [`kill`](Self::kill), or by dropping the `BigRef`. From then on it counts as an `Arc` does, and the value is
-/// released when the last handle is gone.
+/// The price is that no thread notices the last reference by itself: somebody has to say when no
+/// more are given out, by [`kill`](Self::kill), or by dropping the `BigRef`. From then on it counts
+/// as an `Arc` does, and the value is released when the last handle is gone.
 ///
-/// A `BigRef` is no reference: it is what gives references out, to be shared by `&`, in a static or an
-/// [`Rcu`](crate::Rcu). A handle is one: it dereferences to the value, its clone is another, its drop gives it back.
-/// So there is no getting after the release.
+/// A `BigRef` is no reference: it is what gives references out, to be shared by `&`, in a static or
+/// an [`Rcu`](crate::Rcu). A handle is one: it dereferences to the value, its clone is another, its
+/// drop gives it back. So there is no getting after the release.
 ///
 /// ```
 /// use quiescence::sync::BigRef;
@@ -68,9 +70,9 @@ struct Shared<T> {
 /// ```
 ///
 /// # Cost
-/// One allocation, and 16 bytes for each processor once it has been used 64 times; `kill` costs a `membarrier(2)`.
-/// A handle is one pointer. Source: Kent Overstreet's percpu-refcount, whose owner gives the first
-/// reference up by killing.
+/// One allocation, and 16 bytes for each CPU once it has been used 64 times; `kill` costs a
+/// `membarrier(2)`. A handle is one pointer. Source: Kent Overstreet's percpu-refcount, whose owner
+/// gives the first reference up by killing.
 pub struct BigRef<T> {
     shared: NonNull<Shared<T>>,
     owns: PhantomData<Shared<T>>,
@@ -82,8 +84,8 @@ pub struct BigRefHandle<T> {
     owns: PhantomData<Shared<T>>,
 }
 
-// SAFETY: as an `Arc`: it gives out `&T` to all threads, and the last of them drops the value. What is done in the
-// end is `Send`, and called once.
+// SAFETY: as an `Arc`: it gives out `&T` to all threads, and the last of them drops the value. What
+// is done in the end is `Send`, and called once.
 unsafe impl<T: Send + Sync> Send for BigRef<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for BigRef<T> {}
@@ -98,8 +100,8 @@ impl<T> BigRef<T> {
         Self::make(value, None)
     }
 
-    /// The same, with something to be done then: `release` is handed the value, once, by the thread that gives the last
-    /// reference back. If it panics, so does that thread.
+    /// The same, with something to be done then: `release` is handed the value, once, by the thread
+    /// that gives the last reference back. If it panics, so does that thread.
     pub fn with_release(value: T, release: impl FnOnce(T) + Send + 'static) -> Self {
         Self::make(value, Some(Box::new(release)))
     }
@@ -145,10 +147,11 @@ impl<T> BigRef<T> {
         !self.is_killed() && count.central().fetch_update(Relaxed, Relaxed, get).is_ok()
     }
 
-    /// Gives out no more references, and the first one, its own, back; so the value is released as soon as all handles
-    /// are gone, perhaps here. Answers whether that was this call's doing: another may have been first, and be at it.
+    /// Gives out no more references, and the first one, its own, back; so the value is released as
+    /// soon as all handles are gone, perhaps here. Returns whether that was this call's doing:
+    /// another may have been first, and be at it.
     ///
-    /// Waits for no reference, only for the words of the processors to stand still.
+    /// Waits for no reference, only for the words of the CPUs to stand still.
     pub fn kill(&self) -> bool {
         // AcqRel: with `is_killed`; and one of several who kill is first.
         if self.shared().killed.swap(true, AcqRel) {
@@ -176,7 +179,7 @@ impl<T> BigRef<T> {
 }
 
 impl<T> Drop for BigRef<T> {
-    /// Kills it, if nobody has.
+    /// Kills it, if no thread has.
     fn drop(&mut self) {
         /// Also if what is done in the end panics.
         struct Last<T>(NonNull<Shared<T>>);
@@ -196,8 +199,9 @@ impl<T> Drop for BigRef<T> {
 fn put_counted<T>(shared: NonNull<Shared<T>>) {
     // SAFETY: the reference that is given back keeps it.
     let count = unsafe { shared.as_ref() }.count.central();
-    // AcqRel: what was done with the value, by whoever gave a reference back, happens before its release. What was
-    // given back on the processors' words happened before the fold in `kill` [BR-2].
+    // AcqRel: what was done with the value, by the thread that gave a reference back, happens
+    // before its release. What was given back on the CPUs' words happened before the fold in `kill`
+    // [BR-2].
     if count.fetch_sub(1, AcqRel) == 1 {
         release(shared);
     }
@@ -207,7 +211,8 @@ fn put_counted<T>(shared: NonNull<Shared<T>>) {
 fn release<T>(shared: NonNull<Shared<T>>) {
     // SAFETY: the references are still counted in `users`.
     let this = unsafe { shared.as_ref() };
-    // SAFETY: the count comes to zero once, since nothing gets away from there; nobody else has a reference.
+    // SAFETY: the count comes to zero once, since nothing gets away from there; no other thread has
+    // a reference.
     let value = unsafe { &mut *this.value.get() };
     // SAFETY: as above, it is taken once.
     let value = unsafe { ManuallyDrop::take(value) };
@@ -260,8 +265,9 @@ impl<T> Clone for BigRefHandle<T> {
 impl<T> Drop for BigRefHandle<T> {
     #[inline]
     fn drop(&mut self) {
-        // The fold in `kill` has what we did with the value before it, as it has this [BR-2]. After either of the two the
-        // reference is gone, and perhaps the memory: nothing is touched any more.
+        // The fold in `kill` has what we did with the value before it, as it has this [BR-2]. After
+        // either of the two the reference is gone, and perhaps the memory: nothing is touched any
+        // more.
         if !self.shared().count.add_second(1_u64.wrapping_neg()) {
             put_counted(self.shared);
         }

@@ -18,22 +18,22 @@ use crate::os::sync::{self, Mutex, Rank};
 /// ```
 ///
 /// # Promise
-/// There is a moment during each call of [`sum`](Self::sum) at which the counter had that value: so a counter that
-/// is incremented before it is decremented is never seen below zero, and two sums that follow each other
-/// never go against what happened in between.
+/// There is a moment during each call of [`sum`](Self::sum) at which the counter had that value: so
+/// a counter that is incremented before it is decremented is never seen below zero, and two sums
+/// that follow each other never go against what happened in between.
 ///
 /// # Cost
-/// An addition is wait-free in restartable sequences, and lock-free on the portable path (it repeats a
-/// compare-and-swap of the processor's word): a plain addition to the processor's word, or, while somebody sums, an
-/// atomic one to a word that all share. In the textbook updaters are stalled during a sum; here they go elsewhere, and
-/// nobody waits. A sum costs one `membarrier(2)`; sums wait for each other. Additions may be made in a signal handler,
-/// sums not.
+/// An addition is wait-free in restartable sequences, and lock-free on the portable path (it
+/// repeats a compare-and-swap of the CPU's word): a plain addition to the CPU's word, or, while
+/// somebody sums, an atomic one to a word that all share. In the textbook updaters are stalled
+/// during a sum; here they go elsewhere, and no thread waits. A sum costs one `membarrier(2)`; sums
+/// wait for each other. Additions may be made in a signal handler, sums not.
 ///
-/// 8 bytes for each processor once it has been used 64 times. The first one in the process that needs words of the
-/// processors makes the choice: see [`per_cpu_path`](crate::per_cpu_path).
+/// 8 bytes for each CPU once it has been used 64 times. The first one in the process that needs
+/// words of the CPUs makes the choice: see [`per_cpu_path`](crate::per_cpu_path).
 pub struct ExactCounter {
     count: Folding<1>,
-    /// Held by whoever sums.
+    /// Held by the thread that sums.
     turn: Mutex<()>,
 }
 
@@ -53,7 +53,8 @@ impl ExactCounter {
     #[inline]
     pub fn add(&self, amount: i64) {
         if !self.count.add(amount.cast_unsigned()) {
-            // Relaxed: what a sum has to see before it is told by the heavy fence, or is in this word's own order.
+            // Relaxed: what a sum has to see before it is ordered by the heavy fence, or is in this
+            // word's own order.
             self.count.central().fetch_add(amount.cast_unsigned(), Relaxed);
         }
     }
@@ -76,7 +77,7 @@ impl Default for ExactCounter {
 }
 
 impl fmt::Debug for ExactCounter {
-    /// Without the value: a sum takes the turn of others, and interrupts all processors.
+    /// Without the value: a sum takes the turn of others, and interrupts all CPUs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExactCounter").finish_non_exhaustive()
     }

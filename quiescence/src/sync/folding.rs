@@ -1,31 +1,34 @@
-//! Words of each processor that can be folded into one.
+//! Words of each CPU that can be folded into one.
 //!
-//! An addition is one restartable sequence: *look where the words are; if they are nowhere, say no; add to this processor's.*
-//! Who folds takes the words out of their place and has sequences begin anew ([`percpu::barrier`]). After that
-//! every one of them has added, or has found nothing; so the words stand still, and are moved to the
-//! one word, `central`. Those who are told no add there, whenever they come to it: `central` is theirs at all times. So
-//! nobody waits for whoever folds.
+//! An addition is one restartable sequence: *look where the words are; if they are nowhere, say no;
+//! add to this CPU's.* Who folds takes the words out of their place and has sequences begin anew
+//! ([`percpu::barrier`]). After that every one of them has added, or has found nothing; so the
+//! words stand still, and are moved to the one word, `central`. Those who are told no add there,
+//! whenever they come to it: `central` is theirs at all times. So no thread waits for the thread
+//! that folds.
 //!
 //! ```text
-//!   addition, a sequence                   whoever folds, one at a time
+//!   addition, a sequence                   the thread that folds, one at a time
 //!     words = place; null: no              place = null
-//!     words[this processor] += n           barrier                  [FD-1]
-//!   told no:                               for each processor: central += word, word = 0
+//!     words[this cpu] += n           barrier                  [FD-1]
+//!   told no:                               for each cpu: central += word, word = 0
 //!     central += n (or what else is right)   ... `central` is exact ...
 //!                                          place = words (Release)  [FD-2]
 //! ```
 //!
-//! Where the process has no sequences an addition is an atomic exchange, and each word says itself that it is gone:
+//! Where the process has no sequences an addition is an atomic exchange, and each word says itself
+//! that it is gone:
 //!
 //! ```text
 //!     words = place; null: no              place = null
-//!     word = words[this processor]         for each processor: central += swap(word, GONE)  [FD-1]
+//!     word = words[this cpu]         for each cpu: central += swap(word, GONE)  [FD-1]
 //!     GONE: no                               ...
-//!     word: from what it was to + n        for each processor: word = 0;  place = words     [FD-2]
+//!     word: from what it was to + n        for each cpu: word = 0;  place = words     [FD-2]
 //! ```
 //!
-//! The words are those of [`Cells`] for the processors; the counters beside them stay zero. Words are written here by
-//! atomic stores also where sequences write them [PC-1], but only while these stand still.
+//! The words are those of [`PerCpuCounters`] for the CPUs; the counters beside them stay zero.
+//! Words are written here by atomic stores also where sequences write them [PC-1], but only while
+//! these stand still.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -34,27 +37,28 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 use crate::chaos::{self, Mutant, Point};
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 use crate::os::sync::{self, Mutex, Rank};
-use crate::percpu::counters::Cells;
+use crate::percpu::counters::PerCpuCounters;
 
-/// What a word is that must not be added to, where words are written by atomic instructions. No count gets there.
+/// What a word is that must not be added to, where words are written by atomic instructions. No
+/// count gets there.
 const GONE: u64 = 1 << 63;
 
-/// Uses of the one word between two attempts to get words for every processor.
+/// Uses of the one word between two attempts to get words for every CPU.
 const GROWS_EVERY: u32 = 64;
 
-/// `W` words of each processor, and the one that all can be folded into. Amounts wrap: one that is taken away is
-/// added as its complement.
+/// `W` words of each CPU, and the one that all can be folded into. Amounts wrap: one that is taken
+/// away is added as its complement.
 #[derive(Debug)]
 pub(super) struct Folding<const W: usize> {
-    /// The words of processor 0 while additions may use them, else null.
+    /// The words of CPU 0 while additions may use them, else null.
     place: AtomicPtr<u64>,
     central: AtomicU64,
-    words: Cells<W>,
+    words: PerCpuCounters<W>,
     /// How often somebody came here while there was `central` only.
     uses: AtomicU32,
     /// Not 0 while words that there are must not be in their place.
     stopped: AtomicU32,
-    /// Held by whoever changes the two.
+    /// Held by the thread that changes the two.
     changes: Mutex<()>,
 }
 
@@ -63,18 +67,18 @@ impl<const W: usize> Folding<W> {
         Self {
             place: AtomicPtr::new(ptr::null_mut()),
             central: AtomicU64::new(central),
-            words: Cells::new(),
+            words: PerCpuCounters::new(),
             uses: AtomicU32::new(0),
             stopped: AtomicU32::new(stopped as u32),
             changes: Mutex::new(Rank::Folding, ()),
         }
     }
 
-    /// Adds so much to the first word of this processor, unless it is folded or has none: then it says no, and has
-    /// done nothing.
+    /// Adds so much to the first word of this CPU, unless it is folded or has none: then it says
+    /// no, and has done nothing.
     #[inline(always)]
     pub(super) fn add(&self, amount: u64) -> bool {
-        // SAFETY: every processor has W words; they are there as long as `self`.
+        // SAFETY: every CPU has W words; they are there as long as `self`.
         let added = unsafe { percpu::add_at::<0>(&self.place, amount) }; // [FD-1]
         added || self.add_slow(0, amount)
     }
@@ -88,7 +92,8 @@ impl<const W: usize> Folding<W> {
         added || self.add_slow(1, amount)
     }
 
-    /// Takes so much from the first word of this processor, unless it is folded, has none, or less than that.
+    /// Takes so much from the first word of this CPU, unless it is folded, has none, or less than
+    /// that.
     #[inline(always)]
     pub(super) fn take(&self, amount: u64) -> bool {
         // SAFETY: as in `add`.
@@ -108,8 +113,8 @@ impl<const W: usize> Folding<W> {
         self.portably(0, |count| count.checked_sub(amount))
     }
 
-    /// The twin of a sequence where there are none in the whole process. Where others use sequences the word is
-    /// not for us [PC-1].
+    /// The twin of a sequence where there are none in the whole process. Where others use sequences
+    /// the word is not for us [PC-1].
     fn portably(&self, word: usize, change: impl Fn(u64) -> Option<u64>) -> bool {
         if !self.has_words() {
             self.note_use();
@@ -146,11 +151,12 @@ impl<const W: usize> Folding<W> {
     fn word(&self, first: *mut u64, slot: usize, word: usize) -> &AtomicU64 {
         debug_assert!(word < W && slot < percpu::slots());
         let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
-        // SAFETY: every slot has W words, aligned, and there as long as `self`. Sequences store whole words.
+        // SAFETY: every slot has W words, aligned, and there as long as `self`. Sequences store
+        // whole words.
         unsafe { AtomicU64::from_ptr(word) }
     }
 
-    /// Whether the processors have words.
+    /// Whether the CPUs have words.
     pub(super) fn has_words(&self) -> bool {
         !self.words.first().is_null()
     }
@@ -166,7 +172,7 @@ impl<const W: usize> Folding<W> {
         self.stopped.load(Acquire) != 0
     }
 
-    /// Has additions say no from soon on. Answers `false` if they did so already.
+    /// Has additions say no from soon on. Returns `false` if they did so already.
     pub(super) fn stop(&self) -> bool {
         let _changes = sync::lock(&self.changes);
         // Relaxed: `gather` has the fence.
@@ -176,12 +182,12 @@ impl<const W: usize> Folding<W> {
         self.stopped.swap(1, Relaxed) == 0
     }
 
-    /// After [`stop`](Self::stop), by the same thread: waits until the words stand still, and moves what is in
-    /// them to the one word, and `more`. Answers what that has become.
+    /// After [`stop`](Self::stop), by the same thread: waits until the words stand still, and moves
+    /// what is in them to the one word, and `more`. Returns what that has become.
     pub(super) fn gather(&self, more: u64) -> u64 {
         let mut sum = more;
-        // Words that were ever in their place were put there before `stop` had the lock; those that come do not
-        // get there. So where there are none nobody has added to any.
+        // Words that were ever in their place were put there before `stop` had the lock; those that
+        // come do not get there. So where there are none no thread has added to any.
         if self.has_words() {
             let restartable = percpu::path() == PerCpuPath::Restartable;
             if restartable && !chaos::mutant(Mutant::NoStallBarrier) {
@@ -189,12 +195,13 @@ impl<const W: usize> Folding<W> {
             }
             self.each(|word| {
                 sum = sum.wrapping_add(if restartable {
-                    // Relaxed, both: nobody else writes it; [FD-2] tells of the zero.
+                    // Relaxed, both: no other thread writes it; [FD-2] tells of the zero.
                     let count = word.load(Relaxed);
                     word.store(0, Relaxed);
                     count
                 } else {
-                    // AcqRel: who has added is in it with all that he did before, and who comes finds it [FD-1].
+                    // AcqRel: who has added is in it with all that he did before, and who comes
+                    // finds it [FD-1].
                     word.swap(if chaos::mutant(Mutant::NoStallFlag) { 0 } else { GONE }, AcqRel)
                 });
             });
@@ -207,8 +214,8 @@ impl<const W: usize> Folding<W> {
     /// Lets the words be used again.
     pub(super) fn go_on(&self) {
         let _changes = sync::lock(&self.changes);
-        // Release: for those who still know the words' place [FD-2]. (With sequences they are zero already, and nobody
-        // does.)
+        // Release: for those who still know the words' place [FD-2]. (With sequences they are zero
+        // already, and no thread does.)
         if self.has_words() && percpu::path() == PerCpuPath::Portable {
             self.each(|word| word.store(0, Release));
         }
@@ -217,7 +224,7 @@ impl<const W: usize> Folding<W> {
         self.publish();
     }
 
-    /// Hands over the words of all processors.
+    /// Hands over the words of all CPUs.
     fn each(&self, mut f: impl FnMut(&AtomicU64)) {
         let first = self.words.first();
         for slot in 0..percpu::slots() {
@@ -225,10 +232,11 @@ impl<const W: usize> Folding<W> {
         }
     }
 
-    /// Puts the words in their place, by whoever holds `changes`.
+    /// Puts the words in their place, by the thread that holds `changes`.
     fn publish(&self) {
-        // Release: pairs with each addition's load of the place [FD-2], which is an Acquire on x86, and elsewhere has
-        // the words' addresses depend on it. So it finds the words zero, and all else that was done meanwhile.
+        // Release: pairs with each addition's load of the place [FD-2], which is an Acquire on x86,
+        // and elsewhere has the words' addresses depend on it. So it finds the words zero, and all
+        // else that was done meanwhile.
         self.place.store(self.words.first(), Release);
     }
 

@@ -1,10 +1,11 @@
-//! A counter with a limit: what may still be added is handed out to the processors, and called in near the limit.
+//! A counter with a limit: what may still be added is handed out to the CPUs, and called in near
+//! the limit.
 //!
-//! What is kept is the *room*: `limit - value`, part of it in a pool that all share and part as allowances of the
-//! processors. To add is to take from the processor's allowance; to subtract is to give to it. An allowance that
-//! does not suffice is filled up from the pool, a part of what is there each time. When the pool does not
-//! suffice either, all allowances are folded into it; then it *is* the room, and says exactly whether the addition
-//! fits. It stays so until there is room enough to hand out.
+//! What is kept is the *room*: `limit - value`, part of it in a pool that all share and part as
+//! stocks of the CPUs. To add is to take from the CPU's stock; to subtract is to give to it. A
+//! stock that does not suffice is filled up from the pool, a part of what is there each time. When
+//! the pool does not suffice either, all stocks are folded into it; then it *is* the room, and says
+//! exactly whether the addition fits. It stays so until there is room enough to hand out.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,10 +14,10 @@ use super::folding::Folding;
 use crate::os::percpu;
 use crate::os::sync::{self, Mutex, Rank};
 
-/// An allowance is filled with at least so much, if there is.
-const ALLOWANCE_MIN: u64 = 16;
+/// A stock is filled with at least so much, if there is.
+const STOCK_MIN: u64 = 16;
 
-/// Room for each processor without which allowances are not worth their folding.
+/// Room for each CPU without which stocks are not worth their folding.
 const ROOM_MIN: u64 = 64;
 
 /// A counter between zero and a limit.
@@ -32,22 +33,23 @@ const ROOM_MIN: u64 = 64;
 /// ```
 ///
 /// # Promise
-/// The value never exceeds the limit, and [`try_add`](Self::try_add) says no only if at one moment of the call
-/// the addition would have exceeded it. It orders nothing else: who is told yes has not thereby seen what
-/// those did who subtracted. Not for signal handlers: it takes locks.
+/// The value never exceeds the limit, and [`try_add`](Self::try_add) says no only if at one moment
+/// of the call the addition would have exceeded it. It orders nothing else: a thread that gets
+/// `true` has not thereby seen what those did who subtracted. Not for signal handlers: it takes
+/// locks.
 ///
 /// # Cost
-/// Far from the limit an addition or subtraction is a few plain instructions on the processor's allowance, and now
-/// and then (the less room, the more often) a lock. Within an eighth of the limit, or with less room than 64 for each
-/// processor, all share one word: an atomic compare-and-swap. To get there costs one
-/// `membarrier(2)`, as [`value`](Self::value) does. Source: McKenney's exact limit counters; the sharing near the limit
-/// is Kent Overstreet's percpu-refcount's.
+/// Far from the limit an addition or subtraction is a few plain instructions on the CPU's stock,
+/// and now and then (the less room, the more often) a lock. Within an eighth of the limit, or with
+/// less room than 64 for each CPU, all share one word: an atomic compare-and-swap. To get there
+/// costs one `membarrier(2)`, as [`value`](Self::value) does. Source: McKenney's exact limit
+/// counters; the sharing near the limit is Kent Overstreet's percpu-refcount's.
 pub struct LimitCounter {
     /// `limit - value`. Starts folded: in the pool.
     room: Folding<1>,
     limit: u64,
-    /// Held by whoever folds, unfolds, or moves room between the pool and an allowance: so that whoever holds it
-    /// finds all room in its place.
+    /// Held by the thread that folds, unfolds, or moves room between the pool and a stock: so that
+    /// the thread that holds it finds all room in its place.
     turn: Mutex<()>,
 }
 
@@ -62,15 +64,15 @@ impl LimitCounter {
         self.limit
     }
 
-    /// Adds `amount`, unless the value would exceed the limit: then it answers `false`.
+    /// Adds `amount`, unless the value would exceed the limit: then it returns `false`.
     #[must_use = "not added if false"]
     #[inline]
     pub fn try_add(&self, amount: u64) -> bool {
         self.room.take(amount) || self.try_add_slow(amount)
     }
 
-    /// Subtracts `amount`, which must have been added before. (Else the value is wrong from then on: it may count
-    /// beyond the limit. That is not looked at.)
+    /// Subtracts `amount`, which must have been added before. (Else the value is wrong from then
+    /// on: it may count beyond the limit. That is not looked at.)
     #[inline]
     pub fn sub(&self, amount: u64) {
         if !self.room.add(amount) {
@@ -99,13 +101,13 @@ impl LimitCounter {
         }
         let turn = sync::lock(&self.turn);
         if !self.room.is_stopped() {
-            if self.take_with_allowance(amount) {
+            if self.take_with_stock(amount) {
                 return true;
             }
             self.room.stop();
             self.room.gather(0);
         }
-        // Nobody unfolds but who has the turn: the pool is the room.
+        // No thread unfolds but who has the turn: the pool is the room.
         let fits = self.take_from_pool(amount, 0);
         drop(turn);
         self.unfold_if_roomy();
@@ -115,7 +117,8 @@ impl LimitCounter {
     #[cold]
     #[inline(never)]
     fn sub_slow(&self, amount: u64) {
-        // Relaxed, as everywhere: the pool's own order is all that is needed, and it has the fold's in it.
+        // Relaxed, as everywhere: the pool's own order is all that is needed, and it has the fold's
+        // in it.
         self.room.central().fetch_add(amount, Relaxed);
         self.unfold_if_roomy();
     }
@@ -126,23 +129,23 @@ impl LimitCounter {
         self.room.central().fetch_update(Relaxed, Relaxed, take).is_ok()
     }
 
-    /// Takes `amount` out of the pool, and an allowance for this processor. By whoever has the turn: what is on
-    /// its way would be missing in a fold.
-    fn take_with_allowance(&self, amount: u64) -> bool {
+    /// Takes `amount` out of the pool, and a stock for this CPU. By the thread that has the turn:
+    /// what is on its way would be missing in a fold.
+    fn take_with_stock(&self, amount: u64) -> bool {
         let pool = self.room.central().load(Relaxed);
         let Some(left) = pool.checked_sub(amount) else { return false };
-        let allowance = (left / (4 * percpu::slots() as u64)).max(ALLOWANCE_MIN).min(left);
-        if !self.take_from_pool(amount, allowance) {
+        let stock = (left / (4 * percpu::slots() as u64)).max(STOCK_MIN).min(left);
+        if !self.take_from_pool(amount, stock) {
             // Somebody was faster.
             return self.take_from_pool(amount, 0);
         }
-        if !self.room.add(allowance) {
-            self.room.central().fetch_add(allowance, Relaxed); // no word for us here
+        if !self.room.add(stock) {
+            self.room.central().fetch_add(stock, Relaxed); // no word for us here
         }
         true
     }
 
-    /// Hands room out to the processors again, once there is enough.
+    /// Hands room out to the CPUs again, once there is enough.
     fn unfold_if_roomy(&self) {
         let enough = (self.limit / 8).max(ROOM_MIN * percpu::slots() as u64);
         let is_roomy = || self.room.has_words() && self.room.central().load(Relaxed) >= enough;

@@ -1,22 +1,23 @@
-//! A reader-writer lock whose readers mark a word of their processor.
+//! A reader-writer lock whose readers mark a word of their CPU.
 //!
-//! A reader adds one to a word of its processor; at its end it takes one away, on whatever processor that is. A writer
-//! folds the words into one: then that is the number of readers, new ones wait, and the last of the old ones finds
-//! that it leaves nobody behind, and wakes the writer.
+//! A reader adds one to a word of its CPU; at its end it takes one away, on whatever CPU that is. A
+//! writer folds the words into one: then that is the number of readers, new ones wait, and the last
+//! of the old ones finds that it leaves no thread behind, and wakes the writer.
 //!
 //! ```text
 //!   read                                      write, one at a time
 //!   word 0 += 1                      [FD-1]   readers |= STOPPED; words gone
 //!   told no: readers += 1, unless STOPPED:    readers += sum of the words     [FD-1]
-//!            wait for our turn                sleep until nobody reads        [LG-2] [LG-3]
+//!            wait for our turn                sleep until no thread reads        [LG-2] [LG-3]
 //!     ... reads ...                  [LG-1]     ... writes ...
 //!   word 1 -= 1                               readers += those who wait
 //!   told no: readers -= 1;                    unless another writer waits:
 //!            the last wakes                     readers &= !STOPPED; words back  [LG-1]
 //! ```
 //!
-//! Whoever ends writing counts the readers that wait as readers, before the next writer may begin: so they
-//! have their turn, whenever the system lets them run; and new readers wait while a writer does. Turns alternate.
+//! The thread that ends writing counts the readers that wait as readers, before the next writer may
+//! begin: so they have their turn, whenever the system lets them run; and new readers wait while a
+//! writer does. Turns alternate.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -37,12 +38,13 @@ const MINUS_ONE: u64 = 1_u64.wrapping_neg();
 /// In the number of readers while none may begin.
 const STOPPED: u64 = 1 << 63;
 
-/// The number of readers when there is none: so that it stays below [`STOPPED`], and above zero, if more of them end there
-/// than have begun there.
+/// The number of readers when there is none: so that it stays below [`STOPPED`], and above zero, if
+/// more of them end there than have begun there.
 const NOBODY: u64 = 1 << 62;
 
-/// A reader-writer lock for what is read all the time and written seldom: readers cost a few plain instructions, on
-/// their own processor's words; a writer costs a `membarrier(2)` and the wait for the readers.
+/// A reader-writer lock for what is read all the time and written seldom: readers cost a few plain
+/// instructions, on their own CPU's words; a writer costs a `membarrier(2)` and the wait for the
+/// readers.
 ///
 /// ```
 /// use quiescence::sync::LocalGlobalLock;
@@ -53,21 +55,23 @@ const NOBODY: u64 = 1 << 62;
 /// assert_eq!(mounts[0], "/");
 /// ```
 ///
-/// In contrast to [`Rcu`](crate::Rcu), a reader sees the newest value, and no other can come as long as it reads;
-/// so readers and writers wait for each other.
+/// In contrast to [`Rcu`](crate::Rcu), a reader sees the newest value, and no other can come as
+/// long as it reads; so readers and writers wait for each other.
 ///
 /// # Promise
-/// Guards may be sent to other threads and end there. Writers come in the order of their calls. A writer
-/// that waits is not passed by new readers; and readers that wait while somebody writes have
-/// their turn before the next writer. So a thread that reads *twice* waits for ever if a writer
-/// has come in between, as with the standard library's lock: use [`try_read`](Self::try_read) there.
+/// Guards may be sent to other threads and end there. Writers come in the order of their calls. A
+/// writer that waits is not passed by new readers; and readers that wait while somebody writes have
+/// their turn before the next writer. So a thread that reads *twice* waits for ever if a writer has
+/// come in between, as with the standard library's lock: use [`try_read`](Self::try_read) there.
 ///
-/// A guard that is leaked reads, or writes, for ever. There is no poisoning, as in `parking_lot`: after a panic of a
-/// writer the value is as it was left. Not for signal handlers, except `try_read`.
+/// A guard that is leaked reads, or writes, for ever. There is no poisoning, as in `parking_lot`:
+/// after a panic of a writer the value is as it was left. Not for signal handlers, except
+/// `try_read`.
 ///
 /// # Cost
-/// About a hundred bytes, and 16 for each processor once it has been used 64 times. Waiting is asleep, after a few
-/// looks. Source: the local-global locks of Linux, and percpu-rwsem, from which stopping and the grace period are.
+/// About a hundred bytes, and 16 for each CPU once it has been used 64 times. Waiting is asleep,
+/// after a few looks. Source: the local-global locks of Linux, and percpu-rwsem, from which
+/// stopping and the grace period are.
 pub struct LocalGlobalLock<T: ?Sized> {
     readers: Folding<2>,
     /// Changes when the last reader finds a writer waiting.
@@ -78,7 +82,7 @@ pub struct LocalGlobalLock<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-/// Who is next.
+/// The writer that is next.
 #[derive(Debug)]
 struct Turns {
     /// The number that the next writer gets.
@@ -116,12 +120,12 @@ impl<T> LocalGlobalLock<T> {
 }
 
 impl<T: ?Sized> LocalGlobalLock<T> {
-    /// The value, of which nobody else knows.
+    /// The value, of which no other thread knows.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// Reads, as soon as nobody writes or waits to.
+    /// Reads, as soon as no thread writes or waits to.
     #[inline]
     pub fn read(&self) -> LocalGlobalReadGuard<'_, T> {
         if !self.readers.add(1) {
@@ -139,13 +143,13 @@ impl<T: ?Sized> LocalGlobalLock<T> {
 
     #[inline]
     fn reading(&self) -> LocalGlobalReadGuard<'_, T> {
-        // Acquire, by way of the look at the words' place: pairs with the Release in `Folding::go_on` [LG-1]. What a
-        // writer that is through has written is seen.
+        // Acquire, by way of the look at the words' place: pairs with the Release in
+        // `Folding::go_on` [LG-1]. What a writer that is through has written is seen.
         fence(Acquire);
         LocalGlobalReadGuard { lock: self }
     }
 
-    /// Begins to read where this processor has no word for us, unless stopped.
+    /// Begins to read where this CPU has no word for us, unless stopped.
     fn begin_at_once(&self) -> bool {
         let begin = |readers: u64| (readers & STOPPED == 0).then_some(readers + 1);
         // Acquire: pairs with the Release in `end_write` [LG-1].
@@ -159,7 +163,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
             return;
         }
         let mut turns = sync::lock(&self.turns);
-        // Whoever stops us has to take this lock before.
+        // The thread that stops us has to take this lock before.
         if self.begin_at_once() {
             return;
         }
@@ -168,7 +172,8 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         while turns.read_turns == turn {
             turns = sync::wait(&self.read_turn, turns);
         }
-        // We have been counted by the writer that is through, and have taken the lock after it [LG-1].
+        // We have been counted by the writer that is through, and have taken the lock after it
+        // [LG-1].
     }
 
     #[cold]
@@ -200,8 +205,8 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         LocalGlobalWriteGuard { lock: self }
     }
 
-    /// Writes, unless somebody reads or writes, or waits to write. Even then readers that come meanwhile wait for
-    /// some microseconds.
+    /// Writes, unless somebody reads or writes, or waits to write. Even then readers that come
+    /// meanwhile wait for some microseconds.
     #[must_use = "the lock is let go when the guard is dropped"]
     pub fn try_write(&self) -> Option<LocalGlobalWriteGuard<'_, T>> {
         // It may be torn; then somebody has read in this moment.
@@ -221,9 +226,11 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         (readers == NOBODY | STOPPED).then_some(guard) // else dropped, and that lets others go on
     }
 
-    /// Has no reader begin from soon on. Answers `false` if that is so already, and all words are folded.
+    /// Has no reader begin from soon on. Returns `false` if that is so already, and all words are
+    /// folded.
     fn stop(&self, _turns: &Turns) -> bool {
-        // Relaxed: a word's own order is enough for who comes to it, and `gather` is for the others.
+        // Relaxed: a word's own order is enough for a thread that comes to it, and `gather` is for
+        // the others.
         self.readers.central().fetch_or(STOPPED, Relaxed);
         self.readers.stop()
     }
@@ -239,8 +246,8 @@ impl<T: ?Sized> LocalGlobalLock<T> {
             sync::relax();
         }
         loop {
-            // Acquire: pairs with the Release of the reader that wakes us [LG-3]. If it has been there already, its
-            // end is seen below; else the futex finds the word changed.
+            // Acquire: pairs with the Release of the reader that wakes us [LG-3]. If it has been
+            // there already, its end is seen below; else the futex finds the word changed.
             let seen = self.drained.load(Acquire);
             if is_drained() {
                 return;
@@ -256,11 +263,12 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         if readers != 0 {
             turns.readers_waiting = 0;
             turns.read_turns = turns.read_turns.wrapping_add(1);
-            // Relaxed: whoever writes next takes the lock after us.
+            // Relaxed: the thread that writes next takes the lock after us.
             self.readers.central().fetch_add(readers, Relaxed);
         }
         if !writer {
-            // Release: pairs with the Acquire in `begin_at_once`, and with those who find the words again [LG-1].
+            // Release: pairs with the Acquire in `begin_at_once`, and with those who find the words
+            // again [LG-1].
             self.readers.central().fetch_and(!STOPPED, Release);
             self.readers.go_on();
         }
@@ -310,7 +318,7 @@ impl<T: ?Sized> Deref for LocalGlobalReadGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: nobody writes as long as we are counted.
+        // SAFETY: no thread writes as long as we are counted.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -318,7 +326,8 @@ impl<T: ?Sized> Deref for LocalGlobalReadGuard<'_, T> {
 impl<T: ?Sized> Drop for LocalGlobalReadGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Release: what was read was so before our end is seen [LG-2]. On x86 a matter of the compiler only.
+        // Release: what was read was so before our end is seen [LG-2]. On x86 a matter of the
+        // compiler only.
         fence(Release);
         if !self.lock.readers.add_second(MINUS_ONE) {
             self.lock.end_slow();
@@ -343,7 +352,7 @@ impl<T: ?Sized> Deref for LocalGlobalWriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: nobody else has it.
+        // SAFETY: no other thread has it.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -351,7 +360,7 @@ impl<T: ?Sized> Deref for LocalGlobalWriteGuard<'_, T> {
 impl<T: ?Sized> DerefMut for LocalGlobalWriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: nobody else has it.
+        // SAFETY: no other thread has it.
         unsafe { &mut *self.lock.value.get() }
     }
 }

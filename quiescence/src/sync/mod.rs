@@ -1,42 +1,47 @@
-//! Tools that keep a word for each processor: counters, a reference count, a reader-writer lock.
+//! Tools that keep a word for each CPU: counters, a reference count, a reader-writer lock.
 //!
-//! All rest on one idea: what many threads do often is done on words of the processor they run on, without an
-//! atomic instruction; and who does what is seldom first *folds* those words into one. To that end he takes them out
-//! of their place and interrupts those who are at it; until they are put back everybody uses the one word, which is
-//! exact, as any atomic is. Nobody waits for that.
+//! All rest on one idea: what many threads do often is done on words of the CPU they run on,
+//! without an atomic instruction; and who does what is seldom first *folds* those words into one.
+//! To that end he takes them out of their place and interrupts those who are at it; until they are
+//! put back everybody uses the one word, which is exact, as any atomic is. No thread waits for
+//! that.
 //!
-//! | | while nobody folds | folds | promise |
+//! | | while no thread folds | folds | promise |
 //! |---|---|---|---|
-//! | [`PerCpu`] | [`here`](PerCpu::here) is a plain reference | never | one `T` for each processor, none in another's cache line |
-//! | [`Counter`] | an addition to this processor's word | never | *fuzzy*: a sum has each addition that came before it, and may have those that come during it; nothing is lost or counted twice |
+//! | [`PerCpu`] | [`here`](PerCpu::here) is a plain reference | never | one `T` for each CPU, none in another's cache line |
+//! | [`Counter`] | an addition to this CPU's word | never | *fuzzy*: a sum has each addition that came before it, and may have those that come during it; nothing is lost or counted twice |
 //! | [`ExactCounter`] | the same | each sum | *exact*: a sum is the value that the counter had at one moment of the call |
-//! | [`LimitCounter`] | takes from this processor's allowance | near the limit, and to say its value | *limit*: the value never exceeds the limit, and no addition is refused that would not exceed it |
-//! | [`BigRef`] | a reference comes and goes on this processor's words | once, when it is killed | the release runs once, after the last reference is gone |
-//! | [`LocalGlobalLock`] | a reader marks this processor's word | each write | a writer is alone; readers do not disturb each other |
+//! | [`LimitCounter`] | takes from this CPU's stock | near the limit, and to say its value | *limit*: the value never exceeds the limit, and no addition is refused that would not exceed it |
+//! | [`BigRef`] | a reference comes and continues this CPU's words | once, when it is killed | the release runs once, after the last reference is gone |
+//! | [`LocalGlobalLock`] | a reader marks this CPU's word | each write | a writer is alone; readers do not disturb each other |
 //!
-//! None of the counters orders anything else: who sees a count may not conclude what the thread that counted did
-//! before. References and the lock do.
+//! None of the counters orders anything else: who sees a count may not conclude what the thread
+//! that counted did before. References and the lock do.
 //!
 //! # Cost
-//! Each tool starts as one word that all share, and has words for each processor (8 or 16 bytes of each) once it
-//! has been used some 64 times. With restartable sequences ([`PerCpuPath::Restartable`](crate::PerCpuPath)) an
-//! operation is then a few plain instructions; on the portable path it is an atomic one on the processor's own word: an
-//! addition in a [`Counter`], a compare-and-swap, repeated if need be, in the others. Folding costs one `membarrier(2)`, some microseconds beside running threads, and a look at every
-//! processor's word; nothing of the kind as long as there is one word only. The first tool of a process that needs words
-//! of the processors pays for the choice between the two paths: see [`per_cpu_path`](crate::per_cpu_path).
+//! Each tool starts as one word that all share, and has words for each CPU (8 or 16 bytes of each)
+//! once it has been used some 64 times. With restartable sequences
+//! ([`PerCpuPath::Restartable`](crate::PerCpuPath)) an operation is then a few plain instructions;
+//! on the portable path it is an atomic one on the CPU's own word: an addition in a [`Counter`], a
+//! compare-and-swap, repeated if need be, in the others. Folding costs one `membarrier(2)`, some
+//! microseconds beside running threads, and a look at every CPU's word; nothing of the kind as long
+//! as there is one word only. The first tool of a process that needs words of the CPUs pays for the
+//! choice between the two paths: see [`per_cpu_path`](crate::per_cpu_path).
 //!
-//! What is looked at all the time (where the words are) stands in the tool itself: best beside what is seldom
-//! written, as in a static or a structure of its own.
+//! What is looked at all the time (where the words are) stands in the tool itself: best beside what
+//! is seldom written, as in a static or a structure of its own.
 //!
 //! # Processes
-//! In a child made by `fork` counts go on from where they were. A lock, or a turn to fold, that another thread
-//! held at that moment stays held in the child, as it does with the locks of the standard library.
+//! In a child made by `fork` counts go on from where they were. A lock, or a turn to fold, that
+//! another thread held at that moment stays held in the child, as it does with the locks of the
+//! standard library.
 //!
 //! # Sources
-//! Counters: Paul E. McKenney, "Is Parallel Programming Hard, And, If So, What Can You Do About It?", chapter 5.
-//! References: Kent Overstreet's percpu-refcount (Linux 3.11). The lock: the local-global locks of Linux (lglock, brlock)
-//! and its percpu-rwsem (Mikulas Patocka, Oleg Nesterov, Peter Zijlstra). There updaters and readers are *stalled* by a
-//! flag while somebody looks at all words; here they are sent to one word meanwhile, and only the readers of a lock
+//! Counters: Paul E. McKenney, "Is Parallel Programming Hard, And, If So, What Can You Do About
+//! It?", chapter 5. References: Kent Overstreet's percpu-refcount (Linux 3.11). The lock: the
+//! local-global locks of Linux (lglock, brlock) and its percpu-rwsem (Mikulas Patocka, Oleg
+//! Nesterov, Peter Zijlstra). There updaters and readers are *stalled* by a flag while somebody
+//! looks at all words; here they are sent to one word meanwhile, and only the readers of a lock
 //! have something to wait for.
 
 // May import the rooms from `os` to `domain`; so far it needs `os` and `percpu`.

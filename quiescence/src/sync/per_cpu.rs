@@ -1,18 +1,19 @@
-//! A value for each processor, cache lines apart.
+//! A value for each CPU, cache lines apart.
 
 use std::{fmt, slice, vec};
 
 use crate::os::percpu;
 
-/// Two cache lines, since processors fetch them in pairs.
+/// Two cache lines, since CPUs fetch them in pairs.
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// A `T` for each processor of the machine, so that threads on different processors do not disturb each other.
+/// A `T` for each CPU of the machine, so that threads on different CPUs do not disturb each other.
 ///
-/// A thread may be moved to another processor at any time, so the `T` that [`here`](Self::here) gives may
-/// be used by several threads at once: what changes in it is an atomic or a lock, though one that hardly ever
-/// meets another thread. For counting use [`Counter`](super::Counter), which needs no atomic instruction.
+/// A thread may be moved to another CPU at any time, so the `T` that [`here`](Self::here) gives may
+/// be used by several threads at once: what changes in it is an atomic or a lock, though one that
+/// hardly ever meets another thread. For counting use [`Counter`](super::Counter), which needs no
+/// atomic instruction.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -24,29 +25,30 @@ struct Apart<T>(T);
 /// ```
 ///
 /// # Cost
-/// 128 bytes a processor at least, and [`here`](Self::here) some nanoseconds. Threads beyond the processors that were
-/// counted at first (a machine that has got more since) share those.
+/// 128 bytes a CPU at least, and [`here`](Self::here) some nanoseconds. Threads beyond the CPUs
+/// that were counted at first (a machine that has got more since) share those.
 pub struct PerCpu<T> {
     slots: Box<[Apart<T>]>,
 }
 
 impl<T> PerCpu<T> {
-    /// Calls `make` for each processor, with its number.
+    /// Calls `make` for each CPU, with its number.
     pub fn new(make: impl FnMut(usize) -> T) -> Self {
         Self { slots: (0..percpu::slots()).map(make).map(Apart).collect() }
     }
 
-    /// The one of the processor that the caller was on a moment ago.
+    /// The one of the CPU that the caller was on a moment ago.
     ///
-    /// Costs a call of `sched_getcpu(3)`, which on Linux is no system call as a rule, and a division.
+    /// Costs a call of `sched_getcpu(3)`, which on Linux is no system call as a rule, and a
+    /// division.
     #[inline]
     pub fn here(&self) -> &T {
         &self.slots[percpu::slot()].0
     }
 
-    /// The one of that processor, by its number as the system has it; none from [`len`](Self::len) on.
-    pub fn get(&self, processor: usize) -> Option<&T> {
-        self.slots.get(processor).map(|slot| &slot.0)
+    /// The one of that CPU, by its number as the system has it; none from [`len`](Self::len) on.
+    pub fn get(&self, cpu: usize) -> Option<&T> {
+        self.slots.get(cpu).map(|slot| &slot.0)
     }
 
     /// How many there are.
@@ -56,7 +58,7 @@ impl<T> PerCpu<T> {
         self.slots.len()
     }
 
-    /// All of them, in the order of their processors.
+    /// All of them, in the order of their CPUs.
     pub fn iter(&self) -> PerCpuIter<'_, T> {
         PerCpuIter(self.slots.iter())
     }
@@ -97,10 +99,10 @@ impl<T: fmt::Debug> fmt::Debug for PerCpu<T> {
     }
 }
 
-/// What is in a [`PerCpu`], in the order of the processors.
+/// What is in a [`PerCpu`], in the order of the CPUs.
 pub struct PerCpuIter<'p, T>(slice::Iter<'p, Apart<T>>);
 
-/// What was in a [`PerCpu`], in the order of the processors.
+/// What was in a [`PerCpu`], in the order of the CPUs.
 pub struct PerCpuIntoIter<T>(vec::IntoIter<Apart<T>>);
 
 impl<'p, T> Iterator for PerCpuIter<'p, T> {

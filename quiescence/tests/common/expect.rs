@@ -1,9 +1,10 @@
 //! What tests need of the machine that not every machine has.
 //!
-//! A test that needs what is not there is skipped, and says so on standard error, past what the test harness captures:
-//! `skipped: no g++ for the test X; install g++`. The variable `QUIESCENCE_TEST_EXPECT` lists what a machine is known to
-//! have, in [`WORDS`] with commas between; there a skipped test fails instead. A word that is none of these is a
-//! mistake, and fails too.
+//! A test that needs what is not there is skipped, and says so on standard error, past what the
+//! test harness captures: `skipped: no g++ for the test X; install g++`. The variable
+//! `QUIESCENCE_TEST_EXPECT` lists what a machine is known to have, in [`WORDS`] with commas
+//! between; there a skipped test fails instead. A word that is none of these is a mistake, and
+//! fails too.
 //!
 //! Tests of several packages include this file, those of `xtask` among them.
 
@@ -23,7 +24,7 @@ pub(crate) const WORDS: [&str; 9] = [
     "restartable",
     // The rights of root.
     "root",
-    // Leave to take processors away for a moment.
+    // Leave to take CPUs away for a moment.
     "hotplug",
     "gcc",
     "binutils",
@@ -53,7 +54,8 @@ pub(crate) fn is_listed<'l>(listed: &'l str, word: &str) -> Result<bool, &'l str
     }
 }
 
-/// Says that the test, or the part of it that `part` names, is skipped: what is missing, and how it is had.
+/// Says that the test, or the part of it that `part` names, is skipped: what is missing, and how it
+/// is had.
 ///
 /// # Panics
 /// If `word`, which stands for it, is expected to be there.

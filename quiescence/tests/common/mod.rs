@@ -17,7 +17,8 @@ pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
     if cfg!(miri) { under_miri } else { many }
 }
 
-/// Calls `f` while another thread is in a section of `domain`, which ends when `f` calls its argument.
+/// Calls `f` while another thread is in a section of `domain`, which ends when `f` calls its
+/// argument.
 pub(crate) fn beside_a_section<R>(domain: &Domain, f: impl FnOnce(&dyn Fn()) -> R) -> R {
     let (entered, leave) = (Barrier::new(2), Barrier::new(2));
     thread::scope(|scope| {
@@ -84,7 +85,8 @@ pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Out
         .unwrap()
 }
 
-/// As [`again`], for a process that may be one that never ends: it is killed after 100 s, which is a failure of its own.
+/// As [`again`], for a process that may be one that never ends: it is killed after 100 s, which is
+/// a failure of its own.
 pub(crate) fn again_in_time(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
     let mut again = Command::new("timeout");
     again.args(["--signal=KILL", "100"]).arg(std::env::current_exe().unwrap());
@@ -114,7 +116,8 @@ pub(crate) fn set_limit(domain: &Domain, objects_max: u64, bytes_max: u64) {
     domain.tune(tuning);
 }
 
-/// Where the machine is known to have them, no test falls back to the portable paths unless it was told to.
+/// Where the machine is known to have them, no test falls back to the portable paths unless it was
+/// asked to.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_paths_are_those_that_are_expected() {

@@ -1,4 +1,5 @@
-//! Threads that are moved from processor to processor all the time, and the same tests once more in other processes.
+//! Threads that are moved from CPU to CPU all the time, and the same tests once more in other
+//! processes.
 
 #![allow(dead_code)]
 
@@ -6,8 +7,8 @@ use std::process::{Command, Output};
 use std::sync::Barrier;
 use std::thread;
 
-/// The processors that this process may use.
-pub(crate) fn processors() -> Vec<usize> {
+/// The CPUs that this process may use.
+pub(crate) fn cpus() -> Vec<usize> {
     // SAFETY: all zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: a set of this size.
@@ -17,28 +18,28 @@ pub(crate) fn processors() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|n| unsafe { libc::CPU_ISSET(*n, &set) }).collect()
 }
 
-/// Moves the calling thread to that one of the processors, as often as this is called.
-pub(crate) fn move_to(processors: &[usize], which: usize) {
+/// Moves the calling thread to that one of the CPUs, as often as this is called.
+pub(crate) fn move_to(cpus: &[usize], which: usize) {
     // SAFETY: all zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: a number from a set like this.
-    unsafe { libc::CPU_SET(processors[which % processors.len()], &mut set) };
+    unsafe { libc::CPU_SET(cpus[which % cpus.len()], &mut set) };
     // SAFETY: a set of this size.
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
 }
 
 /// Has so many threads call `f(thread, round)` so often, each of them moved about.
 pub(crate) fn shuffled(threads: usize, rounds: usize, f: impl Fn(usize, usize) + Sync) {
-    let processors = processors();
+    let cpus = cpus();
     let begin = Barrier::new(threads);
     thread::scope(|scope| {
         for thread in 0..threads {
-            let (f, processors, begin) = (&f, &processors, &begin);
+            let (f, cpus, begin) = (&f, &cpus, &begin);
             scope.spawn(move || {
                 begin.wait();
                 for round in 0..rounds {
                     if round % 512 == 0 {
-                        move_to(processors, thread + round / 512);
+                        move_to(cpus, thread + round / 512);
                     }
                     f(thread, round);
                 }
@@ -63,7 +64,8 @@ fn again(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
         .unwrap()
 }
 
-/// All tests of this binary, but those whose names end so, in processes that count portably; `test` is one of them.
+/// All tests of this binary, but those whose names end so, in processes that count portably; `test`
+/// is one of them.
 pub(crate) fn all_but_in_other_processes(test: &str) {
     for environment in [
         ("QUIESCENCE_PERCPU", "portable"),
@@ -87,10 +89,12 @@ pub(crate) mod mutants {
     pub(crate) const RESTARTABLE: (&str, &str) = ("QUIESCENCE_PERCPU", "");
     pub(crate) const PORTABLE: (&str, &str) = ("QUIESCENCE_PERCPU", "portable");
 
-    /// The step that is missing, the scenario that must fail without it, and the path on which it must.
+    /// The step that is missing, the scenario that must fail without it, and the path on which it
+    /// must.
     pub(crate) type Missing = (Mutant, &'static str, (&'static str, &'static str));
 
-    /// For a test `mutants::role`: plays the scenario that [`each_is_caught`] has asked for in this process.
+    /// For a test `mutants::role`: plays the scenario that [`each_is_caught`] has asked for in this
+    /// process.
     pub(crate) fn play(mutants: &[Missing], scenario: impl Fn(&str)) {
         let Ok(name) = std::env::var("SCENARIO") else { return };
         if let Ok(index) = std::env::var("MUTANT") {

@@ -15,7 +15,7 @@ pub(crate) fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler as *const () as usize;
     action.sa_flags = libc::SA_RESTART;
-    // SAFETY: a handler of this type, and nobody asks for the old one.
+    // SAFETY: a handler of this type, and no thread asks for the old one.
     assert_eq!(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }, 0);
 }
 
@@ -50,8 +50,8 @@ pub(crate) fn storm(signal: libc::c_int, targets: &[&Target], enough: impl Fn() 
     }
 }
 
-/// Runs all other tests of this file once more in a process with this in its environment, unless that is where we are.
-/// Those whose names contain one of `not` are left out.
+/// Runs all other tests of this file once more in a process with this in its environment, unless
+/// that is where we are. Those whose names contain one of `not` are left out.
 pub(crate) fn again_in_a_process_with(name: &str, value: &str, not: &[&str]) {
     const MARK: &str = "QUIESCENCE_TESTED_AGAIN";
     if std::env::var_os(MARK).is_some() {

@@ -1,7 +1,7 @@
 //! A debugger that stops threads inside restartable sequences.
 //!
-//! A call that it makes in such a thread has the kernel forget the sequence, which then goes on in
-//! its midst. So a process that is traced when it chooses its path does without sequences.
+//! A call that it makes in such a thread has the kernel forget the sequence, which then continues
+//! in its midst. So a process that is traced when it chooses its path does without sequences.
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -115,7 +115,7 @@ fn a_grace_period_that_had_begun_does_not_count() {
     let srcu = Arc::new(Srcu::new());
     let value = Arc::new(Rcu::new_in(Mutex::new(1), srcu.domain()));
     let section = srcu.read_owned();
-    let early = srcu.start();
+    let early = srcu.start_poll();
     assert!(!srcu.poll(early), "it waits for the section");
     let late_section = srcu.read_owned();
     let seen = value.load(&late_section);
@@ -357,7 +357,7 @@ fn tasks_wait_in_domains_of_registered_readers_too() {
                     domain.call_async(|| ()).await;
                 }
                 domain.synchronize_async().await;
-                let cookie = domain.get();
+                let cookie = domain.snapshot();
                 let old = value.swap(0);
                 domain.wait_async(cookie).await;
                 assert_eq!(old.into_inner_async().await, 20);

@@ -8,8 +8,9 @@ use quiescence::Domain;
 
 use crate::common::{beside_a_section, until_an_updater_sleeps};
 
-/// Synchronizers, in a hurry and not, and barriers with their callbacks, that all come while one grace period waits for a
-/// reader: the next one serves them all, whoever drives it, and however many they are.
+/// Synchronizers, in a hurry and not, and barriers with their callbacks, that all come while one
+/// grace period waits for a reader: the next one serves them all, whichever thread drives it, and
+/// however many they are.
 #[test]
 fn all_kinds_of_waiters_are_served_by_the_next_grace_period() {
     const EACH: u64 = 4;

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Waker};
 use std::thread;
 
-use quiescence::{AnyKind, Cookie, Domain, Srcu};
+use quiescence::{Cookie, Domain, DomainTag, Srcu};
 
 #[cfg(unix)]
 use crate::common::in_child;
@@ -20,8 +20,9 @@ fn said(f: impl FnOnce()) -> String {
     payload.downcast_ref::<String>().cloned().unwrap_or_default()
 }
 
-/// A number from elsewhere is refused, and everything goes on: the domain, others, a fork, the end of the process.
-fn is_refused<K: AnyKind>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) {
+/// A number from elsewhere is refused, and everything continues: the domain, others, a fork, the
+/// end of the process.
+fn is_refused<K: DomainTag>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) {
     // On a thread of its own: without the refusal it never comes back.
     thread::scope(|scope| {
         let waiter = scope.spawn(|| said(|| wait(domain.cookie_from_bits(FAR))));
@@ -34,7 +35,7 @@ fn is_refused<K: AnyKind>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) 
     let (sender, called) = mpsc::channel();
     for domain in [Domain::new(), Domain::new()] {
         let sender = sender.clone();
-        domain.call_hurried(move || sender.send(()).unwrap()).unwrap();
+        domain.call_hurry(move || sender.send(()).unwrap()).unwrap();
         called.recv().expect("the callback of another domain");
     }
     #[cfg(unix)]
@@ -69,13 +70,13 @@ fn a_number_from_elsewhere_is_refused_and_stops_nothing() {
     }
 }
 
-/// As numbers go by, whatever the domain gives is its own, and one step further is not: idle, and while a grace period is
-/// in progress.
-fn gives_its_own<K: AnyKind>(domain: &Domain<K>) {
-    for bits in [domain.get().to_bits(), domain.start().to_bits()] {
+/// As numbers go by, whatever the domain gives is its own, and one step further is not: idle, and
+/// while a grace period is in progress.
+fn gives_its_own<K: DomainTag>(domain: &Domain<K>) {
+    for bits in [domain.snapshot().to_bits(), domain.start_poll().to_bits()] {
         let cookie = domain.try_cookie_from_bits(bits).expect("its own");
         assert_eq!(cookie.to_bits(), bits);
-        assert!(domain.try_cookie_from_bits(domain.get().to_bits() + 2).is_none(), "too far");
+        assert!(domain.try_cookie_from_bits(domain.snapshot().to_bits() + 2).is_none(), "too far");
         assert!(domain.poll(cookie) || domain.try_cookie_from_bits(bits + 1).is_none(), "odd");
     }
 }
@@ -86,7 +87,7 @@ fn what_a_domain_gives_it_takes_back() {
     gives_its_own(&domain);
     beside_a_section(&domain, |leave| {
         gives_its_own(&domain);
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         gives_its_own(&domain);
         leave();
         domain.wait(domain.cookie_from_bits(cookie.to_bits()));
@@ -95,7 +96,7 @@ fn what_a_domain_gives_it_takes_back() {
     let srcu = Srcu::new();
     gives_its_own(&srcu.domain());
     let guard = srcu.read();
-    let cookie = srcu.start();
+    let cookie = srcu.start_poll();
     gives_its_own(&srcu.domain());
     drop(guard);
     srcu.wait(srcu.domain().cookie_from_bits(cookie.to_bits()));
@@ -107,9 +108,9 @@ fn what_a_domain_gives_it_takes_back() {
 fn a_number_from_before_the_wrap_is_the_domains_own() {
     let last = quiescence_start((u64::MAX >> 1) - 1);
     let domain = Domain::builder().starting_at(last).build();
-    let before = domain.start().to_bits();
+    let before = domain.start_poll().to_bits();
     (0..5).for_each(|_| domain.synchronize());
-    assert!(domain.get().to_bits() < before, "it has wrapped");
+    assert!(domain.snapshot().to_bits() < before, "it has wrapped");
     assert!(domain.poll(domain.cookie_from_bits(before)));
     assert!(domain.try_cookie_from_bits(FAR).is_none());
 }

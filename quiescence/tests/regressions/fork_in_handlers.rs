@@ -23,14 +23,16 @@ fn thread_id() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Forks on top of whatever is being done. The parent waits for the child, whose time is limited; the child returns.
+/// Forks on top of whatever is being done. The parent waits for the child, whose time is limited;
+/// the child returns.
 extern "C" fn fork_here(_: libc::c_int) {
     let elsewhere = LOADS.load(SeqCst) != thread_id();
     let over = IS_CHILD.load(SeqCst) || FAILED.load(SeqCst) != 0;
     if elsewhere || over || FORKED.fetch_add(1, SeqCst) >= CHILDREN {
         return;
     }
-    // SAFETY: the child has this thread only, goes on where it was interrupted, and ends by `_exit`.
+    // SAFETY: the child has this thread only, continues where it was interrupted, and ends by
+    // `_exit`.
     match unsafe { libc::fork() } {
         -1 => FAILED.store(-1, SeqCst),
         0 => {
@@ -77,7 +79,8 @@ fn store_in_child(places: &'static Places) -> ! {
     unsafe { libc::_exit(i32::from(!whole)) }
 }
 
-/// A handler forks on top of loads, most of which are fallback sections; the child goes on with the load, and stores then.
+/// A handler forks on top of loads, most of which are fallback sections; the child continues with
+/// the load, and stores then.
 #[test]
 #[cfg_attr(miri, ignore = "a child process")]
 fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
@@ -101,7 +104,7 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
     unsafe { libc::signal(libc::SIGPROF, handler as *const () as libc::sighandler_t) };
     let every = libc::timeval { tv_sec: 0, tv_usec: 2_000 };
     let timer = libc::itimerval { it_interval: every, it_value: every };
-    // SAFETY: processor time of this process.
+    // SAFETY: CPU time of this process.
     let set = unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const timer, std::ptr::null_mut()) };
     assert_eq!(set, 0);
     while FORKED.load(SeqCst) < CHILDREN && FAILED.load(SeqCst) == 0 {
@@ -127,7 +130,8 @@ fn a_section_that_is_forgotten_is_noticed() {
     assert!(!output.status.success(), "nobody noticed");
 }
 
-/// One that has gone over the limit in a section waits where the section ends, unless others have made room by then.
+/// One that has gone over the limit in a section waits where the section ends, unless others have
+/// made room by then.
 #[test]
 fn the_end_of_a_section_waits_for_nothing_where_others_have_made_room() {
     let domain = domain_with_limit(1, 1 << 30);

@@ -1,7 +1,8 @@
 //! A domain for each object: making, finding and dropping each takes constant time.
 //!
-//! How many steps a look-up takes is counted by the tests of the tables themselves (`by_domain`, `local/table`,
-//! `worker/tasks`); here is what can be seen from outside: memory that comes back, and sections that are found still.
+//! How many steps a look-up takes is counted by the tests of the tables themselves (`by_domain`,
+//! `local/table`, `worker/tasks`); here is what can be seen from outside: memory that comes back,
+//! and sections that are found still.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused_imports))]
 
@@ -12,15 +13,15 @@ use quiescence::{Domain, Rcu, Srcu};
 
 use crate::common::{again, domain_with_limit, role, rounds};
 
-/// Whether the calling thread is seen to be in a section: at the limit of another domain its second object is refused
-/// then, where it would wait otherwise.
+/// Whether the calling thread is seen to be in a section: at the limit of another domain its second
+/// object is refused then, where it would wait otherwise.
 fn is_in_a_section() -> bool {
     let full = domain_with_limit(1, 1 << 20);
     (0..3).any(|number| full.retire(Box::new(number)).is_err())
 }
 
-/// A thread looks at those domains only in which it may be in a section. One that was left out is looked at again when
-/// it is read in again, in whatever way.
+/// A thread looks at those domains only in which it may be in a section. One that was left out is
+/// looked at again when it is read in again, in whatever way.
 #[test]
 fn sections_of_one_among_many_domains_are_found() {
     const DOMAINS: usize = rounds(100, 12);
@@ -56,7 +57,8 @@ fn in_use() -> usize {
     info.uordblks + info.hblkhd
 }
 
-/// What a domain had in the tables of threads stayed there, 2 to 7 KB each, until the thread used a new domain.
+/// What a domain had in the tables of threads stayed there, 2 to 7 KB each, until the thread used a
+/// new domain.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[cfg_attr(miri, ignore = "a child process")]
@@ -85,7 +87,7 @@ fn memory_comes_back_when_domains_end() {
     let each = in_use().saturating_sub(before) / DOMAINS;
     assert!(each <= 32, "{each} bytes a domain that this thread has ended");
 
-    // In the table of another thread, which goes on with a domain that it knows.
+    // In the table of another thread, which continues with a domain that it knows.
     let (work, of_main) = mpsc::channel::<Vec<Domain>>();
     let (done, is_done) = mpsc::channel();
     let other = thread::spawn(move || {
@@ -112,7 +114,8 @@ fn memory_comes_back_when_domains_end() {
     other.join().unwrap();
 }
 
-/// Domains come and go on several threads while others read and update in theirs: tables lose nothing.
+/// Domains come and go on several threads while others read and update in theirs: tables lose
+/// nothing.
 #[test]
 fn domains_that_come_and_go_beside_others_disturb_none() {
     const DOMAINS: usize = rounds(50, 8);

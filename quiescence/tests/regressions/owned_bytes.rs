@@ -12,8 +12,8 @@ use crate::common::{again, beside_a_section, domain_with_limit, role, rounds};
 
 const MIB: usize = 1 << 20;
 
-/// Stores vectors beside a section until the limit holds one back, and so many once there is room. Returns how much
-/// more memory the process had then than the limit allows, as a share of it.
+/// Stores vectors beside a section until the limit holds one back, and so many once there is room.
+/// Returns how much more memory the process had then than the limit allows, as a share of it.
 #[cfg(target_os = "linux")]
 fn resident_at_the_limit(bytes_each: usize) -> f64 {
     use crate::short_threads::resident;
@@ -21,7 +21,8 @@ fn resident_at_the_limit(bytes_each: usize) -> f64 {
     const LIMIT: usize = 32 * MIB;
     let domain = domain_with_limit(1 << 20, LIMIT as u64);
     let table = Rcu::new_in(vec![1_u8; bytes_each], domain.clone());
-    // Storing one in a section never waits: the first that finds no room goes over the limit, the next is refused.
+    // Storing one in a section never waits: the first that finds no room goes over the limit, the
+    // next is refused.
     let before = resident();
     let (stored, grown) = beside_a_section(&domain, |leave| {
         let mut stored = 0;

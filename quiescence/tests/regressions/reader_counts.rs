@@ -18,8 +18,8 @@ impl Drop for Value {
     }
 }
 
-/// Of a thread that has leaked 2^32 handles, and as many more, every one counts: the one that is left holds up grace
-/// periods by its sections.
+/// Of a thread that has leaked 2^32 handles, and as many more, every one counts: the one that is
+/// left holds up grace periods by its sections.
 #[test]
 fn leaked_readers_do_not_unregister_a_live_one() {
     for leaked in [u64::from(u32::MAX), u64::from(u32::MAX) - 1, u64::MAX / 2] {
@@ -47,7 +47,7 @@ fn section_holds_up_updaters(domain: &Domain, reader: &quiescence::Reader<quiesc
         let (value, domain) = (Arc::clone(&value), domain.clone());
         move || {
             let old = value.swap(Value(Arc::default()));
-            let cookie = domain.start();
+            let cookie = domain.start_poll();
             sender.send(domain.poll(cookie)).unwrap();
             drop(old.into_inner());
         }

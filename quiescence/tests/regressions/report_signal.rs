@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{io, mem, ptr, thread};
 
 use libc::{c_int, c_void};
-use quiescence::foreign::{ForeignDomain, Readers};
+use quiescence::liburcu_readers::{LiburcuDomain, Readers};
 use quiescence::{Domain, Holdout, StackMissing, StallReport, ThreadState};
 
 use crate::common::{again, role};
@@ -45,7 +45,7 @@ enum Pastime {
     Sleeps,
 }
 
-/// How it is told that the report has come.
+/// How it is notified that the report has come.
 struct End {
     came: AtomicBool,
     wake: io::PipeReader,
@@ -324,7 +324,7 @@ fn the_signal_takes_less_than_it_has_to_have() {
         const PAINT: u8 = 0xa5;
         let bytes = 16 * PAGE;
         let stack = guarded(bytes);
-        // SAFETY: the memory made above, which nobody else knows.
+        // SAFETY: the memory made above, which no other thread knows.
         let painted = unsafe { std::slice::from_raw_parts_mut(stack.cast::<u8>(), bytes) };
         painted.fill(PAINT);
         let place = AtomicPtr::new(stack);
@@ -423,7 +423,7 @@ fn a_report_took_a_signal_that_the_program_waits_for() {
 
 #[test]
 fn programs_compiled_against_liburcu_were_reported_to_after_200_ms() {
-    static FOREIGN: ForeignDomain = ForeignDomain::new("theirs", Readers::Light);
+    static FOREIGN: LiburcuDomain = LiburcuDomain::new("theirs", Readers::Light);
     if role().is_none() {
         let test = "report_signal::programs_compiled_against_liburcu_were_reported_to_after_200_ms";
         for (said, begins) in [("", "10s"), ("0", "never"), ("70", "70ms"), ("soon", "10s")] {

@@ -1,4 +1,5 @@
-//! Threads that retire one object and end: what they leave behind costs little more than what it is.
+//! Threads that retire one object and end: what they leave behind costs little more than what it
+//! is.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused_imports))]
 
@@ -61,7 +62,8 @@ fn a_short_thread_costs_no_page() {
     assert_eq!(domain.statistics().callbacks_waiting(), 0);
 }
 
-/// What moves to the shared queues is neither lost nor run twice, nor out of its thread's order; and is counted once.
+/// What moves to the shared queues is neither lost nor run twice, nor out of its thread's order;
+/// and is counted once.
 #[test]
 fn what_short_threads_leave_runs_in_their_order() {
     const THREADS: u64 = rounds(50, 6);

@@ -1,7 +1,7 @@
 //! A driver that gets no CPU does not hold up other updaters: a waiter takes its place.
 //!
-//! Here a driver is stopped where it holds no lock, by a signal handler that waits until it is let go. Without the
-//! hand-over the other threads wait for ever, and the alarm ends the process.
+//! Here a driver is stopped where it holds no lock, by a signal handler that waits until it is let
+//! go. Without the hand-over the other threads wait for ever, and the alarm ends the process.
 #![cfg(target_os = "linux")]
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
@@ -21,7 +21,8 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Where a stopped thread reads, which ends when the other end is closed.
 static GATE: AtomicI32 = AtomicI32::new(-1);
 
-/// Stops the thread that it runs on. Nothing but system calls and atomic stores, as it may be a signal handler.
+/// Stops the thread that it runs on. Nothing but system calls and atomic stores, as it may be a
+/// signal handler.
 fn stop_here() {
     STOPPED.store(true, Release);
     let mut byte = 0_u8;
@@ -103,7 +104,8 @@ fn a_driver_that_is_stopped_in_its_sleep_holds_nobody_up() {
                     domain.synchronize();
                 });
                 until_an_updater_sleeps(&domain);
-                // It holds none of the locks once it is asleep: nobody else uses this domain now.
+                // It holds none of the locks once it is asleep: no other thread uses this domain
+                // now.
                 let id = id.load(Acquire);
                 while !is_asleep(id) {
                     thread::yield_now();
@@ -167,7 +169,8 @@ mod stopped {
         drive();
     }
 
-    /// A reader is registered, so that there is something to fence, and is in a section until the driver is stopped.
+    /// A reader is registered, so that there is something to fence, and is in a section until the
+    /// driver is stopped.
     fn in_domain(point: Point) {
         let domain = quiet_domain();
         beside_a_section(&domain, |leave| {
@@ -215,7 +218,7 @@ mod stopped {
         });
     }
 
-    /// Nobody waits: the worker takes its place.
+    /// No thread waits: the worker takes its place.
     #[test]
     fn while_callbacks_wait_for_it() {
         alone("stopped::while_callbacks_wait_for_it", || {

@@ -24,11 +24,11 @@ impl Drop for Bomb {
     }
 }
 
-/// The thread that runs a callback of a domain in which nothing else goes on.
+/// The thread that runs a callback of a domain in which nothing else continues.
 fn worker() -> ThreadId {
     let (sender, called) = mpsc::channel();
     let domain = Domain::new(); // which must not end before: the end runs what waits
-    domain.call_hurried(move || sender.send(thread::current().id()).unwrap()).unwrap();
+    domain.call_hurry(move || sender.send(thread::current().id()).unwrap()).unwrap();
     called.recv().expect("a callback of another domain")
 }
 
@@ -96,7 +96,7 @@ fn callbacks() {
     let (large, owned) = ([0_u64; 16], BOMB);
     domain.call(move || _ = (large, owned)).unwrap();
     let (sender, called) = mpsc::channel();
-    domain.call_hurried(move || sender.send(()).unwrap()).unwrap();
+    domain.call_hurry(move || sender.send(()).unwrap()).unwrap();
     called.recv().unwrap();
     while domain.statistics().callbacks_run < 4 {
         thread::yield_now();
@@ -138,7 +138,7 @@ fn end_of_a_domain() {
     let (dropped, has_dropped) = mpsc::channel::<()>();
     let (sender, ended) = mpsc::channel::<()>();
     domain
-        .call_hurried(move || {
+        .call_hurry(move || {
             has_dropped.recv().unwrap_err();
             inside.call(|| panic_any(BOMB)).unwrap();
             inside.retire(Box::new(BOMB)).unwrap();
@@ -151,7 +151,8 @@ fn end_of_a_domain() {
     ended.recv().unwrap_err();
 }
 
-/// The hook for reports of stalls, on the reporter, which is a thread of its own; the next report is made by the same.
+/// The hook for reports of stalls, on the reporter, which is a thread of its own; the next report
+/// is made by the same.
 fn hook() {
     let (sender, reported) = mpsc::channel();
     let owned = Arc::new(BOMB);
@@ -197,7 +198,7 @@ fn whatever_panics_there_is_the_same_thread_as_before() {
             assert_eq!(worker(), before);
         }
         assert_eq!(quiescence::statistics().worker_restarts, 0);
-        quiescence::call_hurried(|| ()).unwrap();
+        quiescence::call_hurry(|| ()).unwrap();
         return quiescence::barrier();
     }
     for (case, _) in CASES {

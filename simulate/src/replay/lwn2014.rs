@@ -5,9 +5,9 @@
 //! a quiescent state (v0): grace periods were shorter, batches of callbacks smaller, and the slab
 //! allocator's lists more contended. Three steps lead from an engine to a percentage:
 //!
-//! 1. The engine runs the loop on [`CPUS`] processors, with a slab of pages under it. That gives
+//! 1. The engine runs the loop on [`CPUS`] CPUs, with a slab of pages under it. That gives
 //!    grace periods, the engine's time, and visits to the locks of node and page allocator.
-//! 2. What a visit costs where the processors of a memory node compete is a queueing model's
+//! 2. What a visit costs where the CPUs of a memory node compete is a queueing model's
 //!    ([`crate::queueing`]) to say, with the cache-line costs of [`Costs::modern`].
 //! 3. Both together, an operation, over the length of an operation, is the loss; that of 3.15 is
 //!    taken off.
@@ -38,14 +38,14 @@ use crate::workload::Workload;
 
 const SOURCE: &str = "lwn2014";
 
-/// Processors: "large" in the publication; more of them take longer to simulate, and make the grace
+/// CPUs: "large" in the publication; more of them take longer to simulate, and make the grace
 /// periods of 3.15 longer by the logarithm of their number.
 pub const CPUS: usize = 40;
-/// Processors of a memory node, which share the lists of pages: ten cores of two threads.
+/// CPUs of a memory node, which share the lists of pages: ten cores of two threads.
 pub const CPUS_PER_NODE: usize = 20;
 /// Ticks a second.
 pub const HZ: u32 = 1_000;
-/// To open and close a file. Our estimate, for a processor of then.
+/// To open and close a file. Our estimate, for a CPU of then.
 pub const OPERATION_NS: u64 = 3_000;
 /// Share of that in the kernel: what the tick finds. Decides how long a grace period of 3.15 is.
 pub const KERNEL_PERCENT: u64 = 95;
@@ -107,7 +107,7 @@ const BUS: Bus = {
 const PAGE_NS: Time = BUS.read_ns + BUS.atomic_remote_ns + 2 * BUS.invalidate_ns;
 
 /// What a lock costs an operation that takes it `ppm` times in a million, if it has `pages` to move
-/// and all processors of a node compete; in picoseconds.
+/// and all CPUs of a node compete; in picoseconds.
 fn lock_ps(ppm: u64, pages: u64) -> u64 {
     /// Critical sections that are simulated.
     const SECTIONS: u64 = 20_000;
@@ -152,7 +152,7 @@ fn open_close(variant: Variant) -> Outcome {
     Outcome { report, books }
 }
 
-/// One processor, tickless, exits with many files open; seven others run a file server.
+/// One CPU, tickless, exits with many files open; seven others run a file server.
 fn exit_files(variant: Variant) -> Report {
     const CPUS: usize = 8;
     let mut workload = named("exit-files");
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(lock_ps(0, 1), 0);
         let seldom = lock_ps(1_000, 1);
         assert!(seldom > PAGE_NS && seldom < 2 * PAGE_NS, "{seldom} ps");
-        // Twenty processors that want it at every operation wait for most of their time.
+        // Twenty CPUs that want it at every operation wait for most of their time.
         assert!(lock_ps(1_000_000, 1) > OPERATION_NS * PICOS);
     }
 }

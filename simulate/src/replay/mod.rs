@@ -1,10 +1,11 @@
-//! Published figures, run again: each file here answers one publication with rows of what it says
+//! Published figures, run again: each file here sets against one publication rows of what it says
 //! and what the model gives.
 //!
-//! A row says how it came about: a figure that a parameter was *fitted* on shows only that the model
-//! can give it; one that is *predicted* from parameters fitted elsewhere shows that the mechanism is
-//! the right one; an *input* is what the model was given. What is not modelled is a row too, with the
-//! reason. Numbers are floating point here and only here: rows are printed, they decide nothing.
+//! A row says how it came about: a figure that a parameter was *fitted* on shows only that the
+//! model can give it; one that is *predicted* from parameters fitted elsewhere shows that the
+//! mechanism is the right one; an *input* is what the model was given. What is not modelled is a
+//! row too, with the reason. Numbers are floating point here and only here: rows are printed, they
+//! decide nothing.
 
 pub mod costs;
 pub mod lwn2014;
@@ -70,7 +71,7 @@ pub enum Role {
 pub struct Part {
     /// Which one, as in [`Row::source`], or the beginning of it.
     pub source: &'static str,
-    /// About how long it takes, in milliseconds of one processor.
+    /// About how long it takes, in milliseconds of one CPU.
     pub about_ms: u64,
     /// Replays it.
     pub rows: fn() -> Vec<Row>,

@@ -1,9 +1,10 @@
 //! System V semaphores under one lock and under one each: `usenix2003.semop` and `usenix2003.dbt1`.
 //!
-//! The benchmark is described by its author (Hartner, linux-kernel, 31 October 2002): 64 rings of 16
-//! processes; each process waits for its own semaphore, resets it, posts the next one's, and waits
-//! again, 16,384 times round. He also says that of the kernel with one lock 70 % of all samples lay in
-//! the loop that looks at it. The queueing model needs two numbers besides the table of 2005:
+//! The benchmark is described by its author (Hartner, linux-kernel, 31 October 2002): 64 rings of
+//! 16 processes; each process waits for its own semaphore, resets it, posts the next one's, and
+//! waits again, 16,384 times round. He also says that of the kernel with one lock 70 % of all
+//! samples lay in the loop that looks at it. The queueing model needs two numbers besides the table
+//! of 2005:
 //!
 //! - how long an operation takes alone ([`OPERATION_NS`]): fitted on the 46.7 s without the lock;
 //! - how much of it lies outside the lock ([`OUTSIDE_NS`]): our estimate, from three system calls'
@@ -15,7 +16,7 @@
 use super::{Role, Row};
 use crate::queueing::{Bus, Loop, Outcome, run};
 
-/// The bus of the Pentium III, from `lca2005.costs_ns`: a line that another processor has written
+/// The bus of the Pentium III, from `lca2005.costs_ns`: a line that another CPU has written
 /// comes by way of memory (162.4); what compare-and-swap costs more than that and than itself
 /// (360.9 - 162.4 - 107.3) is the invalidation.
 pub const BUS: Bus =
@@ -34,18 +35,18 @@ pub const OUTSIDE_NS: u64 = 800;
 /// Semaphore operations in a transaction of DBT1; fitted on 85.0 transactions a second.
 pub const OPERATIONS_PER_TRANSACTION: u64 = 1_790;
 
-/// A transaction of DBT1 alone on a processor; fitted on 89.8 transactions a second on two.
+/// A transaction of DBT1 alone on a CPU; fitted on 89.8 transactions a second on two.
 const TRANSACTION_NS: u64 = 22_272_000;
 
 /// Critical sections that are simulated for each figure.
 const SECTIONS: u64 = 100_000;
 
-/// The benchmark's loop on this many processors.
+/// The benchmark's loop on this many CPUs.
 fn semop(cpus: usize, is_global: bool) -> Loop {
     Loop { cpus, outside_ns: OUTSIDE_NS, inside_ns: OPERATION_NS - OUTSIDE_NS, is_global }
 }
 
-/// DBT1's: the same operations on a faster processor, and much else between them.
+/// DBT1's: the same operations on a faster CPU, and much else between them.
 fn dbt1(is_global: bool) -> Loop {
     let inside_ns = (OPERATION_NS - OUTSIDE_NS) * 700 / 900;
     let between_ns = TRANSACTION_NS / OPERATIONS_PER_TRANSACTION - BUS.atomic_local_ns;
@@ -167,7 +168,8 @@ mod tests {
 
     #[test]
     fn the_estimate_of_what_lies_outside_does_not_decide() {
-        // With half or twice of it the lock still costs as much, to a sixth, of what it costs with it.
+        // With half or twice of it the lock still costs as much, to a sixth, of what it costs with
+        // it.
         for outside_ns in [OUTSIDE_NS / 2, 2 * OUTSIDE_NS] {
             let shape = |is_global| Loop {
                 cpus: 8,

@@ -1,8 +1,8 @@
 //! What else was published: how experiments were set up, and how much their runs differ.
 //!
-//! Set-ups are inputs of the models. How much runs on a real machine differ is not modelled: a model
-//! has one course of events for each seed, and what differs on a machine (where pages lie, what runs
-//! besides) is not in it.
+//! Set-ups are inputs of the models. How much runs on a real machine differ is not modelled: a
+//! model has one course of events for each seed, and what differs on a machine (where pages lie,
+//! what runs besides) is not in it.
 
 use super::Row;
 

@@ -1,26 +1,28 @@
-//! The regression of 2022: 8,000 expedited SRCU grace periods in 5.66 seconds under Linux 5.18, in 128
-//! under 5.19-rc1, and how the fixes did.
+//! The regression of 2022: 8,000 expedited SRCU grace periods in 5.66 seconds under Linux 5.18, in
+//! 128 under 5.19-rc1, and how the fixes did.
 //!
 //! Source: the threads "Commit 282d8998e997 (srcu: Prevent expedited GPs and blocking readers from
-//! consuming CPU) cause qemu boot slow" and "srcu: Reduce blocking aggressiveness of expedited grace
-//! periods further", linux-kernel, June 2022. A guest's firmware makes about 10,000 memory-slot updates,
-//! one expedited grace period each. Two people measured: Gao the loops and boots with many variants,
-//! Kolothum four boots on another machine. Both: arm64, 250 ticks a second, preemptible.
+//! consuming CPU) cause qemu boot slow" and "srcu: Reduce blocking aggressiveness of expedited
+//! grace periods further", linux-kernel, June 2022. A guest's firmware makes about 10,000
+//! memory-slot updates, one expedited grace period each. Two people measured: Gao the loops and
+//! boots with many variants, Kolothum four boots on another machine. Both: arm64, 250 ticks a
+//! second, preemptible.
 //!
-//! **What is fitted**: the caller's work between two calls, on the loop of 5.18; the price of a look at a
-//! bank, on the boot with at most 100 looks; how many calls a boot makes and what else it does, on
-//! Gao's boots with 5.18 and 5.19-rc1. All else is predicted, and hardly changes with the seed.
+//! **What is fitted**: the caller's work between two calls, on the loop of 5.18; the price of a
+//! look at a index, on the boot with at most 100 looks; how many calls a boot makes and what else
+//! it does, on Gao's boots with 5.18 and 5.19-rc1. All else is predicted, and hardly changes with
+//! the seed.
 //!
-//! **What does not fit**: of the four boots with few looks and long pauses one; the others fit narrowly.
-//! In truth they did better. Something that is not modelled spared them, such as another processor
-//! that pulls the preempted caller over.
+//! **What does not fit**: of the four boots with few looks and long pauses one; the others fit
+//! narrowly. In truth they did better. Something that is not modelled spared them, such as another
+//! CPU that pulls the preempted caller over.
 //!
-//! **"fix1" and "fix2"** of Kolothum's table are not the first diff, of which Gao says that it did not
-//! help. The mail answers the question what happens with the block kept and its limit set to
-//! 1,000,000, and says that this and the logic without the block take the same time "in both
-//! cases": so they are those two, in whatever order. In the model they behave alike.
+//! **"fix1" and "fix2"** of Kolothum's table are not the first diff, of which Gao says that it did
+//! not help. The mail says what happens with the block kept and its limit set to 1,000,000, and
+//! says that this and the logic without the block take the same time "in both cases": so they are
+//! those two, in whatever order. In the model they behave alike.
 
-use grace::two_bank::{AnyDelay, CallbackDelay, Published};
+use grace::srcu::{AnyDelay, CallbackDelay, Published};
 
 use super::{Role, Row};
 use crate::srcu::{Options, run};

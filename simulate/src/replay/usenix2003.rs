@@ -1,18 +1,19 @@
 //! The three engines of Linux 2.5: Table 3 and the latencies of `usenix2003`.
 //!
 //! The machine is that of the table of 2005 ([`Costs::p3_xeon_700mhz`]), 100 ticks a second, not
-//! preemptible. Two things of that kernel matter besides the engines. A softirq that raises itself goes
-//! to ksoftirqd at once, and ksoftirqd is as nice as can be: so rcu_poll polls where processors are
-//! idle, and hardly where they are busy. And the idle loop of rcu_sched passes through the scheduler
-//! again and again while callbacks are pending. Both spend time that nobody else wanted, which is why
-//! processor time rises in Table 3 by more than the time per iteration.
+//! preemptible. Two things of that kernel matter besides the engines. A softirq that raises itself
+//! goes to ksoftirqd at once, and ksoftirqd is as nice as can be: so rcu_poll polls where CPUs are
+//! idle, and hardly where they are busy. And the idle loop of rcu_sched passes through the
+//! scheduler again and again while callbacks are pending. Both spend time that no other task
+//! wanted, which is why CPU time rises in Table 3 by more than the time per iteration.
 //!
-//! Chosen for Table 3, each on one figure: the work of a round (rcu-ltimer's time), how evenly it is
-//! shared (rcu-ltimer's CPU), how often tasks wait for each other in a round (rcu-poll's CPU), and how
-//! often the idle loop looks (rcu-sched's CPU). Estimated, and not fitted: [`CALL_EVERY_US`] and
-//! [`SECTION_US`]. Left for the model to say are the times per iteration of rcu-poll and rcu-sched.
+//! Chosen for Table 3, each on one figure: the work of a round (rcu-ltimer's time), how evenly it
+//! is shared (rcu-ltimer's CPU), how often tasks wait for each other in a round (rcu-poll's CPU),
+//! and how often the idle loop looks (rcu-sched's CPU). Estimated, and not fitted:
+//! [`CALL_EVERY_US`] and [`SECTION_US`]. Left for the model to say are the times per iteration of
+//! rcu-poll and rcu-sched.
 //!
-//! Chosen for the latencies: how often a processor switches, on rcu_sched's minute. The others follow.
+//! Chosen for the latencies: how often a CPU switches, on rcu_sched's minute. The others follow.
 
 use super::{Role, Row};
 use crate::cost::Costs;
@@ -38,11 +39,11 @@ pub const IDLE_LOOK_NS: u64 = 4_600;
 /// From one rename or unlink of a task to its next; our estimate.
 pub const CALL_EVERY_US: u64 = 200;
 
-/// From a moment in the kernel until it can be left, on average, which nobody can preempt; our
+/// From a moment in the kernel until it can be left, on average, which cannot be preempted; our
 /// estimate.
 pub const SECTION_US: u64 = 100;
 
-/// From one context switch to the next on a processor under dbench; fitted on "up to almost one minute"
+/// From one context switch to the next on a CPU under dbench; fitted on "up to almost one minute"
 /// with rcu_sched.
 pub const SWITCH_EVERY_MS: u64 = 1_800;
 
@@ -52,7 +53,7 @@ pub const DBENCH_KERNEL_PERCENT: u64 = 70;
 const TABLE_3: &str = "usenix2003.table3";
 const LATENCY: &str = "usenix2003.latency";
 
-/// As published: engine, ours, per cent of the processors, milliseconds per iteration.
+/// As published: engine, ours, per cent of the CPUs, milliseconds per iteration.
 const PUBLISHED: [(&str, &str, f64, f64); 3] = [
     ("rcu-ltimer", "tick", 77.52, 22.47),
     ("rcu-poll-per-cpu", "poll-per-cpu", 84.20, 22.95),
@@ -88,7 +89,7 @@ fn simulate(setup: &Setup, engine: &str, workload: &str, numbers: &[(&str, u64)]
     outcome.unwrap_or_else(|refused| panic!("{refused}"))
 }
 
-/// A run of dcachebench on four processors.
+/// A run of dcachebench on four CPUs.
 pub fn table_3(engine: &str, seed: u64) -> Report {
     let setup = Setup { seed, warm_up: SECOND, duration: 20 * SECOND, ..machine(4, engine) };
     let numbers = [
@@ -101,7 +102,7 @@ pub fn table_3(engine: &str, seed: u64) -> Report {
     simulate(&setup, engine, "dcachebench", &numbers)
 }
 
-/// Ten minutes of dbench on eight processors, each busy with one client.
+/// Ten minutes of dbench on eight CPUs, each busy with one client.
 pub fn dbench(engine: &str, seed: u64) -> Report {
     let setup = Setup {
         seed,
@@ -121,7 +122,7 @@ pub fn dbench(engine: &str, seed: u64) -> Report {
     simulate(&setup, engine, "read-mostly", &numbers)
 }
 
-/// Single callbacks on an idle machine of eight processors.
+/// Single callbacks on an idle machine of eight CPUs.
 pub fn idle(engine: &str, seed: u64) -> Report {
     let setup = Setup { seed, duration: 60 * SECOND, ..machine(8, engine) };
     let numbers = [("update_every_us", 100_000), ("section_us", SECTION_US)];
@@ -155,8 +156,8 @@ fn table_3_rows(seed: u64) -> Vec<Row> {
             "the work of a round is fitted on this",
         ),
         (
-            "ksoftirqd polls on processors that are idle; how often they are is fitted on this",
-            "interrupts, forced switches and looks on busy processors; polling falls into idle time",
+            "ksoftirqd polls on CPUs that are idle; how often they are is fitted on this",
+            "interrupts, forced switches and looks on busy CPUs; polling falls into idle time",
         ),
         (
             "idle loops pass through schedule() again and again; how often is fitted on this",
@@ -197,7 +198,7 @@ fn table_3_rows(seed: u64) -> Vec<Row> {
         "rcu-sched: no time beyond rcu-ltimer's",
         "-0.01 ms",
         (format!("{:.2} ms", ms[2] - ms[0]), (ms[2] - ms[0]).abs() < 0.1),
-        "what it spends was idle; callbacks that run there take nothing from busy processors",
+        "what it spends was idle; callbacks that run there take nothing from busy CPUs",
     ));
     rows.push(Row::statement(
         TABLE_3,
@@ -242,7 +243,7 @@ fn latency_rows(seed: u64) -> Vec<Row> {
                 format!("{idle_mean_ms:.3} ms, at most {idle_max_ms:.3} ms"),
                 idle.count > 0 && idle_max_ms < 0.5,
             ),
-            "an interrupt and a switch on each processor, and one look",
+            "an interrupt and a switch on each CPU, and one look",
         ),
         Row::statement(
             LATENCY,
@@ -252,14 +253,14 @@ fn latency_rows(seed: u64) -> Vec<Row> {
                 format!("{:.1} ms against {:.0} and {:.0} ms", mean[0], mean[1], mean[2]),
                 mean[0] * 10.0 < mean[1].min(mean[2]),
             ),
-            "all are forced at once; the next interrupt on the processor that polls finds them done",
+            "all are forced at once; the next interrupt on the CPU that polls finds them done",
         ),
         Row::statement(
             LATENCY,
             "rcu_ltimer, dbench",
             "over 100 ms",
             (format!("{:.0} ms", mean[1]), (100.0..1_000.0).contains(&mean[1])),
-            "two rounds, in each of which every processor needs a tick outside the kernel",
+            "two rounds, in each of which every CPU needs a tick outside the kernel",
         ),
         Row {
             role: Role::Fitted,

@@ -2,7 +2,7 @@
 //! it is run.
 //!
 //! Stands between the machine and an engine and changes nothing of what either does. What the
-//! allocator did is in [`Books`], which somebody else can look into; it is charged to nobody here.
+//! allocator did is in [`Books`], which others can look into; it is charged to no task here.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -36,13 +36,13 @@ impl Books {
     }
 }
 
-/// Objects of all processors.
+/// Objects of all CPUs.
 #[derive(Debug)]
 struct Heap {
     /// One for each memory node.
     slabs: Vec<Slab>,
     cpus_per_node: usize,
-    /// Of each processor, those that wait for their callbacks, with the slab they are from.
+    /// Of each CPU, those that wait for their callbacks, with the slab they are from.
     queues: Vec<VecDeque<(usize, Object)>>,
     /// Freed so far; counted from `warm_up` on.
     freed: u64,
@@ -51,7 +51,7 @@ struct Heap {
 }
 
 impl Heap {
-    /// A processor's slab, and its number there.
+    /// A CPU's slab, and its number there.
     const fn home(&self, cpu: usize) -> (usize, usize) {
         (cpu / self.cpus_per_node, cpu % self.cpus_per_node)
     }
@@ -73,7 +73,7 @@ impl Heap {
 
     fn free(&mut self, cpu: usize, owner: usize) {
         let Some((node, object)) = self.queues[owner].pop_front() else { return };
-        // On another node it is that one's lists that are used: as if by its first processor.
+        // On another node it is that one's lists that are used: as if by its first CPU.
         let (home, own) = self.home(cpu);
         let visit = self.slabs[node].free(if home == node { own } else { 0 }, object);
         self.freed += 1;
@@ -89,7 +89,7 @@ pub struct Allocating<E> {
 }
 
 impl<E: Engine> Allocating<E> {
-    /// Around `engine`, of `cpus` processors on memory nodes of `cpus_per_node` (at least 1) each.
+    /// Around `engine`, of `cpus` CPUs on memory nodes of `cpus_per_node` (at least 1) each.
     /// Books are kept after `warm_up` objects have been freed.
     pub fn new(
         engine: E,
@@ -221,7 +221,7 @@ mod tests {
         let books = *books.borrow();
         assert_eq!(books.freed, report.callbacks.invoked);
         assert!(books.pages_taken >= 2 && books.slow >= books.pages_taken);
-        // If none were run, pages would be needed for all that are queued, and nobody else's.
+        // If none were run, pages would be needed for all that are queued here, and for no others.
         let (engine, leaking) = Allocating::new(Leak(Tick::new(3)), Shape::filp(3), (3, 2), 0);
         run_engine(&setup, Box::new(engine), "leak", &workload).unwrap();
         let leaking = *leaking.borrow();

@@ -1,14 +1,14 @@
 //! SRCU on a small virtual machine: a caller that waits for one expedited grace period after the
-//! other, the worker that drives them, and the scheduler that has both on one processor.
+//! other, the worker that drives them, and the scheduler that has both on one CPU.
 //!
-//! What decides here is not the protocol but who runs when. The caller enqueues its callback inside a
-//! read-side section of the same domain (so that sequence numbers cannot wrap under it): the
-//! *self-reader*. It wakes the worker there, and on a preemptible kernel the worker may take the
-//! processor at once: then it waits for the very task that it keeps from running. Whether it does is
-//! the fair scheduler's choice by virtual runtime, how long it takes is the delay function's and the
-//! timer wheel's. So the machine has those: ticks, a wheel that rounds up, a fair scheduler with its
-//! latency and granularities. The grace periods are driven by [`grace::two_bank::Machine`], the code
-//! that the explorer explores.
+//! What decides here is not the protocol but which task runs when. The caller enqueues its callback
+//! inside a read-side section of the same domain (so that sequence numbers cannot wrap under it):
+//! the *self-reader*. It wakes the worker there, and on a preemptible kernel the worker may take
+//! the CPU at once: then it waits for the very task that it keeps from running. Whether it does is
+//! the fair scheduler's choice by virtual runtime, how long it takes is the delay function's and
+//! the timer wheel's. So the machine has those: ticks, a wheel that rounds up, a fair scheduler
+//! with its latency and granularities. The grace periods are driven by [`grace::srcu::Machine`],
+//! the code that the explorer explores.
 //!
 //! Times are integers, in nanoseconds; same options, same bytes.
 //!
@@ -20,7 +20,7 @@ mod scheduler;
 mod world;
 
 /// Any of the delay functions.
-pub use grace::two_bank::AnyDelay as DelayFunction;
+pub use grace::srcu::AnyDelay as DelayFunction;
 pub use options::{
     Blocked, Invalid, Options, Placement, Readers, SchedulerTimes, VARIANTS, variant,
 };
@@ -28,8 +28,9 @@ pub use report::Report;
 
 /// Runs a simulation.
 ///
-/// Deterministic: the same options give the same report on any machine. Cost: some 20 ms for a second in
-/// which the worker does nothing but spin, or for 10,000 calls. The memory of each call's latency.
+/// Deterministic: the same options give the same report on any machine. Cost: some 20 ms for a
+/// second in which the worker does nothing but spin, or for 10,000 calls. The memory of each call's
+/// latency.
 ///
 /// # Errors
 /// [`Invalid`] if the options are impossible; it says which and why.

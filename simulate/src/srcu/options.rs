@@ -1,12 +1,13 @@
 //! What can be asked of the simulation, and what is refused.
 
-use grace::two_bank::{Adaptive, AnyDelay, Published};
+use grace::srcu::{Adaptive, AnyDelay, Published};
 
 /// The names of the delay functions that [`variant`] knows.
 pub const VARIANTS: &[&str] =
     &["5.18", "5.19-rc1", "first-diff", "block-removed", "final", "adaptive"];
 
-/// The delay function of this name, for a kernel with so many ticks a second; `None` if there is none.
+/// The delay function of this name, for a kernel with so many ticks a second; `None` if there is
+/// none.
 pub fn variant(name: &str, hz: u32) -> Option<AnyDelay> {
     Some(match name {
         "5.18" => AnyDelay::Published(Published::V5_18),
@@ -22,12 +23,12 @@ pub fn variant(name: &str, hz: u32) -> Option<AnyDelay> {
 /// Where the worker runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// On the caller's processor, as a per-CPU workqueue does; callbacks on the boot processor.
+    /// On the caller's CPU, as a per-CPU workqueue does; callbacks on the boot CPU.
     WithCaller,
-    /// Worker and callbacks on a processor of their own.
+    /// Worker and callbacks on a CPU of their own.
     Apart,
-    /// Everything on one processor: there is no other.
-    OneProcessor,
+    /// Everything on one CPU: there is no other.
+    OneCpu,
 }
 
 /// The times of the fair scheduler, in nanoseconds.
@@ -42,7 +43,7 @@ pub struct SchedulerTimes {
 }
 
 impl SchedulerTimes {
-    /// Linux's on a machine with 8 processors or more: 6, 0.75 and 1 ms, times 1 + log2(8).
+    /// Linux's on a machine with 8 CPUs or more: 6, 0.75 and 1 ms, times 1 + log2(8).
     pub const MANY_CPUS: Self = Self {
         latency_ns: 24_000_000,
         min_granularity_ns: 3_000_000,
@@ -50,7 +51,7 @@ impl SchedulerTimes {
     };
 }
 
-/// Readers on other processors, drawn when a bank is looked at rather than simulated one by one.
+/// Readers on other CPUs, drawn when an index is looked at rather than simulated one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Readers {
     /// How many there are.
@@ -80,8 +81,8 @@ pub struct Blocked {
 pub struct Options {
     /// Ticks a second.
     pub hz: u32,
-    /// Whether a task is preempted inside the kernel. If not, only in user mode, where it works, and
-    /// between two runs of the worker.
+    /// Whether a task is preempted inside the kernel. If not, only in user mode, where it works,
+    /// and between two runs of the worker.
     pub preempt: bool,
     /// The delay function.
     pub delay: AnyDelay,
@@ -91,13 +92,14 @@ pub struct Options {
     pub expedited: bool,
     /// What the caller works between two calls, in the mean; half to one and a half of it is drawn.
     pub caller_work_ns: u64,
-    /// The caller's section: from where it enters to the request, and from there to where it leaves.
+    /// The caller's section: from where it enters to the request, and from there to where it
+    /// leaves.
     pub enqueue_ns: u64,
     /// What a run of the worker costs besides its checks and pauses.
     pub run_ns: u64,
-    /// What a check costs: summing a bank's counts over all processors.
+    /// What a check costs: summing an index's counts over all CPUs.
     pub check_ns: u64,
-    /// From a wake-up to the first instruction on a processor that was idle.
+    /// From a wake-up to the first instruction on a CPU that was idle.
     pub wake_ns: u64,
     /// What running the callbacks costs.
     pub callbacks_ns: u64,
@@ -105,7 +107,7 @@ pub struct Options {
     pub placement: Placement,
     /// The fair scheduler.
     pub scheduler: SchedulerTimes,
-    /// Readers on other processors.
+    /// Readers on other CPUs.
     pub readers: Readers,
     /// A reader that blocks.
     pub blocked: Option<Blocked>,
@@ -118,15 +120,15 @@ pub struct Options {
 impl Options {
     /// The most calls.
     pub const CALLS_MAX: u32 = 10_000_000;
-    /// The most readers on other processors.
+    /// The most readers on other CPUs.
     pub const READERS_MAX: u32 = 100_000;
 
-    /// The machine of the 2022 reports: 250 ticks a second, preemptible, 128 processors; 8,000 calls.
+    /// The machine of the 2022 reports: 250 ticks a second, preemptible, 128 CPUs; 8,000 calls.
     /// `delay` is what differs between its runs.
     ///
-    /// Two values are fitted, each on one figure: `caller_work_ns` on the loop of 5.18; and `check_ns`
-    /// (with which a run that fails takes 38 us) on the boot whose looks were limited to 100. The others
-    /// are of the usual size, and change little.
+    /// Two values are fitted, each on one figure: `caller_work_ns` on the loop of 5.18; and
+    /// `check_ns` (with which a run that fails takes 38 us) on the boot whose looks were limited
+    /// to 100. The others are of the usual size, and change little.
     pub fn reports_of_2022(delay: AnyDelay) -> Self {
         Self {
             hz: 250,

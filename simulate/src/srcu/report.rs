@@ -1,6 +1,6 @@
 //! What a run measures, while it runs and in the end.
 
-use grace::two_bank::Wait;
+use grace::srcu::Wait;
 
 use super::options::Options;
 use crate::events::Time;
@@ -24,13 +24,13 @@ pub struct Report {
     pub latency_max_ns: u64,
     /// The sum.
     pub latency_sum_ns: u64,
-    /// The worker's processor time.
+    /// The worker's CPU time.
     pub worker_ns: u64,
     /// The longest stretch without the worker sleeping, from a wake-up to the next sleep.
     pub worker_awake_max_ns: u64,
     /// Runs of the worker.
     pub runs: u64,
-    /// Looks at a bank.
+    /// Looks at an index.
     pub checks: u64,
     /// Those of them that found a reader.
     pub checks_failed: u64,
@@ -45,7 +45,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The worker's share of one processor, in parts of a million.
+    /// The worker's share of one CPU, in parts of a million.
     pub fn worker_share_ppm(&self) -> u64 {
         let share = u128::from(self.worker_ns) * 1_000_000 / u128::from(self.elapsed_ns.max(1));
         share as u64

@@ -1,14 +1,14 @@
-//! A fair scheduler for one processor: who runs, by virtual runtime.
+//! A fair scheduler for one CPU: which task runs, by virtual runtime.
 //!
-//! As Linux's was in 2022 (CFS), for tasks of equal weight: a task that wakes is placed at most half a
-//! latency behind the others, and preempts if it is behind the current one by more than the wake-up
-//! granularity; a tick preempts once the current one has had its slice, or is ahead by a slice. Virtual
-//! runtime is nanoseconds of processor time here, since all weights are equal.
+//! As Linux's was in 2022 (CFS), for tasks of equal weight: a task that wakes is placed at most
+//! half a latency behind the others, and preempts if it is behind the current one by more than the
+//! wake-up granularity; a tick preempts once the current one has had its slice, or is ahead by a
+//! slice. Virtual runtime is nanoseconds of CPU time here, since all weights are equal.
 
 use super::options::SchedulerTimes;
 use crate::events::Time;
 
-/// A task of this processor, by its number.
+/// A task of this CPU, by its number.
 pub(super) type TaskId = usize;
 
 #[derive(Clone, Debug)]
@@ -17,15 +17,15 @@ struct Entity {
     runtime: u64,
 }
 
-/// The run queue of one processor, with the task that runs.
+/// The run queue of one CPU, with the task that runs.
 #[derive(Clone, Debug)]
 pub(super) struct RunQueue {
     times: SchedulerTimes,
-    /// All tasks of this processor, asleep or not.
+    /// All tasks of this CPU, asleep or not.
     entities: Vec<Entity>,
     runnable: Vec<TaskId>,
     current: Option<TaskId>,
-    /// When the current one was last accounted for, and its processor time since it was chosen.
+    /// When the current one was last accounted for, and its CPU time since it was chosen.
     accounted: Time,
     ran: u64,
     min_runtime: u64,
@@ -55,7 +55,7 @@ impl RunQueue {
 
     fn runtime(&mut self, task: TaskId) -> &mut u64 {
         let entity = self.entities.iter_mut().find(|entity| entity.task == task);
-        &mut entity.expect("it is a task of this processor").runtime
+        &mut entity.expect("it is a task of this CPU").runtime
     }
 
     fn runtime_of(&self, task: TaskId) -> u64 {
@@ -80,7 +80,7 @@ impl RunQueue {
         self.accounted = now;
     }
 
-    /// A task wakes; answers whether it should preempt the current one.
+    /// A task wakes. Returns whether it should preempt the current one.
     pub(super) fn wake(&mut self, task: TaskId, now: Time) -> bool {
         self.account(now);
         let floor = self.min_runtime.saturating_sub(self.times.latency_ns / 2);
@@ -103,7 +103,7 @@ impl RunQueue {
         self.current = None;
     }
 
-    /// The tick comes; answers whether the current task should be preempted.
+    /// The tick comes. Returns whether the current task should be preempted.
     pub(super) fn tick(&mut self, now: Time) -> bool {
         self.account(now);
         let (Some(current), Some(first)) = (self.current, self.first()) else { return false };
@@ -116,7 +116,7 @@ impl RunQueue {
         self.ran >= self.times.min_granularity_ns && ahead > slice
     }
 
-    /// Chooses who runs next: the first in line, the current task put back among them.
+    /// Chooses the task that runs next: the first in line, the current task put back among them.
     pub(super) fn choose(&mut self, now: Time) -> Option<TaskId> {
         self.account(now);
         if let Some(current) = self.current.take() {

@@ -1,12 +1,12 @@
-//! The caller, the worker, who runs the callbacks, and the processors they share.
+//! The caller, the worker, the task that runs the callbacks, and the CPUs they share.
 //!
-//! A task works in *stages*, each so many nanoseconds of processor time long; what a stage does
+//! A task works in *stages*, each so many nanoseconds of CPU time long; what a stage does
 //! happens at its end. A task that is preempted keeps what is left of its stage.
 
 use std::collections::VecDeque;
 
 use grace::Urgency;
-use grace::two_bank::{Action, AnyDelay, Cookie, Event, Machine, Sequence, Wait};
+use grace::srcu::{Action, AnyDelay, Cookie, Event, Machine, Sequence, Wait};
 
 use super::options::{Options, Placement};
 use super::report::{Record, Report};
@@ -16,7 +16,7 @@ use crate::random::Random;
 
 const CALLER: TaskId = 0;
 const WORKER: TaskId = 1;
-/// Runs callbacks on the boot processor, where that is not the worker's.
+/// Runs callbacks on the boot CPU, where that is not the worker's.
 const BOOT_WORKER: TaskId = 2;
 const TASKS: usize = 3;
 
@@ -26,7 +26,7 @@ const SHORT_NS: u64 = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Happening {
     Tick,
-    /// The stage of the task that runs on this processor is over, if nothing came in between.
+    /// The stage of the task that runs on this CPU is over, if nothing came in between.
     End {
         cpu: usize,
         generation: u64,
@@ -91,12 +91,12 @@ pub(super) struct World<'a> {
     /// When the timer wheel queues the worker, and the callbacks.
     worker_at_jiffy: Option<u64>,
     callbacks_at_jiffy: Option<u64>,
-    /// Readers that are in each bank now.
+    /// Readers that are in each index now.
     inside: [u32; 2],
-    /// When the readers on other processors that were in each bank at the last flip are gone.
+    /// When the readers on other CPUs that were in each index at the last flip are gone.
     clear_at: [Time; 2],
-    caller_bank: u8,
-    blocked_bank: u8,
+    caller_index: u8,
+    blocked_index: u8,
     call_began: Time,
     /// What the caller waits for.
     waits_for: Option<Cookie>,
@@ -109,7 +109,7 @@ impl<'a> World<'a> {
         let (cpus, places) = match options.placement {
             Placement::WithCaller => (2, [0, 0, 1]),
             Placement::Apart => (2, [0, 1, 1]),
-            Placement::OneProcessor => (1, [0, 0, 0]),
+            Placement::OneCpu => (1, [0, 0, 0]),
         };
         let cpu = Cpu {
             queue: RunQueue::new(options.scheduler),
@@ -136,8 +136,8 @@ impl<'a> World<'a> {
             callbacks_at_jiffy: None,
             inside: [0; 2],
             clear_at: [0; 2],
-            caller_bank: 0,
-            blocked_bank: 0,
+            caller_index: 0,
+            blocked_index: 0,
             call_began: 0,
             waits_for: None,
             last_end: 0,
@@ -164,7 +164,7 @@ impl<'a> World<'a> {
                 Happening::End { cpu, generation } => self.end(cpu, generation),
                 Happening::Nap => self.give(WORKER, Work::GracePeriod),
                 Happening::BlockedEnters => self.blocked_enters(),
-                Happening::BlockedLeaves => self.inside[usize::from(self.blocked_bank)] -= 1,
+                Happening::BlockedLeaves => self.inside[usize::from(self.blocked_index)] -= 1,
             }
             self.settle();
         }
@@ -193,8 +193,8 @@ impl<'a> World<'a> {
 
     fn blocked_enters(&mut self) {
         if let Some(blocked) = self.options.blocked {
-            self.blocked_bank = self.machine.current_bank();
-            self.inside[usize::from(self.blocked_bank)] += 1;
+            self.blocked_index = self.machine.current_index();
+            self.inside[usize::from(self.blocked_index)] += 1;
             self.events.after(blocked.for_ns, Happening::BlockedLeaves);
         }
     }
@@ -234,7 +234,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets every processor run whom it should.
+    /// Lets every CPU run whom it should.
     fn settle(&mut self) {
         let now = self.events.now();
         for at in 0..self.cpus.len() {
@@ -260,7 +260,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whoever runs on a processor keeps what is left of its stage.
+    /// The task that runs on a CPU keeps what is left of its stage.
     fn interrupt(&mut self, at: usize) {
         let now = self.events.now();
         let cpu = &mut self.cpus[at];
@@ -273,7 +273,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// In a kernel that is not preemptible a task gives way in user mode, and a worker between works.
+    /// In a kernel that is not preemptible a task gives way in user mode, and a worker between
+    /// works.
     fn is_preemptible(&self, task: TaskId) -> bool {
         self.options.preempt || matches!(self.tasks[task].stage, Stage::Work | Stage::Fetch)
     }
@@ -309,8 +310,8 @@ impl<'a> World<'a> {
         match self.tasks[CALLER].stage {
             Stage::Work => {
                 self.call_began = self.events.now();
-                self.caller_bank = self.machine.current_bank();
-                self.inside[usize::from(self.caller_bank)] += 1;
+                self.caller_index = self.machine.current_index();
+                self.inside[usize::from(self.caller_index)] += 1;
                 self.goto(CALLER, Stage::Enqueue, self.options.enqueue_ns);
             }
             Stage::Enqueue => {
@@ -325,7 +326,7 @@ impl<'a> World<'a> {
                 self.queue();
             }
             _ => {
-                self.inside[usize::from(self.caller_bank)] -= 1;
+                self.inside[usize::from(self.caller_index)] -= 1;
                 if self.waits_for.is_some() {
                     self.sleep(CALLER);
                 } else {
@@ -408,23 +409,23 @@ impl<'a> World<'a> {
     }
 
     fn is_drained(&self) -> bool {
-        let Action::Check { bank } = self.machine.pending() else { return false };
-        let bank = usize::from(bank);
-        self.inside[bank] == 0 && self.events.now() >= self.clear_at[bank]
+        let Action::Check { index } = self.machine.pending() else { return false };
+        let index = usize::from(index);
+        self.inside[index] == 0 && self.events.now() >= self.clear_at[index]
     }
 
-    /// At the flip: how long the readers on other processors stay in the bank that was current.
+    /// At the flip: how long the readers on other CPUs stay in the index that was current.
     fn draw_readers(&mut self) {
         let readers = self.options.readers;
         let all_ns = readers.inside_ns + readers.outside_ns;
-        let bank = usize::from(self.machine.current_bank());
+        let index = usize::from(self.machine.current_index());
         let mut longest = 0;
         for _ in 0..readers.count {
             if self.random.below(all_ns) < readers.inside_ns {
                 longest = longest.max(self.random.exponential(readers.inside_ns));
             }
         }
-        self.clear_at[bank] = self.events.now() + longest;
+        self.clear_at[index] = self.events.now() + longest;
     }
 
     fn hand_out(&mut self, delay_jiffies: u32) {

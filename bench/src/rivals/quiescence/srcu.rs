@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use grace::two_bank::Adaptive;
+use grace::srcu::Adaptive;
 use quiescence::{Rcu, Sleepable, Srcu};
 
 use crate::cases::blocked;

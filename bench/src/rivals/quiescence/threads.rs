@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicI32;
 
-use quiescence::{Domain, Kind, Private, Qsbr, QsbrOffline, Rcu, Reader};
+use quiescence::{Domain, ThreadTag, Private, Qsbr, QsbrOffline, Rcu, Reader};
 
 use crate::cases::boot::{self, Slots};
 use crate::cases::object::Freed;
@@ -175,9 +175,9 @@ impl Flavour for Sections {
     }
 }
 
-impl<K: Kind> Idle for Reader<K> {}
+impl<K: ThreadTag> Idle for Reader<K> {}
 
-impl<K: Kind> Member for (Reader<K>, &Domain<K>) {
+impl<K: ThreadTag> Member for (Reader<K>, &Domain<K>) {
     fn synchronize(&mut self) {
         self.1.synchronize();
     }
@@ -203,9 +203,9 @@ impl Flavour for QuiescentStates {
     }
 }
 
-impl<K: Kind> Idle for QsbrOffline<K> {}
+impl<K: ThreadTag> Idle for QsbrOffline<K> {}
 
-impl<K: Kind> Member for Qsbr<K> {
+impl<K: ThreadTag> Member for Qsbr<K> {
     fn synchronize(&mut self) {
         Qsbr::synchronize(self);
     }

@@ -115,7 +115,7 @@ static double pair_exported(long amount)
 
 /* ---- grace periods --------------------------------------------------------------------------------------- */
 
-struct company {
+struct others {
 	pthread_t *threads;
 	int count;
 	bool stop;
@@ -125,26 +125,26 @@ struct company {
 	sem_t leave;
 };
 
-static void *keep_company(void *argument)
+static void *run_beside(void *argument)
 {
-	struct company *company = argument;
+	struct others *others = argument;
 
 	rcu_register_thread();
-	if (!company->reads) {
+	if (!others->reads) {
 		rcu_thread_offline();
-		sem_post(&company->ready);
-		sem_wait(&company->leave);
+		sem_post(&others->ready);
+		sem_wait(&others->leave);
 		rcu_thread_online();
 	} else {
 		bool first = true;
 
-		while (!__atomic_load_n(&company->stop, __ATOMIC_RELAXED)) {
+		while (!__atomic_load_n(&others->stop, __ATOMIC_RELAXED)) {
 			rcu_read_lock();
 			if (first)
-				sem_post(&company->ready);
+				sem_post(&others->ready);
 			first = false;
-			if (company->section_ns) {
-				uint64_t until = now_ns() + company->section_ns;
+			if (others->section_ns) {
+				uint64_t until = now_ns() + others->section_ns;
 
 				while (now_ns() < until)
 					;
@@ -159,21 +159,21 @@ static void *keep_company(void *argument)
 
 static double grace_periods(long amount, int threads, bool reads, long section_ns)
 {
-	struct company company = { .count = threads, .reads = reads, .section_ns = section_ns };
+	struct others others = { .count = threads, .reads = reads, .section_ns = section_ns };
 	uint64_t *all = allocated(amount * sizeof *all);
 	double median;
 
-	company.threads = allocated((threads + 1) * sizeof *company.threads);
-	sem_init(&company.ready, 0, 0);
-	sem_init(&company.leave, 0, 0);
+	others.threads = allocated((threads + 1) * sizeof *others.threads);
+	sem_init(&others.ready, 0, 0);
+	sem_init(&others.leave, 0, 0);
 	for (int each = 0; each < threads; each++) {
 		pthread_attr_t attributes;
 
 		pthread_attr_init(&attributes);
 		pthread_attr_setstacksize(&attributes, 64 << 10);
-		if (pthread_create(&company.threads[each], &attributes, keep_company, &company))
+		if (pthread_create(&others.threads[each], &attributes, run_beside, &others))
 			fail("no more threads");
-		sem_wait(&company.ready);
+		sem_wait(&others.ready);
 	}
 	for (long each = 0; each < amount; each++) {
 		uint64_t began = now_ns();
@@ -181,15 +181,15 @@ static double grace_periods(long amount, int threads, bool reads, long section_n
 		synchronize_rcu();
 		all[each] = now_ns() - began;
 	}
-	__atomic_store_n(&company.stop, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&others.stop, true, __ATOMIC_RELAXED);
 	for (int each = 0; each < threads; each++)
-		sem_post(&company.leave);
+		sem_post(&others.leave);
 	rcu_thread_offline();
 	for (int each = 0; each < threads; each++)
-		pthread_join(company.threads[each], NULL);
+		pthread_join(others.threads[each], NULL);
 	rcu_thread_online();
 	median = median_of(all, amount);
-	free(company.threads);
+	free(others.threads);
 	free(all);
 	return median;
 }

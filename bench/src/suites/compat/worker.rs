@@ -1,5 +1,5 @@
-//! The C program of [`rcu bench compat`](super): compiled in a directory of its own, started with one library or the
-//! other, and asked for measurements by a line each.
+//! The C program of [`rcu bench compat`](super): compiled in a directory of its own, started with
+//! one library or the other, and asked for measurements by a line each.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -107,8 +107,8 @@ impl Workers {
     }
 }
 
-/// Whether a program that has loaded this library, with this core or none, runs on ours in that directory, or else on
-/// Debian's.
+/// Whether a program that has loaded this library, with this core or none, runs on ours in that
+/// directory, or else on Debian's.
 fn is_as_wanted(ours: Option<&Path>, library: &str, core: &str) -> bool {
     let is_in = |directory: &Path, file: &str| {
         Path::new(file).canonicalize().is_ok_and(|file| file.starts_with(directory))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Barriers, for every processor: what its own header has not said already, said in terms of the
+ * Barriers, for every CPU: what its own header has not said already, said in terms of the
  * compiler's fences.
  *
  *	cmm_mb, cmm_rmb, cmm_wmb		full, loads, stores; of devices' memory as well
- *	cmm_smp_mb, cmm_smp_rmb, cmm_smp_wmb	the same among processors, in ordinary memory
+ *	cmm_smp_mb, cmm_smp_rmb, cmm_smp_wmb	the same among CPUs, in ordinary memory
  *	cmm_mc, cmm_rmc, cmm_wmc (and smp)	where caches are not coherent. All of ours are
  */
 #ifndef _URCU_ARCH_GENERIC_H
@@ -16,7 +16,7 @@
 #include <urcu/syscall-compat.h>
 
 /*
- * What is kept apart to keep two processors from taking a line from each other. Two lines: they are
+ * What is kept apart to keep two CPUs from taking a line from each other. Two lines: they are
  * fetched in pairs.
  */
 #ifndef CAA_CACHE_LINE_SIZE
@@ -52,16 +52,16 @@
 #define cmm_smp_rmc()	cmm_barrier()
 #define cmm_smp_wmc()	cmm_barrier()
 
-/* For processors that do not even keep dependent loads in order. None of ours is one. */
+/* For CPUs that do not even keep dependent loads in order. None of ours is one. */
 #define cmm_read_barrier_depends()	do { } while (0)
 #define cmm_smp_read_barrier_depends()	do { } while (0)
 
-/* In a loop that waits for another processor. */
+/* In a loop that waits for another CPU. */
 #ifndef caa_cpu_relax
 #define caa_cpu_relax()	cmm_barrier()
 #endif
 
-/* A clock that is cheap to read and never goes back on one processor, in units of its own. */
+/* A clock that is cheap to read and never goes back on one CPU, in units of its own. */
 typedef uint64_t caa_cycles_t;
 
 #ifndef HAS_CAA_GET_CYCLES

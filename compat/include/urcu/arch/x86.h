@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * x86. Loads stay in order among loads, and stores among stores; only a load may pass an earlier
- * store, so that among processors a compiler's barrier is enough for all but the full one.
+ * store, so that among CPUs a compiler's barrier is enough for all but the full one.
  */
 #ifndef _URCU_ARCH_X86_H
 #define _URCU_ARCH_X86_H

@@ -11,7 +11,7 @@
 /*
  * Consume, which compilers make an acquire: what p points to is read after p. On x86 any load is
  * one. A program whose compiler makes too much of it may choose a plain load, and has to keep to
- * what the processor itself orders.
+ * what the CPU itself orders.
  */
 #ifdef URCU_DEREFERENCE_USE_VOLATILE
 #define _rcu_dereference(p)	CMM_ACCESS_ONCE(p)

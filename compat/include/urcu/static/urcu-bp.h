@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Readers of the flavour bp ("bulletproof"), inlined: they need not be registered. The first
- * section of a thread does that, and its end undoes it. Nobody is woken by a reader: the updaters
+ * section of a thread does that, and its end undoes it. A reader wakes no thread: the updaters
  * of this flavour look again by themselves.
  */
 #ifndef _URCU_BP_STATIC_H
@@ -61,7 +61,7 @@ _URCU_ALWAYS_INLINE void _urcu_bp_read_lock(void)
 }
 
 /*
- * Leaves the section that was entered last. With nobody to wake, the outermost one is like the
+ * Leaves the section that was entered last. Without a thread to wake, the outermost one is like the
  * others.
  */
 _URCU_ALWAYS_INLINE void _urcu_bp_read_unlock(void)
@@ -73,7 +73,7 @@ _URCU_ALWAYS_INLINE void _urcu_bp_read_unlock(void)
 	_urcu_common_announce(__word, __now - URCU_BP_GP_COUNT, !urcu_bp_has_sys_membarrier);
 }
 
-/* Whether the calling thread is in a section: not 0 if so. Asking registers nobody. */
+/* Whether the calling thread is in a section: not 0 if so. Asking does not register the thread. */
 _URCU_ALWAYS_INLINE int _urcu_bp_read_ongoing(void)
 {
 	return URCU_TLS(urcu_bp_reader) && _urcu_common_read_ongoing(&URCU_TLS(urcu_bp_reader)->ctr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A processor that has no header of its own: the compiler has the operations, of these sizes
+ * A CPU that has no header of its own: the compiler has the operations, of these sizes
  * besides int and long.
  */
 #ifndef _URCU_ARCH_UATOMIC_GCC_H

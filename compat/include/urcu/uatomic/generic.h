@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The atomic operations, for every processor, out of the compiler's.
+ * The atomic operations, for every CPU, out of the compiler's.
  *
  *	operation				answers			orders
  *	uatomic_set(addr, v)			nothing			nothing

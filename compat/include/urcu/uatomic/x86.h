@@ -2,7 +2,7 @@
 /*
  * x86: all sizes. Every locked instruction is a full fence, so that no operation needs one beside
  * it, and those that are documented to order nothing order everything; a load is an acquire, and a
- * store a release. The compiler is told so: programs have come to count on it.
+ * store a release. The compiler knows it so: programs have come to count on it.
  */
 #ifndef _URCU_ARCH_UATOMIC_X86_H
 #define _URCU_ARCH_UATOMIC_X86_H

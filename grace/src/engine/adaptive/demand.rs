@@ -5,14 +5,14 @@ use crate::policy::Urgency;
 /// How the engine is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parameters {
-    /// How long a grace period that nobody waits for is put off, so that callbacks gather. At least 1.
+    /// How long a grace period in the background is put off, so that callbacks gather. At least 1.
     pub gather_jiffies: u32,
-    /// Between looks, if nobody waits without pause. At least 1; and a quarter of the age more while nobody
-    /// is forced.
+    /// Between scans, if no caller waits without pause. At least 1; and a quarter of the age more
+    /// while no caller is forced.
     pub look_jiffies: u32,
     /// The same two when over budget.
     pub back_off_jiffies: u32,
-    /// Hold-outs of a grace period that nobody waits for are not forced before it is so old.
+    /// Holdouts of a grace period in the background are not forced before it is so old.
     pub force_after_jiffies: u32,
     /// How many callbacks are run at once, at least, if there are as many.
     pub callbacks_at_once_min: u64,
@@ -25,13 +25,14 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// One jiffy to gather and between looks, which is what rcu_ltimer takes; 8 when over budget, so that
-    /// looks cost an eighth. 25 to force: 100 ms at 250 Hz, the kernel's own measure. A million objects,
-    /// 256 MiB.
+    /// One jiffy to gather and between looks, which is what rcu_ltimer takes; 8 when over budget,
+    /// so that looks cost an eighth. 25 to force: 100 ms at 250 Hz, the kernel's own measure. A
+    /// million objects, 256 MiB.
     ///
-    /// 500 callbacks, or 1/32 of them: entering a softirq costs about as much as a callback. The kernel's
-    /// 10, and 1/128, cost a tenth of the callbacks' own time; these cost less than a hundredth, and
-    /// take some tens of microseconds. (A driver can let others in within [`Host::invoke`].)
+    /// 500 callbacks, or 1/32 of them: entering a softirq costs about as much as a callback. The
+    /// kernel's 10, and 1/128, cost a tenth of the callbacks' own time; these cost less than a
+    /// hundredth, and take some tens of microseconds. (A driver can let others in within
+    /// [`Host::invoke`].)
     ///
     /// [`Host::invoke`]: crate::engine::Host::invoke
     pub const DEFAULT: Self = Self {
@@ -59,16 +60,16 @@ pub struct Demand {
     pub urgency: Urgency,
     /// The backlog has reached three quarters of a limit.
     pub is_near_limit: bool,
-    /// The engine has lately had more than its share of processor time, for work that nobody waited for.
+    /// The engine has lately had more than its share of CPU time, for work in the background.
     pub is_over_budget: bool,
     /// The age of the grace period in progress; 0 if there is none.
     pub age_jiffies: u32,
 }
 
 impl Demand {
-    /// Whether hold-outs are forced, and nothing is put off.
+    /// Whether holdouts are forced, and nothing is put off.
     pub const fn is_pressing(&self) -> bool {
-        // Whoever waits pays for it: the budget is for work in the background.
+        // A caller that waits pays for it: the budget is for work in the background.
         self.is_near_limit || !matches!(self.urgency, Urgency::Background)
     }
 }
@@ -82,12 +83,12 @@ pub enum Begin {
     InJiffies(u32),
 }
 
-/// What is done while hold-outs are left.
+/// What is done while holdouts are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LookAgain {
     /// Force those that have not been.
     pub forces: bool,
-    /// Look again in so many jiffies; 0: as soon as may be.
+    /// Scan again in so many jiffies; 0: as soon as may be.
     pub pause_jiffies: u32,
 }
 
@@ -103,7 +104,7 @@ pub const fn begin(demand: &Demand, parameters: &Parameters) -> Begin {
     if jiffies == 0 { Begin::Now } else { Begin::InJiffies(jiffies) }
 }
 
-/// Whether to force the hold-outs, and when to look at them again.
+/// Whether to force the holdouts, and when to look at them again.
 pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
     let forces = demand.is_pressing() || demand.age_jiffies >= parameters.force_after_jiffies;
     let pause_jiffies = match demand.urgency {
@@ -116,8 +117,9 @@ pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
     LookAgain { forces, pause_jiffies }
 }
 
-/// How many callbacks of `ready` to run before others get the processor. `urgency` is the greatest of
-/// theirs: they run in the order they came, so who waits for one waits for those before it.
+/// How many callbacks of `ready` to run before others get the CPU. `urgency` is the greatest of
+/// theirs: they run in the order they came, so a caller that waits for one waits for those before
+/// it.
 pub const fn callbacks_at_once(
     ready: u64,
     urgency: Urgency,

@@ -1,11 +1,11 @@
-//! rcu_sched: a ring of processors, handed round in the scheduler, and one count of what is pending.
+//! rcu_sched: a ring of CPUs, handed round in the scheduler, and one count of what is pending.
 //!
-//! After Arcangeli, Cao, McKenney, Sarma (FREENIX 2003). No lock, no interrupt, no mask: a processor
+//! After Arcangeli, Cao, McKenney, Sarma (FREENIX 2003). No lock, no interrupt, no mask: a CPU
 //! that passes through its scheduler looks at its successor's number. But all of them read one
-//! counter there, which every callback changes twice; and the token rests with whoever does
+//! counter there, which every callback changes twice; and the token rests with a CPU that does
 //! not schedule, so that a circuit takes N times as long as that takes.
 //!
-//! Not in the original: a processor that sleeps in an extended quiescent state, without the idle
+//! Not in the original: a CPU that sleeps in an extended quiescent state, without the idle
 //! loop that looked at the counter, is rescheduled when the token has come to it.
 
 use alloc::vec;
@@ -30,7 +30,7 @@ pub const STEPS_FOR_SPEED: &[&str] = &["hop-when-idle"];
 /// The count of pending callbacks.
 const PENDING: Line = Line::Global(0);
 
-/// What a processor has to itself.
+/// What a CPU has to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Own {
     station: Station,
@@ -43,7 +43,8 @@ struct Own {
 /// The engine as published.
 ///
 /// Callbacks run in the scheduler, where they were queued. Every function is constant in time, but
-/// for the callbacks that it runs, and that the first callback after a pause looks at all who sleep.
+/// for the callbacks that it runs, and that the first callback after a pause looks at all CPUs that
+/// sleep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Published<S: Steps = Intact> {
     steps: S,
@@ -54,7 +55,7 @@ pub struct Published<S: Steps = Intact> {
 }
 
 impl Published {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Start::default(), Intact)
     }
@@ -68,7 +69,7 @@ impl<S: Steps> Published<S> {
         Self { steps, own: vec![own; cpus], pending: 0, eqs: Mask::new(cpus) }
     }
 
-    /// The stations, for those who look on.
+    /// The stations, for observers.
     pub fn stations(&self) -> impl Iterator<Item = Station> {
         self.own.iter().map(|own| own.station)
     }

@@ -1,10 +1,10 @@
-//! Forcing quiescent states: the scan, what it does about hold-outs, and how these then help.
+//! Forcing quiescent states: the scan, what it does about holdouts, and how these then help.
 
 use super::options::at_least_one;
 use super::{SNAPSHOT, Tree, Variant};
 use crate::engine::{Access, Host, Line, Steps};
 
-/// Once a grace period has reached half the stall time, a hold-out is interrupted this often.
+/// Once a grace period has reached half the stall time, a holdout is interrupted this often.
 const BEAT_JIFFIES: u32 = 5;
 
 impl<S: Steps> Tree<S> {
@@ -36,7 +36,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// Looks at the hold-outs: those in an extended quiescent state, or (but for the first time)
+    /// Looks at the holdouts: those in an extended quiescent state, or (but for the first time)
     /// having been in one since, are none any more. Something is done about the others.
     pub(super) fn scan(&mut self, cpu: usize, host: &mut dyn Host) {
         let is_first = !self.has_snapshot;
@@ -68,7 +68,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// Does about a hold-out what the variant says.
+    /// Does about a holdout what the variant says.
     fn urge(&mut self, holdout: usize, host: &mut dyn Host) {
         let is_tickless = self.tickless.contains(holdout);
         let is_unaware = self.cpus.get(holdout).is_some_and(|own| own.sequence != self.sequence);
@@ -91,13 +91,13 @@ impl<S: Steps> Tree<S> {
             }
             Variant::Today => return self.urge_today(holdout, is_tickless && is_unaware, host),
         }
-        // The kernel has such a processor turn its tick on, which raises the softirq.
+        // The kernel has such a CPU turn its tick on, which raises the softirq.
         if is_tickless && is_unaware {
             host.raise(holdout);
         }
     }
 
-    /// Interrupts a hold-out of a very old grace period, now and then; if there are many, the first
+    /// Interrupts a holdout of a very old grace period, now and then; if there are many, the first
     /// until it is none any more.
     fn beat(&mut self, holdout: usize, host: &mut dyn Host) {
         if self.beat_in_jiffies == 0 {
@@ -106,7 +106,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// Today's ways with a hold-out.
+    /// Today's ways with a holdout.
     fn urge_today(&mut self, holdout: usize, needs_tick: bool, host: &mut dyn Host) {
         let limit = self.options.sched_qs_jiffies;
         let age = self.age_jiffies;
@@ -177,7 +177,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// The tick finds kernel code on a processor whose help is wanted: have it go through the
+    /// The tick finds kernel code on a CPU whose help is wanted: have it go through the
     /// scheduler.
     pub(super) fn reschedule_if_urgent(&mut self, cpu: usize, host: &mut dyn Host) {
         if self.options.variant != Variant::Today {

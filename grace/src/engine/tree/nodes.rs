@@ -1,8 +1,8 @@
-//! The combining tree: who has not yet passed a quiescent state, in masks of a word each.
+//! The combining tree: which CPUs have not yet passed a quiescent state, in masks of a word each.
 //!
-//! A leaf has a bit for each of its processors, an inner node one for each of its children. Whoever
-//! clears the last bit of a node goes on to the parent, so that a lock is wanted by as many as the
-//! node has children, however many processors there are. Nodes are numbered from the root down.
+//! A leaf has a bit for each of its CPUs, an inner node one for each of its children. The CPU that
+//! clears the last bit of a node continues with the parent, so that a lock is wanted by as many as
+//! the node has children, however many CPUs there are. Nodes are numbered from the root down.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -39,7 +39,7 @@ const fn ones(count: usize) -> u64 {
 }
 
 impl Nodes {
-    /// A tree over `cpus` processors. Fan-outs are taken as 1 to 64 for leaves, 2 to 64 above them.
+    /// A tree over `cpus` CPUs. Fan-outs are taken as 1 to 64 for leaves, 2 to 64 above them.
     pub(super) fn new(cpus: usize, leaf_fanout: u32, fanout: u32, sequence: Sequence) -> Self {
         let leaf_fanout = leaf_fanout.clamp(1, 64) as usize;
         let fanout = fanout.clamp(2, 64) as usize;
@@ -95,7 +95,7 @@ impl Nodes {
         (self.first_leaf + cpu / self.leaf_fanout, 1 << (cpu % self.leaf_fanout))
     }
 
-    /// The processor that the lowest bit of `leaf` stands for.
+    /// The CPU that the lowest bit of `leaf` stands for.
     pub(super) const fn first_cpu(&self, leaf: usize) -> usize {
         leaf.saturating_sub(self.first_leaf) * self.leaf_fanout
     }
@@ -106,7 +106,8 @@ impl Nodes {
         self.get(leaf).is_some_and(|node| node.holdouts & bit != 0)
     }
 
-    /// A grace period begins, or has ended: one node is told. Begun, it waits for all its children.
+    /// A grace period begins, or has ended: one node is notified. Begun, it waits for all its
+    /// children.
     pub(super) fn set_sequence(&mut self, index: usize, sequence: Sequence) {
         if let Some(node) = self.nodes.get_mut(index) {
             node.sequence = sequence;
@@ -159,7 +160,7 @@ mod tests {
                 }
             }
             let children: Vec<_> = nodes.nodes.iter().map(|node| node.children).collect();
-            assert_eq!(seen, children, "{cpus} processors");
+            assert_eq!(seen, children, "{cpus} CPUs");
         }
     }
 }

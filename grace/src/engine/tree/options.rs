@@ -1,28 +1,28 @@
 //! What there is to choose about Tree RCU: the variant of its story, and its limits.
 
-/// How a grace period gets at processors that pass no quiescent state by themselves.
+/// How a grace period gets at CPUs that pass no quiescent state by themselves.
 ///
 /// All variants take context switches, ticks in user mode or idle, and extended quiescent states
 /// that the forcing scan finds. They differ in what `cond_resched()` does, and in what the scan
-/// does about the hold-outs of an old grace period. (J. Corbet: RCU, `cond_resched()`, and
+/// does about the holdouts of an old grace period. (J. Corbet: RCU, `cond_resched()`, and
 /// performance regressions, LWN 603252, 2014; `kernel/rcu/tree.c` for the last.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Linux 3.15: `cond_resched()` does nothing for the grace period.
     V3_15,
-    /// 3.16-rc: `cond_resched()` counts its calls, each processor its own; the last of every
+    /// 3.16-rc: `cond_resched()` counts its calls, each CPU its own; the last of every
     /// `period` is a quiescent state.
     V0 {
         /// Calls to a quiescent state. 256 as released; 0 counts as 1.
         period: u32,
     },
-    /// The first remedy: `cond_resched()` tests a flag, which the scan sets on hold-outs of a grace
+    /// The first remedy: `cond_resched()` tests a flag, which the scan sets on holdouts of a grace
     /// period that has reached this age.
     V1 {
-        /// The age from which on hold-outs are flagged.
+        /// The age from which on holdouts are flagged.
         flag_after_jiffies: u32,
     },
-    /// The remedy that was merged: `cond_resched()` tests nothing again; hold-outs of a grace
+    /// The remedy that was merged: `cond_resched()` tests nothing again; holdouts of a grace
     /// period that has reached this age, or half the stall time, are flagged and sent through the
     /// scheduler by an interrupt.
     V2 {
@@ -31,7 +31,7 @@ pub enum Variant {
     },
     /// What became of it. Older than [`Options::sched_qs_jiffies`]: `cond_resched()`, the scheduler
     /// and the tick are asked for help; older than twice that, or callbacks piling up somewhere:
-    /// the help is to be an extended quiescent state, which the next scan finds. Tickless hold-outs
+    /// the help is to be an extended quiescent state, which the next scan finds. Tickless holdouts
     /// are interrupted once in three times that; past half the stall time all are, once in that.
     Today,
 }
@@ -58,7 +58,7 @@ impl Variant {
 pub struct Options {
     /// Which Tree RCU it is.
     pub variant: Variant,
-    /// Processors to a leaf, 1 to 64 (`CONFIG_RCU_FANOUT_LEAF`).
+    /// CPUs to a leaf, 1 to 64 (`CONFIG_RCU_FANOUT_LEAF`).
     pub leaf_fanout: u32,
     /// Children of an inner node, 2 to 64 (`CONFIG_RCU_FANOUT`).
     pub fanout: u32,
@@ -66,9 +66,9 @@ pub struct Options {
     pub first_fqs_jiffies: u32,
     /// From one scan to the next.
     pub next_fqs_jiffies: u32,
-    /// The age from which on [`Variant::Today`] asks hold-outs for help.
+    /// The age from which on [`Variant::Today`] asks holdouts for help.
     pub sched_qs_jiffies: u32,
-    /// The age at which the kernel complains of a stall. At half of it hold-outs are interrupted.
+    /// The age at which the kernel complains of a stall. At half of it holdouts are interrupted.
     pub stall_jiffies: u32,
     /// Callbacks to a pass of the softirq, at least.
     pub blimit: u32,
@@ -80,12 +80,12 @@ pub struct Options {
     pub qhimark: u64,
     /// So few callbacks: the limit holds again.
     pub qlowmark: u64,
-    /// So many callbacks on one processor: [`Variant::Today`] asks all hold-outs for help at once.
+    /// So many callbacks on one CPU: [`Variant::Today`] asks all holdouts for help at once.
     pub qovld: u64,
 }
 
 impl Options {
-    /// The kernel's defaults, as it computes them from the tick and the number of processors.
+    /// The kernel's defaults, as it computes them from the tick and the number of CPUs.
     pub const fn new(variant: Variant, hz: u32, cpus: usize) -> Self {
         let large = (cpus / 256) as u32;
         let fqs = 1 + (hz > 250) as u32 + (hz > 500) as u32 + large;
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_follow_the_tick_and_the_number_of_processors() {
+    fn defaults_follow_the_tick_and_the_number_of_cpus() {
         let fqs = |hz, cpus| {
             let options = Options::new(Variant::Today, hz, cpus);
             (options.first_fqs_jiffies, options.next_fqs_jiffies, options.sched_qs_jiffies)

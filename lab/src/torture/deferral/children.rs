@@ -1,5 +1,5 @@
-//! Processes: this command once more, as a child that is stopped and continued while it defers, and as one that
-//! forks. Each must end clean.
+//! Processes: this command once more, as a child that is stopped and continued while it defers, and
+//! as one that forks. Each must end clean.
 
 use std::env;
 use std::io::Read;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::{Deed, Station};
+use super::{Operation, ThreadContext};
 use crate::torture::kinds::FaultKind;
 use crate::torture::random::Random;
 
 /// What a child is about.
 const ROLES: [&str; 4] =
-    ["floods,limits", "forks", "sleepable,restart,tools", "quiet,churn,stalls"];
+    ["floods,limits", "forks", "sleepable,rseq-read,tools", "quiet,churn,stalls"];
 
 /// How long a child runs.
 const SECONDS: u32 = 2;
@@ -32,49 +32,51 @@ const STOP_ONE_IN: u64 = 16;
 const STOP_MAX_US: u64 = 100_000;
 
 /// Has one child after the other until the run is over.
-pub(super) fn run(station: &Station, random: &mut Random) {
+pub(super) fn run(context: &ThreadContext, random: &mut Random) {
     for role in ROLES.iter().cycle() {
-        if station.is_over() {
+        if context.is_over() {
             return;
         }
-        station.begin(Deed::ChildStart);
-        let deed = format!("a child process ({role})");
-        match start(station, role, random.next()) {
+        context.begin(Operation::ChildStart);
+        let operation = format!("a child process ({role})");
+        match start(context, role, random.next()) {
             Ok(child) => {
-                if let Some(trouble) = watch(station, child, random) {
-                    station.fault(FaultKind::Process, "", || format!("{deed}: {trouble}"));
+                if let Some(trouble) = watch(context, child, random) {
+                    context.fault(FaultKind::Process, "", || format!("{operation}: {trouble}"));
                 }
             }
             Err(error) => {
-                station.fault(FaultKind::Process, "", || format!("{deed} did not start: {error}"));
+                context.fault(FaultKind::Process, "", || {
+                    format!("{operation} did not start: {error}")
+                });
                 return;
             }
         }
     }
 }
 
-fn start(station: &Station, role: &str, seed: u64) -> std::io::Result<Child> {
+fn start(context: &ThreadContext, role: &str, seed: u64) -> std::io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     command.args(["torture", "--child", "--only", role, "--json", "-"]);
     command.arg("--seconds").arg(SECONDS.to_string());
     command.arg("--seed").arg(seed.to_string());
-    command.arg("--engine").arg(station.engine.name());
-    if let Some(mutant) = station.mutant {
+    command.arg("--engine").arg(context.engine.name());
+    if let Some(mutant) = context.mutant {
         command.args(["--mutant", mutant]);
     }
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-    station.did(Deed::ChildStart);
+    context.did(Operation::ChildStart);
     Ok(child)
 }
 
-/// Waits for a child, and stops and continues it meanwhile. Answers what is wrong with it.
-fn watch(station: &Station, mut child: Child, random: &mut Random) -> Option<String> {
+/// Waits for a child, and stops and continues it meanwhile. Returns what is wrong with it.
+fn watch(context: &ThreadContext, mut child: Child, random: &mut Random) -> Option<String> {
     let pid = Pid::from_child(&child);
     for _ in 0..LOOKS_MAX {
-        station.begin(Deed::Child);
+        context.begin(Operation::Child);
         match child.try_wait() {
             Ok(Some(status)) => {
-                station.did(Deed::Child);
+                context.did(Operation::Child);
                 let mut text = String::new();
                 let read = child.stdout.take().map(|mut stdout| stdout.read_to_string(&mut text));
                 return match serde_json::from_str(&text) {
@@ -86,12 +88,12 @@ fn watch(station: &Station, mut child: Child, random: &mut Random) -> Option<Str
             Err(error) => return Some(format!("cannot be waited for: {error}")),
         }
         if random.one_in(STOP_ONE_IN) {
-            station.begin(Deed::Stopped);
+            context.begin(Operation::Stopped);
             // It may have ended by now, which the next look finds.
             let stopped = kill_process(pid, Signal::STOP);
             thread::sleep(Duration::from_micros(random.below(STOP_MAX_US)));
             let continued = kill_process(pid, Signal::CONT);
-            station.ledger.did(Deed::Stopped, u64::from(stopped.is_ok() && continued.is_ok()));
+            context.ledger.did(Operation::Stopped, u64::from(stopped.is_ok() && continued.is_ok()));
         }
         thread::sleep(LOOK);
     }

@@ -1,13 +1,13 @@
-//! Threads that live for a moment: they register, read, retire, call and end, some of it in the destructor of
-//! a thread-local. What they leave behind others adopt.
+//! Threads that live for a moment: they register, read, retire, call and end, some of it in the
+//! destructor of a thread-local. What they leave behind others adopt.
 
 use std::thread;
 
-use quiescence_chaos::Kind;
+use quiescence_chaos::ThreadTag;
 
-use super::Deed;
+use super::Operation;
 use super::flood::{self, Flooder};
-use super::goods::Field;
+use super::test_objects::Field;
 use crate::torture::chaos;
 use crate::torture::kinds::FaultKind;
 use crate::torture::passing::at_the_end;
@@ -25,11 +25,15 @@ pub(super) const fn quota(seconds: u64) -> u64 {
 }
 
 /// Starts threads until the run is over, and there were enough.
-pub(super) fn run<K: Kind, L: Kind>(field: &Field<K>, other: &Field<L>, random: &mut Random) {
-    let station = &field.station;
+pub(super) fn run<K: ThreadTag, L: ThreadTag>(
+    field: &Field<K>,
+    other: &Field<L>,
+    random: &mut Random,
+) {
+    let context = &field.context;
     let mut started = 0;
-    while !station.is_over() || started < station.short_threads {
-        station.begin(Deed::ShortThread);
+    while !context.is_over() || started < context.short_threads {
+        context.begin(Operation::ShortThread);
         let mut threads = Vec::new();
         for _ in 0..AT_A_TIME {
             let seed = random.next();
@@ -40,10 +44,10 @@ pub(super) fn run<K: Kind, L: Kind>(field: &Field<K>, other: &Field<L>, random: 
             thread::yield_now(); // the system is short of threads for the moment
         }
         started += threads.len() as u64;
-        station.ledger.did(Deed::ShortThread, threads.len() as u64);
+        context.ledger.did(Operation::ShortThread, threads.len() as u64);
         for thread in threads {
             if thread.join().is_err() {
-                station.fault(FaultKind::Panic, "", || {
+                context.fault(FaultKind::Panic, "", || {
                     "a thread that lives for a moment panicked; see standard error".to_owned()
                 });
             }
@@ -51,7 +55,7 @@ pub(super) fn run<K: Kind, L: Kind>(field: &Field<K>, other: &Field<L>, random: 
     }
 }
 
-fn start<K: Kind>(field: &Field<K>, seed: u64) -> Option<thread::JoinHandle<()>> {
+fn start<K: ThreadTag>(field: &Field<K>, seed: u64) -> Option<thread::JoinHandle<()>> {
     let field = field.clone();
     let life = move || {
         chaos::seed_thread(seed);
@@ -61,15 +65,16 @@ fn start<K: Kind>(field: &Field<K>, seed: u64) -> Option<thread::JoinHandle<()>>
 }
 
 /// The life of such a thread.
-fn live<K: Kind>(field: Field<K>, random: &mut Random) {
+fn live<K: ThreadTag>(field: Field<K>, random: &mut Random) {
     let seed = random.next();
     match random.below(4) {
         0 => {
-            // Registered before or after its thread-local: whose destructor runs first is the system's choice.
+            // Registered before or after its thread-local: whose destructor runs first is the
+            // system's choice.
             if random.one_in(2) {
                 some(&field, random);
             }
-            field.station.did(Deed::LastWords);
+            field.context.did(Operation::LastWords);
             at_the_end(move || some(&field, &mut Random::from_state(seed)));
         }
         1 => {
@@ -81,7 +86,7 @@ fn live<K: Kind>(field: Field<K>, random: &mut Random) {
     }
 }
 
-fn some<K: Kind>(field: &Field<K>, random: &mut Random) {
+fn some<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     drop(field.domain.read());
     flood::retire(field, random.below(40), random);
     Flooder::new(field).call(random.below(40), random);

@@ -1,16 +1,17 @@
-//! Floods: threads that defer as fast as they can, in every shape, and look whether all of it runs in order.
+//! Floods: threads that defer as fast as they can, in every shape, and look whether all of it runs
+//! in order.
 //!
-//! A closure that queues itself again and again is the kernel's forward-progress test (`rcutorture`'s
-//! `rcu_torture_fwd_prog`): it must neither starve others nor end before its time.
+//! A closure that queues itself again and again is the kernel's forward-progress test
+//! (`rcutorture`'s `rcu_torture_fwd_prog`): it must neither starve others nor end before its time.
 
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use quiescence_chaos::{Domain, Kind, Section};
+use quiescence_chaos::{Domain, Section, ThreadTag};
 
-use super::goods::{Field, Lane, Later, Ticket, chain};
-use super::{Deed, FLOOD_BYTES_MAX, FLOOD_OBJECTS_MAX};
+use super::test_objects::{CallbackQueue, Field, Later, Ticket, chain};
+use super::{FLOOD_BYTES_MAX, FLOOD_OBJECTS_MAX, Operation};
 use crate::torture::kinds::FaultKind;
 use crate::torture::random::Random;
 
@@ -25,30 +26,31 @@ const SMALL: usize = 32;
 const LARGE: usize = 96;
 
 /// A thread that floods.
-pub(super) struct Flooder<'a, K: Kind> {
+pub(super) struct Flooder<'a, K: ThreadTag> {
     pub(super) field: &'a Field<K>,
     /// Its closures run in order, and so many were queued.
-    lane: Arc<Lane>,
+    callback_queue: Arc<CallbackQueue>,
     queued: u64,
 }
 
-impl<'a, K: Kind> Flooder<'a, K> {
+impl<'a, K: ThreadTag> Flooder<'a, K> {
     pub(super) fn new(field: &'a Field<K>) -> Self {
-        Self { field, lane: Arc::default(), queued: 0 }
+        Self { field, callback_queue: Arc::default(), queued: 0 }
     }
 
-    /// Queues closures, a few words or more each; they run in order. Outside of sections, where none is refused.
+    /// Queues closures, a few words or more each; they run in order. Outside of sections, where
+    /// none is refused.
     pub(super) fn call(&mut self, count: u64, random: &mut Random) {
         for _ in 0..count {
             let refused = match random.below(256) {
-                0 => self.queue::<0>(Deed::Hurried, SMALL).is_some(),
+                0 => self.queue::<0>(Operation::Hurried, SMALL).is_some(),
                 1..16 => {
-                    let refused = self.queue::<0>(Deed::TryCall, SMALL);
+                    let refused = self.queue::<0>(Operation::TryCall, SMALL);
                     self.call_later(refused);
                     false
                 }
-                16..80 => self.queue::<8>(Deed::LargeClosure, LARGE).is_some(),
-                _ => self.queue::<0>(Deed::Closure, SMALL).is_some(),
+                16..80 => self.queue::<8>(Operation::LargeClosure, LARGE).is_some(),
+                _ => self.queue::<0>(Operation::Closure, SMALL).is_some(),
             };
             if refused {
                 self.refused_outside();
@@ -62,14 +64,15 @@ impl<'a, K: Kind> Flooder<'a, K> {
         });
     }
 
-    /// Queues one closure with so many words beside what it needs. Answers it, if it is refused.
+    /// Queues one closure with so many words beside what it needs. Returns it, if it is refused.
     fn queue<const WORDS: usize>(
         &mut self,
-        deed: Deed,
+        operation: Operation,
         bytes: usize,
     ) -> Option<impl FnOnce() + Send + 'static + use<K, WORDS>> {
-        let Field { station, domain, tally, .. } = self.field;
-        let ticket = Ticket { lane: Arc::clone(&self.lane), number: self.queued };
+        let Field { context, domain, tally, .. } = self.field;
+        let ticket =
+            Ticket { callback_queue: Arc::clone(&self.callback_queue), number: self.queued };
         let (parcel, words) = (tally.parcel(bytes), [bytes; WORDS]);
         let closure = move || {
             ticket.check(parcel.tally());
@@ -77,10 +80,10 @@ impl<'a, K: Kind> Flooder<'a, K> {
             std::hint::black_box(words);
         };
         assert_eq!(size_of_val(&closure), bytes, "what a closure is counted as");
-        station.did(deed);
-        let queued = match deed {
-            Deed::Hurried => domain.call_hurried(closure),
-            Deed::TryCall => domain.try_call(closure),
+        context.did(operation);
+        let queued = match operation {
+            Operation::Hurried => domain.call_hurry(closure),
+            Operation::TryCall => domain.try_call(closure),
             _ => domain.call(closure),
         };
         match queued {
@@ -106,13 +109,13 @@ impl<'a, K: Kind> Flooder<'a, K> {
         &mut self,
         count: u64,
     ) -> Option<impl FnOnce() + Send + 'static + use<K>> {
-        (0..count).find_map(|_| self.queue::<0>(Deed::InSectionCall, SMALL))
+        (0..count).find_map(|_| self.queue::<0>(Operation::InSectionCall, SMALL))
     }
 
     /// Queues the closure that was refused, outside of sections.
     pub(super) fn call_later(&mut self, refused: Option<impl FnOnce() + Send + 'static>) {
         let Some(closure) = refused else { return };
-        self.field.station.did(Deed::Refused);
+        self.field.context.did(Operation::Refused);
         if self.field.domain.call(closure).is_err() {
             return self.refused_outside();
         }
@@ -122,9 +125,9 @@ impl<'a, K: Kind> Flooder<'a, K> {
 
     /// A barrier; it must have run what this thread has queued.
     pub(super) fn barrier(&self) {
-        self.field.station.did(Deed::DeferBarrier);
+        self.field.context.did(Operation::DeferBarrier);
         self.field.domain.barrier();
-        let ran = self.lane.ran();
+        let ran = self.callback_queue.ran();
         if ran != self.queued {
             self.field.tally.fault(FaultKind::Barrier, || {
                 format!("barrier() returned when {ran} of {} closures had run", self.queued)
@@ -133,55 +136,55 @@ impl<'a, K: Kind> Flooder<'a, K> {
     }
 
     pub(super) fn all_have_run(&self) -> bool {
-        self.lane.ran() == self.queued
+        self.callback_queue.ran() == self.queued
     }
 
     /// Does something, drawn.
     fn step(&mut self, random: &mut Random) {
-        let Field { station, .. } = self.field;
+        let Field { context, .. } = self.field;
         let burst = 1 + random.below_mostly_low(BURST_MAX);
         match random.below(16) {
             0..=3 => {
-                station.begin(Deed::Box);
+                context.begin(Operation::Box);
                 retire(self.field, burst, random);
             }
             4 | 5 => {
-                station.begin(Deed::InSection);
+                context.begin(Operation::InSection);
                 retire_in_section(self.field, burst / 8, random);
             }
             6 => {
-                station.begin(Deed::TryRetire);
+                context.begin(Operation::TryRetire);
                 try_retire(self.field, burst / 4, random);
             }
             7..=9 => {
-                station.begin(Deed::Closure);
+                context.begin(Operation::Closure);
                 self.call(burst, random);
             }
             10 => {
-                station.begin(Deed::InSectionCall);
+                context.begin(Operation::InSectionCall);
                 self.call_in_section(1 + burst / 16);
             }
             11 => {
-                station.begin(Deed::Again);
-                station.did(Deed::Again);
+                context.begin(Operation::Again);
+                context.did(Operation::Again);
                 again(self.field, random.below(DEPTH_MAX));
             }
             12 => {
-                station.begin(Deed::Chain);
-                station.did(Deed::Chain);
+                context.begin(Operation::Chain);
+                context.did(Operation::Chain);
                 chain(self.field, random.below(8));
             }
             13 => {
-                station.begin(Deed::Odd);
+                context.begin(Operation::Odd);
                 self.field.retire_odd_ones(burst / 8);
             }
             14 if random.one_in(4) => {
-                station.begin(Deed::DeferBarrier);
+                context.begin(Operation::DeferBarrier);
                 self.barrier();
             }
             _ => {
-                station.begin(Deed::Tune);
-                station.did(Deed::Tune);
+                context.begin(Operation::Tune);
+                context.did(Operation::Tune);
                 tune(&self.field.domain, random);
             }
         }
@@ -189,9 +192,9 @@ impl<'a, K: Kind> Flooder<'a, K> {
 }
 
 /// Floods until the run is over.
-pub(super) fn run<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn run<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     let mut flooder = Flooder::new(field);
-    while !field.station.is_over() {
+    while !field.context.is_over() {
         flooder.step(random);
         if random.one_in(8) {
             thread::yield_now();
@@ -201,15 +204,15 @@ pub(super) fn run<K: Kind>(field: &Field<K>, random: &mut Random) {
 }
 
 /// Floods in gushes: others want to use the domain as well.
-pub(super) fn in_gushes<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn in_gushes<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     let mut flooder = Flooder::new(field);
-    while !field.station.is_over() {
+    while !field.context.is_over() {
         let burst = 1 + random.below(BURST_MAX);
         if random.one_in(2) {
-            field.station.begin(Deed::Box);
+            field.context.begin(Operation::Box);
             retire(field, burst, random);
         } else {
-            field.station.begin(Deed::Closure);
+            field.context.begin(Operation::Closure);
             flooder.call(burst, random);
         }
         thread::sleep(Duration::from_micros(random.below(4000)));
@@ -217,9 +220,10 @@ pub(super) fn in_gushes<K: Kind>(field: &Field<K>, random: &mut Random) {
     flooder.barrier();
 }
 
-/// Retires as a QSBR reader: it goes over the limit by one object, and does its part at its quiescent states.
-pub(super) fn by_qsbr<K: Kind>(field: &Field<K>, random: &mut Random) {
-    while !field.station.is_over() {
+/// Retires as a QSBR reader: it goes over the limit by one object, and does its part at its
+/// quiescent states.
+pub(super) fn by_qsbr<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+    while !field.context.is_over() {
         let rounds = 1 + random.below(200);
         qsbr_rounds(field, rounds, random);
         thread::yield_now();
@@ -227,11 +231,11 @@ pub(super) fn by_qsbr<K: Kind>(field: &Field<K>, random: &mut Random) {
 }
 
 /// So many quiescent states of one reader, and what it retires between them.
-pub(super) fn qsbr_rounds<K: Kind>(field: &Field<K>, rounds: u64, random: &mut Random) {
+pub(super) fn qsbr_rounds<K: ThreadTag>(field: &Field<K>, rounds: u64, random: &mut Random) {
     let mut reader = field.domain.qsbr();
     for _ in 0..rounds {
-        field.station.begin(Deed::QsbrRetire);
-        field.station.did(Deed::QsbrRetire);
+        field.context.begin(Operation::QsbrRetire);
+        field.context.did(Operation::QsbrRetire);
         let mut later: Vec<Later<K>> = Vec::new();
         for _ in 0..random.below(40) {
             later.extend(field.retire_some(true, random.next()).err());
@@ -245,7 +249,7 @@ pub(super) fn qsbr_rounds<K: Kind>(field: &Field<K>, rounds: u64, random: &mut R
 }
 
 /// Retires so many objects, outside of sections.
-pub(super) fn retire<K: Kind>(field: &Field<K>, count: u64, random: &mut Random) {
+pub(super) fn retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &mut Random) {
     for _ in 0..count {
         let refused = field.retire_some(true, random.next());
         retire_later(field, refused.err());
@@ -253,12 +257,12 @@ pub(super) fn retire<K: Kind>(field: &Field<K>, count: u64, random: &mut Random)
 }
 
 /// The same inside a section; what is refused waits until it has ended.
-pub(super) fn retire_in_section<K: Kind>(field: &Field<K>, count: u64, random: &mut Random) {
+pub(super) fn retire_in_section<K: ThreadTag>(field: &Field<K>, count: u64, random: &mut Random) {
     retire_under(field, field.domain.read(), count, random);
 }
 
 /// The same inside the section of a guard, the only one that this thread is in.
-pub(super) fn retire_under<K: Kind, G: Section<K>>(
+pub(super) fn retire_under<K: ThreadTag, G: Section<K>>(
     field: &Field<K>,
     guard: G,
     count: u64,
@@ -270,32 +274,35 @@ pub(super) fn retire_under<K: Kind, G: Section<K>>(
 }
 
 /// Retires inside a section what is not refused there.
-pub(super) fn retire_what_fits<K: Kind>(
+pub(super) fn retire_what_fits<K: ThreadTag>(
     field: &Field<K>,
     count: u64,
     random: &mut Random,
 ) -> Vec<Later<K>> {
-    field.station.did(Deed::InSection);
+    field.context.did(Operation::InSection);
     (0..count).filter_map(|_| field.retire_some(true, random.next()).err()).collect()
 }
 
 /// Retires where there is room; the rest by waiting.
-pub(super) fn try_retire<K: Kind>(field: &Field<K>, count: u64, random: &mut Random) {
-    field.station.did(Deed::TryRetire);
+pub(super) fn try_retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &mut Random) {
+    field.context.did(Operation::TryRetire);
     let refused = |_| field.retire_some(false, random.next()).err();
     let later: Vec<_> = (0..count).filter_map(refused).collect();
     retire_later(field, later);
 }
 
-pub(super) fn retire_later<K: Kind>(field: &Field<K>, later: impl IntoIterator<Item = Later<K>>) {
+pub(super) fn retire_later<K: ThreadTag>(
+    field: &Field<K>,
+    later: impl IntoIterator<Item = Later<K>>,
+) {
     for later in later {
-        field.station.did(Deed::Refused);
+        field.context.did(Operation::Refused);
         later(field);
     }
 }
 
 /// A closure that queues itself again, so often.
-pub(super) fn again<K: Kind>(field: &Field<K>, left: u64) {
+pub(super) fn again<K: ThreadTag>(field: &Field<K>, left: u64) {
     let (parcel, field_of_next) = (field.tally.parcel(SMALL), Box::new(field.clone()));
     let closure = move || {
         drop(parcel);
@@ -314,7 +321,7 @@ pub(super) fn again<K: Kind>(field: &Field<K>, left: u64) {
 }
 
 /// Changes what may be changed; what may wait by a half.
-fn tune<K: Kind>(domain: &Domain<K>, random: &mut Random) {
+fn tune<K: ThreadTag>(domain: &Domain<K>, random: &mut Random) {
     let mut tuning = domain.tuning();
     tuning.objects_max = FLOOD_OBJECTS_MAX / (1 + random.below(2));
     tuning.bytes_max = FLOOD_BYTES_MAX / (1 + random.below(2));

@@ -1,8 +1,10 @@
-//! Forks in a storm: a thread that uses the library forks while others defer, and its child finds every domain
-//! whole. It retires, calls, waits at a barrier, finds as much room as there should be, and ends.
+//! Forks in a storm: a thread that uses the library forks while others defer, and its child finds
+//! every domain whole. It retires, calls, waits at a barrier, finds as much room as there should
+//! be, and ends.
 //!
-//! The child has none of the other threads, which may have held locks: so it touches the library, the allocator
-//! and atomics, nothing else; and in the storm nobody defers what would take a lock.
+//! The child has none of the other threads, which may have held locks: so it touches the library,
+//! the allocator and atomics, nothing else; and in the storm no thread defers what would take a
+//! lock.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,17 +12,17 @@ use std::thread;
 use std::time::Duration;
 
 use quiescence_chaos::sync::{Counter, ExactCounter};
-use quiescence_chaos::{Domain, Kind, Snapshot, Srcu, chaos};
+use quiescence_chaos::{Domain, Snapshot, Srcu, ThreadTag, chaos};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::flood::{self, Flooder};
-use super::goods::{Bound, FORKED, Field, Tally};
-use super::{Deed, Station};
+use super::test_objects::{Bound, FORKED, Field, Tally};
+use super::{Operation, ThreadContext};
 use crate::torture::kinds::FaultKind;
 use crate::torture::random::Random;
 
-/// What may wait in the domain of the storm: so little that no thread has room in advance, and a child can
-/// count it.
+/// What may wait in the domain of the storm: so little that no thread has room in advance, and a
+/// child can count it.
 pub(super) const OBJECTS_MAX: u64 = 200;
 
 /// Between two looks at a child.
@@ -40,16 +42,16 @@ const WRONG: [(i32, &str); 6] = [
 ];
 
 /// Defers, and may be interrupted by a fork at any time.
-pub(super) fn storm<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn storm<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     let mut flooder = Flooder::new(field);
-    while !field.station.is_over() {
-        field.station.begin(Deed::Closure);
+    while !field.context.is_over() {
+        field.context.begin(Operation::Closure);
         burst(&mut flooder, random);
     }
     flooder.barrier();
 }
 
-fn burst<K: Kind>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
+fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
     let some = 1 + random.below(60);
     match random.below(5) {
         4 => {
@@ -64,8 +66,8 @@ fn burst<K: Kind>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
     }
 }
 
-/// Uses what counts per processor, all of it new: the memory of such counters, and who reads where no sequence can, are the
-/// whole process's. Answers whether all sums and values are right.
+/// Uses what counts per CPU, all of it new: the memory of such counters, and who reads where no
+/// sequence can, are the whole process's. Returns whether all sums and values are right.
 fn count_and_read(some: u64) -> bool {
     let (domain, counter, exact) = (Srcu::new(), Counter::new(), ExactCounter::new());
     let snapshot = Snapshot::new([0; 4]);
@@ -85,16 +87,16 @@ fn count_and_read(some: u64) -> bool {
 }
 
 /// Forks again and again, and waits for its children.
-pub(super) fn run<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn run<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     let mut flooder = Flooder::new(field);
-    while !field.station.is_over() {
-        field.station.begin(Deed::Fork);
+    while !field.context.is_over() {
+        field.context.begin(Operation::Fork);
         (0..random.below(4)).for_each(|_| burst(&mut flooder, random));
         let seed = random.next();
         match chaos::fork(|| child(field, &mut Random::from_state(seed))) {
             Ok(pid) => {
-                field.station.did(Deed::Fork);
-                wait_for(&field.station, pid);
+                field.context.did(Operation::Fork);
+                wait_for(&field.context, pid);
             }
             // The system is short of processes for the moment.
             Err(_) => thread::yield_now(),
@@ -104,11 +106,11 @@ pub(super) fn run<K: Kind>(field: &Field<K>, random: &mut Random) {
 }
 
 /// Waits for a child to end, and tells what is wrong with it.
-fn wait_for(station: &Station, pid: u32) {
+fn wait_for(context: &ThreadContext, pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process has a number");
-    let fault = |detail: String| station.fault(FaultKind::Process, "", || detail);
+    let fault = |detail: String| context.fault(FaultKind::Process, "", || detail);
     for _ in 0..LOOKS_MAX {
-        station.begin(Deed::Fork);
+        context.begin(Operation::Fork);
         match waitpid(Some(pid), WaitOptions::NOHANG) {
             Ok(None) => thread::sleep(LOOK),
             Ok(Some((_, status))) => {
@@ -129,11 +131,11 @@ fn wait_for(station: &Station, pid: u32) {
 }
 
 /// What a child does; its code.
-fn child<K: Kind>(field: &Field<K>, random: &mut Random) -> i32 {
+fn child<K: ThreadTag>(field: &Field<K>, random: &mut Random) -> i32 {
     FORKED.store(true, Relaxed);
-    let faults = field.station.ledger.faults_total();
+    let faults = field.context.ledger.faults_total();
     // Counts of its own: those of the storm were stopped wherever they were.
-    let tally = Tally::new(&field.station, "domain in a forked child", Bound::NONE);
+    let tally = Tally::new(&field.context, "domain in a forked child", Bound::NONE);
     let own = Field { tally: Arc::clone(&tally), ..field.clone() };
     let mut flooder = Flooder::new(&own);
     for _ in 0..1 + random.below(8) {
@@ -158,11 +160,11 @@ fn child<K: Kind>(field: &Field<K>, random: &mut Random) -> i32 {
     if !(1..20).all(|some| count_and_read(8 * some)) {
         return 55;
     }
-    if field.station.ledger.faults_total() == faults { 0 } else { 54 }
+    if field.context.ledger.faults_total() == faults { 0 } else { 54 }
 }
 
 /// Whether the domain takes as many objects as it has room for.
-fn has_its_room<K: Kind>(field: &Field<K>) -> bool {
+fn has_its_room<K: ThreadTag>(field: &Field<K>) -> bool {
     let guard = field.domain.read(); // nothing is freed meanwhile
     let mut count = 0;
     while count <= OBJECTS_MAX && field.retire(field.small(), false).is_ok() {

@@ -1,11 +1,12 @@
-//! Domains that have hardly any room: what waits there never exceeds the limit by more than one object a thread,
-//! and when all is over there is as much room as there was.
+//! Domains that have hardly any room: what waits there never exceeds the limit by more than one
+//! object a thread, and when all is over there is as much room as there was.
 //!
-//! A round has a domain of its own, with room for a few objects, a few kilobytes, or 1 MiB. A crew of threads
-//! defers there in every way, against a reader that stalls. Every object that is admitted is counted, and
-//! the count compared with the limit ([`Tally`]). Then the crew has gone, and the domain is filled under a
-//! section of our own, object by object: it must take exactly as many as fit, then one over the limit, and no
-//! second one; and as the section ends, that debt must be settled.
+//! A round has a domain of its own, with room for a few objects, a few kilobytes, or 1 MiB. A crew
+//! of threads defers there in every way, against a reader that stalls. Every object that is
+//! admitted is counted, and the count compared with the limit ([`Tally`]). Then the crew has gone,
+//! and the domain is filled under a section of our own, object by object: it must take exactly as
+//! many as fit, then one over the limit, and no second one; and as the section ends, that must be
+//! settled.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,8 +18,8 @@ use grace::limit::{Amount, chunk};
 use quiescence_chaos::{Domain, Private};
 
 use super::flood::{self, Flooder};
-use super::goods::{Bound, Field, Small, Tally, chain};
-use super::{Deed, Station, tuning};
+use super::test_objects::{Bound, Field, Small, Tally, chain};
+use super::{Operation, ThreadContext, tuning};
 use crate::torture::chaos;
 use crate::torture::kinds::FaultKind;
 use crate::torture::random::Random;
@@ -31,9 +32,9 @@ const THREADS: u64 = CREW + 1;
 const NAME: &str = "domain with little room";
 
 /// Fills one domain after the other until the run is over.
-pub(super) fn run(station: &Station, random: &mut Random) {
-    while !station.is_over() {
-        round(station, random);
+pub(super) fn run(context: &ThreadContext, random: &mut Random) {
+    while !context.is_over() {
+        round(context, random);
     }
 }
 
@@ -47,31 +48,31 @@ fn limit(random: &mut Random) -> Amount {
     }
 }
 
-fn round(station: &Station, random: &mut Random) {
+fn round(context: &ThreadContext, random: &mut Random) {
     let limit = limit(random);
     let tuning = tuning(limit.objects, limit.bytes);
-    let domain = Domain::builder().engine(station.engine).tuning(tuning).build();
+    let domain = Domain::builder().engine(context.engine).tuning(tuning).build();
     let largest = 4096;
     let bound =
         Bound { objects: limit.objects + THREADS, bytes: limit.bytes + THREADS * largest as u64 };
-    let tally = Tally::new(station, NAME, bound);
-    let field = Field { station: station.clone(), domain, tally, largest };
+    let tally = Tally::new(context, NAME, bound);
+    let field = Field { context: context.clone(), domain, tally, largest };
     // What callbacks defer is the worker's, which keeps some of its room for the next ones.
     let chains = random.one_in(2);
     work(&field, chains, random);
-    field.station.begin(Deed::DeferBarrier);
+    field.context.begin(Operation::DeferBarrier);
     // Callbacks queue callbacks, and they again.
-    while field.tally.waiting() > 0 && !station.is_over() {
-        field.station.begin(Deed::DeferBarrier);
+    while field.tally.waiting() > 0 && !context.is_over() {
+        field.context.begin(Operation::DeferBarrier);
         field.domain.barrier();
     }
     field.domain.barrier();
-    if station.is_over() {
+    if context.is_over() {
         return;
     }
     field.tally.expect_none("after a barrier");
-    // Of three queues, twice a chunk each: the worker's, and this thread's own for the closures that were
-    // queued by those it ran.
+    // Of three queues, twice a chunk each: the worker's, and this thread's own for the closures
+    // that were queued by those it ran.
     let chunk = chunk(limit, 1);
     let chunk = Amount { objects: 6 * chunk.objects, bytes: 6 * chunk.bytes };
     let kept = if chains { chunk } else { Amount::NONE };
@@ -97,8 +98,8 @@ fn work(field: &Field<Private>, chains: bool, random: &mut Random) {
         })
         .collect();
     for _ in 0..1 + random.below(6) {
-        field.station.begin(Deed::Blocked);
-        field.station.did(Deed::Blocked);
+        field.context.begin(Operation::Blocked);
+        field.context.did(Operation::Blocked);
         let guard = field.domain.read();
         thread::sleep(Duration::from_micros(random.below(20_000)));
         drop(guard);
@@ -118,7 +119,7 @@ fn work(field: &Field<Private>, chains: bool, random: &mut Random) {
 /// What one of the crew does.
 fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool, random: &mut Random) {
     let mut flooder = Flooder::new(field);
-    while !over.load(Relaxed) && !field.station.is_over() {
+    while !over.load(Relaxed) && !field.context.is_over() {
         let some = 1 + random.below(8);
         match random.below(8) {
             0 | 1 => flood::retire(field, some, random),
@@ -142,7 +143,7 @@ fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool, random: &mut Ra
             6 => flood::qsbr_rounds(field, some, random),
             _ => thread::yield_now(),
         }
-        field.station.begin(Deed::Box);
+        field.context.begin(Operation::Box);
     }
 }
 
@@ -151,7 +152,7 @@ const WORDS_BYTES_MAX: u64 = 40;
 
 /// Fills the domain, in which nothing waits, and settles what went over. So much may be missing.
 fn fill(field: &Field<Private>, limit: Amount, kept: Amount) {
-    field.station.begin(Deed::Room);
+    field.context.begin(Operation::Room);
     let size = size_of::<Small>() as u64;
     let room = limit.objects.min(limit.bytes / size);
     // Each counts with a few words of the library's.
@@ -172,7 +173,7 @@ fn fill(field: &Field<Private>, limit: Amount, kept: Amount) {
             format!("{count} objects fit into an empty domain that has room for {room}")
         });
     }
-    field.station.did(Deed::Room);
+    field.context.did(Operation::Room);
     let over = field.retire(field.small(), true);
     let second = field.retire(field.small(), true);
     // Nor a closure, but if this thread has room for it in advance.
@@ -191,16 +192,16 @@ fn fill(field: &Field<Private>, limit: Amount, kept: Amount) {
     field.tally.expect_none("after a barrier");
 }
 
-/// Ends the section, inside of which an object went over the limit: a grace period is waited for then. What it
-/// has freed is freed by this thread, unless the worker is just at it.
+/// Ends the section, inside of which an object went over the limit: a grace period is waited for
+/// then. What it has freed is freed by this thread, unless the worker is just at it.
 fn settle<G>(field: &Field<Private>, guard: G, room: u64) {
-    field.station.begin(Deed::Settled);
+    field.context.begin(Operation::Settled);
     let grace_periods = || field.domain.statistics().grace_periods;
     let before = grace_periods();
     drop(guard);
     let waited = grace_periods() > before;
     let is_paid = || u64::try_from(field.tally.waiting()).is_ok_and(|waiting| waiting <= room);
-    if !waited || !field.station.await_idle(Deed::Settled, is_paid) {
+    if !waited || !field.context.await_idle(Operation::Settled, is_paid) {
         let waiting = field.tally.waiting();
         field.tally.fault(FaultKind::Limit, || {
             format!(
@@ -209,5 +210,5 @@ fn settle<G>(field: &Field<Private>, guard: G, room: u64) {
             )
         });
     }
-    field.station.did(Deed::Settled);
+    field.context.did(Operation::Settled);
 }

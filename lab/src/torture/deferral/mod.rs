@@ -1,30 +1,31 @@
 //! Deferral under torture: what is retired and called, by everybody at once, with little memory.
 //!
-//! [`goods`] is what is deferred: objects of all shapes that count themselves. [`flood`] defers as fast as it
-//! can; [`limits`] does so in domains with hardly any room, and afterwards looks whether the room is what it
-//! was; [`quiet`] defers a little, does nothing more, and waits until it is freed; [`churn`] has threads that
-//! live for a moment; [`stalls`] are readers that take long; [`children`] are processes that are stopped and
-//! continued while they do all that, and processes that fork ([`forks`]).
+//! [`test_objects`] is what is deferred: objects of all shapes that count themselves. [`flood`]
+//! defers as fast as it can; [`limits`] does so in domains with hardly any room, and afterwards
+//! looks whether the room is what it was; [`quiet`] defers a little, does nothing more, and waits
+//! until it is freed; [`churn`] has threads that live for a moment; [`stalls`] are readers that
+//! take long; [`children`] are processes that are stopped and continued while they do all that, and
+//! processes that fork ([`forks`]).
 
 mod children;
 mod churn;
 mod flood;
 mod forks;
-mod goods;
+mod test_objects;
 mod limits;
 mod quiet;
 mod stalls;
 
 use std::sync::Arc;
 
-use quiescence_chaos::{Domain, Engine, Global, Kind, Private, Tuning};
+use quiescence_chaos::{Domain, Engine, Global, Private, ThreadTag, Tuning};
 
-use goods::{Bound, Field, Tally};
+use test_objects::{Bound, Field, Tally};
 
-use super::kinds::{Deed, Step};
+use super::context::ThreadContext;
+use super::kinds::{Operation, Step};
 use super::ledger::Ledger;
 use super::random::Random;
-use super::station::Station;
 use super::themes::{Theme, Themes};
 
 /// What may wait in the domain of the floods.
@@ -82,7 +83,7 @@ fn parts(theme: Theme) -> &'static [Part] {
         Theme::Churn => &[Part::Churn],
         Theme::Processes => &[Part::Children],
         Theme::Forks => &[Part::Forks, Part::Storm, Part::Storm],
-        Theme::Sleepable | Theme::Restart | Theme::Tools => &[],
+        Theme::Sleepable | Theme::RseqRead | Theme::Tools => &[],
     }
 }
 
@@ -142,11 +143,11 @@ impl Deferral {
         }
     }
 
-    /// The run as the thread with this post sees it.
-    pub(super) fn station(&self, ledger: &Arc<Ledger>, post: usize) -> Station {
-        Station {
+    /// The run as the thread with this thread record sees it.
+    pub(super) fn context(&self, ledger: &Arc<Ledger>, record: usize) -> ThreadContext {
+        ThreadContext {
             ledger: Arc::clone(ledger),
-            post,
+            record,
             engine: self.engine,
             short_threads: self.short_threads,
             mutant: self.mutant,
@@ -154,40 +155,40 @@ impl Deferral {
     }
 
     /// Does a part, until the run is over.
-    pub(super) fn play(&self, part: Part, station: &Station, random: &mut Random) {
+    pub(super) fn play(&self, part: Part, context: &ThreadContext, random: &mut Random) {
         match part {
-            Part::Flood => flood::run(&self.field(station, &self.flood), random),
+            Part::Flood => flood::run(&self.field(context, &self.flood), random),
             Part::FloodGlobal => {
-                flood::in_gushes(&self.field(station, &Domain::<Global>::global()), random);
+                flood::in_gushes(&self.field(context, &Domain::<Global>::global()), random);
             }
-            Part::FloodQsbr => flood::by_qsbr(&self.field(station, &self.flood), random),
-            Part::Limits => limits::run(station, random),
-            Part::Quiet => quiet::run(station, random),
+            Part::FloodQsbr => flood::by_qsbr(&self.field(context, &self.flood), random),
+            Part::Limits => limits::run(context, random),
+            Part::Quiet => quiet::run(context, random),
             Part::Churn => {
-                let global = self.field(station, &Domain::<Global>::global());
-                churn::run(&self.field(station, &self.flood), &global, random);
+                let global = self.field(context, &Domain::<Global>::global());
+                churn::run(&self.field(context, &self.flood), &global, random);
             }
-            Part::Blocked => stalls::block(&self.field(station, &self.flood), random),
-            Part::LowPriority => stalls::crawl(&self.field(station, &self.flood), random),
-            Part::Children => children::run(station, random),
-            Part::Forks => forks::run(&self.field(station, &self.storm), random),
-            Part::Storm => forks::storm(&self.field(station, &self.storm), random),
+            Part::Blocked => stalls::block(&self.field(context, &self.flood), random),
+            Part::LowPriority => stalls::crawl(&self.field(context, &self.flood), random),
+            Part::Children => children::run(context, random),
+            Part::Forks => forks::run(&self.field(context, &self.storm), random),
+            Part::Storm => forks::storm(&self.field(context, &self.storm), random),
         }
     }
 
     /// A thread's view of a domain; what it defers there is counted for the end.
-    fn field<K: Kind>(&self, station: &Station, domain: &Domain<K>) -> Field<K> {
-        let tally = Tally::new(station, "domain under a flood", Bound::NONE);
+    fn field<K: ThreadTag>(&self, context: &ThreadContext, domain: &Domain<K>) -> Field<K> {
+        let tally = Tally::new(context, "domain under a flood", Bound::NONE);
         super::pool::lock(&self.fields).0.push(Arc::clone(&tally));
-        Field { station: station.clone(), domain: domain.clone(), tally, largest: LARGEST }
+        Field { context: context.clone(), domain: domain.clone(), tally, largest: LARGEST }
     }
 
     /// When all threads have ended: waits for what they deferred, and looks for what is lost.
     pub(super) fn close(&self, ledger: &Ledger) {
-        let post = ledger.posts.last().expect("the closing thread's");
+        let record = ledger.records.last().expect("the closing thread's");
         // So often: callbacks have queued callbacks, and they again.
         for _ in 0..2 * flood::DEPTH_MAX {
-            post.begin(Step::Defer(Deed::DeferBarrier));
+            record.begin(Step::Defer(Operation::DeferBarrier));
             self.flood.barrier();
             self.storm.barrier();
             Domain::<Global>::global().barrier();
@@ -199,7 +200,7 @@ impl Deferral {
         let fields = super::pool::lock(&self.fields);
         fields.0.iter().for_each(|tally| tally.expect_none("at the end"));
         if let Some(tally) = fields.0.first() {
-            goods::expect_no_odd_ones(&tally.station);
+            test_objects::expect_no_odd_ones(&tally.context);
         }
     }
 }

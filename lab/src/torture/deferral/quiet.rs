@@ -1,5 +1,5 @@
-//! What is deferred is freed in bounded time though nobody does anything more: left alone, when its thread
-//! ends, when its domain ends. In order, and once.
+//! What is deferred is freed in bounded time though no thread does anything more: left alone, when
+//! its thread ends, when its domain ends. In order, and once.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use quiescence_chaos::{Domain, Private};
 
 use super::flood::Flooder;
-use super::goods::{Bound, Field, Lane, Parcel, Tally, Ticket};
-use super::{Deed, Station, tuning};
+use super::test_objects::{Bound, CallbackQueue, Field, Parcel, Tally, Ticket};
+use super::{Operation, ThreadContext, tuning};
 use crate::torture::chaos;
 use crate::torture::kinds::FaultKind;
 use crate::torture::passing::at_the_end;
@@ -32,52 +32,52 @@ impl Drop for Numbered {
 }
 
 /// One round after the other until the run is over.
-pub(super) fn run(station: &Station, random: &mut Random) {
-    while !station.is_over() {
-        round(station, random);
+pub(super) fn run(context: &ThreadContext, random: &mut Random) {
+    while !context.is_over() {
+        round(context, random);
     }
 }
 
-fn round(station: &Station, random: &mut Random) {
+fn round(context: &ThreadContext, random: &mut Random) {
     let mut tuning = tuning(65_536, 64 << 20);
     tuning.lazy = Duration::from_micros(random.below(100_000));
-    let domain = Domain::builder().engine(station.engine).tuning(tuning).build();
-    let tally = Tally::new(station, NAME, Bound::NONE);
+    let domain = Domain::builder().engine(context.engine).tuning(tuning).build();
+    let tally = Tally::new(context, NAME, Bound::NONE);
     let field =
-        Field { station: station.clone(), domain, tally: Arc::clone(&tally), largest: 4096 };
+        Field { context: context.clone(), domain, tally: Arc::clone(&tally), largest: 4096 };
     let objects = random.below_mostly_low(COUNT_MAX);
     let closures = random.below_mostly_low(COUNT_MAX);
-    let deed = match random.below(4) {
+    let operation = match random.below(4) {
         0 => {
             defer(&field, objects, closures, random);
-            Deed::LeftAlone
+            Operation::LeftAlone
         }
         1 => {
             defer(&field, objects, closures, random);
             drop(field);
-            Deed::DomainEnd
+            Operation::DomainEnd
         }
         end => {
             in_a_thread(&field, objects, closures, end == 3, random.next());
-            if end == 3 { Deed::LastWords } else { Deed::ThreadEnd }
+            if end == 3 { Operation::LastWords } else { Operation::ThreadEnd }
         }
     };
-    station.did(deed);
-    if station.await_idle(deed, || tally.waiting() == 0) {
+    context.did(operation);
+    if context.await_idle(operation, || tally.waiting() == 0) {
         tally.expect_none("though nothing waits");
     } else {
         tally.fault(FaultKind::Late, || {
-            format!("{} objects still wait; {}", tally.waiting(), deed.name())
+            format!("{} objects still wait; {}", tally.waiting(), operation.name())
         });
     }
 }
 
 /// Retires so many objects and calls so many closures.
 fn defer(field: &Field<Private>, objects: u64, closures: u64, random: &mut Random) {
-    field.station.begin(Deed::Box);
-    let lane: Arc<Lane> = Arc::default();
+    field.context.begin(Operation::Box);
+    let callback_queue: Arc<CallbackQueue> = Arc::default();
     for number in 0..objects {
-        let ticket = Ticket { lane: Arc::clone(&lane), number };
+        let ticket = Ticket { callback_queue: Arc::clone(&callback_queue), number };
         let bytes = size_of::<Numbered>();
         // Inside a section nothing is dropped here, and none is refused: there is room.
         let guard = random.one_in(16).then(|| field.domain.read());
@@ -86,7 +86,7 @@ fn defer(field: &Field<Private>, objects: u64, closures: u64, random: &mut Rando
         }
         drop(guard);
     }
-    field.station.begin(Deed::Closure);
+    field.context.begin(Operation::Closure);
     Flooder::new(field).call(closures, random);
 }
 

@@ -1,15 +1,15 @@
-//! Readers that take long: blocked in a section for tens of milliseconds, or of low priority, so that others
-//! have the processor.
+//! Readers that take long: blocked in a section for tens of milliseconds, or of low priority, so
+//! that others have the CPU.
 
 use std::thread;
 use std::time::Duration;
 
-use quiescence_chaos::Kind;
+use quiescence_chaos::ThreadTag;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
-use super::Deed;
-use super::goods::Field;
+use super::Operation;
+use super::test_objects::Field;
 use crate::torture::chaos::spin;
 use crate::torture::random::Random;
 
@@ -26,10 +26,10 @@ const LOWEST: i32 = 19;
 const SECTIONS: u32 = 64;
 
 /// Blocks inside of sections.
-pub(super) fn block<K: Kind>(field: &Field<K>, random: &mut Random) {
-    while !field.station.is_over() {
-        field.station.begin(Deed::Blocked);
-        field.station.did(Deed::Blocked);
+pub(super) fn block<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+    while !field.context.is_over() {
+        field.context.begin(Operation::Blocked);
+        field.context.did(Operation::Blocked);
         let guard = field.domain.read();
         thread::sleep(Duration::from_micros(random.below(SECTION_MAX_US)));
         drop(guard);
@@ -37,18 +37,19 @@ pub(super) fn block<K: Kind>(field: &Field<K>, random: &mut Random) {
     }
 }
 
-/// Reads at the lowest priority: where processors are scarce it loses its own in the midst of sections.
-pub(super) fn crawl<K: Kind>(field: &Field<K>, random: &mut Random) {
-    // Of this thread alone, on Linux. Elsewhere, or where it is forbidden, it is a reader like others.
+/// Reads at the lowest priority: where CPUs are scarce it loses its own in the midst of sections.
+pub(super) fn crawl<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+    // Of this thread alone, on Linux. Elsewhere, or where it is forbidden, it is a reader like
+    // others.
     let is_low = setpriority_process(Some(gettid()), LOWEST).is_ok();
-    while !field.station.is_over() {
-        field.station.begin(Deed::LowPriority);
-        field.station.ledger.did(Deed::LowPriority, u64::from(is_low));
+    while !field.context.is_over() {
+        field.context.begin(Operation::LowPriority);
+        field.context.ledger.did(Operation::LowPriority, u64::from(is_low));
         for _ in 0..SECTIONS {
             let guard = field.domain.read();
             spin(random.below(20_000));
             drop(guard);
-            field.station.post().beat(); // it seldom has a CPU
+            field.context.record().beat(); // it seldom has a CPU
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Small domains that grow meanwhile: each is read in until it has words for every processor, while an updater waits
-//! for its grace periods, now and then in a section of another domain.
+//! Small domains that grow meanwhile: each is read in until it has words for every CPU, while an
+//! updater waits for its grace periods, now and then in a section of another domain.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::thread;
 
 use quiescence_chaos::Srcu;
 
-use super::herd::Herd;
+use super::shuffler::Shuffler;
 use super::sleepable::{self, Place, Where, Yard, Yards};
 use crate::torture::chaos;
-use crate::torture::kinds::{Deed, FaultKind, Step, Way};
+use crate::torture::context::ThreadContext;
+use crate::torture::kinds::{FaultKind, Operation, Step, Way};
 use crate::torture::random::Random;
-use crate::torture::station::Station;
 use crate::torture::updaters;
 
 /// Threads that read in a small domain.
@@ -22,15 +22,20 @@ const READERS: usize = 3;
 const SECTIONS_MAX: u64 = 300;
 
 /// One domain after the other until the run is over.
-pub(super) fn run(yards: &Yards, herd: &Arc<Herd>, station: &Station, random: &mut Random) {
-    while !station.is_over() {
-        station.begin(Deed::Grown);
-        round(yards, herd, station, random);
-        station.did(Deed::Grown);
+pub(super) fn run(
+    yards: &Yards,
+    shuffler: &Arc<Shuffler>,
+    context: &ThreadContext,
+    random: &mut Random,
+) {
+    while !context.is_over() {
+        context.begin(Operation::Grown);
+        round(yards, shuffler, context, random);
+        context.did(Operation::Grown);
     }
 }
 
-fn round(yards: &Yards, herd: &Arc<Herd>, station: &Station, random: &mut Random) {
+fn round(yards: &Yards, shuffler: &Arc<Shuffler>, context: &ThreadContext, random: &mut Random) {
     let small = Yard::new("small sleepable domain", Place::Made(Arc::new(Srcu::new())));
     let sections = 1 + random.below(SECTIONS_MAX);
     thread::scope(|scope| {
@@ -38,40 +43,41 @@ fn round(yards: &Yards, herd: &Arc<Herd>, station: &Station, random: &mut Random
         for _ in 0..READERS {
             let (small, seed) = (&small, random.next());
             let read = move || {
-                let _stay = herd.join();
+                let _stay = shuffler.join();
                 chaos::seed_thread(seed);
-                let (seat, mut random) = (small.seat(station), Random::from_state(seed));
-                (0..sections).for_each(|_| sleepable::section(small, &seat, &mut random));
+                let (participant, mut random) =
+                    (small.participant(context), Random::from_state(seed));
+                (0..sections).for_each(|_| sleepable::section(small, &participant, &mut random));
             };
             // Where the system is short of threads there are fewer readers.
             readers.extend(thread::Builder::new().spawn_scoped(scope, read));
         }
         while readers.iter().any(|reader| !reader.is_finished()) {
-            update(yards, &small, station, random);
+            update(yards, &small, context, random);
         }
         for reader in readers {
             if reader.join().is_err() {
-                station.fault(FaultKind::Panic, small.arena.name, || {
+                context.fault(FaultKind::Panic, small.arena.name, || {
                     "a reader of a small domain; see standard error".to_owned()
                 });
             }
         }
     });
     if random.one_in(2) {
-        sleepable::close(&small.arena, &station.ledger);
+        sleepable::close(&small.arena, &context.ledger);
     }
     // Else the domain ends with what waits in it.
 }
 
 /// Updates once, by one who waits.
-fn update(yards: &Yards, small: &Yard, station: &Station, random: &mut Random) {
+fn update(yards: &Yards, small: &Yard, context: &ThreadContext, random: &mut Random) {
     const WAYS: [Way; 6] =
         [Way::Synchronize, Way::Expedited, Way::StartPoll, Way::Store, Way::Retire, Way::IntoBox];
-    let seat = small.seat(station);
+    let participant = small.participant(context);
     let way = WAYS[random.below(WAYS.len() as u64) as usize];
-    station.post().begin(Step::Update(way));
+    context.record().begin(Step::Update(way));
     // Domains wait for their own sections only.
     let beside = random.one_in(4).then(|| yards.at(Where::Static).hold());
-    updaters::update(&seat, way, &mut VecDeque::new(), random);
-    station.ledger.did(Deed::Beside, u64::from(beside.is_some()));
+    updaters::update(&participant, way, &mut VecDeque::new(), random);
+    context.ledger.did(Operation::Beside, u64::from(beside.is_some()));
 }

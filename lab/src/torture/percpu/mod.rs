@@ -1,14 +1,14 @@
 //! What stands on per-CPU words, under torture: sleepable domains, restartable reads, and tools.
 //!
-//! [`herd`] moves their threads from processor to processor and interrupts them. [`sleepable`] has readers and updaters of
-//! domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains that grow meanwhile;
-//! [`restart`] reads what no updater waits for, and [`tools`] counts, refers
+//! [`shuffler`] moves their threads from CPU to CPU and interrupts them. [`sleepable`] has readers
+//! and updaters of domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains
+//! that grow meanwhile; [`rseq_read`] reads what no updater waits for, and [`tools`] counts, refers
 //! ([`references`]) and locks.
 
 mod growing;
-mod herd;
+mod shuffler;
 mod references;
-mod restart;
+mod rseq_read;
 mod sleepable;
 mod tasks;
 mod tools;
@@ -18,19 +18,19 @@ use std::sync::Arc;
 
 use quiescence_chaos::Sleepable;
 
-use herd::Herd;
-use restart::Cells;
+use rseq_read::Cells;
+use shuffler::Shuffler;
 use sleepable::{Where, Yards};
 use tools::Tools;
 
 use super::arena::Arena;
+use super::context::ThreadContext;
 use super::kinds::ReaderKind;
 use super::ledger::Ledger;
 use super::random::Random;
-use super::station::Station;
 use super::themes::{Theme, Themes};
 
-/// Threads for each processor that read in sleepable domains.
+/// Threads for each CPU that read in sleepable domains.
 const READERS_PER_CPU: usize = 8;
 
 /// The same, of restartable reads.
@@ -116,7 +116,7 @@ fn parts(theme: Theme, cpus: usize) -> Vec<Part> {
             ];
             readers.chain(others).collect()
         }
-        Theme::Restart => {
+        Theme::RseqRead => {
             let mut parts = vec![Part::Load; cpus * RESTARTABLE_PER_CPU];
             parts.extend([Part::Store, Part::StoreArc, Part::Store, Part::StoreArc]);
             parts
@@ -134,7 +134,7 @@ fn parts(theme: Theme, cpus: usize) -> Vec<Part> {
 #[derive(Clone, Debug)]
 pub(super) struct PerCpu {
     pub(super) parts: Vec<Part>,
-    herd: Arc<Herd>,
+    shuffler: Arc<Shuffler>,
     /// Nothing where the theme does not take part.
     yards: Option<Yards>,
     cells: Option<Arc<Cells>>,
@@ -149,40 +149,40 @@ impl PerCpu {
         }
         Ok(Self {
             parts,
-            herd: Herd::new()?,
+            shuffler: Shuffler::new()?,
             yards: themes.has(Theme::Sleepable).then(Yards::new),
-            cells: themes.has(Theme::Restart).then(Arc::default),
+            cells: themes.has(Theme::RseqRead).then(Arc::default),
             tools: themes.has(Theme::Tools).then(|| Arc::new(Tools::new(cpus * WORKERS_PER_CPU))),
         })
     }
 
     /// Does a part, until the run is over.
-    pub(super) fn play(&self, part: Part, station: &Station, random: &mut Random) {
-        let _stay = part.joins().then(|| self.herd.join());
+    pub(super) fn play(&self, part: Part, context: &ThreadContext, random: &mut Random) {
+        let _stay = part.joins().then(|| self.shuffler.join());
         if let Some(tools) = &self.tools {
             match part {
-                Part::Work => return tools.work(station, random),
-                Part::Sum => return tools.sum(station, random),
-                Part::Kill => return tools.kill(station, random),
-                Part::Write => return tools.write(station, random),
-                Part::EndGuards => return tools.end_guards(station),
+                Part::Work => return tools.work(context, random),
+                Part::Sum => return tools.sum(context, random),
+                Part::Kill => return tools.kill(context, random),
+                Part::Write => return tools.write(context, random),
+                Part::EndGuards => return tools.end_guards(context),
                 _ => {}
             }
         }
         match (part, &self.yards, &self.cells) {
-            (Part::Shuffle, ..) => self.herd.shuffle(station, random),
-            (Part::Signals, ..) => self.herd.storm(station, random),
+            (Part::Shuffle, ..) => self.shuffler.shuffle(context, random),
+            (Part::Signals, ..) => self.shuffler.storm(context, random),
             (Part::Read(kind, place), Some(yards), _) => {
-                sleepable::read(yards.at(place), station, kind, random);
+                sleepable::read(yards.at(place), context, kind, random);
             }
             (Part::Update(place), Some(yards), _) => {
-                sleepable::update(yards.at(place), station, random);
+                sleepable::update(yards.at(place), context, random);
             }
-            (Part::Tasks, Some(yards), _) => tasks::run(yards, &self.herd, station, random),
-            (Part::Grow, Some(yards), _) => growing::run(yards, &self.herd, station, random),
-            (Part::Load, _, Some(cells)) => cells.load(station, random),
-            (Part::Store, _, Some(cells)) => cells.store(station, random),
-            (Part::StoreArc, _, Some(cells)) => cells.store_arcs(station, random),
+            (Part::Tasks, Some(yards), _) => tasks::run(yards, &self.shuffler, context, random),
+            (Part::Grow, Some(yards), _) => growing::run(yards, &self.shuffler, context, random),
+            (Part::Load, _, Some(cells)) => cells.load(context, random),
+            (Part::Store, _, Some(cells)) => cells.store(context, random),
+            (Part::StoreArc, _, Some(cells)) => cells.store_arcs(context, random),
             _ => unreachable!("a part of a theme that takes part"),
         }
     }

@@ -1,7 +1,7 @@
 //! Big references that are given out while somebody kills them, one after the other.
 //!
-//! What is known of a value stands in a static, and its memory stays for some time after its release: so that one that is
-//! released too early, or twice, is a fault that is counted.
+//! What is known of a value stands in a static, and its memory stays for some time after its
+//! release: so that one that is released too early, or twice, is a fault that is counted.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use quiescence_chaos::sync::{BigRef, BigRefHandle};
 
-use crate::torture::kinds::{Deed, FaultKind};
+use crate::torture::context::ThreadContext;
+use crate::torture::kinds::{FaultKind, Operation};
 use crate::torture::ledger::Ledger;
 use crate::torture::pool::lock;
 use crate::torture::random::Random;
-use crate::torture::station::Station;
 
 /// Handles that a thread keeps.
 const HANDLES: usize = 8;
@@ -39,7 +39,8 @@ impl Life {
     }
 
     fn is_over(&self) -> bool {
-        // Acquire: pairs with the Release in the drops of the value and of handles; the next value begins after them.
+        // Acquire: pairs with the Release in the drops of the value and of handles; the next value
+        // begins after them.
         self.released.load(Acquire) != 0 && self.held.load(Acquire) == 0
     }
 }
@@ -56,7 +57,8 @@ static RELEASED: AtomicU64 = AtomicU64::new(0);
 struct Value(usize);
 
 impl Value {
-    /// A value whose life nobody else has; looked for from a number on. `None` if all are in use.
+    /// A value whose life no other thread has; looked for from a number on. `None` if all are in
+    /// use.
     fn begin(from: u64) -> Option<Self> {
         let count = LIVES.len();
         let mut places = (0..count).map(|i| (from as usize).wrapping_add(i) % count);
@@ -78,7 +80,8 @@ impl Drop for Value {
     fn drop(&mut self) {
         let life = self.life();
         let held = life.held.load(Acquire);
-        // Release: pairs with the Acquire in `is_over`; from then on the life may be another value's.
+        // Release: pairs with the Acquire in `is_over`; from then on the life may be another
+        // value's.
         if life.released.fetch_add(1, Release) != 0 || held != 0 {
             RELEASED_WRONGLY.fetch_add(1, Relaxed);
         }
@@ -120,12 +123,12 @@ impl References {
     /// Refers to the value of the moment. `false` if some value was released wrongly.
     pub(super) fn refer(
         &self,
-        station: &Station,
+        context: &ThreadContext,
         handles: &mut VecDeque<Held>,
         random: &mut Random,
     ) -> bool {
         if RELEASED_WRONGLY.load(Relaxed) != 0 {
-            station.fault(FaultKind::Freed, "BigRef", || {
+            context.fault(FaultKind::Freed, "BigRef", || {
                 "a value was released while somebody had it, or twice".to_owned()
             });
             return false;
@@ -133,9 +136,9 @@ impl References {
         let reference = Arc::clone(&lock(&self.current));
         for _ in 0..8 {
             let Some(handle) = reference.try_get().map(Held::new) else { break };
-            station.did(Deed::BigRefGet);
+            context.did(Operation::BigRefGet);
             if !handle.0.is_alive() {
-                station.fault(FaultKind::Freed, "BigRef", || {
+                context.fault(FaultKind::Freed, "BigRef", || {
                     format!("the value of life {} was had, and is released", handle.0.0)
                 });
             }
@@ -153,18 +156,18 @@ impl References {
     }
 
     /// Kills one after the other until the run is over.
-    pub(super) fn kill(&self, station: &Station, random: &mut Random) {
+    pub(super) fn kill(&self, context: &ThreadContext, random: &mut Random) {
         let mut killed = VecDeque::new();
-        while !station.is_over() {
-            station.begin(Deed::BigRefKill);
-            station.did(Deed::BigRefKill);
+        while !context.is_over() {
+            context.begin(Operation::BigRefKill);
+            context.did(Operation::BigRefKill);
             let Some(old) = self.replace() else {
                 thread::yield_now(); // until somebody gives a handle back
                 continue;
             };
             let first = old.kill();
             if !first || old.kill() || old.try_get().is_some() {
-                station.fault(FaultKind::Freed, "BigRef", || {
+                context.fault(FaultKind::Freed, "BigRef", || {
                     "it was not killed once, or gave something out afterwards".to_owned()
                 });
             }

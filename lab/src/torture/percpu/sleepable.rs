@@ -1,6 +1,8 @@
-//! Readers and updaters of sleepable domains: sections that nest, overlap, last, and end on other threads.
+//! Readers and updaters of sleepable domains: sections that nest, overlap, last, and end on other
+//! threads.
 //!
-//! What they look at are the blocks with an age of the theme `readers` ([`arena`](crate::torture::arena)).
+//! What they look at are the blocks with an age of the theme `readers`
+//! ([`arena`](crate::torture::arena)).
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -12,14 +14,14 @@ use std::time::Duration;
 
 use quiescence_chaos::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard};
 
-use crate::torture::arena::{Arena, Look, Seat};
-use crate::torture::kinds::{Deed, FaultKind, ReaderKind, Step, Way};
+use crate::torture::arena::{Arena, Look, Participant};
+use crate::torture::context::ThreadContext;
+use crate::torture::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
 use crate::torture::ledger::Ledger;
 use crate::torture::pool::{BlockRef, lock};
 use crate::torture::random::Random;
 use crate::torture::readers::{self, dawdle};
-use crate::torture::station::Station;
-use crate::torture::{cast, chaos, updaters};
+use crate::torture::{chaos, fixture, updaters};
 
 /// Which of the domains that last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +54,7 @@ pub(super) const READERS: [(ReaderKind, Where); 16] = [
 const LONG_MAX_US: u64 = 15_000;
 const PAUSE_MAX_US: u64 = 30_000;
 
-/// How long whoever came late stays in its section, at most.
+/// How long the thread that came late stays in its section, at most.
 const LATE_MAX_US: u64 = 8_000;
 
 /// How long a reader pauses now and then.
@@ -128,11 +130,11 @@ impl Yard {
         self.place.srcu()
     }
 
-    pub(super) fn seat(&self, station: &Station) -> Seat<Sleepable> {
-        Seat {
+    pub(super) fn participant(&self, context: &ThreadContext) -> Participant<Sleepable> {
+        Participant {
             arena: Arc::clone(&self.arena),
-            ledger: Arc::clone(&station.ledger),
-            post: station.post,
+            ledger: Arc::clone(&context.ledger),
+            record: context.record,
         }
     }
 
@@ -157,117 +159,117 @@ impl Place {
 impl Held {
     pub(super) fn look(
         &self,
-        seat: &Seat<Sleepable>,
+        participant: &Participant<Sleepable>,
         kind: ReaderKind,
         random: &mut Random,
     ) -> Option<Look> {
         match self {
-            Self::Static(guard) => seat.look(guard, kind, random),
-            Self::Made(guard) => seat.look(guard, kind, random),
+            Self::Static(guard) => participant.look(guard, kind, random),
+            Self::Made(guard) => participant.look(guard, kind, random),
         }
     }
 }
 
 /// Reads until the run is over.
-pub(super) fn read(yard: &Yard, station: &Station, kind: ReaderKind, random: &mut Random) {
-    let seat = &yard.seat(station);
+pub(super) fn read(yard: &Yard, context: &ThreadContext, kind: ReaderKind, random: &mut Random) {
+    let participant = &yard.participant(context);
     let mut last = None;
-    readers::rounds(seat, || {
+    readers::rounds(participant, || {
         match kind {
-            ReaderKind::SrcuNested => nested(yard, seat, random),
+            ReaderKind::SrcuNested => nested(yard, participant, random),
             ReaderKind::SrcuOverlapping => {
-                last = Some(overlapping(yard, seat, last.take(), random))
+                last = Some(overlapping(yard, participant, last.take(), random))
             }
-            ReaderKind::SrcuElsewhere => elsewhere(yard, seat, random),
-            ReaderKind::SrcuLong => long(yard, seat, random),
-            _ => section(yard, seat, random),
+            ReaderKind::SrcuElsewhere => elsewhere(yard, participant, random),
+            ReaderKind::SrcuLong => long(yard, participant, random),
+            _ => section(yard, participant, random),
         }
         if random.one_in(64) {
             thread::sleep(Duration::from_micros(random.below(REST_MAX_US)));
         }
     });
-    finish(seat, kind, last);
+    finish(participant, kind, last);
     loop {
-        // Whoever is the last to end finds what is left.
+        // The thread that is the last to end finds what is left.
         let left = lock(&yard.left).pop_front();
         let Some((held, look)) = left else { break };
-        finish(seat, ReaderKind::SrcuElsewhere, Some((held, look)));
+        finish(participant, ReaderKind::SrcuElsewhere, Some((held, look)));
     }
 }
 
 /// A section that ends where it began.
-pub(super) fn section(yard: &Yard, seat: &Seat<Sleepable>, random: &mut Random) {
+pub(super) fn section(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) {
     let guard = yard.srcu().read();
-    let Some(look) = seat.look(&guard, ReaderKind::Srcu, random) else { return };
+    let Some(look) = participant.look(&guard, ReaderKind::Srcu, random) else { return };
     linger(random);
-    seat.look_again(&look, ReaderKind::Srcu);
+    participant.look_again(&look, ReaderKind::Srcu);
     drop(guard);
 }
 
 /// A section in a section, which end in either order: each is one of its own.
-fn nested(yard: &Yard, seat: &Seat<Sleepable>, random: &mut Random) {
+fn nested(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) {
     let kind = ReaderKind::SrcuNested;
     let outer = yard.srcu().read();
-    let before = seat.look(&outer, kind, random);
+    let before = participant.look(&outer, kind, random);
     linger(random);
     let inner = yard.srcu().read();
-    let within = seat.look(&inner, kind, random);
+    let within = participant.look(&inner, kind, random);
     linger(random);
     if random.one_in(2) {
-        before.iter().for_each(|look| seat.look_again(look, kind));
+        before.iter().for_each(|look| participant.look_again(look, kind));
         drop(outer);
         linger(random);
-        within.iter().for_each(|look| seat.look_again(look, kind));
+        within.iter().for_each(|look| participant.look_again(look, kind));
         drop(inner);
     } else {
-        within.iter().for_each(|look| seat.look_again(look, kind));
+        within.iter().for_each(|look| participant.look_again(look, kind));
         drop(inner);
         linger(random);
-        before.iter().for_each(|look| seat.look_again(look, kind));
+        before.iter().for_each(|look| participant.look_again(look, kind));
         drop(outer);
     }
 }
 
-/// The next section begins before the last one ends: the domain is never without a section, and grace periods
-/// come to an end all the same.
+/// The next section begins before the last one ends: the domain is never without a section, and
+/// grace periods come to an end all the same.
 fn overlapping(
     yard: &Yard,
-    seat: &Seat<Sleepable>,
+    participant: &Participant<Sleepable>,
     last: Option<(Held, Option<Look>)>,
     random: &mut Random,
 ) -> (Held, Option<Look>) {
     let held = yard.hold();
-    let look = held.look(seat, ReaderKind::SrcuOverlapping, random);
+    let look = held.look(participant, ReaderKind::SrcuOverlapping, random);
     linger(random);
-    finish(seat, ReaderKind::SrcuOverlapping, last);
+    finish(participant, ReaderKind::SrcuOverlapping, last);
     (held, look)
 }
 
 /// Leaves a section to others, and ends the one that has been left for longest.
-fn elsewhere(yard: &Yard, seat: &Seat<Sleepable>, random: &mut Random) {
+fn elsewhere(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) {
     let kind = ReaderKind::SrcuElsewhere;
     let held = yard.hold();
-    let look = held.look(seat, kind, random);
+    let look = held.look(participant, kind, random);
     let oldest = {
         let mut left = lock(&yard.left);
         left.push_back((held, look));
         left.pop_front()
     };
     linger(random);
-    finish(seat, kind, oldest);
+    finish(participant, kind, oldest);
 }
 
-fn long(yard: &Yard, seat: &Seat<Sleepable>, random: &mut Random) {
+fn long(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) {
     let guard = yard.srcu().read();
-    let look = seat.look(&guard, ReaderKind::SrcuLong, random);
+    let look = participant.look(&guard, ReaderKind::SrcuLong, random);
     thread::sleep(Duration::from_micros(random.below(LONG_MAX_US)));
-    look.iter().for_each(|look| seat.look_again(look, ReaderKind::SrcuLong));
+    look.iter().for_each(|look| participant.look_again(look, ReaderKind::SrcuLong));
     drop(guard);
     thread::sleep(Duration::from_micros(random.below(PAUSE_MAX_US)));
 }
 
-/// Stays in its section: whoever came late stays for long, since a reader that stalled on its way in is what grace periods
-/// with one look too few miss.
+/// Stays in its section: the thread that came late stays for long, since a reader that stalled on
+/// its way in is what grace periods with one look too few miss.
 fn linger(random: &mut Random) {
     if chaos::is_late() && random.one_in(2) {
         thread::sleep(Duration::from_micros(random.below(LATE_MAX_US)));
@@ -277,28 +279,32 @@ fn linger(random: &mut Random) {
 }
 
 /// Looks a last time and ends the section.
-fn finish(seat: &Seat<Sleepable>, kind: ReaderKind, section: Option<(Held, Option<Look>)>) {
+fn finish(
+    participant: &Participant<Sleepable>,
+    kind: ReaderKind,
+    section: Option<(Held, Option<Look>)>,
+) {
     if let Some((held, look)) = section {
-        look.iter().for_each(|look| seat.look_again(look, kind));
+        look.iter().for_each(|look| participant.look_again(look, kind));
         drop(held);
     }
 }
 
 /// Updates until the run is over, each time in a way that is drawn.
-pub(super) fn update(yard: &Yard, station: &Station, random: &mut Random) {
-    let seat = yard.seat(station);
+pub(super) fn update(yard: &Yard, context: &ThreadContext, random: &mut Random) {
+    let participant = yard.participant(context);
     let ways: Vec<Way> = Way::of_sleepable().filter(|&way| way != Way::TaskAwaited).collect();
     let mut boxes = VecDeque::new();
-    while !seat.ledger.is_over() {
+    while !participant.ledger.is_over() {
         let way = ways[random.below(ways.len() as u64) as usize];
-        seat.post().begin(Step::Update(way));
+        participant.record().begin(Step::Update(way));
         match way {
-            Way::TryRetire => try_retire(yard, &seat, random),
-            Way::Awaited => awaited(yard, station, &seat, random),
-            Way::CookieAwaited => updaters::waited(&seat, way, random, |_| {
-                block_on(vec![yard.srcu().wait_async(yard.srcu().get())]);
+            Way::TryRetire => try_retire(yard, &participant, random),
+            Way::Awaited => awaited(yard, context, &participant, random),
+            Way::CookieAwaited => updaters::waited(&participant, way, random, |_| {
+                block_on(vec![yard.srcu().wait_async(yard.srcu().snapshot())]);
             }),
-            way => updaters::update(&seat, way, &mut boxes, random),
+            way => updaters::update(&participant, way, &mut boxes, random),
         }
         if random.one_in(4) {
             thread::yield_now();
@@ -307,30 +313,40 @@ pub(super) fn update(yard: &Yard, station: &Station, random: &mut Random) {
 }
 
 /// Replaces a block inside a section, where only what does not wait is allowed.
-fn try_retire(yard: &Yard, seat: &Seat<Sleepable>, random: &mut Random) {
-    let Some(new) = updaters::fresh(seat) else { return };
-    seat.post().begin(Step::Update(Way::TryRetire));
+fn try_retire(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) {
+    let Some(new) = updaters::fresh(participant) else { return };
+    participant.record().begin(Step::Update(Way::TryRetire));
     let guard = yard.srcu().read();
-    let old = updaters::replace(seat, new, Way::TryRetire, random);
-    let refused = yard.srcu().try_retire(Box::new(BlockRef::new(&seat.arena.pool, old))).err();
+    let old = updaters::replace(participant, new, Way::TryRetire, random);
+    let refused =
+        yard.srcu().try_retire(Box::new(BlockRef::new(&participant.arena.pool, old))).err();
     drop(guard);
     let Some(refused) = refused else { return };
     if yard.srcu().retire(refused.into_inner()).is_err() {
-        seat.ledger.fault(FaultKind::Limit, seat.arena.name, None, Some(Way::TryRetire), || {
-            "refused where it should have waited".to_owned()
-        });
+        participant.ledger.fault(
+            FaultKind::Limit,
+            participant.arena.name,
+            None,
+            Some(Way::TryRetire),
+            || "refused where it should have waited".to_owned(),
+        );
     }
 }
 
 /// Waits for several futures at once, and gives one up now and then.
-fn awaited(yard: &Yard, station: &Station, seat: &Seat<Sleepable>, random: &mut Random) {
+fn awaited(
+    yard: &Yard,
+    context: &ThreadContext,
+    participant: &Participant<Sleepable>,
+    random: &mut Random,
+) {
     let given_up = random.one_in(2);
     let futures = 1 + random.below(3);
-    updaters::waited(seat, Way::Awaited, random, |_| {
+    updaters::waited(participant, Way::Awaited, random, |_| {
         if given_up {
             let mut future = Box::pin(yard.srcu().synchronize_async());
             let done = future.as_mut().poll(&mut Context::from_waker(&unpark())).is_ready();
-            station.ledger.did(Deed::Abandoned, u64::from(!done));
+            context.ledger.did(Operation::Abandoned, u64::from(!done));
         }
         block_on((0..futures).map(|_| yard.srcu().synchronize_async()).collect());
     });
@@ -365,7 +381,7 @@ fn block_on(futures: Vec<impl Future<Output = ()>>) {
 
 /// Waits for all callbacks of a domain, and looks for what is lost.
 pub(super) fn close(arena: &Arena<Sleepable>, ledger: &Ledger) {
-    cast::close(arena, ledger, |arena| arena.published(&arena.domain.read()));
+    fixture::close(arena, ledger, |arena| arena.published(&arena.domain.read()));
     let sections = arena.domain.statistics().readers;
     if sections != 0 {
         ledger.fault(FaultKind::Count, arena.name, None, None, || {

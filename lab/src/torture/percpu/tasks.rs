@@ -1,4 +1,5 @@
-//! Sections held across `.await`, in tasks that go from thread to thread; and tasks that wait for grace periods.
+//! Sections held across `.await`, in tasks that go from thread to thread; and tasks that wait for
+//! grace periods.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -13,12 +14,12 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, yield_now};
 
-use super::herd::{Herd, Stay};
+use super::shuffler::{Shuffler, Stay};
 use super::sleepable::{Where, Yard, Yards};
 use crate::torture::chaos;
-use crate::torture::kinds::{Deed, FaultKind, ReaderKind, Step, Way};
+use crate::torture::context::ThreadContext;
+use crate::torture::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
 use crate::torture::random::Random;
-use crate::torture::station::Station;
 use crate::torture::updaters;
 
 /// Threads of the runtime: more than one, so that tasks move.
@@ -47,45 +48,50 @@ struct Tasks {
 }
 
 /// Has tasks until the run is over.
-pub(super) fn run(yards: &Yards, herd: &Arc<Herd>, station: &Station, random: &mut Random) {
-    let runtime = match runtime(herd, random.next()) {
+pub(super) fn run(
+    yards: &Yards,
+    shuffler: &Arc<Shuffler>,
+    context: &ThreadContext,
+    random: &mut Random,
+) {
+    let runtime = match runtime(shuffler, random.next()) {
         Ok(runtime) => runtime,
         Err(error) => {
-            station.fault(FaultKind::Process, "", || format!("no threads for tasks: {error}"));
+            context.fault(FaultKind::Process, "", || format!("no threads for tasks: {error}"));
             return;
         }
     };
     let mut tasks = Tasks::default();
     for yard in [yards.at(Where::Static), yards.at(Where::Made)] {
         for _ in 0..READERS {
-            let (yard, station, random) =
-                (yard.clone(), station.clone(), Random::from_state(random.next()));
-            tasks.spawn(&runtime, |steps| read(yard, station, steps, random));
+            let (yard, context, random) =
+                (yard.clone(), context.clone(), Random::from_state(random.next()));
+            tasks.spawn(&runtime, |steps| read(yard, context, steps, random));
         }
         for _ in 0..UPDATERS {
-            let (yard, station, random) =
-                (yard.clone(), station.clone(), Random::from_state(random.next()));
-            tasks.spawn(&runtime, |steps| update(yard, station, steps, random));
+            let (yard, context, random) =
+                (yard.clone(), context.clone(), Random::from_state(random.next()));
+            tasks.spawn(&runtime, |steps| update(yard, context, steps, random));
         }
     }
-    tasks.watch(station);
+    tasks.watch(context);
     for handle in tasks.handles {
         if runtime.block_on(handle).is_err() {
-            station.fault(FaultKind::Panic, "", || "a task; see standard error".to_owned());
+            context.fault(FaultKind::Panic, "", || "a task; see standard error".to_owned());
         }
     }
 }
 
 /// A runtime whose threads are moved and interrupted.
-fn runtime(herd: &Arc<Herd>, seed: u64) -> std::io::Result<Runtime> {
-    let (herd, number) = (Arc::clone(herd), AtomicU64::new(seed));
+fn runtime(shuffler: &Arc<Shuffler>, seed: u64) -> std::io::Result<Runtime> {
+    let (shuffler, number) = (Arc::clone(shuffler), AtomicU64::new(seed));
     Builder::new_multi_thread()
         .worker_threads(THREADS)
         .thread_name("torture-tasks")
         .enable_time()
         .on_thread_start(move || {
             chaos::seed_thread(number.fetch_add(1, Relaxed));
-            STAY.set(Some(herd.join()));
+            STAY.set(Some(shuffler.join()));
         })
         .on_thread_stop(|| drop(STAY.take()))
         .build()
@@ -102,13 +108,13 @@ impl Tasks {
     }
 
     /// Says that this thread gets on, as long as every task does; until all have ended.
-    fn watch(&self, station: &Station) {
+    fn watch(&self, context: &ThreadContext) {
         let mut seen = vec![0; self.steps.len()];
         while !self.handles.iter().all(JoinHandle::is_finished) {
             let now: Vec<u64> = self.steps.iter().map(|steps| steps.load(Relaxed)).collect();
             let ended = self.handles.iter().map(JoinHandle::is_finished);
             if now.iter().zip(&seen).zip(ended).all(|((now, seen), ended)| now != seen || ended) {
-                station.post().begin(Step::Update(Way::TaskAwaited));
+                context.record().begin(Step::Update(Way::TaskAwaited));
                 seen = now;
             }
             thread::sleep(LOOK);
@@ -116,19 +122,19 @@ impl Tasks {
     }
 }
 
-/// Reads: each section is suspended some times, and goes on wherever the task does.
-async fn read(yard: Yard, station: Station, steps: Arc<AtomicU64>, mut random: Random) {
-    let (seat, kind) = (yard.seat(&station), ReaderKind::SrcuTask);
-    while !station.is_over() {
+/// Reads: each section is suspended some times, and continues wherever the task does.
+async fn read(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, mut random: Random) {
+    let (participant, kind) = (yard.participant(&context), ReaderKind::SrcuTask);
+    while !context.is_over() {
         let held = yard.hold();
-        let look = held.look(&seat, kind, &mut random);
+        let look = held.look(&participant, kind, &mut random);
         for _ in 0..random.below(4) {
             yield_now().await;
         }
         if random.one_in(SLEEP_ONE_IN) {
             tokio::time::sleep(Duration::from_micros(random.below(SLEEP_MAX_US))).await;
         }
-        look.iter().for_each(|look| seat.look_again(look, kind));
+        look.iter().for_each(|look| participant.look_again(look, kind));
         drop(held);
         steps.fetch_add(1, Relaxed);
         yield_now().await;
@@ -136,28 +142,28 @@ async fn read(yard: Yard, station: Station, steps: Arc<AtomicU64>, mut random: R
 }
 
 /// Updates. A task must not wait but by `.await`: those that it would wait for may need its thread.
-async fn update(yard: Yard, station: Station, steps: Arc<AtomicU64>, mut random: Random) {
-    let (seat, way) = (yard.seat(&station), Way::TaskAwaited);
-    while !station.is_over() {
-        let new = seat.arena.pool.take();
-        let mut passing = seat.arena.pool.take_ageing();
-        passing.extend(new.map(|new| updaters::replace(&seat, new, way, &mut random)));
+async fn update(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, mut random: Random) {
+    let (participant, way) = (yard.participant(&context), Way::TaskAwaited);
+    while !context.is_over() {
+        let new = participant.arena.pool.take();
+        let mut passing = participant.arena.pool.take_ageing();
+        passing.extend(new.map(|new| updaters::replace(&participant, new, way, &mut random)));
         if random.one_in(4) {
-            give_up(&yard, &station).await;
+            give_up(&yard, &context).await;
         }
         if random.one_in(2) {
             yard.srcu().synchronize_async().await;
         } else {
-            yard.srcu().wait_async(yard.srcu().start()).await;
+            yard.srcu().wait_async(yard.srcu().start_poll()).await;
         }
-        seat.arena.pool.aged(passing);
+        participant.arena.pool.aged(passing);
         steps.fetch_add(1, Relaxed);
     }
 }
 
 /// A future that is polled once and dropped.
-async fn give_up(yard: &Yard, station: &Station) {
+async fn give_up(yard: &Yard, context: &ThreadContext) {
     let mut future = pin!(yard.srcu().synchronize_async());
     let done = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await;
-    station.ledger.did(Deed::Abandoned, u64::from(!done));
+    context.ledger.did(Operation::Abandoned, u64::from(!done));
 }

@@ -1,5 +1,6 @@
-//! The per-CPU tools: counters whose sums are compared with bounds that are known, a limit, references that are given
-//! out while somebody kills, and a lock around two words that belong together.
+//! The per-CPU tools: counters whose sums are compared with bounds that are known, a limit,
+//! references that are given out while somebody kills, and a lock around two words that belong
+//! together.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -16,11 +17,11 @@ use quiescence_chaos::sync::{
 
 use super::references::{Held, References};
 use crate::torture::chaos::spin;
-use crate::torture::kinds::{Deed, FaultKind};
+use crate::torture::context::ThreadContext;
+use crate::torture::kinds::{FaultKind, Operation};
 use crate::torture::ledger::Ledger;
 use crate::torture::pool::lock;
 use crate::torture::random::Random;
-use crate::torture::station::Station;
 
 /// Rounds between two messages to the watchdog.
 const ROUNDS: u64 = 16;
@@ -28,7 +29,8 @@ const ROUNDS: u64 = 16;
 /// Additions to a counter in a row.
 const ADDITIONS_MAX: u64 = 64;
 
-/// The limit of the counter that all share, so that it is reached; and of one that a thread has alone.
+/// The limit of the counter that all share, so that it is reached; and of one that a thread has
+/// alone.
 const LIMIT: u64 = 3_000;
 const LIMIT_ALONE: u64 = 300;
 
@@ -38,13 +40,13 @@ const GUARDS: usize = 4;
 /// How long the thread that ends guards waits for one.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// Two words that are equal when nobody writes.
+/// Two words that are equal when no thread writes.
 #[derive(Debug)]
 struct Pair(AtomicU64, AtomicU64);
 
 impl Pair {
     fn write(&self) {
-        // Not one step: whoever looks between them finds a difference.
+        // Not one step: the thread that looks between them finds a difference.
         let value = self.0.load(Relaxed) + 1;
         self.0.store(value, Relaxed);
         spin(value % 64);
@@ -115,7 +117,7 @@ impl Tools {
     }
 
     /// Adds, takes, refers and reads until the run is over.
-    pub(super) fn work(&self, station: &Station, random: &mut Random) {
+    pub(super) fn work(&self, context: &ThreadContext, random: &mut Random) {
         let mut holdings = Holdings {
             shared: Vec::new(),
             grows: true,
@@ -123,14 +125,14 @@ impl Tools {
             alone_value: 0,
             handles: VecDeque::new(),
         };
-        while !station.is_over() {
-            station.begin(Deed::CounterAdd);
+        while !context.is_over() {
+            context.begin(Operation::CounterAdd);
             for _ in 0..ROUNDS {
-                self.add(station, random);
-                self.add_within_limit(station, &mut holdings, random);
-                add_alone(station, &mut holdings, random);
-                self.read(station, random);
-                if !self.references.refer(station, &mut holdings.handles, random) {
+                self.add(context, random);
+                self.add_within_limit(context, &mut holdings, random);
+                add_alone(context, &mut holdings, random);
+                self.read(context, random);
+                if !self.references.refer(context, &mut holdings.handles, random) {
                     mem::forget(holdings.handles);
                     return;
                 }
@@ -144,12 +146,13 @@ impl Tools {
         }
     }
 
-    fn add(&self, station: &Station, random: &mut Random) {
+    fn add(&self, context: &ThreadContext, random: &mut Random) {
         let count = 1 + random.below(ADDITIONS_MAX);
         let amount = 1 + random.below(100) as i64;
         let total = amount * count as i64;
         self.promised.fetch_add(total, Relaxed);
-        // Release: pairs with the Acquire in `expect_between`; who sees an addition sees its promise.
+        // Release: pairs with the Acquire in `expect_between`; a thread that sees an addition sees
+        // its promise.
         fence(Release);
         for _ in 0..count {
             self.counter.add(amount);
@@ -160,23 +163,28 @@ impl Tools {
         }
         // Release: pairs with the Acquire in `sum`.
         self.done.fetch_add(total, Release);
-        station.ledger.did(Deed::CounterAdd, count);
+        context.ledger.did(Operation::CounterAdd, count);
     }
 
     /// Adds as long as there is room, then subtracts for a while.
-    fn add_within_limit(&self, station: &Station, holdings: &mut Holdings, random: &mut Random) {
+    fn add_within_limit(
+        &self,
+        context: &ThreadContext,
+        holdings: &mut Holdings,
+        random: &mut Random,
+    ) {
         for _ in 0..random.below(16) {
             if holdings.grows {
                 let amount = 1 + random.below(8);
                 if !self.limit.try_add(amount) {
-                    station.did(Deed::LimitRefused);
+                    context.did(Operation::LimitRefused);
                     holdings.grows = false;
                     continue;
                 }
-                station.did(Deed::LimitAdd);
+                context.did(Operation::LimitAdd);
                 let held = self.held.fetch_add(amount, Relaxed) + amount;
                 if held > LIMIT {
-                    station.fault(FaultKind::Limit, "LimitCounter", || {
+                    context.fault(FaultKind::Limit, "LimitCounter", || {
                         format!("{held} was added where {LIMIT} may be")
                     });
                 }
@@ -196,47 +204,47 @@ impl Tools {
     }
 
     /// Reads under the lock; some guards end on another thread.
-    fn read(&self, station: &Station, random: &mut Random) {
+    fn read(&self, context: &ThreadContext, random: &mut Random) {
         let guard = match random.below(8) {
             0 => LOCK.try_read(),
             _ => Some(LOCK.read()),
         };
         let Some(guard) = guard else { return };
-        expect_whole(station, &guard);
+        expect_whole(context, &guard);
         if random.one_in(64) {
             spin(random.below(2000));
-            expect_whole(station, &guard);
+            expect_whole(context, &guard);
         }
-        station.did(Deed::LockRead);
+        context.did(Operation::LockRead);
         if random.one_in(32) {
-            // Where nobody takes it, it ends here.
+            // Where no thread takes it, it ends here.
             let sent = self.guards.try_send(guard).is_ok();
-            station.ledger.did(Deed::LockElsewhere, u64::from(sent));
+            context.ledger.did(Operation::LockElsewhere, u64::from(sent));
         }
     }
 
     /// Kills big references until the run is over.
-    pub(super) fn kill(&self, station: &Station, random: &mut Random) {
-        self.references.kill(station, random);
+    pub(super) fn kill(&self, context: &ThreadContext, random: &mut Random) {
+        self.references.kill(context, random);
     }
 
     /// Sums until the run is over.
-    pub(super) fn sum(&self, station: &Station, random: &mut Random) {
-        while !station.is_over() {
-            station.begin(Deed::ExactSum);
-            station.did(Deed::ExactSum);
+    pub(super) fn sum(&self, context: &ThreadContext, random: &mut Random) {
+        while !context.is_over() {
+            context.begin(Operation::ExactSum);
+            context.did(Operation::ExactSum);
             let bounded = |name, sum: &dyn Fn() -> i64| {
                 // Acquire: pairs with the Release in `add`.
                 let least = self.done.load(Acquire);
                 let sum = sum();
-                self.expect_between(station, name, least, sum);
+                self.expect_between(context, name, least, sum);
             };
             bounded("Counter", &|| self.counter.sum());
             bounded("ExactCounter", &|| self.exact.sum());
             bounded("PerCpu", &|| self.slots_sum());
             let balanced = self.balanced.sum();
             if !(0..=self.workers).contains(&balanced) {
-                station.fault(FaultKind::Sum, "ExactCounter", || {
+                context.fault(FaultKind::Sum, "ExactCounter", || {
                     format!(
                         "{} threads have added one each, and the sum was {balanced}",
                         self.workers
@@ -245,7 +253,7 @@ impl Tools {
             }
             let value = self.limit.value();
             if value > LIMIT {
-                station.fault(FaultKind::Limit, "LimitCounter", || {
+                context.fault(FaultKind::Limit, "LimitCounter", || {
                     format!("the value was {value} where {LIMIT} is the limit")
                 });
             }
@@ -258,12 +266,12 @@ impl Tools {
         self.slots.iter().fold(0, |sum: i64, slot| sum.wrapping_add(slot.load(Relaxed) as i64))
     }
 
-    fn expect_between(&self, station: &Station, name: &str, least: i64, sum: i64) {
+    fn expect_between(&self, context: &ThreadContext, name: &str, least: i64, sum: i64) {
         // Acquire: pairs with the Release in `add`.
         fence(Acquire);
         let most = self.promised.load(Relaxed);
         if !(least..=most).contains(&sum) {
-            station.fault(FaultKind::Sum, name, || {
+            context.fault(FaultKind::Sum, name, || {
                 format!(
                     "the sum was {sum} where at least {least} had been added and at most {most}"
                 )
@@ -272,19 +280,19 @@ impl Tools {
     }
 
     /// Writes under the lock until the run is over.
-    pub(super) fn write(&self, station: &Station, random: &mut Random) {
-        while !station.is_over() {
-            station.begin(Deed::LockWrite);
+    pub(super) fn write(&self, context: &ThreadContext, random: &mut Random) {
+        while !context.is_over() {
+            context.begin(Operation::LockWrite);
             let guard = match random.below(4) {
                 0 => LOCK.try_write(),
                 _ => Some(LOCK.write()),
             };
             if let Some(pair) = guard {
-                station.did(Deed::LockWrite);
+                context.did(Operation::LockWrite);
                 self.writes.fetch_add(1, Relaxed);
-                expect_whole(station, &pair);
+                expect_whole(context, &pair);
                 pair.write();
-                expect_whole(station, &pair);
+                expect_whole(context, &pair);
             }
             spin(random.below(5000));
             if random.one_in(4) {
@@ -294,13 +302,13 @@ impl Tools {
     }
 
     /// Ends what others have begun to read, until the run is over.
-    pub(super) fn end_guards(&self, station: &Station) {
+    pub(super) fn end_guards(&self, context: &ThreadContext) {
         let Some(ends) = lock(&self.ends).take() else { return };
         loop {
-            station.begin(Deed::LockElsewhere);
+            context.begin(Operation::LockElsewhere);
             match ends.recv_timeout(WAIT) {
-                Ok(guard) => expect_whole(station, &guard),
-                Err(RecvTimeoutError::Timeout) if !station.is_over() => {}
+                Ok(guard) => expect_whole(context, &guard),
+                Err(RecvTimeoutError::Timeout) if !context.is_over() => {}
                 // Those that are still sent end with the channel.
                 Err(_) => return,
             }
@@ -332,15 +340,15 @@ impl Tools {
     }
 }
 
-/// A counter with a limit that nobody else uses: it is exact, wherever the thread is moved.
-fn add_alone(station: &Station, holdings: &mut Holdings, random: &mut Random) {
+/// A counter with a limit that no other thread uses: it is exact, wherever the thread is moved.
+fn add_alone(context: &ThreadContext, holdings: &mut Holdings, random: &mut Random) {
     let Holdings { alone, alone_value: value, .. } = holdings;
     for _ in 0..32 {
         let amount = 1 + random.below(6);
         if random.one_in(2) {
             let added = alone.try_add(amount);
             if added != (*value + amount <= LIMIT_ALONE) {
-                station.fault(FaultKind::Limit, "LimitCounter", || {
+                context.fault(FaultKind::Limit, "LimitCounter", || {
                     format!("at {value} of {LIMIT_ALONE}, adding {amount} was answered by {added}")
                 });
             }
@@ -352,9 +360,9 @@ fn add_alone(station: &Station, holdings: &mut Holdings, random: &mut Random) {
     }
 }
 
-fn expect_whole(station: &Station, pair: &Pair) {
+fn expect_whole(context: &ThreadContext, pair: &Pair) {
     if !pair.is_whole() {
-        station.fault(FaultKind::Exclusion, "LocalGlobalLock", || {
+        context.fault(FaultKind::Exclusion, "LocalGlobalLock", || {
             "under the lock two words were different that a writer makes equal".to_owned()
         });
     }

@@ -1,7 +1,8 @@
 //! Where the buckets' nodes are: memory that grows by doubling, and never moves.
 //!
-//! Bucket 0 and 1 come with the table, and as many more as its options say; then each doubling adds its own piece.
-//! What was freed and is allocated again is all zero, which is what a bucket is that nobody has linked.
+//! Bucket 0 and 1 come with the table, and as many more as its options say; then each doubling adds
+//! its own piece. What was freed and is allocated again is all zero, which is what a bucket is that
+//! no thread has linked.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;
@@ -15,12 +16,13 @@ use crate::os::reserved::Reserved;
 /// How a table's buckets are kept in memory: liburcu's `cds_lfht_mm_order`, `_chunk`, `_mmap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Memory {
-    /// A piece for each doubling, from the allocator. The default where the number of buckets has no limit.
+    /// A piece for each doubling, from the allocator. The default where the number of buckets has
+    /// no limit.
     Order,
     /// Pieces of one size, from the allocator: no big ones. With a limit only; else as `Order`.
     Chunk,
-    /// Addresses for all that there may be, reserved from the system; memory comes and goes with the buckets. The
-    /// default where there is a limit.
+    /// Addresses for all that there may be, reserved from the system; memory comes and goes with
+    /// the buckets. The default where there is a limit.
     Mmap,
 }
 
@@ -35,14 +37,15 @@ pub(super) struct Buckets {
     /// Chunk: the logarithm of buckets in one; else 0.
     chunk_shift: u32,
     chunks: Box<[AtomicPtr<Node>]>,
-    /// Order: by the logarithm of a bucket's number, where bucket 0 would be if its piece began there.
+    /// Order: by the logarithm of a bucket's number, where bucket 0 would be if its piece began
+    /// there.
     pieces: [AtomicPtr<Node>; usize::BITS as usize],
     reserved: Option<Reserved>,
     /// Buckets that stay allocated as long as the table; a power of two.
     pub(super) min: usize,
     /// Buckets that there may be; a power of two.
     pub(super) max: usize,
-    /// Buckets that are allocated, by whoever resizes.
+    /// Buckets that are allocated, by the thread that resizes.
     allocated: AtomicUsize,
 }
 
@@ -52,7 +55,8 @@ unsafe impl Send for Buckets {}
 unsafe impl Sync for Buckets {}
 
 impl Buckets {
-    /// With `min` of at most `max` buckets allocated, both powers of two. `None` if there is no memory.
+    /// With `min` of at most `max` buckets allocated, both powers of two. `None` if there is no
+    /// memory.
     pub(super) fn new(memory: Memory, min: usize, max: usize) -> Option<Self> {
         let max = max.max(2);
         let min = min.clamp(2, max);
@@ -97,7 +101,8 @@ impl Buckets {
         let node = if !self.flat.is_null() {
             self.flat.wrapping_add(index)
         } else if self.chunk_shift == 0 {
-            // Relaxed: whoever knows of the bucket has seen what was written before it was published, with the size.
+            // Relaxed: the thread that knows of the bucket has seen what was written before it was
+            // published, with the size.
             let piece = &self.pieces[(index | 1).ilog2() as usize];
             piece.load(Relaxed).wrapping_add(index)
         } else {
@@ -113,7 +118,8 @@ impl Buckets {
         self.allocated.load(Relaxed)
     }
 
-    /// Allocates up to `count` buckets, a power of two; `false` if there is no memory for them all. One at a time.
+    /// Allocates up to `count` buckets, a power of two; `false` if there is no memory for them all.
+    /// One at a time.
     pub(super) fn grow(&self, count: usize) -> bool {
         while self.allocated() < count {
             let from = self.allocated();
@@ -151,11 +157,12 @@ impl Buckets {
         true
     }
 
-    /// Frees all from bucket `count` on, a power of two, but for the least number, of which those are zeroed.
-    /// The board is locked so that no `fork` comes between: a child would free again what is free.
+    /// Frees all from bucket `count` on, a power of two, but for the least number, of which those
+    /// are zeroed. The board is locked so that no `fork` comes between: a child would free again
+    /// what is free.
     ///
     /// # Safety
-    /// Nobody uses them.
+    /// No thread uses them.
     pub(super) unsafe fn shrink(&self, count: usize, _board: &Locked) {
         while self.allocated() > count.max(self.min) {
             let half = self.allocated() / 2;

@@ -1,7 +1,8 @@
 //! How a table ends: with its worker held off, wherever he is, and without a wait for readers.
 //!
-//! It touches the board, and the table's list while nobody else changes it. Whoever ends a table may be in a section or
-//! not, so that nothing here relies on one: what keeps the buckets is that the worker does not free them meanwhile.
+//! It touches the board, and the table's list while no other thread changes it. The thread that
+//! ends a table may be in a section or not, so that nothing here relies on one: what keeps the
+//! buckets is that the worker does not free them meanwhile.
 
 use super::list;
 use super::protection::Protection;
@@ -9,20 +10,21 @@ use super::table::Table;
 use super::worker;
 use crate::chaos::{self, Point};
 
-/// Frees a table, or has whoever works on it do so; he looks at its nodes no more. Without a wait for readers.
+/// Frees a table, or has the thread that works on it do so, which looks at its nodes no more.
+/// Without a wait for readers.
 ///
 /// # Safety
-/// It came from [`Table::new`], and nobody uses it any more.
+/// It came from [`Table::new`], and no thread uses it any more.
 pub(super) unsafe fn give_up<R: Protection>(table: *mut Table<R>) {
     worker::hold_off(table);
     // SAFETY: as this function; it is held.
     unsafe { give_up_held(table) };
 }
 
-/// Frees a table if it is empty, as [`give_up`] does. Answers whether it was.
+/// Frees a table if it is empty, as [`give_up`] does. Returns whether it was.
 ///
 /// # Safety
-/// It came from [`Table::new`], and nobody else uses it, but for whoever works on it.
+/// It came from [`Table::new`], and no other thread uses it, but for the thread that works on it.
 pub(super) unsafe fn give_up_if_empty<R: Protection>(table: *mut Table<R>) -> bool {
     worker::hold_off(table);
     chaos::point(Point::TableHeld);
@@ -54,9 +56,9 @@ unsafe fn give_up_held<R: Protection>(table: *mut Table<R>) {
 /// Whether there is no node, in no section.
 ///
 /// # Safety
-/// The caller holds the table, and nobody else uses it but for whoever works on it.
+/// The caller holds the table, and no other thread uses it but for the thread that works on it.
 unsafe fn is_empty_held<R: Protection>(table: &Table<R>) -> bool {
-    // SAFETY: buckets are freed by who works on the table only, and he is held off.
+    // SAFETY: buckets are freed by the thread that works on the table only, which is held off.
     let link = unsafe { table.first_link() };
     // SAFETY: as above; nodes go by the caller only.
     unsafe { list::next(link) }.is_none()

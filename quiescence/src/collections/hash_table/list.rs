@@ -1,12 +1,15 @@
-//! The list under the table: one for all buckets, sorted by reversed hash, changed by compare-and-exchange.
+//! The list under the table: one for all buckets, sorted by reversed hash, changed by
+//! compare-and-exchange.
 //!
-//! Michael's list (SPAA 2002) after Harris's (DISC 2001): a node is deleted by a mark in its *own* link, after which
-//! that link does not change, and then unlinked by whoever comes by. A link can be exchanged only while it is
-//! unmarked, so nobody links behind a node that is gone. Replacing is both in one exchange: the old node's link gets the
-//! mark and leads to the new node, which stands behind it.
+//! Michael's list (SPAA 2002) after Harris's (DISC 2001): a node is deleted by a mark in its *own*
+//! link, after which that link does not change, and then unlinked by the thread that comes by. A
+//! link can be exchanged only while it is unmarked, so no thread links behind a node that is gone.
+//! Replacing is both in one exchange: the old node's link gets the mark and leads to the new node,
+//! which stands behind it.
 //!
-//! Every bucket has a node of its own in the list, before all nodes whose reversed hash is as great or greater. A bucket
-//! is *linked* once (`split`), and says so itself ([`LINKED`]). Until then everybody begins at an earlier bucket.
+//! Every bucket has a node of its own in the list, before all nodes whose reversed hash is as great
+//! or greater. A bucket is *linked* once (`split`), and says so itself ([`LINKED`]). Until then
+//! everybody begins at an earlier bucket.
 //!
 //! It touches nodes only. Everything here is lock-free.
 
@@ -31,7 +34,8 @@ const FLAGS: usize = REMOVED | BUCKET | LINKED;
 /// The link was read in a section that lasts as long as `'a`, from a node that the list had then.
 #[inline(always)]
 pub(super) unsafe fn follow<'a>(link: usize) -> Option<&'a Node> {
-    // SAFETY: null, or a node, which is not freed before the section ends. Its address was exposed by `address`.
+    // SAFETY: null, or a node, which is not freed before the section ends. Its address was exposed
+    // by `address`.
     unsafe { ptr::with_exposed_provenance::<Node>(link & !FLAGS).as_ref() }
 }
 
@@ -70,11 +74,13 @@ pub(super) struct Place<'a> {
     link: usize,
 }
 
-/// Goes along the list until `stop` says so of a node, unlinking what is deleted, and gives the place before that node.
-/// `gone` is told of each node that this call has unlinked, and may stop there.
+/// Goes along the list until `stop` says so of a node, unlinking what is deleted, and gives the
+/// place before that node. `gone` is called with each node that this call has unlinked, and may
+/// stop there.
 ///
 /// # Safety
-/// In a section, which `'a` does not outlast. `start` is a linked bucket that is not deleted before the section ends.
+/// In a section, which `'a` does not outlast. `start` is a linked bucket that is not deleted before
+/// the section ends.
 #[inline(always)]
 pub(super) unsafe fn seek<'a>(
     start: &'a Node,
@@ -82,7 +88,8 @@ pub(super) unsafe fn seek<'a>(
     mut gone: impl FnMut(&Node) -> bool,
 ) -> Place<'a> {
     'again: loop {
-        // Acquire, here and below: pairs with the exchange that linked the next node; what it holds is seen.
+        // Acquire, here and below: pairs with the exchange that linked the next node; what it holds
+        // is seen.
         let mut place = Place { before: start, link: start.next.load(Acquire) };
         // SAFETY: by the contract.
         while let Some(node) = unsafe { follow(place.link) } {
@@ -131,7 +138,7 @@ impl Chain {
 /// Adds a node behind those of its reversed hash. `start` gives the bucket to begin at.
 ///
 /// # Safety
-/// As [`seek`]. The node is in no list, and nobody else's.
+/// As [`seek`]. The node is in no list, and no other thread's.
 #[inline(always)]
 pub(super) unsafe fn add<'a>(start: impl Fn() -> &'a Node, node: &Node) -> Chain {
     let reverse_hash = node.reverse_hash();
@@ -150,11 +157,11 @@ pub(super) unsafe fn add<'a>(start: impl Fn() -> &'a Node, node: &Node) -> Chain
     }
 }
 
-/// Adds a node *before* those of its reversed hash, unless one matches: then `found` says what is the end of it, or that
-/// it is to be tried again.
+/// Adds a node *before* those of its reversed hash, unless one matches: then `found` says what is
+/// the end of it, or that it is to be tried again.
 ///
-/// A place before them all is the same for all who add, so that one of two fails; and a traversal that has met a node of
-/// this key is past it, and does not meet another one.
+/// A place before them all is the same for all who add, so that one of two fails; and a traversal
+/// that has met a node of this key is past it, and does not meet another one.
 ///
 /// # Safety
 /// As [`add`].
@@ -193,19 +200,21 @@ impl Place<'_> {
     /// Puts a node there, with `flags` in its own link, unless something has changed.
     ///
     /// # Safety
-    /// As [`seek`]. The node is in no list, and nobody else's until it is in this one.
+    /// As [`seek`]. The node is in no list, and no other thread's until it is in this one.
     #[inline(always)]
     pub(super) unsafe fn put(self, node: &Node, flags: usize) -> bool {
         // Relaxed: published by the exchange.
         node.next.store(self.link & !FLAGS | flags, Relaxed);
         let with = address(node) | self.link & FLAGS;
-        // SeqCst: Release for whoever finds the node; and the interface promises a full fence.
+        // SeqCst: Release for the thread that finds the node; and the interface promises a full
+        // fence.
         let order = if chaos::mutant(Mutant::RelaxedLink) { Relaxed } else { SeqCst };
         self.before.next.compare_exchange(self.link, with, order, Relaxed).is_ok()
     }
 }
 
-/// Finds a node behind `link`: one of the same reversed hash of which `matches` says yes. Gives its link as well.
+/// Finds a node behind `link`: one of the same reversed hash of which `matches` says yes. Gives its
+/// link as well.
 ///
 /// # Safety
 /// As [`follow`].
@@ -246,7 +255,8 @@ pub(super) unsafe fn next<'a>(mut link: usize) -> Option<(&'a Node, usize)> {
     }
 }
 
-/// Marks a node as deleted. Answers whether it was not before: then the caller is the one who has deleted it.
+/// Marks a node as deleted. Returns whether it was not before: then the caller is the thread that
+/// has deleted it.
 #[inline(always)]
 pub(super) fn mark(node: &Node) -> bool {
     if chaos::mutant(Mutant::NoOwner) {
@@ -276,7 +286,7 @@ pub(super) unsafe fn unlink(start: &Node, marked: &Node) {
 /// Puts `new` in the place of `old`, unless that is deleted. `old` is to be unlinked then.
 ///
 /// # Safety
-/// As [`seek`]. `new` has the same reversed hash, is in no list, and nobody else's.
+/// As [`seek`]. `new` has the same reversed hash, is in no list, and no other thread's.
 pub(super) unsafe fn replace(old: &Node, new: &Node) -> bool {
     let mut link = old.next.load(Acquire);
     while link & REMOVED == 0 {

@@ -1,8 +1,9 @@
 //! The table's list and buckets under loom: every interleaving of two or three threads.
 //!
-//! Each object has a number that is written before it is added, and taken away by whoever deletes it once nobody can see
-//! it any more; so a reader that comes too early or too late fails the model. With `--features chaos` the test
-//! `removed_steps_of_the_table_are_noticed` removes one step at a time.
+//! Each object has a number that is written before it is added, and taken away by the thread that
+//! deletes it once no thread can see it any more; so a reader that comes too early or too late
+//! fails the model. With `--features chaos` the test `removed_steps_of_the_table_are_noticed`
+//! removes one step at a time.
 
 use std::ptr::{self, NonNull};
 
@@ -66,7 +67,7 @@ impl World {
     /// Writes an object's number, and gives its node, made ready.
     fn filled(&self, number: usize) -> &Node {
         let Object { node, number: place } = &self.objects[number];
-        // SAFETY: a write; that nobody is near is what is tested.
+        // SAFETY: a write; that no thread is near is what is tested.
         place.with_mut(|place| unsafe { *place = number + 1 });
         node.set_reverse_hash(reverse(HASHES[number]));
         list::address(node);
@@ -296,7 +297,7 @@ fn a_bucket_comes_and_goes() {
             // SAFETY: as above.
             assert!(unsafe { list::find(link, reverse(HASHES[2]), is_it) }.is_some());
         });
-        // SAFETY: as above; nobody begins at it.
+        // SAFETY: as above; no thread begins at it.
         unsafe { split::unlink(world.at(), 1) };
         reader.join().unwrap();
         assert_eq!(world.all(), [2]);

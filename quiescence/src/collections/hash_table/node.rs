@@ -60,8 +60,8 @@ impl fmt::Debug for Node {
 
 /// A node that was found, and where to go on: liburcu's `struct cds_lfht_iter`.
 ///
-/// It is good in the section in which it was got. What came after the node *then* is kept with it: whoever goes on
-/// does not meet a node that has replaced this one.
+/// It is good in the section in which it was got. What came after the node *then* is kept with it:
+/// the thread that continues does not meet a node that has replaced this one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor {
@@ -89,7 +89,8 @@ impl Default for Cursor {
     }
 }
 
-/// The order of the list: hashes whose low bits agree stand together, so a bucket that is split is two neighbours.
+/// The order of the list: hashes whose low bits agree stand together, so a bucket that is split is
+/// two neighbours.
 #[inline(always)]
 pub(super) const fn reverse(hash: usize) -> usize {
     hash.reverse_bits()

@@ -1,14 +1,14 @@
 //! What a table needs to know of its readers.
 
 use crate::domain::domain::Domain;
-use crate::domain::kind::AnyKind;
+use crate::domain::tag::DomainTag;
 
-/// How a table's nodes are protected: what its worker does to be a reader, and to wait for readers. Implemented by every
-/// [`Domain`]; by others for readers that are not Rust's.
+/// How a table's nodes are protected: what its worker does to be a reader, and to wait for readers.
+/// Implemented by every [`Domain`]; by others for readers that are not Rust's.
 ///
 /// # Safety
-/// `synchronize` returns after every section that had begun when it was called has ended: those of `section`, and
-/// those in which the table's functions are called.
+/// `synchronize` returns after every section that had begun when it was called has ended: those of
+/// `section`, and those in which the table's functions are called.
 pub unsafe trait Protection: Clone + Send + Sync + 'static {
     /// Calls `f` in a section.
     fn section(&self, f: &mut dyn FnMut());
@@ -30,7 +30,7 @@ pub unsafe trait Protection: Clone + Send + Sync + 'static {
 }
 
 // SAFETY: that is what a domain does.
-unsafe impl<K: AnyKind> Protection for Domain<K> {
+unsafe impl<K: DomainTag> Protection for Domain<K> {
     fn section(&self, f: &mut dyn FnMut()) {
         let _section = self.read();
         f();

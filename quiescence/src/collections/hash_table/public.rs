@@ -25,7 +25,8 @@ pub struct Options {
     pub memory: Option<Memory>,
     /// Whether it grows as nodes are added: to one bucket a node, about.
     pub auto_resize: bool,
-    /// Whether its nodes are counted as they come and go; with `auto_resize` it shrinks then as well.
+    /// Whether its nodes are counted as they come and go; with `auto_resize` it shrinks then as
+    /// well.
     pub accounting: bool,
 }
 
@@ -66,7 +67,8 @@ impl Options {
 pub enum TableError {
     /// Numbers of buckets are to be powers of two.
     NotPowersOfTwo,
-    /// The system has no memory, or no addresses, for so many buckets: ask for fewer, or set a smaller limit.
+    /// The system has no memory, or no addresses, for so many buckets: ask for fewer, or set a
+    /// smaller limit.
     NoMemory,
 }
 
@@ -123,30 +125,34 @@ pub struct NodeCounts {
 /// assert!(unsafe { table.delete(node) });
 /// drop(section);
 /// domain.synchronize();
-/// // SAFETY: nobody sees it any more.
+/// // SAFETY: no thread sees it any more.
 /// drop(unsafe { Box::from_raw(node.cast::<Host>().as_ptr()) });
 /// ```
 ///
 /// # What every `unsafe` function asks for
 /// - The caller is in a section of `R`, in which it got the cursors and nodes that it passes.
-/// - A node stays valid, and where it is, from when it is added until a grace period has ended that began after it was
-///   deleted or replaced. Nobody else writes to it. One that is added stands in no table.
-/// - Nodes are looked at by [`lookup`](Self::lookup) and others by way of `matches`, from any thread.
+/// - A node stays valid, and where it is, from when it is added until a grace period has ended that
+///   began after it was deleted or replaced. No other thread writes to it. One that is added stands
+///   in no table.
+/// - Nodes are looked at by [`lookup`](Self::lookup) and others by way of `matches`, from any
+///   thread.
 ///
 /// # Promise
-/// - Adding, deleting and replacing happen at one moment each, for everybody. What was in the table all through a lookup
-///   or a traversal is found, once, also while the table is resized, and while nodes are replaced.
-/// - If keys come in by [`add_unique`](Self::add_unique) and [`add_replace`](Self::add_replace) only, nobody ever
-///   sees one twice, not even a traversal.
-/// - Nodes of one hash stand side by side, those of [`add`](Self::add) in the order in which they were added.
+/// - Adding, deleting and replacing happen at one moment each, for everybody. What was in the table
+///   all through a lookup or a traversal is found, once, also while the table is resized, and while
+///   nodes are replaced.
+/// - If keys come in by [`add_unique`](Self::add_unique) and [`add_replace`](Self::add_replace)
+///   only, no thread ever sees one twice, not even a traversal.
+/// - Nodes of one hash stand side by side, those of [`add`](Self::add) in the order in which they
+///   were added.
 /// - What changes the table is a full fence, if it does; lookups are acquiring loads.
 /// - No request to resize is lost.
 ///
 /// # Progress and cost
-/// Lookups are wait-free but for what is added in front of them; changes are lock-free, and take one locked
-/// instruction, deletions two. Whoever makes the table grow allocates, under a lock that is held for
-/// moments; who asks for it to shrink leaves that to the table's thread, which is started then. A node is 16 bytes, a bucket
-/// another 16.
+/// Lookups are wait-free but for what is added in front of them; changes are lock-free, and take
+/// one locked instruction, deletions two. The thread that makes the table grow allocates, under a
+/// lock that is held for moments; a thread that asks for it to shrink leaves that to the table's
+/// thread, which is started then. A node is 16 bytes, a bucket another 16.
 #[repr(transparent)]
 pub struct HashTable<R: Protection> {
     table: NonNull<Table<R>>,
@@ -201,7 +207,8 @@ impl<R: Protection> HashTable<R> {
         cursor(unsafe { list::find(link, reverse(hash), |node| matches(list::pointer(node))) })
     }
 
-    /// Finds the next node of the same hash of which `matches` says yes. From nowhere it goes nowhere.
+    /// Finds the next node of the same hash of which `matches` says yes. From nowhere it goes
+    /// nowhere.
     ///
     /// # Safety
     /// As the [type](Self) says.
@@ -259,7 +266,7 @@ impl<R: Protection> HashTable<R> {
     /// Adds a node, unless there is one of which `matches` says yes: then that one is given.
     ///
     /// # Safety
-    /// As the [type](Self) says. What `matches` answers depends on the node only.
+    /// As the [type](Self) says. What `matches` returns depends on the node only.
     #[inline]
     pub unsafe fn add_unique(
         &self,
@@ -272,10 +279,11 @@ impl<R: Protection> HashTable<R> {
         found.map_or(Ok(()), |found| Err(list::pointer(found)))
     }
 
-    /// Adds a node, in the place of the one of which `matches` says yes, if there is one: then that one is given.
+    /// Adds a node, in the place of the one of which `matches` says yes, if there is one: then that
+    /// one is given.
     ///
     /// # Safety
-    /// As the [type](Self) says. What `matches` answers depends on the node only.
+    /// As the [type](Self) says. What `matches` returns depends on the node only.
     #[inline]
     pub unsafe fn add_replace(
         &self,
@@ -319,8 +327,8 @@ impl<R: Protection> HashTable<R> {
         }
     }
 
-    /// Puts `new` in the place of `old`, for everybody at one moment. Answers `false`, and nothing has changed, if it is
-    /// deleted or replaced already.
+    /// Puts `new` in the place of `old`, for everybody at one moment. Returns `false`, and nothing
+    /// has changed, if it is deleted or replaced already.
     ///
     /// # Safety
     /// As the [type](Self) says, and `new` has the same hash as `old`, and the same key.
@@ -359,7 +367,7 @@ impl<R: Protection> HashTable<R> {
         unsafe { node.as_ref() }.reverse_hash() == reverse(hash)
     }
 
-    /// Deletes a node. Answers `false` if somebody else has, or has replaced it.
+    /// Deletes a node. Returns `false` if somebody else has, or has replaced it.
     ///
     /// # Safety
     /// As the [type](Self) says. The node was in this table.
@@ -406,20 +414,20 @@ impl<R: Protection> HashTable<R> {
         unsafe { self.first() }.node().is_none()
     }
 
-    /// Ends the table if there is no node in it; else gives it back, and it goes on, resizing included. What was deleted
-    /// from it is looked at by nobody of the table's afterwards.
+    /// Ends the table if there is no node in it; else gives it back, and it continues, resizing
+    /// included. What was deleted from it is looked at by no thread of the table's afterwards.
     ///
-    /// It waits for no reader, and may be called anywhere: in a section, outside, in a callback, and by threads that are
-    /// no readers. It goes through the buckets that are in use.
+    /// It waits for no reader, and may be called anywhere: in a section, outside, in a callback,
+    /// and by threads that are no readers. It goes through the buckets that are in use.
     ///
     /// # Errors
     /// The table, if it is not empty.
     ///
     /// # Safety
-    /// Nobody else uses the table any more. What is in it is valid.
+    /// No other thread uses the table any more. What is in it is valid.
     pub unsafe fn destroy(self) -> Result<(), Self> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: from `new`, and by the contract nobody else's.
+        // SAFETY: from `new`, and by the contract no other thread's.
         if unsafe { ending::give_up_if_empty(this.table.as_ptr()) } {
             Ok(())
         } else {
@@ -427,19 +435,20 @@ impl<R: Protection> HashTable<R> {
         }
     }
 
-    /// Gives the table so many buckets, rounded up to a power of two, within its limits, and waits until it has them. It may wait for
-    /// grace periods: not to be called in a section.
+    /// Gives the table so many buckets, rounded up to a power of two, within its limits, and waits
+    /// until it has them. It may wait for grace periods: not to be called in a section.
     pub fn resize(&self, buckets: usize) {
         self.table().resize(buckets);
     }
 
-    /// Allocates memory for so many buckets, rounded up to a power of two, within the limit, ahead of their use. Answers `false` if there
-    /// is none.
+    /// Allocates memory for so many buckets, rounded up to a power of two, within the limit, ahead
+    /// of their use. Returns `false` if there is none.
     pub fn allocate(&self, buckets: usize) -> bool {
         self.table().allocate(buckets)
     }
 
-    /// Frees what [`allocate`](Self::allocate) has allocated from bucket `buckets` on, as far as it has not been used.
+    /// Frees what [`allocate`](Self::allocate) has allocated from bucket `buckets` on, as far as it
+    /// has not been used.
     pub fn free_unused(&self, buckets: usize) {
         self.table().free_unused(buckets);
     }
@@ -457,7 +466,7 @@ impl<R: Protection> HashTable<R> {
     /// The node of a bucket, if there is memory for it.
     ///
     /// # Safety
-    /// As the [type](Self) says; nobody may write to it.
+    /// As the [type](Self) says; no thread may write to it.
     pub unsafe fn bucket_at(&self, index: usize) -> Option<NonNull<Node>> {
         // SAFETY: by the contract.
         unsafe { self.table().bucket_at(index) }.map(NonNull::from)
@@ -489,8 +498,8 @@ impl<R: Protection> HashTable<R> {
 }
 
 impl<R: Protection> Drop for HashTable<R> {
-    /// Frees the buckets, whether there are nodes or not; the table's thread does not look at those afterwards. It waits
-    /// for no reader, and may be done in a section.
+    /// Frees the buckets, whether there are nodes or not; the table's thread does not look at those
+    /// afterwards. It waits for no reader, and may be done in a section.
     fn drop(&mut self) {
         // SAFETY: from `new`, and its owner's no more.
         unsafe { ending::give_up(self.table.as_ptr()) };
@@ -504,7 +513,8 @@ impl<R: Protection> fmt::Debug for HashTable<R> {
 }
 
 impl Node {
-    /// Whether the node has been deleted or replaced. For one that was added to a table, in a section.
+    /// Whether the node has been deleted or replaced. For one that was added to a table, in a
+    /// section.
     pub fn is_deleted(&self) -> bool {
         // Acquire: who finds it deleted finds what was written before that.
         self.next.load(Acquire) & REMOVED != 0

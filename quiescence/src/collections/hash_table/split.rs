@@ -1,11 +1,12 @@
 //! How a bucket comes into the list and out of it again.
 //!
-//! Bucket `b` was split from the bucket whose number lacks the first bit of `b`, and that one from another, down to bucket
-//! 0, which is always in the list: its *ancestors*. Each begins earlier in the list. So whoever needs a bucket that is not
-//! there yet can begin at an ancestor, and whoever wants to put it there finds its place from one.
+//! Bucket `b` was split from the bucket whose number lacks the first bit of `b`, and that one from
+//! another, down to bucket 0, which is always in the list: its *ancestors*. Each begins earlier in
+//! the list. So the thread that needs a bucket that is not there yet can begin at an ancestor, and
+//! the thread that wants to put it there finds its place from one.
 //!
-//! A bucket is claimed first, so that one thread only puts it there. Nobody waits for that thread: until the bucket says that it
-//! is there, all others begin at an ancestor.
+//! A bucket is claimed first, so that one thread only puts it there. No thread waits for that
+//! thread: until the bucket says that it is there, all others begin at an ancestor.
 //!
 //! `at` gives a bucket's node. It touches nodes only; everything here is lock-free.
 
@@ -29,7 +30,8 @@ pub(super) unsafe fn start_link<'a>(at: impl Fn(usize) -> &'a Node, index: usize
     ancestor(at, index).1.next.load(Acquire)
 }
 
-/// A bucket, put into the list if it was not; or an ancestor, where another thread is about to do that.
+/// A bucket, put into the list if it was not; or an ancestor, where another thread is about to do
+/// that.
 ///
 /// # Safety
 /// As [`start_link`].
@@ -58,7 +60,8 @@ fn ancestor<'a>(at: impl Fn(usize) -> &'a Node, mut index: usize) -> (usize, &'a
     (0, at(0))
 }
 
-/// Puts a bucket into the list, after the ancestors that are not there. Gives the last one of them that is.
+/// Puts a bucket into the list, after the ancestors that are not there. Gives the last one of them
+/// that is.
 ///
 /// # Safety
 /// As [`start_link`].
@@ -82,7 +85,7 @@ unsafe fn link<'a>(at: impl Fn(usize) -> &'a Node, index: usize) -> &'a Node {
     start
 }
 
-/// Takes it upon the caller to link a bucket, if nobody else has.
+/// Takes it upon the caller to link a bucket, if no other thread has.
 fn claim(bucket: &Node) -> bool {
     if chaos::mutant(Mutant::NoClaim) {
         return bucket.next.load(Acquire) & LINKED == 0;
@@ -101,20 +104,20 @@ unsafe fn link_bucket(start: &Node, bucket: &Node, reverse_hash: usize) {
         // SAFETY: by the contract.
         let place =
             unsafe { list::seek(start, |node, _| node.reverse_hash() >= reverse_hash, |_| false) };
-        // SAFETY: claimed, so that nobody else puts it anywhere.
+        // SAFETY: claimed, so that no other thread puts it anywhere.
         if unsafe { place.put(bucket, BUCKET) } {
             break;
         }
     }
-    // Release: whoever begins here finds it in the list.
+    // Release: the thread that begins here finds it in the list.
     bucket.next.fetch_or(LINKED, Release);
 }
 
 /// Takes a bucket out of the list, if it is there.
 ///
 /// # Safety
-/// As [`start_link`]. Nobody begins at it any more, nor puts it there: a grace period has ended in which nobody new could
-/// come to know of it. Those that were split from it are out already.
+/// As [`start_link`]. No thread begins at it any more, nor puts it there: a grace period has ended
+/// in which no thread new could come to know of it. Those that were split from it are out already.
 pub(super) unsafe fn unlink<'a>(at: impl Fn(usize) -> &'a Node, index: usize) {
     let bucket = at(index);
     if bucket.next.load(Acquire) == 0 {
@@ -122,7 +125,7 @@ pub(super) unsafe fn unlink<'a>(at: impl Fn(usize) -> &'a Node, index: usize) {
     }
     list::mark(bucket);
     let (_, start) = ancestor(at, index);
-    // SAFETY: by the contract; the ancestor is in the list. (A bucket that was claimed and not put there, by a thread
-    // that a fork has left out, is not found.)
+    // SAFETY: by the contract; the ancestor is in the list. (A bucket that was claimed and not put
+    // there, by a thread that a fork has left out, is not found.)
     unsafe { list::unlink(start, bucket) };
 }

@@ -1,11 +1,13 @@
-//! A table's size: how it is chosen, how it grows and shrinks, and how its buckets come into the list.
+//! A table's size: how it is chosen, how it grows and shrinks, and how its buckets come into the
+//! list.
 //!
-//! After Shalev and Shavit (J. ACM 2006): the nodes never move; a table that doubles its size has new buckets that
-//! begin in the midst of the old ones. *Growing* is an allocation and one store, and whoever finds that the table is to
-//! grow does it: it takes no grace period. A bucket is put into the list by the first update that needs it, and the rest
-//! by the worker; until then its readers begin at the bucket that it was split from. *Shrinking* takes two
-//! grace periods, and is the worker's: readers and updaters come to know of the smaller size, then the buckets are taken
-//! out of the list, then nobody looks at them any more.
+//! After Shalev and Shavit (J. ACM 2006): the nodes never move; a table that doubles its size has
+//! new buckets that begin in the midst of the old ones. *Growing* is an allocation and one store,
+//! and the thread that finds that the table is to grow does it: it takes no grace period. A bucket
+//! is put into the list by the first update that needs it, and the rest by the worker; until then
+//! its readers begin at the bucket that it was split from. *Shrinking* takes two grace periods, and
+//! is the worker's: readers and updaters come to know of the smaller size, then the buckets are
+//! taken out of the list, then no thread looks at them any more.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -20,7 +22,7 @@ use crate::chaos::{self, Mutant, Point};
 use crate::os::percpu;
 use crate::sync::Counter;
 
-/// New buckets that whoever grows the table puts into the list himself.
+/// New buckets that the thread that grows the table puts into the list himself.
 const LINKED_AT_ONCE: usize = 64;
 /// Buckets that the worker puts into the list, or takes out, in one section.
 const BUCKETS_A_SECTION: usize = 256;
@@ -48,15 +50,18 @@ pub(super) struct Table<R> {
 /// What changes now and then, in a cache line that no lookup reads.
 #[repr(align(128))]
 struct Changing {
-    /// Long chains that are still to be passed over before nodes are counted again: there cannot be enough before.
+    /// Long chains that are still to be passed over before nodes are counted again: there cannot be
+    /// enough before.
     passes: AtomicUsize,
     /// The size that is wanted. Written under the board's lock.
     target: AtomicUsize,
-    /// The greatest size since buckets were last taken away: what is above nobody has heard of.
+    /// The greatest size since buckets were last taken away: what is above no thread has heard of.
     published: AtomicUsize,
-    /// Buckets below this number are in the list. Written by who works on the table, or under the board's lock.
+    /// Buckets below this number are in the list. Written by the thread that works on the table, or
+    /// under the board's lock.
     linked: AtomicUsize,
-    /// Buckets are being taken out: no grown size may have them again. Written under the board's lock.
+    /// Buckets are being taken out: no grown size may have them again. Written under the board's
+    /// lock.
     is_shrinking: AtomicBool,
 }
 
@@ -88,14 +93,14 @@ impl<R: Protection> Table<R> {
                 is_shrinking: AtomicBool::new(false),
             },
         });
-        // SAFETY: allocated, and nobody else's.
+        // SAFETY: allocated, and no other thread's.
         let first: &Node = unsafe { table.buckets.at(0) };
         first.next.store(BUCKET | LINKED, Relaxed);
         if !table.buckets.grow(size) {
             return None;
         }
         table.size.store(size, Relaxed);
-        // SAFETY: nobody else has the table; sections are about others.
+        // SAFETY: no other thread has the table; sections are about others.
         unsafe { table.link_range(1, size) };
         table.changing.linked.store(size, Relaxed);
         Some(table)
@@ -122,7 +127,7 @@ impl<R: Protection> Table<R> {
         let from = buckets.checked_next_power_of_two().unwrap_or(usize::MAX);
         let from = from.max(self.changing.published.load(Relaxed));
         if !self.changing.is_shrinking.load(Relaxed) && from < self.buckets.allocated() {
-            // SAFETY: nobody has heard of them.
+            // SAFETY: no thread has heard of them.
             unsafe { self.buckets.shrink(from, &board) };
         }
     }
@@ -252,7 +257,8 @@ impl<R: Protection> Table<R> {
         let wanted = nodes.next_power_of_two().max(self.buckets.min);
         let mut board = worker::lock();
         let target = self.changing.target.load(Relaxed);
-        // Whoever wants it bigger meanwhile knows better; and what is asked for may be too much by now.
+        // The thread that wants it bigger meanwhile knows better; and what is asked for may be too
+        // much by now.
         if wanted < target && target <= size {
             self.changing.target.store(wanted, Relaxed);
             board.ask(self.as_work());
@@ -277,7 +283,7 @@ impl<R: Protection> Table<R> {
         if !self.changing.is_shrinking.load(Relaxed) {
             self.grow(&board);
         }
-        // Whoever is at work on the table sees the target before he ends.
+        // The thread that is at work on the table sees the target before he ends.
         if self.changing.is_shrinking.load(Relaxed)
             || self.changing.linked.load(Relaxed) < self.size.load(Relaxed)
         {
@@ -285,9 +291,10 @@ impl<R: Protection> Table<R> {
         }
     }
 
-    /// Grows to the target, as far as there is memory. Few new buckets are put into the list at once.
+    /// Grows to the target, as far as there is memory. Few new buckets are put into the list at
+    /// once.
     ///
-    /// The caller is in a section, or the table is nobody else's. Nothing shrinks.
+    /// The caller is in a section, or the table is the caller's alone. Nothing shrinks.
     fn grow(&self, _board: &Locked) {
         let (size, target) = (self.size.load(Relaxed), self.changing.target.load(Relaxed));
         self.buckets.grow(target);
@@ -299,7 +306,7 @@ impl<R: Protection> Table<R> {
         if grown <= size {
             return;
         }
-        // Release: whoever goes by the size finds the buckets' memory.
+        // Release: the thread that goes by the size finds the buckets' memory.
         self.size.store(grown, Release);
         self.changing.published.fetch_max(grown, Relaxed);
         if grown - size <= LINKED_AT_ONCE && self.changing.linked.load(Relaxed) == size {
@@ -325,7 +332,8 @@ impl<R: Protection> Table<R> {
         unsafe { self.work() };
     }
 
-    /// Shrinks to the target. The board says that it shrinks. A table that is given up meanwhile is left as it is.
+    /// Shrinks to the target. The board says that it shrinks. A table that is given up meanwhile is
+    /// left as it is.
     fn shrink(&self) {
         self.readers.synchronize();
         let board = worker::lock();
@@ -351,7 +359,8 @@ impl<R: Protection> Table<R> {
         self.readers.synchronize();
         self.in_use(|| {
             let board = worker::lock();
-            // SAFETY: every section that could come by a bucket above `size` has ended; and whoever holds the table.
+            // SAFETY: every section that could come by a bucket above `size` has ended; and the
+            // thread that holds the table.
             unsafe { self.buckets.shrink(size, &board) };
             let linked = self.changing.linked.load(Relaxed).min(size);
             self.changing.linked.store(linked, Relaxed);
@@ -363,14 +372,15 @@ impl<R: Protection> Table<R> {
     /// Takes buckets of the upper half out of the list.
     fn unlink_range(&self, from: usize, to: usize) {
         for index in from..to {
-            // SAFETY: allocated, as nobody else frees.
+            // SAFETY: allocated, as no other thread frees.
             let at = unsafe { self.at() };
             // SAFETY: in a section, after a grace period of the smaller size.
             unsafe { split::unlink(at, index) };
         }
     }
 
-    /// Calls `f` for a range, a piece a section. Answers `false` if the table is given up meanwhile.
+    /// Calls `f` for a range, a piece a section. Returns `false` if the table is given up
+    /// meanwhile.
     fn in_sections(&self, from: usize, to: usize, f: impl Fn(usize, usize)) -> bool {
         let mut at = from;
         while at < to {
@@ -383,7 +393,8 @@ impl<R: Protection> Table<R> {
         true
     }
 
-    /// Calls `f` while nobody holds the table; or answers `false`, if it has been given up. For who works on the table.
+    /// Calls `f` while no thread holds the table; or returns `false`, if it has been given up. For
+    /// a thread that works on the table.
     fn in_use(&self, f: impl FnOnce()) -> bool {
         if !worker::begin_use(self.as_work()) {
             return false;
@@ -394,13 +405,14 @@ impl<R: Protection> Table<R> {
         true
     }
 
-    /// The size that is wanted, for who works on the table. Nobody changes it while he holds the lock.
+    /// The size that is wanted, for a thread that works on the table. No thread changes it while he
+    /// holds the lock.
     fn wanted(&self, _board: &Locked) -> usize {
         let (size, target) = (self.size.load(Relaxed), self.changing.target.load(Relaxed));
         if chaos::mutant(Mutant::LostResize) { size.min(target) } else { target }
     }
 
-    /// What is to be done next, for who works on the table.
+    /// What is to be done next, for a thread that works on the table.
     fn next_step(&self, board: &mut Locked) -> Step {
         if board.is_dying(self.as_work()) {
             return Step::End;
@@ -414,7 +426,7 @@ impl<R: Protection> Table<R> {
             return Step::Grow;
         }
         if target < size {
-            // Release: whoever goes by it knows less than there is.
+            // Release: the thread that goes by it knows less than there is.
             self.size.store(target, Release);
             self.changing.is_shrinking.store(true, Relaxed);
             return Step::Shrink;
@@ -476,8 +488,8 @@ unsafe impl<R: Protection> Work for Table<R> {
     }
 }
 
-/// The full fence that the interface promises after what changes the list. The exchange itself is one where
-/// instructions that lock are.
+/// The full fence that the interface promises after what changes the list. The exchange itself is
+/// one where instructions that lock are.
 #[inline(always)]
 pub(super) fn committed() {
     #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]

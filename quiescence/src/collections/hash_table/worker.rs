@@ -1,16 +1,19 @@
-//! Who resizes tables: one thread for the whole process, started when there is work, gone a while after there is none.
+//! Who resizes tables: one thread for the whole process, started when there is work, gone a while
+//! after there is none.
 //!
-//! One *board*, behind one lock that is held for moments, says which tables wait for the thread and which are being
-//! worked on, by it or by somebody who resizes a table himself. A table's target is written, and compared for the last
-//! time by whoever works on the table, under that lock: so no request can come between the comparison and the
-//! end of the work, and none is lost.
+//! One *board*, behind one lock that is held for moments, says which tables wait for the thread and
+//! which are being worked on, by it or by somebody who resizes a table himself. A table's target is
+//! written, and compared for the last time by the thread that works on the table, under that lock:
+//! so no request can come between the comparison and the end of the work, and none is lost.
 //!
-//! Whoever ends a table looks at its nodes first, and is in no section then. So the worker says on the board when it goes
-//! through a table's list, or frees buckets, and leaves both to others for as long as the table is *held*. Neither waits
-//! for readers meanwhile: a table may be ended in a section, in a callback, by an online QSBR thread.
+//! The thread that ends a table looks at its nodes first, and is in no section then. So the worker
+//! says on the board when it goes through a table's list, or frees buckets, and leaves both to
+//! others for as long as the table is *held*. Neither waits for readers meanwhile: a table may be
+//! ended in a section, in a callback, by an online QSBR thread.
 //!
-//! A fork takes the lock. The child has no such thread: tables that one was working on wait there again, and every
-//! step can be taken from the beginning. The thread is started by the next request.
+//! A fork takes the lock. The child has no such thread: tables that one was working on wait there
+//! again, and every step can be taken from the beginning. The thread is started by the next
+//! request.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -23,7 +26,8 @@ use crate::os::{signals, thread};
 /// A table, to the thread that resizes it.
 ///
 /// # Safety
-/// `work` may be called on another thread, and whenever [`Board`] says that the table is being worked on.
+/// `work` may be called on another thread, and whenever [`Board`] says that the table is being
+/// worked on.
 pub(super) unsafe trait Work {
     /// Works until there is nothing to do, and takes the table off the board; then it may be gone.
     ///
@@ -43,7 +47,7 @@ struct Entry {
     table: *const dyn Work,
     /// Its owner has given it up: who works on it frees it.
     dying: bool,
-    /// Who works on it is at its list, or frees buckets.
+    /// The thread that works on it is at its list, or frees buckets.
     used: bool,
 }
 
@@ -58,7 +62,8 @@ pub(super) struct Board {
     ends: bool,
 }
 
-// SAFETY: the pointers are to tables, which are valid while they are here and may be worked on by any thread.
+// SAFETY: the pointers are to tables, which are valid while they are here and may be worked on by
+// any thread.
 unsafe impl Send for Board {}
 
 static BOARD: Mutex<Board> = Mutex::new(
@@ -91,8 +96,8 @@ pub(super) fn wait(board: Locked) -> Locked {
     sync::wait(&DONE, board)
 }
 
-/// Keeps who works on a table away from its list and its buckets, until it is [released](release) or [given
-/// up](Board::give_up). The wait is for a few hundred buckets at most, and for no reader.
+/// Keeps who works on a table away from its list and its buckets, until it is [released](release)
+/// or [given up](Board::give_up). The wait is for a few hundred buckets at most, and for no reader.
 pub(super) fn hold_off(table: *const dyn Work) {
     if chaos::mutant(Mutant::NoHold) {
         return;
@@ -111,8 +116,8 @@ pub(super) fn release(table: *const dyn Work) {
     lock().forget_hold(table);
 }
 
-/// Who works on a table is about to go through its list, or to free buckets. Answers `false` if the table has been
-/// given up, and is to be left alone.
+/// The thread that works on a table is about to go through its list, or to free buckets. Returns
+/// `false` if the table has been given up, and is to be left alone.
 pub(super) fn begin_use(table: *const dyn Work) -> bool {
     let mut board = lock();
     while board.is_held(table) {
@@ -167,7 +172,7 @@ impl Board {
         self.busy.push(Entry { table, dying: false, used: false });
     }
 
-    /// Takes it off. Answers whether the caller is to free it.
+    /// Takes it off. Returns whether the caller is to free it.
     pub(super) fn end(&mut self, table: *const dyn Work) -> bool {
         let dying = self.is_dying(table);
         self.busy.retain(|entry| !ptr::addr_eq(entry.table, table));
@@ -186,7 +191,7 @@ impl Board {
         self.start();
     }
 
-    /// Gives up a table that is held. Answers whether the caller is to free it.
+    /// Gives up a table that is held. Returns whether the caller is to free it.
     pub(super) fn give_up(&mut self, table: *const dyn Work) -> bool {
         self.forget_hold(table);
         self.waiting.retain(|other| !ptr::addr_eq(*other, table));
@@ -208,7 +213,8 @@ impl Board {
     }
 }
 
-/// At the orderly end of the process: has the thread end once no table waits for it. Returns whether it is still there.
+/// At the orderly end of the process: has the thread end once no table waits for it. Returns
+/// whether it is still there.
 pub(crate) fn end() -> bool {
     let mut board = lock();
     board.ends = board.started;
@@ -234,7 +240,7 @@ fn run() {
         };
         board.begin(table);
         drop(board);
-        // SAFETY: entered above; whoever gives a table up looks at the board first.
+        // SAFETY: entered above; the thread that gives a table up looks at the board first.
         let work = unsafe { &*table };
         // SAFETY: as above.
         unsafe { work.work_here() };
@@ -258,13 +264,14 @@ pub(crate) fn hold() -> Held {
 }
 
 impl Held {
-    /// In the child: nobody works on anything. What was begun is begun again by the next who asks.
+    /// In the child: no thread works on anything. What was begun is begun again by the next who
+    /// asks.
     pub(crate) fn after_fork(&mut self) {
         self.0.started = false;
         self.0.ends = false;
         self.0.held.clear();
         for entry in std::mem::take(&mut self.0.busy) {
-            // One that was given up has nobody who frees it here.
+            // One that was given up has no thread that frees it here.
             if !entry.dying {
                 self.0.waiting.push_back(entry.table);
             }

@@ -1,10 +1,12 @@
-//! Where an [`Arc`] has its strong count: a restartable sequence must add to it with one instruction.
+//! Where an [`Arc`] has its strong count: a restartable sequence must add to it with one
+//! instruction.
 //!
-//! The standard library promises that `Arc::into_raw` and `Arc::increment_strong_count` work, and not where the
-//! count is. It has always been the first of two words in front of the value, which begins at the next place that
-//! its alignment allows. That is looked at once in each process, before the first `Arc` comes into a place:
-//! `Arc`s of several sizes and alignments are made, and what happens to the word is compared with what is
-//! done to the `Arc`. If it is elsewhere one day, places are read in fallback sections, by `increment_strong_count`.
+//! The standard library promises that `Arc::into_raw` and `Arc::increment_strong_count` work, and
+//! not where the count is. It has always been the first of two words in front of the value, which
+//! begins at the next place that its alignment allows. That is looked at once in each process,
+//! before the first `Arc` comes into a place: `Arc`s of several sizes and alignments are made, and
+//! what happens to the word is compared with what is done to the `Arc`. If it is elsewhere one day,
+//! places are read in fallback sections, by `increment_strong_count`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,8 +18,9 @@ use crate::rseq;
 /// The biggest alignment that has been looked at.
 const ALIGN_MAX: usize = 4096;
 
-/// The biggest value whose count is added to in a sequence: allocators unmap what is much bigger as soon as it is freed,
-/// perhaps while a load is in a page fault there ("Restartable reads" in `docs/DESIGN.md`).
+/// The biggest value whose count is added to in a sequence: allocators unmap what is much bigger as
+/// soon as it is freed, perhaps while a load is in a page fault there ("Restartable reads" in
+/// `docs/DESIGN.md`).
 const SIZE_MAX: usize = 1 << 16;
 
 /// The two counts.
@@ -34,10 +37,11 @@ pub(super) const fn before<T>() -> usize {
     HEADER.next_multiple_of(align_of::<T>())
 }
 
-/// Whether the count is known to be there, and may be added to in a sequence. Until [`learn`] has been called it is not.
+/// Whether the count is known to be there, and may be added to in a sequence. Until [`learn`] has
+/// been called it is not.
 #[inline(always)]
 pub(super) fn is_countable<T>() -> bool {
-    // Relaxed: whoever learns it late reads in a fallback section.
+    // Relaxed: the thread that learns it late reads in a fallback section.
     align_of::<T>() <= ALIGN_MAX && size_of::<T>() <= SIZE_MAX && WHERE.load(Relaxed) == EXPECTED
 }
 
@@ -73,8 +77,8 @@ fn is_there<T>(value: T) -> bool {
 fn counts<T>(value: T, before: usize) -> bool {
     let first = black_box(Arc::new(value));
     let word = Arc::as_ptr(&first).wrapping_byte_sub(before).cast::<AtomicUsize>();
-    // SAFETY: in front of a value in an `Arc` are its counts: two words at least, since both can be as big as
-    // a word. They are written atomically.
+    // SAFETY: in front of a value in an `Arc` are its counts: two words at least, since both can be
+    // as big as a word. They are written atomically.
     let word = unsafe { &*word };
     let alone = word.load(Relaxed);
     let second = black_box(first.clone());

@@ -7,13 +7,13 @@ use std::panic::Location;
 use std::ptr;
 
 use super::{Rcu, RcuOption, Unlinked, into_raw};
-use crate::domain::kind::AnyKind;
+use crate::domain::tag::DomainTag;
 use crate::domain::tasks::{AtLimit, GracePeriod};
 use crate::reclaim::defer::{self, Reserved};
 
 /// # For tasks
 /// Futures that need no runtime, and never block the thread that polls them.
-impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// As [`store`](Self::store), for tasks: at the domain's limit it waits for room, and stores
     /// then.
     ///
@@ -55,13 +55,13 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     where
         F: FnMut(&T) -> T + Send,
     {
-        let place = Location::caller();
+        let location = Location::caller();
         async move {
             let mut limit = AtLimit::new(self.domain().clone());
-            let attempt = |f: &mut F| self.update_if_room(place, f);
+            let attempt = |f: &mut F| self.update_if_room(location, f);
             let updated = poll_fn(|context| limit.poll_object(context, || attempt(&mut f)));
             if !updated.await {
-                let guard = self.domain().kind().enter(place);
+                let guard = self.domain().tag().enter(location);
                 let old = self.update_in(&guard, &mut f);
                 drop(guard);
                 old.retire_over();
@@ -70,11 +70,11 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     }
 
     /// Updates, if there is room for the value that is replaced.
-    fn update_if_room(&self, place: &'static Location<'static>, f: impl FnMut(&T) -> T) -> bool {
-        let kind = self.domain().kind();
+    fn update_if_room(&self, location: &'static Location<'static>, f: impl FnMut(&T) -> T) -> bool {
+        let tag = self.domain().tag();
         let bytes = self.inner.scale.constant().unwrap_or_else(|| self.inner.charge_now());
-        let Some(room) = Room::any(kind, bytes) else { return false };
-        let guard = kind.enter(place);
+        let Some(room) = Room::any(tag, bytes) else { return false };
+        let guard = tag.enter(location);
         let old = self.update_in(&guard, f);
         drop(guard);
         old.retire_in(room);
@@ -82,7 +82,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// As [`store`](Self::store), for tasks. See [`Rcu::store_async`].
     pub async fn store_async(&self, value: Option<T>) {
         let (mut value, mut limit) = (Some(value), AtLimit::new(self.domain.clone()));
@@ -104,7 +104,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
     /// Stores, if there is room for the value that is replaced.
     pub(super) fn store_if_room(&self, value: Option<T>) -> Result<(), Option<T>> {
         let bytes = self.scale.constant().unwrap_or_else(|| self.charge_now());
-        let Some(room) = defer::reserve_any(self.domain.kind(), bytes) else { return Err(value) };
+        let Some(room) = defer::reserve_any(self.domain.tag(), bytes) else { return Err(value) };
         // SAFETY: what was in the place, and is out of reach now.
         unsafe { self.retire_old(self.exchange(into_raw(value)), Some(room)) };
         Ok(())
@@ -115,8 +115,8 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
 struct Room<'q>(Option<Reserved<'q>>);
 
 impl<'q> Room<'q> {
-    fn any<K: AnyKind>(kind: &'q K, bytes: usize) -> Option<Self> {
-        Some(Self(Some(defer::reserve_any(kind, bytes)?)))
+    fn any<K: DomainTag>(tag: &'q K, bytes: usize) -> Option<Self> {
+        Some(Self(Some(defer::reserve_any(tag, bytes)?)))
     }
 }
 
@@ -128,7 +128,7 @@ impl Drop for Room<'_> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     /// As [`into_box`](Self::into_box), for tasks: does not block the thread.
     ///
     /// If the future is dropped before it is ready, the value is retired, over the domain's limit
@@ -165,41 +165,41 @@ impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     /// Retires it without waiting, over the limit if need be.
     fn retire_over(self) {
         let is_unread = self.is_unread();
-        self.retire_by(|kind, pointer, bytes| {
+        self.retire_by(|tag, pointer, bytes| {
             // SAFETY: from a box and unreachable, see `new`; used once. For `is_unread` see
             // `unread_after`.
-            unsafe { defer::retire_raw_over(kind, pointer, bytes, is_unread) };
+            unsafe { defer::retire_raw_over(tag, pointer, bytes, is_unread) };
         });
     }
 
     /// Retires it in room that it has.
     fn retire_in(self, mut room: Room<'_>) {
         let room = room.0.take().expect("until it is used");
-        self.retire_by(|kind, pointer, bytes| {
+        self.retire_by(|tag, pointer, bytes| {
             // SAFETY: from a box and unreachable, see `new`; used once. Room in the same domain.
-            unsafe { room.retire(kind, pointer, bytes) };
+            unsafe { room.retire(tag, pointer, bytes) };
         });
     }
 
     fn retire_by(self, retire: impl FnOnce(&K, *mut T, usize)) {
         let bytes = self.scale.charge(self.domain.core(), &self);
         let mut this = ManuallyDrop::new(self);
-        retire(this.domain.kind(), this.pointer.as_ptr(), bytes);
+        retire(this.domain.tag(), this.pointer.as_ptr(), bytes);
         // SAFETY: `this` is not used or dropped as a whole any more; the domain is dropped once.
         unsafe { ptr::drop_in_place(&raw mut this.domain) };
     }
 }
 
 /// A value that is retired without waiting, if its task ends before it has it back.
-struct Kept<T: Send + Sync + 'static, K: AnyKind>(Option<Unlinked<T, K>>);
+struct Kept<T: Send + Sync + 'static, K: DomainTag>(Option<Unlinked<T, K>>);
 
-impl<T: Send + Sync + 'static, K: AnyKind> Kept<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Kept<T, K> {
     fn taken(mut self) -> Unlinked<T, K> {
         self.0.take().expect("taken once")
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Drop for Kept<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Drop for Kept<T, K> {
     fn drop(&mut self) {
         if let Some(old) = self.0.take() {
             old.retire_over();

@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 use crate::chaos::{self, Mutant};
 use crate::domain::domain::{self, Domain};
 use crate::domain::guard::Global;
-use crate::domain::kind::AnyKind;
+use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
 use crate::reclaim::weigh::Scale;
 
@@ -20,11 +20,12 @@ use crate::reclaim::weigh::Scale;
 /// drop it outside of sections.
 /// [`into_box`](Self::into_box) waits until nobody reads it and gives it back.
 #[must_use = "dropping it retires the value"]
-pub struct Unlinked<T: Send + Sync + 'static, K: AnyKind = Global> {
+pub struct Unlinked<T: Send + Sync + 'static, K: DomainTag = Global> {
     pub(super) pointer: NonNull<T>,
     pub(super) scale: Scale<T>,
     pub(super) domain: Domain<K>,
-    /// The first grace period that began after it was unlinked. When that is over nobody reads it.
+    /// The first grace period that began after it was unlinked. When that is over no thread reads
+    /// it.
     pub(super) unread_after: grace::Cookie,
 }
 
@@ -32,9 +33,9 @@ pub struct Unlinked<T: Send + Sync + 'static, K: AnyKind = Global> {
 // (Send).
 unsafe impl<T: Send + Sync + 'static, K: AnyKind> Send for Unlinked<T, K> {}
 // SAFETY: a shared reference gives out `&T` only.
-unsafe impl<T: Send + Sync + 'static, K: AnyKind> Sync for Unlinked<T, K> {}
+unsafe impl<T: Send + Sync + 'static, K: DomainTag> Sync for Unlinked<T, K> {}
 
-impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     /// # Safety
     /// `pointer` is null or came from a box, was reachable under sections of `domain` only, and is
     /// no more, by an atomic exchange that was the last thing the calling thread did.
@@ -45,7 +46,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
         Some(Self { pointer, scale, domain: domain.clone(), unread_after })
     }
 
-    /// Waits until nobody reads the value any more, and gives it back.
+    /// Waits until no thread reads the value any more, and gives it back.
     ///
     /// Waits for nothing if a full grace period of the domain has ended since the value was taken
     /// out, whoever asked for it: [`Domain::synchronize`], a future, callbacks. Else it waits for
@@ -61,12 +62,12 @@ impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     #[track_caller]
     pub fn into_box(self) -> Box<T> {
         if !chaos::mutant(Mutant::RetireBeforeUnlink) {
-            domain::wait_unless_done(self.domain.kind(), self.unread_after, Location::caller());
+            domain::wait_unless_done(self.domain.tag(), self.unread_after, Location::caller());
         }
         self.into_box_unread()
     }
 
-    /// The value, which nobody reads any more.
+    /// The value, which no thread reads any more.
     pub(super) fn into_box_unread(self) -> Box<T> {
         let mut this = ManuallyDrop::new(self);
         let pointer = this.pointer.as_ptr();
@@ -83,7 +84,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Deref for Unlinked<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Deref for Unlinked<T, K> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -92,16 +93,16 @@ impl<T: Send + Sync + 'static, K: AnyKind> Deref for Unlinked<T, K> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Drop for Unlinked<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Drop for Unlinked<T, K> {
     fn drop(&mut self) {
-        let kind = self.domain.kind();
-        let bytes = self.scale.charge(kind.core(), self);
-        // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
-        unsafe { defer::retire_raw(kind, self.pointer.as_ptr(), bytes) };
+        let tag = self.domain.tag();
+        let bytes = self.scale.charge(tag.core(), self);
+        // SAFETY: from a box and unreachable, see `new`; no thread uses `self` after this.
+        unsafe { defer::retire_raw(tag, self.pointer.as_ptr(), bytes) };
     }
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for Unlinked<T, K> {
+impl<T: Send + Sync + fmt::Debug + 'static, K: DomainTag> fmt::Debug for Unlinked<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Unlinked").field(&**self).finish()
     }

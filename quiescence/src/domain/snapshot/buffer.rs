@@ -1,4 +1,5 @@
-//! The memory of a [`Snapshot`](super::Snapshot)'s value: whole words, as many as a sequence copies.
+//! The memory of a [`Snapshot`](super::Snapshot)'s value: whole words, as many as a sequence
+//! copies.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;
@@ -95,18 +96,18 @@ impl Drop for Buffer {
 /// Reads the value.
 ///
 /// # Safety
-/// The memory of a buffer with a `T`, which nobody writes to now.
+/// The memory of a buffer with a `T`, which no thread writes to now.
 pub(super) unsafe fn read<T: Copy>(memory: *const Word) -> T {
     // SAFETY: by the contract; a buffer is aligned for it.
     unsafe { memory.cast::<T>().read() }
 }
 
-/// Reads the value of the buffer that is in this place to where it is wanted, in one restartable sequence, and answers
-/// whether that could be done.
+/// Reads the value of the buffer that is in this place to where it is wanted, in one restartable
+/// sequence, and returns whether that could be done.
 ///
 /// # Safety
-/// The memory of a buffer with a `T`, which nobody writes to until a grace period of restartable reads after it
-/// was taken out of the place.
+/// The memory of a buffer with a `T`, which no thread writes to until a grace period of restartable
+/// reads after it was taken out of the place.
 #[inline(always)]
 pub(super) unsafe fn read_restartable<T: Copy>(
     place: &AtomicPtr<Word>,

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 
 use super::{AtLimit, Barrier, GracePeriod};
 use crate::domain::domain::{Cookie, Domain};
-use crate::domain::kind::AnyKind;
+use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
 use crate::reclaim::retire::Retire;
 
@@ -16,7 +16,7 @@ use crate::reclaim::retire::Retire;
 /// These are most useful in [sleepable domains](crate::Srcu), whose guards may be held across an
 /// `.await`. Where readers are threads, a task that waits in a section of its own thread waits for
 /// ever, like a thread; here nothing panics.
-impl<K: AnyKind> Domain<K> {
+impl<K: DomainTag> Domain<K> {
     /// As [`synchronize`](Self::synchronize), for tasks: asks for the grace period now, and ends
     /// when it has.
     ///
@@ -119,10 +119,10 @@ impl<K: AnyKind> Domain<K> {
         let domain = self.clone();
         async move {
             let (mut f, mut limit) = (Some(f), AtLimit::new(domain.clone()));
-            let kind = domain.kind();
+            let tag = domain.tag();
             let queued = poll_fn(|context| {
                 limit.poll_closure(context, || {
-                    let refused = f.take().and_then(|f| defer::call_if_room(kind, f).err());
+                    let refused = f.take().and_then(|f| defer::call_if_room(tag, f).err());
                     f = refused;
                     f.is_none()
                 })
@@ -130,38 +130,38 @@ impl<K: AnyKind> Domain<K> {
             if !queued.await
                 && let Some(f) = f
             {
-                defer::call_over_now(kind, f);
+                defer::call_over_now(tag, f);
             }
         }
     }
 }
 
 /// An object that is not dropped before its grace period, whatever becomes of the task.
-struct Kept<K: AnyKind, P: Retire> {
+struct Kept<K: DomainTag, P: Retire> {
     domain: Domain<K>,
     object: Option<P>,
 }
 
-impl<K: AnyKind, P: Retire> Kept<K, P> {
+impl<K: DomainTag, P: Retire> Kept<K, P> {
     /// Queues it, if there is room.
     fn try_retire(&mut self) -> bool {
         let Some(object) = self.object.take() else { return true };
-        self.object = defer::retire_if_room(self.domain.kind(), object).err();
+        self.object = defer::retire_if_room(self.domain.tag(), object).err();
         self.object.is_none()
     }
 
     /// Its grace period is over.
     fn end(&mut self) {
         if let Some(object) = self.object.take() {
-            defer::end_after_wait(self.domain.kind(), object);
+            defer::end_after_wait(self.domain.tag(), object);
         }
     }
 }
 
-impl<K: AnyKind, P: Retire> Drop for Kept<K, P> {
+impl<K: DomainTag, P: Retire> Drop for Kept<K, P> {
     fn drop(&mut self) {
         if let Some(object) = self.object.take() {
-            defer::retire_over(&self.domain.kind().handle(), object);
+            defer::retire_over(&self.domain.tag().handle(), object);
         }
     }
 }

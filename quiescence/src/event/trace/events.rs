@@ -1,9 +1,9 @@
 //! Events of the crate `tracing`: noted where they happen, handed on where no lock is held.
 //!
-//! A subscriber is code of the user's. It may take locks of its own, wait for a grace period, or panic; so it
-//! is called by [`deliver`] only, which those call who have let go of all of the library's locks. Until
-//! then a thread keeps a few events, and counts those that it has no room for. What the library does on
-//! behalf of a subscriber is not noted: it would have no end.
+//! A subscriber is code of the user's. It may take locks of its own, wait for a grace period, or
+//! panic; so it is called by [`deliver`] only, which those call who have let go of all of the
+//! library's locks. Until then a thread keeps a few events, and counts those that it has no room
+//! for. What the library does on behalf of a subscriber is not noted: it would have no end.
 
 use std::cell::Cell;
 
@@ -80,8 +80,8 @@ impl Event {
     }
 }
 
-/// Notes an event, if anybody may want to hear of it. The level is all that is asked for here: it is a
-/// number, while `enabled` would ask the subscriber.
+/// Notes an event, if anybody may want to hear of it. The level is all that is asked for here: it
+/// is a number, while `enabled` would ask the subscriber.
 pub(super) fn note(domain: usize, event: Event) {
     if event.level() > LevelFilter::current() || DELIVERING.get() {
         return;
@@ -98,8 +98,8 @@ pub(super) fn note(domain: usize, event: Event) {
     ANY.set(true);
 }
 
-/// Hands on what this thread has noted. A subscriber that panics has said so, and harms nothing else: what it panics with may
-/// panic again when it is dropped.
+/// Hands on what this thread has noted. A subscriber that panics has said so, and harms nothing
+/// else: what it panics with may panic again when it is dropped.
 pub(super) fn deliver() {
     if !ANY.get() || DELIVERING.replace(true) {
         return;

@@ -27,7 +27,7 @@ impl GracePeriods {
         let driven = match &state.protocol {
             Protocol::Threads(_) => self.drive_threads(state, driver),
             #[cfg(not(loom))]
-            Protocol::TwoBank(_) => self.drive_two_bank(state, driver),
+            Protocol::Srcu(_) => self.drive_srcu(state, driver),
         };
         state = match driven {
             Ok(state) => state,
@@ -96,7 +96,7 @@ impl GracePeriods {
                         Until::Done(_) => state = self.pause(state, &driver, hint)?,
                         // The tick that it waits for is this one.
                         Until::MustWait { .. } if hint == Hint::Tick && tick => tick = false,
-                        // Whoever comes next looks again: the machine stays at this step.
+                        // The next thread polls again: the machine stays at this step.
                         Until::MustWait { .. } if hint == Hint::Tick || looked => {
                             state = self.still_drives(self.watched(state).0, &driver)?;
                             break;
@@ -136,7 +136,7 @@ impl GracePeriods {
     }
 
     /// Which fence the readers ask for; none if there is no reader but the calling thread's own
-    /// quiescent ones. Whoever registers later sees what was published before [GP-5].
+    /// quiescent ones. The thread that registers later sees what was published before [GP-5].
     fn fence_needed(&self, me: Me) -> Option<Needed> {
         let registry = sync::lock(&self.registry);
         if registry.len() <= me.quiescent_slots || chaos::mutant(Mutant::AlwaysAlone) {
@@ -154,7 +154,7 @@ impl GracePeriods {
     }
 
     /// Notes that a grace period begins. Only where a heavy fence follows is the clock looked at
-    /// now: else it would take longer than the grace period, if there are no hold-outs.
+    /// now: else it would take longer than the grace period, if there are no holdouts.
     fn begin(&self, state: &mut State, needed: Option<Needed>) {
         let urgency = state.protocol.urgency();
         state.watch = Watch::NEW;
@@ -186,27 +186,27 @@ impl GracePeriods {
     fn announce(&self, number: Number) {
         sync::lock(&self.registry).link(&self.gp);
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
-        // whoever records this number sees what was published before the fence.
+        // the thread that records this number sees what was published before the fence.
         self.gp.store(word::entered(number), Release);
-        self.announce_to_foreign(word::entered(number));
+        self.announce_to_liburcu(word::entered(number));
         chaos::point(Point::Announced);
     }
 
-    /// Counts the hold-outs. The locks and the Acquire loads order their sections before what
+    /// Counts the holdouts. The locks and the Acquire loads order their sections before what
     /// follows [GP-2].
     fn scan(&self, number: Number, driver: &Driver) -> usize {
         // What a superseded driver would count is of no interest.
         let Some(mut registry) = self.registry_as(driver) else { return 0 };
         let holdouts = registry.scan(number, &self.gp);
         drop(registry);
-        if self.foreign.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
+        if self.liburcu.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
             // Readers that were compiled long ago may release nothing when they lock [GP-2].
             self.heavy_fence();
         }
         holdouts
     }
 
-    /// Looks away for a moment, or sleeps until the last hold-out has left or the tick comes.
+    /// Looks away for a moment, or sleeps until the last holdout has left or the tick comes.
     fn pause<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -218,12 +218,12 @@ impl GracePeriods {
             Hint::Sleep => {
                 let before = state.pauses;
                 state.pauses = before.saturating_add(1);
-                match &self.foreign {
+                match &self.liburcu {
                     None => {
                         let asleep = Away::sleeps(Duration::ZERO);
                         self.away(state, driver, asleep, || self.sleep(driver))
                     }
-                    Some(links) => self.sleep_beside_foreign(state, driver, links, before),
+                    Some(links) => self.sleep_beside_liburcu(state, driver, links, before),
                 }
             }
             Hint::Tick => {
@@ -233,7 +233,7 @@ impl GracePeriods {
         }
     }
 
-    /// Marks the hold-outs and sleeps until each of them has left the section it was in.
+    /// Marks the holdouts and sleeps until each of them has left the section it was in.
     ///
     /// A reader that leaves stores its word, passes a light fence and loads its mark; the sleeper
     /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's
@@ -242,7 +242,7 @@ impl GracePeriods {
     fn sleep(&self, driver: &Driver) {
         chaos::point(Point::BeforeMark);
         let Some(mut registry) = self.registry_as(driver) else { return };
-        // Relaxed: nobody decrements for these before it has found a mark, and the lock and the
+        // Relaxed: no thread decrements for these before it has found a mark, and the lock and the
         // heavy fence come between. Those who took a mark of a superseded driver's may still have
         // to [HO-2].
         self.wake.0.fetch_add(registry.holdouts().count() as u32, Relaxed);
@@ -264,7 +264,8 @@ impl GracePeriods {
             // Acquire: pairs with the decrements [GP-7].
             match self.wake.0.load(Acquire) {
                 0 => break,
-                // Whoever took over has woken this one, and perhaps gone to sleep in its place.
+                // The thread that took over has woken this one, and perhaps gone to sleep in its
+                // place.
                 _ if self.is_superseded(driver) => break,
                 left => _ = futex::wait(&self.wake.0, left, self.watched_asleep()),
             }
@@ -300,7 +301,7 @@ impl State {
         match &mut self.protocol {
             Protocol::Threads(machine) => machine,
             #[cfg(not(loom))]
-            Protocol::TwoBank(_) => unreachable!("drive() tells them apart"),
+            Protocol::Srcu(_) => unreachable!("drive() tells them apart"),
         }
     }
 }

@@ -33,7 +33,7 @@ impl GracePeriods {
         let state = &mut machine.0;
         registry.0.keep_only(owner);
         self.wake.0.store(0, Relaxed);
-        if let Some(words) = self.foreign_words() {
+        if let Some(words) = self.liburcu_words() {
             words.futex.store(0, Relaxed);
         }
         state.driven = false;

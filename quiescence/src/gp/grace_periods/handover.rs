@@ -1,37 +1,41 @@
 //! The hand-over: a waiter takes the place of a driver that makes no progress.
 //!
-//! A driver that loses its CPU between two steps (a `SCHED_IDLE` thread beside busy ones, a thread that a
-//! debugger or a signal handler stops) would hold up every other updater. What the next driver needs is in the
-//! machine, under its lock: so a waiter that has seen no progress for its [`Patience`] begins a new *term* and carries
-//! out the pending action itself. The fence and the scan may be done twice; a wait is over when somebody says so.
+//! A driver that loses its CPU between two steps (a `SCHED_IDLE` thread beside busy ones, a thread
+//! that a debugger or a signal handler stops) would hold up every other updater. What the next
+//! driver needs is in the machine, under its lock: so a waiter that has seen no progress for its
+//! [`Patience`] begins a new *term* and carries out the pending action itself. The fence and the
+//! scan may be done twice; a wait is over when somebody says so.
 //!
-//! **Invariant [HO-1]: only the driver of the current term changes the machine, the registry's list of holdouts,
-//! their marks and the word it sleeps on.** Terms are numbered. A term begins under the machine's lock; where it ends
-//! another one's, under the registry's as well. A driver compares its number with the current one each time it
-//! takes one of the two locks, before it changes anything. A superseded driver that finds another number there throws its
-//! result away, and is a waiter from then on.
+//! **Invariant [HO-1]: only the driver of the current term changes the machine, the registry's list
+//! of holdouts, their marks and the word it sleeps on.** Terms are numbered. A term begins under
+//! the machine's lock; where it ends another one's, under the registry's as well. A driver compares
+//! its number with the current one each time it takes one of the two locks, before it changes
+//! anything. A superseded driver that finds another number there throws its result away, and is a
+//! waiter from then on.
 //!
-//! **Invariant [HO-2]: where a term begins no mark stands.** Whoever takes over takes the marks of the superseded driver
-//! away, and ends its sleep. A reader that has taken its mark away and has not counted it down yet is still in
-//! `wake`, which the next sleep adds to. So `wake` is at any time the number of marks that stand or are still to
-//! be counted down.
+//! **Invariant [HO-2]: where a term begins no mark stands.** The thread that takes over takes the
+//! marks of the superseded driver away, and ends its sleep. A reader that has taken its mark away
+//! and has not counted it down yet is still in `wake`, which the next sleep adds to. So `wake` is
+//! at any time the number of marks that stand or are still to be counted down.
 //!
 //! # When a driver counts as stalled
 //!
-//! A waiter sleeps on `turn`, for 50 us the first of them, for twice as long each further one, so that few of many wake
-//! up. It doubles its patience each time until a grace period ends: a driver that stalls after a long wait for readers
-//! delays the others by as much again at most, and a grace period that takes a second costs a waiter fifteen looks.
-//! A driver that naps for a known time is given that time. A driver that sleeps until the last holdout wakes it is
-//! stalled when it has been woken and does not come: so the waiter sleeps on the same word, and which of
-//! the two comes first carries on. (Readers compiled against liburcu wake one sleeper only. There the waiter looks at the
-//! word when its patience has run out.)
+//! A waiter sleeps on `turn`, for 50 us the first of them, for twice as long each further one, so
+//! that few of many wake up. It doubles its patience each time until a grace period ends: a driver
+//! that stalls after a long wait for readers delays the others by as much again at most, and a
+//! grace period that takes a second costs a waiter fifteen looks. A driver that naps for a known
+//! time is given that time. A driver that sleeps until the last holdout wakes it is stalled when it
+//! has been woken and does not come: so the waiter sleeps on the same word, and which of the two
+//! comes first carries on. (Readers compiled against liburcu wake one sleeper only. There the
+//! waiter looks at the word when its patience has run out.)
 //!
 //! # What remains
 //!
-//! A driver that loses its CPU while it holds the machine's lock or the registry's holds up everybody until it runs
-//! again. The locks are held for some ten nanoseconds a step, and for a scan. A futex with priority inheritance
-//! would not help: the kernel does not lend the weight of one ordinary thread to another. Raising the driver's own
-//! scheduling class takes privileges (`RLIMIT_NICE`).
+//! A driver that loses its CPU while it holds the machine's lock or the registry's holds up
+//! everybody until it runs again. The locks are held for some ten nanoseconds a step, and for a
+//! scan. A futex with priority inheritance would not help: the kernel does not lend the weight of
+//! one ordinary thread to another. Raising the driver's own scheduling class takes privileges
+//! (`RLIMIT_NICE`).
 
 use std::time::Duration;
 
@@ -43,8 +47,8 @@ use crate::os::futex;
 use crate::os::sync::{self, MutexGuard};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-/// How long the first waiter sees no progress before it takes over: more than a grace period without holdouts takes,
-/// and no more than the kernel's timers are late by default.
+/// How long the first waiter sees no progress before it takes over: more than a grace period
+/// without holdouts takes, and no more than the kernel's timers are late by default.
 #[cfg(not(loom))]
 const PATIENCE: Duration = Duration::from_micros(50);
 
@@ -56,8 +60,8 @@ const RANKS: u32 = 7;
 #[cfg(not(loom))]
 const DOUBLINGS: u32 = 14;
 
-/// By how much more patience a waiter has that sleeps on the driver's own word: it looks whether a reader that has left
-/// its section has stalled before it counted down.
+/// By how much more patience a waiter has that sleeps on the driver's own word: it looks whether a
+/// reader that has left its section has stalled before it counted down.
 #[cfg(not(loom))]
 const BESIDE: u32 = 32;
 
@@ -189,7 +193,8 @@ impl Patience {
         state.conduct.away.least.saturating_add(PATIENCE * (1 << self.doublings))
     }
 
-    /// It has slept for so long, and nobody has notified it. Returns whether its patience has run out.
+    /// It has slept for so long, and no thread has notified it. Returns whether its patience has
+    /// run out.
     #[cfg(not(loom))]
     pub(crate) fn slept(&mut self, core: &GracePeriods, state: &State, time: Duration) -> bool {
         self.waited = self.waited.saturating_add(time);
@@ -232,15 +237,16 @@ impl GracePeriods {
         Driver { term: self.next_term(), took_over: false, until, me }
     }
 
-    /// Relaxed: terms begin under the machine's lock, and are compared under that or the registry's [HO-1].
+    /// Relaxed: terms begin under the machine's lock, and are compared under that or the registry's
+    /// [HO-1].
     fn next_term(&self) -> u64 {
         let term = self.term.load(Relaxed).wrapping_add(1);
         self.term.store(term, Relaxed);
         term
     }
 
-    /// In a child process: whoever was the driver has another one's result, if it is the forking thread that a handler
-    /// interrupted.
+    /// In a child process: the thread that was the driver has another one's result, if it is the
+    /// forking thread that a handler interrupted.
     #[cfg(not(loom))]
     pub(crate) fn end_term(&self, state: &mut State) {
         self.next_term();
@@ -252,9 +258,9 @@ impl GracePeriods {
         self.term.load(Relaxed) != driver.term // see `next_term`
     }
 
-    /// Does something that takes time without the machine's lock. The mark `driven` keeps others from driving meanwhile,
-    /// as long as they believe in its progress; their requests come through. `Err` if one has taken over: there is
-    /// nothing left to do.
+    /// Does something that takes time without the machine's lock. The mark `driven` keeps others
+    /// from driving meanwhile, as long as they believe in its progress; their requests come
+    /// through. `Err` if one has taken over: there is nothing left to do.
     #[inline(always)]
     pub(crate) fn away<'a>(
         &'a self,
@@ -281,8 +287,8 @@ impl GracePeriods {
         Ok(state)
     }
 
-    /// The registry, for a driver that is to change what belongs to grace periods in it; `None` if another one has taken
-    /// its place [HO-1].
+    /// The registry, for a driver that is to change what belongs to grace periods in it; `None` if
+    /// another one has taken its place [HO-1].
     pub(crate) fn registry_as(&self, driver: &Driver) -> Option<MutexGuard<'_, Registry>> {
         let registry = sync::lock(&self.registry);
         let may = !self.is_superseded(driver) || chaos::mutant(Mutant::SupersededMarks);
@@ -291,8 +297,8 @@ impl GracePeriods {
 
     // ---- the waiter's side --------------------------------------------------------------------
 
-    /// A driver in the place of one that has made no progress for as long as the caller has patience; `None` if that is
-    /// no reason, after a sleep beside it perhaps.
+    /// A driver in the place of one that has made no progress for as long as the caller has
+    /// patience; `None` if that is no reason, after a sleep beside it perhaps.
     pub(crate) fn take_over_stalled<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -340,7 +346,7 @@ impl GracePeriods {
             Some(registry) if !registry.is_marked() => return Found::Stalled,
             Some(_) => {}
         }
-        match self.foreign_words() {
+        match self.liburcu_words() {
             // Relaxed: who takes over looks at the readers' own words.
             Some(words) if words.futex.load(Relaxed) == reader_side::ASLEEP => Found::Fine,
             Some(_) => Found::Stalled,
@@ -352,8 +358,8 @@ impl GracePeriods {
         }
     }
 
-    /// Ends the term of the driver at work, and its sleep. `None` if somebody holds the registry's lock: the driver
-    /// itself, perhaps, and then nothing is gained.
+    /// Ends the term of the driver at work, and its sleep. `None` if somebody holds the registry's
+    /// lock: the driver itself, perhaps, and then nothing is gained.
     fn take_over(&self, state: &mut State, until: Until, me: Me) -> Option<Driver> {
         let registry = sync::try_lock(&self.registry)?;
         let driver = Driver { term: self.next_term(), took_over: true, until, me };
@@ -367,7 +373,7 @@ impl GracePeriods {
     fn withdraw_marks(&self, mut registry: MutexGuard<'_, Registry>) {
         let withdrawn = registry.withdraw_marks();
         drop(registry);
-        match self.foreign_words() {
+        match self.liburcu_words() {
             Some(words) => words.wake(),
             None => {
                 // AcqRel: one of the chain of decrements [GP-7].
@@ -377,12 +383,12 @@ impl GracePeriods {
         }
     }
 
-    /// For a caller that does not wait: a driver in the place of one that has made no progress since another such caller
-    /// looked, and is not asleep. `None` if there is no reason.
+    /// For a caller that does not wait: a driver in the place of one that has made no progress
+    /// since another such caller looked, and is not asleep. `None` if there is no reason.
     ///
-    /// The first of them takes over 50 us after that look, each further one in the same grace period after twice as
-    /// long: else a few that come by again and again would supersede each other for as long as a fence takes longer
-    /// than that.
+    /// The first of them takes over 50 us after that look, each further one in the same grace
+    /// period after twice as long: else a few that come by again and again would supersede each
+    /// other for as long as a fence takes longer than that.
     #[cfg(not(loom))]
     pub(crate) fn take_over_in_passing(
         &self,
@@ -436,11 +442,11 @@ impl GracePeriods {
 mod tests {
     use super::*;
     use crate::Domain;
-    use crate::domain::kind::AnyKind;
+    use crate::domain::tag::DomainTag;
     use grace::Urgency;
 
-    /// How long after a look at a driver without progress the next caller takes its place, one after the other in one grace
-    /// period; none of them does its step.
+    /// How long after a look at a driver without progress the next caller takes its place, one
+    /// after the other in one grace period; none of them does its step.
     fn patience_of_those_who_pass(core: &GracePeriods, callers: usize) -> Vec<Duration> {
         let aim = (Until::MustWait { tick: false }, Me::NOBODY);
         let mut state = sync::lock(&core.state);
@@ -461,11 +467,12 @@ mod tests {
             .collect()
     }
 
-    /// Each had the patience of the first: while a fence took longer than that none of them ended its step.
+    /// Each had the patience of the first: while a fence took longer than that none of them ended
+    /// its step.
     #[test]
     fn those_who_pass_are_patient_with_each_other() {
         let domain = Domain::new();
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let expected: Vec<_> = (0..5).map(|doublings| PATIENCE * (1 << doublings)).collect();
         core.request(Urgency::Normal);
         assert_eq!(patience_of_those_who_pass(core, 5), expected);

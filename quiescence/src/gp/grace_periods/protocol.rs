@@ -1,11 +1,11 @@
-//! Which machine a domain's grace periods are made by: [`grace::Machine`], which waits for registered threads, or
-//! [`grace::two_bank`]'s, which waits for the sections counted in two banks.
+//! Which machine a domain's grace periods are made by: [`grace::Machine`], which waits for
+//! registered threads, or [`grace::srcu`]'s, which waits for the sections counted in two indexes.
 //!
 //! Both are asked for the same things, by sequences and cookies of one sort.
 
 use grace::policy::AnyPolicy;
 #[cfg(not(loom))]
-use grace::two_bank::{self, Adaptive};
+use grace::srcu::{self, Adaptive};
 use grace::{Cookie, Event, Machine, NotGiven, Sequence, Urgency};
 
 /// A domain's machine.
@@ -15,30 +15,31 @@ pub(crate) enum Protocol {
     Threads(Machine<AnyPolicy>),
     /// Of a sleepable domain.
     #[cfg(not(loom))]
-    TwoBank(TwoBank),
+    Srcu(SrcuProtocol),
 }
 
 /// The machine of a sleepable domain, and what its driver knows.
 #[cfg(not(loom))]
 #[derive(Debug)]
-pub(crate) struct TwoBank {
-    pub(crate) machine: two_bank::Machine<Adaptive>,
+pub(crate) struct SrcuProtocol {
+    pub(crate) machine: srcu::Machine<Adaptive>,
     /// When the next run is due, as `clock::monotonic_ns`; 0 for at once.
     pub(crate) run_at_ns: u64,
     /// When the machine was last told of ticks.
     pub(crate) ticked_ns: u64,
     /// The number of the grace period that was last told of as begun.
     pub(crate) begun: u64,
-    /// The furthest that somebody asked for who said that it is urgent; the machine takes all who wait for that.
-    expedited: two_bank::Cookie,
+    /// The furthest that somebody asked for who said that it is urgent; the machine takes all who
+    /// wait for that.
+    expedited: srcu::Cookie,
 }
 
 #[cfg(not(loom))]
-impl TwoBank {
+impl SrcuProtocol {
     pub(crate) const fn new(delay: Adaptive) -> Self {
-        let start = two_bank::Sequence::after(0);
-        let machine = two_bank::Machine::new(delay, start);
-        let expedited = two_bank::Cookie::done_at(start);
+        let start = srcu::Sequence::after(0);
+        let machine = srcu::Machine::new(delay, start);
+        let expedited = srcu::Cookie::done_at(start);
         Self { machine, run_at_ns: 0, ticked_ns: 0, begun: 0, expedited }
     }
 
@@ -53,12 +54,13 @@ impl TwoBank {
     }
 
     pub(crate) fn sequence(&self) -> Sequence {
-        of_banks(self.machine.sequence())
+        of_srcu(self.machine.sequence())
     }
 
-    /// Asks for what `cookie` stands for. If that makes the domain pressing which was not, the next run is due now: it
-    /// was put off for as long as nobody was in a hurry. Returns whether it does.
-    fn require(&mut self, cookie: two_bank::Cookie, urgency: Urgency) -> Result<bool, NotGiven> {
+    /// Asks for what `cookie` stands for. If that makes the domain pressing which was not, the next
+    /// run is due now: it was put off for as long as no thread was in a hurry. Returns whether it
+    /// does.
+    fn require(&mut self, cookie: srcu::Cookie, urgency: Urgency) -> Result<bool, NotGiven> {
         let was_pressing = self.machine.is_expedited();
         self.machine.require(cookie, pressing(urgency))?;
         if urgency == Urgency::Expedited && cookie.is_at_or_after(self.expedited) {
@@ -72,7 +74,7 @@ impl TwoBank {
     }
 }
 
-/// Whoever waits is in a hurry, as far as the delay function goes; callbacks are not.
+/// The thread that waits is in a hurry, as far as the delay function goes; callbacks are not.
 #[cfg(not(loom))]
 fn pressing(urgency: Urgency) -> Urgency {
     match urgency {
@@ -81,27 +83,27 @@ fn pressing(urgency: Urgency) -> Urgency {
     }
 }
 
-/// A sequence of two banks as one of the library's: with one state bit in place of two. (It has one bit less to
-/// count with, which matters after 2^62 grace periods.)
+/// A sequence of two indexes as one of the library's: with one state bit in place of two. (It has
+/// one bit less to count with, which matters after 2^62 grace periods.)
 #[cfg(not(loom))]
-pub(crate) fn of_banks(sequence: two_bank::Sequence) -> Sequence {
+pub(crate) fn of_srcu(sequence: srcu::Sequence) -> Sequence {
     let ended = Sequence::after(sequence.ended());
-    if sequence.phase() == two_bank::Phase::Idle { ended } else { ended.begin() }
+    if sequence.phase() == srcu::Phase::Idle { ended } else { ended.begin() }
 }
 
 #[cfg(not(loom))]
-fn cookie_of_banks(cookie: two_bank::Cookie) -> Cookie {
-    let ended = two_bank::Sequence::from_bits(cookie.to_bits()).ended();
+fn cookie_of_srcu(cookie: srcu::Cookie) -> Cookie {
+    let ended = srcu::Sequence::from_bits(cookie.to_bits()).ended();
     Cookie::done_at(Sequence::after(ended))
 }
 
 /// # Errors
-/// If it is none of [`cookie_of_banks`]'s: it has a bit that those have not.
+/// If it is none of [`cookie_of_srcu_counts`]'s: it has a bit that those have not.
 #[cfg(not(loom))]
-fn cookie_for_banks(cookie: Cookie) -> Result<two_bank::Cookie, NotGiven> {
+fn cookie_for_srcu(cookie: Cookie) -> Result<srcu::Cookie, NotGiven> {
     let ended = Sequence::from_bits(cookie.to_bits()).ended();
-    let for_banks = two_bank::Cookie::done_at(two_bank::Sequence::after(ended));
-    if cookie_of_banks(for_banks) == cookie { Ok(for_banks) } else { Err(NotGiven) }
+    let for_srcu = srcu::Cookie::done_at(srcu::Sequence::after(ended));
+    if cookie_of_srcu(for_srcu) == cookie { Ok(for_srcu) } else { Err(NotGiven) }
 }
 
 impl Protocol {
@@ -113,7 +115,7 @@ impl Protocol {
         match self {
             Self::Threads(machine) => machine.require(cookie, urgency).map(|()| false),
             #[cfg(not(loom))]
-            Self::TwoBank(banks) => banks.require(cookie_for_banks(cookie)?, urgency),
+            Self::Srcu(srcu) => srcu.require(cookie_for_srcu(cookie)?, urgency),
         }
     }
 
@@ -122,8 +124,8 @@ impl Protocol {
     pub(crate) fn has_given(&self, cookie: Cookie) -> bool {
         match self {
             Self::Threads(machine) => machine.sequence().has_given(cookie),
-            Self::TwoBank(banks) => cookie_for_banks(cookie)
-                .is_ok_and(|cookie| banks.machine.sequence().has_given(cookie)),
+            Self::Srcu(srcu) => cookie_for_srcu(cookie)
+                .is_ok_and(|cookie| srcu.machine.sequence().has_given(cookie)),
         }
     }
 
@@ -131,7 +133,7 @@ impl Protocol {
         match self {
             Self::Threads(machine) => machine.snapshot(),
             #[cfg(not(loom))]
-            Self::TwoBank(banks) => cookie_of_banks(banks.machine.snapshot()),
+            Self::Srcu(srcu) => cookie_of_srcu(srcu.machine.snapshot()),
         }
     }
 
@@ -139,7 +141,7 @@ impl Protocol {
         match self {
             Self::Threads(machine) => machine.sequence(),
             #[cfg(not(loom))]
-            Self::TwoBank(banks) => banks.sequence(),
+            Self::Srcu(srcu) => srcu.sequence(),
         }
     }
 
@@ -147,7 +149,7 @@ impl Protocol {
         match self {
             Self::Threads(machine) => machine.is_wanted(),
             #[cfg(not(loom))]
-            Self::TwoBank(banks) => banks.machine.is_wanted(),
+            Self::Srcu(srcu) => srcu.machine.is_wanted(),
         }
     }
 
@@ -155,7 +157,7 @@ impl Protocol {
         match self {
             Self::Threads(machine) => machine.urgency(),
             #[cfg(not(loom))]
-            Self::TwoBank(banks) => banks.urgency(),
+            Self::Srcu(srcu) => srcu.urgency(),
         }
     }
 
@@ -166,8 +168,8 @@ impl Protocol {
             Self::Threads(machine) => {
                 machine.observe(Event::Abandoned).expect("fits every step");
             }
-            // Each of its steps may be done again by whoever comes next.
-            Self::TwoBank(_) => {}
+            // Each of its steps may be done again by the next thread.
+            Self::Srcu(_) => {}
         }
     }
 }

@@ -56,7 +56,7 @@ impl Sleepers {
     pub(crate) const NONE: Self = Self { list: Vec::new(), last: 0, due: Vec::new() };
 
     /// In a child process: their executors' threads are gone, and perhaps in the midst of
-    /// something. A future that goes on there is told again when it is polled.
+    /// something. A future that continues there is woken again when it is polled.
     #[cfg(not(loom))]
     pub(crate) fn forget(&mut self) {
         self.list.drain(..).for_each(std::mem::forget);

@@ -1,8 +1,9 @@
-//! Looking how old the grace period in progress is: a driver before it waits and when its sleep is over,
-//! those who sleep behind it, and the worker.
+//! Looking how old the grace period in progress is: a driver before it waits and when its sleep is
+//! over, those who sleep behind it, and the worker.
 //!
-//! A grace period that need not wait costs nothing here, and neither does looking again at once. Whoever
-//! sleeps sleeps no longer than until the next report is due, and leaves a note for the reporter then.
+//! A grace period that need not wait costs nothing here, and neither does looking again at once.
+//! The thread that sleeps sleeps no longer than until the next report is due, and leaves a note for
+//! the reporter then.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::os::sync::{self, MutexGuard};
 
 #[cfg(not(loom))]
 impl GracePeriods {
-    /// Looks whether a report is due, and has it made. Answers for how long nobody need look again.
+    /// Looks whether a report is due, and has it made. Returns for how long it need not be checked.
     pub(crate) fn watched<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -57,13 +58,14 @@ impl GracePeriods {
         self.watched(sync::lock(&self.state)).1
     }
 
-    /// For the worker: has a report made if one is due, whoever drives.
+    /// For the worker: has a report made if one is due, whichever thread drives.
     pub(crate) fn look_for_stall(&self) {
         drop(self.watched(sync::lock(&self.state)));
     }
 
-    /// Sleeps until a grace period has ended or the driver has left, or a report is due; may return early. Where the
-    /// driver has made no progress for too long, returns one to take its place. Sleeps no longer than `most`.
+    /// Sleeps until a grace period has ended or the driver has left, or a report is due; may return
+    /// early. Where the driver has made no progress for too long, returns one to take its place.
+    /// Sleeps no longer than `most`.
     pub(crate) fn await_turn<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,

@@ -1,22 +1,23 @@
-//! Restartable sequences in the instructions of aarch64: built with `--cfg quiescence_rseq_aarch64` only, since
-//! they have run in an emulator (qemu, two processors, Linux 6.1, glibc 2.36), whose memory is ordered as its host's,
-//! and never on the hardware.
+//! Restartable sequences in the instructions of aarch64: built with `--cfg quiescence_rseq_aarch64`
+//! only, since they have run in an emulator (qemu, two CPUs, Linux 6.1, glibc 2.36), whose memory
+//! is ordered as its host's, and never on the hardware.
 //!
-//! What the kernel does, what a sequence is made of, and why, is said in `x86_64.rs`; it is the same here, but
-//! for this:
+//! What the kernel does, what a sequence is made of, and why, is said in `x86_64.rs`; it is the
+//! same here, but for this:
 //! - The thread pointer is `tpidr_el0`, so the area's address is computed, once for a sequence.
 //! - A descriptor's address is `adrp` and `add`, within 4 GiB.
-//! - No instruction both reads and writes memory without being atomic, so a count is `ldr`, `add`, `str`, of
-//!   which the `str` is the commit: the value that was read is still the word's, or the thread has been
-//!   interrupted.
-//! - A count that others write too is added to by `ldxr`, `add`, `stxr`, which needs no LSE. `stxr` is the
-//!   commit. Whether it has stored is looked at outside the range, and if not, everything begins anew.
-//! - Conditional branches reach 1 MiB, and the abort handlers stand in another section: so conditions jump over
-//!   a `b`.
+//! - No instruction both reads and writes memory without being atomic, so a count is `ldr`, `add`,
+//!   `str`, of which the `str` is the commit: the value that was read is still the word's, or the
+//!   thread has been interrupted.
+//! - A count that others write too is added to by `ldxr`, `add`, `stxr`, which needs no LSE. `stxr`
+//!   is the commit. Whether it has stored is looked at outside the range, and if not, everything
+//!   begins anew.
+//! - Conditional branches reach 1 MiB, and the abort handlers stand in another section: so
+//!   conditions jump over a `b`.
 //! - The signature is 0xd428bc00, a `brk`, as glibc registers it.
-//! - Loads are not ordered among each other, but by their addresses: what is read through a loaded pointer is not
-//!   older than the pointer. The look at `stop` and the commit need no order: the
-//!   barrier of whoever has set it has the sequence begin anew.
+//! - Loads are not ordered among each other, but by their addresses: what is read through a loaded
+//!   pointer is not older than the pointer. The look at `stop` and the commit need no order: the
+//!   barrier of the thread that has set it has the sequence begin anew.
 
 use std::arch::{asm, global_asm};
 use std::mem::MaybeUninit;
@@ -36,10 +37,12 @@ pub(super) use trial::passes as is_sound;
 // Weak, so that a program starts where the C library has no rseq: they are then null.
 global_asm!(".weak __rseq_offset", ".weak __rseq_size");
 
-/// Where threads have their rseq areas, from the thread pointer; `None` where the C library has registered none.
+/// Where threads have their rseq areas, from the thread pointer; `None` where the C library has
+/// registered none.
 pub(super) fn area_offset() -> Option<isize> {
     let (offset, size): (*const isize, *const u32);
-    // SAFETY: loads two addresses from the global offset table; null where glibc has no such variable.
+    // SAFETY: loads two addresses from the global offset table; null where glibc has no such
+    // variable.
     unsafe {
         asm!(
             "adrp {offset}, :got:__rseq_offset",
@@ -88,8 +91,8 @@ macro_rules! filter_announced {
     };
 }
 
-/// A sequence in the area `$area`: the instructions of its body, the last of which is the commit; what comes
-/// after the commit; and what to do if it does not happen. A body leaves by `b 77f`.
+/// A sequence in the area `$area`: the instructions of its body, the last of which is the commit;
+/// what comes after the commit; and what to do if it does not happen. A body leaves by `b 77f`.
 macro_rules! sequence {
     (
         $area:expr, [$($body:tt)*], then [$($then:tt)*], otherwise [$($otherwise:tt)*],
@@ -139,8 +142,8 @@ macro_rules! sequence {
     };
 }
 
-/// Changes the word of this processor, which stands `{bytes}` after that of `{first}`: `$instruction` makes the
-/// new value `{word}` of the old one and `{amount}`.
+/// Changes the word of this CPU, which stands `{bytes}` after that of `{first}`: `$instruction`
+/// makes the new value `{word}` of the old one and `{amount}`.
 macro_rules! counting {
     ($area:expr, [$($before:tt)*], [$($instruction:tt)*], $($operands:tt)*) => {
         sequence!(
@@ -163,10 +166,10 @@ macro_rules! counting {
     };
 }
 
-/// Adds one to the word of this processor, if it can be done in a sequence.
+/// Adds one to the word of this CPU, if it can be done in a sequence.
 ///
 /// # Safety
-/// `first` is the word of processor 0, and all slots have one.
+/// `first` is the word of CPU 0, and all slots have one.
 #[inline(always)]
 pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     let Some(area) = area() else { return false };
@@ -177,11 +180,12 @@ pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     true
 }
 
-/// Adds so much to the word of this processor that stands `BYTES` after the one that `place` points to, unless
-/// that is null: then it says no. The place is looked at in the sequence; what is at it depends on its address.
+/// Adds so much to the word of this CPU that stands `BYTES` after the one that `place` points to,
+/// unless that is null: then it says no. The place is looked at in the sequence; what is at it
+/// depends on its address.
 ///
 /// # Safety
-/// `place` is null or points to the word of processor 0, and all slots have one, as long as no
+/// `place` is null or points to the word of CPU 0, and all slots have one, as long as no
 /// [`barrier`](super::barrier) has come after it was taken out.
 #[inline(always)]
 pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: u64) -> bool {
@@ -198,8 +202,8 @@ pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: 
     true
 }
 
-/// Takes so much from the word of this processor that `place` points to, unless that is null, or there is less:
-/// then it says no.
+/// Takes so much from the word of this CPU that `place` points to, unless that is null, or there is
+/// less: then it says no.
 ///
 /// # Safety
 /// As [`add_at`].
@@ -218,12 +222,12 @@ pub(crate) unsafe fn take_at(place: &AtomicPtr<u64>, amount: u64) -> bool {
     true
 }
 
-/// Loads a pointer and adds one to the count that stands so many bytes before what it points to. Null stays
-/// null. `None` if it cannot be done in a sequence.
+/// Loads a pointer and adds one to the count that stands so many bytes before what it points to.
+/// Null stays null. `None` if it cannot be done in a sequence.
 ///
 /// # Safety
-/// `place` is null or has such a count before it, as long as no [`barrier`](super::barrier) has come after it was
-/// taken out.
+/// `place` is null or has such a count before it, as long as no [`barrier`](super::barrier) has
+/// come after it was taken out.
 #[inline(always)]
 pub(crate) unsafe fn load_counted<T>(place: &AtomicPtr<T>, before: usize) -> Option<*mut T> {
     let area = area()?;
@@ -256,14 +260,16 @@ pub(crate) type Word = MaybeUninit<u64>;
 /// Loads a pointer and the `N` words that it points to. `None` if it cannot be done in a sequence.
 ///
 /// # Safety
-/// `place` points to so many words, as long as no [`barrier`](super::barrier) has come after they were taken out.
+/// `place` points to so many words, as long as no [`barrier`](super::barrier) has come after they
+/// were taken out.
 #[inline(always)]
 pub(crate) unsafe fn load_words<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]> {
     const { assert!(N <= 1 << 10) };
     let area = area()?;
     let mut words = [Word::uninit(); N];
     let left: u64;
-    // SAFETY: the words are there until the sequence has happened, by the contract; as many as there are in `words`.
+    // SAFETY: the words are there until the sequence has happened, by the contract; as many as
+    // there are in `words`.
     unsafe {
         sequence!(
             area,
@@ -286,8 +292,8 @@ pub(crate) unsafe fn load_words<const N: usize>(place: &AtomicPtr<Word>) -> Opti
     (left != 0).then_some(words)
 }
 
-/// Adds one to a word in a sequence that takes long and is not begun again; answers whether it has happened. The word
-/// is this processor's, or `first` itself if `shared`. For the trial and for tests.
+/// Adds one to a word in a sequence that takes long and is not begun again. Returns whether it has
+/// happened. The word is this CPU's, or `first` itself if `shared`. For the trial and for tests.
 ///
 /// # Safety
 /// As [`increment`]; or the word is the caller's.
@@ -321,30 +327,32 @@ pub(super) unsafe fn add_slowly(area: Area, first: *mut u64, shared: bool, turns
     true
 }
 
-/// The number of this thread's processor, as its rseq area has it.
+/// The number of this thread's CPU, as its rseq area has it.
 ///
 /// # Safety
 /// There is such an area.
-pub(super) unsafe fn processor_of(area: Area) -> u32 {
-    let processor: u32;
+pub(super) unsafe fn cpu_of(area: Area) -> u32 {
+    let cpu: u32;
     // SAFETY: a word of the thread's own, by the contract.
     unsafe {
         asm!(
-            "ldr {processor:w}, [{area}, #4]",
-            processor = out(reg) processor, area = in(reg) address(area),
+            "ldr {cpu:w}, [{area}, #4]",
+            cpu = out(reg) cpu, area = in(reg) address(area),
             options(readonly, nostack, preserves_flags)
         );
     }
-    processor
+    cpu
 }
 
-/// Starts a thread that makes one restarting barrier after another, with a pause between, until `done` is not
-/// 0. Answers whether there is such a thread. More is said in `x86_64.rs`.
+/// Starts a thread that makes one restarting barrier after another, with a pause between, until
+/// `done` is not
+/// 0. Returns whether there is such a thread. More is said in `x86_64.rs`.
 ///
 /// # Safety
 /// All signals are blocked, so that no handler will ever run on that thread.
 pub(super) unsafe fn start_interrupter(done: &'static AtomicU64, pause: &'static Timespec) -> bool {
-    /// Where the kernel writes the thread's number when it begins, and 0 when it ends. Nobody reads it.
+    /// Where the kernel writes the thread's number when it begins, and 0 when it ends. No thread
+    /// reads it.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let flags = libc::CLONE_VM
         | libc::CLONE_FS
@@ -356,8 +364,8 @@ pub(super) unsafe fn start_interrupter(done: &'static AtomicU64, pause: &'static
         | libc::CLONE_PARENT_SETTID
         | libc::CLONE_CHILD_CLEARTID;
     let mut started = flags as isize;
-    // SAFETY: the caller's registers are kept, but for those named; the other thread never leaves the text, uses
-    // no stack, and reads and writes statics.
+    // SAFETY: the caller's registers are kept, but for those named; the other thread never leaves
+    // the text, uses no stack, and reads and writes statics.
     unsafe {
         asm!(
             "mrs x3, tpidr_el0",

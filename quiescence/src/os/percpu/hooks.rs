@@ -1,5 +1,6 @@
-//! What the torture does to restartable sequences, on every processor's instructions: it makes some of them long, and
-//! can have none of them announced, so that they do not begin anew ([`Mutant::NoRestart`]). Not in the library itself.
+//! What the torture does to restartable sequences, on every CPU's instructions: it makes some of
+//! them long, and can have none of them announced, so that they do not begin anew
+//! ([`Mutant::NoRestart`]). Not in the library itself.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

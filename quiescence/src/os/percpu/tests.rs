@@ -1,4 +1,5 @@
-//! Tests of the sequences themselves: exact under load, with a control that is not; and a look at their instructions.
+//! Tests of the sequences themselves: exact under load, with a control that is not; and a look at
+//! their instructions.
 
 use std::arch::asm;
 use std::collections::BTreeMap;
@@ -12,10 +13,10 @@ use object::{Object, ObjectSymbol};
 
 use super::*;
 
-/// More threads than there are processors, so that they are interrupted.
+/// More threads than there are CPUs, so that they are interrupted.
 const THREADS: usize = 6;
 
-/// A word for each processor; the first word of each is another owner's.
+/// A word for each CPU; the first word of each is another owner's.
 fn words() -> *mut u64 {
     let memory = crate::os::memory::map_zeroed(slots() << STRIDE_SHIFT).expect("there is memory");
     memory.cast::<u64>().wrapping_add(1)
@@ -30,7 +31,8 @@ fn sum(first: *mut u64) -> u64 {
     (0..slots()).map(word).sum()
 }
 
-/// Runs `f` on all threads at once, with the words; the sum of what they answer, and the sum of the words.
+/// Runs `f` on all threads at once, with the words; the sum of what they return, and the sum of the
+/// words.
 fn together(f: impl Fn(*mut u64) -> u64 + Sync) -> (u64, u64) {
     let first = words();
     let (place, begin) = (first.expose_provenance(), Barrier::new(THREADS));
@@ -56,7 +58,7 @@ fn what_is_counted_in_sequences_is_exact() {
         let place = AtomicPtr::new(first);
         let mut counted = 0_u64;
         for round in 0..100_000 {
-            // SAFETY: every processor has a word.
+            // SAFETY: every CPU has a word.
             counted += u64::from(unsafe { increment(first) });
             // SAFETY: as above.
             counted += round * u64::from(unsafe { add_at::<0>(&place, round) });
@@ -76,7 +78,7 @@ fn sequences_leave_where_they_are_to() {
     path();
     let first = words();
     let (place, nowhere) = (AtomicPtr::new(first), AtomicPtr::new(std::ptr::null_mut()));
-    // SAFETY: every processor has a word.
+    // SAFETY: every CPU has a word.
     assert!(!unsafe { take_at(&place, 1) }, "there is nothing");
     // SAFETY: as above.
     assert!(!unsafe { add_at::<0>(&nowhere, 1) }, "there are no words");
@@ -86,7 +88,7 @@ fn sequences_leave_where_they_are_to() {
     if let Some(area) = area() {
         let nobody = Area { limit: 0, ..area };
         // SAFETY: as above.
-        assert!(!unsafe { imp::add_slowly(nobody, first, false, 1) }, "no processor has words");
+        assert!(!unsafe { imp::add_slowly(nobody, first, false, 1) }, "no CPU has words");
         assert_eq!(sum(first), 0);
     }
     let nothing = AtomicPtr::new(std::ptr::null_mut::<u64>());
@@ -126,7 +128,7 @@ fn interrupted_sequences_begin_anew() {
     let (interrupted, exact) = together(|first| {
         let mut interrupted = 0;
         for _ in 0..ROUNDS {
-            // SAFETY: every processor has a word.
+            // SAFETY: every CPU has a word.
             while !unsafe { imp::add_slowly(area, first, false, 5_000) } {
                 interrupted += 1;
             }
@@ -153,7 +155,7 @@ fn without_restarts_counts_are_lost() {
         assert!(chaos::remove_step(Mutant::NoRestart) && restartable());
         let lost = (0..50).any(|_| {
             let (counted, sum) = together(|first| {
-                // SAFETY: every processor has a word.
+                // SAFETY: every CPU has a word.
                 (0..100_000).map(|_| u64::from(unsafe { increment(first) })).sum()
             });
             counted != sum
@@ -178,7 +180,7 @@ fn the_trial_finds_out_who_interrupts_nobody() {
     }
     #[repr(C, align(32))]
     struct Fake([u32; 8]);
-    // On one processor, so that its number stays.
+    // On one CPU, so that its number stays.
     let mut one = rustix::thread::CpuSet::new();
     one.set(rustix::thread::sched_getcpu());
     rustix::thread::sched_setaffinity(None, &one).unwrap();
@@ -210,8 +212,8 @@ extern "C" fn trapped(_: libc::c_int) {
     (if here { &TRAPPED_HERE } else { &TRAPPED_ELSEWHERE }).fetch_add(1, Relaxed);
 }
 
-/// Where a call of the thread that interrupts is answered by a signal, its maker gets that, and there is no such thread:
-/// a handler would run on its maker's stack.
+/// Where a call of the thread that interrupts is answered by a signal, its maker gets that, and
+/// there is no such thread: a handler would run on its maker's stack.
 #[test]
 fn a_filter_that_traps_does_so_before_there_is_another_thread() {
     const TEST: &str =
@@ -270,7 +272,8 @@ fn descriptors() -> &'static [Descriptor] {
     unsafe { std::slice::from_raw_parts(start.cast(), count) }
 }
 
-/// Every sequence in this program, wherever the compiler has put it, is one that the kernel accepts.
+/// Every sequence in this program, wherever the compiler has put it, is one that the kernel
+/// accepts.
 #[test]
 fn descriptors_are_as_the_kernel_wants_them() {
     assert!(!descriptors().is_empty());
@@ -333,8 +336,8 @@ fn a_count_has_no_locked_instruction_and_few_others() {
         assert!(!whole.iter().any(|text| text.starts_with("lock")), "{whole:#?}");
         // Not if it has not been optimised, or is watched by a sanitizer.
         let optimised = !whole.iter().any(|text| text.contains("[rsp") || text.contains("+0x7fff"));
-        // The limit, and whether there is one; where the area is, the announcement; the answer. After its return
-        // there are the other answers only.
+        // The limit, and whether there is one; where the area is, the announcement; the answer.
+        // After its return there are the other results only.
         let fast_path = whole.iter().position(|text| text.starts_with("ret")).unwrap() + 1;
         assert!(!optimised || fast_path <= 20, "{fast_path} instructions: {whole:#?}");
     }

@@ -1,10 +1,10 @@
-//! A trial of restartable sequences before the process relies on them: interrupted ones begin anew, and what
-//! they count is exact.
+//! A trial of restartable sequences before the process relies on them: interrupted ones begin anew,
+//! and what they count is exact.
 //!
-//! What could be wrong: an emulator or a sandbox that accepts the system calls and does nothing, a kernel with a
-//! fault, a C library that says it has registered what it has not. It costs a thread for a moment, made by
-//! hand since whoever tries may be a signal handler; if there can be none, sequences are not used. The thread ends by
-//! itself once the choice is made.
+//! What could be wrong: an emulator or a sandbox that accepts the system calls and does nothing, a
+//! kernel with a fault, a C library that says it has registered what it has not. It costs a thread
+//! for a moment, made by hand since the thread that tries may be a signal handler; if there can be
+//! none, sequences are not used. The thread ends by itself once the choice is made.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,26 +16,27 @@ use super::super::{Area, CHOSEN};
 /// Turns of a loop in one sequence: about a microsecond.
 const TURNS: u64 = 2_000;
 
-/// How many sequences are tried, at most: some 20 ms, where the first interruption is due after 50 us.
+/// How many sequences are tried, at most: some 20 ms, where the first interruption is due after 50
+/// us.
 const TRIES_MAX: u32 = 20_000;
 
-/// Between two barriers of the thread that interrupts. It sleeps, so that it interrupts on one processor, too: by
-/// waking up.
+/// Between two barriers of the thread that interrupts. It sleeps, so that it interrupts on one CPU,
+/// too: by waking up.
 static PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000 };
 
 /// Whether sequences in `area` do what they are to.
 pub(in super::super) fn passes(area: Area) -> bool {
-    knows_its_processor(area) && begins_anew(area)
+    knows_its_cpu(area) && begins_anew(area)
 }
 
 /// Whether the area has the number that the system has. Either may change between two looks.
-fn knows_its_processor(area: Area) -> bool {
+fn knows_its_cpu(area: Area) -> bool {
     for _ in 0..100 {
         // SAFETY: the C library says that there is one.
-        let before = unsafe { imp::processor_of(area) };
-        let processor = rustix::thread::sched_getcpu();
+        let before = unsafe { imp::cpu_of(area) };
+        let cpu = rustix::thread::sched_getcpu();
         // SAFETY: as above.
-        if before == unsafe { imp::processor_of(area) } && before as usize == processor {
+        if before == unsafe { imp::cpu_of(area) } && before as usize == cpu {
             return true;
         }
     }
@@ -43,7 +44,7 @@ fn knows_its_processor(area: Area) -> bool {
 }
 
 fn begins_anew(area: Area) -> bool {
-    // So that a processor without words of its own may be the one where it is tried.
+    // So that a CPU without words of its own may be the one where it is tried.
     let area = Area { limit: 1 << 31, ..area };
     let blocked = Blocked::all();
     // SAFETY: signals are blocked, and what the thread calls has been tried.
@@ -59,7 +60,8 @@ fn begins_anew(area: Area) -> bool {
             true => happened += 1,
             false => interrupted += 1,
         }
-        // Relaxed: once somebody has chosen it does not matter what we find, and nobody interrupts us any more.
+        // Relaxed: once somebody has chosen it does not matter what we find, and no thread
+        // interrupts us any more.
         if (happened > 0 && interrupted > 0) || CHOSEN.state.load(Relaxed) != 0 {
             break;
         }
@@ -67,9 +69,10 @@ fn begins_anew(area: Area) -> bool {
     happened > 0 && interrupted > 0 && word == happened
 }
 
-/// Makes each call of the thread that interrupts once here, with the same arguments. If a filter of system calls forbids
-/// one, by an error or by a SIGSYS, that is known before there is that thread: a handler of SIGSYS would run on *its maker's*
-/// stack, beside its maker. (Its last call, `exit`, cannot be tried. Where that is forbidden no thread can end.)
+/// Makes each call of the thread that interrupts once here, with the same arguments. If a filter of
+/// system calls forbids one, by an error or by a SIGSYS, that is known before there is that thread:
+/// a handler of SIGSYS would run on *its maker's* stack, beside its maker. (Its last call, `exit`,
+/// cannot be tried. Where that is forbidden no thread can end.)
 fn calls_pass() -> bool {
     let restart = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ;
     // SAFETY: a barrier.
@@ -84,9 +87,10 @@ struct Blocked {
 }
 
 impl Blocked {
-    /// All but SIGSYS: that is how a filter of system calls says no, and it would end a process that blocks it, though
-    /// the call is one that we can do without: `clone`, or those of [`calls_pass`]. The thread that interrupts gets none
-    /// of a filter, as its calls have passed; but it would of one that forbids them and is installed meanwhile.
+    /// All but SIGSYS: that is how a filter of system calls says no, and it would end a process
+    /// that blocks it, though the call is one that we can do without: `clone`, or those of
+    /// [`calls_pass`]. The thread that interrupts gets none of a filter, as its calls have passed;
+    /// but it would of one that forbids them and is installed meanwhile.
     fn all() -> Self {
         let mut before = 0;
         Self::set(!(1 << (libc::SIGSYS - 1)), &mut before);

@@ -1,74 +1,83 @@
 //! Restartable sequences in the instructions of x86-64, each with its reason.
 //!
 //! # What the kernel does
-//! On its way back to a thread that was preempted, migrated, that is to run a signal handler, or that a barrier
-//! interrupted, the kernel looks into the thread's *rseq area* (`struct rseq`): `cpu_id` at 4, which it keeps
-//! current; `rseq_cs` at 8, null or the address of a *descriptor*. If the thread stands in the range that the
-//! descriptor gives (`start <= ip < start + length`), the kernel has it go on at the descriptor's abort address
-//! with all other registers as they were. In either case it sets `rseq_cs` to null. A signal's frame is made
-//! after that, so a handler returns to the abort address, never into a sequence; and it may run sequences of
-//! its own. There is nothing else to it: no state in the kernel, nothing to enter or leave.
+//! On its way back to a thread that was preempted, migrated, that is to run a signal handler, or
+//! that a barrier interrupted, the kernel looks into the thread's *rseq area* (`struct rseq`):
+//! `cpu_id` at 4, which it keeps current; `rseq_cs` at 8, null or the address of a *descriptor*. If
+//! the thread stands in the range that the descriptor gives (`start <= ip < start + length`), the
+//! kernel has it go on at the descriptor's abort address with all other registers as they were. In
+//! either case it sets `rseq_cs` to null. A signal's frame is made after that, so a handler returns
+//! to the abort address, never into a sequence; and it may run sequences of its own. There is
+//! nothing else to it: no state in the kernel, nothing to enter or leave.
 //!
 //! # The instructions of a sequence
-//! 1. **The descriptor** is constant, 32 bytes, aligned to as many (the kernel's structure says so), in a section
-//!    `__rseq_cs` of its own, writable since addresses are filled in when a program is loaded at an
-//!    address not known before. Version and flags are 0: it begins anew for every reason.
-//! 2. **`lea`, `mov fs:[area + 8]`** announce it, by one store, so the kernel sees null, another descriptor, or
-//!    this one. They stand before the range: after an abort `rseq_cs` is null, so whoever begins anew must
-//!    announce anew; and a thread that is interrupted between the store and the first instruction of the range
-//!    stands at `start`, which counts as in it, or before the store, where a handler's own sequences may have
-//!    overwritten or cleared the word to no harm.
-//! 3. **`mov t, fs:[area + 4]`** is in the range: the number is right until the commit, or the thread is interrupted.
-//!    (Loading 32 bits clears the upper half of `t`.)
-//! 4. **`cmp`, `jae`** leave where the processor has no words, and where the thread has no rseq: its `cpu_id`
-//!    is then -1 or -2, which is above every limit. A jump out of the range is allowed anywhere before the
-//!    commit, as nothing has happened; a thread in another place than the range is in no sequence, whatever
-//!    `rseq_cs` says.
-//! 5. **The body** writes nothing but registers and memory of its own (what begins anew is written again). It
-//!    has no system call (the kernel forbids that), no call, no stack: so `nostack` is right, and the red zone
-//!    is safe, which the kernel leaves alone when it makes a signal's frame.
-//! 6. **The commit** is the last instruction. An instruction is executed or not, as far as the kernel's
-//!    interruptions go, so a read-modify-write in memory may be one: `inc [word]` without `lock`, since whoever
-//!    else writes the word runs on the same processor, hence before or after it, and other processors only
-//!    read. `lock inc` is one as well, for words that others write. `ip` is then at `44`, outside the range:
-//!    there is no moment at which it has happened and begins anew.
-//! 7. **Nothing is cleared at the end.** A descriptor that stays announced means nothing outside its range, and
-//!    the kernel clears it at the next interruption. But it reads the descriptor to know that: so **the code
-//!    must stay loaded**. If it is in a shared object, and that is unloaded (`dlclose`) while a thread's last
-//!    sequence was one of its, the kernel finds no descriptor and ends the process with SIGSEGV. The library's
-//!    handlers for `fork`, its worker and its thread-locals require the same.
-//! 8. **The signature**: the kernel jumps to no abort address without the four bytes 0x53053053 before it, with
-//!    which the C library registered the area; else anyone who can write to memory could have it jump anywhere.
-//!    The three bytes before that make it one instruction that faults (`ud1 edi, [rip + 0x53053053]`), which
-//!    disassemblers can read.
-//! 9. **The abort handler** stands apart, in `__rseq_failure`, out of the way of the fast path. Where the sequence
-//!    answers something it counts and begins anew, at `66`, or gives up. Only it writes `left`, so the count is
-//!    right however often the body is interrupted. Where the sequence answers nothing the handler jumps to Rust code,
-//!    which counts and begins anew: so the fast path sets no count.
+//! 1. **The descriptor** is constant, 32 bytes, aligned to as many (the kernel's structure says
+//!    so), in a section `__rseq_cs` of its own, writable since addresses are filled in when a
+//!    program is loaded at an address not known before. Version and flags are 0: it begins anew for
+//!    every reason.
+//! 2. **`lea`, `mov fs:[area + 8]`** announce it, by one store, so the kernel sees null, another
+//!    descriptor, or this one. They stand before the range: after an abort `rseq_cs` is null, so
+//!    the thread that begins anew must announce anew; and a thread that is interrupted between the
+//!    store and the first instruction of the range stands at `start`, which counts as in it, or
+//!    before the store, where a handler's own sequences may have overwritten or cleared the word to
+//!    no harm.
+//! 3. **`mov t, fs:[area + 4]`** is in the range: the number is right until the commit, or the
+//!    thread is interrupted. (Loading 32 bits clears the upper half of `t`.)
+//! 4. **`cmp`, `jae`** leave where the CPU has no words, and where the thread has no rseq: its
+//!    `cpu_id` is then -1 or -2, which is above every limit. A jump out of the range is allowed
+//!    anywhere before the commit, as nothing has happened; a thread in another place than the range
+//!    is in no sequence, whatever `rseq_cs` says.
+//! 5. **The body** writes nothing but registers and memory of its own (what begins anew is written
+//!    again). It has no system call (the kernel forbids that), no call, no stack: so `nostack` is
+//!    right, and the red zone is safe, which the kernel leaves alone when it makes a signal's
+//!    frame.
+//! 6. **The commit** is the last instruction. An instruction is executed or not, as far as the
+//!    kernel's interruptions go, so a read-modify-write in memory may be one: `inc [word]` without
+//!    `lock`, since the thread that else writes the word runs on the same CPU, hence before or
+//!    after it, and other CPUs only read. `lock inc` is one as well, for words that others write.
+//!    `ip` is then at `44`, outside the range: there is no moment at which it has happened and
+//!    begins anew.
+//! 7. **Nothing is cleared at the end.** A descriptor that stays announced means nothing outside
+//!    its range, and the kernel clears it at the next interruption. But it reads the descriptor to
+//!    know that: so **the code must stay loaded**. If it is in a shared object, and that is
+//!    unloaded (`dlclose`) while a thread's last sequence was one of its, the kernel finds no
+//!    descriptor and ends the process with SIGSEGV. The library's handlers for `fork`, its worker
+//!    and its thread-locals require the same.
+//! 8. **The signature**: the kernel jumps to no abort address without the four bytes 0x53053053
+//!    before it, with which the C library registered the area; else anyone who can write to memory
+//!    could have it jump anywhere. The three bytes before that make it one instruction that faults
+//!    (`ud1 edi, [rip + 0x53053053]`), which disassemblers can read.
+//! 9. **The abort handler** stands apart, in `__rseq_failure`, out of the way of the fast path.
+//!    Where the sequence returns something it counts and begins anew, at `66`, or gives up. Only it
+//!    writes `left`, so the count is right however often the body is interrupted. Where the
+//!    sequence returns nothing the handler jumps to Rust code, which counts and begins anew: so the
+//!    fast path sets no count.
 //!
-//! # What the compiler is told
-//! - Inputs are never written, so a sequence can begin anew with them. All outputs are `out` or `inout`, which
-//!   share no register with an input; `lateout` would.
-//! - Flags are clobbered, memory too (no `nomem`): the compiler moves no access of its own across a sequence.
-//!   The thread pointer is `fs`, of which it knows nothing.
-//! - Labels are numeric and local, so a copy in every place where a function is inlined is fine, in other
-//!   crates too, with and without optimisation. `2`, `3`... twice each, since `0` and `1` alone could be binary
-//!   numbers.
-//! - `label` gives a jump to Rust code, which costs nothing where the sequence happens. With outputs it is not
-//!   stable, so a sequence that answers something sets `left` to 0 instead, and goes on at `44`.
-//! - A linker that drops unused functions (`--gc-sections`) keeps those whose descriptors stand in a section
-//!   with a descriptor that is used; that costs a little size. There are no sections by function for
-//!   descriptors, as no linker would then drop them with theirs.
+//! # What the compiler knows
+//! - Inputs are never written, so a sequence can begin anew with them. All outputs are `out` or
+//!   `inout`, which share no register with an input; `lateout` would.
+//! - Flags are clobbered, memory too (no `nomem`): the compiler moves no access of its own across a
+//!   sequence. The thread pointer is `fs`, of which it knows nothing.
+//! - Labels are numeric and local, so a copy in every place where a function is inlined is fine, in
+//!   other crates too, with and without optimisation. `2`, `3`... twice each, since `0` and `1`
+//!   alone could be binary numbers.
+//! - `label` gives a jump to Rust code, which costs nothing where the sequence happens. With
+//!   outputs it is not stable, so a sequence that returns something sets `left` to 0 instead, and
+//!   continues at `44`.
+//! - A linker that drops unused functions (`--gc-sections`) keeps those whose descriptors stand in
+//!   a section with a descriptor that is used; that costs a little size. There are no sections by
+//!   function for descriptors, as no linker would then drop them with theirs.
 //!
 //! # Where it does not run
-//! Under valgrind and qemu's user mode there is no rseq(2), so glibc says so, and the path is the portable one.
-//! In a debugger that steps by single instructions each step is an interruption: after [`ABORTS_MAX`] of them
-//! the sequence gives up. ([`PerCpuPath`](super::PerCpuPath) says what a debugger must not do.)
-//! In a child made by `vfork` nothing of the library may be used: it runs on its
-//! parent's area, of which its kernel thread knows nothing.
+//! Under valgrind and qemu's user mode there is no rseq(2), so glibc says so, and the path is the
+//! portable one. In a debugger that steps by single instructions each step is an interruption:
+//! after [`ABORTS_MAX`] of them the sequence gives up. ([`PerCpuPath`](super::PerCpuPath) says what
+//! a debugger must not do.) In a child made by `vfork` nothing of the library may be used: it runs
+//! on its parent's area, of which its kernel thread knows nothing.
 //!
-//! With the feature `chaos` the commit of a count is taken apart into load, a wait, and store, so that a fault in the
-//! restart, which would lose a count once in a blue moon, loses many (`hooks.rs`).
+//! With the feature `chaos` the commit of a count is taken apart into load, a wait, and store, so
+//! that a fault in the restart, which would lose a count once in a blue moon, loses many
+//! (`hooks.rs`).
 
 use std::arch::x86_64::__m128i;
 use std::arch::{asm, global_asm};
@@ -89,10 +98,12 @@ pub(super) use trial::passes as is_sound;
 // Weak, so that a program starts where the C library has no rseq: they are then null.
 global_asm!(".weak __rseq_offset", ".weak __rseq_size");
 
-/// Where threads have their rseq areas, from the thread pointer; `None` where the C library has registered none.
+/// Where threads have their rseq areas, from the thread pointer; `None` where the C library has
+/// registered none.
 pub(super) fn area_offset() -> Option<isize> {
     let (offset, size): (*const isize, *const u32);
-    // SAFETY: loads two addresses from the global offset table; null where glibc has no such variable.
+    // SAFETY: loads two addresses from the global offset table; null where glibc has no such
+    // variable.
     unsafe {
         asm!(
             "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
@@ -158,9 +169,9 @@ macro_rules! commit {
     };
 }
 
-/// A sequence in the area `$area`: the instructions of its body, the last of which is the commit; of what to do if it is
-/// interrupted; and of what to do if it does not happen. The first paragraph is the descriptor, the last the abort
-/// handler.
+/// A sequence in the area `$area`: the instructions of its body, the last of which is the commit;
+/// of what to do if it is interrupted; and of what to do if it does not happen. The first paragraph
+/// is the descriptor, the last the abort handler.
 macro_rules! sequence {
     (
         $area:expr, [$($body:tt)*], interrupted [$($interrupted:tt)*],
@@ -204,8 +215,8 @@ macro_rules! sequence {
     };
 }
 
-/// Adds `{amount}` to the word of processor `{t}`, which stands `{bytes}` after that of `{first}`; what is done to a
-/// `word` of it in a register is given. If it is interrupted, `$again` is returned.
+/// Adds `{amount}` to the word of CPU `{t}`, which stands `{bytes}` after that of `{first}`; what
+/// is done to a `word` of it in a register is given. If it is interrupted, `$again` is returned.
 macro_rules! counting {
     (
         $area:expr, [$($before:tt)*], $instruction:literal, again $again:expr, $($operands:tt)*
@@ -227,10 +238,10 @@ macro_rules! counting {
     };
 }
 
-/// Adds one to the word of this processor, if it can be done in a sequence.
+/// Adds one to the word of this CPU, if it can be done in a sequence.
 ///
 /// # Safety
-/// `first` is the word of processor 0, and all slots have one.
+/// `first` is the word of CPU 0, and all slots have one.
 #[inline(always)]
 pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     let Some(area) = area() else { return false };
@@ -238,11 +249,11 @@ pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     unsafe { increment_in(area, first, ABORTS_MAX) }
 }
 
-/// Adds so much to the word of this processor that stands `BYTES` after the one that `place` points to, unless
-/// that is null: then it says no. The place is looked at in the sequence.
+/// Adds so much to the word of this CPU that stands `BYTES` after the one that `place` points to,
+/// unless that is null: then it says no. The place is looked at in the sequence.
 ///
 /// # Safety
-/// `place` is null or points to the word of processor 0, and all slots have one, as long as no
+/// `place` is null or points to the word of CPU 0, and all slots have one, as long as no
 /// [`barrier`](super::barrier) has come after it was taken out.
 #[inline(always)]
 pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: u64) -> bool {
@@ -251,8 +262,8 @@ pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: 
     unsafe { add_at_in::<BYTES>(area, place, amount, ABORTS_MAX) }
 }
 
-/// Takes so much from the word of this processor that `place` points to, unless that is null, or there is less:
-/// then it says no.
+/// Takes so much from the word of this CPU that `place` points to, unless that is null, or there is
+/// less: then it says no.
 ///
 /// # Safety
 /// As [`add_at`].
@@ -337,7 +348,8 @@ unsafe fn add_at_again<const BYTES: usize>(
 /// As [`add_at`].
 #[inline(always)]
 unsafe fn take_at_in(area: Area, place: &AtomicPtr<u64>, amount: u64, left: u64) -> bool {
-    // SAFETY: the words are there, by the contract; the same contract. (`{t}` is shifted for the look, and back.)
+    // SAFETY: the words are there, by the contract; the same contract. (`{t}` is shifted for the
+    // look, and back.)
     unsafe {
         counting!(
             area,
@@ -366,12 +378,12 @@ unsafe fn take_at_again(area: Area, place: &AtomicPtr<u64>, amount: u64, left: u
     left > 1 && unsafe { take_at_in(area, place, amount, left - 1) }
 }
 
-/// Loads a pointer and adds one to the count that stands so many bytes before what it points to. Null stays
-/// null. `None` if it cannot be done in a sequence.
+/// Loads a pointer and adds one to the count that stands so many bytes before what it points to.
+/// Null stays null. `None` if it cannot be done in a sequence.
 ///
 /// # Safety
-/// `place` is null or has such a count before it, as long as no [`barrier`](super::barrier) has come after it was
-/// taken out.
+/// `place` is null or has such a count before it, as long as no [`barrier`](super::barrier) has
+/// come after it was taken out.
 #[inline(always)]
 pub(crate) unsafe fn load_counted<T>(place: &AtomicPtr<T>, before: usize) -> Option<*mut T> {
     let area = area()?;
@@ -425,12 +437,13 @@ macro_rules! loading {
 
 /// Loads a pointer and the `N` words that it points to. `None` if it cannot be done in a sequence.
 ///
-/// Vector registers take two words each: up to eight words stay there, so that the compiler can go on with
-/// them; more are copied. (Word by word is slower by far: what is stored in words and loaded again in pairs has
-/// to wait for the stores.)
+/// Vector registers take two words each: up to eight words stay there, so that the compiler can go
+/// on with them; more are copied. (Word by word is slower by far: what is stored in words and
+/// loaded again in pairs has to wait for the stores.)
 ///
 /// # Safety
-/// `place` points to so many words, as long as no [`barrier`](super::barrier) has come after they were taken out.
+/// `place` points to so many words, as long as no [`barrier`](super::barrier) has come after they
+/// were taken out.
 #[inline(always)]
 pub(crate) unsafe fn load_words<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]> {
     const { assert!(N <= 1 << 10) };
@@ -445,8 +458,8 @@ unsafe fn load_few<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]>
     let area = area()?;
     let (pair0, pair1, pair2, pair3): (__m128i, __m128i, __m128i, __m128i);
     let left: u64;
-    // SAFETY: the words are there until the sequence has happened, by the contract; what it leaves out of the
-    // registers is not used.
+    // SAFETY: the words are there until the sequence has happened, by the contract; what it leaves
+    // out of the registers is not used.
     unsafe {
         loading!(
             area, place, left,
@@ -465,11 +478,11 @@ unsafe fn load_few<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]>
             pair2 = out(xmm_reg) pair2, pair3 = out(xmm_reg) pair3,
         );
     }
-    // A pointer among the words is an integer in a vector register, so by the letter of Rust's model it loses its
-    // provenance; general registers, as `*mut ()`, would keep it, but take twice the loads. It does no harm in practice:
-    // the compiler does not know where bits that `asm!` gives come from, so it takes them to point to anything that
-    // others may know of; and that the object is, since its pointer stands in memory that `asm!` may read.
-    // SAFETY: eight words.
+    // A pointer among the words is an integer in a vector register, so by the letter of Rust's
+    // model it loses its provenance; general registers, as `*mut ()`, would keep it, but take twice
+    // the loads. It does no harm in practice: the compiler does not know where bits that `asm!`
+    // gives come from, so it takes them to point to anything that others may know of; and that the
+    // object is, since its pointer stands in memory that `asm!` may read. SAFETY: eight words.
     let all: [Word; 8] = unsafe { std::mem::transmute([pair0, pair1, pair2, pair3]) };
     (left != 0).then(|| std::array::from_fn(|word| all[word]))
 }
@@ -483,7 +496,8 @@ unsafe fn load_many<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]
     let area = area()?;
     let mut words = [Word::uninit(); N];
     let left: u64;
-    // SAFETY: the words are there until the sequence has happened, by the contract; as many as there are in `words`.
+    // SAFETY: the words are there until the sequence has happened, by the contract; as many as
+    // there are in `words`.
     unsafe {
         loading!(
             area, place, left,
@@ -505,8 +519,8 @@ unsafe fn load_many<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]
     (left != 0).then_some(words)
 }
 
-/// Adds one to a word in a sequence that takes long and is not begun again; answers whether it has happened. The word
-/// is this processor's, or `first` itself if `shared`. For the trial and for tests.
+/// Adds one to a word in a sequence that takes long and is not begun again. Returns whether it has
+/// happened. The word is this CPU's, or `first` itself if `shared`. For the trial and for tests.
 ///
 /// # Safety
 /// As [`increment`]; or the word is the caller's.
@@ -537,35 +551,37 @@ pub(super) unsafe fn add_slowly(area: Area, first: *mut u64, shared: bool, turns
     true
 }
 
-/// The number of this thread's processor, as its rseq area has it.
+/// The number of this thread's CPU, as its rseq area has it.
 ///
 /// # Safety
 /// There is such an area.
-pub(super) unsafe fn processor_of(area: Area) -> u32 {
-    let processor: u32;
+pub(super) unsafe fn cpu_of(area: Area) -> u32 {
+    let cpu: u32;
     // SAFETY: a word of the thread's own, by the contract.
     unsafe {
         asm!(
-            "mov {processor:e}, dword ptr fs:[{offset} + 4]",
-            processor = out(reg) processor, offset = in(reg) area.offset,
+            "mov {cpu:e}, dword ptr fs:[{offset} + 4]",
+            cpu = out(reg) cpu, offset = in(reg) area.offset,
             options(readonly, nostack, preserves_flags)
         );
     }
-    processor
+    cpu
 }
 
-/// Starts a thread that makes one restarting barrier after another, with a pause between, until `done` is not
-/// 0. Answers whether there is such a thread.
+/// Starts a thread that makes one restarting barrier after another, with a pause between, until
+/// `done` is not
+/// 0. Returns whether there is such a thread.
 ///
-/// The thread is of this text only: it executes system calls, and touches neither stack nor thread-locals,
-/// which are its maker's. So it needs none of its own, no library knows of it, and nobody has to wait for its
-/// end. The flags are those that glibc gives to its threads, because there are filters of system calls that let
-/// no others pass.
+/// The thread is of this text only: it executes system calls, and touches neither stack nor
+/// thread-locals, which are its maker's. So it needs none of its own, no library knows of it, and
+/// no thread has to wait for its end. The flags are those that glibc gives to its threads, because
+/// there are filters of system calls that let no others pass.
 ///
 /// # Safety
 /// All signals are blocked, so that no handler will ever run on that thread.
 pub(super) unsafe fn start_interrupter(done: &'static AtomicU64, pause: &'static Timespec) -> bool {
-    /// Where the kernel writes the thread's number when it begins, and 0 when it ends. Nobody reads it.
+    /// Where the kernel writes the thread's number when it begins, and 0 when it ends. No thread
+    /// reads it.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let flags = libc::CLONE_VM
         | libc::CLONE_FS
@@ -577,8 +593,8 @@ pub(super) unsafe fn start_interrupter(done: &'static AtomicU64, pause: &'static
         | libc::CLONE_PARENT_SETTID
         | libc::CLONE_CHILD_CLEARTID;
     let mut started = libc::SYS_clone as isize;
-    // SAFETY: the caller's registers are kept, but for those named; the other thread never leaves the text, uses
-    // no stack, and reads and writes statics.
+    // SAFETY: the caller's registers are kept, but for those named; the other thread never leaves
+    // the text, uses no stack, and reads and writes statics.
     unsafe {
         asm!(
             "mov r8, qword ptr fs:[0]", // the thread pointer, which is at its own address

@@ -4,9 +4,10 @@
 //! much as the system says that a signal takes. A thread is given none by us: a program's own
 //! handlers would then run on it.
 //!
-//! A thread looks when it registers as a reader, since nobody else can. **What is not noticed**:
-//! that the program takes the stack away later, or replaces it by a smaller one; and that a thread
-//! runs, not sleeps, on its alternate stack, in a section of a handler of the program's.
+//! A thread looks when it registers as a reader, since no other thread can. **What is not
+//! noticed**: that the program takes the stack away later, or replaces it by a smaller one; and
+//! that a thread runs, not sleeps, on its alternate stack, in a section of a handler of the
+//! program's.
 
 use super::Alternate;
 

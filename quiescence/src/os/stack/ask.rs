@@ -15,7 +15,7 @@ mod signal;
 
 pub(super) use alternate_stack::of_this_thread as alternate;
 
-/// Nobody asks.
+/// No thread asks.
 const IDLE: u32 = 0;
 /// A thread is asked and has not begun to answer.
 const WANTED: u32 = 1;
@@ -48,7 +48,7 @@ pub(super) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, Stac
     if thread::blocks(thread, signal) {
         return Err(StackMissing::SignalBlocked(signal));
     }
-    // Relaxed: only a thread that is asked changes it, and nobody is now, or BUSY tells so.
+    // Relaxed: only a thread that is asked changes it, and no thread is now, or BUSY tells so.
     if REQUEST.load(Relaxed) & 3 == BUSY {
         return Err(StackMissing::NoAnswer); // one that was asked before was stopped in the handler
     }

@@ -115,7 +115,7 @@ fn install(signal: c_int) -> bool {
     }
 }
 
-/// Sets what a signal does, if `new` says so; answers what it did before, if there is such a
+/// Sets what a signal does, if `new` says so. Returns what it did before, if there is such a
 /// signal.
 fn action(signal: c_int, new: Option<&libc::sigaction>) -> Option<libc::sigaction> {
     // SAFETY: plain data, for which zero is a value.

@@ -1,8 +1,8 @@
 //! Closures: how they are queued, who runs them, and what happens at the limit.
 
-use grace::limit::{Amount, Place};
+use grace::limit::{Amount, Context};
 
-use super::{add, admit, admit_over, close_if_full, leave_to_worker, place, settle};
+use super::{add, admit, admit_over, close_if_full, context, leave_to_worker, settle};
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::os::{clock, nap};
@@ -15,64 +15,67 @@ use crate::reclaim::worker;
 
 /// [`Domain::call`](crate::Domain::call), and its kin.
 pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
-    kind: &K,
+    tag: &K,
     f: F,
     patience: Patience,
 ) -> Result<(), Refused<F>> {
     let amount = Closure::<F>::AMOUNT;
-    let queue = local::closures(kind.core(), || kind.handle());
-    let admitted = queue.is_some_and(|queue| queue.purse().take(amount))
-        || make_room_for_closure(kind, queue, amount, patience);
+    let queue = local::closures(tag.core(), || tag.handle());
+    let admitted = queue.is_some_and(|queue| queue.local_stock().take(amount))
+        || make_room_for_closure(tag, queue, amount, patience);
     if !admitted {
         return Err(Refused::closure(f));
     }
-    let due = add_closure(kind, queue, f);
+    let due = add_closure(tag, queue, f);
     if patience == Patience::Hurried {
-        worker::hurry(&kind.handle());
+        worker::hurry(&tag.handle());
     } else if due && let Some(queue) = queue {
-        tend_closures(kind, queue);
+        tend_closures(tag, queue);
     }
-    leave_to_worker(kind, queue);
+    leave_to_worker(tag, queue);
     Ok(())
 }
 
-/// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited for.
-pub(crate) fn call_over<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
-    let waits = if place() == Place::Outside { Patience::Lazy } else { Patience::None };
-    call_in_any_case(kind, f, waits);
+/// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited
+/// for.
+pub(crate) fn call_over<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
+    let waits = if context() == Context::Outside { Patience::Lazy } else { Patience::None };
+    call_in_any_case(tag, f, waits);
 }
 
-/// As [`call_over`], but it waits for a tick at most: what waits may need a lock that the caller holds.
+/// As [`call_over`], but it waits for a tick at most: what waits may need a lock that the caller
+/// holds.
 #[cfg(not(loom))]
-pub(crate) fn call_within_a_tick<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
-    call_in_any_case(kind, f, Patience::Tick);
+pub(crate) fn call_within_a_tick<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
+    call_in_any_case(tag, f, Patience::Tick);
 }
 
 /// As [`call`]; over the limit, where that refuses.
-fn call_in_any_case<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F, patience: Patience) {
-    if let Err(refused) = call(kind, f, patience) {
+fn call_in_any_case<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F, patience: Patience) {
+    if let Err(refused) = call(tag, f, patience) {
         let amount = Closure::<F>::AMOUNT;
-        let queue = local::closures(kind.core(), || kind.handle());
-        admit_over(kind.core(), queue, amount);
-        add_closure(kind, queue, refused.into_inner());
-        leave_to_worker(kind, queue);
+        let queue = local::closures(tag.core(), || tag.handle());
+        admit_over(tag.core(), queue, amount);
+        add_closure(tag, queue, refused.into_inner());
+        leave_to_worker(tag, queue);
     }
 }
 
-/// Adds a closure that has been charged [`Closure::AMOUNT`]. Answers whether it is time for the thread to do its part.
+/// Adds a closure that has been charged [`Closure::AMOUNT`]. Returns whether it is time for the
+/// thread to do its part.
 pub(super) fn add_closure<K: Named, F: FnOnce() + Send + 'static>(
-    kind: &K,
+    tag: &K,
     queue: Option<&Queue>,
     f: F,
 ) -> bool {
     let bytes = Closure::<F>::AMOUNT.bytes;
     if const { Closure::<F>::FITS } {
         // SAFETY: an F, which is Send and 'static.
-        unsafe { add(kind, queue, Contents::Closures, &Closure::<F>::NEAR, f, bytes) }
+        unsafe { add(tag, queue, Contents::Closures, &Closure::<F>::NEAR, f, bytes) }
     } else {
         let f = Box::into_raw(Box::new(f));
         // SAFETY: an F in a box, as above.
-        unsafe { add(kind, queue, Contents::Closures, &Closure::<F>::FAR, f, bytes) }
+        unsafe { add(tag, queue, Contents::Closures, &Closure::<F>::FAR, f, bytes) }
     }
 }
 
@@ -89,30 +92,31 @@ pub(crate) enum Patience {
     None,
 }
 
-/// The part of a thread that queues closures: it asks for a grace period, and has the worker run what is
-/// ready.
+/// The part of a thread that queues closures: it asks for a grace period, and has the worker run
+/// what is ready.
 #[cold]
-pub(super) fn tend_closures<K: Named>(kind: &K, queue: &Queue) {
-    let core = kind.core();
+pub(super) fn tend_closures<K: Named>(tag: &K, queue: &Queue) {
+    let core = tag.core();
     if !close_if_full(core, queue, BATCH) {
         return;
     }
     if Sections::of_this_thread() == Sections::None {
         core.advance(Own::in_domain(core).me());
     }
-    worker::hurry(&kind.handle());
+    worker::hurry(&tag.handle());
 }
 
-/// Admits a closure that the thread's purse does not pay for. Where it waits, it waits for the worker.
+/// Admits a closure that the thread's local stock does not pay for. Where it waits, it waits for
+/// the worker.
 #[cold]
 fn make_room_for_closure<K: Named>(
-    kind: &K,
+    tag: &K,
     queue: Option<&Queue>,
     amount: Amount,
     patience: Patience,
 ) -> bool {
     let waits = patience != Patience::None;
-    let core = domains::known(kind);
+    let core = domains::known(tag);
     if admit(core, queue, amount) {
         return true;
     }
@@ -120,32 +124,32 @@ fn make_room_for_closure<K: Named>(
         admit_over(core, queue, amount);
         return true;
     }
-    let place = place();
-    let borrows = place == Place::Section && queue.is_some() && !local::owes(core);
-    trace::limit_reached(core.source(), waits && place == Place::Outside);
-    match place {
+    let context = context();
+    let borrows = context == Context::Section && queue.is_some() && !local::is_over_limit(core);
+    trace::limit_reached(core.source(), waits && context == Context::Outside);
+    match context {
         _ if !waits => false,
-        Place::Section if borrows => {
+        Context::Section if borrows => {
             admit_over(core, queue, amount);
             true
         }
-        Place::Section | Place::Callback => false,
-        Place::Outside => wait_for_room(kind, queue, amount, patience),
+        Context::Section | Context::Callback => false,
+        Context::Outside => wait_for_room(tag, queue, amount, patience),
     }
 }
 
 /// Looks in a row at which nothing waits in a domain, and yet there is no room.
 const LOOKS_IN_VAIN: u32 = 16;
 
-/// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most, and then admits it
-/// over the limit [D-2]. Answers whether it has been admitted.
+/// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most,
+/// and then admits it over the limit [D-2]. Returns whether it has been admitted.
 fn wait_for_room<K: Named>(
-    kind: &K,
+    tag: &K,
     queue: Option<&Queue>,
     amount: Amount,
     patience: Patience,
 ) -> bool {
-    let core = kind.core();
+    let core = tag.core();
     let for_a_tick = patience == Patience::Tick;
     let is_sleepable = core.is_sleepable();
     let began_ns = clock::monotonic_ns();
@@ -158,15 +162,15 @@ fn wait_for_room<K: Named>(
         if admit(core, queue, amount) {
             return true;
         }
-        // What is charged then is in the purses of threads that may not come by for long, since a limit that
-        // was greater. Nobody will make room, and nothing waits.
+        // What is charged then is in the local stocks of threads that may not come by for long,
+        // since a limit that was greater. No thread will make room, and nothing waits.
         in_vain = if core.queues.wants() == Wants::Nothing { in_vain + 1 } else { 0 };
         if in_vain == LOOKS_IN_VAIN {
             admit_over(core, queue, amount);
             return true;
         }
-        if !worker::hurry(&kind.handle()) {
-            return false; // there is no worker, so nobody makes room
+        if !worker::hurry(&tag.handle()) {
+            return false; // there is no worker, so no thread makes room
         }
         let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);
         if (for_a_tick || is_sleepable) && u128::from(waited_ns) >= nap::TICK.as_nanos() {

@@ -2,9 +2,9 @@
 //! its thread.
 
 use grace::Urgency;
-use grace::limit::Place;
+use grace::limit::Context;
 
-use super::{place, settle};
+use super::{context, settle};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
@@ -20,9 +20,9 @@ pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
     if chaos::mutant(Mutant::NoBarrier) {
         return;
     }
-    let lanes = core.lanes.begin_barrier(core);
+    let callback_queues = core.callback_queues.begin_barrier(core);
     core.queues.drain(core, &me, thread::token());
-    lanes.finish(core, &core.lanes, &me);
+    callback_queues.finish(core, &core.callback_queues, &me);
     trace::deliver();
 }
 
@@ -43,10 +43,10 @@ pub(crate) fn finish(core: &DomainState) -> bool {
 
 /// The thread that added to this queue, of objects or of closures, is gone.
 pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Contents) {
-    let owes = queue.purse().owes(handle);
+    let is_over_limit = queue.local_stock().is_over_limit(handle);
     queue.mark_orphan(handle);
     chaos::point(Point::Orphaned);
-    if owes && place() == Place::Outside {
+    if is_over_limit && context() == Context::Outside {
         match what {
             // It pays before it ends. (If somebody is running its callbacks, that one goes on until
             // nothing is ready: see `Queue::run_some`.)

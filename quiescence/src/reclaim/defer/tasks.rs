@@ -1,11 +1,11 @@
 //! What tasks do at the limit: nothing here waits.
 
 use grace::Urgency;
-use grace::limit::{Amount, Place};
+use grace::limit::{Amount, Context};
 
 use super::closures::{add_closure, tend_closures};
 use super::{
-    NESTED_MAX, Reserved, add_boxed, add_value, admit, on_the_spot, place, reserve, reserve_more,
+    NESTED_MAX, Reserved, add_boxed, add_value, admit, context, on_the_spot, reserve, reserve_more,
     retire_over,
 };
 use crate::event::trace;
@@ -23,20 +23,20 @@ use crate::reclaim::worker;
 /// A task has come to the limit: has what waits become ready as soon as may be. Returns the cookie
 /// of a full grace period from now on, which is asked for.
 #[cold]
-pub(crate) fn ask_for_room<K: Named>(kind: &K) -> grace::Cookie {
-    let core = domains::known(kind);
+pub(crate) fn ask_for_room<K: Named>(tag: &K) -> grace::Cookie {
+    let core = domains::known(tag);
     trace::limit_reached(core.source(), true);
     if let Some(queue) = local::existing_objects(core) {
         queue.close(core, Urgency::Expedited);
     }
     let cookie = core.request(Urgency::Expedited);
-    worker::hurry(&kind.handle()); // without one, the polls do the work
+    worker::hurry(&tag.handle()); // without one, the polls do the work
     cookie
 }
 
 /// Drops what is ready of the objects of this thread, where it may.
 pub(crate) fn run_own_objects(core: &DomainState) {
-    while place() == Place::Outside
+    while context() == Context::Outside
         && local::existing_objects(core)
             .is_some_and(|queue| queue.run_some(core, thread::token(), core.tuning.run_min()) != 0)
     {
@@ -49,35 +49,35 @@ pub(crate) fn nothing_waits(core: &DomainState) -> bool {
 }
 
 /// Drops `value` after a grace period, if there is room.
-pub(crate) fn retire_if_room<K: Named, P: Retire>(kind: &K, value: P) -> Result<(), P> {
+pub(crate) fn retire_if_room<K: Named, P: Retire>(tag: &K, value: P) -> Result<(), P> {
     let (value, amount) = retire::note(value);
-    let queue = local::objects(kind.core(), || kind.handle());
-    let taken = queue.is_some_and(|queue| queue.purse().take(amount));
-    if !taken && !admit(domains::known(kind), queue, amount) {
+    let queue = local::objects(tag.core(), || tag.handle());
+    let taken = queue.is_some_and(|queue| queue.local_stock().take(amount));
+    if !taken && !admit(domains::known(tag), queue, amount) {
         debug_objects::forget(value.owned().0);
         return Err(value);
     }
-    add_value(kind, queue, value, amount.bytes);
+    add_value(tag, queue, value, amount.bytes);
     Ok(())
 }
 
 /// Drops `value`, whose grace period is over and for which there is no room.
-pub(crate) fn end_after_wait<K: Named, P: Retire>(kind: &K, value: P) {
+pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: P) {
     if may_free_here() {
-        on_the_spot(domains::known(kind), || retire::end(value));
+        on_the_spot(domains::known(tag), || retire::end(value));
     } else {
-        retire_over(&kind.handle(), value);
+        retire_over(&tag.handle(), value);
     }
 }
 
 /// Whether the thread may drop objects now: not in a section [D-1], nor too deep in other drops.
 fn may_free_here() -> bool {
-    place() != Place::Section && running::nested_in_callbacks() < NESTED_MAX
+    context() != Context::Section && running::nested_in_callbacks() < NESTED_MAX
 }
 
 /// Room for an object of so many bytes, if there is any.
-pub(crate) fn reserve_any<K: Named>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
-    reserve(kind, bytes).or_else(|| reserve_more(kind, bytes))
+pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reserved<'_>> {
+    reserve(tag, bytes).or_else(|| reserve_more(tag, bytes))
 }
 
 /// As [`retire_raw`](super::retire_raw), but over the limit where that would wait; on the spot,
@@ -86,15 +86,15 @@ pub(crate) fn reserve_any<K: Named>(kind: &K, bytes: usize) -> Option<Reserved<'
 /// # Safety
 /// As there; if `is_unread`, a grace period has gone by since it could be reached.
 pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
-    kind: &K,
+    tag: &K,
     object: *mut T,
     bytes: usize,
     is_unread: bool,
 ) {
-    let core = domains::known(kind);
-    if let Some(room) = reserve_any(kind, bytes) {
+    let core = domains::known(tag);
+    if let Some(room) = reserve_any(tag, bytes) {
         // SAFETY: by the contract.
-        return unsafe { room.retire(kind, object, bytes) };
+        return unsafe { room.retire(tag, object, bytes) };
     }
     if is_unread && may_free_here() {
         // SAFETY: by the contract.
@@ -103,34 +103,31 @@ pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
     debug_objects::note(object.cast_const().cast(), size_of::<T>());
     let amount = Amount::object(bytes as u64);
     core.admit_over(amount);
-    let queue = local::objects(core, || kind.handle());
+    let queue = local::objects(core, || tag.handle());
     // SAFETY: by the contract; it has been charged.
-    unsafe { add_boxed(kind, queue, object, amount.bytes) };
+    unsafe { add_boxed(tag, queue, object, amount.bytes) };
 }
 
 /// Calls `f` after a grace period, if there is room.
-pub(crate) fn call_if_room<K: Named, F: FnOnce() + Send + 'static>(
-    kind: &K,
-    f: F,
-) -> Result<(), F> {
+pub(crate) fn call_if_room<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) -> Result<(), F> {
     let amount = Closure::<F>::AMOUNT;
-    let queue = local::closures(kind.core(), || kind.handle());
-    let taken = queue.is_some_and(|queue| queue.purse().take(amount));
-    if !taken && !admit(domains::known(kind), queue, amount) {
+    let queue = local::closures(tag.core(), || tag.handle());
+    let taken = queue.is_some_and(|queue| queue.local_stock().take(amount));
+    if !taken && !admit(domains::known(tag), queue, amount) {
         return Err(f);
     }
-    if add_closure(kind, queue, f)
+    if add_closure(tag, queue, f)
         && let Some(queue) = queue
     {
-        tend_closures(kind, queue);
+        tend_closures(tag, queue);
     }
     Ok(())
 }
 
 /// Calls `f` after a grace period, over the limit.
-pub(crate) fn call_over_now<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+pub(crate) fn call_over_now<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
     let amount = Closure::<F>::AMOUNT;
-    domains::known(kind).admit_over(amount);
-    let queue = local::closures(kind.core(), || kind.handle());
-    add_closure(kind, queue, f);
+    domains::known(tag).admit_over(amount);
+    let queue = local::closures(tag.core(), || tag.handle());
+    add_closure(tag, queue, f);
 }

@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
-use crate::domain::kind::AnyKind;
+use crate::domain::tag::DomainTag;
 use crate::reclaim::local;
 use crate::{Domain, Rcu};
 
@@ -17,8 +17,9 @@ impl Drop for Slow {
     }
 }
 
-/// The end of a section that had gone over the limit left its objects to the worker where that was in a drop of one of
-/// them, and the next `store` in a section panicked: the thread was over the limit still.
+/// The end of a section that had gone over the limit left its objects to the worker where that was
+/// in a drop of one of them, and the next `store` in a section panicked: the thread was over the
+/// limit still.
 #[test]
 fn the_end_of_a_section_waits_for_a_drop_of_its_objects_on_another_thread() {
     let domain = Domain::new();
@@ -32,7 +33,7 @@ fn the_end_of_a_section_waits_for_a_drop_of_its_objects_on_another_thread() {
     thread::scope(|scope| {
         scope.spawn(|| {
             domain.retire(Box::new(Slow(Arc::clone(&in_drop)))).unwrap();
-            let core = domain.kind().core();
+            let core = domain.tag().core();
             sender.send(local::existing_objects(core).expect("it has retired")).unwrap();
             in_drop.wait(); // the worker is in it
             let guard = domain.read();

@@ -1,16 +1,18 @@
 //! A thread's table: what it has in each domain.
 //!
-//! Found by the domain's address ([`ByDomain`]). Domains may end while a thread has something of theirs in its table:
-//! the thread that ends a domain removes its own entry ([`ended`]), and the others find at a later use of their tables
-//! that domains have ended since they last looked, and go through them ([`Table::sweep`]). So a table has, when it was
-//! used last, fewer entries of ended domains than half of what it had of others, or [`GARBAGE_MIN`].
+//! Found by the domain's address ([`ByDomain`]). Domains may end while a thread has something of
+//! theirs in its table: the thread that ends a domain removes its own entry ([`ended`]), and the
+//! others find at a later use of their tables that domains have ended since they last looked, and
+//! go through them ([`Table::sweep`]). So a table has, when it was used last, fewer entries of
+//! ended domains than half of what it had of others, or [`GARBAGE_MIN`].
 //!
-//! **Invariant [TT-1]: the domain of each section that the thread is in is in `watched`,** but for foreign readers'.
-//! A section begins with a slot that was asked of the table ([`Table::watch`]), or with one that stays in the list: that
-//! of a handle, and that of the global domain. So nobody goes through all domains to find the sections of a thread.
+//! **Invariant [TT-1]: the domain of each section that the thread is in is in `watched`,** but for
+//! liburcu readers'. A section begins with a slot that was asked of the table ([`Table::watch`]),
+//! or with one that stays in the list: that of a handle, and that of the global domain. So no
+//! thread goes through all domains to find the sections of a thread.
 //!
-//! **Invariant [TT-2]: the domain of each debt of the thread is in `debts`.** Only
-//! [`crate::reclaim::defer`] borrows, and says so ([`Table::note_debt`]).
+//! **Invariant [TT-2]: each domain in which the thread is over the limit is in `over_limit`.** Only
+//! [`crate::reclaim::defer`] borrows, and says so ([`Table::note_over_limit`]).
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ptr;
@@ -20,7 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{FAST, TABLE, forget_last_queues};
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::slot::{NOT_READY, Slot, Sort};
+use crate::gp::slot::{NOT_READY, ReaderKind, Slot};
 use crate::os::thread;
 use crate::reclaim::by_domain::{ByDomain, OfDomain};
 use crate::reclaim::domain_state::DomainState;
@@ -47,8 +49,8 @@ pub(super) struct Local {
     pub(super) implicit: bool,
     /// Where the domain stands in `watched`, or [`NOWHERE`].
     watched: u32,
-    /// Where it stands in `debts`.
-    in_debt: u32,
+    /// Where it stands in `over_limit`.
+    in_over_limit: u32,
     /// The slots of QSBR handles.
     pub(super) others: Vec<*const Slot>,
     /// Retired objects.
@@ -128,13 +130,14 @@ pub(super) struct Locals {
     all: ByDomain<Local>,
     /// Domains in which the thread may be in a section [TT-1].
     watched: Listed,
-    /// Domains in which it may owe something [TT-2].
-    debts: Listed,
+    /// Domains in which it may be over the limit [TT-2].
+    over_limit: Listed,
     /// [`ENDED`] when the table was last gone through.
     ended: usize,
 }
 
-/// A domain has ended that threads may have in their tables: the calling thread, under no borrow of its own, forgets it.
+/// A domain has ended that threads may have in their tables: the calling thread, under no borrow of
+/// its own, forgets it.
 pub(crate) fn ended(core: &DomainState) {
     // Relaxed: only when a table is gone through depends on it.
     ENDED.fetch_add(1, Relaxed);
@@ -149,8 +152,8 @@ impl Table {
     pub(super) fn get() -> &'static Self {
         let table = TABLE.get();
         if !table.is_null() {
-            // SAFETY: made below by this thread and freed by `free_if_empty` only, which nobody calls
-            // while a borrow of the table is in use.
+            // SAFETY: made below by this thread and freed by `free_if_empty` only, which no thread
+            // calls while a borrow of the table is in use.
             return unsafe { &*table };
         }
         let exiting = !thread_end::is_noticed();
@@ -191,7 +194,8 @@ impl Table {
         f(locals.all.at_mut(place))
     }
 
-    /// As [`with_local`](Self::with_local), where `f` gives a slot with which a section may begin [TT-1].
+    /// As [`with_local`](Self::with_local), where `f` gives a slot with which a section may begin
+    /// [TT-1].
     pub(super) fn with_section<R>(
         &self,
         core: &DomainState,
@@ -218,8 +222,8 @@ impl Table {
         }
     }
 
-    /// At the end of a thread: forgets the table once it has nothing in it. The caller uses no reference to the table
-    /// afterwards.
+    /// At the end of a thread: forgets the table once it has nothing in it. The caller uses no
+    /// reference to the table afterwards.
     pub(super) fn free_if_empty() {
         let Some(table) = Self::existing().filter(|table| table.exiting.get()) else { return };
         if table.locals.borrow().all.is_empty() {
@@ -235,7 +239,7 @@ impl Default for Locals {
         Self {
             all: ByDomain::new(),
             watched: Listed { domains: Vec::new(), place: |local| &mut local.watched },
-            debts: Listed { domains: Vec::new(), place: |local| &mut local.in_debt },
+            over_limit: Listed { domains: Vec::new(), place: |local| &mut local.in_over_limit },
             ended: ENDED.load(Relaxed), // see `ended`
         }
     }
@@ -254,7 +258,7 @@ impl Locals {
             slot: ptr::null(),
             implicit: false,
             watched: NOWHERE,
-            in_debt: NOWHERE,
+            in_over_limit: NOWHERE,
             others: Vec::new(),
             objects: None,
             closures: None,
@@ -288,9 +292,9 @@ impl Locals {
     fn retain(&mut self, keep: impl Fn(&Local) -> bool) {
         forget_last_queues();
         self.all.retain(|local| local.core.is_alive() && keep(local));
-        let Self { all, watched, debts, .. } = self;
+        let Self { all, watched, over_limit, .. } = self;
         watched.retain(all, |_| true);
-        debts.retain(all, |_| true);
+        over_limit.retain(all, |_| true);
     }
 
     /// Forgets one domain.
@@ -298,12 +302,13 @@ impl Locals {
         if let Some(mut local) = self.all.remove(core) {
             forget_last_queues();
             self.watched.remove(&mut self.all, &mut local);
-            self.debts.remove(&mut self.all, &mut local);
+            self.over_limit.remove(&mut self.all, &mut local);
         }
     }
 
-    /// The domains that the thread may be in a section of, and that do not end while the handles that are added to
-    /// `handles` exist. Forgets those in which it is in none, and cannot begin one without asking for the slot again.
+    /// The domains that the thread may be in a section of, and that do not end while the handles
+    /// that are added to `handles` exist. Forgets those in which it is in none, and cannot begin
+    /// one without asking for the slot again.
     pub(super) fn watched<'l>(
         &'l mut self,
         handles: &mut Vec<Arc<DomainState>>,
@@ -317,19 +322,20 @@ impl Locals {
     }
 
     /// The thread has gone over the limit in a domain [TT-2].
-    pub(super) fn note_debt(&mut self, core: &DomainState) {
+    pub(super) fn note_over_limit(&mut self, core: &DomainState) {
         if let Some(local) = self.all.get_mut(core) {
-            self.debts.add(local);
+            self.over_limit.add(local);
         }
     }
 
-    /// Where the thread owes something, as far as it knows.
-    pub(super) fn debtors(&mut self) -> impl Iterator<Item = &Local> {
-        let Self { all, debts, .. } = self;
-        debts.retain(all, |local| {
-            local.core.is_alive() && local.queues().any(|queue| queue.purse().allowance().owes())
+    /// Where the thread is over the limit, as far as it knows.
+    pub(super) fn queues_over_limit(&mut self) -> impl Iterator<Item = &Local> {
+        let Self { all, over_limit, .. } = self;
+        over_limit.retain(all, |local| {
+            local.core.is_alive()
+                && local.queues().any(|queue| queue.local_stock().stock().is_over_limit())
         });
-        debts.iter(all)
+        over_limit.iter(all)
     }
 }
 
@@ -337,14 +343,14 @@ impl Local {
     /// The slot for ordinary sections; registers if there is none.
     pub(super) fn slot(&mut self, core: &DomainState) -> &'static Slot {
         if self.slot.is_null() {
-            self.slot = core.register(thread::token(), Sort::Ordinary);
+            self.slot = core.register(thread::token(), ReaderKind::Ordinary);
         }
         // SAFETY: the domain is alive (`core`), and so are its slots; the lifetime is cut to the
         // domain's by the callers.
         unsafe { &*self.slot }
     }
 
-    /// Unregisters the slot if nobody uses it.
+    /// Unregisters the slot if no thread uses it.
     pub(super) fn unregister_if_unused(&mut self, core: &GracePeriods) {
         // SAFETY: not null only while registered with the domain, which is alive (`core`).
         if let Some(slot) = unsafe { self.slot.as_ref() }
@@ -382,8 +388,8 @@ impl Local {
         self.slots().any(|slot| !slot.is_quiescent())
     }
 
-    /// Whether sections begin here without the table: with a handle, or, in the global domain, with [`FAST`]. The domain
-    /// must be alive.
+    /// Whether sections begin here without the table: with a handle, or, in the global domain, with
+    /// [`FAST`]. The domain must be alive.
     fn is_kept(&self) -> bool {
         // SAFETY: not null only while registered; the domain is alive by this function's contract.
         let references = unsafe { self.slot.as_ref() }.map_or(0, Slot::references);
@@ -397,10 +403,11 @@ impl Local {
 mod tests {
     use super::*;
     use crate::Domain;
-    use crate::domain::kind::AnyKind;
+    use crate::domain::tag::DomainTag;
     use crate::reclaim::local;
 
-    /// How many entries the calling thread has, and how many of them it goes through to find its sections.
+    /// How many entries the calling thread has, and how many of them it goes through to find its
+    /// sections.
     fn entries() -> (usize, usize) {
         let table = Table::existing().expect("the thread has read");
         let locals = table.locals.borrow();
@@ -409,7 +416,7 @@ mod tests {
 
     fn steps_to(domain: &Domain) -> usize {
         let table = Table::existing().expect("the thread has read");
-        table.locals.borrow().all.steps_to(domain.kind().core())
+        table.locals.borrow().all.steps_to(domain.tag().core())
     }
 
     /// Runs `f` in a thread, whose table it has for itself.
@@ -417,7 +424,8 @@ mod tests {
         std::thread::scope(|scope| scope.spawn(f).join().unwrap());
     }
 
-    /// It was a list that was searched from its beginning: 95 us a read in the last of 20,000 domains.
+    /// It was a list that was searched from its beginning: 95 us a read in the last of 20,000
+    /// domains.
     #[test]
     #[cfg_attr(miri, ignore = "thousands of domains")]
     fn the_last_of_many_domains_is_found_in_a_few_steps() {
@@ -431,7 +439,8 @@ mod tests {
         });
     }
 
-    /// To see whether it is in a section, a thread went through all its domains, at every ninth retirement.
+    /// To see whether it is in a section, a thread went through all its domains, at every ninth
+    /// retirement.
     #[test]
     #[cfg_attr(miri, ignore = "thousands of domains")]
     fn sections_are_found_without_going_through_all_domains() {
@@ -456,7 +465,8 @@ mod tests {
         });
     }
 
-    /// Entries of ended domains go: at once in the thread that ends them, in others at their next uses.
+    /// Entries of ended domains go: at once in the thread that ends them, in others at their next
+    /// uses.
     #[test]
     fn what_ended_domains_leave_in_tables_is_forgotten() {
         apart(|| {
@@ -475,7 +485,8 @@ mod tests {
         });
     }
 
-    /// The places in the lists hold whatever entry moves: a domain that is taken out anywhere takes no other with it.
+    /// The places in the lists hold whatever entry moves: a domain that is taken out anywhere takes
+    /// no other with it.
     #[test]
     fn lists_of_a_table_follow_its_entries() {
         apart(|| {

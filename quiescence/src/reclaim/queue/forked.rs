@@ -44,15 +44,15 @@ impl Held<'_> {
         queues.collect()
     }
 
-    /// In the child: nobody else runs callbacks, and the other threads' queues are orphans. What
-    /// they hold is run by the next `barrier`, or by the worker once it has started again.
-    /// `lanes` is what waits in lanes.
+    /// In the child: no other thread runs callbacks, and the other threads' queues are orphans.
+    /// What they hold is run by the next `barrier`, or by the worker once it has started again.
+    /// `callback_queues` is what waits in callback queues.
     pub(crate) fn after_fork(
         &self,
         held: &mut [HeldQueue<'_>],
         core: &Charged,
         owner: usize,
-        lanes: Amount,
+        callback_queues: Amount,
     ) {
         for (queue, held) in self.0.iter().zip(held) {
             let gone = held.0.runner != owner && held.0.runner != 0;
@@ -62,12 +62,12 @@ impl Held<'_> {
             held.0.count_lost(queue);
             held.0.waiters = 0;
             if queue.owner != owner && queue.owner != 0 {
-                queue.purse().forget();
+                queue.local_stock().forget();
                 queue.orphan.store(true, Release);
             }
         }
         // Threads were stopped wherever they were: what is charged is counted anew.
-        let charged = self.0.iter().fold(lanes, |all, queue| all.plus(queue.charged()));
+        let charged = self.0.iter().fold(callback_queues, |all, queue| all.plus(queue.charged()));
         core.charge.0.set(charged);
     }
 }

@@ -1,4 +1,5 @@
-//! The queues of a domain, taken together: the list of them, what they want of the worker, what they count.
+//! The queues of a domain, taken together: the list of them, what they want of the worker, what
+//! they count.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -13,10 +14,10 @@ use crate::gp::grace_periods::Me;
 use crate::os::fence;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
 use crate::reclaim::limit::Charged;
-use crate::reclaim::running::Credit;
+use crate::reclaim::running::Uncharged;
 
-/// The queues that threads without any of their own share: one for objects, one for closures, since a closure may
-/// take long. They are in the list, too.
+/// The queues that threads without any of their own share: one for objects, one for closures, since
+/// a closure may take long. They are in the list, too.
 #[derive(Debug)]
 pub(super) struct Shared {
     objects: Option<Arc<Queue>>,
@@ -94,8 +95,8 @@ impl Queues {
         queue
     }
 
-    /// Calls `f` with the queue for those who have none of their own; `f` is its writer meanwhile, and runs no
-    /// foreign code.
+    /// Calls `f` with the queue for those who have none of their own; `f` is its writer meanwhile,
+    /// and runs no user code.
     pub(crate) fn with_shared<R>(
         &self,
         core: &Charged,
@@ -115,15 +116,16 @@ impl Queues {
         sync::lock(&self.list).clone()
     }
 
-    /// At the end of a domain, which has no reader left: runs everything. These are callbacks like others: the
-    /// thread, which may be the worker, must not wait for callbacks meanwhile.
+    /// At the end of a domain, which has no reader left: runs everything. These are callbacks like
+    /// others: the thread, which may be the worker, must not wait for callbacks meanwhile.
     pub(crate) fn run_all(&self, core: &Charged) {
-        running(core, &Credit::new(), || {
+        running(core, &Uncharged::new(), || {
             while self.all().iter().map(|queue| queue.run_all()).sum::<u64>() != 0 {}
         });
     }
 
-    /// Waits until all that has been added to any queue so far has run; runs it if no other thread does.
+    /// Waits until all that has been added to any queue so far has run; runs it if no other thread
+    /// does.
     pub(crate) fn drain(&self, core: &Charged, me: impl Fn() -> Me, runner: usize) {
         drain(core, &self.all(), &me, runner);
         // What an orphan had left may have moved on meanwhile: see `merge`.
@@ -145,7 +147,8 @@ impl Queues {
         let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
         // To the end under the lock: meanwhile no callback moves from one queue to another.
         list.iter().fold(none, |all, queue| {
-            // What has finished first: of what is counted between the two looks, the added ones count.
+            // What has finished first: of what is counted between the two looks, the added ones
+            // count.
             let run = queue.finished.load(Acquire);
             let bytes_run = queue.bytes_finished.load(Relaxed);
             let bytes = queue.own.0.bytes.load(Relaxed);
@@ -157,11 +160,12 @@ impl Queues {
         })
     }
 
-    /// Says that the worker leaves the domain alone from now on, unless there is something to do after all:
-    /// then it says what.
+    /// Says that the worker leaves the domain alone from now on, unless there is something to do
+    /// after all: then it says what.
     ///
-    /// Whoever adds writes the callback, passes a light fence and loads `announced`; here `announced` is
-    /// cleared, a heavy fence follows, and then the look. One of the two sees the other's store [DQ-3].
+    /// The thread that adds writes the callback, passes a light fence and loads `announced`; here
+    /// `announced` is cleared, a heavy fence follows, and then the look. One of the two sees the
+    /// other's store [DQ-3].
     pub(crate) fn leave(&self) -> Wants {
         self.announced.store(false, Relaxed);
         chaos::point(Point::Leaving);

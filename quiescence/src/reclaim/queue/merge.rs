@@ -1,16 +1,19 @@
-//! What threads leave behind: the last callbacks of a thread that has ended go on in a queue that all such threads share.
+//! What threads leave behind: the last callbacks of a thread that has ended go on in a queue that
+//! all such threads share.
 //!
-//! A queue of its own costs a page and its counts, whatever waits in it; threads that are short would pile up thousands
-//! of them behind one stalled reader. So the callbacks are moved, in their order, to the end of the shared queue of
-//! their sort, and the thread's queue is forgotten. They are charged as before, and wait for a grace period that
-//! begins after the move.
+//! A queue of its own costs a page and its counts, whatever waits in it; threads that are short
+//! would pile up thousands of them behind one stalled reader. So the callbacks are moved, in their
+//! order, to the end of the shared queue of their sort, and the thread's queue is forgotten. They
+//! are charged as before, and wait for a grace period that begins after the move.
 //!
-//! **Invariant: a callback that moves is in one queue of the list at each moment at which the list's lock is free;
-//! and it moves into a shared queue.** Who asks all queues for something at one moment, as the worker does before it
-//! leaves a domain, holds that lock. Who waits for one queue after the other, as `barrier` does, waits for the
-//! shared ones last: what it finds gone from a thread's queue had been added to a shared one before.
+//! **Invariant: a callback that moves is in one queue of the list at each moment at which the
+//! list's lock is free; and it moves into a shared queue.** Who asks all queues for something at
+//! one moment, as the worker does before it leaves a domain, holds that lock. A thread that waits
+//! for one queue after the other, as `barrier` does, waits for the shared ones last: what it finds
+//! gone from a thread's queue had been added to a shared one before.
 //!
-//! **A callback moves once**, and as part of all that its queue has: so callbacks of one thread stay in order.
+//! **A callback moves once**, and as part of all that its queue has: so callbacks of one thread
+//! stay in order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,12 +26,13 @@ use crate::chaos::{self, Mutant};
 use crate::os::sync;
 use crate::reclaim::limit::Charged;
 
-/// Callbacks that are moved at most. A queue with more than that is worth its pages; and who moves them holds locks.
+/// Callbacks that are moved at most. A queue with more than that is worth its pages; and who moves
+/// them holds locks.
 const MERGE_MAX: u64 = 1_024;
 
 impl Queues {
-    /// The thread of this queue is gone, and has said so: the queue is forgotten, and what waits in it goes on
-    /// elsewhere, unless somebody is running it.
+    /// The thread of this queue is gone, and has said so: the queue is forgotten, and what waits in
+    /// it continues elsewhere, unless somebody is running it.
     pub(crate) fn leave_behind(&self, core: &Charged, queue: &Queue) {
         self.forget(core, |one| std::ptr::eq(Arc::as_ptr(one), queue));
     }
@@ -70,9 +74,11 @@ impl Queues {
 }
 
 impl Queue {
-    /// Moves what waits here, if it is not being run, nor ready, nor too much. Answers how many callbacks.
+    /// Moves what waits here, if it is not being run, nor ready, nor too much. Returns how many
+    /// callbacks.
     ///
-    /// The thread that added them is gone; the caller holds the locks of the shared queues and of the list.
+    /// The thread that added them is gone; the caller holds the locks of the shared queues and of
+    /// the list.
     fn move_to<'q>(&self, core: &Charged, to: impl FnOnce() -> &'q Arc<Self>) -> Option<u64> {
         let mut inner = sync::lock(&self.inner);
         inner.ripen(core);
@@ -86,10 +92,12 @@ impl Queue {
         let mut cursor = inner.cursor;
         let mut left = count;
         while left != 0 {
-            // SAFETY: so many were counted, and nobody else reads: there is no runner, and the lock is held.
+            // SAFETY: so many were counted, and no other thread reads: there is no runner, and the
+            // lock is held.
             let run = unsafe { cursor.next(left) };
             left -= run.count;
-            // SAFETY: the caller is the writer of the shared queue; what was read here is not run here.
+            // SAFETY: the caller is the writer of the shared queue; what was read here is not run
+            // here.
             unsafe { to.own.0.stream.push_run(&run) };
         }
         // Relaxed, all of them: the writer's own, and of one whose thread is gone.

@@ -2,9 +2,9 @@
 
 use super::RUN_CHUNK;
 use crate::reclaim::limit::Charged;
-use crate::reclaim::running::Credit;
+use crate::reclaim::running::Uncharged;
 
-/// How long callbacks may be run in one go; nobody looks at the clock for a few.
+/// How long callbacks may be run in one go; no thread looks at the clock for a few.
 pub(super) struct Deadline {
     #[cfg(not(loom))]
     at_ns: Option<u64>,
@@ -36,13 +36,14 @@ impl Deadline {
     }
 }
 
-/// Runs `f`, which runs callbacks of `core`; what they free is put into `credit`, for them to use.
+/// Runs `f`, which runs callbacks of `core`; what they free is put into `uncharged`, for them to
+/// use.
 #[cfg(not(loom))]
-pub(super) fn running(core: &Charged, credit: &Credit, f: impl FnOnce()) {
-    crate::reclaim::running::running_callbacks(core, credit, f);
+pub(super) fn running(core: &Charged, uncharged: &Uncharged, f: impl FnOnce()) {
+    crate::reclaim::running::running_callbacks(core, uncharged, f);
 }
 
 #[cfg(loom)]
-pub(super) fn running(_core: &Charged, _credit: &Credit, f: impl FnOnce()) {
+pub(super) fn running(_core: &Charged, _uncharged: &Uncharged, f: impl FnOnce()) {
     f();
 }

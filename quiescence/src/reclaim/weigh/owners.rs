@@ -117,7 +117,8 @@ impl<T: Weigh, const N: usize> Weigh for [T; N] {
     }
 }
 
-// ---- one owner ------------------------------------------------------------------------------------
+// ---- one
+// owner ------------------------------------------------------------------------------------
 
 impl<T: ?Sized + Weigh> Weigh for Box<T> {
     fn owned(&self) -> usize {
@@ -200,7 +201,8 @@ impl<T: Weigh> Weigh for RangeInclusive<T> {
     }
 }
 
-/// What is locked at that moment counts for nothing: its owner may be waiting for the one who asks.
+/// What is locked at that moment counts for nothing: its owner may be waiting for the thread that
+/// asks.
 impl<T: Weigh> Weigh for Mutex<T> {
     const OWNS: bool = T::OWNS;
 
@@ -226,7 +228,8 @@ impl<T: Weigh> Weigh for OnceLock<T> {
     }
 }
 
-// ---- text -----------------------------------------------------------------------------------------
+// ----
+// text -----------------------------------------------------------------------------------------
 
 impl Weigh for String {
     fn owned(&self) -> usize {
@@ -252,7 +255,8 @@ impl Weigh for CString {
     }
 }
 
-// ---- collections ----------------------------------------------------------------------------------
+// ----
+// collections ----------------------------------------------------------------------------------
 
 macro_rules! buffers {
     ($($type:ident)*) => {
@@ -272,7 +276,8 @@ impl<T: Weigh> Weigh for LinkedList<T> {
     }
 }
 
-/// Of a hash table with room for so many: seven of eight buckets, their number a power of two, a byte each.
+/// Of a hash table with room for so many: seven of eight buckets, their number a power of two, a
+/// byte each.
 fn table<T>(capacity: usize) -> usize {
     if capacity == 0 {
         return 0;

@@ -1,7 +1,8 @@
 //! The domains with something to do, by when it is their turn.
 //!
-//! A schedule beside a table by domain: to add one, to bring it forward, to remove it and to find those that are due
-//! takes steps with the logarithm of their number, whether a program has one domain or one for each of its objects.
+//! A schedule beside a table by domain: to add one, to bring it forward, to remove it and to find
+//! those that are due takes steps with the logarithm of their number, whether a program has one
+//! domain or one for each of its objects.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -121,19 +122,19 @@ mod tests {
 
     use super::*;
     use crate::Domain;
-    use crate::domain::kind::AnyKind;
+    use crate::domain::tag::DomainTag;
 
-    /// Each task comes out once, when it is due and not before, in the order of the schedule, whatever has been brought
-    /// forward or taken out meanwhile.
+    /// Each task comes out once, when it is due and not before, in the order of the schedule,
+    /// whatever has been brought forward or taken out meanwhile.
     #[test]
     fn tasks_come_out_when_they_are_due() {
         let domains: Vec<Domain> = (0..40).map(|_| Domain::new()).collect();
-        let core = |n: usize| std::ptr::from_ref(domains[n].kind().core());
+        let core = |n: usize| std::ptr::from_ref(domains[n].tag().core());
         let began = Instant::now();
         let at = |s: u64| began + Duration::from_secs(s);
         let mut tasks = Tasks::new();
         for (n, domain) in domains.iter().enumerate() {
-            let domain = domain.kind().handle().downgrade();
+            let domain = domain.tag().handle().downgrade();
             // Two of each time; the earliest come last.
             let due = at(100 - n as u64 / 2);
             let first = tasks.add(Task { domain, due, close_at: at(0), has_more: false });

@@ -14,13 +14,13 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 /// Has `hook` called with every report of a stalled grace period in this process, in place of the
 /// hook before. By default reports are printed to standard error.
 ///
-/// A grace period is reported when hold-outs have been waited for longer than
+/// A grace period is reported when holdouts have been waited for longer than
 /// [`Tuning::stall_after`](crate::Tuning::stall_after) (or
 /// [`stall_after_expedited`](crate::Tuning::stall_after_expedited)), and again each time that its
-/// age has doubled; as long as somebody waits for it, polls it, or has callbacks that wait. Nobody
-/// looks at one that nobody wants; and one that has ended by the time when its report is complete,
-/// with stacks and names, is counted ([`Statistics::stalls`](crate::Statistics::stalls)), not
-/// reported. A limit that is changed meanwhile counts from the next look on.
+/// age has doubled; as long as somebody waits for it, polls it, or has callbacks that wait. No
+/// thread looks at one that no thread wants; and one that has ended by the time when its report is
+/// complete, with stacks and names, is counted ([`Statistics::stalls`](crate::Statistics::stalls)),
+/// not reported. A limit that is changed meanwhile counts from the next look on.
 ///
 /// # Progress and cost The hook is called on a thread of its own, one report after the other. If it
 /// panics, that is counted and the next report is made all the same; while it blocks, reports wait,
@@ -44,7 +44,8 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 ///
 /// System calls that Linux never restarts after a signal (`poll`, `epoll_wait` and others, see
 /// `signal(7)`) fail with `EINTR` in that thread. Programs that were compiled against liburcu know
-/// nothing of this: their threads ([`foreign`](crate::foreign)) are sent it only when they run.
+/// nothing of this: their threads ([`liburcu_readers`](crate::liburcu_readers)) are sent it only
+/// when they run.
 ///
 /// ```
 /// quiescence::set_stall_hook(|report| {
@@ -59,8 +60,8 @@ pub fn set_stall_hook(hook: impl Fn(&StallReport) + Send + Sync + 'static) {
     drop(before); // user code, which runs without the lock
 }
 
-/// Takes the hook away, and answers it: from now on reports are printed to standard error. `None`
-/// if that was so before. A call of the hook that is under way goes on.
+/// Takes the hook away, and returns it: from now on reports are printed to standard error. `None`
+/// if that was so before. A call of the hook that is under way continues.
 pub fn take_stall_hook() -> Option<StallHook> {
     sync::lock(&HOOK).take()
 }
@@ -72,7 +73,7 @@ pub(super) fn call(report: &StallReport) {
         Some(hook) => hook(report),
         None => {
             // In one piece, so that no other output comes between. Where it cannot be written there
-            // is nobody to tell.
+            // is no thread to tell.
             let text = format!("{report}\n");
             let _ = std::io::stderr().lock().write_all(text.as_bytes());
         }

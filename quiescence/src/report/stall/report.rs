@@ -1,4 +1,4 @@
-//! What is told of a stall: [`StallReport`] and its parts, and how they are printed.
+//! What is notified of a stall: [`StallReport`] and its parts, and how they are printed.
 
 use std::fmt;
 use std::panic::Location;
@@ -11,8 +11,8 @@ use crate::os::thread::ThreadState;
 
 /// A grace period that has not ended for longer than the limit, and who holds it up.
 ///
-/// Printed ([`Display`](fmt::Display)) it is several lines, which name every hold-out, where its section
-/// began, and its stack. See [`set_stall_hook`](crate::set_stall_hook).
+/// Printed ([`Display`](fmt::Display)) it is several lines, which name every holdout, where its
+/// section began, and its stack. See [`set_stall_hook`](crate::set_stall_hook).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StallReport {
@@ -31,8 +31,8 @@ pub struct StallReport {
 }
 
 impl StallReport {
-    /// The domain: the name that it was [given](crate::Builder::name) or is declared by, `global`, or a
-    /// number.
+    /// The domain: the name that it was [given](crate::Builder::name) or is declared by, `global`,
+    /// or a number.
     pub fn domain(&self) -> &str {
         &self.domain
     }
@@ -42,7 +42,7 @@ impl StallReport {
         self.grace_period
     }
 
-    /// How long hold-outs have been waited for, when it was noticed.
+    /// How long holdouts have been waited for, when it was noticed.
     pub fn age(&self) -> Duration {
         self.age
     }
@@ -57,40 +57,41 @@ impl StallReport {
         &self.statistics
     }
 
-    /// The readers that hold the grace period up, up to 64 of them. None if all have left between the
-    /// moment when it was noticed and the one when the report was made.
+    /// The readers that hold the grace period up, up to 64 of them. None if all have left between
+    /// the moment when it was noticed and the one when the report was made.
     ///
-    /// Under [`Engine::Token`](crate::Engine::Token): of the QSBR readers that stand in one chain, the one
-    /// at which the token is.
+    /// Under [`Engine::Token`](crate::Engine::Token): of the QSBR readers that stand in one chain,
+    /// the one at which the token is.
     pub fn holdouts(&self) -> &[Holdout] {
         &self.holdouts
     }
 
-    /// How many hold-outs there are besides.
+    /// How many holdouts there are besides.
     pub fn holdouts_unnamed(&self) -> usize {
         self.unnamed
     }
 
-    /// In a [sleepable domain](crate::Srcu): the sections that hold the grace period up. Its readers have no names, so
-    /// [`holdouts`](Self::holdouts) is empty there.
+    /// In a [sleepable domain](crate::Srcu): the sections that hold the grace period up. Its
+    /// readers have no names, so [`holdouts`](Self::holdouts) is empty there.
     pub fn sections(&self) -> u64 {
         self.sections
     }
 
-    /// In a sleepable domain: what each processor has counted of the sections that are waited for, where that is
-    /// anything. A section that ends on another processor than it began on leaves both unbalanced; the sums differ
-    /// by [`sections`](Self::sections).
+    /// In a sleepable domain: what each CPU has counted of the sections that are waited for, where
+    /// that is anything. A section that ends on another CPU than it began on leaves both
+    /// unbalanced; the sums differ by [`sections`](Self::sections).
     pub fn slots(&self) -> &[SlotBalance] {
         &self.slots
     }
 
-    /// In a sleepable domain that [tracks its guards](crate::Srcu::track_guards): the oldest one that it knows of.
+    /// In a sleepable domain that [tracks its guards](crate::Srcu::track_guards): the oldest one
+    /// that it knows of.
     pub fn oldest_guard(&self) -> Option<&OldestGuard> {
         self.oldest_guard.as_ref()
     }
 
-    /// Reports of this process, of any domain, that could not be made: the hook took too long, or the
-    /// system gave no thread.
+    /// Reports of this process, of any domain, that could not be made: the hook took too long, or
+    /// the system gave no thread.
     pub fn reports_lost(&self) -> u64 {
         self.reports_lost
     }
@@ -140,7 +141,8 @@ impl Holdout {
         self.began
     }
 
-    /// Whether it is a QSBR reader, which has announced no quiescent state since the grace period began.
+    /// Whether it is a QSBR reader, which has announced no quiescent state since the grace period
+    /// began.
     pub fn is_qsbr(&self) -> bool {
         self.qsbr
     }
@@ -154,19 +156,19 @@ impl Holdout {
     }
 }
 
-/// What one processor has counted in the bank of a sleepable domain that is waited for.
+/// What one CPU has counted in the index of a sleepable domain that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlotBalance {
-    pub(super) processor: Option<u32>,
+    pub(super) cpu: Option<u32>,
     pub(super) begun: u64,
     pub(super) ended: u64,
 }
 
 impl SlotBalance {
-    /// The processor's number; `None` for those who count in words that all share.
-    pub fn processor(&self) -> Option<u32> {
-        self.processor
+    /// The CPU's number; `None` for those who count in words that all share.
+    pub fn cpu(&self) -> Option<u32> {
+        self.cpu
     }
 
     /// Sections that began there since the domain was made.
@@ -184,7 +186,7 @@ impl SlotBalance {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct OldestGuard {
-    pub(super) place: &'static Location<'static>,
+    pub(super) location: &'static Location<'static>,
     pub(super) thread: u32,
     pub(super) age: Duration,
     pub(super) listed: usize,
@@ -192,12 +194,12 @@ pub struct OldestGuard {
 
 impl OldestGuard {
     /// Where it was taken.
-    pub fn place(&self) -> &'static Location<'static> {
-        self.place
+    pub fn location(&self) -> &'static Location<'static> {
+        self.location
     }
 
-    /// The system's id of the thread that took it; it may have been sent to another one since. `None` where there is
-    /// none.
+    /// The system's id of the thread that took it; it may have been sent to another one since.
+    /// `None` where there is none.
     pub fn thread_id(&self) -> Option<u32> {
         (self.thread != 0).then_some(self.thread)
     }
@@ -291,17 +293,17 @@ impl StallReport {
         let sections = if count == 1 { "section" } else { "sections" };
         write!(f, "\n  held up by {count} {sections} of a sleepable domain; begun and ended:")?;
         for slot in &self.slots {
-            let SlotBalance { processor, begun, ended } = slot;
-            match processor {
-                Some(processor) => write!(f, "\n    on processor {processor}: {begun}, {ended}")?,
+            let SlotBalance { cpu, begun, ended } = slot;
+            match cpu {
+                Some(cpu) => write!(f, "\n    on CPU {cpu}: {begun}, {ended}")?,
                 None => write!(f, "\n    in the shared words: {begun}, {ended}")?,
             }
         }
         match &self.oldest_guard {
             Some(guard) => {
-                let OldestGuard { place, thread, age, listed } = guard;
+                let OldestGuard { location, thread, age, listed } = guard;
                 write!(f, "\n    of {listed} guards that are listed, the oldest was taken ")?;
-                write!(f, "{age:.1?} ago by thread {thread} at {place}")
+                write!(f, "{age:.1?} ago by thread {thread} at {location}")
             }
             None => write!(
                 f,

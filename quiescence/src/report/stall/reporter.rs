@@ -1,13 +1,13 @@
-//! The reporter: one thread per process, started by the first stall, that makes the reports and calls the
-//! hook.
+//! The reporter: one thread per process, started by the first stall, that makes the reports and
+//! calls the hook.
 //!
-//! Whoever notices a stall (a driver, a thread that waits for one, the worker) leaves a [`Note`] and goes
-//! on. So a hook that panics, blocks or itself waits for grace periods holds nobody up but the reporter.
-//! At most [`NOTES_MAX`] notes wait; those that find no room, or no thread, are counted and said in the
-//! next report.
+//! The thread that notices a stall (a driver, a thread that waits for one, the worker) leaves a
+//! [`Note`] and continues. So a hook that panics, blocks or itself waits for grace periods holds no
+//! thread up but the reporter. At most [`NOTES_MAX`] notes wait; those that find no room, or no
+//! thread, are counted and said in the next report.
 //!
-//! The reporter locks a registry for a look only. What it asks the system and the hold-outs takes time,
-//! so it looks again afterwards whether the section it reports is still the same.
+//! The reporter locks a registry for a look only. What it asks the system and the holdouts takes
+//! time, so it polls again afterwards whether the section it reports is still the same.
 
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -35,7 +35,7 @@ use crate::reclaim::domains;
 
 /// Notes that wait at most.
 const NOTES_MAX: usize = 64;
-/// Hold-outs that are named in one report.
+/// Holdouts that are named in one report.
 const HOLDOUTS_MAX: usize = 64;
 /// Stacks that are taken for one report: each is a signal, and may be 100 ms of waiting in vain.
 const STACKS_MAX: usize = 16;
@@ -71,7 +71,8 @@ pub(crate) fn send(note: Note) {
     }
 }
 
-/// At the orderly end of the process: has the thread end, what is noted or not. Returns whether it is still there.
+/// At the orderly end of the process: has the thread end, what is noted or not. Returns whether it
+/// is still there.
 pub(crate) fn end() -> bool {
     let mut state = sync::lock(&REPORTER);
     state.ends = state.started;
@@ -127,7 +128,7 @@ fn work() {
     }
 }
 
-/// The stack of a hold-out, with names.
+/// The stack of a holdout, with names.
 fn stack_of(holding: &Holding) -> Result<Vec<StackFrame>, StackMissing> {
     stack::take(holding.thread, holding.alternate).map(|pointers| symbols::resolve(&pointers))
 }
@@ -175,7 +176,7 @@ fn report(
         sections: unfinished.as_ref().map_or(0, |unfinished| unfinished.sections),
         slots: unfinished.map_or_else(Vec::new, |unfinished| balances(&unfinished.balances)),
         oldest_guard: core.oldest_guard().map(|(live, listed)| OldestGuard {
-            place: live.place,
+            location: live.location,
             thread: live.thread,
             age: Duration::from_nanos(clock::monotonic_ns().saturating_sub(live.since_ns)),
             listed,
@@ -186,16 +187,17 @@ fn report(
     // Here the domain is let go, before the hook, which may never return.
 }
 
-/// Whether a thread in this state may be sent the signal. A program that was compiled against liburcu does not expect
-/// one: a call that it sleeps in and Linux never restarts (`poll`, `sem_timedwait`) would fail with `EINTR`, `pause`
-/// would return. Of a thread that falls asleep after the look this may still happen.
+/// Whether a thread in this state may be sent the signal. A program that was compiled against
+/// liburcu does not expect one: a call that it sleeps in and Linux never restarts (`poll`,
+/// `sem_timedwait`) would fail with `EINTR`, `pause` would return. Of a thread that falls asleep
+/// after the look this may still happen.
 fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
-    let is_foreign = core.foreign.is_some() && !chaos::mutant(Mutant::SignalToSleepers);
-    !is_foreign || state == ThreadState::Running
+    let is_liburcu = core.liburcu.is_some() && !chaos::mutant(Mutant::SignalToSleepers);
+    !is_liburcu || state == ThreadState::Running
 }
 
 fn balances(counted: &[(Option<u32>, u64, u64)]) -> Vec<SlotBalance> {
-    let of_one = |&(processor, begun, ended): &_| SlotBalance { processor, begun, ended };
+    let of_one = |&(cpu, begun, ended): &_| SlotBalance { cpu, begun, ended };
     counted.iter().map(of_one).collect()
 }
 
@@ -212,12 +214,12 @@ struct Holding {
     leaving: bool,
 }
 
-/// Who holds the grace period up, as far as they are named, and how many more do.
+/// The holdouts, as far as they are named, and how many more there are.
 fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
     let mut found = Vec::new();
     let mut unnamed = 0;
     for slot in registry.holding_up(core.announced()) {
-        // Relaxed: it is told, and decides nothing.
+        // Relaxed: it is reported, and decides nothing.
         let word = slot.word().load(Relaxed);
         if word::nesting(word) == 0 {
             continue; // it has just left
@@ -255,8 +257,8 @@ impl Holding {
 
     /// Whether the same thread is in the same section.
     fn is_still_so(&self, core: &DomainState) -> bool {
-        // Under the lock a slot does not change hands, and is not unregistered. A program's record, once it is, may be
-        // gone; so what was found is looked for anew, and not followed.
+        // Under the lock a slot does not change hands, and is not unregistered. A program's record,
+        // once it is, may be gone; so what was found is looked for anew, and not followed.
         let registry = core.registry();
         let Some(slot) = registry.registered(self.slot) else { return false };
         // Relaxed: as in `find`. A section that begins later is under a later number.
@@ -294,17 +296,17 @@ mod tests {
     use super::*;
     use crate::gp::engine::{Engine, Settings};
     use crate::gp::grace_periods::Me;
-    use crate::gp::slot::Sort;
+    use crate::gp::slot::ReaderKind;
     use grace::policy::Budget;
     use grace::{Start, Urgency};
 
-    /// The stack of a hold-out takes its time, in which the grace period may end.
+    /// The stack of a holdout takes its time, in which the grace period may end.
     #[test]
     fn a_grace_period_that_ends_while_stacks_are_taken_is_not_reported() {
         let domain = crate::Domain::new();
         let core = domain.core();
         let reader = std::cell::RefCell::new(domain.qsbr());
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         let note = Note {
             core: &raw const core.grace_periods.reader_side,
             identity: core.identity(),
@@ -325,33 +327,33 @@ mod tests {
         assert!(report_of(&none).is_none());
     }
 
-    /// What is told of a section is told only if it is the same one when the stack has been taken.
+    /// A section is reported only if it is the same one when the stack has been taken.
     #[test]
     fn a_section_that_has_ended_is_not_taken_for_the_next_one() {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
-        let place = Location::caller();
-        let slot = core.register(1, Sort::Ordinary);
-        slot.enter_outermost(&core.gp, place);
+        let location = Location::caller();
+        let slot = core.register(1, ReaderKind::Ordinary);
+        slot.enter_outermost(&core.gp, location);
         core.request(Urgency::Normal);
         core.advance(Me { quiescent_slots: 0 });
         let (found, unnamed) = find(&core.registry(), &core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
         assert_eq!((holding.thread, unnamed), (thread::id(), 0));
-        assert_eq!(holding.began, Some(place));
+        assert_eq!(holding.began, Some(location));
         assert!(holding.is_still_so(&core));
-        slot.enter_slow(&core.gp, place);
+        slot.enter_slow(&core.gp, location);
         assert!(holding.is_still_so(&core), "nested in the same one");
         slot.leave();
         slot.leave();
         assert!(!holding.is_still_so(&core), "it has ended");
-        slot.enter_outermost(&core.gp, place);
+        slot.enter_outermost(&core.gp, location);
         assert!(!holding.is_still_so(&core), "this one began after the grace period");
         assert!(find(&core.registry(), &core).0.is_empty());
         slot.leave();
         core.unregister(slot);
         let stranger = Holding { thread: thread::id() + 1, ..found[0] };
-        let slot = core.register(1, Sort::Ordinary);
-        slot.enter_outermost(&core.gp, place);
+        let slot = core.register(1, ReaderKind::Ordinary);
+        slot.enter_outermost(&core.gp, location);
         assert!(!stranger.is_still_so(&core));
         slot.leave();
     }
@@ -361,9 +363,9 @@ mod tests {
     fn a_record_that_is_unregistered_is_not_looked_at() {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
         let record = Box::into_raw(Box::new(Slot::new(grace::word::QUIESCENT)));
-        let sort = Sort::Foreign(crate::call_rcu::liburcu_readers::Readers::Light);
+        let reader_kind = ReaderKind::Liburcu(crate::call_rcu::liburcu_readers::Readers::Light);
         // SAFETY: from a box that is freed below, after it was unregistered.
-        unsafe { core.register_at(record, 1, sort) };
+        unsafe { core.register_at(record, 1, reader_kind) };
         // SAFETY: as above.
         let slot = unsafe { &*record };
         slot.enter_outermost(&core.gp, Location::caller());

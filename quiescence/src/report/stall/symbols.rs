@@ -1,13 +1,13 @@
 //! From instruction pointers to functions and lines, on the side of the reporter.
 //!
-//! The crate `backtrace` reads the program's symbols and debug information, and keeps them under a lock
-//! of its own. A child that was forked in the midst of that would find the lock taken for ever; it prints
-//! addresses instead.
+//! The crate `backtrace` reads the program's symbols and debug information, and keeps them under a
+//! lock of its own. A child that was forked in the midst of that would find the lock taken for
+//! ever; it prints addresses instead.
 
 use super::report::StackFrame;
 
-/// A frame of each pointer, or several where functions were inlined. The first pointer is exact, the
-/// others are return addresses.
+/// A frame of each pointer, or several where functions were inlined. The first pointer is exact,
+/// the others are return addresses.
 pub(super) fn resolve(pointers: &[usize]) -> Vec<StackFrame> {
     imp::resolve(pointers)
 }
@@ -33,7 +33,7 @@ mod imp {
     pub(super) fn resolve(pointers: &[usize]) -> Vec<StackFrame> {
         let mut frames = Vec::with_capacity(pointers.len());
         // Relaxed, all of it: in a process there is one reporter, and `fork` copies memory as the
-        // processor sees it.
+        // CPU sees it.
         if CUT_OFF.load(Relaxed) {
             frames.extend(pointers.iter().map(|pointer| unknown(*pointer)));
             return frames;

@@ -1,4 +1,4 @@
-//! What a process says of itself: the answers of [`super`]. Described in `docs/JSON.md`.
+//! What a process says of itself: the replies of [`super`]. Described in `docs/JSON.md`.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,8 +11,8 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::report::inspect::{LongestReader, Look};
 
-/// What the answers are; the number grows when a reader of the old ones would go wrong.
-const SCHEMA: &str = "quiescence-stats/1";
+/// The schema of the replies; the number grows when a reader of the old ones would go wrong.
+const SCHEMA: &str = "quiescence-stats/2";
 /// Domains that are told of. A process may have any number of them, an answer may not.
 const DOMAINS_MAX: usize = 256;
 
@@ -32,7 +32,8 @@ pub(super) fn of_process() -> String {
         });
         json.field("domains_total", total as u64);
         json.key("domains").array(|json| {
-            // A handle that has become the last one runs what waits in its domain; as on the worker.
+            // A handle that has become the last one runs what waits in its domain; as on the
+            // worker.
             for domain in domains {
                 json.object(|json| of_domain(json, &domain));
             }
@@ -119,6 +120,7 @@ fn of_reader(json: &mut Json, reader: &LongestReader) {
     json.field("thread_id", reader.thread.into());
     let name = thread::look_at(reader.thread).name;
     json.key("thread_name").string_or_null(name.as_deref());
-    json.key("place").string_or_null(reader.place.map(|place| place.to_string()).as_deref());
+    json.key("location")
+        .string_or_null(reader.location.map(|location| location.to_string()).as_deref());
     json.field("at_least_ns", reader.at_least_ns);
 }

@@ -1,0 +1,327 @@
+//! What each instruction does.
+
+use core::sync::atomic::Ordering;
+
+use grace::Urgency;
+use grace::srcu::{Action, Event};
+
+use super::code::{At, Barrier, Code, How, Label, Op, Reg, Regs, Value};
+use super::world::{Armed, Turn, World};
+use crate::memory::{Location, Memory};
+use crate::system::Outcome;
+
+pub(super) fn value_of(value: Value, regs: &Regs) -> u64 {
+    match value {
+        Value::Is(value) => value,
+        Value::In(reg) => regs[reg as usize],
+    }
+}
+
+/// A sum of counts is a difference: a small number, of either sign.
+fn signed(value: u64) -> i64 {
+    value as i64
+}
+
+impl<M: Memory> World<M> {
+    /// The next instruction of a thread.
+    pub(super) fn run(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
+        let me = &self.threads[thread];
+        let (Some(cpu), false) = (me.cpu, me.is_asleep) else { return Outcome::Blocked };
+        let program = &turn.plan.programs[thread];
+        let Some(op) = program.code.at(me.pc) else { return Outcome::Blocked };
+        let name = program.name;
+        turn.tell(|| format!("{name} {thread} on cpu {cpu}: "));
+        if me.fault.is_some() {
+            return self.fault_ends(thread, turn);
+        }
+        turn.next = me.pc + 1;
+        let outcome = self.execute(thread, cpu, op, turn);
+        if outcome == Outcome::Moved {
+            self.go_on(thread, turn.next, turn.plan);
+        }
+        outcome
+    }
+
+    fn execute(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) -> Outcome {
+        match op {
+            Op::Arm { start, end, abort } => {
+                let code = &turn.plan.programs[thread].code;
+                turn.tell(|| "rseq_cs = section".into());
+                let since = self.threads[thread].pc;
+                let find = |label: Label| Code::find(code, label);
+                let armed = Armed { since, start: find(start), end: find(end), abort: find(abort) };
+                self.threads[thread].armed = Some(armed);
+            }
+            Op::CpuNumber => {
+                turn.tell(|| format!("cpu = {cpu}"));
+                self.set(thread, Reg::Cpu, u64::from(cpu));
+            }
+            Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Add { .. }
+            | Op::LockedAdd { .. }
+            | Op::LockedChange { .. }
+            | Op::Swap { .. } => self.access(thread, cpu, op, turn),
+            Op::Count { .. } | Op::New(_) | Op::NewAt(_) | Op::Touch(_) | Op::Free(_) => {
+                return self.handle(thread, cpu, op, turn);
+            }
+            Op::Fence | Op::Barrier(Barrier::Own) => {
+                turn.tell(|| "full fence".into());
+                self.memory.fence(usize::from(cpu));
+            }
+            Op::Barrier(Barrier::None) => turn.tell(|| "no barrier".into()),
+            Op::Barrier(kind) => match self.barrier(thread, kind, turn) {
+                None => return Outcome::Blocked,
+                Some(is_over) => turn.next -= u8::from(!is_over),
+            },
+            Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Await(..) | Op::Wake => {
+                return self.synchronise(thread, cpu, op, turn);
+            }
+            Op::Request | Op::Drive { .. } | Op::Checked | Op::Flipped => {
+                self.drive(thread, op, turn);
+            }
+            Op::ReadOut(at) => {
+                let by = self.threads[thread].regs[Reg::Sum as usize];
+                let found = self.memory.update(
+                    usize::from(cpu),
+                    at,
+                    Ordering::AcqRel,
+                    u64::wrapping_add,
+                    by,
+                );
+                let (sum, counted) = (found.wrapping_add(by), u64::from(self.counted));
+                turn.tell(|| format!("reads out {sum}"));
+                if sum != counted {
+                    return Outcome::Violation(format!("{sum} is read out, and is {counted}"));
+                }
+            }
+            Op::IsExact(reg) => {
+                let (found, counted) = (self.threads[thread].regs[reg as usize], self.counted);
+                turn.tell(|| format!("reads out {found}"));
+                if found != u64::from(counted) {
+                    return Outcome::Violation(format!("{found} is read out, and is {counted}"));
+                }
+            }
+            Op::Counted
+            | Op::Set(..)
+            | Op::Plus(..)
+            | Op::PlusReg(..)
+            | Op::IfIs(..)
+            | Op::IfNot(..)
+            | Op::IfBitless(..)
+            | Op::Goto(_) => {
+                return Outcome::Violation("not an instruction of its own".into());
+            }
+        }
+        Outcome::Moved
+    }
+
+    fn set(&mut self, thread: usize, reg: Reg, value: u64) {
+        self.threads[thread].regs[reg as usize] = value;
+    }
+
+    fn find(&self, thread: usize, at: At, cpu: u8) -> Location {
+        match at {
+            At::Is(location) => location,
+            At::Of { pick, .. } => pick(&self.threads[thread].regs, cpu),
+        }
+    }
+
+    /// An addition that is whole for its own CPU only.
+    pub(super) fn add(
+        &mut self,
+        cpu: u8,
+        at: Location,
+        by: u64,
+        order: Ordering,
+        turn: &mut Turn<'_>,
+    ) {
+        let me = usize::from(cpu);
+        let before = self.memory.load(me, at, Ordering::Relaxed, turn.choice);
+        self.memory.store(me, at, before.wrapping_add(by), order);
+    }
+
+    fn access(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) {
+        let me = usize::from(cpu);
+        let name = turn.plan.name;
+        let regs = self.threads[thread].regs;
+        match op {
+            Op::Load { to, how, at, order } => {
+                let at = self.find(thread, at, cpu);
+                let found = self.memory.load(me, at, order, turn.choice);
+                turn.tell(|| format!("loads {}: {}", name(at), signed(found)));
+                let before = regs[to as usize];
+                let after = match how {
+                    How::Take => found,
+                    How::Add => before.wrapping_add(found),
+                    How::Subtract => before.wrapping_sub(found),
+                };
+                self.set(thread, to, after);
+            }
+            Op::Store { at, value, order } => {
+                let (at, value) = (self.find(thread, at, cpu), value_of(value, &regs));
+                turn.tell(|| format!("{} = {}", name(at), signed(value)));
+                self.memory.store(me, at, value, order);
+            }
+            Op::Add { at, by, order } => {
+                let at = self.find(thread, at, cpu);
+                turn.tell(|| format!("{} += {}", name(at), signed(by)));
+                self.add(cpu, at, by, order, turn);
+            }
+            Op::LockedAdd { at, by, before, order } => {
+                let (at, by) = (self.find(thread, at, cpu), value_of(by, &regs));
+                turn.tell(|| format!("{} += {}, locked", name(at), signed(by)));
+                let found = self.memory.update(me, at, order, u64::wrapping_add, by);
+                self.set(thread, before, found);
+            }
+            Op::LockedChange { at, how, by, before, order } => {
+                // One that changes nothing is a load; as an update it is stronger under TSO only.
+                let at = self.find(thread, at, cpu);
+                let found = self.memory.update(me, at, order, how, by);
+                let after = how(found, by);
+                turn.tell(|| format!("{} = {after}, which was {found}, locked", name(at)));
+                self.set(thread, before, found);
+            }
+            Op::Swap { at, value, before, order } => {
+                let (at, value) = (self.find(thread, at, cpu), value_of(value, &regs));
+                let found = self.memory.update(me, at, order, |_, by| by, value);
+                turn.tell(|| format!("{} = {value}, which was {found}", name(at)));
+                self.set(thread, before, found);
+            }
+            _ => {}
+        }
+    }
+
+    /// What is done to objects.
+    fn handle(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) -> Outcome {
+        let me = usize::from(cpu);
+        let regs = self.threads[thread].regs;
+        match op {
+            Op::Count { by, order } => {
+                let object = regs[Reg::Object as usize] as u8;
+                turn.tell(|| format!("count of object {object} += {}, locked", signed(by)));
+                let outcome = self.touch(thread, Reg::Object, turn);
+                if outcome != Outcome::Moved {
+                    return outcome;
+                }
+                let at = Location::Word(object);
+                let found = self.memory.update(me, at, order, u64::wrapping_add, by);
+                self.set(thread, Reg::Sum, found);
+            }
+            Op::New(to) => {
+                let object = self.objects;
+                turn.tell(|| format!("makes object {object}"));
+                self.objects += 1;
+                self.memory.initialise(me, object);
+                self.set(thread, to, u64::from(object));
+            }
+            Op::NewAt(object) => {
+                turn.tell(|| format!("makes object {object}"));
+                self.memory.initialise(me, object);
+            }
+            Op::Touch(reg) => {
+                let object = regs[reg as usize];
+                turn.tell(|| format!("touches object {object}"));
+                return self.touch(thread, reg, turn);
+            }
+            Op::Free(reg) => {
+                let object = regs[reg as usize] as u8;
+                turn.tell(|| format!("frees object {object}"));
+                if core::mem::replace(&mut self.freed[usize::from(object)], true) {
+                    return Outcome::Violation(format!("object {object} is freed twice"));
+                }
+                if let Some(cpu) = self.memory.racing_reader(me, object) {
+                    let what =
+                        format!("object {object} is freed while cpu {cpu} may still touch it");
+                    return Outcome::Violation(what);
+                }
+                self.set(thread, reg, 0);
+            }
+            _ => {}
+        }
+        Outcome::Moved
+    }
+
+    fn synchronise(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) -> Outcome {
+        let me = usize::from(cpu);
+        match op {
+            Op::Lock(at) => {
+                if self.memory.newest(at) != 0 {
+                    return Outcome::Blocked;
+                }
+                turn.tell(|| "takes the mutex".into());
+                self.memory.update(me, at, Ordering::Acquire, |_, by| by, 1);
+            }
+            Op::Unlock(at) => {
+                turn.tell(|| "lets go of the mutex".into());
+                // A swap, since std's is one.
+                self.memory.update(me, at, Ordering::Release, |_, by| by, 0);
+            }
+            Op::Sleep(at, reg) => {
+                self.memory.system_call(me);
+                let is_same = self.memory.newest(at) == self.threads[thread].regs[reg as usize];
+                turn.tell(|| if is_same { "sleeps" } else { "need not sleep" }.into());
+                self.threads[thread].is_asleep = is_same;
+                if is_same && turn.plan.programs[thread].moves {
+                    self.switch_out(thread);
+                }
+            }
+            Op::Await(at, reg) => {
+                if self.memory.newest(at) == self.threads[thread].regs[reg as usize] {
+                    return Outcome::Blocked;
+                }
+                turn.tell(|| "is told to go on".into());
+            }
+            Op::Wake => {
+                turn.tell(|| "wakes who sleeps".into());
+                self.memory.system_call(me);
+                self.threads.iter_mut().for_each(|other| other.is_asleep = false);
+            }
+            _ => {}
+        }
+        Outcome::Moved
+    }
+
+    /// The machine of the two indexes: what it wants that is no check and no flip takes no time
+    /// here.
+    fn drive(&mut self, thread: usize, op: Op, turn: &mut Turn<'_>) {
+        let code = &turn.plan.programs[thread].code;
+        let is_drained = self.threads[thread].regs[Reg::Sum as usize] == 0;
+        let event = match op {
+            Op::Request => {
+                turn.tell(|| "asks for a grace period".into());
+                self.machine.request(Urgency::Expedited);
+                return;
+            }
+            Op::Checked => {
+                turn.tell(|| if is_drained { "drained" } else { "not drained" }.into());
+                self.set(thread, Reg::Sum, 0);
+                Event::Checked { drained: is_drained }
+            }
+            Op::Flipped => {
+                turn.tell(|| "has flipped".into());
+                Event::Flipped
+            }
+            Op::Drive { check, flip, idle } => {
+                let (index, label, what) = loop {
+                    let event = match self.machine.pending() {
+                        Action::Idle => break (0, idle, "the grace period has ended"),
+                        Action::Check { index } => break (index, check, "is to check"),
+                        Action::Flip { to } => break (to, flip, "is to flip"),
+                        Action::Queue(_) => Event::Queued,
+                        Action::Await => Event::Runs,
+                        Action::Spin { .. } => Event::Spun,
+                        Action::HandOut { .. } => Event::HandedOut,
+                    };
+                    self.machine.observe(event).expect("it answers the pending action");
+                };
+                turn.tell(|| format!("{what} {index}"));
+                self.set(thread, Reg::Index, u64::from(index));
+                turn.next = code.find(label);
+                return;
+            }
+            _ => return,
+        };
+        self.machine.observe(event).expect("it answers the pending action");
+    }
+}

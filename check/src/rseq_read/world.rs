@@ -1,0 +1,436 @@
+//! The whole state: memory, CPUs, threads on them; and what the kernel does to threads.
+//!
+//! The memory's actors are CPUs. A thread runs on one, or is off; it may be preempted at any
+//! instruction and go on on another CPU, as often as it likes. A context switch is a full barrier,
+//! and hands on what the thread has seen. What the kernel does to sections, as in `kernel/rseq.c`:
+//! when a thread is preempted, has a signal delivered, or is interrupted by
+//! `membarrier(PRIVATE_EXPEDITED_RSEQ)`, and its `rseq_cs` is set, then `rseq_cs` is cleared; and
+//! if its program counter is in the section, it continues at the abort's place. So nothing protects
+//! code between the store to `rseq_cs` and the section's first instruction.
+//!
+//! `membarrier` is a full fence of the caller, an interrupt of every other CPU, in any order
+//! and each at a moment of its own, and a full fence. A CPU that runs no thread is passed over
+//! by the kernel, which is the same as interrupting it: a thread that comes later executes the full
+//! barrier of a context switch, and one that has gone has executed it. Memory barriers of several
+//! callers come one after the other (the kernel's `membarrier_ipi_mutex`).
+//!
+//! **Objects.** Every touch of a freed object is a violation, also one in a section that would be
+//! aborted a moment later: an access to memory that is not mapped is a signal, not an abort.
+//!
+//! **Page faults.** A touch may find the page missing (swapped out, say, or not copied since a
+//! fork). Then the thread is in the kernel, on behalf of an access that has not happened; an abort
+//! waits until it comes
+//! back. By then the object may be freed; what matters is whether its memory is still mapped.
+
+use grace::engine::Steps;
+use grace::srcu::{AnyDelay, Machine, Published, Sequence};
+
+use super::code::{Code, Op, REGS, Reg, Regs};
+use super::fault::Mutant;
+use crate::choice::Choice;
+use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS};
+use crate::system::Outcome;
+
+/// CPUs on which threads move about; those who never move have their own, after these.
+pub(super) const CPUS: usize = 2;
+
+/// A thread of a plan.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) code: Code,
+    /// Its registers at the start.
+    pub(super) regs: Regs,
+    /// The CPU at the start.
+    pub(super) cpu: u8,
+    /// Whether it is preempted and migrates.
+    pub(super) moves: bool,
+}
+
+/// An end, all stores of which are seen.
+pub(super) struct End<'a> {
+    newest: &'a dyn Fn(Location) -> u64,
+    pub(super) freed: &'a [bool; OBJECTS],
+    /// How many signals were handled.
+    pub(super) handled: u64,
+    /// What was counted.
+    pub(super) counted: u64,
+}
+
+impl End<'_> {
+    pub(super) fn newest(&self, at: Location) -> u64 {
+        (self.newest)(at)
+    }
+
+    pub(super) fn sum(&self, of: &[Location]) -> u64 {
+        of.iter().fold(0, |sum, at| sum.wrapping_add(self.newest(*at)))
+    }
+}
+
+impl Program {
+    /// A thread that stays on a CPU of its own and does something so many times.
+    pub(super) fn staying(name: &'static str, code: Code, rounds: u8, cpu: u8) -> Self {
+        let mut regs = [0; REGS];
+        regs[Reg::Left as usize] = u64::from(rounds);
+        Self { name, code, regs, cpu, moves: false }
+    }
+}
+
+/// What is wrong with an end, if anything is.
+pub(super) type EndCheck = fn(&End<'_>) -> Option<String>;
+
+/// What does not change while something is explored.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// Those who move come first, and are two at most: each has a lock that hands on its view.
+    pub(super) programs: Vec<Program>,
+    /// How many CPUs the movers share.
+    pub(super) shared_cpus: usize,
+    pub(super) initial: Vec<(Location, u64)>,
+    /// Objects that there are from the start.
+    pub(super) objects: u8,
+    /// Signals whose handler adds 1 to this word of its CPU; others only abort.
+    pub(super) handler: Option<(u8, [Location; CPUS])>,
+    /// Page faults, at most, in touches of objects.
+    pub(super) faults: u8,
+    /// How often the kernel aborts a thread's section without anybody asking it to, at most; and
+    /// how often it moves it elsewhere, though no other thread is to run.
+    pub(super) disturbances_max: Option<u8>,
+    pub(super) end: EndCheck,
+    /// The locations under the names that they have here.
+    pub(super) name: fn(Location) -> String,
+    pub(super) mutant: Option<Mutant>,
+}
+
+impl Plan {
+    /// Programs that have one object, all of whose ends are right. What the scenario says of all
+    /// subjects alike is for [`Scenario::plan`](super::Scenario::plan) to fill in.
+    pub(super) fn new(programs: Vec<Program>, name: fn(Location) -> String) -> Self {
+        Self {
+            programs,
+            shared_cpus: 0,
+            initial: Vec::new(),
+            objects: 1,
+            handler: None,
+            faults: 0,
+            disturbances_max: None,
+            end: |_| None,
+            name,
+            mutant: None,
+        }
+    }
+
+    /// How many CPUs there are.
+    pub(super) fn cpus(&self) -> usize {
+        let last = self.programs.iter().map(|program| usize::from(program.cpu) + 1).max();
+        last.unwrap_or(0).max(self.shared_cpus)
+    }
+
+    pub(super) fn may_run(&self, thread: usize, cpu: usize) -> bool {
+        let program = &self.programs[thread];
+        if program.moves { cpu < self.shared_cpus } else { cpu == usize::from(program.cpu) }
+    }
+
+    fn layout(&self) -> Layout {
+        let mut initial = [0; LOCATIONS];
+        for (at, value) in &self.initial {
+            initial[at.index()] = *value;
+        }
+        let mut loaders = [0; LOCATIONS];
+        for (thread, program) in self.programs.iter().enumerate() {
+            let cpus = (0..THREADS).filter(|cpu| self.may_run(thread, *cpu));
+            let cpus = cpus.fold(0, |set, cpu| set | 1 << cpu);
+            for op in program.code.ops() {
+                if let Op::Load { at, .. } | Op::Add { at, .. } = op {
+                    at.among().iter().for_each(|at| loaders[at.index()] |= cpus);
+                }
+            }
+        }
+        for at in self.handler.iter().flat_map(|(_, words)| words) {
+            loaders[at.index()] = (1 << CPUS) - 1;
+        }
+        Layout { threads: self.cpus(), initial, loaders }
+    }
+}
+
+/// A section that the kernel knows of: `rseq_cs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Armed {
+    /// Where `rseq_cs` was stored.
+    pub(super) since: u8,
+    pub(super) start: u8,
+    pub(super) end: u8,
+    pub(super) abort: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Thread {
+    pub(super) pc: u8,
+    pub(super) regs: Regs,
+    /// Where it runs; `None` while it is off.
+    pub(super) cpu: Option<u8>,
+    pub(super) armed: Option<Armed>,
+    pub(super) is_asleep: bool,
+    /// It is in a page fault: in the kernel, on behalf of its next instruction.
+    pub(super) fault: Option<Fault>,
+    /// How often its section was aborted without anybody asking, if that has a limit.
+    pub(super) aborts: u8,
+    /// How often it was moved, if that has a limit.
+    pub(super) migrations: u8,
+}
+
+/// A page fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Fault {
+    /// Whether the section is to be aborted once the kernel comes back from it.
+    pub(super) is_aborted: bool,
+}
+
+/// The machine as it is: nothing is left out of it here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Whole;
+
+impl Steps for Whole {
+    fn omits(&self, _: &'static str) -> bool {
+        false
+    }
+}
+
+/// A heavy fence in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Heavy {
+    pub(super) thread: u8,
+    /// The CPUs that have not answered, as a set of bits.
+    pub(super) waits_for: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct World<M> {
+    pub(super) memory: M,
+    pub(super) threads: Vec<Thread>,
+    pub(super) heavy: Option<Heavy>,
+    pub(super) machine: Machine<AnyDelay, Whole>,
+    pub(super) objects: u8,
+    pub(super) freed: [bool; OBJECTS],
+    /// What has been counted, whatever memory says.
+    pub(super) counted: u8,
+    pub(super) handlers: u8,
+    pub(super) faults: u8,
+}
+
+/// Whose step it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Move {
+    Run(u8),
+    Preempt(u8),
+    Resume(u8, u8),
+    Signal(u8),
+    Fault(u8),
+    Drain(u8),
+}
+
+impl Move {
+    /// All moves of a plan.
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        let mut moves = Vec::new();
+        for thread in 0..plan.programs.len() as u8 {
+            moves.extend([Self::Run(thread), Self::Signal(thread)]);
+            if plan.faults > 0 {
+                moves.push(Self::Fault(thread));
+            }
+            if plan.programs[usize::from(thread)].moves {
+                moves.push(Self::Preempt(thread));
+                moves.extend((0..plan.shared_cpus as u8).map(|cpu| Self::Resume(thread, cpu)));
+            }
+        }
+        moves.extend((0..plan.cpus() as u8).map(Self::Drain));
+        moves
+    }
+}
+
+/// What a step may look at besides the state.
+pub(super) struct Turn<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) choice: &'a mut Choice,
+    pub(super) told: Option<&'a mut String>,
+    /// Where the thread continues after its instruction.
+    pub(super) next: u8,
+}
+
+impl Turn<'_> {
+    pub(super) fn is(&self, mutant: Mutant) -> bool {
+        self.plan.mutant == Some(mutant)
+    }
+
+    pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
+        if let Some(told) = &mut self.told {
+            told.push_str(&what());
+        }
+    }
+}
+
+impl<M: Memory> World<M> {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let mut free = [true; THREADS];
+        let threads = plan.programs.iter().map(|program| {
+            let cpu = core::mem::take(&mut free[usize::from(program.cpu)]).then_some(program.cpu);
+            Thread {
+                pc: 0,
+                regs: program.regs,
+                cpu,
+                armed: None,
+                is_asleep: false,
+                fault: None,
+                aborts: 0,
+                migrations: 0,
+            }
+        });
+        let delay = AnyDelay::Published(Published::V5_18); // never waits
+        let mut world = Self {
+            memory: M::new(&plan.layout()),
+            threads: threads.collect(),
+            heavy: None,
+            machine: Machine::with_steps(delay, Sequence::after(0), Whole),
+            objects: plan.objects,
+            freed: [false; OBJECTS],
+            counted: 0,
+            faults: plan.faults,
+            handlers: plan.handler.map_or(0, |(times, _)| times),
+        };
+        (0..plan.programs.len()).for_each(|thread| world.go_on(thread, 0, plan));
+        world
+    }
+
+    pub(super) fn is_done(&self, thread: usize, plan: &Plan) -> bool {
+        usize::from(self.threads[thread].pc) == plan.programs[thread].code.ops().len()
+    }
+
+    /// Whether all is done and seen.
+    pub(super) fn is_end(&self, plan: &Plan) -> bool {
+        (0..self.threads.len()).all(|thread| self.is_done(thread, plan)) && self.memory.is_quiet()
+    }
+
+    /// What is wrong with an end.
+    pub(super) fn fault(&self, plan: &Plan) -> Option<String> {
+        let newest = |at| self.memory.newest(at);
+        let handled = plan.handler.map_or(0, |(times, _)| u64::from(times - self.handlers));
+        (plan.end)(&End {
+            newest: &newest,
+            freed: &self.freed,
+            handled,
+            counted: u64::from(self.counted),
+        })
+    }
+
+    /// Whether a step may be possible.
+    pub(super) fn can(&self, step: Move, plan: &Plan) -> bool {
+        match step {
+            Move::Run(thread)
+            | Move::Preempt(thread)
+            | Move::Signal(thread)
+            | Move::Fault(thread) => self.threads[usize::from(thread)].cpu.is_some(),
+            Move::Resume(thread, _) => {
+                let thread = usize::from(thread);
+                self.threads[thread].cpu.is_none() && !self.is_done(thread, plan)
+            }
+            Move::Drain(_) => true,
+        }
+    }
+
+    /// Takes a step; `told` is given what it did.
+    pub(super) fn take(
+        &mut self,
+        step: Move,
+        plan: &Plan,
+        choice: &mut Choice,
+        told: Option<&mut String>,
+    ) -> Outcome {
+        let turn = &mut Turn { plan, choice, told, next: 0 };
+        let outcome = match step {
+            Move::Run(thread) => self.run(usize::from(thread), turn),
+            Move::Preempt(thread) => self.preempt(usize::from(thread), turn),
+            Move::Resume(thread, cpu) => self.resume(usize::from(thread), cpu, turn),
+            Move::Signal(thread) => self.signal(usize::from(thread), turn),
+            Move::Fault(thread) => self.fault_begins(usize::from(thread), turn),
+            Move::Drain(cpu) => match self.memory.drain(usize::from(cpu)) {
+                None => Outcome::Blocked,
+                Some((at, value)) => {
+                    let name = plan.name;
+                    turn.tell(|| format!("cpu {cpu}: its store {} = {value} is seen", name(at)));
+                    Outcome::Moved
+                }
+            },
+        };
+        if outcome == Outcome::Moved {
+            self.memory.settle(self.active(plan));
+        }
+        outcome
+    }
+
+    /// The CPUs on which somebody may still run.
+    fn active(&self, plan: &Plan) -> u8 {
+        let busy = |cpu: &usize| {
+            let mut threads = 0..self.threads.len();
+            threads.any(|thread| !self.is_done(thread, plan) && plan.may_run(thread, *cpu))
+        };
+        (0..plan.cpus()).filter(busy).fold(0, |set, cpu| set | 1 << cpu)
+    }
+
+    /// Where a thread continues, past what it does by itself.
+    pub(super) fn go_on(&mut self, thread: usize, pc: u8, plan: &Plan) {
+        let code = &plan.programs[thread].code;
+        let me = &mut self.threads[thread];
+        me.pc = pc;
+        while let Some(op) = code.at(me.pc) {
+            let jump = match op {
+                Op::Counted => {
+                    self.counted += 1;
+                    None
+                }
+                Op::Set(to, value) => {
+                    me.regs[to as usize] = super::step::value_of(value, &me.regs);
+                    None
+                }
+                Op::Plus(to, by) => {
+                    me.regs[to as usize] = me.regs[to as usize].wrapping_add(by);
+                    None
+                }
+                Op::PlusReg(to, by) => {
+                    let by = me.regs[by as usize];
+                    me.regs[to as usize] = me.regs[to as usize].wrapping_add(by);
+                    None
+                }
+                Op::IfIs(reg, value, to) => (me.regs[reg as usize] == value).then_some(to),
+                Op::IfNot(reg, value, to) => (me.regs[reg as usize] != value).then_some(to),
+                Op::IfBitless(reg, bits, to) => (me.regs[reg as usize] & bits == 0).then_some(to),
+                Op::Goto(to) => Some(to),
+                _ => break,
+            };
+            me.pc = jump.map_or(me.pc + 1, |to| code.find(to));
+        }
+        let pc = me.pc;
+        // Out of its section, what `rseq_cs` says means nothing; that it may stay so for a while is
+        // left out, since it may as well be cleared.
+        me.armed = me.armed.filter(|armed| armed.since < pc && pc < armed.end);
+        if code.at(pc).is_none() {
+            me.regs = [0; REGS];
+            (me.aborts, me.migrations) = (0, 0);
+        }
+    }
+
+    /// The object in a register is touched.
+    pub(super) fn touch(&mut self, thread: usize, reg: Reg, turn: &Turn<'_>) -> Outcome {
+        let object = self.threads[thread].regs[reg as usize] as u8;
+        let Some(cpu) = self.threads[thread].cpu else { return Outcome::Blocked };
+        let who = turn.plan.programs[thread].name;
+        if self.freed[usize::from(object)] {
+            return Outcome::Violation(format!(
+                "object {object} is touched by a {who} after it was freed"
+            ));
+        }
+        if !self.memory.read_object(usize::from(cpu), object) {
+            return Outcome::Violation(format!("object {object} is touched by a {who} too early"));
+        }
+        Outcome::Moved
+    }
+}

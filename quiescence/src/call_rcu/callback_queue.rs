@@ -1,0 +1,290 @@
+//! Callback queues: callbacks that any thread queues without allocating, and that a thread of yours
+//! runs.
+//!
+//! A [`CallbackQueue`] takes [`Head`]s, memory that the objects bring along, and hands them to a
+//! *runner*: a thread that you have [`attend`](CallbackQueue::attend) to it. The runner takes all
+//! there is, waits for one grace period, shared with everybody who wants one, and calls the
+//! functions, first in, first out. What waits in a callback queue is charged to the domain's limit,
+//! counted in its statistics, found by a `fork`, and waited for by [`Domain::barrier`].
+//!
+//! Prefer [`call`](crate::call) and [`retire`](crate::retire): they need no runner, and no unsafe
+//! code. A callback queue is for C interfaces (`call_rcu` and its `call_rcu_data`), for pushes that
+//! must not allocate, and for callbacks that want a thread of their own.
+//!
+//! # When the runner looks
+//! After a batch it waits for company: as long as the domain's [`lazy`](crate::Tuning::lazy), but
+//! at most a millisecond; a thread that pushes meanwhile wakes no thread. Where a batch was large,
+//! or a barrier waits, or memory is short, it continues at once. A runner that finds nothing sleeps
+//! without a timer, and the push that comes then wakes it, unless the callback queue is
+//! [quiet](Wakes::Never).
+//!
+//! # At the limit
+//! A push is never refused. One that finds no room goes over the limit, and its answer says that
+//! the callback queue is [crowded](Pushed::crowded); the caller then waits for room, where it may:
+//! [`wait_for_room`]. That ends after 10 ms at the latest, so a lock that a callback wants may be
+//! held meanwhile.
+//!
+//! # At the end of the process
+//! What waits in a callback queue then is not run, unless its runner comes to it.
+//!
+//! Source of the idea: `call_rcu` of liburcu (Desnoyers et al., *User-Level Implementations of
+//! Read-Copy Update*, 2012).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::domain::Domain;
+use crate::domain::tag::DomainTag;
+use crate::os::thread;
+use crate::reclaim::attend;
+use crate::reclaim::callback_queue;
+use crate::reclaim::callback_queue::shared::Shared;
+pub use crate::reclaim::callback_queue::{Left, Pushed, QueuedTwice, Wakes};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
+use crate::reclaim::handle::Handle;
+use crate::reclaim::head::{Function, Head};
+use crate::reclaim::running;
+
+/// A queue of heads, and the thread that runs them. See the [module](self).
+///
+/// ```
+/// use std::sync::Arc;
+/// use quiescence::callback_queue::{CallbackQueue, Wakes};
+/// use quiescence::{Domain, raw};
+///
+/// #[repr(C)]
+/// struct Route {
+///     head: raw::Head, // first, so that a pointer to it is one to the route
+///     metric: u32,
+/// }
+///
+/// unsafe extern "C" fn free_route(head: *mut raw::Head) {
+///     // SAFETY: from a box of a route, below, whose head comes first.
+///     drop(unsafe { Box::from_raw(head.cast::<Route>()) });
+/// }
+///
+/// let callback_queue = Arc::new(CallbackQueue::new(&Domain::global(), Wakes::Runner));
+/// let runner = std::thread::spawn({
+///     let callback_queue = Arc::clone(&callback_queue);
+///     move || callback_queue.attend(None).unwrap()
+/// });
+/// let route = Box::into_raw(Box::new(Route { head: raw::Head::new(), metric: 10 }));
+/// // ... published, read, and unlinked ...
+/// // SAFETY: a head in a box that no thread can reach any more.
+/// let pushed = unsafe { callback_queue.push(route.cast(), free_route) };
+/// assert!(!pushed.unwrap().crowded);
+/// quiescence::barrier(); // the route is freed
+/// callback_queue.stop();
+/// runner.join().unwrap();
+/// ```
+#[derive(Debug)]
+pub struct CallbackQueue {
+    shared: Arc<Shared>,
+    handle: Handle,
+}
+
+impl CallbackQueue {
+    /// A callback queue of a domain, which no thread attends to yet. Allocates.
+    pub fn new<K: DomainTag>(domain: &Domain<K>, wakes: Wakes) -> Self {
+        let handle = domain.tag().handle();
+        let shared = {
+            let domain = domains::known(&handle);
+            domain.callback_queues.add(domain, wakes)
+        };
+        Self { shared, handle }
+    }
+
+    fn core(&self) -> &DomainState {
+        &self.handle
+    }
+
+    /// Has `function(head)` called after a grace period, by the thread that attends to the callback
+    /// queue.
+    ///
+    /// What the caller did before is visible to the function. The heads that one thread pushes are
+    /// run in order. `function` may push the head again, to this callback queue or another one. A
+    /// panic in it cannot leave it, since it is C: it ends the process.
+    ///
+    /// # Progress and cost
+    /// Lock-free; an addition and a compare-exchange of one cache line, and nothing is allocated;
+    /// now and then an addition to the domain's charge. Wakes the runner where it sleeps, which
+    /// happens once after each of its breaks.
+    ///
+    /// # Errors
+    /// If the head is seen to wait already: always where it was the last one that was pushed,
+    /// otherwise in builds with debug assertions and under `QUIESCENCE_DEBUG=1`. The callback queue
+    /// is as it was. (What goes unseen here ends in the answer of [`attend`](Self::attend), as a
+    /// rule.)
+    ///
+    /// # Safety
+    /// As [`raw::call_head`](crate::raw::call_head): the head is valid, stays where it is, and is
+    /// not used by anybody else until its function is called; sections that begin from now on
+    /// cannot reach what the function ends; and `function(head)` may be called on any thread.
+    #[inline]
+    pub unsafe fn push(&self, head: *mut Head, function: Function) -> Result<Pushed, QueuedTwice> {
+        // SAFETY: by the contract.
+        unsafe { self.shared.push(self.core(), head, function) }
+    }
+
+    /// Runs what is pushed, until it is asked to [stop](Self::stop), or until nothing has come for
+    /// `idle_after`.
+    ///
+    /// A runner that is asked to stop finishes the batch that it is running.
+    ///
+    /// # Errors
+    /// If some head was queued twice: what was pushed with it is lost, for its order is lost. No
+    /// thread attends to the callback queue then.
+    ///
+    /// # Panics
+    /// If the calling thread is in a section of the domain, or runs a callback.
+    pub fn attend(&self, idle_after: Option<Duration>) -> Result<Left, QueuedTwice> {
+        attend::attend(self.core(), &self.shared, idle_after, || ())
+    }
+
+    /// As [`attend`](Self::attend); calls `after_round` after each batch, where no lock of ours is
+    /// held.
+    ///
+    /// # Errors
+    /// As [`attend`](Self::attend).
+    ///
+    /// # Panics
+    /// As [`attend`](Self::attend).
+    pub fn attend_and(
+        &self,
+        idle_after: Option<Duration>,
+        after_round: impl FnMut(),
+    ) -> Result<Left, QueuedTwice> {
+        attend::attend(self.core(), &self.shared, idle_after, after_round)
+    }
+
+    /// Has the runner leave after the batch that it is running; and every later one at once, until
+    /// [`restart`](Self::restart). Does not wait for it.
+    pub fn stop(&self) {
+        self.shared.stop(true);
+    }
+
+    /// Takes a [`stop`](Self::stop) back.
+    pub fn restart(&self) {
+        self.shared.stop(false);
+    }
+
+    /// Keeps callbacks from being begun, and waits until none is being run: for a `fork`, whose
+    /// child then finds all that waits. Calls are counted. In a callback of this callback queue it
+    /// does not wait.
+    pub fn pause(&self) {
+        self.shared.pause();
+    }
+
+    /// Ends a [`pause`](Self::pause); in a child process also.
+    pub fn resume(&self) {
+        self.shared.resume();
+    }
+
+    /// Says that a thread is about to attend to the callback queue: a barrier leaves it to that
+    /// one, and runs nothing here itself.
+    pub fn expect(&self) {
+        self.shared.expect();
+    }
+
+    /// Says that the thread that was to attend to the callback queue could not: the next push finds
+    /// again that none does.
+    pub fn neglect(&self) -> Result<(), QueuedTwice> {
+        self.shared.neglect()
+    }
+
+    /// Whether some thread attends to it now.
+    pub fn is_attended(&self) -> bool {
+        self.shared.is_attended()
+    }
+
+    /// Whether the calling thread attends to it.
+    pub fn is_attended_here(&self) -> bool {
+        self.shared.is_attended_by(thread::token())
+    }
+
+    /// Whether nothing waits in it, nor is being run. Takes a lock.
+    pub fn is_empty(&self) -> bool {
+        self.shared.is_empty()
+    }
+
+    /// Moves all that waits to the end of another callback queue of the same domain. Waits until no
+    /// callback of this callback queue is being run, unless by the calling thread; so what one
+    /// thread has pushed stays in order.
+    ///
+    /// # Errors
+    /// As [`attend`](Self::attend).
+    ///
+    /// # Panics
+    /// If it is another domain's, or the same callback queue.
+    pub fn hand_over(&self, to: &Self) -> Result<Pushed, QueuedTwice> {
+        assert!(
+            std::ptr::eq(self.core(), to.core()) && !Arc::ptr_eq(&self.shared, &to.shared),
+            "quiescence: a callback queue is handed over to itself, or to one of another domain"
+        );
+        self.core().callback_queues.hand_over(&self.shared, &to.shared)
+    }
+}
+
+impl Drop for CallbackQueue {
+    /// What is left is run by the worker.
+    fn drop(&mut self) {
+        attend::end(&self.handle, &self.shared);
+    }
+}
+
+/// Waits until the domain has room again, but 10 ms at most. Does nothing in a section of
+/// registered threads, of whatever domain, or in a callback: nothing may be waited for there.
+pub fn wait_for_room<K: DomainTag>(domain: &Domain<K>) {
+    attend::wait_for_room(domain.core());
+}
+
+/// Whether the calling thread is running callbacks, of whatever domain.
+pub fn in_callback() -> bool {
+    running::in_callback()
+}
+
+/// Whether heads that wait are remembered, so that one that is queued twice is found: in builds
+/// with debug assertions, and under `QUIESCENCE_DEBUG=1`.
+pub fn remembers_heads() -> bool {
+    callback_queue::is_twice_checked()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gp::tuning::Tuning;
+
+    unsafe extern "C" fn nothing(_: *mut Head) {}
+
+    /// One that has heard that somebody waits need not be told again.
+    #[test]
+    fn pushes_over_the_limit_ring_once() {
+        let domain = Domain::new();
+        domain.tune(Tuning { objects_max: 10, ..domain.tuning() });
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+        let mut heads = [const { Head::new() }; 50];
+        let mut crowded = 0;
+        for head in &mut heads {
+            // SAFETY: run by the barrier, before it goes.
+            crowded += u32::from(unsafe { callback_queue.push(head, nothing) }.unwrap().crowded);
+        }
+        assert_eq!((crowded, callback_queue.shared.front.0.llist.heard()), (40, 1));
+        domain.barrier();
+    }
+
+    /// It is held for moments by runners, barriers and forks; a thread that holds it may lose its
+    /// CPU.
+    #[test]
+    fn a_push_waits_for_no_lock_of_its_callback_queue() {
+        let domain = Domain::new();
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+        let mut head = Head::new();
+        let inner = crate::os::sync::lock(&callback_queue.shared.inner);
+        // SAFETY: run by the barrier, before it goes.
+        let pushed = unsafe { callback_queue.push(&mut head, nothing) }.unwrap();
+        drop(inner);
+        assert!(pushed.unattended && !pushed.crowded);
+        domain.barrier();
+    }
+}

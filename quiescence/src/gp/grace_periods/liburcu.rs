@@ -1,0 +1,145 @@
+//! What a driver does for [liburcu readers](crate::liburcu_readers): it announces numbers where
+//! their programs look for them, and sleeps as liburcu's updaters do, on `gp.futex`.
+//!
+//! **Invariant [FR-1]: a liburcu reader that leaves sees that the driver sleeps, or the driver sees
+//! that it has left.** The driver stores -1, executes a heavy fence and looks once more; the reader
+//! stores its word, passes its fence and looks for -1. The thread that finds -1, holdout or not,
+//! takes it away and wakes the driver, which polls again: so a driver that sleeps beside busy
+//! readers is woken for nothing. It naps before it says again that it sleeps, longer from time to
+//! time, so that those readers pay for few system calls.
+//!
+//! A QSBR reader looks for -1 only if it finds its record's `waiting` set, which it takes away:
+//! also a mark that is left from before, over one that is just being made. So -1 is stored before
+//! any mark is, with a full fence between the two; the reader's own comes after it has taken the
+//! mark away.
+
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::Duration;
+
+use grace::word;
+
+use super::handover::Away;
+use super::{Driver, GracePeriods, State};
+use crate::chaos::{self, Mutant, Point};
+use crate::gp::reader_side::{ASLEEP, Links, Readers, Words};
+#[cfg(not(loom))]
+use crate::gp::registry::{Registry, Room};
+use crate::os::sync::{self, MutexGuard};
+use crate::os::{fence, futex, nap};
+
+/// The first nap, and the longest. The last is a bound on how late the end of a grace period may be
+/// seen.
+const NAP_FIRST: Duration = Duration::from_micros(20);
+const NAP_DOUBLINGS: u32 = 6;
+
+const _: () = assert!(NAP_FIRST.as_micros() << NAP_DOUBLINGS <= 1_300, "as is promised");
+
+/// Readers that there is room for at first.
+#[cfg(not(loom))]
+const ROOM: usize = 64;
+
+impl GracePeriods {
+    /// Has so many readers, all together, register and be waited for without any more memory.
+    #[cfg(not(loom))]
+    pub(crate) fn make_room(&self, readers: usize) {
+        if sync::lock(&self.registry).has_room_for(readers) {
+            return;
+        }
+        let mut room = Room::new(readers);
+        sync::lock(&self.registry).take_room(&mut room);
+        // What was too small is given back here, where nothing is locked.
+    }
+
+    /// The registry, locked, with room for one more; for which memory is got while nothing is
+    /// locked, if any.
+    #[cfg(not(loom))]
+    pub(super) fn registry_with_room(&self) -> MutexGuard<'_, Registry> {
+        loop {
+            let registry = sync::lock(&self.registry);
+            let readers = registry.len() + 1;
+            if registry.has_room_for(readers) {
+                return registry;
+            }
+            drop(registry);
+            self.make_room(2 * readers + ROOM);
+        }
+    }
+
+    /// Shows liburcu readers the number of this grace period.
+    pub(super) fn announce_to_liburcu(&self, entered: u64) {
+        if let Some(words) = self.liburcu_words() {
+            words.ctr.store(entered, Release); // [GP-3]
+        }
+    }
+
+    /// Sleeps until some reader has left, or until that is worth a look; `before` times already for
+    /// this grace period.
+    pub(super) fn sleep_beside_liburcu<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        driver: &Driver,
+        links: &Links,
+        before: u32,
+    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+        let is_silent = links.readers == Readers::Silent;
+        // The thread that is here for the second time was woken for nothing.
+        let nap = (before != 0 || is_silent).then(|| NAP_FIRST * (1 << before.min(NAP_DOUBLINGS)));
+        let words = links.words().filter(|_| !is_silent);
+        let least = nap.unwrap_or(Duration::ZERO);
+        let away = if words.is_some() { Away::sleeps(least) } else { Away::naps(least) };
+        // A superseded driver may be in the midst of its `futex_wait`, and take the one wake-up.
+        let longest = (state.conduct.superseded != 0).then_some(NAP_FIRST * (1 << NAP_DOUBLINGS));
+        self.away(state, driver, away, || {
+            if let Some(nap) = nap {
+                let _ = self.watched_asleep();
+                nap::nap(nap);
+            }
+            if let Some(words) = words {
+                self.sleep_on(words, links.readers, driver, longest);
+            }
+        })
+    }
+
+    /// Sleeps until some reader has left, or for so long, if there is a limit.
+    fn sleep_on(
+        &self,
+        words: &'static Words,
+        readers: Readers,
+        driver: &Driver,
+        longest: Option<Duration>,
+    ) {
+        chaos::point(Point::BeforeMark);
+        let Some(mut registry) = self.registry_as(driver) else { return };
+        // Relaxed: the heavy fence follows [FR-1].
+        words.futex.store(ASLEEP, Relaxed);
+        if readers == Readers::Qsbr {
+            fence::full(); // before the marks [FR-1]
+        }
+        registry.mark_holdouts();
+        drop(registry);
+        if !chaos::mutant(Mutant::NoLiburcuFence) {
+            self.heavy_fence(); // [FR-1]
+        }
+        chaos::point(Point::Marked);
+        let number = word::number(self.gp.load(Relaxed)); // the driver's own store
+        let Some(mut registry) = self.registry_as(driver) else { return };
+        let holdouts = registry.holdouts().filter(|slot| slot.is_holdout(number)).count();
+        if holdouts == 0 && !chaos::mutant(Mutant::NoLiburcuLook) {
+            words.futex.store(0, Relaxed); // no thread need take a system call for it
+            return;
+        }
+        registry.set_marked();
+        drop(registry);
+        self.counters().sleeps.fetch_add(1, Relaxed);
+        // Relaxed: the scan that follows loads the words themselves.
+        while words.futex.load(Relaxed) == ASLEEP && !self.is_superseded(driver) {
+            let due = self.watched_asleep();
+            let most =
+                longest.map_or(due, |longest| Some(due.map_or(longest, |due| due.min(longest))));
+            futex::wait_shared(&words.futex, ASLEEP, most);
+            if longest.is_some() {
+                words.wake();
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Which heads wait, for those who want to know at once that one is queued twice.
+//!
+//! A head of C's need not be initialised before it is queued, so nothing in it tells one that waits
+//! from garbage; the addresses are kept beside them. That costs a lock and an allocation at every
+//! push: it is done in builds with debug assertions, and under `QUIESCENCE_DEBUG=1`.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::os::environment;
+use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::reclaim::head::Head;
+
+/// The addresses of heads that wait in some callback queue.
+static WAITING: Mutex<BTreeSet<usize>> = Mutex::new(Rank::Heads, BTreeSet::new());
+
+/// Whether it is done.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    const UNKNOWN: u8 = 0;
+    const OFF: u8 = 1;
+    const ON: u8 = 2;
+    static IS_ON: AtomicU8 = AtomicU8::new(UNKNOWN);
+    // Relaxed: the first thread to ask finds out, and all find the same.
+    match IS_ON.load(Relaxed) {
+        OFF => false,
+        ON => true,
+        _ => {
+            let on = cfg!(debug_assertions) || environment::is(c"QUIESCENCE_DEBUG", "1");
+            IS_ON.store(if on { ON } else { OFF }, Relaxed);
+            on
+        }
+    }
+}
+
+/// A head is about to wait. Returns whether it did not wait already.
+pub(crate) fn note(head: *mut Head) -> bool {
+    sync::lock(&WAITING).insert(head.addr())
+}
+
+/// A head waits no more.
+pub(crate) fn forget(head: *mut Head) {
+    sync::lock(&WAITING).remove(&head.addr());
+}
+
+/// The table, held across a `fork`.
+pub(crate) struct HeldHeads(MutexGuard<'static, BTreeSet<usize>>);
+
+/// Before a `fork`.
+pub(crate) fn hold() -> HeldHeads {
+    HeldHeads(sync::lock(&WAITING))
+}
+
+impl HeldHeads {
+    /// In the child: what waits is noted anew.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn note(&mut self, head: usize) {
+        if is_on() {
+            self.0.insert(head);
+        }
+    }
+}

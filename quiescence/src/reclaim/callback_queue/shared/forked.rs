@@ -1,0 +1,40 @@
+//! A callback queue in the child of a `fork`.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::limit::Amount;
+
+use super::{Inner, Part, Shared, amount};
+
+impl Shared {
+    /// In a child process, whose other threads are gone. Returns what is charged, and
+    /// calls `f` with the heads that wait.
+    pub(crate) fn after_fork(
+        &self,
+        inner: &mut Inner,
+        owner: usize,
+        f: impl FnMut(usize),
+    ) -> Amount {
+        if inner.runner != owner {
+            // What was being run is lost, and counts as run.
+            self.finished.fetch_add(inner.claimed, Relaxed);
+            (inner.claimed, inner.runs) = (0, false);
+            // A ring that the parent would have complained of is given up here.
+            let _ = self.abandon(inner);
+            inner.runner = 0;
+            inner.part = Part::Runner;
+            inner.expected = false;
+            // Its thread is gone, and with it what it was about to queue.
+            inner.ends = false;
+        } else {
+            let _ = self.take(inner);
+        }
+        inner.waiters = 0;
+        inner.waiting.for_each(f);
+        // Threads were stopped wherever they were: what is pushed is counted anew.
+        let known = self.finished.load(Relaxed) + inner.claimed + inner.waiting.count();
+        self.front.0.pushed.store(known, Relaxed);
+        self.front.0.granted.store(known, Relaxed);
+        amount(inner.waiting.count())
+    }
+}

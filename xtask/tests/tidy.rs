@@ -1,0 +1,289 @@
+//! The rules of the house for the whole workspace, as far as a reading of the files can hold them.
+//!
+//! - A line has at most [`COLUMNS_MAX`] columns: code and comments, scripts, and the prose of
+//!   documents (their tables and code blocks may be wider).
+//! - A file of Rust has at most [`LINES_MAX`] lines.
+//! - Comments and documents do without the words of [`BANNED`].
+//! - Each environment variable that the code names is in one table for users or for developers
+//!   ([`VARIABLES`]), and no table has others.
+//!
+//! What breaks a rule still is listed in `tidy.toml` beside this file, with how often. The lists
+//! are exact: they can only become shorter. If one has to change, the test writes what it should be
+//! to `target/tidy.toml`.
+//!
+//! Which module may import which, and the lists of locks, are the library's own rules:
+//! `quiescence/tests/tidy.rs`. That both ends of each ordering edge are cited is held where the
+//! mutants of the edges are known, in the explorer's `tests/orderings.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+const COLUMNS_MAX: usize = 100;
+const LINES_MAX: usize = 700;
+
+/// Words and what to say for them. An entry is compared without regard to case, as whole words.
+const BANNED: [(&str, &str); 26] = [
+    ("nobody", "no thread, no reader: name it"),
+    ("whoever", "the thread that, the caller: name it"),
+    ("who looks", "the thread that scans, or polls"),
+    ("goes on", "continues"),
+    ("is told", "is notified, gets, receives"),
+    ("answers", "returns; of a program: replies"),
+    ("look again", "scan again, poll again"),
+    ("looks again", "scans again, polls again"),
+    ("hold-out", "holdout"),
+    ("hold-outs", "holdouts"),
+    ("processor", "CPU"),
+    ("processors", "CPUs"),
+    ("lane", "callback queue"),
+    ("lanes", "callback queues"),
+    ("inbox", "llist"),
+    ("purse", "local stock"),
+    ("purses", "local stocks"),
+    ("allowance", "stock"),
+    ("allowances", "stocks"),
+    ("owes", "is over the limit"),
+    ("debt", "what is over the limit"),
+    ("debts", "what is over the limit"),
+    ("forgiven", "uncharged"),
+    ("bank", "index"),
+    ("banks", "indexes, counts"),
+    ("call_hurried", "call_hurry"),
+];
+
+/// Documents that may say anything: what was, and what is not ours to word.
+const UNREAD: [&str; 2] = ["CHANGELOG.md", "xtask/tests/tidy.rs"];
+
+/// The tables of environment variables, each in a document: for users, and for developers.
+const VARIABLES: [&str; 2] = ["docs/GUIDE.md", "CONTRIBUTING.md"];
+
+/// What breaks a rule still: by file, how often (of `lines`: how many lines the file has).
+#[derive(Debug, Default, Deserialize, PartialEq)]
+struct Ratchets {
+    columns: BTreeMap<String, usize>,
+    lines: BTreeMap<String, usize>,
+    words: BTreeMap<String, usize>,
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace").to_owned()
+}
+
+/// The text files that git knows, as they stand now, by their paths.
+fn files() -> BTreeMap<String, String> {
+    let root = workspace();
+    let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();
+    let listed = listed.expect("git lists the files");
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let names = String::from_utf8(listed.stdout).expect("paths are UTF-8");
+    let texts = names.split('\0').filter(|name| !name.is_empty()).filter_map(|name| {
+        let path = root.join(name);
+        let is_file = path.is_file() && !path.is_symlink();
+        Some((name.to_owned(), fs::read_to_string(path).ok().filter(|_| is_file)?))
+    });
+    let files: BTreeMap<String, String> = texts.collect();
+    assert!(files.len() > 400, "only {} files found", files.len());
+    files
+}
+
+/// What a file is, as far as the rules differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Rust,
+    /// C, C++ and scripts.
+    Other,
+    Document,
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    match extension {
+        "rs" => Some(Kind::Rust),
+        "md" => Some(Kind::Document),
+        "c" | "h" | "cpp" | "sh" => Some(Kind::Other),
+        _ if name.starts_with(".ci/") => Some(Kind::Other),
+        _ => None,
+    }
+}
+
+/// How many lines are too long.
+fn long_lines(kind: Kind, text: &str) -> usize {
+    let mut in_block = false;
+    let is_long = |line: &&str| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_block ^= is_fence;
+        let free = kind == Kind::Document
+            && (in_block || line.trim_start().starts_with('|') || line.contains("]: "));
+        !free && line.chars().count() > COLUMNS_MAX
+    };
+    text.lines().filter(is_long).count()
+}
+
+/// The sentences of a file: of Rust its comments that stand alone on a line, or behind code; of a
+/// document everything but code between backticks and code blocks.
+fn prose(kind: Kind, text: &str) -> String {
+    let mut out = String::new();
+    let mut in_block = false;
+    for line in text.lines() {
+        let sentence = match kind {
+            Kind::Rust => comment(line),
+            Kind::Document => Some(line),
+            Kind::Other => None,
+        };
+        let Some(sentence) = sentence else {
+            in_block = false;
+            out.push_str(" ` ");
+            continue;
+        };
+        if sentence.trim_start_matches(['/', '!', ' ']).starts_with("```") {
+            in_block = !in_block;
+        } else if !in_block {
+            // What was between backticks separates words.
+            let parts: Vec<&str> = sentence.split('`').step_by(2).collect();
+            out.push_str(&parts.join(" ` "));
+            out.push(' ');
+        }
+    }
+    out
+}
+
+/// The comment on a line of Rust: a `//` within a string is none.
+fn comment(line: &str) -> Option<&str> {
+    let is_outside = |at: &(usize, &str)| line[..at.0].matches('"').count().is_multiple_of(2);
+    line.match_indices("//").find(is_outside).map(|(at, _)| &line[at + 2..])
+}
+
+/// How many banned words there are, and which.
+fn banned(prose: &str) -> Vec<&'static str> {
+    let words: Vec<String> = (prose.split(|c: char| !(c.is_alphanumeric() || "_-'`".contains(c))))
+        .filter(|word| !word.is_empty())
+        .map(|word| word.trim_matches(['\'', '-']).trim_end_matches("'s").to_lowercase())
+        .collect();
+    let mut found = Vec::new();
+    for (entry, _) in BANNED {
+        let wanted: Vec<&str> = entry.split(' ').collect();
+        let times = words.windows(wanted.len()).filter(|at| at.iter().eq(wanted.iter())).count();
+        found.extend(std::iter::repeat_n(entry, times));
+    }
+    found
+}
+
+#[test]
+fn the_rules_are_kept_but_for_what_is_listed() {
+    let mut now = Ratchets::default();
+    let mut words = BTreeMap::new();
+    for (name, text) in files() {
+        let Some(kind) = kind(&name) else { continue };
+        let note = |list: &mut BTreeMap<String, usize>, times: usize| {
+            _ = (times != 0).then(|| list.insert(name.clone(), times));
+        };
+        let lines = text.lines().count();
+        note(&mut now.lines, if kind == Kind::Rust && lines > LINES_MAX { lines } else { 0 });
+        if UNREAD.iter().any(|unread| name.ends_with(unread)) {
+            continue;
+        }
+        note(&mut now.columns, long_lines(kind, &text));
+        let found = banned(&prose(kind, &text));
+        note(&mut now.words, found.len());
+        words.insert(name, found);
+    }
+    let listed = fs::read_to_string(workspace().join("xtask/tests/tidy.toml")).expect("the lists");
+    let known: Ratchets = toml::from_str(&listed).expect("the lists are well-formed");
+    if now == known {
+        return;
+    }
+    let mut text = String::from("# What breaks a rule of tidy.rs still. The lists only shrink.\n");
+    let mut said = String::new();
+    let pairs = [
+        ("columns", &now.columns, &known.columns),
+        ("lines", &now.lines, &known.lines),
+        ("words", &now.words, &known.words),
+    ];
+    for (rule, now, known) in pairs {
+        writeln!(text, "\n[{rule}]").expect("memory");
+        for (file, times) in now {
+            writeln!(text, "{file:?} = {times}").expect("memory");
+        }
+        for file in now.keys().chain(known.keys()).collect::<BTreeSet<_>>() {
+            let [now, known] = [now, known].map(|list| list.get(file).copied().unwrap_or(0));
+            if now != known {
+                writeln!(said, "{rule}: {file} has {now}, and {known} are listed").expect("memory");
+                if rule == "words" && now > known {
+                    writeln!(said, "    {:?}", words[file]).expect("memory");
+                }
+            }
+        }
+    }
+    let written = workspace().join("target/tidy.toml");
+    fs::write(&written, text).expect("target/ is there");
+    let advice: Vec<String> =
+        BANNED.iter().map(|(word, better)| format!("  {word}: {better}")).collect();
+    panic!(
+        "{said}\nMore than listed: mend it. Less: shorten the lists in xtask/tests/tidy.toml; {} has \
+         what they should be.\nWords:\n{}",
+        written.display(),
+        advice.join("\n")
+    );
+}
+
+/// The variables that a text names as whole strings.
+fn named(text: &str) -> BTreeSet<String> {
+    let strings = text.split('"').filter(|string| string.starts_with("QUIESCENCE_"));
+    let is_name = |string: &&str| {
+        !string.ends_with('_') && string.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    };
+    strings.filter(is_name).map(str::to_owned).collect()
+}
+
+/// The variables that begin a row of a table.
+fn rows(text: &str) -> Vec<String> {
+    let cells = text.lines().filter_map(|line| line.strip_prefix("| `QUIESCENCE_"));
+    let cells = cells.filter_map(|line| line.split('|').next());
+    cells
+        .flat_map(|cell| {
+            let more = cell.split("`QUIESCENCE_").map(|part| part.to_owned());
+            more.map(|part| {
+                let end = part.find(|c: char| !(c.is_ascii_uppercase() || c == '_'));
+                format!("QUIESCENCE_{}", &part[..end.unwrap_or(part.len())])
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn each_environment_variable_is_documented_once() {
+    let files = files();
+    let rust = files
+        .iter()
+        .filter(|(name, _)| kind(name) == Some(Kind::Rust) && !UNREAD.contains(&name.as_str()));
+    let used: BTreeSet<String> = rust.flat_map(|(_, text)| named(text)).collect();
+    assert!(used.len() > 10, "{used:?}");
+    let documented: Vec<String> = VARIABLES.iter().flat_map(|name| rows(&files[*name])).collect();
+    let once: BTreeSet<String> = documented.iter().cloned().collect();
+    let missing: Vec<_> = used.difference(&once).collect();
+    assert!(missing.is_empty(), "in no table of {VARIABLES:?}: {missing:?}");
+    let gone: Vec<_> = once.difference(&used).collect();
+    assert!(gone.is_empty(), "in a table of {VARIABLES:?}, and not in the code: {gone:?}");
+    assert_eq!(once.len(), documented.len(), "some are there more than once: {documented:?}");
+}
+
+/// The rules notice what they are about.
+#[test]
+fn faults_are_found() {
+    let long = format!("// {}\n", "x".repeat(COLUMNS_MAX));
+    assert_eq!(long_lines(Kind::Rust, &long), 1);
+    assert_eq!(long_lines(Kind::Document, &format!("| {long}```\n{long}```\n{long}")), 1);
+    let text = "let nobody = \"http://goes on\"; // Nobody's,\n/// `whoever` is told\n/// so; it goes\n/// on.";
+    assert_eq!(banned(&prose(Kind::Rust, text)), ["nobody", "goes on", "is told"]);
+    assert_eq!(
+        banned(&prose(Kind::Document, "Hold-outs\n```\nlane\n```\nlanes")),
+        ["hold-outs", "lanes"]
+    );
+    assert_eq!(named("env(c\"QUIESCENCE_X\"), \"QUIESCENCE_Y=1\"").len(), 1);
+    assert_eq!(rows("| `QUIESCENCE_A=1`, `QUIESCENCE_B` | `x` |").len(), 2);
+}
