@@ -18,9 +18,9 @@ pub(crate) struct Line<T>(pub(crate) T);
 pub struct ReaderSide {
     /// What readers copy into their words; liburcu's `gp.ctr`.
     pub(crate) gp: AtomicU64,
-    /// Where its readers are foreign: their words, and how they read. Written once, so it may stand
-    /// in the line of `gp`, which changes once in a grace period.
-    pub(crate) foreign: Option<Links>,
+    /// Where its readers are liburcu readers: their words, and how they read. Written once, so it
+    /// may stand in the line of `gp`, which changes once in a grace period.
+    pub(crate) liburcu: Option<Links>,
     /// How many holdouts the sleeping driver still waits for.
     pub(crate) wake: Line<AtomicU32>,
 }
@@ -41,7 +41,7 @@ impl ReaderSide {
         if let Some(words) = self.liburcu_words() {
             return words.wake();
         }
-        // AcqRel: the decrements form one chain, so that the last one carries what all hold-outs
+        // AcqRel: the decrements form one chain, so that the last one carries what all holdouts
         // did to the sleeper [GP-7].
         if self.wake.0.fetch_sub(1, AcqRel) == 1 {
             futex::wake_all(&self.wake.0);
@@ -54,8 +54,8 @@ impl ReaderSide {
     }
 }
 
-/// How the readers of a foreign domain order and announce themselves. See the
-/// [module](crate::foreign).
+/// How the readers of a liburcu domain order and announce themselves. See the
+/// [module](crate::liburcu_readers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Readers {
     /// Light fences; a thread that leaves wakes.

@@ -94,14 +94,14 @@ mod of_thread {
         RUNNING.get().depth
     }
 
-    /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`.
-    /// Foreign ones have their surroundings.
+    /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `uncharged`.
+    /// Liburcu ones have their surroundings.
     pub(crate) fn running_callbacks<R>(
         core: &GracePeriods,
         uncharged: &Uncharged,
         f: impl FnOnce() -> R,
     ) -> R {
-        /// What the thread was running before. Again, also where `f` panics: `credit` goes with
+        /// What the thread was running before. Again, also where `f` panics: `uncharged` goes with
         /// this call.
         struct Before(Running);
 
@@ -140,6 +140,6 @@ mod of_thread {
         let running = RUNNING.get();
         // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller,
         // who is one of its callbacks.
-        if ptr::eq(running.core, core) { unsafe { running.credit.as_ref() } } else { None }
+        if ptr::eq(running.core, core) { unsafe { running.uncharged.as_ref() } } else { None }
     }
 }

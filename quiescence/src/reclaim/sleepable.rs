@@ -23,7 +23,7 @@ pub(crate) struct SleepableDomain {
     /// Null until a thread reads or waits. What they know of a state is made where a grace period
     /// is needed, and then a reference of ours to it. Neither is made under a lock or a `Once`,
     /// which a fork could leave half done.
-    banks: AtomicPtr<Banks>,
+    srcu_counts: AtomicPtr<SrcuCounts>,
     name: Option<&'static str>,
     delay: &'static Adaptive,
 }

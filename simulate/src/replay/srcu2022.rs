@@ -9,7 +9,7 @@
 //! second, preemptible.
 //!
 //! **What is fitted**: the caller's work between two calls, on the loop of 5.18; the price of a
-//! look at a index, on the boot with at most 100 looks; how many calls a boot makes and what else
+//! look at an index, on the boot with at most 100 looks; how many calls a boot makes and what else
 //! it does, on Gao's boots with 5.18 and 5.19-rc1. All else is predicted, and hardly changes with
 //! the seed.
 //!

@@ -18,7 +18,7 @@ use crate::reclaim::weigh::Scale;
 /// Dropping it retires it, as [`Domain::retire`] does, but that it is never refused: in a section,
 /// at the domain's limit, it goes over the limit, and the thread waits when the section ends. So
 /// drop it outside of sections.
-/// [`into_box`](Self::into_box) waits until nobody reads it and gives it back.
+/// [`into_box`](Self::into_box) waits until no thread reads it and gives it back.
 #[must_use = "dropping it retires the value"]
 pub struct Unlinked<T: Send + Sync + 'static, K: DomainTag = Global> {
     pub(super) pointer: NonNull<T>,
@@ -31,7 +31,7 @@ pub struct Unlinked<T: Send + Sync + 'static, K: DomainTag = Global> {
 
 // SAFETY: owns a T that other threads may still read (Sync) and that may be dropped anywhere
 // (Send).
-unsafe impl<T: Send + Sync + 'static, K: AnyKind> Send for Unlinked<T, K> {}
+unsafe impl<T: Send + Sync + 'static, K: DomainTag> Send for Unlinked<T, K> {}
 // SAFETY: a shared reference gives out `&T` only.
 unsafe impl<T: Send + Sync + 'static, K: DomainTag> Sync for Unlinked<T, K> {}
 
@@ -49,11 +49,10 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     /// Waits until no thread reads the value any more, and gives it back.
     ///
     /// Waits for nothing if a full grace period of the domain has ended since the value was taken
-    /// out, whoever asked for it: [`Domain::synchronize`], a future, callbacks. Else it waits for
-    /// that one, blocking, as
-    /// [`Domain::synchronize`] does. **In a task, use [`into_box_async`](Self::into_box_async)**:
-    /// where the sections that are waited for belong to tasks of the same thread, this would wait
-    /// for ever.
+    /// out, whichever thread asked for it: [`Domain::synchronize`], a future, callbacks. Else it
+    /// waits for that one, blocking, as [`Domain::synchronize`] does. **In a task, use
+    /// [`into_box_async`](Self::into_box_async)**: where the sections that are waited for belong to
+    /// tasks of the same thread, this would wait for ever.
     ///
     /// # Panics
     /// If it has to wait, and the calling thread is in a section of the domain, or is an online

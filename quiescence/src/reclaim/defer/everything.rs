@@ -48,11 +48,11 @@ pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Contents) {
     chaos::point(Point::Orphaned);
     if is_over_limit && context() == Context::Outside {
         match what {
-            // It pays before it ends. (If somebody is running its callbacks, that one goes on until
-            // nothing is ready: see `Queue::run_some`.)
+            // It pays before it ends. (If somebody is running its callbacks, that one continues
+            // until nothing is ready: see `Queue::run_some`.)
             Contents::Objects if !handle.is_sleepable() => _ = settle(handle, Some(queue)),
-            // Not run here: whoever joins this thread may hold a lock that they take. Nor waited
-            // for: or a guard of the sleepable domain, in which it waits.
+            // Not run here: the thread that joins this thread may hold a lock that they take. Nor
+            // waited for: or a guard of the sleepable domain, in which it waits.
             Contents::Objects | Contents::Closures => _ = worker::hurry(handle),
         }
     }
