@@ -15,6 +15,8 @@ use quiescence::{Domain, Rcu, RcuOption, Sleepable, Srcu};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
+use crate::common::rounds;
+
 /// So long that only what hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -524,13 +526,14 @@ fn a_limit_that_is_raised_wakes_tasks_that_wait_for_room() {
 /// More tasks than there is room for, and each comes to its turn.
 #[test]
 fn every_task_that_waits_for_room_gets_it() {
+    const TASKS: usize = rounds(200, 12);
     without_hanging(|| {
         for limit in [1, 64] {
             let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
             let (srcu, run) = (Arc::new(with_limit(limit)), Arc::new(AtomicUsize::new(0)));
             let value = Arc::new(Rcu::new_in(0, srcu.domain()));
             runtime.block_on(async {
-                let tasks: Vec<_> = (0..200)
+                let tasks: Vec<_> = (0..TASKS)
                     .map(|number| {
                         let (srcu, value) = (Arc::clone(&srcu), Arc::clone(&value));
                         let counted = Counted(Arc::clone(&run));
@@ -549,8 +552,8 @@ fn every_task_that_waits_for_room_gets_it() {
                 }
                 srcu.barrier_async().await;
             });
-            assert_eq!(run.load(SeqCst), 200);
-            assert_eq!(*value.load(&srcu.read()), 200);
+            assert_eq!(run.load(SeqCst), TASKS);
+            assert_eq!(*value.load(&srcu.read()), TASKS);
             assert_eq!(srcu.statistics().callbacks_waiting(), 0);
         }
     });

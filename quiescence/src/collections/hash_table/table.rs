@@ -16,7 +16,7 @@ use super::buckets::{Buckets, Memory};
 use super::list::{BUCKET, Chain, LINKED};
 use super::node::Node;
 use super::split;
-use super::worker::{self, Locked, Work};
+use super::worker::{self, Board, Locked, Work};
 use super::{Options, Protection};
 use crate::chaos::{self, Mutant, Point};
 use crate::os::percpu;
@@ -328,8 +328,9 @@ impl<R: Protection> Table<R> {
         board.begin(self.as_work());
         drop(board);
         self.readers.online();
-        // SAFETY: entered just now; the caller holds the table.
-        unsafe { self.work() };
+        // By its contract a table is not given up while this borrows it.
+        let mut board = self.work();
+        _ = board.end(self.as_work());
     }
 
     /// Shrinks to the target. The board says that it shrinks. A table that is given up meanwhile is
@@ -407,13 +408,13 @@ impl<R: Protection> Table<R> {
 
     /// The size that is wanted, for a thread that works on the table. No thread changes it while he
     /// holds the lock.
-    fn wanted(&self, _board: &Locked) -> usize {
+    fn wanted(&self, _board: &Board) -> usize {
         let (size, target) = (self.size.load(Relaxed), self.changing.target.load(Relaxed));
         if chaos::mutant(Mutant::LostResize) { size.min(target) } else { target }
     }
 
     /// What is to be done next, for a thread that works on the table.
-    fn next_step(&self, board: &mut Locked) -> Step {
+    fn next_step(&self, board: &mut Board) -> Step {
         if board.is_dying(self.as_work()) {
             return Step::End;
         }
@@ -433,27 +434,10 @@ impl<R: Protection> Table<R> {
         }
         if self.changing.linked.load(Relaxed) < size { Step::Link } else { Step::End }
     }
-}
 
-/// What who works on a table does next.
-enum Step {
-    Grow,
-    Shrink,
-    Link,
-    End,
-}
-
-// SAFETY: what it does is meant for any thread; the readers say how to be one there.
-unsafe impl<R: Protection> Work for Table<R> {
-    unsafe fn work_here(&self) {
-        let readers = self.readers.clone(); // the table may be gone afterwards
-        readers.begin();
-        // SAFETY: as this function.
-        unsafe { self.work() };
-        readers.end();
-    }
-
-    unsafe fn work(&self) {
+    /// Works until there is nothing to do, which stays so while the board is locked. The table is
+    /// on the board, as being worked on by the caller.
+    fn work(&self) -> Locked {
         loop {
             let mut board = worker::lock();
             match self.next_step(&mut board) {
@@ -475,16 +459,30 @@ unsafe impl<R: Protection> Work for Table<R> {
                         self.changing.linked.store(to, Relaxed);
                     }
                 }
-                Step::End => {
-                    if board.end(self.as_work()) {
-                        drop(board);
-                        // SAFETY: its owner has given it up, and it is off the board.
-                        drop(unsafe { Box::from_raw(std::ptr::from_ref(self).cast_mut()) });
-                    }
-                    return;
-                }
+                Step::End => return board,
             }
         }
+    }
+}
+
+/// What who works on a table does next.
+enum Step {
+    Grow,
+    Shrink,
+    Link,
+    End,
+}
+
+// SAFETY: what it does is meant for any thread; the readers say how to be one there.
+unsafe impl<R: Protection> Work for Table<R> {
+    unsafe fn work_here(&self) {
+        self.readers.begin();
+        drop(self.work());
+        self.readers.end();
+    }
+
+    fn is_done(&self, board: &mut Board) -> bool {
+        matches!(self.next_step(board), Step::End)
     }
 }
 

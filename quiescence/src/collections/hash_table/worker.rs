@@ -26,27 +26,25 @@ use crate::os::{signals, thread};
 /// A table, to the thread that resizes it.
 ///
 /// # Safety
-/// `work` may be called on another thread, and whenever [`Board`] says that the table is being
+/// `work_here` may be called on another thread, as long as [`Board`] says that the table is being
 /// worked on.
 pub(super) unsafe trait Work {
-    /// Works until there is nothing to do, and takes the table off the board; then it may be gone.
+    /// Works until there is nothing to do, as the table's own thread.
     ///
     /// # Safety
-    /// The table is valid until it is off the board, and was entered as being worked on.
-    unsafe fn work(&self);
-
-    /// The same, as the table's own thread.
-    ///
-    /// # Safety
-    /// As [`work`](Self::work).
+    /// The table is on the board, as being worked on by the caller.
     unsafe fn work_here(&self);
+
+    /// Whether there is nothing to do. It stays so while the board is locked.
+    fn is_done(&self, board: &mut Board) -> bool;
 }
 
 /// One that is being worked on.
 struct Entry {
     table: *const dyn Work,
-    /// Its owner has given it up: who works on it frees it.
-    dying: bool,
+    /// Its owner has given it up, and this is the owner's pointer: the thread that works on the
+    /// table frees it.
+    dying: Option<*mut dyn Work>,
     /// The thread that works on it is at its list, or frees buckets.
     used: bool,
 }
@@ -124,7 +122,7 @@ pub(super) fn begin_use(table: *const dyn Work) -> bool {
         chaos::point(Point::TableAwaited);
         board = wait(board);
     }
-    let Some(entry) = board.entry(table).filter(|entry| !entry.dying) else {
+    let Some(entry) = board.entry(table).filter(|entry| entry.dying.is_none()) else {
         return false;
     };
     entry.used = true;
@@ -163,18 +161,22 @@ impl Board {
 
     /// Whether the table's owner has given it up.
     pub(super) fn is_dying(&mut self, table: *const dyn Work) -> bool {
-        self.entry(table).is_some_and(|entry| entry.dying)
+        self.entry(table).is_some_and(|entry| entry.dying.is_some())
     }
 
     /// Enters a table as being worked on by the caller.
     pub(super) fn begin(&mut self, table: *const dyn Work) {
         self.waiting.retain(|other| !ptr::addr_eq(*other, table));
-        self.busy.push(Entry { table, dying: false, used: false });
+        self.busy.push(Entry { table, dying: None, used: false });
     }
 
-    /// Takes it off. Returns whether the caller is to free it.
-    pub(super) fn end(&mut self, table: *const dyn Work) -> bool {
-        let dying = self.is_dying(table);
+    /// Takes it off. Returns the owner's pointer if the owner has given it up: the caller frees it
+    /// then.
+    ///
+    /// From here on the table may be gone, so the caller holds no reference to it, unless by its
+    /// contract the owner does not give it up meanwhile.
+    pub(super) fn end(&mut self, table: *const dyn Work) -> Option<*mut dyn Work> {
+        let dying = self.entry(table).and_then(|entry| entry.dying);
         self.busy.retain(|entry| !ptr::addr_eq(entry.table, table));
         DONE.notify_all();
         dying
@@ -191,14 +193,15 @@ impl Board {
         self.start();
     }
 
-    /// Gives up a table that is held. Returns whether the caller is to free it.
-    pub(super) fn give_up(&mut self, table: *const dyn Work) -> bool {
+    /// Gives up a table that is held. Returns whether the caller is to free it. The pointer is the
+    /// owner's.
+    pub(super) fn give_up(&mut self, table: *mut dyn Work) -> bool {
         self.forget_hold(table);
         self.waiting.retain(|other| !ptr::addr_eq(*other, table));
         let Some(entry) = self.entry(table) else {
             return true;
         };
-        entry.dying = true;
+        entry.dying = Some(table);
         false
     }
 
@@ -240,12 +243,31 @@ fn run() {
         };
         board.begin(table);
         drop(board);
-        // SAFETY: entered above; the thread that gives a table up looks at the board first.
-        let work = unsafe { &*table };
-        // SAFETY: as above.
-        unsafe { work.work_here() };
-        board = lock();
+        board = work_through(table);
     }
+}
+
+/// Works on a table until there is nothing to do, takes it off the board, and frees it if it has
+/// been given up.
+///
+/// A reference to the table that is the argument of a function must not outlive the table. So each
+/// call ends before the table is off the board, and the pointer that frees it is its owner's.
+fn work_through(table: *const dyn Work) -> Locked {
+    let mut board = loop {
+        // SAFETY: on the board, as being worked on by this thread; a thread that gives a table up
+        // looks at the board first.
+        unsafe { (*table).work_here() };
+        let mut board = lock();
+        // SAFETY: as above.
+        if unsafe { &*table }.is_done(&mut board) {
+            break board;
+        }
+    };
+    let Some(dying) = board.end(table) else { return board };
+    drop(board);
+    // SAFETY: from a box; its owner has given it up, and it is off the board.
+    drop(unsafe { Box::from_raw(dying) });
+    lock()
 }
 
 /// The board, held across a `fork`.
@@ -272,7 +294,7 @@ impl Held {
         self.0.held.clear();
         for entry in std::mem::take(&mut self.0.busy) {
             // One that was given up has no thread that frees it here.
-            if !entry.dying {
+            if entry.dying.is_none() {
                 self.0.waiting.push_back(entry.table);
             }
         }
