@@ -13,14 +13,14 @@ use crate::reclaim::handle::Handle;
 use crate::reclaim::local;
 
 /// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin
-/// ask for. Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!)
-/// declares.
+/// ask for. Implemented by [`Global`], [`Private`](crate::Private) and the types that
+/// [`domain!`](crate::domain!) declares.
 ///
 /// # Safety
 /// The domain has an engine that waits for registered threads. Use [`domain!`](crate::domain!).
 pub unsafe trait ThreadTag: for<'k> DomainTag<Section<'k> = Guard<'k, Self>> {}
 
-/// The kind of the one global domain: what [`crate::read`] and the other free functions use.
+/// The tag of the one global domain: what [`crate::read`] and the other free functions use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Global;
 

@@ -9,7 +9,7 @@ use crate::domain::tag::DomainTag;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 
-/// The kind of domains made at run time with [`Domain::new`](crate::Domain::new).
+/// The tag of domains made at run time with [`Domain::new`](crate::Domain::new).
 #[derive(Clone, Debug)]
 pub struct Private(pub(crate) Arc<DomainState>);
 

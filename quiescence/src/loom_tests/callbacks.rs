@@ -9,8 +9,8 @@ thread_local! {
 
 /// A callback that notes its place in the order. `pointer` says whether it may stand without its
 /// kind.
-const fn numbered(pointer: bool) -> Kind {
-    Kind {
+const fn numbered(pointer: bool) -> CallbackType {
+    CallbackType {
         words: 1,
         pointer,
         bytes: Some(0),
@@ -27,7 +27,7 @@ const fn numbered(pointer: bool) -> Kind {
 }
 
 /// Some that need their kind, so that pages are turned early, and some that do not.
-static NUMBERED: [Kind; 2] = [numbered(false), numbered(true)];
+static NUMBERED: [CallbackType; 2] = [numbered(false), numbered(true)];
 
 pub(super) fn add_numbered(queue: &Queue, number: usize) {
     let payload = std::ptr::without_provenance::<()>(number * 2);
@@ -36,7 +36,7 @@ pub(super) fn add_numbered(queue: &Queue, number: usize) {
 }
 
 /// A callback that destroys an object.
-static DESTROY: Kind = Kind {
+static DESTROY: CallbackType = CallbackType {
     words: 1,
     pointer: true,
     bytes: Some(0),
