@@ -256,10 +256,11 @@ fn work_through(table: *const dyn Work) -> Locked {
     let mut board = loop {
         // SAFETY: on the board, as being worked on by this thread; a thread that gives a table up
         // looks at the board first.
-        unsafe { (*table).work_here() };
-        let mut board = lock();
+        let work = unsafe { &*table };
         // SAFETY: as above.
-        if unsafe { &*table }.is_done(&mut board) {
+        unsafe { work.work_here() };
+        let mut board = lock();
+        if work.is_done(&mut board) {
             break board;
         }
     };
