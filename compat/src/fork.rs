@@ -15,7 +15,8 @@ use crate::fatal::fatal;
 use crate::flavor::{self, Flavor};
 use crate::reader::{self, Pool};
 use crate::signals::{self, Before};
-use crate::{defer, hazard, removed};
+use crate::{defer, hazard};
+use quiescence::chaos::{self, Mutant};
 
 /// What is held while the memory is copied.
 struct Held {
@@ -45,7 +46,7 @@ pub(crate) fn install() {
 extern "C" fn prepare() {
     flavor::finish_beginning();
     let signals = signals::block();
-    if removed::is("fork mask") {
+    if chaos::mutant(Mutant::CompatForkMask) {
         signals.restore();
     }
     let workers = workers::hold();

@@ -20,7 +20,6 @@ mod memory;
 mod poll;
 mod queues;
 mod reader;
-mod removed;
 mod signals;
 mod undisturbed;
 mod workqueue;

@@ -232,7 +232,7 @@ impl Registry {
     /// Looks at every reader the first time under a number, and then at those who held it up before.
     /// QSBR readers that hand the number on are looked at by the relay. Answers how many hold it up.
     pub(crate) fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
-        if chaos::mutant(Mutant::NoWait) {
+        if chaos::mutant(Mutant::NoScan) {
             return 0;
         }
         if self.pass == Some(number) {

@@ -51,7 +51,7 @@ fn beside_foreign_readers(readers: usize, sections: usize) {
 
 /// The driver sleeps until a foreign reader has left, and is not left asleep.
 #[test]
-pub(super) fn a_driver_sleeps_beside_a_foreign_reader() {
+fn a_driver_sleeps_beside_a_foreign_reader() {
     beside_foreign_readers(1, 2);
 }
 

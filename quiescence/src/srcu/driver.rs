@@ -222,7 +222,7 @@ fn is_check_removed(two_bank: &TwoBank) -> bool {
         Phase::Scan1 => chaos::mutant(Mutant::OneScan),
         Phase::Scan2 => chaos::mutant(Mutant::EarlyHandOut),
     };
-    removed || chaos::mutant(Mutant::NoWait)
+    removed || chaos::mutant(Mutant::NoScan)
 }
 
 /// How long the next run is still to wait.

@@ -1,0 +1,361 @@
+//! The per-CPU tools: counters whose sums are compared with bounds that are known, a limit, references that are given
+//! out while somebody kills, and a lock around two words that belong together.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicI64, AtomicU64, fence};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use quiescence::sync::{
+    Counter, ExactCounter, LimitCounter, LocalGlobalLock, LocalGlobalReadGuard, PerCpu,
+};
+
+use super::references::{Held, References};
+use crate::delays::spin;
+use crate::kinds::{Deed, FaultKind};
+use crate::ledger::Ledger;
+use crate::pool::lock;
+use crate::random::Random;
+use crate::station::Station;
+
+/// Rounds between two messages to the watchdog.
+const ROUNDS: u64 = 16;
+
+/// Additions to a counter in a row.
+const ADDITIONS_MAX: u64 = 64;
+
+/// The limit of the counter that all share, so that it is reached; and of one that a thread has alone.
+const LIMIT: u64 = 3_000;
+const LIMIT_ALONE: u64 = 300;
+
+/// Guards on their way to where they end.
+const GUARDS: usize = 4;
+
+/// How long the thread that ends guards waits for one.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// Two words that are equal when nobody writes.
+#[derive(Debug)]
+struct Pair(AtomicU64, AtomicU64);
+
+impl Pair {
+    fn write(&self) {
+        // Not one step: whoever looks between them finds a difference.
+        let value = self.0.load(Relaxed) + 1;
+        self.0.store(value, Relaxed);
+        spin(value % 64);
+        self.1.store(value, Relaxed);
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.load(Relaxed) == self.1.load(Relaxed)
+    }
+}
+
+static LOCK: LocalGlobalLock<Pair> =
+    LocalGlobalLock::new(Pair(AtomicU64::new(0), AtomicU64::new(0)));
+
+type Guard = LocalGlobalReadGuard<'static, Pair>;
+
+/// What a worker has.
+#[derive(Debug)]
+struct Holdings {
+    /// Of the limit that all share.
+    shared: Vec<u64>,
+    grows: bool,
+    alone: LimitCounter,
+    alone_value: u64,
+    handles: VecDeque<Held>,
+}
+
+/// The tools.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    workers: i64,
+    counter: Counter,
+    exact: ExactCounter,
+    slots: PerCpu<AtomicU64>,
+    /// What will have been added to the three above, and what has been for sure.
+    promised: AtomicI64,
+    done: AtomicI64,
+    /// Each worker adds one, and takes it away.
+    balanced: ExactCounter,
+    limit: LimitCounter,
+    /// What they have of it, at least.
+    held: AtomicU64,
+    references: References,
+    writes: AtomicU64,
+    guards: SyncSender<Guard>,
+    ends: Mutex<Option<Receiver<Guard>>>,
+}
+
+impl Tools {
+    /// For so many workers.
+    pub(crate) fn new(workers: usize) -> Self {
+        let (guards, ends) = sync_channel(GUARDS);
+        Self {
+            workers: workers as i64,
+            counter: Counter::new(),
+            exact: ExactCounter::new(),
+            slots: PerCpu::new(|_| AtomicU64::new(0)),
+            promised: AtomicI64::new(0),
+            done: AtomicI64::new(0),
+            balanced: ExactCounter::new(),
+            limit: LimitCounter::new(LIMIT),
+            held: AtomicU64::new(0),
+            references: References::new(),
+            writes: AtomicU64::new(0),
+            guards,
+            ends: Mutex::new(Some(ends)),
+        }
+    }
+
+    /// Adds, takes, refers and reads until the run is over.
+    pub(crate) fn work(&self, station: &Station, random: &mut Random) {
+        let mut holdings = Holdings {
+            shared: Vec::new(),
+            grows: true,
+            alone: LimitCounter::new(LIMIT_ALONE),
+            alone_value: 0,
+            handles: VecDeque::new(),
+        };
+        while !station.is_over() {
+            station.begin(Deed::CounterAdd);
+            for _ in 0..ROUNDS {
+                self.add(station, random);
+                self.add_within_limit(station, &mut holdings, random);
+                add_alone(station, &mut holdings, random);
+                self.read(station, random);
+                if !self.references.refer(station, &mut holdings.handles, random) {
+                    mem::forget(holdings.handles);
+                    return;
+                }
+            }
+            if random.one_in(8) {
+                thread::yield_now();
+            }
+        }
+        while let Some(amount) = holdings.shared.pop() {
+            self.give_back(amount);
+        }
+    }
+
+    fn add(&self, station: &Station, random: &mut Random) {
+        let count = 1 + random.below(ADDITIONS_MAX);
+        let amount = 1 + random.below(100) as i64;
+        let total = amount * count as i64;
+        self.promised.fetch_add(total, Relaxed);
+        // Release: pairs with the Acquire in `expect_between`; who sees an addition sees its promise.
+        fence(Release);
+        for _ in 0..count {
+            self.counter.add(amount);
+            self.exact.add(amount);
+            self.slots.here().fetch_add(amount.cast_unsigned(), Relaxed);
+            self.balanced.increment();
+            self.balanced.add(-1);
+        }
+        // Release: pairs with the Acquire in `sum`.
+        self.done.fetch_add(total, Release);
+        station.ledger.did(Deed::CounterAdd, count);
+    }
+
+    /// Adds as long as there is room, then subtracts for a while.
+    fn add_within_limit(&self, station: &Station, holdings: &mut Holdings, random: &mut Random) {
+        for _ in 0..random.below(16) {
+            if holdings.grows {
+                let amount = 1 + random.below(8);
+                if !self.limit.try_add(amount) {
+                    station.did(Deed::LimitRefused);
+                    holdings.grows = false;
+                    continue;
+                }
+                station.did(Deed::LimitAdd);
+                let held = self.held.fetch_add(amount, Relaxed) + amount;
+                if held > LIMIT {
+                    station.fault(FaultKind::Limit, "LimitCounter", || {
+                        format!("{held} was added where {LIMIT} may be")
+                    });
+                }
+                holdings.shared.push(amount);
+            } else if let Some(amount) = holdings.shared.pop() {
+                self.give_back(amount);
+                holdings.grows = random.one_in(200);
+            } else {
+                holdings.grows = true;
+            }
+        }
+    }
+
+    fn give_back(&self, amount: u64) {
+        self.held.fetch_sub(amount, Relaxed); // first: it is not more than what is counted
+        self.limit.sub(amount);
+    }
+
+    /// Reads under the lock; some guards end on another thread.
+    fn read(&self, station: &Station, random: &mut Random) {
+        let guard = match random.below(8) {
+            0 => LOCK.try_read(),
+            _ => Some(LOCK.read()),
+        };
+        let Some(guard) = guard else { return };
+        expect_whole(station, &guard);
+        if random.one_in(64) {
+            spin(random.below(2000));
+            expect_whole(station, &guard);
+        }
+        station.did(Deed::LockRead);
+        if random.one_in(32) {
+            // Where nobody takes it, it ends here.
+            let sent = self.guards.try_send(guard).is_ok();
+            station.ledger.did(Deed::LockElsewhere, u64::from(sent));
+        }
+    }
+
+    /// Kills big references until the run is over.
+    pub(crate) fn kill(&self, station: &Station, random: &mut Random) {
+        self.references.kill(station, random);
+    }
+
+    /// Sums until the run is over.
+    pub(crate) fn sum(&self, station: &Station, random: &mut Random) {
+        while !station.is_over() {
+            station.begin(Deed::ExactSum);
+            station.did(Deed::ExactSum);
+            let bounded = |name, sum: &dyn Fn() -> i64| {
+                // Acquire: pairs with the Release in `add`.
+                let least = self.done.load(Acquire);
+                let sum = sum();
+                self.expect_between(station, name, least, sum);
+            };
+            bounded("Counter", &|| self.counter.sum());
+            bounded("ExactCounter", &|| self.exact.sum());
+            bounded("PerCpu", &|| self.slots_sum());
+            let balanced = self.balanced.sum();
+            if !(0..=self.workers).contains(&balanced) {
+                station.fault(FaultKind::Sum, "ExactCounter", || {
+                    format!(
+                        "{} threads have added one each, and the sum was {balanced}",
+                        self.workers
+                    )
+                });
+            }
+            let value = self.limit.value();
+            if value > LIMIT {
+                station.fault(FaultKind::Limit, "LimitCounter", || {
+                    format!("the value was {value} where {LIMIT} is the limit")
+                });
+            }
+            spin(random.below(20_000));
+            thread::yield_now();
+        }
+    }
+
+    fn slots_sum(&self) -> i64 {
+        self.slots.iter().fold(0, |sum: i64, slot| sum.wrapping_add(slot.load(Relaxed) as i64))
+    }
+
+    fn expect_between(&self, station: &Station, name: &str, least: i64, sum: i64) {
+        // Acquire: pairs with the Release in `add`.
+        fence(Acquire);
+        let most = self.promised.load(Relaxed);
+        if !(least..=most).contains(&sum) {
+            station.fault(FaultKind::Sum, name, || {
+                format!(
+                    "the sum was {sum} where at least {least} had been added and at most {most}"
+                )
+            });
+        }
+    }
+
+    /// Writes under the lock until the run is over.
+    pub(crate) fn write(&self, station: &Station, random: &mut Random) {
+        while !station.is_over() {
+            station.begin(Deed::LockWrite);
+            let guard = match random.below(4) {
+                0 => LOCK.try_write(),
+                _ => Some(LOCK.write()),
+            };
+            if let Some(pair) = guard {
+                station.did(Deed::LockWrite);
+                self.writes.fetch_add(1, Relaxed);
+                expect_whole(station, &pair);
+                pair.write();
+                expect_whole(station, &pair);
+            }
+            spin(random.below(5000));
+            if random.one_in(4) {
+                thread::sleep(Duration::from_micros(random.below(200)));
+            }
+        }
+    }
+
+    /// Ends what others have begun to read, until the run is over.
+    pub(crate) fn end_guards(&self, station: &Station) {
+        let Some(ends) = lock(&self.ends).take() else { return };
+        loop {
+            station.begin(Deed::LockElsewhere);
+            match ends.recv_timeout(WAIT) {
+                Ok(guard) => expect_whole(station, &guard),
+                Err(RecvTimeoutError::Timeout) if !station.is_over() => {}
+                // Those that are still sent end with the channel.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// When all threads have ended: looks for what is lost.
+    pub(crate) fn close(&self, ledger: &Ledger) {
+        let fault = |kind, detail: String| ledger.fault(kind, "", None, None, || detail);
+        let added = self.done.load(Acquire);
+        let sums = [self.counter.sum(), self.exact.sum(), self.slots_sum(), self.balanced.sum()];
+        if sums != [added, added, added, 0] {
+            fault(FaultKind::Sum, format!("{added} was added to three counters: {sums:?}"));
+        }
+        let (value, room) = (self.limit.value(), (0..=LIMIT).take_while(|_| self.limit.try_add(1)));
+        let room = room.count() as u64;
+        if value != 0 || room != LIMIT {
+            fault(
+                FaultKind::Limit,
+                format!("{value} was left of a limit of {LIMIT}, {room} fitted"),
+            );
+        }
+        let pair = LOCK.read();
+        let (written, writes) = (pair.0.load(Relaxed), self.writes.load(Relaxed));
+        if written != writes {
+            fault(FaultKind::Exclusion, format!("{writes} times was written, {written} are there"));
+        }
+        self.references.close(ledger);
+    }
+}
+
+/// A counter with a limit that nobody else uses: it is exact, wherever the thread is moved.
+fn add_alone(station: &Station, holdings: &mut Holdings, random: &mut Random) {
+    let Holdings { alone, alone_value: value, .. } = holdings;
+    for _ in 0..32 {
+        let amount = 1 + random.below(6);
+        if random.one_in(2) {
+            let added = alone.try_add(amount);
+            if added != (*value + amount <= LIMIT_ALONE) {
+                station.fault(FaultKind::Limit, "LimitCounter", || {
+                    format!("at {value} of {LIMIT_ALONE}, adding {amount} was answered by {added}")
+                });
+            }
+            *value += if added { amount } else { 0 };
+        } else if amount <= *value {
+            alone.sub(amount);
+            *value -= amount;
+        }
+    }
+}
+
+fn expect_whole(station: &Station, pair: &Pair) {
+    if !pair.is_whole() {
+        station.fault(FaultKind::Exclusion, "LocalGlobalLock", || {
+            "under the lock two words were different that a writer makes equal".to_owned()
+        });
+    }
+}
