@@ -15,7 +15,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::fatal::{debugging, fatal};
 use crate::flavor::{FLAVORS, Flavor};
-use crate::{memory, reader, removed};
+use crate::{memory, reader};
+use quiescence::chaos::{self, Mutant};
 
 type Function = unsafe extern "C" fn(*mut c_void);
 
@@ -112,7 +113,7 @@ fn defer_at_the_limit(flavor: Flavor, call: Call) {
     // A QSBR reader only: in another's section nothing is waited for. A function that is being
     // called may not be left offline either, nor waits.
     let may_wait = flavor == Flavor::Qsbr && flavor.is_registered() && RUNNING.get() == 0;
-    let may_wait = may_wait && !removed::is("limit");
+    let may_wait = may_wait && !chaos::mutant(Mutant::CompatLimit);
     let away = may_wait.then(|| flavor.may_wait("defer_rcu"));
     flavor.domain().call(move || call.run());
     drop(away);
@@ -188,7 +189,7 @@ pub(crate) extern "C" fn quiescence_urcu_defer_barrier(flavor: c_uint) {
 /// Nothing is as good as done, also in a section.
 fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     let domain = flavor.domain();
-    if !domain.is_waiting(own_only) || removed::is("barrier") {
+    if !domain.is_waiting(own_only) || chaos::mutant(Mutant::CompatBarrier) {
         return;
     }
     if RUNNING.get() != 0 {

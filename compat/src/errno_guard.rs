@@ -7,7 +7,7 @@
 
 use std::ffi::c_int;
 
-use crate::removed;
+use quiescence::chaos::{self, Mutant};
 
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
@@ -27,7 +27,7 @@ fn errno() -> *mut c_int {
 
 impl Drop for Errno {
     fn drop(&mut self) {
-        if !removed::is("errno") {
+        if !chaos::mutant(Mutant::CompatErrno) {
             // SAFETY: the thread's own; it stays on its thread.
             unsafe { *errno() = self.0 };
         }
@@ -56,7 +56,7 @@ pub(crate) fn with_errno<R>(f: impl FnOnce() -> R) -> R {
 /// Calls `f`, in which the thread is not cancelled, and leaves `errno` as it was.
 pub(crate) fn with_errno_uncancelled<R>(f: impl FnOnce() -> R) -> R {
     with_errno(|| {
-        if removed::is("uncancelled") {
+        if chaos::mutant(Mutant::CompatUncancelled) {
             return f();
         }
         let mut before = 0;

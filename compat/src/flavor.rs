@@ -20,7 +20,8 @@ use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Words};
 
 use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{Mistake, fatal, tolerated};
-use crate::{fork, reader, removed};
+use crate::{fork, reader};
+use quiescence::chaos::{self, Mutant};
 
 /// A flavour of liburcu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +183,7 @@ impl Flavor {
             return Away { online: None };
         }
         if self == Self::Qsbr {
-            if !removed::is("away") {
+            if !chaos::mutant(Mutant::CompatAway) {
                 reader::go_offline(self, record);
             }
             return Away { online: Some(record) };
@@ -204,7 +205,7 @@ pub(crate) struct Away {
 impl Drop for Away {
     fn drop(&mut self) {
         if let Some(record) = self.online
-            && !removed::is("back")
+            && !chaos::mutant(Mutant::CompatBack)
         {
             reader::come_online(Flavor::Qsbr, record);
         }
@@ -262,7 +263,6 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
         fatal(format_args!("{}: initialised by two threads at once", flavor.name()));
     }
     reader::attached(flavor);
-    removed::tell_quiescence();
     // Now, and not with the first call: fork's handlers must be there before a program's own, so
     // that these find the library at work; and bp's first call may come from a signal handler,
     // where nothing may be locked and allocated.

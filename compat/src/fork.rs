@@ -16,7 +16,8 @@ use crate::fatal::fatal;
 use crate::flavor::{self, Flavor};
 use crate::reader::{self, Pool};
 use crate::signals::{self, Before};
-use crate::{defer, hazard, removed};
+use crate::{defer, hazard};
+use quiescence::chaos::{self, Mutant};
 
 /// What is held while the memory is copied.
 struct Held {
@@ -46,7 +47,7 @@ pub(crate) fn install() {
 extern "C" fn prepare() {
     flavor::finish_beginning();
     let signals = signals::block();
-    if removed::is("fork mask") {
+    if chaos::mutant(Mutant::CompatForkMask) {
         signals.restore();
     }
     let workers = workers::hold();

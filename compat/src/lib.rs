@@ -21,7 +21,6 @@ mod memory;
 mod poll;
 mod queues;
 mod reader;
-mod removed;
 mod signals;
 mod errno_guard;
 mod workqueue;

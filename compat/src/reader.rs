@@ -32,7 +32,8 @@ use quiescence::liburcu_readers::{Record, Surroundings};
 use crate::errno_guard::with_errno;
 use crate::fatal::{Mistake, debugging, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor, word};
-use crate::{defer, memory, removed, signals};
+use crate::{defer, memory, signals};
+use quiescence::chaos::{self, Mutant};
 
 /// How often a thread's keys are destroyed, at most: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: u32 = 4;
@@ -157,7 +158,7 @@ fn own_record(flavor: Flavor) -> &'static Record {
 
 /// Makes the calling thread a reader; a QSBR one online.
 fn enter(flavor: Flavor, record: &'static Record) {
-    if !removed::is("register") {
+    if !chaos::mutant(Mutant::CompatRegister) {
         // SAFETY: not registered, by the callers; a thread's record lives as long as the thread,
         // which is unregistered before it ends; bp's live for ever. The thin library's headers
         // follow the protocol.
@@ -206,7 +207,7 @@ pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
         layout.waiting.store(0, Relaxed);
         fence(SeqCst);
     }
-    if words.futex.load(Relaxed) == ASLEEP && !removed::is("wake") {
+    if words.futex.load(Relaxed) == ASLEEP && !chaos::mutant(Mutant::CompatWake) {
         words.futex.store(0, Relaxed);
         // Not private, as C's is not: both sides must agree.
         // SAFETY: a wake-up of the sleepers on that word.
@@ -257,7 +258,7 @@ unsafe extern "C" fn thread_ends(_any: *mut c_void) {
     // sees.
     signals::blocked(|| {
         let registered = Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor));
-        registered.filter(|_| !removed::is("end")).for_each(unregister_at_end);
+        registered.filter(|_| !chaos::mutant(Mutant::CompatEnd)).for_each(unregister_at_end);
     });
     defer::thread_ends();
 }
@@ -325,7 +326,7 @@ fn grow() {
     let chunk = new_chunk();
     let mut records = pool().all.len() + CHUNK;
     loop {
-        if !removed::is("room") {
+        if !chaos::mutant(Mutant::CompatRoom) {
             Flavor::Bp.domain().make_room(records);
         }
         let mut larger =
@@ -359,7 +360,7 @@ impl Pool {
     pub(crate) fn after_fork(&mut self) {
         let own = if Flavor::Bp.is_attached() { Flavor::Bp.record() } else { None };
         let is_own = |record: &&Record| {
-            own.is_some_and(|own| ptr::eq(*record, own)) && !removed::is("own record")
+            own.is_some_and(|own| ptr::eq(*record, own)) && !chaos::mutant(Mutant::CompatOwnRecord)
         };
         self.free.clear();
         self.free.extend(self.all.iter().filter(|record| !is_own(record)));
@@ -384,10 +385,10 @@ pub(crate) fn register_ahead() {
     if !AHEAD.load(Relaxed) {
         return;
     }
-    if SHORT.load(Relaxed) && SHORT.swap(false, Relaxed) && !removed::is("reserve") {
+    if SHORT.load(Relaxed) && SHORT.swap(false, Relaxed) && !chaos::mutant(Mutant::CompatReserve) {
         signals::blocked(grow);
     }
-    if !is_registered(Flavor::Bp) && !removed::is("ahead") {
+    if !is_registered(Flavor::Bp) && !chaos::mutant(Mutant::CompatAhead) {
         quiescence_urcu_bp_register();
     }
 }
@@ -416,7 +417,7 @@ fn give_back(record: &'static Record) {
     // SAFETY: the thread's own pointer.
     unsafe { place.write(ptr::null()) };
     leave(Flavor::Bp, record);
-    if !removed::is("give back") {
+    if !chaos::mutant(Mutant::CompatGiveBack) {
         pool().free.push(record);
     }
 }
@@ -443,7 +444,7 @@ pub(crate) fn surroundings(flavor: Flavor) -> Surroundings {
 }
 
 fn begin(flavor: Flavor) -> usize {
-    if removed::is("surroundings") {
+    if chaos::mutant(Mutant::CompatSurroundings) {
         return 0;
     }
     register_ahead();

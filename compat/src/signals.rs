@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use crate::removed;
+use quiescence::chaos::{self, Mutant};
 
 /// The signals that a thread blocked before.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ impl Before {
 
 /// Calls `f` with all signals blocked.
 pub(crate) fn blocked<R>(f: impl FnOnce() -> R) -> R {
-    if removed::is("block") {
+    if chaos::mutant(Mutant::CompatBlock) {
         return f();
     }
     let before = block();

@@ -5,8 +5,8 @@
 //! frees it, never frees under a reader. This crate decides when such a span begins, what has to be
 //! done in it, and when it is over. It never does any of it: a *driver* asks [`Machine::poll`] for
 //! the next [`Action`], carries it out in its own world, and reports back with
-//! [`Machine::observe`]. The runtime (`quiescence`), the explorer (`check`) and the simulator drive
-//! this very code.
+//! [`Machine::observe`]. The runtime (`quiescence`), the explorer (`verify/explore`) and the
+//! simulator drive this very code.
 //!
 //! It touches nothing: no `std`, no unsafe code, no clock, no threads, no dependency. Every
 //! function is total: whatever is called in whatever state, nothing panics and no invariant breaks.

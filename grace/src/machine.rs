@@ -39,7 +39,7 @@
 //! between loading `gp.ctr` and storing it for exactly one turn would record the number that is
 //! being announced, and be passed over. From then on a grace period announces *two* numbers and
 //! scans twice: whatever the stale number is, it differs from one of them.
-//! (`check` finds the fault with two-bit numbers and one pass, and finds none with two.)
+//! (The explorer finds the fault with two-bit numbers and one pass, and finds none with two.)
 
 use crate::policy::{Begin, Hint, Policy, Urgency};
 use crate::sequence::{Cookie, NotGiven, Sequence};

@@ -62,6 +62,7 @@ enum Command {
     /// Watch what the library does in a running process that serves its statistics
     Top(top::TopArgs),
     /// Try to catch the library freeing what is still read
+    #[command(after_help = quiescence_torture::HELP)]
     Torture(torture::TortureArgs),
 }
 

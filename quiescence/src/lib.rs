@@ -88,11 +88,9 @@
 
 // The rooms, in their order: each imports only those above it, and `chaos`. Loom runs some of them,
 // and of these some modules.
-#[cfg(feature = "chaos")]
+#[doc(hidden)]
+#[cfg_attr(not(quiescence_mutants), allow(dead_code))]
 pub mod chaos;
-#[cfg(not(feature = "chaos"))]
-#[allow(dead_code, unreachable_pub)]
-mod chaos;
 mod os;
 mod event;
 #[cfg(not(loom))]

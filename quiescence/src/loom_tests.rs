@@ -1,8 +1,9 @@
 //! The real code under loom: every interleaving (up to a bound on preemptions) of readers, drivers,
 //! sleepers, registrations and callback queues, with membarrier modelled by fence cells.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p quiescence --lib`; with `--features chaos` the
-//! test `mutants` also removes one step at a time and expects a model to fail.
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p quiescence --lib`; with
+//! `--cfg quiescence_mutants` there too, one step is removed at a time, and its models must fail
+//! (`chaos/registry.rs`).
 
 use std::panic::Location;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -146,103 +147,4 @@ fn bounded(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     builder.preemption_bound.get_or_insert(preemptions);
     builder.max_branches = 20_000;
     builder.check(f);
-}
-
-/// Removes one step at a time, in a process of its own, and expects some model to fail.
-#[cfg(feature = "chaos")]
-#[test]
-fn mutants() {
-    use crate::chaos::Mutant;
-    use callbacks::*;
-    use cookies::*;
-    use liburcu::*;
-    use llist::*;
-    use relay::*;
-    use sleepers::*;
-    use threads::*;
-    let caught_here = [
-        Mutant::NoWait,
-        Mutant::SkipLastReader,
-        Mutant::NoRegistration,
-        Mutant::NoWakeUp,
-        Mutant::NoSecondLook,
-        Mutant::LostMark,
-        Mutant::NestedUnlock,
-        Mutant::EarlyCookie,
-        Mutant::EarlyCallbacks,
-        Mutant::AlwaysAlone,
-        Mutant::NoSharing,
-    ];
-    let caught_here: Vec<Mutant> = caught_here
-        .into_iter()
-        .chain(Mutant::ORDERINGS)
-        .chain(Mutant::RELAY)
-        .chain(Mutant::LIBURCU)
-        .chain(Mutant::QUEUES)
-        .chain(Mutant::LLIST)
-        .chain(Mutant::UNLINKED)
-        .chain([Mutant::SupersededReports, Mutant::SupersededMarks, Mutant::MarksLeft])
-        .chain(Mutant::SLEEPERS)
-        .collect();
-    if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
-        let mutant = caught_here.into_iter().find(|&mutant| format!("{mutant:?}") == name);
-        let mutant = mutant.expect("one of the list");
-        crate::chaos::remove_step(mutant);
-        if Mutant::RELAY.contains(&mutant) {
-            a_relay_that_changes();
-            a_relay_with_a_gap();
-            a_relay_of_two();
-            a_relay_of_one_that_only_comes_and_goes();
-            return;
-        }
-        if Mutant::LIBURCU.contains(&mutant) {
-            a_driver_sleeps_beside_a_liburcu_reader();
-            return;
-        }
-        if Mutant::HANDOVER.contains(&mutant) {
-            a_waiter_takes_a_drivers_place();
-            return;
-        }
-        if Mutant::LLIST.contains(&mutant) {
-            an_llist_wakes_whoever_sleeps();
-            return;
-        }
-        if Mutant::SLEEPERS.contains(&mutant) {
-            a_task_that_waits_for_callbacks_is_not_left_asleep();
-            a_task_that_waits_for_a_grace_period_is_not_left_asleep();
-            return;
-        }
-        if Mutant::UNLINKED.contains(&mutant) {
-            a_cookie_without_the_lock_beside_a_driver_that_reads();
-            a_cookie_without_the_lock_beside_a_reader();
-            return;
-        }
-        if Mutant::QUEUES.contains(&mutant) {
-            the_worker_leaves_nothing_behind();
-            an_orphan_is_forgotten_when_it_is_empty();
-            a_barrier_finds_what_was_left_behind();
-            the_worker_sees_what_moves();
-            two_threads_run_a_queue_in_order();
-            what_another_thread_closes_waits_for_readers();
-            return;
-        }
-        one_section_one_grace_period();
-        a_section_hides_the_end_of_the_one_before();
-        nested_sections();
-        two_updaters_share_and_are_both_served();
-        callbacks_wait_for_readers();
-        a_request_in_mid_grace_period();
-        a_slot_changes_hands_while_the_driver_marks_it();
-        return;
-    }
-    for mutant in caught_here {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["loom_tests::mutants", "--exact", "--nocapture"])
-            .env("QUIESCENCE_LOOM_MUTANT", format!("{mutant:?}"))
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .status()
-            .unwrap();
-        assert!(!status.success(), "no model noticed {mutant:?}");
-    }
 }

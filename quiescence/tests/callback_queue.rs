@@ -203,7 +203,8 @@ fn one_runner_at_a_time() {
     });
 }
 
-fn what_is_left_is_handed_over() {
+#[test]
+fn a_callback_queue_is_handed_over_in_order() {
     let domain = Domain::new();
     let (from, to) =
         (CallbackQueue::new(&domain, Wakes::Runner), CallbackQueue::new(&domain, Wakes::Runner));
@@ -224,11 +225,6 @@ fn what_is_left_is_handed_over() {
     domain.barrier();
     assert!(ran.lock().unwrap().iter().copied().eq(0..MANY));
     waits_nothing(&domain);
-}
-
-#[test]
-fn a_callback_queue_is_handed_over_in_order() {
-    what_is_left_is_handed_over();
 }
 
 /// A callback queue that ends leaves what it has to the worker.
@@ -538,42 +534,32 @@ fn forks_beside_pushes() {
     });
 }
 
-/// One step removed at a time, each in a process of its own.
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
-fn mutants() {
-    use quiescence::chaos::{self, Mutant};
-    if let Some(role) = common::role() {
-        let mutant =
-            Mutant::CALLBACK_QUEUES.into_iter().find(|mutant| format!("{mutant:?}") == role);
-        let mutant = mutant.expect("one of the list");
-        chaos::remove_step(mutant);
-        return match mutant {
-            Mutant::NoMark => everything_runs_in_order_before_a_barrier_returns(),
-            Mutant::LostCallbackQueue => what_is_left_is_handed_over(),
-            _ => early(),
-        };
-    }
-    for mutant in Mutant::CALLBACK_QUEUES {
-        let output = common::again("mutants", &format!("{mutant:?}"), &[]);
-        assert!(!output.status.success(), "nobody noticed {mutant:?}");
-    }
+fn removed_steps_are_caught_in_other_processes() {
+    quiescence::chaos::each_is_caught("quiescence", "callback_queue");
 }
 
-/// Without its step a runner has nothing to wait for, and leaves; as it is, it would wait for the
-/// section.
-#[cfg(feature = "chaos")]
-fn early() {
+/// A runner waits for the section with what was pushed in it, however little patience it has.
+#[test]
+fn nothing_runs_beside_a_section() {
     let domain = Domain::new();
-    let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+    let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
     let ran = Arc::new(AtomicU64::new(0));
-    common::beside_a_section(&domain, |leave| {
+    let runner = common::beside_a_section(&domain, |leave| {
         let pushed = Arc::clone(&ran);
         let _: callback_queue::Pushed =
             push(&callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
-        assert_eq!(callback_queue.attend(Some(Duration::ZERO)).unwrap(), Left::Idle);
+        let runner = spawn(&callback_queue, Some(Duration::ZERO));
+        while domain.statistics().sleeps == 0 && !runner.is_finished() {
+            thread::yield_now();
+        }
+        let early = ran.load(SeqCst);
         leave();
+        assert_eq!(early, 0, "run beside a section");
+        runner
     });
-    assert_eq!(ran.load(SeqCst), 0, "run beside a section");
+    assert_eq!(runner.join().unwrap(), Left::Idle);
+    assert_eq!(ran.load(SeqCst), 1);
 }

@@ -12,14 +12,17 @@ fn every_promise_names_tests_that_exist() {
     let mut checked = 0;
     for name in names {
         let Some((path, test)) = name.split_once("::") else { continue };
-        let (package, file) = path.split_once('/').unwrap();
-        let is_rust = Path::new(file).extension().is_none();
-        let file = if is_rust { format!("{file}.rs") } else { file.to_owned() };
-        let of = |folder| root.join(package).join(folder).join(&file);
-        // A module of the library and a file of tests may have one name.
-        let sources = [of("tests"), of("src")].map(|source| fs::read_to_string(source).ok());
-        assert!(sources.iter().any(Option::is_some), "{name}: there is no such file");
-        let text = sources.into_iter().flatten().collect::<String>();
+        let is_rust = Path::new(path).extension().is_none();
+        // Where the folder of the package ends is not said; and a module of the library and a file
+        // of tests may have one name.
+        let sources = path.match_indices('/').flat_map(|(end, _)| {
+            let (package, file) = (&path[..end], &path[end + 1..]);
+            let file = if is_rust { format!("{file}.rs") } else { file.to_owned() };
+            ["tests", "src"].map(|folder| root.join(package).join(folder).join(&file))
+        });
+        let text: Vec<_> = sources.filter_map(|source| fs::read_to_string(source).ok()).collect();
+        assert!(!text.is_empty(), "{name}: there is no such file");
+        let text = text.concat();
         let there = if is_rust {
             text.contains(&format!("fn {test}("))
         } else {

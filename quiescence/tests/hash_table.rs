@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::Barrier;
 use std::sync::atomic::Ordering::Relaxed;
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::thread;
@@ -390,18 +390,11 @@ fn what_is_asked_for_while_a_table_shrinks_is_done() {
     assert!(pair.table.buckets() >= 1_024, "{} buckets", pair.table.buckets());
 }
 
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
-fn a_lost_request_is_noticed() {
-    if common::role().is_some() {
-        quiescence::chaos::remove_step(quiescence::chaos::Mutant::LostResize);
-        return what_is_asked_for_while_a_table_shrinks_is_done();
-    }
-    let output = common::again("a_lost_request_is_noticed", "lost", &[]);
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    assert!(!output.status.success() && said.contains("2 buckets"), "{said}");
+fn removed_steps_are_caught_in_other_processes() {
+    quiescence::chaos::each_is_caught("quiescence", "hash_table");
 }
 
 /// In a child process no thread is at work on the table any more, whatever was begun.
@@ -506,7 +499,7 @@ fn a_table_that_is_not_empty_is_not_destroyed_and_goes_on() {
 
 /// A table of many buckets and no node, which has begun to shrink: its worker waits until
 /// `may_shrink`.
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 fn shrinking(may_shrink: &'static AtomicBool) -> Table {
     let domain: Domain<Private> = Domain::new();
     let table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
@@ -538,7 +531,7 @@ fn shrinking(may_shrink: &'static AtomicBool) -> Table {
     table
 }
 
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 fn wait_until(flag: &AtomicBool) {
     while !flag.load(SeqCst) {
         thread::yield_now();
@@ -546,17 +539,17 @@ fn wait_until(flag: &AtomicBool) {
 }
 
 /// What the hooks of these tests say to each other.
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 static LOOKING: AtomicBool = AtomicBool::new(false);
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 static HELD_OFF: AtomicBool = AtomicBool::new(false);
 
 /// While somebody is about to look whether a table is empty, its worker comes to change its list.
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
-    use quiescence::chaos::{self, Mutant, Point};
+    use quiescence::chaos::{self, Point};
     /// Begun, and not ended, until the worker has come to an end one way or the other.
     fn hook(point: Point) {
         match point {
@@ -573,11 +566,7 @@ fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
             _ => {}
         }
     }
-    let role = common::role();
-    if let Some(role) = role {
-        if role == "without" {
-            assert!(chaos::remove_step(Mutant::NoHold));
-        }
+    if common::role().is_some() {
         let table = shrinking(&LOOKING);
         chaos::install(hook);
         // SAFETY: no other thread uses it.
@@ -586,20 +575,17 @@ fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
         return;
     }
     let name = "nothing_is_taken_from_a_table_while_it_is_looked_at";
-    let output = common::again(name, "with", &[]);
+    let output = common::again(name, "alone", &[]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let output = common::again(name, "without", &[]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("while it was looked at"), "{said}");
 }
 
 /// A table is given up while its worker is at the list: its nodes may be freed afterwards, so the
 /// worker has left it.
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn no_table_is_looked_at_when_it_is_gone() {
-    use quiescence::chaos::{self, Mutant, Point};
+    use quiescence::chaos::{self, Point};
     static LEFT: AtomicBool = AtomicBool::new(false);
     fn hook(point: Point) {
         match point {
@@ -613,10 +599,7 @@ fn no_table_is_looked_at_when_it_is_gone() {
         }
     }
     static MAY_SHRINK: AtomicBool = AtomicBool::new(false);
-    if let Some(role) = common::role() {
-        if role == "without" {
-            assert!(chaos::remove_step(Mutant::NoHold));
-        }
+    if common::role().is_some() {
         let table = shrinking(&MAY_SHRINK);
         chaos::install(hook);
         MAY_SHRINK.store(true, SeqCst);
@@ -626,12 +609,8 @@ fn no_table_is_looked_at_when_it_is_gone() {
         return;
     }
     let name = "no_table_is_looked_at_when_it_is_gone";
-    let output = common::again(name, "with", &[]);
+    let output = common::again(name, "alone", &[]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let output = common::again(name, "without", &[]);
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    assert!(!output.status.success() && said.contains("the worker is still there"), "{said}");
 }
 
 /// What the threads of a stress share.

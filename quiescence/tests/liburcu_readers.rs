@@ -341,7 +341,7 @@ fn others_that_leave_end_no_grace_period() {
 
 /// No thread wakes a driver that has not said yet that it sleeps: it looks once more when it has.
 #[test]
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 fn a_reader_that_leaves_just_before_the_driver_sleeps_is_seen() {
     use quiescence::chaos::{self, Point};
 
@@ -543,27 +543,9 @@ fn what_is_queued_at_the_end_of_the_process_is_not_run() {
     std::process::exit(0);
 }
 
-#[cfg(feature = "chaos")]
-mod mutants {
-    use super::*;
-    use quiescence::chaos::{self, Mutant};
-
-    const CAUGHT: [Mutant; 3] = [Mutant::NoWait, Mutant::SkipLastReader, Mutant::NoRegistration];
-
-    #[test]
-    #[cfg_attr(miri, ignore = "child processes")]
-    fn each_is_caught_in_another_process() {
-        const TEST: &str = "mutants::each_is_caught_in_another_process";
-        if let Some(name) = role() {
-            let mutant = CAUGHT.into_iter().find(|mutant| format!("{mutant:?}") == name);
-            chaos::remove_step(mutant.expect("one of the list"));
-            // Again, should the readers have been kept from running.
-            return (0..20).for_each(|_| stress(Readers::Light, 20_000));
-        }
-        for mutant in CAUGHT {
-            let output = common::again(TEST, &format!("{mutant:?}"), &[]);
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(said.contains("read after a grace period"), "{mutant:?}: {said}");
-        }
-    }
+#[cfg(quiescence_mutants)]
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn removed_steps_are_caught_in_other_processes() {
+    quiescence::chaos::each_is_caught("quiescence", "foreign");
 }

@@ -146,29 +146,9 @@ fn all_of_it_in_other_processes() {
     shuffle::all_but_in_other_processes("writers_are_alone");
 }
 
-/// With a step missing, what the named step is for goes wrong.
-#[cfg(feature = "chaos")]
-mod mutants {
-    use super::exclusion;
-    use super::shuffle::mutants::{Missing, PORTABLE, RESTARTABLE, each_is_caught, play};
-    use quiescence::chaos::Mutant;
-
-    const MUTANTS: &[Missing] = &[
-        (Mutant::NoStallFlag, "exclusion", RESTARTABLE),
-        (Mutant::NoStallBarrier, "exclusion", RESTARTABLE),
-        (Mutant::NoStallFlag, "exclusion", PORTABLE),
-        (Mutant::NoWriterWakeUp, "exclusion", RESTARTABLE),
-    ];
-
-    /// In a process of its own, for [`each_is_caught_in_other_processes`].
-    #[test]
-    fn role() {
-        play(MUTANTS, |_| exclusion(4, 10_000));
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "child processes")]
-    fn each_is_caught_in_other_processes() {
-        each_is_caught(MUTANTS);
-    }
+#[cfg(quiescence_mutants)]
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn removed_steps_are_caught_in_other_processes() {
+    quiescence::chaos::each_is_caught("quiescence", "local_global");
 }

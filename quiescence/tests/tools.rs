@@ -501,34 +501,9 @@ fn all_of_it_in_other_processes() {
     shuffle::all_but_in_other_processes("an_exact_sum_is_the_value_of_one_moment");
 }
 
-/// With a step missing, what the named step is for goes wrong.
-#[cfg(feature = "chaos")]
-mod mutants {
-    use super::shuffle::mutants::{Missing, RESTARTABLE, each_is_caught, play};
-    use super::*;
-    use quiescence::chaos::Mutant;
-
-    const MUTANTS: &[Missing] = &[
-        (Mutant::NoStallFlag, "exact", RESTARTABLE),
-        (Mutant::NoStallBarrier, "exact", RESTARTABLE),
-        (Mutant::NoStallFlag, "limits", RESTARTABLE),
-        (Mutant::EarlyRelease, "references", RESTARTABLE),
-    ];
-
-    /// In a process of its own, for [`each_is_caught_in_other_processes`].
-    #[test]
-    fn role() {
-        play(MUTANTS, |scenario| match scenario {
-            "exact" => exact_sums(),
-            "limits" => limits(6_000, 1_000),
-            "references" => references(50),
-            _ => unreachable!("{scenario}"),
-        });
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "child processes")]
-    fn each_is_caught_in_other_processes() {
-        each_is_caught(MUTANTS);
-    }
+#[cfg(quiescence_mutants)]
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn removed_steps_are_caught_in_other_processes() {
+    quiescence::chaos::each_is_caught("quiescence", "tools");
 }

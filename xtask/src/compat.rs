@@ -87,8 +87,8 @@ pub fn build_without(step: Step, directory: &Path) -> Result<PathBuf> {
     Ok(variant.library(""))
 }
 
-/// Builds the libraries with the torture hooks, under which `QUIESCENCE_REMOVED` names a step that
-/// is left out. Returns the directory, which is not that of [`build`].
+/// Builds the libraries with the hooks of `quiescence::chaos`, under which `QUIESCENCE_MUTANT`
+/// names a step that is removed. Returns the directory, which is not that of [`build`].
 ///
 /// # Errors
 /// As [`build`].
@@ -98,7 +98,7 @@ pub fn build_with_hooks() -> Result<PathBuf> {
     fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
     let lock = File::create(work.join("lock"))?;
     lock.lock().context("waiting for another build")?;
-    let archive = core_archive(&root, &work, Mode::Release, "library,chaos")?;
+    let archive = core_archive(&root, &work, Mode::Release, &["--cfg", "quiescence_mutants"])?;
     let stage = work.join("stage");
     _ = fs::remove_dir_all(&stage);
     let build = Build { mode: Mode::Release, root, archive, stage, without: None };
@@ -118,7 +118,7 @@ pub fn build(mode: Mode) -> Result<PathBuf> {
     let lock = File::create(work.join("lock"))?;
     lock.lock().context("waiting for another build")?;
 
-    let archive = core_archive(&root, &work, mode, "library")?;
+    let archive = core_archive(&root, &work, mode, &[])?;
     let build = Build { mode, root, archive, stage: work.join("stage"), without: None };
     let tree = build.root.join("target/compat");
     let stamp_file = work.join("stamp");
@@ -144,15 +144,21 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask is a folder of the repository").to_path_buf()
 }
 
-/// Lets cargo build the core. Returns where the archive is.
-fn core_archive(root: &Path, work: &Path, mode: Mode, features: &str) -> Result<PathBuf> {
+/// Lets cargo build the core, with these flags of the compiler if there are any. Returns where the
+/// archive is.
+fn core_archive(root: &Path, work: &Path, mode: Mode, flags: &[&str]) -> Result<PathBuf> {
     let profile = match mode {
         Mode::Release => "compat",
         Mode::Debug => "dev",
     };
     let what =
-        ["--package", "quiescence-compat", "--lib", "--profile", profile, "--features", features];
-    let made = built_by_cargo(root, |cargo| cargo.args(what).arg("--target-dir").arg(work))?;
+        ["--package", "quiescence-compat", "--lib", "--profile", profile, "--features", "library"];
+    let made = built_by_cargo(root, |cargo| {
+        if !flags.is_empty() {
+            cargo.env("RUSTFLAGS", flags.join(" "));
+        }
+        cargo.args(what).arg("--target-dir").arg(work)
+    })?;
     let archive =
         made.into_iter().find(|path| path.file_name().is_some_and(|name| name == "libcompat.a"));
     archive.context("cargo built the package quiescence-compat, but no libcompat.a")

@@ -5,8 +5,9 @@
 //! they get to where a system looks for them ([`install`], [`pkgconfig`]), and how they become
 //! Debian packages ([`deb`]); how Debian's own programs run on them ([`clients`]), and how they are
 //! tortured ([`torture`]); and what tests of all that need of the machine ([`needs`]). Besides, the
-//! promises of the documentation are broken on purpose ([`promises`]). It runs cargo, git, the C
-//! compiler and binutils; it touches nothing outside the directories it is given.
+//! promises of the documentation are broken on purpose ([`promises`]), and steps of the code are
+//! removed ([`mutants`]). It runs cargo, git, the C compiler and binutils; it touches nothing
+//! outside the directories it is given.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ pub mod compat;
 pub mod deb;
 pub mod install;
 mod library;
+pub mod mutants;
 pub mod needs;
 mod pkgconfig;
 pub mod promises;

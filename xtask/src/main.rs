@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::torture::{self, Torture};
-use xtask::{clients, compat, deb, install, promises, say};
+use xtask::{clients, compat, deb, install, mutants, promises, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
 #[derive(Debug, Parser)]
@@ -55,6 +55,15 @@ enum Command {
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
+    /// Remove each step of the registry of mutants, and look whether what must notice does.
+    Mutants {
+        /// Say which steps there are, and by what each is caught; run nothing.
+        #[arg(long)]
+        list: bool,
+        /// Which steps (no-scan, locks-first); all, if none is named.
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
     /// Build, and try to catch the libraries in a mistake under a C program.
     Torture {
         /// For so long, each flavour.
@@ -64,7 +73,7 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
         /// Leave a step out, which must be noticed.
-        #[arg(long, value_name = "STEP", value_parser = torture::STEPS)]
+        #[arg(long, value_name = "STEP", value_parser = torture::steps())]
         removed: Option<String>,
         /// Which flavours; all, if none is named.
         #[arg(value_name = "FLAVOR", value_parser = torture::FLAVORS)]
@@ -134,6 +143,7 @@ fn run(command: Command) -> Result<()> {
         Command::Clients { long, names } => {
             clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
         }
+        Command::Mutants { list, names } => mutants::Run { names, list }.run()?,
         Command::Promises { list, names } => promises::Run { names, list }.run()?,
         Command::Torture { seconds, seed, removed, flavors } => {
             Torture { seconds, seed, flavors, removed }.run()?;

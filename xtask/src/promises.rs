@@ -190,9 +190,10 @@ impl Mutation {
 }
 
 /// The folder of a package of the workspace, as the documents cite its tests.
-fn folder_of(package: &str) -> &str {
+pub(crate) fn folder_of(package: &str) -> &str {
     match package {
-        "quiescence-verify" => "check",
+        "quiescence-verify" => "verify/explore",
+        "quiescence-torture" => "verify/torture",
         _ => package.strip_prefix("quiescence-").unwrap_or(package),
     }
 }
@@ -314,7 +315,10 @@ impl Tree {
 
 /// Runs a command for so long at most. Returns its status, if it has ended by itself, and what it
 /// said.
-fn limited(command: &mut Command, limit: Duration) -> Result<(Option<ExitStatus>, String)> {
+pub(crate) fn limited(
+    command: &mut Command,
+    limit: Duration,
+) -> Result<(Option<ExitStatus>, String)> {
     let mut said = tempfile::tempfile()?;
     let mut child =
         command.process_group(0).stdout(said.try_clone()?).stderr(said.try_clone()?).spawn()?;

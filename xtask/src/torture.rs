@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
+use quiescence::chaos::{Catcher, Mutant, SWITCH};
 
 use crate::compat;
 use crate::tools::{c_compiler, run};
@@ -16,8 +17,11 @@ use crate::tools::{c_compiler, run};
 /// The flavours that it is compiled for.
 pub const FLAVORS: [&str; 4] = ["memb", "mb", "qsbr", "bp"];
 
-/// Steps that may be left out, and are noticed.
-pub const STEPS: [&str; 3] = ["NoWait", "SkipLastReader", "EarlyLane"];
+/// The names of the steps that may be left out, and are noticed.
+pub fn steps() -> Vec<&'static str> {
+    let noticed = |mutant: &&Mutant| mutant.catchers().contains(&Catcher::CTorture);
+    Mutant::ALL.iter().filter(noticed).map(|mutant| mutant.name()).collect()
+}
 
 /// Callbacks that may wait: few, so that all that is done at the limit is done all the time.
 const LIMIT: &str = "3000";
@@ -41,6 +45,28 @@ impl Torture {
     /// # Errors
     /// If the libraries make a mistake; or, without a step, if that is not noticed.
     pub fn run(&self) -> Result<()> {
+        let noticed = self.noticed()?;
+        match (&self.removed, noticed) {
+            (None, 0) => Ok(()),
+            (None, _) => bail!("the libraries made a mistake: see above"),
+            (Some(step), 0) => bail!("no flavour noticed that {step} is missing"),
+            (Some(step), _) => {
+                println!("without {step}: noticed under {noticed} flavours");
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether some flavour notices that the step is missing.
+    ///
+    /// # Errors
+    /// If something does not build, or ends otherwise than it should.
+    pub fn caught(&self) -> Result<bool> {
+        Ok(self.noticed()? > 0)
+    }
+
+    /// Under how many flavours a mistake was found.
+    fn noticed(&self) -> Result<u32> {
         let tree = match self.removed {
             None => compat::build(compat::Mode::Release)?,
             Some(_) => compat::build_with_hooks()?,
@@ -54,15 +80,7 @@ impl Torture {
             let program = compile(flavor, &programs)?;
             noticed += u32::from(!self.holds(flavor, &program, &tree.join("lib"))?);
         }
-        match (&self.removed, noticed) {
-            (None, 0) => Ok(()),
-            (None, _) => bail!("the libraries made a mistake: see above"),
-            (Some(step), 0) => bail!("nobody noticed that {step} is missing"),
-            (Some(step), _) => {
-                println!("without {step}: noticed under {noticed} of {} flavours", flavors.len());
-                Ok(())
-            }
-        }
+        Ok(noticed)
     }
 
     /// Whether no mistake was found.
@@ -75,8 +93,8 @@ impl Torture {
             .env("LD_LIBRARY_PATH", libraries)
             .env("QUIESCENCE_LIMIT_OBJECTS", LIMIT);
         match &self.removed {
-            Some(step) => command.env("QUIESCENCE_REMOVED", step),
-            None => command.env_remove("QUIESCENCE_REMOVED"),
+            Some(step) => command.env(SWITCH, step),
+            None => command.env_remove(SWITCH),
         };
         let output = command.output()?;
         let said = String::from_utf8_lossy(&output.stdout);

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::Object;
-use crate::removed;
+use quiescence::chaos::{self, Mutant};
 
 /// One hazard pointer's. On cache lines of its own: its owner writes it all the time.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(super) fn for_each_protected(mut f: impl FnMut(*const Object)) {
         // Acquire: pairs with the Release by which a protection ends [HP-2]; what was read under it
         // was read before.
         let protected = place.protects.load(Acquire);
-        if !protected.is_null() && !removed::is("hazard scan") {
+        if !protected.is_null() && !chaos::mutant(Mutant::HazardScan) {
             f(protected);
         }
     }

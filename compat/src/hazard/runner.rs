@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 use super::{look, may_wait};
 use crate::errno_guard::with_errno;
 use crate::flavor::Flavor;
-use crate::{reader, removed, signals};
+use crate::{reader, signals};
+use quiescence::chaos::{self, Mutant};
 
 /// There is no runner.
 const ABSENT: u32 = 0;
@@ -84,7 +85,7 @@ pub(super) fn wake() {
     // look.
     match STATE.swap(WANTED, AcqRel) {
         ABSENT => with_errno(start),
-        ASLEEP if !removed::is("hazard wake") => with_errno(|| wake_sleepers(&STATE)),
+        ASLEEP if !chaos::mutant(Mutant::HazardWake) => with_errno(|| wake_sleepers(&STATE)),
         _ => {}
     }
 }

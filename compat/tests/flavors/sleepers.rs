@@ -90,15 +90,6 @@ fn a_report_does_not_disturb_a_reader_that_sleeps() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
 }
 
-/// Were they sent the signal, the test above would notice.
-#[cfg(feature = "chaos")]
-#[test]
-fn a_signal_to_who_sleeps_is_noticed() {
-    let output = again(TEST, "reports", &[SOON, ("QUIESCENCE_REMOVED", "SignalToSleepers")]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("Err(Some(4))"), "EINTR: {said}");
-}
-
 /// One that runs is asked for its stack, as in any domain.
 #[test]
 fn a_reader_that_runs_is_asked_for_its_stack() {

@@ -1,8 +1,6 @@
 //! The queues and stacks under loom: every interleaving of two or three threads. A node's payload
 //! is a cell of loom's, so that a consumer that sees a node before its content fails the model, and
 //! so does one that is taken out twice.
-//!
-//! With `--features chaos` the test `removed_steps_are_noticed` also removes one step at a time.
 
 use std::ptr::NonNull;
 use std::sync::Mutex;
@@ -580,51 +578,4 @@ fn what_left_a_lock_free_queue_is_not_found_by_later_sections() {
             unsafe { function(std::ptr::with_exposed_provenance_mut(head)) };
         }
     });
-}
-
-/// Removes one step at a time, in a process of its own, and expects some model to fail.
-#[cfg(feature = "chaos")]
-#[test]
-fn removed_steps_are_noticed() {
-    use crate::chaos::Mutant;
-
-    const STEP: &str = "QUIESCENCE_LOOM_INTRUSIVE";
-    if let Ok(name) = std::env::var(STEP) {
-        let mutant = Mutant::INTRUSIVE.into_iter().find(|mutant| format!("{mutant:?}") == name);
-        crate::chaos::remove_step(mutant.expect("one of the list"));
-        // Which model is to notice it, of several that might.
-        match mutant {
-            Some(Mutant::LateHead | Mutant::TailUnchecked) => {
-                one_enqueue_finds_the_queue_empty_for_each_last_dequeue();
-            }
-            Some(Mutant::TakeUnchecked) => two_take_all(),
-            Some(Mutant::UnlinkedEnd) => a_wait_free_stack(),
-            Some(Mutant::TailLeftBehind) => {
-                what_left_a_lock_free_queue_is_not_found_by_later_sections();
-            }
-            _ => match std::env::var("QUIESCENCE_LOOM_MODEL").as_deref() {
-                Ok("stack") => two_pop_of_a_lock_free_stack(),
-                Ok("wait-free stack") => a_wait_free_stack(),
-                Ok("sentinel") => a_queue_with_a_sentinel(),
-                Ok("queue") => what_two_producers_enqueue_is_dequeued_in_their_order(),
-                _ => a_lock_free_queue(),
-            },
-        }
-        return;
-    }
-    let mut runs: Vec<(Mutant, &str)> = Mutant::INTRUSIVE.map(|mutant| (mutant, "")).to_vec();
-    let models = ["stack", "wait-free stack", "sentinel", "queue"];
-    runs.extend(models.map(|model| (Mutant::UnseenNode, model)));
-    runs.push((Mutant::PopUnchecked, "stack"));
-    for (mutant, model) in runs {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["collections::loom_tests::removed_steps_are_noticed", "--exact", "--nocapture"])
-            .env(STEP, format!("{mutant:?}"))
-            .env("QUIESCENCE_LOOM_MODEL", model)
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .status()
-            .unwrap();
-        assert!(!status.success(), "no model noticed {mutant:?} {model}");
-    }
 }

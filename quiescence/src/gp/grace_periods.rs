@@ -360,7 +360,7 @@ impl GracePeriods {
     fn request_locked(&self, state: &mut State, urgency: Urgency) -> grace::Cookie {
         let cookie = state.protocol.snapshot();
         self.require_locked(state, cookie, urgency).expect("a snapshot of now is the machine's");
-        if chaos::mutant(Mutant::EarlyCookie) && state.protocol.sequence().in_progress() {
+        if chaos::mutant(Mutant::ServedByThePresent) && state.protocol.sequence().in_progress() {
             return grace::Cookie::from_bits(cookie.to_bits().wrapping_sub(2));
         }
         cookie

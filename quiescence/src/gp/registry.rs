@@ -239,7 +239,7 @@ impl Registry {
     /// before. QSBR readers that hand the number on are looked at by the relay. Returns how many
     /// hold it up.
     pub(crate) fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
-        if chaos::mutant(Mutant::NoWait) {
+        if chaos::mutant(Mutant::NoScan) {
             return 0;
         }
         if self.pass == Some(number) {

@@ -1,6 +1,6 @@
 //! A reader's slot: the word that grace periods scan, and how a section begins and ends.
 //!
-//! Protocol of the reader, each line one step that `check` transcribes (docs/ORDERINGS.md):
+//! Protocol of the reader, each line one step that the explorer transcribes (docs/ORDERINGS.md):
 //!
 //! ```text
 //! enter:  current = gp.ctr (Acquire)          [GP-3]
@@ -159,7 +159,7 @@ impl Slot {
         // the unlock before it, must still have the section before behind it. The light fence
         // below, with the updater's heavy fence, orders the store before the section's loads
         // [GP-1].
-        self.word.store(current, chaos::release_unless(Mutant::RelaxedEnter));
+        self.word.store(current, chaos::release_unless(Mutant::RelaxedLock));
         fence::light(&self.fence);
         chaos::point(Point::Entered);
     }
@@ -186,7 +186,7 @@ impl Slot {
     /// Ends a section. Owner only.
     #[inline(always)]
     pub(crate) fn leave(&self) {
-        let all_at_once = chaos::mutant(Mutant::NestedUnlock);
+        let all_at_once = chaos::mutant(Mutant::NestedUnlockEnds);
         self.leave_to(|word| if all_at_once { QUIESCENT } else { word - COUNT });
     }
 
@@ -203,7 +203,7 @@ impl Slot {
         let left = left(self.word.load(Relaxed));
         // Release: pairs with the Acquire in `is_holdout` [GP-2]; the section's loads happen before
         // whatever the updater does once it has seen this word.
-        self.word.store(left, chaos::release_unless(Mutant::RelaxedLeave));
+        self.word.store(left, chaos::release_unless(Mutant::RelaxedUnlock));
         fence::light(&self.fence);
         chaos::point(Point::Left);
         // Relaxed: the light fence above, with the sleeper's heavy fence, makes sure that either
@@ -408,7 +408,7 @@ impl Slot {
         // section while a sleeper was marking it, and the sleeper takes back or waits for every
         // mark it made. At worst the new owner reports for the old one. (A liburcu reader bears no
         // such mark.)
-        let lost = chaos::mutant(Mutant::LostMark) || reader_kind.is_liburcu();
+        let lost = chaos::mutant(Mutant::ForgottenMark) || reader_kind.is_liburcu();
         let kept = if lost { 0 } else { WAITED_FOR };
         self.attention.fetch_and(kept, Relaxed);
         if fence::chosen() == Fences::Portable {

@@ -89,7 +89,7 @@ fn two_threads_run_in_order(before: usize, after: usize) {
 
 /// While one thread closes and runs, the other adds, turns a page, and runs the rest.
 #[test]
-pub(super) fn two_threads_run_a_queue_in_order() {
+fn two_threads_run_a_queue_in_order() {
     two_threads_run_in_order(2, 1);
 }
 
@@ -100,7 +100,7 @@ fn pages_go_round() {
 }
 
 #[test]
-pub(super) fn callbacks_wait_for_readers() {
+fn callbacks_wait_for_readers() {
     model(|| {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
@@ -119,7 +119,7 @@ pub(super) fn callbacks_wait_for_readers() {
 /// What one thread adds another one closes and runs, beside a reader that has driven a grace period
 /// just before its section.
 #[test]
-pub(super) fn what_another_thread_closes_waits_for_readers() {
+fn what_another_thread_closes_waits_for_readers() {
     bounded(3, || {
         let world = World::new();
         let queue = Arc::new(Queue::new(&world.core, 2, Contents::Objects));
@@ -153,7 +153,7 @@ pub(super) fn what_another_thread_closes_waits_for_readers() {
 /// The thread that adds while the worker leaves finds out that it has to announce, or the worker
 /// sees what was added.
 #[test]
-pub(super) fn the_worker_leaves_nothing_behind() {
+fn the_worker_leaves_nothing_behind() {
     model(|| {
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         core.queues.announced.store(true, Relaxed);
@@ -176,7 +176,7 @@ pub(super) fn the_worker_leaves_nothing_behind() {
 
 /// A thread adds a last callback and ends; its queue is adopted with all that is in it.
 #[test]
-pub(super) fn an_orphan_is_forgotten_when_it_is_empty() {
+fn an_orphan_is_forgotten_when_it_is_empty() {
     model(|| {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
@@ -201,7 +201,7 @@ pub(super) fn an_orphan_is_forgotten_when_it_is_empty() {
 /// A thread ends, and what it has queued moves on while a barrier waits for it: the barrier finds
 /// it there. What comes after it to the same queue comes after it.
 #[test]
-pub(super) fn a_barrier_finds_what_was_left_behind() {
+fn a_barrier_finds_what_was_left_behind() {
     bounded(3, || {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
@@ -225,7 +225,7 @@ pub(super) fn a_barrier_finds_what_was_left_behind() {
 
 /// A thread that ends takes nothing out of the worker's sight when it leaves the domain alone.
 #[test]
-pub(super) fn the_worker_sees_what_moves() {
+fn the_worker_sees_what_moves() {
     bounded(3, || {
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         core.queues.announced.store(true, Relaxed);

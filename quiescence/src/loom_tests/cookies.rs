@@ -46,12 +46,12 @@ fn a_cookie_without_the_lock(reads: bool, alone: bool) {
 
 /// The grace periods are another thread's.
 #[test]
-pub(super) fn a_cookie_without_the_lock_beside_a_reader() {
+fn a_cookie_without_the_lock_beside_a_reader() {
     a_cookie_without_the_lock(true, false);
 }
 
 /// The driver is the only reader, and so executes no heavy fence.
 #[test]
-pub(super) fn a_cookie_without_the_lock_beside_a_driver_that_reads() {
+fn a_cookie_without_the_lock_beside_a_driver_that_reads() {
     a_cookie_without_the_lock(false, true);
 }

@@ -51,7 +51,7 @@ fn beside_liburcu_readers(readers: usize, sections: usize) {
 
 /// The driver sleeps until a liburcu reader has left, and is not left asleep.
 #[test]
-pub(super) fn a_driver_sleeps_beside_a_liburcu_reader() {
+fn a_driver_sleeps_beside_a_liburcu_reader() {
     beside_liburcu_readers(1, 2);
 }
 

@@ -6,7 +6,7 @@ use super::*;
 /// that takes it sleeps where there is nothing. All of it is taken, what was written is seen, and
 /// each one's come in order.
 #[test]
-pub(super) fn an_llist_wakes_whoever_sleeps() {
+fn an_llist_wakes_whoever_sleeps() {
     bounded(2, || {
         let shared = Arc::new((Llist::new(), [const { () }; 3].map(|()| UnsafeCell::new(0_u32))));
         let links: [Box<Link>; 3] = std::array::from_fn(|_| Box::new(Link::new()));

@@ -17,7 +17,7 @@ fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
 
 /// One reader hands the number on to another one, which comes online at any time.
 #[test]
-pub(super) fn a_relay_of_two() {
+fn a_relay_of_two() {
     bounded(2, || {
         let world = World::with(RELAY);
         let (first, second) = (qsbr(&world, true), qsbr(&world, false));
@@ -43,7 +43,7 @@ pub(super) fn a_relay_of_two() {
 /// A reader that is offline all the time is passed over: the one behind it holds nothing up for
 /// ever.
 #[test]
-pub(super) fn a_relay_with_a_gap() {
+fn a_relay_with_a_gap() {
     bounded(2, || {
         let world = World::with(RELAY);
         let (_gap, last) = (qsbr(&world, false), qsbr(&world, true));
@@ -95,7 +95,7 @@ fn a_relay_whose_first_goes_away() {
 /// A reader whose only quiescent states are those at which it comes online: the driver need not
 /// meet it offline.
 #[test]
-pub(super) fn a_relay_of_one_that_only_comes_and_goes() {
+fn a_relay_of_one_that_only_comes_and_goes() {
     model(|| {
         let world = World::with(RELAY);
         let slot = qsbr(&world, true);
@@ -119,7 +119,7 @@ pub(super) fn a_relay_of_one_that_only_comes_and_goes() {
 
 /// In the middle of a grace period the middle one of three unregisters, and its slot changes hands.
 #[test]
-pub(super) fn a_relay_that_changes() {
+fn a_relay_that_changes() {
     model(|| {
         let world = World::with(RELAY);
         let [first, middle, last] = [0, 1, 2].map(|_| qsbr(&world, true));

@@ -15,7 +15,7 @@ impl std::task::Wake for Flag {
 
 /// A task that waits until a callback has been run finds that it has, or is woken.
 #[test]
-pub(super) fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
+fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
     model(|| {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
@@ -43,7 +43,7 @@ pub(super) fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
 
 /// A task that waits for a grace period, which another thread drives.
 #[test]
-pub(super) fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
+fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
     model(|| {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);

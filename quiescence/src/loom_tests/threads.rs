@@ -14,7 +14,7 @@ fn reader_and_updater(sections: usize, nested: bool, grace_periods: usize) {
 }
 
 #[test]
-pub(super) fn one_section_one_grace_period() {
+fn one_section_one_grace_period() {
     reader_and_updater(1, false, 1);
 }
 
@@ -25,7 +25,7 @@ fn two_sections_one_grace_period() {
 
 /// The scan may meet the word of a second section and never that of the first one's end.
 #[test]
-pub(super) fn a_section_hides_the_end_of_the_one_before() {
+fn a_section_hides_the_end_of_the_one_before() {
     model(|| {
         let world = World::new();
         let slot = world.core.register(1, ReaderKind::Ordinary);
@@ -48,7 +48,7 @@ fn one_section_two_grace_periods() {
 }
 
 #[test]
-pub(super) fn nested_sections() {
+fn nested_sections() {
     reader_and_updater(1, true, 1);
 }
 
@@ -75,7 +75,7 @@ fn registration_during_a_grace_period() {
 /// A thread that leaves and unregisters while it is being marked, and another one that gets its
 /// slot.
 #[test]
-pub(super) fn a_slot_changes_hands_while_the_driver_marks_it() {
+fn a_slot_changes_hands_while_the_driver_marks_it() {
     model(|| {
         let world = World::new();
         let driver = thread::spawn({
@@ -100,7 +100,7 @@ pub(super) fn a_slot_changes_hands_while_the_driver_marks_it() {
 }
 
 #[test]
-pub(super) fn two_updaters_share_and_are_both_served() {
+fn two_updaters_share_and_are_both_served() {
     model(|| {
         let world = World::new();
         let slot = world.core.register(1, ReaderKind::Ordinary);
@@ -120,7 +120,7 @@ pub(super) fn two_updaters_share_and_are_both_served() {
 /// A section that begins after the announcement of one grace period holds up the next one only; so
 /// an updater that comes in between must get the next one.
 #[test]
-pub(super) fn a_request_in_mid_grace_period() {
+fn a_request_in_mid_grace_period() {
     model(|| {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
@@ -157,7 +157,7 @@ fn one_takes_over(preemptions: usize, policy: Adaptive, sections: usize) {
 const SLEEPY: Adaptive = Adaptive { looks_max: 0, looks_max_expedited: 0 };
 
 #[test]
-pub(super) fn a_waiter_takes_a_drivers_place() {
+fn a_waiter_takes_a_drivers_place() {
     one_takes_over(3, SLEEPY, 1);
 }
 

@@ -42,14 +42,14 @@ use crate::chaos::{self, Mutant};
 
 /// `asm!` of these instructions and operands; of the hooks' operands too with the feature `chaos`.
 /// (Rust 1.93 would allow an attribute on an operand.)
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 #[allow(unused_macros)]
 macro_rules! assembled {
     ([$($instructions:tt)*], hooks [$($hooks:tt)*], $($operands:tt)*) => {
         std::arch::asm!($($instructions)* $($hooks)* $($operands)* options(nostack))
     };
 }
-#[cfg(not(feature = "chaos"))]
+#[cfg(not(quiescence_mutants))]
 #[allow(unused_macros)]
 macro_rules! assembled {
     ([$($instructions:tt)*], hooks [$($hooks:tt)*], $($operands:tt)*) => {
@@ -57,7 +57,7 @@ macro_rules! assembled {
     };
 }
 
-#[cfg(all(feature = "chaos", target_os = "linux", target_env = "gnu", not(miri)))]
+#[cfg(all(quiescence_mutants, target_os = "linux", target_env = "gnu", not(miri)))]
 #[cfg_attr(not(any(target_arch = "x86_64", quiescence_rseq_aarch64)), allow(dead_code))]
 #[path = "percpu/hooks.rs"]
 mod hooks;

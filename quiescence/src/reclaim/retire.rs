@@ -74,7 +74,7 @@ impl<T: ?Sized + Send + 'static> Retire for Box<T> {
     }
 
     fn free(self) {
-        if cfg!(feature = "chaos") { chaos::free(self) } else { debug_objects::free(self) }
+        if cfg!(quiescence_mutants) { chaos::free(self) } else { debug_objects::free(self) }
     }
 }
 
@@ -243,7 +243,7 @@ impl<T: Send + 'static> Boxed<T> {
     /// It came from a box, no thread can see it, and it is not used any more.
     pub(crate) unsafe fn free(object: *mut T) {
         debug_objects::forget(object.cast_const().cast());
-        if cfg!(feature = "chaos") {
+        if cfg!(quiescence_mutants) {
             // SAFETY: by the contract.
             chaos::free(unsafe { Box::from_raw(object) });
         } else {

@@ -221,7 +221,7 @@ fn is_check_removed(srcu: &SrcuProtocol) -> bool {
         Phase::Scan1 => chaos::mutant(Mutant::OneScan),
         Phase::Scan2 => chaos::mutant(Mutant::EarlyHandOut),
     };
-    removed || chaos::mutant(Mutant::NoWait)
+    removed || chaos::mutant(Mutant::NoScan)
 }
 
 /// How long the next run is still to wait.

@@ -92,10 +92,6 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
         assert!(output.status.success(), "{:?}: {error}", output.status);
         return;
     }
-    #[cfg(feature = "chaos")]
-    if std::env::var_os("REMOVED").is_some() {
-        quiescence::chaos::remove_step(quiescence::chaos::Mutant::NoStandIn);
-    }
     assert_eq!(quiescence::per_cpu_path(), PerCpuPath::Portable);
     let places = places();
     LOADS.store(thread_id(), SeqCst);
@@ -117,17 +113,6 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
         }
     }
     assert_eq!(FAILED.load(SeqCst), 0, "a child failed, or was killed");
-}
-
-/// The same, where the child forgets the interrupted section with all others.
-#[cfg(feature = "chaos")]
-#[test]
-fn a_section_that_is_forgotten_is_noticed() {
-    const TEST: &str =
-        "fork_in_handlers::a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted";
-    let environment = [("QUIESCENCE_PERCPU", "portable"), ("REMOVED", "NoStandIn")];
-    let output = again_in_time(TEST, "parent", &environment);
-    assert!(!output.status.success(), "nobody noticed");
 }
 
 /// One that has gone over the limit in a section waits where the section ends, unless others have

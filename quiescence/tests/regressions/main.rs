@@ -20,3 +20,10 @@ mod starved_driver;
 mod report_signal;
 mod debugger;
 mod lock_order;
+
+#[cfg(quiescence_mutants)]
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn removed_steps_are_caught_in_other_processes() {
+    quiescence::chaos::each_is_caught("quiescence", "regressions");
+}

@@ -14,9 +14,6 @@ use crate::common::{again, beside_a_section, role, until_an_updater_sleeps};
 /// When a process that stands still is ended.
 const LONGEST_S: u32 = 120;
 
-/// In a process that is given this variable waiters take no driver's place.
-const WITHOUT_HAND_OVER: &str = "WITHOUT_HAND_OVER";
-
 static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Where a stopped thread reads, which ends when the other end is closed.
 static GATE: AtomicI32 = AtomicI32::new(-1);
@@ -63,13 +60,8 @@ fn is_asleep(thread: u32) -> bool {
 /// Runs the scenario in a process of its own, which must come to its end.
 fn alone(test: &str, scenario: impl FnOnce()) {
     if role().is_some() {
-        let without = std::env::var_os(WITHOUT_HAND_OVER).is_some();
-        #[cfg(feature = "chaos")]
-        if without {
-            quiescence::chaos::remove_step(quiescence::chaos::Mutant::NoTakeOver);
-        }
         // SAFETY: no handler: it ends the process.
-        unsafe { libc::alarm(if without { 5 } else { LONGEST_S }) };
+        unsafe { libc::alarm(LONGEST_S) };
         return scenario();
     }
     let output = again(&format!("starved_driver::{test}"), "child", &[]);
@@ -132,7 +124,7 @@ fn a_driver_that_is_stopped_in_its_sleep_holds_nobody_up() {
 }
 
 /// A driver that is stopped at a given place.
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 mod stopped {
     use super::*;
     use std::sync::Arc;
@@ -187,14 +179,6 @@ mod stopped {
         });
     }
 
-    const ALL: [&str; 5] = [
-        "after_its_fence",
-        "before_it_marks",
-        "after_it_has_marked",
-        "between_the_sums_of_a_sleepable_domain",
-        "while_callbacks_wait_for_it",
-    ];
-
     #[test]
     fn after_its_fence() {
         alone("stopped::after_its_fence", || in_domain(Point::Fenced));
@@ -242,20 +226,5 @@ mod stopped {
                 );
             });
         });
-    }
-
-    /// Without the step each of them hangs.
-    #[test]
-    fn without_the_hand_over_they_hang() {
-        if role().is_some() {
-            return;
-        }
-        let asleep = "a_driver_that_is_stopped_in_its_sleep_holds_nobody_up".to_owned();
-        let stopped = ALL.map(|test| format!("stopped::{test}"));
-        for test in stopped.iter().chain([&asleep]) {
-            let test = format!("starved_driver::{test}");
-            let output = again(&test, "child", &[(WITHOUT_HAND_OVER, "1")]);
-            assert!(!output.status.success(), "{test} did not notice");
-        }
     }
 }

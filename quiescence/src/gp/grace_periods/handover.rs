@@ -280,7 +280,7 @@ impl GracePeriods {
         mut state: MutexGuard<'a, State>,
         driver: &Driver,
     ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
-        if self.is_superseded(driver) && !chaos::mutant(Mutant::SupersededReports) {
+        if self.is_superseded(driver) && !chaos::mutant(Mutant::SupersededDriverReports) {
             return Err(state);
         }
         state.conduct.steps = state.conduct.steps.wrapping_add(1);
@@ -291,7 +291,7 @@ impl GracePeriods {
     /// another one has taken its place [HO-1].
     pub(crate) fn registry_as(&self, driver: &Driver) -> Option<MutexGuard<'_, Registry>> {
         let registry = sync::lock(&self.registry);
-        let may = !self.is_superseded(driver) || chaos::mutant(Mutant::SupersededMarks);
+        let may = !self.is_superseded(driver) || chaos::mutant(Mutant::SupersededDriverMarks);
         may.then_some(registry)
     }
 
@@ -334,7 +334,7 @@ impl GracePeriods {
     /// Looks what a driver is at that has not come back.
     fn look_at_driver(&self, state: &State) -> Found {
         // Where a wake-up is lost on purpose, the hand-over would make up for it, and hide that.
-        let without = [Mutant::NoTakeOver, Mutant::NoSecondLook, Mutant::LostMark];
+        let without = [Mutant::NoTakeOver, Mutant::NoSecondLook, Mutant::ForgottenMark];
         if without.into_iter().any(chaos::mutant) {
             return Found::Fine;
         }
@@ -363,7 +363,7 @@ impl GracePeriods {
     fn take_over(&self, state: &mut State, until: Until, me: Me) -> Option<Driver> {
         let registry = sync::try_lock(&self.registry)?;
         let driver = Driver { term: self.next_term(), took_over: true, until, me };
-        if state.conduct.away.sleeps && !chaos::mutant(Mutant::MarksLeft) {
+        if state.conduct.away.sleeps && !chaos::mutant(Mutant::MarksOutliveTheirDriver) {
             self.withdraw_marks(registry); // [HO-2]
         }
         state.conduct.superseded = state.conduct.superseded.saturating_add(1);

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use rustix::thread::futex::Timespec;
 
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 use super::hooks::announced;
 use super::{ABORTS_MAX, Area, STRIDE_SHIFT, area};
 
@@ -78,13 +78,13 @@ fn address(area: Area) -> usize {
 }
 
 /// Leaves a sequence announced or not, as the hooks say.
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 macro_rules! filter_announced {
     () => {
         "and {t}, {t}, {announced}"
     };
 }
-#[cfg(not(feature = "chaos"))]
+#[cfg(not(quiescence_mutants))]
 macro_rules! filter_announced {
     () => {
         ""

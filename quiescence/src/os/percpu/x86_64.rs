@@ -86,7 +86,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use rustix::thread::futex::Timespec;
 
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 use super::hooks::{announced, spins};
 use super::{ABORTS_MAX, Area, STRIDE_SHIFT, area};
 
@@ -122,13 +122,13 @@ pub(super) fn area_offset() -> Option<isize> {
 }
 
 /// A wait in the midst of a sequence, of so many turns. It may take the place of `spin`.
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 macro_rules! wait {
     () => {
         "mov {spin}, {spins}\n 88: sub {spin}, 1\n jae 88b"
     };
 }
-#[cfg(not(feature = "chaos"))]
+#[cfg(not(quiescence_mutants))]
 macro_rules! wait {
     () => {
         ""
@@ -136,13 +136,13 @@ macro_rules! wait {
 }
 
 /// Leaves a sequence announced or not, as the hooks say.
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 macro_rules! filter_announced {
     () => {
         "and {t}, {announced}"
     };
 }
-#[cfg(not(feature = "chaos"))]
+#[cfg(not(quiescence_mutants))]
 macro_rules! filter_announced {
     () => {
         ""
@@ -150,7 +150,7 @@ macro_rules! filter_announced {
 }
 
 /// The commit of a count: `$instruction` in memory, or in a register between a load and a store.
-#[cfg(feature = "chaos")]
+#[cfg(quiescence_mutants)]
 macro_rules! commit {
     ($instruction:literal) => {
         concat!(
@@ -162,7 +162,7 @@ macro_rules! commit {
         )
     };
 }
-#[cfg(not(feature = "chaos"))]
+#[cfg(not(quiescence_mutants))]
 macro_rules! commit {
     ($instruction:literal) => {
         concat!($instruction, " qword ptr [{first} + {t} + {bytes}], {amount}")

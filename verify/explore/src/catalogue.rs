@@ -1,0 +1,80 @@
+//! Every fault of every world, by name.
+
+use std::boxed::Box;
+use std::string::String;
+
+use crate::engines::{Finding, SUBJECTS};
+use crate::harness::{Fault, Kind, Models, World, scenario_of};
+use crate::{Model, Verdict};
+
+/// Far above what any of these needs.
+const LIMIT: usize = 5_000_000;
+
+/// A fault that does harm.
+#[allow(missing_debug_implementations)] // it is a name and a function
+pub struct Entry {
+    /// Its name: that of the registry, `quiescence::chaos::registry`, if the step is one of the
+    /// code, too.
+    pub name: String,
+    /// What it is.
+    pub about: &'static str,
+    find: Box<dyn Fn() -> bool>,
+}
+
+impl Entry {
+    /// Explores it. Whether what comes of it is what is recorded.
+    pub fn is_found(&self) -> bool {
+        (self.find)()
+    }
+}
+
+/// All of them, each once. Where a mutant is found in several scenarios, the first one stands for
+/// all.
+pub fn entries() -> Vec<Entry> {
+    let mut entries = Vec::new();
+    of::<crate::GracePeriods>(&mut entries);
+    of::<crate::srcu::SrcuProtocol>(&mut entries);
+    of::<crate::rseq_read::Restart>(&mut entries);
+    of::<crate::limit::Limited>(&mut entries);
+    of::<crate::hazard::Hazard>(&mut entries);
+    for subject in SUBJECTS {
+        let harmful = subject.mutants.iter().filter_map(|expected| {
+            let name = format!("{}-without-{}", subject.name, expected.step);
+            let is_expected: fn(&Verdict) -> bool = match expected.finding {
+                Finding::Harmless(_) => return None,
+                Finding::Unsafe => |verdict| matches!(verdict, Verdict::Violation { .. }),
+                Finding::Stuck => |verdict| matches!(verdict, Verdict::Stuck { .. }),
+            };
+            let find =
+                move || is_expected(&subject.explore(expected.on, Some(expected.step), LIMIT));
+            Some(Entry { name, about: "An engine without a step.", find: Box::new(find) })
+        });
+        entries.extend(harmful);
+    }
+    entries
+}
+
+/// The one of this name.
+pub fn named(name: &str) -> Option<Entry> {
+    entries().into_iter().find(|entry| entry.name == name)
+}
+
+fn of<W: World>(entries: &mut Vec<Entry>) {
+    for fault in W::FAULTS.iter().filter(|fault| fault.kind != Kind::Harmless) {
+        let name = W::mutant_name(fault.mutant);
+        if entries.iter().all(|entry| entry.name != name) {
+            entries.push(Entry {
+                name,
+                about: fault.reason,
+                find: Box::new(|| is_found::<W>(fault)),
+            });
+        }
+    }
+}
+
+/// Under the model that finds it: TSO where both do, whose states are fewer.
+fn is_found<W: World>(fault: &Fault<W::Mutant>) -> bool {
+    let model = if fault.models == Models::WeakOnly { Model::Weak } else { Model::Tso };
+    let verdict = W::explore(&scenario_of::<W>(fault), model, Some(fault.mutant), LIMIT);
+    fault.agrees(model, &verdict)
+}

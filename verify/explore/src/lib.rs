@@ -1,0 +1,118 @@
+//! Every state that grace periods can reach, looked at.
+//!
+//! The *real* [`grace::Machine`] is driven here as the runtime drives it, against step-by-step
+//! transcriptions of the readers, the updater and the driver (in `world`; each mirrors a file of
+//! `quiescence`, and `docs/ORDERINGS.md` shows them side by side). There are no threads and no
+//! clock: a state is a value, and [`explore`] takes every step that is possible in every state,
+//! breadth first, until there are no new ones. Memory is one of two [`Model`]s: store buffers, as
+//! on x86, or views, which also reorder loads and stores of different locations.
+//!
+//! It finds an object that is read after it was freed, freed while its read may still be under way,
+//! or read before it is initialised; an event that the machine refuses; and a state from which no
+//! end can be reached, such as a sleeper that no thread will wake. Each [`Mutant`], the protocol
+//! with one step removed or weakened, must be found: an explorer that finds nothing has shown
+//! nothing.
+//!
+//! # What it confirms
+//!
+//! **One heavy fence and one pass are enough**, while numbers are fresh, and the closing fence that
+//! liburcu executes is not needed. No transcription has one, and every scenario is safe: two
+//! sections against two grace periods in 5,113 states under TSO and 10,670 under the weak model;
+//! two readers in 15,734 and 18,682; two updaters whose requests come in mid grace period in 14,102
+//! and 32,459.
+//!
+//! **With one condition on the weak model that a first version lacked:** *every* store to the word
+//! must be a release, that of lock included, not only that of unlock. A reader may unlock and lock
+//! again under the new number before the scan looks; the scan then acquires from lock's store.
+//! Where that is relaxed, nothing orders the section before it against the free
+//! ([`Mutant::RelaxedLock`], [`Mutant::RelaxedNestedLock`]). On x86 a release store is a plain one.
+//!
+//! **Two passes once numbers have come round**, and one is not enough
+//! ([`Mutant::OnePassAfterATurn`], [`Mutant::PhaseBit`]).
+//!
+//! **What is not needed** is recorded too, as mutants that are [`Kind::Harmless`].
+//!
+//! **The litmus tests** ([`litmus`]) hold for eleven kinds of reader (ordinary, portable and QSBR
+//! ones; nested, late, online for one section only or between two quiescent states) under both
+//! models, and so does the rule behind them: of the 21 cycles of two threads, for each kind of
+//! reader, and the 76 of three, for ordinary ones, those with at least as many grace periods as
+//! sections are never reached, and the others are. Two grace periods against two sections are
+//! 587,773 states under TSO and 938,394 under the weak model. The relay of QSBR readers (engine
+//! `token`) is not transcribed here; loom runs it.
+//!
+//! **The engines over CPUs** ([`engines`]): each is safe and finishes on two CPUs with
+//! two callbacks and on three with one: `poll` in up to 146,160 states with one list and 80,856
+//! with a list for each; `tick` in 182,488; `token` in 48,113 as published and some 220,000
+//! reworked; `adaptive` in some 205,000 (706,000 where CPUs sleep); Tree RCU in 29,136 (3.15)
+//! to 3,527,512 (today's), always awake, and on two CPUs that sleep. Of their steps each one
+//! is unsafe or stuck when it is left out, or saves time only. Two need something of CPUs
+//! that Linux grants them, and are stuck without it: `token`, version 2, and `adaptive` run the
+//! callbacks of a CPU that is awake on its ticks.
+//!
+//! **Bounded memory** ([`limit`]): threads with stocks and two words that are touched one after the
+//! other keep within the limit and one object a thread, free nothing under a section, wait for
+//! nothing but sections, and lose no room: nine scenarios of up to some 110,000 states. Of 26 rules
+//! that are left out three do no harm.
+//!
+//! **Restartable sequences** ([`rseq_read`]), with an abort as an event: no read touches what is
+//! freed after one barrier, its fallback included; counts are exact; sums find everybody; no thread
+//! enters a lock beside its writer or sleeps for ever; a reference is released once: 54 scenarios,
+//! each of up to some 440,000 states under TSO. Of 146 faults (a mutant in a scenario; 63 mutants)
+//! all but 16 are found.
+//!
+//! **Hazard pointers** of the C++ headers ([`hazard`]): what is protected is not reclaimed, and
+//! what is retired is looked at, with membarrier and without. Of twelve mutants one does no harm.
+//!
+//! # What it does not do
+//!
+//! Calls into an engine are atomic here, and CPUs' memory is sequentially consistent: who
+//! runs one on real CPUs has to order what they read of each other.
+//!
+//! The transcriptions are models: loom runs the code itself. Load buffering is out of scope.
+//! Scenarios are small: a fault that needs five threads is not found.
+//!
+//! # Running it
+//!
+//! `cargo test -p quiescence-verify` explores the scenarios of [`scenarios::quick`], the engines on
+//! few CPUs, and all mutants. `cargo run --release -p quiescence-verify --example exhaustive` also
+//! explores those of [`scenarios::exhaustive`], and more CPUs; with the names of a scenario and a
+//! mutant, or of an engine and a step of its, it prints the trace.
+//!
+//! ```
+//! use check::{Model, Mutant, Verdict, explore, scenarios};
+//!
+//! let scenario = scenarios::named("one-reader").expect("it exists");
+//! assert!(explore(&scenario, Model::Tso, None, 10_000).is_safe());
+//! let verdict = explore(&scenario, Model::Tso, Some(Mutant::NoHeavyFence), 10_000);
+//! let Verdict::Violation { what, .. } = verdict else { panic!("it is found") };
+//! assert_eq!(what, "object 0 is read after it was freed");
+//! ```
+//!
+//! Reading order: `memory` (what a step may see), `scenario` (who does what), `world` (the
+//! transcriptions), `system` and `explore`, `mutant`, [`harness`], [`scenarios`], [`litmus`]; then
+//! [`engines`], [`limit`], [`srcu`], [`rseq_read`], [`hazard`]; [`catalogue`].
+#![forbid(unsafe_code)]
+
+pub mod catalogue;
+mod choice;
+pub mod engines;
+mod explore;
+mod fingerprint;
+pub mod harness;
+pub mod hazard;
+pub mod limit;
+pub mod litmus;
+mod memory;
+mod mutant;
+pub mod rseq_read;
+mod scenario;
+pub mod scenarios;
+mod system;
+pub mod srcu;
+mod world;
+
+pub use explore::{Model, Verdict};
+pub use harness::{Fault, Kind, Models};
+pub use mutant::{MUTANTS, Mutant};
+pub use scenario::{Flavour, Op, Outcome, Scenario, Thread};
+pub use world::{GracePeriods, explore};

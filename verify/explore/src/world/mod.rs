@@ -1,0 +1,421 @@
+//! The whole state: memory, machine, registry, threads; and whose step may come next.
+//!
+//! A step is what happens between two moments at which another thread could notice: one access to
+//! shared memory, one fence, or one section of a lock. Where a lock is held across several of
+//! those, it is held here as well.
+
+mod driver;
+mod explore;
+mod reader;
+mod sleeper;
+mod updater;
+
+pub use explore::{GracePeriods, explore};
+
+use core::hash::Hash;
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering;
+
+use grace::policy::AnyPolicy;
+use grace::{Cookie, Event, Machine, Sequence, Start, word};
+
+use crate::choice::Choice;
+use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS, VARIABLES};
+use crate::mutant::Mutant;
+use crate::scenario::{Op, Scenario};
+use crate::system::{Outcome, System};
+
+/// What does not change while a scenario is explored.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) scenario: Scenario,
+    pub(crate) mutant: Option<Mutant>,
+}
+
+/// The threads of a scenario, over a model of memory, as a system to explore.
+#[derive(Debug)]
+pub(crate) struct Threads<M> {
+    setup: Setup,
+    memory: PhantomData<M>,
+}
+
+/// What a thread may do next, besides its own step: see [`World::drain`] and [`World::vanish`].
+const KINDS: u16 = 3;
+
+impl<M> Threads<M> {
+    pub(crate) const fn new(setup: Setup) -> Self {
+        Self { setup, memory: PhantomData }
+    }
+}
+
+impl<M: Memory> System for Threads<M> {
+    type State = World<M>;
+
+    fn first(&self) -> World<M> {
+        World::new(&self.setup)
+    }
+
+    fn steps(&self) -> u16 {
+        self.setup.scenario.threads.len() as u16 * KINDS
+    }
+
+    fn can(&self, world: &World<M>, step: u16) -> bool {
+        let (me, kind) = (usize::from(step / KINDS), step % KINDS);
+        match kind {
+            0 => world.threads[me].asleep.is_none() && world.op(&self.setup, me).is_some(),
+            1 => !world.memory.is_quiet(),
+            _ => self.setup.scenario.may_vanish == Some(me),
+        }
+    }
+
+    fn take(
+        &self,
+        world: &mut World<M>,
+        step: u16,
+        choice: &mut Choice,
+        mut told: Option<&mut String>,
+    ) -> Outcome {
+        let me = usize::from(step / KINDS);
+        if let Some(told) = &mut told {
+            told.push_str(self.setup.scenario.threads[me].name);
+            told.push(':');
+        }
+        let mut turn = Turn { setup: &self.setup, me, choice, told };
+        match step % KINDS {
+            0 => world.step(&mut turn),
+            1 => world.drain(&mut turn),
+            _ => world.vanish(&mut turn),
+        }
+    }
+
+    fn is_end(&self, world: &World<M>) -> bool {
+        world.is_end(&self.setup)
+    }
+
+    fn fault(&self, end: &World<M>) -> Option<String> {
+        end.is_outcome(&self.setup).then(|| "the outcome is reached".to_owned())
+    }
+}
+
+/// One step being taken.
+pub(crate) struct Turn<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) me: usize,
+    pub(crate) choice: &'a mut Choice,
+    /// What the step did, if somebody wants to read it.
+    pub(crate) told: Option<&'a mut String>,
+}
+
+impl Turn<'_> {
+    pub(crate) fn is(&self, mutant: Mutant) -> bool {
+        self.setup.mutant == Some(mutant)
+    }
+
+    pub(crate) fn tell(&mut self, what: impl FnOnce() -> String) {
+        if let Some(told) = &mut self.told {
+            told.push_str(if told.ends_with(':') { " " } else { "; " });
+            told.push_str(&what());
+        }
+    }
+
+    fn is_portable(&self) -> bool {
+        self.setup.scenario.portable
+    }
+}
+
+/// Where a thread stands inside an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum At {
+    /// At its first step.
+    Begin,
+    /// The operation's second step, and third.
+    Second,
+    Third,
+    /// Reporting to a sleeper, after the word was stored.
+    Report(reader::Report),
+    /// Inside [`Op::Wait`] or [`Op::Advance`], as the driver.
+    Drive(driver::Step),
+}
+
+/// What a litmus test's variable shows that was not loaded.
+const NOT_LOADED: u8 = u8::MAX;
+
+/// What a thread sleeps on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Asleep {
+    /// The condition variable of those who wait for the driver.
+    Turn,
+    /// The futex of the driver that waits for holdouts.
+    Wake,
+}
+
+/// A thread's own state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ThreadState {
+    /// The operation it is at.
+    op: u8,
+    at: At,
+    slot: Option<u8>,
+    registered: bool,
+    /// Its own copy of its word.
+    word: u64,
+    /// A value just loaded.
+    loaded: u64,
+    /// The object it read last, and the one it took out of the pointer last.
+    object: u8,
+    old: u8,
+    /// The object it published last (0 at first): what a sole updater knows the pointer to hold.
+    published: u8,
+    cookie: Option<Cookie>,
+    asleep: Option<Asleep>,
+    drive: driver::Drive,
+    /// Whether it has taken another driver's place.
+    took_over: bool,
+    variables: [u8; VARIABLES],
+}
+
+/// Under the registry's lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Registry {
+    /// Slots in use, as a set of bits.
+    readers: u8,
+    /// Slots given back, the last one on top.
+    free: Vec<u8>,
+    /// Slots ever made.
+    slots: u8,
+    /// The holdouts of the last pass that was looked at, and its number.
+    holdouts: u8,
+    pass: Option<grace::Number>,
+    held_by: Option<u8>,
+}
+
+/// A state of everything.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct World<M> {
+    memory: M,
+    machine: Machine<AnyPolicy>,
+    /// The thread that holds the machine's lock from one step to another.
+    held_by: Option<u8>,
+    driven: bool,
+    /// The number of the driver's term [HO-1].
+    term: u8,
+    registry: Registry,
+    freed: [bool; OBJECTS],
+    threads: Vec<ThreadState>,
+}
+
+/// The slots in a set, lowest first.
+fn members(set: u8) -> impl Iterator<Item = u8> {
+    (0..8).filter(move |member| set & (1 << member) != 0)
+}
+
+impl<M: Memory> World<M> {
+    /// The state at the beginning.
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let scenario = &setup.scenario;
+        assert!(scenario.threads.len() <= THREADS, "too many threads");
+        let (mut readers, mut slots) = (0, 0);
+        let mut threads = Vec::new();
+        for thread in &scenario.threads {
+            let slot = thread.registered.then_some(slots);
+            let registered = thread.registered && !thread.liburcu;
+            readers |= u8::from(registered) << slots;
+            slots += u8::from(thread.registered);
+            threads.push(ThreadState {
+                op: 0,
+                at: At::Begin,
+                slot,
+                registered,
+                word: word::QUIESCENT,
+                loaded: 0,
+                object: 0,
+                old: 0,
+                published: 0,
+                cookie: None,
+                asleep: None,
+                drive: driver::Drive::NONE,
+                took_over: false,
+                variables: [NOT_LOADED; VARIABLES],
+            });
+        }
+        let machine = Self::machine(setup);
+        Self {
+            memory: M::new(&layout(scenario, machine.number(), machine.sequence())),
+            machine,
+            held_by: None,
+            driven: false,
+            term: 0,
+            registry: Registry {
+                readers,
+                free: Vec::new(),
+                slots,
+                holdouts: 0,
+                pass: None,
+                held_by: None,
+            },
+            freed: [false; OBJECTS],
+            threads,
+        }
+    }
+
+    fn machine(setup: &Setup) -> Machine<AnyPolicy> {
+        let start = setup.scenario.start;
+        // The mutants that cut numbers short do it where the driver handles them, so that the
+        // machine believes that they are still wide.
+        let number_bits = if driver::number_mask(setup).is_some() { 32 } else { start.number_bits };
+        Machine::new(setup.scenario.policy, Start { number_bits, ..start })
+    }
+
+    /// Whether every thread is done.
+    pub(crate) fn is_end(&self, setup: &Setup) -> bool {
+        (0..self.threads.len()).all(|thread| self.op(setup, thread).is_none())
+    }
+
+    /// Whether the end is the one that the litmus test asks about.
+    pub(crate) fn is_outcome(&self, setup: &Setup) -> bool {
+        let (outcome, finally) = (&setup.scenario.outcome, &setup.scenario.finally);
+        let variable = |variable| self.memory.newest(Location::Variable(variable));
+        !(outcome.is_empty() && finally.is_empty())
+            && outcome
+                .iter()
+                .all(|o| self.threads[o.thread].variables[usize::from(o.variable)] == o.value)
+            && (finally.is_empty() || self.memory.is_quiet())
+            && finally.iter().all(|(at, value)| variable(*at) == u64::from(*value))
+    }
+
+    fn op(&self, setup: &Setup, thread: usize) -> Option<Op> {
+        let program = &setup.scenario.threads[thread].program;
+        program.get(usize::from(self.threads[thread].op)).copied()
+    }
+
+    /// The next step of thread `turn.me`.
+    pub(crate) fn step(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let thread = &self.threads[turn.me];
+        if thread.asleep.is_some() {
+            return Outcome::Blocked;
+        }
+        let Some(op) = self.op(turn.setup, turn.me) else { return Outcome::Blocked };
+        let outcome = match op {
+            Op::Register | Op::Unregister | Op::Lock | Op::Unlock | Op::Read | Op::ReadAgain => {
+                self.read_side(turn, op)
+            }
+            Op::Online | Op::QuiescentState | Op::Offline => self.read_side(turn, op),
+            Op::Set(..) | Op::Get(_) => self.litmus(turn, op),
+            _ => self.update_side(turn, op),
+        };
+        self.settle(turn.setup);
+        outcome
+    }
+
+    /// The oldest buffered store of a thread becomes visible.
+    pub(crate) fn drain(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        match self.memory.drain(turn.me) {
+            None => Outcome::Blocked,
+            Some((at, value)) => {
+                turn.tell(|| format!("its store {at} = {value:#x} becomes visible"));
+                Outcome::Moved
+            }
+        }
+    }
+
+    /// A driver vanishes in mid grace period, and this is reported to the machine.
+    pub(crate) fn vanish(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        let is_driving = matches!(self.threads[me].at, At::Drive(_));
+        let holds = [self.held_by, self.registry.held_by].contains(&Some(me as u8));
+        if turn.setup.scenario.may_vanish != Some(me) || !is_driving || holds {
+            return Outcome::Blocked;
+        }
+        turn.tell(|| "vanishes".into());
+        self.threads[me].op = turn.setup.scenario.threads[me].program.len() as u8;
+        self.threads[me].at = At::Begin;
+        self.threads[me].asleep = None;
+        self.threads[me].drive = driver::Drive::NONE;
+        self.driven = false;
+        self.registry.holdouts = 0;
+        self.registry.pass = None;
+        self.machine.observe(Event::Abandoned).expect("fits every step");
+        self.notify();
+        self.settle(turn.setup);
+        Outcome::Moved
+    }
+
+    fn settle(&mut self, setup: &Setup) {
+        let active = (0..self.threads.len())
+            .filter(|thread| self.op(setup, *thread).is_some())
+            .fold(0, |set, thread| set | 1 << thread);
+        self.memory.settle(active);
+    }
+
+    /// The operation is done.
+    fn finish(&mut self, me: usize) -> Outcome {
+        let thread = &mut self.threads[me];
+        thread.op += 1;
+        thread.at = At::Begin;
+        thread.loaded = 0;
+        thread.drive = driver::Drive::NONE;
+        Outcome::Moved
+    }
+
+    fn goto(&mut self, me: usize, at: At) -> Outcome {
+        self.threads[me].at = at;
+        Outcome::Moved
+    }
+
+    /// Those who wait for the driver scan again.
+    fn notify(&mut self) {
+        for thread in &mut self.threads {
+            if thread.asleep == Some(Asleep::Turn) {
+                thread.asleep = None;
+            }
+        }
+    }
+
+    fn litmus(&mut self, turn: &mut Turn<'_>, op: Op) -> Outcome {
+        match op {
+            Op::Set(variable, value) => {
+                let at = Location::Variable(variable);
+                self.memory.race(turn.me, at, u64::from(value), turn.choice);
+                turn.tell(|| format!("{at} = {value}"));
+            }
+            Op::Get(variable) => {
+                let at = Location::Variable(variable);
+                let value = self.memory.load(turn.me, at, Ordering::Relaxed, turn.choice);
+                self.threads[turn.me].variables[usize::from(variable)] = value as u8;
+                turn.tell(|| format!("load {at}: {value}"));
+            }
+            _ => unreachable!("not an operation of litmus tests"),
+        }
+        self.finish(turn.me)
+    }
+}
+
+/// Initial values, and who may load what.
+fn layout(scenario: &Scenario, number: grace::Number, sequence: Sequence) -> Layout {
+    let mut initial = [0; LOCATIONS];
+    initial[Location::GpCtr.index()] = word::entered(number);
+    initial[Location::Completed.index()] = sequence.to_bits();
+    let mut loaders = [0; LOCATIONS];
+    for (index, thread) in scenario.threads.iter().enumerate() {
+        let mut loads = |at: Location| loaders[at.index()] |= 1 << index;
+        for op in &thread.program {
+            match op {
+                Op::Lock | Op::Online | Op::QuiescentState if thread.liburcu => {}
+                Op::Lock | Op::Online | Op::QuiescentState => loads(Location::GpCtr),
+                Op::Read => loads(Location::Pointer),
+                Op::Poll => loads(Location::Completed),
+                // The thread that stores must know what came before, as one who loads does.
+                Op::Get(at) | Op::Set(at, _) => loads(Location::Variable(*at)),
+                Op::Wait | Op::WaitImpatiently | Op::Advance | Op::AdvanceAtTick => {
+                    loads(Location::Wake);
+                    (0..THREADS as u8).for_each(|slot| loads(Location::Word(slot)));
+                }
+                _ => {}
+            }
+            if matches!(op, Op::Unlock | Op::QuiescentState | Op::Offline | Op::Unregister) {
+                (0..THREADS as u8).for_each(|slot| loads(Location::Attention(slot)));
+            }
+        }
+    }
+    Layout { threads: scenario.threads.len(), initial, loaders }
+}

@@ -1,0 +1,204 @@
+//! `docs/ORDERINGS.md`, the code and the mutants name the same edges.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use check::{Kind, MUTANTS};
+use quiescence::chaos::{Catcher, Mutant as Step};
+
+fn workspace() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("it is in the workspace's folder verify").to_owned()
+}
+
+fn document() -> String {
+    fs::read_to_string(workspace().join("docs/ORDERINGS.md")).expect("the document is there")
+}
+
+/// What the names of edges begin with.
+const EDGES: [&str; 12] = ["GP", "UL", "TK", "DQ", "DS", "LN", "FR", "SR", "RR", "FD", "BR", "LG"];
+
+/// The names of edges cited in a text, as often as they are.
+fn citations(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for prefix in EDGES {
+        for (at, start) in text.match_indices(&format!("[{prefix}-")) {
+            let digits = text[at + start.len()..].split(']').next().unwrap_or_default();
+            assert!(digits.parse::<u32>().is_ok(), "not the name of an edge: [{prefix}-{digits}]");
+            found.push(format!("{prefix}-{digits}"));
+        }
+    }
+    found
+}
+
+/// What the document says of each grace-period edge: the paragraph that begins with its name.
+fn edges() -> BTreeMap<String, String> {
+    let text = document();
+    let sections = text.split("\n**[GP-").skip(1);
+    let edges: BTreeMap<String, String> = sections
+        .map(|section| {
+            let section = section.split("\n\n").next().unwrap_or_default();
+            let (number, rest) = section.split_once(']').expect("a name ends with a bracket");
+            (format!("GP-{number}"), rest.to_owned())
+        })
+        .collect();
+    assert_eq!(edges.len(), 10, "{:?}", edges.keys());
+    edges
+}
+
+fn sources(folder: &Path, into: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("UTF-8");
+            into.push((path, text));
+        }
+    }
+}
+
+/// Where the library cites each edge: file and line. The module docs do not count: they are no end.
+fn cited() -> BTreeMap<String, BTreeSet<(PathBuf, usize)>> {
+    let mut files = Vec::new();
+    sources(&workspace().join("quiescence/src"), &mut files);
+    let mut cited: BTreeMap<String, BTreeSet<(PathBuf, usize)>> = BTreeMap::new();
+    for (path, text) in files {
+        for (index, line) in text.lines().enumerate() {
+            if line.trim_start().starts_with("//!") {
+                citations(line); // well-formed, at least
+                continue;
+            }
+            for name in citations(line) {
+                cited.entry(name).or_default().insert((path.clone(), index + 1));
+            }
+        }
+    }
+    cited
+}
+
+#[test]
+fn both_ends_of_every_edge_are_in_the_code() {
+    let (cited, text) = (cited(), document());
+    let defined: Vec<&str> = text
+        .split("\n**[")
+        .skip(1)
+        .filter_map(|paragraph| paragraph.split(']').next())
+        .filter(|name| EDGES.contains(&name.split('-').next().unwrap_or_default()))
+        // The other end of the queues' is [GP-9], or has no line of its own.
+        .filter(|name| !name.starts_with("DQ"))
+        .collect();
+    assert!(defined.len() > 20, "{defined:?}");
+    for name in defined {
+        let places = cited.get(name).map_or(0, BTreeSet::len);
+        assert!(places >= 2, "[{name}] is cited in {places} places of quiescence/src");
+    }
+}
+
+#[test]
+fn no_edge_is_cited_that_the_document_lacks() {
+    let known: BTreeSet<String> = citations(&document()).into_iter().collect();
+    for (name, places) in cited() {
+        assert!(known.contains(&name), "[{name}] is not in docs/ORDERINGS.md, but in {places:?}");
+    }
+}
+
+#[test]
+fn every_edge_names_its_mutants() {
+    for (name, text) in edges() {
+        let named = |fault: &&check::Fault<check::Mutant>| {
+            text.contains(&format!("`{}`", fault.mutant.name()))
+        };
+        let fatal: Vec<_> = MUTANTS
+            .iter()
+            .filter(|fault| {
+                fault.kind != Kind::Harmless && fault.mutant.edges().contains(&name.as_str())
+            })
+            .collect();
+        assert!(!fatal.is_empty(), "no mutant takes [{name}] away");
+        for fault in &fatal {
+            assert!(named(fault), "[{name}] does not name {}", fault.mutant.name());
+        }
+        // And none that the table knows nothing of.
+        let mutants = text.split("- Mutant").nth(1).expect("each edge has a list of mutants");
+        for word in mutants.split('`').skip(1).step_by(2) {
+            assert!(
+                MUTANTS.iter().any(|fault| fault.mutant.name() == word),
+                "[{name}] names {word}"
+            );
+        }
+    }
+}
+
+/// Mutants that are named by the module of the explorer that has them, or as those of the registry.
+#[test]
+fn the_mutants_that_are_named_exist() {
+    let srcu: Vec<_> = check::srcu::FAULTS
+        .iter()
+        .filter(|fault| fault.kind != Kind::Harmless)
+        .map(|fault| format!("{:?}", fault.mutant))
+        .collect();
+    let rseq_read: Vec<_> = check::rseq_read::FAULTS
+        .iter()
+        .filter(|fault| fault.kind != Kind::Harmless)
+        .map(|fault| format!("{:?}", fault.mutant))
+        .collect();
+    let is_kebab =
+        |name: &str| name.contains('-') && name.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    let text = document();
+    let mut checked = 0;
+    for name in text.split('`').skip(1).step_by(2) {
+        let is_known = match name.split_once("::") {
+            Some(("srcu", name)) => srcu.iter().any(|known| known == name),
+            Some(("rseq_read", name)) if name.starts_with(char::is_uppercase) => {
+                rseq_read.iter().any(|known| known == name)
+            }
+            None if is_kebab(name) => {
+                MUTANTS.iter().any(|fault| fault.mutant.name() == name)
+                    || Step::by_name(name).is_some()
+                    || check::scenarios::named(name).is_some()
+            }
+            _ => continue,
+        };
+        assert!(is_known, "no table has `{name}` as a fault that is found");
+        checked += 1;
+    }
+    assert!(checked > 60, "only {checked} names found");
+}
+
+/// A step of the code that the explorer must find is a fault that it finds.
+#[test]
+fn the_explorer_finds_the_steps_of_the_registry_that_are_its_own() {
+    for step in Step::ALL {
+        let is_ours = check::catalogue::named(step.name()).is_some();
+        let is_asked = step.catchers().contains(&Catcher::Explorer);
+        assert_eq!(is_ours, is_asked, "{}", step.name());
+    }
+}
+
+#[test]
+fn every_mutant_is_in_the_document() {
+    let text = document();
+    for fault in MUTANTS {
+        assert!(
+            text.contains(&format!("`{}`", fault.mutant.name())),
+            "{} is missing",
+            fault.mutant.name()
+        );
+    }
+}
+
+#[test]
+fn the_document_repeats_the_transcriptions_word_for_word() {
+    let text = document();
+    for file in ["world/reader", "world/updater", "world/driver", "limit/retire", "limit/run"] {
+        let path = workspace().join(format!("verify/explore/src/{file}.rs"));
+        let source = fs::read_to_string(path).expect("the source is there");
+        let block = source.split("//! ```").nth(1).expect("it has a transcription");
+        for line in block.lines().skip(1).filter(|line| !line.is_empty()) {
+            let line = line.trim_start_matches("//!").trim_start_matches(' ');
+            assert!(text.contains(line), "docs/ORDERINGS.md lacks the line of {file}: {line}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! SRCU as it stands is safe and cannot get stuck; each fault is found where the table says.
+
+use check::harness::{harm_of_harmless_faults, unsafe_scenarios, wrong_faults};
+use check::srcu::{Asked, FAULTS, Mutant, Scenario, SrcuProtocol, explore, explore_alone, named};
+use check::{Model, Verdict};
+use grace::srcu::{Adaptive, AnyDelay, Published, STEPS, Sequence};
+
+/// Far above what any of these needs: reaching it is a failure.
+const LIMIT: usize = 2_000_000;
+
+/// Takes half a minute under the weak model.
+const BIG: &str = "crossing";
+
+fn is_quick(scenario: &Scenario, model: Model) -> bool {
+    scenario.name != BIG || model == Model::Tso
+}
+
+#[test]
+fn every_scenario_is_safe() {
+    let found = unsafe_scenarios::<SrcuProtocol>(LIMIT, is_quick);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+#[ignore = "half a minute"]
+fn the_big_scenario_is_safe_under_weaker_memory() {
+    let scenario = named(BIG).expect("it exists");
+    let verdict = explore(&scenario, Model::Weak, None, LIMIT);
+    assert!(verdict.is_safe(), "{verdict}");
+}
+
+#[test]
+fn every_fault_is_found_where_the_table_says() {
+    let wrong = wrong_faults::<SrcuProtocol>(LIMIT, |_, _| true);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn harmless_faults_are_harmless_in_every_scenario() {
+    let harm = harm_of_harmless_faults::<SrcuProtocol>(LIMIT, |scenario, _| scenario.name != BIG);
+    assert!(harm.is_empty(), "{}", harm.join("\n"));
+}
+
+#[test]
+fn the_table_has_every_step_of_the_machine() {
+    for step in STEPS {
+        assert!(FAULTS.iter().any(|fault| fault.mutant == Mutant::Omitted(step)), "{step}");
+    }
+}
+
+#[test]
+fn a_trace_reads_step_by_step() {
+    let scenario = named("one-reader").expect("it exists");
+    let verdict = explore(&scenario, Model::Tso, Some(Mutant::Omitted("second-scan")), LIMIT);
+    let Verdict::Violation { what, trace } = verdict else { panic!("the missing scan is found") };
+    assert_eq!(what, "object 0 is read after it was freed");
+    assert_eq!(trace.first().map(String::as_str), Some("reader 0 on cpu 0: looks up index 0"));
+    assert_eq!(trace.last().map(String::as_str), Some("reader 0: reads object 0"));
+}
+
+#[test]
+fn too_many_states_are_said_to_be_so() {
+    let scenario = named("one-reader").expect("it exists");
+    assert_eq!(explore(&scenario, Model::Tso, None, 10), Verdict::LimitReached);
+}
+
+/// Three requests and three ticks, right before the sequence wraps.
+fn asked(delay: AnyDelay) -> Asked {
+    let start = Sequence::after(u64::MAX >> 2);
+    Asked { delay, omitted: None, start, requests: 3, ticks: 3 }
+}
+
+#[test]
+fn the_machine_by_itself_serves_every_request_under_each_delay_function() {
+    let few_looks = Published { no_delay_per_phase_max: Some(6), ..Published::final_at(250) };
+    let few_runs = Published { runs_per_jiffy_max: Some(3), ..Published::BLOCK_REMOVED };
+    let published =
+        [Published::V5_18, Published::V5_19_RC1, Published::FIRST_DIFF, few_runs, few_looks];
+    let adaptive = Adaptive { nap_us: 1_000, wait_jiffies_max: 2, ..Adaptive::at(250) };
+    let delays =
+        published.map(AnyDelay::Published).into_iter().chain([AnyDelay::Adaptive(adaptive)]);
+    for delay in delays {
+        let verdict = explore_alone(&asked(delay), LIMIT);
+        println!("{delay:?}: {verdict}");
+        assert!(verdict.is_safe(), "{delay:?}: {verdict}");
+    }
+}
+
+#[test]
+fn the_machine_by_itself_misses_what_it_is_about() {
+    for step in STEPS {
+        let delay = AnyDelay::Published(Published::V5_19_RC1);
+        let verdict = explore_alone(&Asked { omitted: Some(step), ..asked(delay) }, LIMIT);
+        println!("{step}: {verdict}\n");
+        let matters = matches!(*step, "serve-later" | "requeue" | "begin-next");
+        assert_eq!(verdict.is_fault(), matters, "{step}: {verdict}");
+    }
+}

@@ -1,0 +1,184 @@
+//! A domain under torture, the places in it where blocks are published, and one look at them.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+use quiescence::chaos::{Mutant, mutant};
+use quiescence::{Cookie, Domain, DomainTag, Rcu, RcuOption, Section};
+
+use super::delays::{self, spin};
+use super::kinds::{FaultKind, ReaderKind, Way};
+use super::ledger::{Ledger, ThreadRecord};
+use super::pool::{BlockRef, Pool};
+use super::random::Random;
+
+/// Places that hold the index of a block, as a pointer of our own would.
+const SLOTS: usize = 6;
+
+/// A domain and its places.
+#[derive(Debug)]
+pub(crate) struct Arena<K: DomainTag> {
+    pub(crate) name: &'static str,
+    pub(crate) domain: Domain<K>,
+    pub(crate) pool: Arc<Pool>,
+    slots: [AtomicU32; SLOTS],
+    pub(crate) value: Rcu<BlockRef, K>,
+    pub(crate) option: RcuOption<BlockRef, K>,
+}
+
+/// What a thread needs to take part.
+#[derive(Debug)]
+pub(crate) struct Participant<K: DomainTag> {
+    pub(crate) arena: Arc<Arena<K>>,
+    pub(crate) ledger: Arc<Ledger>,
+    /// Which of the ledger's thread records is this thread's.
+    pub(crate) record: usize,
+}
+
+/// A block that a reader found, to be looked at again at the end of its section.
+#[derive(Debug)]
+#[must_use = "a look is worth nothing until look_again"]
+pub(crate) struct Look {
+    index: u32,
+    serial: u64,
+    /// Of a grace period that cannot end before the section; taken now and then, and by the thread
+    /// that came late.
+    cookie: Option<Cookie>,
+    /// Grace periods that had ended.
+    ended: Option<u64>,
+}
+
+impl<K: DomainTag> Arena<K> {
+    pub(crate) fn new(name: &'static str, domain: Domain<K>) -> Self {
+        let pool = Arc::new(Pool::new());
+        let fresh = || {
+            let index = pool.take().expect("a new pool is full");
+            pool.prepare(index);
+            index
+        };
+        Self {
+            name,
+            slots: std::array::from_fn(|_| AtomicU32::new(fresh())),
+            value: Rcu::new_in(BlockRef::new(&pool, fresh()), domain.clone()),
+            option: RcuOption::new_in(Some(BlockRef::new(&pool, fresh())), domain.clone()),
+            domain,
+            pool,
+        }
+    }
+
+    /// Puts a block that was taken from the pool into a place, and returns which one was there.
+    pub(crate) fn publish(&self, new: u32, random: &mut Random) -> u32 {
+        let slot = &self.slots[random.below(SLOTS as u64) as usize];
+        if mutant(Mutant::PublishBeforeInit) {
+            let old = slot.swap(new, AcqRel);
+            spin(200);
+            self.pool.prepare(new);
+            return old;
+        }
+        self.pool.prepare(new);
+        // AcqRel: the Release pairs with the Acquire in `look`, so that the thread that finds the
+        // block finds its payload; the Acquire lets the owner of the old block go on from its
+        // writes.
+        slot.swap(new, AcqRel)
+    }
+
+    /// How many blocks are published, once no thread updates any more.
+    pub(crate) fn published<S: Section<K>>(&self, section: &S) -> usize {
+        SLOTS + 1 + usize::from(self.option.load(section).is_some())
+    }
+}
+
+impl<K: DomainTag> Clone for Participant<K> {
+    fn clone(&self) -> Self {
+        Self {
+            arena: Arc::clone(&self.arena),
+            ledger: Arc::clone(&self.ledger),
+            record: self.record,
+        }
+    }
+}
+
+impl<K: DomainTag> Participant<K> {
+    pub(crate) fn record(&self) -> &ThreadRecord {
+        &self.ledger.records[self.record]
+    }
+
+    /// Finds a block, inside a section.
+    pub(crate) fn look<S: Section<K>>(
+        &self,
+        section: &S,
+        kind: ReaderKind,
+        random: &mut Random,
+    ) -> Option<Look> {
+        let arena = &*self.arena;
+        let cookie = random.one_in(if delays::is_late() { 1 } else { 32 });
+        let cookie = cookie.then(|| arena.domain.snapshot());
+        let ended = random.one_in(64).then(|| arena.domain.statistics().grace_periods);
+        let index = match random.below(8) {
+            0 | 1 => arena.value.load(section).index(),
+            2 => arena.option.load(section)?.index(),
+            // Acquire: pairs with the Release in `publish`.
+            _ => arena.slots[random.below(SLOTS as u64) as usize].load(Acquire),
+        };
+        let Some(block) = arena.pool.get(index) else {
+            self.ledger.fault(FaultKind::Payload, arena.name, Some(kind), None, || {
+                format!("an object that was published holds {index:#x}, which is no block")
+            });
+            return None;
+        };
+        let look = Look { index, serial: block.serial(), cookie, ended };
+        self.check(&look, kind);
+        Some(look)
+    }
+
+    /// Looks once at a block that an updater is about to replace, inside a section.
+    pub(crate) fn glance(&self, index: u32, kind: ReaderKind) {
+        if let Some(block) = self.arena.pool.get(index) {
+            let look = Look { index, serial: block.serial(), cookie: None, ended: None };
+            let age = self.check(&look, kind);
+            self.record().read(kind, age);
+        }
+    }
+
+    /// Looks at the block again, at the end of the section that it was found in.
+    pub(crate) fn look_again(&self, look: &Look, kind: ReaderKind) {
+        let age = self.check(look, kind);
+        let record = self.record();
+        record.read(kind, age);
+        let domain = &self.arena.domain;
+        if let Some(ended) = look.ended {
+            // The counter of grace periods has 63 bits.
+            let batches = domain.statistics().grace_periods.wrapping_sub(ended) & (u64::MAX >> 1);
+            record.batches.count(batches);
+        }
+        if look.cookie.is_some_and(|cookie| domain.poll(cookie)) {
+            self.ledger.fault(FaultKind::EarlyEnd, self.arena.name, Some(kind), None, || {
+                "a cookie taken inside a section was done before the section ended".to_owned()
+            });
+        }
+    }
+
+    /// Compares a block with what a reader may see, and returns its age.
+    fn check(&self, look: &Look, kind: ReaderKind) -> u32 {
+        let Some(block) = self.arena.pool.get(look.index) else { return 0 };
+        let whole = block.is_whole(look.serial);
+        let age = block.age();
+        let fault = |fault, way: Way| {
+            self.ledger.fault(fault, self.arena.name, Some(kind), Some(way), || {
+                format!("block {} had age {age}, payload {}", look.index, intact(whole))
+            });
+        };
+        if age > 1 {
+            fault(FaultKind::Age, block.way());
+        }
+        if !whole {
+            fault(FaultKind::Payload, block.way());
+        }
+        age
+    }
+}
+
+const fn intact(whole: bool) -> &'static str {
+    if whole { "intact" } else { "not that of its publication" }
+}

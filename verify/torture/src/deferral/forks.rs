@@ -1,0 +1,176 @@
+//! Forks in a storm: a thread that uses the library forks while others defer, and its child finds
+//! every domain whole. It retires, calls, waits at a barrier, finds as much room as there should
+//! be, and ends.
+//!
+//! The child has none of the other threads, which may have held locks: so it touches the library,
+//! the allocator and atomics, nothing else; and in the storm no thread defers what would take a
+//! lock.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Duration;
+
+use quiescence::sync::{Counter, ExactCounter};
+use quiescence::{Domain, Snapshot, Srcu, ThreadTag};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use super::flood::{self, Flooder};
+use super::test_objects::{Bound, FORKED, Field, Tally};
+use super::{Operation, ThreadContext};
+use crate::fork::fork;
+use crate::kinds::FaultKind;
+use crate::random::Random;
+
+/// What may wait in the domain of the storm: so little that no thread has room in advance, and a
+/// child can count it.
+pub(crate) const OBJECTS_MAX: u64 = 200;
+
+/// Between two looks at a child.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Looks after which it should have ended.
+const LOOKS_MAX: u32 = 2000;
+
+/// What a child's code says.
+const WRONG: [(i32, &str); 6] = [
+    (101, "panicked; see standard error"),
+    (51, "a barrier there did not run what was queued there"),
+    (52, "the domain of the storm has more or less room there than it should"),
+    (53, "what was deferred there was not dropped"),
+    (54, "something was wrong there: callbacks out of order, or a limit exceeded"),
+    (55, "counters, snapshots or a sleepable domain gave something wrong there"),
+];
+
+/// Defers, and may be interrupted by a fork at any time.
+pub(crate) fn storm<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+    let mut flooder = Flooder::new(field);
+    while !field.context.is_over() {
+        field.context.begin(Operation::Closure);
+        burst(&mut flooder, random);
+    }
+    flooder.barrier();
+}
+
+fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
+    let some = 1 + random.below(60);
+    match random.below(5) {
+        4 => {
+            if !count_and_read(some) {
+                flooder.field.tally.fault(FaultKind::Sum, || WRONG[5].1.to_owned());
+            }
+        }
+        0 => flooder.call(some, random),
+        1 => flood::retire_in_section(flooder.field, some, random),
+        2 => flood::again(flooder.field, some),
+        _ => flood::retire(flooder.field, some, random),
+    }
+}
+
+/// Uses what counts per CPU, all of it new: the memory of such counters, and who reads where no
+/// sequence can, are the whole process's. Returns whether all sums and values are right.
+fn count_and_read(some: u64) -> bool {
+    let (domain, counter, exact) = (Srcu::new(), Counter::new(), ExactCounter::new());
+    let snapshot = Snapshot::new([0; 4]);
+    for value in 1..=2 * some {
+        let guard = domain.read();
+        counter.increment();
+        exact.increment();
+        drop(guard);
+        if value % 16 == 0 {
+            snapshot.store([value; 4]);
+        }
+    }
+    domain.synchronize_expedited();
+    let sums = [counter.sum(), exact.sum()].map(i64::cast_unsigned);
+    let last = 2 * some / 16 * 16;
+    sums == [2 * some; 2] && snapshot.load() == [last; 4] && domain.statistics().readers == 0
+}
+
+/// Forks again and again, and waits for its children.
+pub(crate) fn run<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+    let mut flooder = Flooder::new(field);
+    while !field.context.is_over() {
+        field.context.begin(Operation::Fork);
+        (0..random.below(4)).for_each(|_| burst(&mut flooder, random));
+        let seed = random.next();
+        match fork(|| child(field, &mut Random::from_state(seed))) {
+            Ok(pid) => {
+                field.context.did(Operation::Fork);
+                wait_for(&field.context, pid);
+            }
+            // The system is short of processes for the moment.
+            Err(_) => thread::yield_now(),
+        }
+    }
+    flooder.barrier();
+}
+
+/// Waits for a child to end, and tells what is wrong with it.
+fn wait_for(context: &ThreadContext, pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process has a number");
+    let fault = |detail: String| context.fault(FaultKind::Process, "", || detail);
+    for _ in 0..LOOKS_MAX {
+        context.begin(Operation::Fork);
+        match waitpid(Some(pid), WaitOptions::NOHANG) {
+            Ok(None) => thread::sleep(LOOK),
+            Ok(Some((_, status))) => {
+                let code = status.exit_status();
+                if code != Some(0) {
+                    let known = WRONG.iter().find(|(known, _)| Some(*known) == code);
+                    let known = known.map_or("ended otherwise than it should", |(_, text)| *text);
+                    fault(format!("a forked child: {known} ({status:?})"));
+                }
+                return;
+            }
+            Err(error) => return fault(format!("a forked child cannot be waited for: {error}")),
+        }
+    }
+    let killed =
+        kill_process(pid, Signal::KILL).and_then(|()| waitpid(Some(pid), WaitOptions::empty()));
+    fault(format!("a forked child did not end in time, and was killed ({killed:?})"));
+}
+
+/// What a child does; its code.
+fn child<K: ThreadTag>(field: &Field<K>, random: &mut Random) -> i32 {
+    FORKED.store(true, Relaxed);
+    let faults = field.context.ledger.faults_total();
+    // Counts of its own: those of the storm were stopped wherever they were.
+    let tally = Tally::new(&field.context, "domain in a forked child", Bound::NONE);
+    let own = Field { tally: Arc::clone(&tally), ..field.clone() };
+    let mut flooder = Flooder::new(&own);
+    for _ in 0..1 + random.below(8) {
+        burst(&mut flooder, random);
+    }
+    // Closures queue themselves again.
+    for _ in 0..100 {
+        own.domain.barrier();
+    }
+    if !flooder.all_have_run() {
+        return 51;
+    }
+    if tally.waiting() != 0 {
+        return 53;
+    }
+    if !has_its_room(&own) {
+        return 52;
+    }
+    // Another domain, too, and a grace period of its own.
+    let domain = Domain::new();
+    domain.synchronize();
+    if !(1..20).all(|some| count_and_read(8 * some)) {
+        return 55;
+    }
+    if field.context.ledger.faults_total() == faults { 0 } else { 54 }
+}
+
+/// Whether the domain takes as many objects as it has room for.
+fn has_its_room<K: ThreadTag>(field: &Field<K>) -> bool {
+    let guard = field.domain.read(); // nothing is freed meanwhile
+    let mut count = 0;
+    while count <= OBJECTS_MAX && field.retire(field.small(), false).is_ok() {
+        count += 1;
+    }
+    drop(guard);
+    count == OBJECTS_MAX
+}

@@ -1,0 +1,214 @@
+//! Domains that have hardly any room: what waits there never exceeds the limit by more than one
+//! object a thread, and when all is over there is as much room as there was.
+//!
+//! A round has a domain of its own, with room for a few objects, a few kilobytes, or 1 MiB. A crew
+//! of threads defers there in every way, against a reader that stalls. Every object that is
+//! admitted is counted, and the count compared with the limit ([`Tally`]). Then the crew has gone,
+//! and the domain is filled under a section of our own, object by object: it must take exactly as
+//! many as fit, then one over the limit, and no second one; and as the section ends, that must be
+//! settled.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Duration;
+
+use grace::limit::{Amount, chunk};
+use quiescence::{Domain, Private};
+
+use super::flood::{self, Flooder};
+use super::test_objects::{Bound, Field, Small, Tally, chain};
+use super::{Operation, ThreadContext, tuning};
+use crate::delays;
+use crate::kinds::FaultKind;
+use crate::random::Random;
+
+/// Threads that defer in a small domain: the crew, and who fills it in the end.
+const CREW: u64 = 3;
+const THREADS: u64 = CREW + 1;
+
+/// The domain in reports.
+const NAME: &str = "domain with little room";
+
+/// Fills one domain after the other until the run is over.
+pub(crate) fn run(context: &ThreadContext, random: &mut Random) {
+    while !context.is_over() {
+        round(context, random);
+    }
+}
+
+/// What may wait, drawn: a few objects, a few kilobytes, 1 MiB, or something between.
+fn limit(random: &mut Random) -> Amount {
+    match random.below(4) {
+        0 => Amount { objects: 1 + random.below(12), bytes: 1 << 20 },
+        1 => Amount { objects: 1 << 16, bytes: 4096 + random.below(1 << 14) },
+        2 => Amount { objects: 1 << 16, bytes: 1 << 20 },
+        _ => Amount { objects: 200 + random.below(3000), bytes: 1 << 20 },
+    }
+}
+
+fn round(context: &ThreadContext, random: &mut Random) {
+    let limit = limit(random);
+    let tuning = tuning(limit.objects, limit.bytes);
+    let domain = Domain::builder().engine(context.engine).tuning(tuning).build();
+    let largest = 4096;
+    let bound =
+        Bound { objects: limit.objects + THREADS, bytes: limit.bytes + THREADS * largest as u64 };
+    let tally = Tally::new(context, NAME, bound);
+    let field = Field { context: context.clone(), domain, tally, largest };
+    // What callbacks defer is the worker's, which keeps some of its room for the next ones.
+    let chains = random.one_in(2);
+    work(&field, chains, random);
+    field.context.begin(Operation::DeferBarrier);
+    // Callbacks queue callbacks, and they again.
+    while field.tally.waiting() > 0 && !context.is_over() {
+        field.context.begin(Operation::DeferBarrier);
+        field.domain.barrier();
+    }
+    field.domain.barrier();
+    if context.is_over() {
+        return;
+    }
+    field.tally.expect_none("after a barrier");
+    // Of three queues, twice a chunk each: the worker's, and this thread's own for the closures
+    // that were queued by those it ran.
+    let chunk = chunk(limit, 1);
+    let chunk = Amount { objects: 6 * chunk.objects, bytes: 6 * chunk.bytes };
+    let kept = if chains { chunk } else { Amount::NONE };
+    fill(&field, limit, kept);
+    // The same with less, but not so much less that what a thread has in advance would be more.
+    let objects = limit.objects - random.below(1 + limit.objects / 2);
+    let lower = Amount { objects, bytes: limit.bytes };
+    field.domain.tune(super::tuning(lower.objects, lower.bytes));
+    fill(&field, lower, kept);
+}
+
+/// The crew defers until the reader that stalls has had enough.
+fn work(field: &Field<Private>, chains: bool, random: &mut Random) {
+    let over = Arc::new(AtomicBool::new(false));
+    let crew: Vec<_> = (0..CREW)
+        .filter_map(|_| {
+            let (field, over, seed) = (field.clone(), Arc::clone(&over), random.next());
+            let member = move || {
+                delays::seed_thread(seed);
+                toil(&field, &over, chains, &mut Random::from_state(seed));
+            };
+            thread::Builder::new().name("crew".to_owned()).spawn(member).ok()
+        })
+        .collect();
+    for _ in 0..1 + random.below(6) {
+        field.context.begin(Operation::Blocked);
+        field.context.did(Operation::Blocked);
+        let guard = field.domain.read();
+        thread::sleep(Duration::from_micros(random.below(20_000)));
+        drop(guard);
+        thread::sleep(Duration::from_micros(random.below(10_000)));
+    }
+    over.store(true, Relaxed);
+    for member in crew {
+        // To the very end of the thread, its destructors included.
+        if member.join().is_err() {
+            field
+                .tally
+                .fault(FaultKind::Panic, || "one of the crew; see standard error".to_owned());
+        }
+    }
+}
+
+/// What one of the crew does.
+fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool, random: &mut Random) {
+    let mut flooder = Flooder::new(field);
+    while !over.load(Relaxed) && !field.context.is_over() {
+        let some = 1 + random.below(8);
+        match random.below(8) {
+            0 | 1 => flood::retire(field, some, random),
+            2 => flood::retire_in_section(field, some, random),
+            3 => flood::try_retire(field, some, random),
+            4 => flooder.call(some, random),
+            // Objects and closures in one section.
+            5 if random.one_in(2) => {
+                let guard = field.domain.read();
+                let later = flood::retire_what_fits(field, some, random);
+                let closure = flooder.call_what_fits(some);
+                drop(guard);
+                flood::retire_later(field, later);
+                flooder.call_later(closure);
+            }
+            5 => flooder.call_in_section(some),
+            6 if chains => {
+                chain(field, random.below(8));
+                flood::again(field, random.below(8));
+            }
+            6 => flood::qsbr_rounds(field, some, random),
+            _ => thread::yield_now(),
+        }
+        field.context.begin(Operation::Box);
+    }
+}
+
+/// What the library holds itself for a small object that waits, at most.
+const WORDS_BYTES_MAX: u64 = 40;
+
+/// Fills the domain, in which nothing waits, and settles what went over. So much may be missing.
+fn fill(field: &Field<Private>, limit: Amount, kept: Amount) {
+    field.context.begin(Operation::Room);
+    let size = size_of::<Small>() as u64;
+    let room = limit.objects.min(limit.bytes / size);
+    // Each counts with a few words of the library's.
+    let fit = limit.objects.min(limit.bytes / (size + WORDS_BYTES_MAX));
+    let least = fit.saturating_sub(kept.objects.max(kept.bytes.div_ceil(size)));
+
+    let guard = field.domain.read(); // nothing is freed meanwhile
+    let mut count = 0;
+    let mut kept_back = None;
+    while count <= room && kept_back.is_none() {
+        match field.retire(field.small(), false) {
+            Ok(()) => count += 1,
+            Err(later) => kept_back = Some(later),
+        }
+    }
+    if !(least..=room).contains(&count) {
+        field.tally.fault(FaultKind::Room, || {
+            format!("{count} objects fit into an empty domain that has room for {room}")
+        });
+    }
+    field.context.did(Operation::Room);
+    let over = field.retire(field.small(), true);
+    let second = field.retire(field.small(), true);
+    // Nor a closure, but if this thread has room for it in advance.
+    let closure = kept.is_none() && field.domain.call(|| ()).is_ok();
+    if over.is_err() || second.is_ok() || closure {
+        field.tally.fault(FaultKind::Limit, || {
+            "inside a section one object, and neither a second one nor a closure, goes over the limit"
+                .to_owned()
+        });
+    }
+    settle(field, guard, room);
+    for later in [kept_back, over.err(), second.err()].into_iter().flatten() {
+        later(field);
+    }
+    field.domain.barrier();
+    field.tally.expect_none("after a barrier");
+}
+
+/// Ends the section, inside of which an object went over the limit: a grace period is waited for
+/// then. What it has freed is freed by this thread, unless the worker is just at it.
+fn settle<G>(field: &Field<Private>, guard: G, room: u64) {
+    field.context.begin(Operation::Settled);
+    let grace_periods = || field.domain.statistics().grace_periods;
+    let before = grace_periods();
+    drop(guard);
+    let waited = grace_periods() > before;
+    let is_paid = || u64::try_from(field.tally.waiting()).is_ok_and(|waiting| waiting <= room);
+    if !waited || !field.context.await_idle(Operation::Settled, is_paid) {
+        let waiting = field.tally.waiting();
+        field.tally.fault(FaultKind::Limit, || {
+            format!(
+                "{waiting} objects wait where {room} may, after a section that went over the limit; \
+                 a grace period has been waited for: {waited}"
+            )
+        });
+    }
+    field.context.did(Operation::Settled);
+}

@@ -1,0 +1,108 @@
+//! What is deferred is freed in bounded time though no thread does anything more: left alone, when
+//! its thread ends, when its domain ends. In order, and once.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use quiescence::{Domain, Private};
+
+use super::flood::Flooder;
+use super::test_objects::{Bound, CallbackQueue, Field, Parcel, Tally, Ticket};
+use super::{Operation, ThreadContext, tuning};
+use crate::delays;
+use crate::kinds::FaultKind;
+use crate::passing::at_the_end;
+use crate::random::Random;
+
+/// Objects, and closures, of one round.
+const COUNT_MAX: u64 = 3000;
+
+/// The domain in reports.
+const NAME: &str = "domain that is left alone";
+
+/// An object that has its place among those of its thread.
+#[derive(Debug)]
+struct Numbered(Parcel, Ticket);
+
+impl Drop for Numbered {
+    fn drop(&mut self) {
+        self.1.check(self.0.tally());
+    }
+}
+
+/// One round after the other until the run is over.
+pub(crate) fn run(context: &ThreadContext, random: &mut Random) {
+    while !context.is_over() {
+        round(context, random);
+    }
+}
+
+fn round(context: &ThreadContext, random: &mut Random) {
+    let mut tuning = tuning(65_536, 64 << 20);
+    tuning.lazy = Duration::from_micros(random.below(100_000));
+    let domain = Domain::builder().engine(context.engine).tuning(tuning).build();
+    let tally = Tally::new(context, NAME, Bound::NONE);
+    let field =
+        Field { context: context.clone(), domain, tally: Arc::clone(&tally), largest: 4096 };
+    let objects = random.below_mostly_low(COUNT_MAX);
+    let closures = random.below_mostly_low(COUNT_MAX);
+    let operation = match random.below(4) {
+        0 => {
+            defer(&field, objects, closures, random);
+            Operation::LeftAlone
+        }
+        1 => {
+            defer(&field, objects, closures, random);
+            drop(field);
+            Operation::DomainEnd
+        }
+        end => {
+            in_a_thread(&field, objects, closures, end == 3, random.next());
+            if end == 3 { Operation::LastWords } else { Operation::ThreadEnd }
+        }
+    };
+    context.did(operation);
+    if context.await_idle(operation, || tally.waiting() == 0) {
+        tally.expect_none("though nothing waits");
+    } else {
+        tally.fault(FaultKind::Late, || {
+            format!("{} objects still wait; {}", tally.waiting(), operation.name())
+        });
+    }
+}
+
+/// Retires so many objects and calls so many closures.
+fn defer(field: &Field<Private>, objects: u64, closures: u64, random: &mut Random) {
+    field.context.begin(Operation::Box);
+    let callback_queue: Arc<CallbackQueue> = Arc::default();
+    for number in 0..objects {
+        let ticket = Ticket { callback_queue: Arc::clone(&callback_queue), number };
+        let bytes = size_of::<Numbered>();
+        // Inside a section nothing is dropped here, and none is refused: there is room.
+        let guard = random.one_in(16).then(|| field.domain.read());
+        if field.retire(Box::new(Numbered(field.tally.parcel(bytes), ticket)), true).is_err() {
+            field.tally.fault(FaultKind::Limit, || "refused though there is room".to_owned());
+        }
+        drop(guard);
+    }
+    field.context.begin(Operation::Closure);
+    Flooder::new(field).call(closures, random);
+}
+
+/// The same in a thread that ends then; or in the destructor of one of its thread-locals.
+fn in_a_thread(field: &Field<Private>, objects: u64, closures: u64, last: bool, seed: u64) {
+    let field = field.clone();
+    let deferring = move || {
+        let mut random = Random::from_state(seed);
+        defer(&field, objects, closures, &mut random);
+    };
+    let thread = thread::Builder::new().name("ending".to_owned()).spawn(move || {
+        delays::seed_thread(seed);
+        if last { at_the_end(deferring) } else { deferring() }
+    });
+    if let Ok(thread) = thread {
+        // A panic shows as objects that were never dropped, and on standard error.
+        let _ = thread.join();
+    }
+}

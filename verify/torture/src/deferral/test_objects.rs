@@ -1,0 +1,445 @@
+//! What is deferred: objects of all shapes that count themselves while they wait.
+//!
+//! A [`Parcel`] is counted once the library has taken it, and taken off the count as the first
+//! thing that its drop does. So the count of a domain is never more than what really waits there,
+//! and the thread that adds to it finds out whether that was too much: no auditor could look more
+//! often. In the end as many must have been dropped as were taken.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, fence};
+
+use quiescence::{Domain, Retire, ThreadTag};
+
+use super::{Operation, ThreadContext};
+use crate::kinds::FaultKind;
+
+/// What may wait, at most; nothing said means that it is not checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    pub(crate) objects: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Bound {
+    pub(crate) const NONE: Self = Self { objects: u64::MAX, bytes: u64::MAX };
+}
+
+/// The objects that wait in a domain.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) context: ThreadContext,
+    name: &'static str,
+    bound: Bound,
+    objects: AtomicI64,
+    bytes: AtomicI64,
+    admitted: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn new(context: &ThreadContext, name: &'static str, bound: Bound) -> Arc<Self> {
+        Arc::new(Self {
+            context: context.clone(),
+            name,
+            bound,
+            objects: AtomicI64::new(0),
+            bytes: AtomicI64::new(0),
+            admitted: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        })
+    }
+
+    /// An object that will be counted as so many bytes.
+    pub(crate) fn parcel(self: &Arc<Self>, bytes: usize) -> Parcel {
+        Parcel { tally: Arc::clone(self), bytes: bytes as u64 }
+    }
+
+    /// The library has taken an object. (It may have dropped it by now.)
+    pub(crate) fn admitted(&self, bytes: usize) {
+        // Acquire: pairs with the Release in `Parcel::drop`, by way of the library's own count of
+        // the room that there is; what has made the room is off the counts.
+        fence(Acquire);
+        self.admitted.fetch_add(1, Relaxed);
+        let objects = self.objects.fetch_add(1, Relaxed) + 1;
+        let bytes = self.bytes.fetch_add(bytes as i64, Relaxed) + bytes as i64;
+        let above = |count: i64, bound: u64| u64::try_from(count).is_ok_and(|count| count > bound);
+        if above(objects, self.bound.objects) || above(bytes, self.bound.bytes) {
+            self.fault(FaultKind::Limit, || {
+                format!(
+                    "{objects} objects with {bytes} bytes wait where {} with {} may",
+                    self.bound.objects, self.bound.bytes
+                )
+            });
+        }
+    }
+
+    /// How many objects wait, at least.
+    pub(crate) fn waiting(&self) -> i64 {
+        self.objects.load(Acquire) // pairs with the Release in `Parcel::drop`
+    }
+
+    /// Says so unless everything that was taken has been dropped, once.
+    pub(crate) fn expect_none(&self, after: &str) {
+        let (admitted, dropped) = (self.admitted.load(Relaxed), self.dropped.load(Acquire));
+        if admitted != dropped {
+            self.fault(FaultKind::Count, || {
+                format!("{admitted} objects were deferred and {dropped} dropped {after}")
+            });
+        }
+    }
+
+    pub(crate) fn fault(&self, kind: FaultKind, detail: impl FnOnce() -> String) {
+        self.context.fault(kind, self.name, detail);
+    }
+}
+
+/// Counts itself, while it waits.
+#[derive(Debug)]
+pub(crate) struct Parcel {
+    tally: Arc<Tally>,
+    bytes: u64,
+}
+
+impl Parcel {
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
+impl Drop for Parcel {
+    fn drop(&mut self) {
+        let tally = &self.tally;
+        tally.objects.fetch_sub(1, Relaxed);
+        tally.bytes.fetch_sub(self.bytes as i64, Relaxed);
+        // Release: pairs with the Acquire in `Tally::waiting` and in `Tally::expect_none`.
+        tally.dropped.fetch_add(1, Release);
+        // Release: pairs with the Acquire in `Tally::admitted`.
+        fence(Release);
+    }
+}
+
+/// Whether this process has been forked off: what another thread was running then is lost, so that
+/// the numbers in a callback queue have gaps.
+pub(crate) static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The callbacks of one thread that must run in order.
+#[derive(Debug, Default)]
+pub(crate) struct CallbackQueue(AtomicU64);
+
+impl CallbackQueue {
+    /// How many have run.
+    pub(crate) fn ran(&self) -> u64 {
+        self.0.load(Acquire) // pairs with the Release in `Ticket::check`
+    }
+}
+
+/// The place of a callback in its callback queue.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub(crate) callback_queue: Arc<CallbackQueue>,
+    pub(crate) number: u64,
+}
+
+impl Ticket {
+    /// It is this one's turn.
+    pub(crate) fn check(&self, tally: &Tally) {
+        let turn = self.callback_queue.0.swap(self.number + 1, Release);
+        let gap = FORKED.load(Relaxed) && turn <= self.number;
+        if turn != self.number && !gap {
+            tally.fault(FaultKind::Order, || {
+                format!("callback {} of a thread ran when it was the turn of {turn}", self.number)
+            });
+        }
+    }
+}
+
+/// A domain, and what waits there.
+#[derive(Debug)]
+pub(crate) struct Field<K: ThreadTag> {
+    pub(crate) context: ThreadContext,
+    pub(crate) domain: Domain<K>,
+    pub(crate) tally: Arc<Tally>,
+    /// The largest object, in bytes.
+    pub(crate) largest: usize,
+}
+
+impl<K: ThreadTag> Clone for Field<K> {
+    fn clone(&self) -> Self {
+        Self {
+            context: self.context.clone(),
+            domain: self.domain.clone(),
+            tally: Arc::clone(&self.tally),
+            largest: self.largest,
+        }
+    }
+}
+
+/// An object that was refused, to be retired where one may wait.
+pub(crate) type Later<K> = Box<dyn FnOnce(&Field<K>)>;
+
+#[derive(Debug)]
+#[expect(dead_code, reason = "it is there to be dropped")]
+pub(crate) struct Small(Parcel);
+
+#[derive(Debug)]
+#[expect(dead_code, reason = "as above, and to be large")]
+pub(crate) struct Large(Parcel, [u64; 62]);
+
+/// An owner that is retired as it is: two words, or many.
+#[derive(Debug)]
+struct Bundle<const WORDS: usize>(Parcel, [u64; WORDS]);
+
+impl<const WORDS: usize> Retire for Bundle<WORDS> {
+    fn bytes(&self) -> usize {
+        self.0.bytes as usize
+    }
+}
+
+/// An object whose drop retires another.
+struct Chain<K: ThreadTag> {
+    parcel: Option<Parcel>,
+    field: Field<K>,
+    left: u64,
+}
+
+impl<K: ThreadTag> Drop for Chain<K> {
+    fn drop(&mut self) {
+        drop(self.parcel.take());
+        if self.left != 0 {
+            chain(&self.field, self.left - 1);
+        }
+    }
+}
+
+/// Its drop counts; it has no memory that could. The address of its box is 1, an odd one.
+#[derive(Debug)]
+struct Nothing;
+
+/// One word that is no address, though its lowest bit is set as in the words of the library's own.
+#[derive(Debug)]
+struct OddWord(usize);
+
+/// Objects that cannot count themselves: those without memory, and words. Taken, dropped.
+static NOTHINGS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+static ODD_WORDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+impl Drop for Nothing {
+    fn drop(&mut self) {
+        NOTHINGS[1].fetch_add(1, Release); // pairs with the Acquire in `expect_no_odd_ones`
+    }
+}
+
+impl Drop for OddWord {
+    fn drop(&mut self) {
+        let times = if self.0 & 1 == 1 { 1 } else { 2 }; // a word that has changed shows
+        ODD_WORDS[1].fetch_add(times, Release); // as above
+    }
+}
+
+impl Retire for OddWord {
+    fn bytes(&self) -> usize {
+        size_of::<usize>()
+    }
+}
+
+/// Says so unless every object without memory, and every odd word, was dropped once: when all is
+/// over.
+pub(crate) fn expect_no_odd_ones(context: &ThreadContext) {
+    for (name, [taken, dropped]) in [("zero-sized", &NOTHINGS), ("odd", &ODD_WORDS)] {
+        let (taken, dropped) = (taken.load(Relaxed), dropped.load(Acquire));
+        if taken != dropped {
+            context.fault(FaultKind::Count, "", || {
+                format!("{taken} {name} objects were retired and {dropped} dropped")
+            });
+        }
+    }
+}
+
+impl<K: ThreadTag> Field<K> {
+    /// An object of the type T, boxed or not.
+    fn of<T>(&self) -> Parcel {
+        self.tally.parcel(size_of::<T>())
+    }
+
+    /// Retires something, drawn. Where that is refused, it is left for later.
+    pub(crate) fn retire_some(&self, waits: bool, draw: u64) -> Result<(), Later<K>> {
+        let context = &self.context;
+        match draw % 8 {
+            1 if self.largest >= size_of::<Large>() => {
+                context.did(Operation::LargeBox);
+                self.retire(Box::new(Large(self.of::<Large>(), [draw; 62])), waits)
+            }
+            2 if self.largest >= size_of::<Large>() => {
+                context.did(Operation::Arc);
+                self.retire(Arc::new(Large(self.of::<Large>(), [draw; 62])), waits)
+            }
+            3 => {
+                context.did(Operation::Vector);
+                let one = size_of::<Option<Parcel>>();
+                let capacity = (1 + draw as usize / 8 % 64).min(self.largest / one);
+                let mut vector = Vec::with_capacity(capacity);
+                vector.push(None);
+                vector[0] = Some(self.tally.parcel(vector.capacity() * one));
+                self.retire(vector, waits)
+            }
+            4 => {
+                context.did(Operation::Sized);
+                self.retire_sized(1 + draw as usize / 8 % self.largest, waits)
+            }
+            5 => {
+                context.did(Operation::Bundle);
+                self.retire(Bundle(self.tally.parcel(100.min(self.largest)), [draw; 2]), waits)
+            }
+            6 => {
+                context.did(Operation::LargeBundle);
+                self.retire(Bundle(self.tally.parcel(200.min(self.largest)), [draw; 9]), waits)
+            }
+            _ => {
+                context.did(Operation::Box);
+                self.retire(self.small(), waits)
+            }
+        }
+    }
+
+    /// The smallest object that is counted, in a box.
+    pub(crate) fn small(&self) -> Box<Small> {
+        Box::new(Small(self.of::<Small>()))
+    }
+
+    pub(crate) fn retire<P: Retire>(&self, object: P, waits: bool) -> Result<(), Later<K>> {
+        let bytes = object.bytes();
+        let domain = &self.domain;
+        let refused = if waits { domain.retire(object) } else { domain.try_retire(object) };
+        match refused {
+            Ok(()) => {
+                self.tally.admitted(bytes);
+                Ok(())
+            }
+            Err(refused) => {
+                let object = refused.into_inner();
+                Err(Box::new(move |field| field.retire_or_say_so(object)))
+            }
+        }
+    }
+
+    fn retire_sized(&self, bytes: usize, waits: bool) -> Result<(), Later<K>> {
+        let parcel = self.tally.parcel(bytes);
+        if !waits {
+            return self.retire(Bundle(parcel, [0; 1]), waits);
+        }
+        match self.domain.retire_sized(parcel, bytes) {
+            Ok(()) => {
+                self.tally.admitted(bytes);
+                Ok(())
+            }
+            Err(refused) => {
+                let parcel = refused.into_inner().into_inner();
+                Err(Box::new(move |field| field.retire_or_say_so(Bundle(parcel, [0; 1]))))
+            }
+        }
+    }
+
+    /// Where one may wait, nothing is refused.
+    fn retire_or_say_so<P: Retire>(&self, object: P) {
+        if self.retire(object, true).is_err() {
+            self.tally.fault(FaultKind::Limit, || {
+                "retire() refused an object outside of sections and callbacks".to_owned()
+            });
+        }
+    }
+
+    /// Retires objects that have no memory, or whose one word is no address.
+    pub(crate) fn retire_odd_ones(&self, count: u64) {
+        self.context.did(Operation::Odd);
+        for number in 0..count {
+            NOTHINGS[0].fetch_add(1, Relaxed);
+            ODD_WORDS[0].fetch_add(1, Relaxed);
+            // Refused nowhere: the caller is in no section and in no callback. Else they were
+            // dropped too late to be counted, and that is reported in the end.
+            let taken = self.domain.retire(Box::new(Nothing)).is_ok()
+                && self.domain.retire(OddWord(2 * number as usize + 1)).is_ok();
+            if !taken {
+                self.tally.fault(FaultKind::Limit, || {
+                    "retire() refused an object outside of sections and callbacks".to_owned()
+                });
+            }
+        }
+    }
+}
+
+/// Retires an object whose drop retires another, and so on.
+pub(crate) fn chain<K: ThreadTag>(field: &Field<K>, left: u64) {
+    let bytes = size_of::<Chain<K>>();
+    let parcel = Some(field.tally.parcel(bytes));
+    let link = Box::new(Chain { parcel, field: field.clone(), left });
+    match field.domain.retire(link) {
+        Ok(()) => field.tally.admitted(bytes),
+        // Dropped, it is retired over the limit.
+        Err(_refused) => {
+            field.tally.fault(FaultKind::Limit, || "a drop's retire() was refused".to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::tests::context;
+
+    #[test]
+    fn one_object_or_one_byte_too_many_is_a_fault() {
+        for (bytes, within) in [(8, true), (9, false)] {
+            let context = context();
+            let tally = Tally::new(&context, "test", Bound { objects: 2, bytes: 16 });
+            let parcels = [tally.parcel(8), tally.parcel(bytes)];
+            tally.admitted(8);
+            tally.admitted(bytes);
+            assert_eq!(context.ledger.faults(FaultKind::Limit) == 0, within);
+            drop(parcels);
+            assert_eq!(tally.waiting(), 0);
+            tally.expect_none("in the test");
+            assert_eq!(context.ledger.faults(FaultKind::Count), 0);
+        }
+        let context = context();
+        let tally = Tally::new(&context, "test", Bound { objects: 1, bytes: 16 });
+        tally.admitted(8);
+        tally.admitted(8);
+        assert_eq!(context.ledger.faults(FaultKind::Limit), 1);
+        tally.expect_none("in the test");
+        assert_eq!(context.ledger.faults(FaultKind::Count), 1, "none was dropped");
+    }
+
+    #[test]
+    fn whoever_runs_before_its_turn_or_twice_is_a_fault() {
+        let context = context();
+        let tally = Tally::new(&context, "test", Bound::NONE);
+        let callback_queue: Arc<CallbackQueue> = Arc::default();
+        let ticket = |number| Ticket { callback_queue: Arc::clone(&callback_queue), number };
+        (0..2).for_each(|number| ticket(number).check(&tally));
+        assert_eq!((callback_queue.ran(), context.ledger.faults(FaultKind::Order)), (2, 0));
+        ticket(1).check(&tally);
+        assert_eq!(context.ledger.faults(FaultKind::Order), 1, "twice");
+        ticket(3).check(&tally);
+        assert_eq!(context.ledger.faults(FaultKind::Order), 2, "before its turn");
+    }
+
+    #[test]
+    fn every_shape_is_counted_as_what_the_library_takes_it_for() {
+        let context = context();
+        let domain = Domain::new();
+        let tally = Tally::new(&context, "test", Bound::NONE);
+        let field = Field { context, domain, tally, largest: 4096 };
+        for draw in 0..64 {
+            let guard = field.domain.read(); // it waits
+            assert!(field.retire_some(draw % 2 == 0, draw).is_ok(), "there is room");
+            let counted = u64::try_from(field.tally.bytes.load(Relaxed)).expect("some wait");
+            let waiting = field.domain.statistics().bytes_waiting;
+            // The library's own words count, too; not for more than what it puts into a box.
+            assert!((counted..=counted + 128).contains(&waiting), "shape {draw}: {waiting}");
+            drop(guard);
+            field.domain.barrier();
+        }
+        assert_eq!(field.tally.waiting(), 0);
+    }
+}

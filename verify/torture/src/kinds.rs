@@ -1,0 +1,260 @@
+//! The names of things: kinds of readers, ways to update, kinds of faults.
+
+use serde::Serialize;
+
+/// Declares an enum whose variants have a name for people and for JSON, and a number for atomics.
+macro_rules! named {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $name {
+            $($(#[$variant_meta])* $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in the order of their numbers.
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            pub(crate) const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+
+            pub(crate) const fn index(self) -> usize {
+                self as usize
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+    };
+}
+
+named! {
+    /// How a reader reads.
+    ReaderKind {
+        Read = "read()",
+        Nested = "nested sections",
+        Handle = "Reader handle",
+        Qsbr = "QSBR",
+        Passing = "short-lived thread",
+        Destructor = "first read in a thread-local destructor",
+        Updater = "closure of an update",
+        Srcu = "Srcu::read()",
+        SrcuNested = "nested Srcu sections",
+        SrcuOverlapping = "Srcu sections that overlap",
+        SrcuElsewhere = "Srcu guard that ended on another thread",
+        SrcuLong = "long Srcu section",
+        SrcuTask = "Srcu guard across .await",
+    }
+}
+
+named! {
+    /// How an updater waits for its grace period, or has it waited for.
+    Way {
+        Synchronize = "synchronize",
+        Expedited = "synchronize_expedited",
+        StartPoll = "start_poll and poll",
+        SnapshotWait = "snapshot and wait",
+        Call = "call",
+        Retire = "retire",
+        RetireInSection = "retire inside a section",
+        Barrier = "call and barrier",
+        Store = "Rcu::store",
+        Swap = "Rcu::swap",
+        IntoBox = "Rcu::swap and into_box",
+        Update = "Rcu::update",
+        Take = "RcuOption::take",
+        QsbrSynchronize = "Qsbr::synchronize",
+        Passing = "retire and exit the thread",
+        TryRetire = "try_retire inside a section",
+        Awaited = "synchronize_async",
+        CookieAwaited = "snapshot and wait_async",
+        TaskAwaited = "synchronize_async in a task",
+    }
+}
+
+named! {
+    /// What can be found wrong.
+    FaultKind {
+        Age = "age above 1",
+        Payload = "wrong payload",
+        EarlyEnd = "grace period ended inside a section",
+        Barrier = "barrier returned too early",
+        Count = "lost callback, object or block",
+        Limit = "limit exceeded",
+        Room = "room lost, or made of nothing",
+        Order = "callbacks out of order",
+        Late = "not freed in time",
+        Process = "child process",
+        Torn = "words that do not belong together",
+        Freed = "value dropped too early, twice or never",
+        Sum = "wrong sum",
+        Exclusion = "not excluded",
+        Stuck = "stuck",
+        Panic = "panic",
+    }
+}
+
+named! {
+    /// What the parts of the other themes than `readers` do.
+    Operation {
+        Box = "box",
+        LargeBox = "large box",
+        Arc = "Arc",
+        Vector = "vector",
+        Sized = "retire_sized",
+        Bundle = "small value",
+        LargeBundle = "large value",
+        Odd = "zero-sized box and odd word",
+        Chain = "object whose drop retires another",
+        InSection = "retire inside a section",
+        TryRetire = "try_retire",
+        QsbrRetire = "retire by a QSBR reader",
+        Refused = "refused, and retired later",
+        Closure = "small closure",
+        LargeClosure = "large closure",
+        Again = "closure that queues itself again",
+        InSectionCall = "call inside a section",
+        Hurried = "call_hurry",
+        TryCall = "try_call",
+        DeferBarrier = "barrier",
+        Tune = "tune",
+        Room = "limit filled to the last object",
+        Settled = "limit settled after a section",
+        LeftAlone = "left alone until all was freed",
+        DomainEnd = "domain ended with callbacks",
+        ThreadEnd = "thread ended with callbacks",
+        ShortThread = "short-lived thread",
+        LastWords = "deferred in a thread-local destructor",
+        Blocked = "reader that blocks in its section",
+        LowPriority = "reader of low priority",
+        Child = "child process",
+        ChildStart = "start of a child process",
+        Stopped = "child process stopped and continued",
+        Fork = "fork in a storm",
+        Shuffled = "thread moved to other CPUs",
+        Signalled = "signal to a thread",
+        Grown = "small domain that grew",
+        Beside = "grace period beside a section of another domain",
+        Abandoned = "future dropped half-way",
+        SnapshotLoad = "Snapshot::load",
+        SnapshotStore = "Snapshot::store",
+        SnapshotSwap = "Snapshot::swap",
+        SnapshotUpdate = "Snapshot::update",
+        ArcLoad = "ArcCell::load",
+        ArcStore = "ArcCell::store",
+        ArcSwap = "ArcCell::swap",
+        ArcCompare = "ArcCell::compare_and_swap",
+        ArcRcu = "ArcCell::rcu",
+        ArcOption = "ArcCellOption::swap",
+        CounterAdd = "addition to counters",
+        ExactSum = "exact sum under load",
+        LimitAdd = "LimitCounter::try_add",
+        LimitRefused = "LimitCounter::try_add refused",
+        BigRefGet = "BigRef::try_get",
+        BigRefKill = "BigRef::kill",
+        LockRead = "LocalGlobalLock::read",
+        LockWrite = "LocalGlobalLock::write",
+        LockElsewhere = "LocalGlobalLock guard that ended on another thread",
+    }
+}
+
+impl Way {
+    pub(crate) const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The way with this code; a code that is none is the first way's.
+    pub(crate) fn from_code(code: u8) -> Self {
+        Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Synchronize)
+    }
+
+    /// The ways that an updater draws from. The others need a thread of their own.
+    pub(crate) fn of_updaters() -> impl Iterator<Item = Self> {
+        let alone = |way: &Self| matches!(way, Self::QsbrSynchronize | Self::Passing);
+        Self::of_threads().filter(move |way| !alone(way))
+    }
+
+    /// The ways of domains whose readers are registered threads.
+    pub(crate) fn of_threads() -> impl Iterator<Item = Self> {
+        let ways = Self::ALL.iter().copied();
+        ways.filter(|way| {
+            !matches!(
+                way,
+                Self::TryRetire | Self::Awaited | Self::CookieAwaited | Self::TaskAwaited
+            )
+        })
+    }
+
+    /// The ways of sleepable domains.
+    pub(crate) fn of_sleepable() -> impl Iterator<Item = Self> {
+        let ways = Self::ALL.iter().copied();
+        ways.filter(|way| {
+            !matches!(way, Self::QsbrSynchronize | Self::Passing | Self::RetireInSection)
+        })
+    }
+}
+
+impl ReaderKind {
+    /// Whether it reads in sleepable domains; what the closure of an update reads may be in both.
+    pub(crate) fn is_of_sleepable(self) -> bool {
+        self.index() >= Self::Srcu.index() || self == Self::Updater
+    }
+
+    /// Whether it reads in domains of registered threads.
+    pub(crate) fn is_of_threads(self) -> bool {
+        self.index() < Self::Srcu.index()
+    }
+}
+
+/// What a thread of the torture is doing, for the report of one that is stuck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It begins.
+    Start,
+    /// It reads.
+    Read,
+    /// It waits for a thread that it started to end.
+    WaitForThread,
+    /// It waits for old blocks to become free.
+    WaitForBlocks,
+    /// It updates.
+    Update(Way),
+    /// It defers.
+    Defer(Operation),
+}
+
+impl Step {
+    const UPDATE: u8 = 16;
+    const DEFER: u8 = 64;
+
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Start => 0,
+            Self::Read => 1,
+            Self::WaitForThread => 2,
+            Self::WaitForBlocks => 3,
+            Self::Update(way) => Self::UPDATE + way.code(),
+            Self::Defer(operation) => Self::DEFER + operation as u8,
+        }
+    }
+
+    pub(crate) fn describe(code: u8) -> String {
+        match code {
+            0 => "beginning".to_owned(),
+            1 => "reading".to_owned(),
+            2 => "waiting for a thread that it started to end".to_owned(),
+            3 => "waiting for old blocks to become free".to_owned(),
+            Self::DEFER.. => match Operation::ALL.get(usize::from(code - Self::DEFER)) {
+                Some(operation) => format!("at \"{}\"", operation.name()),
+                None => "at something unknown".to_owned(),
+            },
+            code => format!("updating by {}", Way::from_code(code - Self::UPDATE).name()),
+        }
+    }
+}

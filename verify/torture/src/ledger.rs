@@ -1,0 +1,251 @@
+//! What all threads of the torture share: when to stop, what was counted, what was found wrong.
+//!
+//! Every count is an atomic, so that the report can be written while threads hang.
+
+use std::array;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
+use super::pool::PIPE_LEN;
+use super::task::Task;
+
+/// Ages 0 to ten, and a last place for what is more.
+pub(crate) const HISTOGRAM: usize = PIPE_LEN + 2;
+
+/// The shared state of a run.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    stop: AtomicBool,
+    started: Instant,
+    ways: [AtomicU64; Way::ALL.len()],
+    operations: [AtomicU64; Operation::ALL.len()],
+    faults: [AtomicU64; FaultKind::ALL.len()],
+    first: OnceLock<Fault>,
+    /// Callbacks given to `call`, and those that have run.
+    pub(crate) calls_queued: AtomicU64,
+    pub(crate) calls_run: AtomicU64,
+    /// One for each thread that lasts.
+    pub(crate) records: Vec<ThreadRecord>,
+}
+
+/// Something wrong.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Fault {
+    pub(crate) kind: FaultKind,
+    /// Since the start of the run.
+    pub(crate) after_s: f64,
+    pub(crate) domain: String,
+    /// Who saw it.
+    pub(crate) reader: Option<ReaderKind>,
+    /// How the block had been taken out.
+    pub(crate) updater: Option<Way>,
+    pub(crate) detail: String,
+}
+
+/// A thread that lasts, as seen by the watchdog and by the report.
+#[derive(Debug)]
+pub(crate) struct ThreadRecord {
+    pub(crate) name: String,
+    /// Grows while the thread gets on.
+    beats: AtomicU64,
+    step: AtomicU8,
+    /// The system's number of the thread; 0 until it runs.
+    thread: AtomicU32,
+    ended: AtomicBool,
+    /// Reads by their kind.
+    reads: [AtomicU64; ReaderKind::ALL.len()],
+    /// Reads by the age of what was seen.
+    pub(crate) ages: Histogram,
+    /// Some reads, by the grace periods that ended meanwhile.
+    pub(crate) batches: Histogram,
+}
+
+/// Counts by a small number.
+#[derive(Debug)]
+pub(crate) struct Histogram([AtomicU64; HISTOGRAM]);
+
+impl Histogram {
+    fn new() -> Self {
+        Self(array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    pub(crate) fn count(&self, value: u64) {
+        let place = value.min(HISTOGRAM as u64 - 1) as usize;
+        self.0[place].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn add_to(&self, total: &mut [u64; HISTOGRAM]) {
+        total.iter_mut().zip(&self.0).for_each(|(total, count)| *total += count.load(Relaxed));
+    }
+}
+
+impl ThreadRecord {
+    pub(crate) fn new(name: String) -> Self {
+        Self {
+            name,
+            beats: AtomicU64::new(0),
+            step: AtomicU8::new(Step::Start.code()),
+            thread: AtomicU32::new(0),
+            ended: AtomicBool::new(false),
+            reads: array::from_fn(|_| AtomicU64::new(0)),
+            ages: Histogram::new(),
+            batches: Histogram::new(),
+        }
+    }
+
+    /// The thread gets on, and this is what it does now.
+    pub(crate) fn begin(&self, step: Step) {
+        self.step.store(step.code(), Relaxed);
+        self.beat();
+    }
+
+    /// The thread gets on with what it does.
+    pub(crate) fn beat(&self) {
+        self.beats.fetch_add(1, Relaxed);
+    }
+
+    /// A block was read in this way, and had this age.
+    pub(crate) fn read(&self, kind: ReaderKind, age: u32) {
+        self.reads[kind.index()].fetch_add(1, Relaxed);
+        self.ages.count(u64::from(age));
+    }
+
+    pub(crate) fn beats(&self) -> u64 {
+        self.beats.load(Relaxed)
+    }
+
+    pub(crate) fn doing(&self) -> String {
+        Step::describe(self.step.load(Relaxed))
+    }
+
+    /// The calling thread is this one.
+    pub(crate) fn start(&self) {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        self.thread.store(thread, Relaxed); // only told
+    }
+
+    /// Whether it has the system start or end a process, where none of the library's code runs.
+    pub(crate) fn is_with_the_system(&self) -> bool {
+        let step = self.step.load(Relaxed);
+        [Operation::ChildStart, Operation::Child]
+            .iter()
+            .any(|&operation| step == Step::Defer(operation).code())
+    }
+
+    /// What the system says that the thread is at.
+    pub(crate) fn task(&self) -> Task {
+        Task::of(self.thread.load(Relaxed))
+    }
+
+    pub(crate) fn end(&self) {
+        // Release: pairs with the Acquire in `has_ended`; what the thread counted is counted.
+        self.ended.store(true, Release);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Acquire)
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(records: Vec<ThreadRecord>) -> Self {
+        Self {
+            stop: AtomicBool::new(false),
+            started: Instant::now(),
+            ways: array::from_fn(|_| AtomicU64::new(0)),
+            operations: array::from_fn(|_| AtomicU64::new(0)),
+            faults: array::from_fn(|_| AtomicU64::new(0)),
+            first: OnceLock::new(),
+            calls_queued: AtomicU64::new(0),
+            calls_run: AtomicU64::new(0),
+            records,
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    /// Whether the threads should end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// An update was made in this way.
+    pub(crate) fn used(&self, way: Way) {
+        self.ways[way.index()].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn uses(&self, way: Way) -> u64 {
+        self.ways[way.index()].load(Relaxed)
+    }
+
+    /// Something was deferred in this way, so often.
+    pub(crate) fn did(&self, operation: Operation, times: u64) {
+        self.operations[operation.index()].fetch_add(times, Relaxed);
+    }
+
+    pub(crate) fn done(&self, operation: Operation) -> u64 {
+        self.operations[operation.index()].load(Relaxed)
+    }
+
+    /// Something is wrong. The first time of all is kept whole.
+    pub(crate) fn fault(
+        &self,
+        kind: FaultKind,
+        domain: &str,
+        reader: Option<ReaderKind>,
+        updater: Option<Way>,
+        detail: impl FnOnce() -> String,
+    ) {
+        let after_s = self.elapsed().as_secs_f64();
+        self.first.get_or_init(|| Fault {
+            kind,
+            after_s,
+            domain: domain.to_owned(),
+            reader,
+            updater,
+            detail: detail(),
+        });
+        // After the above, so that the thread that sees a count finds the first fault.
+        self.faults[kind.index()].fetch_add(1, Release);
+    }
+
+    pub(crate) fn faults(&self, kind: FaultKind) -> u64 {
+        // Acquire: pairs with the Release in `fault`; the first fault can be reported.
+        self.faults[kind.index()].load(Acquire)
+    }
+
+    pub(crate) fn faults_total(&self) -> u64 {
+        FaultKind::ALL.iter().map(|&kind| self.faults(kind)).sum()
+    }
+
+    pub(crate) fn first_fault(&self) -> Option<&Fault> {
+        self.first.get()
+    }
+
+    /// All reads of a kind.
+    pub(crate) fn reads(&self, kind: ReaderKind) -> u64 {
+        self.records.iter().map(|record| record.reads[kind.index()].load(Relaxed)).sum()
+    }
+
+    /// All reads by age, and some by the grace periods that ended meanwhile.
+    pub(crate) fn histograms(&self) -> ([u64; HISTOGRAM], [u64; HISTOGRAM]) {
+        let mut ages = [0; HISTOGRAM];
+        let mut batches = [0; HISTOGRAM];
+        for record in &self.records {
+            record.ages.add_to(&mut ages);
+            record.batches.add_to(&mut batches);
+        }
+        (ages, batches)
+    }
+}

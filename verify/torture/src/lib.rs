@@ -1,0 +1,262 @@
+//! Torture: tries to catch the library freeing what is still read.
+//!
+//! A run has themes ([`themes`]). The first: readers of every kind look at blocks with an age
+//! ([`pool`]) while updaters replace them in every way there is, in four domains at once, with more
+//! threads than CPUs. A reader that sees an age above 1 has caught a grace period that ended too
+//! early.
+//!
+//! The other themes are about what is deferred ([`deferral`]): floods of callbacks, hardly any
+//! memory, threads that live for a moment, processes that are stopped and that fork. And about what
+//! stands on per-CPU words ([`percpu`]): sleepable domains, restartable reads, counters and locks,
+//! by threads that are moved from CPU to CPU and interrupted by signals all the time.
+//!
+//! `rcu torture` runs it on the library exactly as users have it. The program `rcu-torture` of this
+//! package is the same with fewer dependencies; it can be built with
+//! `RUSTFLAGS="--cfg quiescence_mutants"`, which compiles hooks into the library. Then threads are
+//! delayed at the steps where races live ([`delays`]), which finds more; and `--mutant NAME`
+//! removes a step ([`mutants`]), which shows that the run would find that fault.
+//!
+//! Reading order: [`kinds`], [`pool`], [`arena`] are what is read and updated; [`readers`],
+//! [`passing`] and [`updaters`] do it; [`fixture`] gives out the parts; [`context`] is the run as
+//! one thread sees it; [`watch`] ends the run, hung or not; [`report`] tells, on a [`screen`].
+
+#![allow(rustdoc::private_intra_doc_links)]
+
+mod arena;
+mod fixture;
+mod deferral;
+mod delays;
+mod fork;
+mod kinds;
+mod ledger;
+mod mutants;
+mod passing;
+mod percpu;
+mod pool;
+mod random;
+mod readers;
+mod report;
+pub mod screen;
+mod context;
+mod task;
+mod themes;
+mod updaters;
+mod watch;
+
+use std::env;
+use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::num::NonZeroUsize;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use quiescence::{Engine, PerCpuPath};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use deferral::Deferral;
+use fixture::Fixture;
+use ledger::Ledger;
+use percpu::PerCpu;
+use report::Setup;
+pub use report::{Report, Verdict};
+use screen::{CANNOT_WRITE, Failure, Screen};
+use themes::{Theme, Themes};
+use watch::{Ending, TURN, Watch};
+
+/// The commit that this program was built from; the build script asks git.
+const COMMIT: &str = match option_env!("RCU_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+
+/// Threads where no number is given: every part at least once, and more than there are CPUs.
+const READERS_MIN: usize = 14;
+const UPDATERS_MIN: usize = 6;
+const READERS_PER_CPU: usize = 2;
+
+/// Threads that a torture may have of a kind.
+const THREADS_MAX: u64 = 10_000;
+
+/// How long a torture may be: a year.
+const SECONDS_MAX: u64 = 365 * 86_400;
+
+/// What the help says at its end.
+pub const HELP: &str = "\
+Tortures the library exactly as programs use it. A build with hooks in the library also delays
+threads where races live, and can remove steps:
+  RUSTFLAGS=\"--cfg quiescence_mutants\" CARGO_TARGET_DIR=target/mutants \\
+      cargo run --release -p quiescence-torture -- [--mutant NAME]";
+
+/// The arguments of `rcu torture`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct TortureArgs {
+    /// How long, in seconds
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
+    seconds: u64,
+    /// How long, in minutes, instead of --seconds
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX / 60))]
+    minutes: Option<u64>,
+    /// Only these themes; by default all but forks
+    #[arg(long, value_name = "THEME", value_delimiter = ',')]
+    only: Vec<Theme>,
+    /// Threads that read; by default more than there are CPUs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
+    readers: Option<u64>,
+    /// Threads that update; by default more than there are CPUs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
+    updaters: Option<u64>,
+    /// The seed of what the threads draw; the system's scheduling stays its own
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// The grace-period engine of the private domains: adaptive, poll, tick or token
+    #[arg(long, value_name = "NAME", default_value_t = Engine::default())]
+    engine: Engine,
+    /// Run with a step removed, and succeed only if that is noticed; in a build that has the hooks
+    #[arg(long, value_name = "NAME", conflicts_with = "list_mutants")]
+    mutant: Option<String>,
+    /// Print the steps that can be removed, one name a line
+    #[arg(long)]
+    list_mutants: bool,
+    /// Of a child process of a torture: ends with it
+    #[arg(long, hide = true)]
+    child: bool,
+}
+
+/// The word before the options in the command line of this process: `torture`, in `rcu torture`.
+fn subcommand() -> Option<OsString> {
+    env::args_os().skip(1).find(|word| word == "torture")
+}
+
+/// A name that no process guesses.
+fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Tortures the library and reports. Without a verdict, only a list was asked for.
+///
+/// # Errors
+/// If an argument is wrong, or the system does not let the run begin or be written.
+pub fn run(args: &TortureArgs, output: &mut dyn Screen) -> Result<Option<Verdict>, Failure> {
+    let write = |error| Failure::io(CANNOT_WRITE, error);
+    if args.list_mutants {
+        mutants::names().try_for_each(|name| output.line(name)).map_err(write)?;
+        return Ok(None);
+    }
+    if args.child {
+        // Where the system has no such thing, it ends by itself after its time.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
+    let removed = args.mutant.as_deref().map(mutants::by_name).transpose()?;
+    if let Some(path) = removed.and_then(|removed| removed.per_cpu) {
+        be_on(path)?;
+    }
+    let setup = args.setup(removed);
+    if let Some(removed) = removed.filter(|removed| !setup.themes.has(removed.theme)) {
+        let themes = Themes::new(&[removed.theme]).names().join(", ");
+        let name = removed.name();
+        let message = format!("{name} is noticed by the theme {themes}, which --only leaves out");
+        return Err(Failure::Usage(message));
+    }
+    setup.print(output).map_err(write)?;
+    if let Some(removed) = removed {
+        removed.remove();
+    }
+    delays::install(setup.seed);
+    let (themes, seconds) = (&setup.themes, setup.seconds);
+    let deferral = Deferral::new(themes, setup.engine, seconds, setup.mutant);
+    let (readers, updaters) = match themes.has(Theme::Readers) {
+        true => (setup.readers, setup.updaters),
+        false => (0, 0),
+    };
+    let per_cpu =
+        PerCpu::new(themes, setup.cpus).map_err(|error| Failure::io("cannot shuffle", error))?;
+    let fixture = Fixture::new(readers, updaters, setup.engine, deferral, per_cpu);
+    let ledger = Arc::new(Ledger::new(fixture.records()));
+    let ending = torture(&setup, &fixture, &ledger, output)?;
+    let report = Report::new(&setup, &ledger, fixture.counts(), ending);
+    // The JSON first: it is worth having even if the text has no reader.
+    output.json(&report).and_then(|()| report.print(output)).map_err(write)?;
+    Ok(Some(report.verdict()))
+}
+
+/// Sees to it that the process counts in this way: it can begin anew as a program that does without
+/// restartable sequences.
+fn be_on(path: PerCpuPath) -> Result<(), Failure> {
+    match (quiescence::per_cpu_path(), path) {
+        (PerCpuPath::Restartable, PerCpuPath::Portable) => {}
+        (PerCpuPath::Portable, PerCpuPath::Restartable) => {
+            let message = "that step is one of restartable sequences, which this process has not";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        _ => return Ok(()),
+    }
+    let cannot = |error| Failure::io("cannot begin anew", error);
+    let program = env::current_exe().map_err(cannot)?;
+    let mut command = Command::new(program);
+    command.args(env::args_os().skip(1)).env("QUIESCENCE_PERCPU", "portable");
+    Err(cannot(command.exec()))
+}
+
+/// Runs the threads to the end, as far as they can be.
+fn torture(
+    setup: &Setup,
+    fixture: &Fixture,
+    ledger: &Arc<Ledger>,
+    output: &mut dyn Screen,
+) -> Result<Ending, Failure> {
+    let limit = Duration::from_secs(setup.seconds);
+    let interrupt = output.interrupt();
+    let mut progress = output.progress(limit);
+    let mut watch = Watch::new(ledger, &interrupt, setup.mutant.is_some());
+    fixture
+        .start(ledger, setup.seed)
+        .map_err(|error| Failure::io("cannot start a thread", error))?;
+    progress.announce("torture");
+    let mut reader_of_output = Ok(());
+    let mut ending = watch.until(fixture.players(), |ledger| {
+        progress.advance(TURN);
+        reader_of_output = output.check_reader();
+        reader_of_output.is_err() || ledger.elapsed() >= limit
+    });
+    ledger.stop();
+    reader_of_output.map_err(|error| Failure::io(CANNOT_WRITE, error))?;
+    if ending == Ending::Finished {
+        progress.announce("waiting for the threads to end");
+        ending =
+            watch.until(fixture.players(), |ledger| watch::have_ended(ledger, fixture.players()));
+    }
+    if ending == Ending::Finished {
+        progress.announce("looking for what is lost");
+        fixture.close(ledger).map_err(|error| Failure::io("cannot start a thread", error))?;
+        ending =
+            watch.until(fixture.closer(), |ledger| watch::have_ended(ledger, fixture.closer()));
+    }
+    Ok(ending)
+}
+
+impl TortureArgs {
+    fn setup(&self, removed: Option<mutants::Removed>) -> Setup {
+        let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let readers = (cpus * READERS_PER_CPU).max(READERS_MIN);
+        let updaters = (cpus + 1).max(UPDATERS_MIN);
+        Setup {
+            seed: self.seed.unwrap_or_else(random_seed),
+            commit: COMMIT,
+            fences: report::fences(),
+            per_cpu: report::per_cpu(),
+            engine: self.engine,
+            mutant: removed.map(mutants::Removed::name),
+            themes: match removed {
+                Some(removed) if self.only.is_empty() => Themes::new(&[removed.theme]),
+                _ => Themes::new(&self.only),
+            },
+            seconds: self.minutes.map_or(self.seconds, |minutes| 60 * minutes),
+            cpus,
+            readers: self.readers.map_or(readers, |readers| readers as usize),
+            updaters: self.updaters.map_or(updaters, |updaters| updaters as usize),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What stands on per-CPU words, under torture: sleepable domains, restartable reads, and tools.
+//!
+//! [`shuffler`] moves their threads from CPU to CPU and interrupts them. [`sleepable`] has readers
+//! and updaters of domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains
+//! that grow meanwhile; [`rseq_read`] reads what no updater waits for, and [`tools`] counts, refers
+//! ([`references`]) and locks.
+
+mod growing;
+mod shuffler;
+mod references;
+mod rseq_read;
+mod sleepable;
+mod tasks;
+mod tools;
+
+use std::io;
+use std::sync::Arc;
+
+use quiescence::Sleepable;
+
+use rseq_read::Cells;
+use shuffler::Shuffler;
+use sleepable::{Where, Yards};
+use tools::Tools;
+
+use super::arena::Arena;
+use super::context::ThreadContext;
+use super::kinds::ReaderKind;
+use super::ledger::Ledger;
+use super::random::Random;
+use super::themes::{Theme, Themes};
+
+/// Threads for each CPU that read in sleepable domains.
+const READERS_PER_CPU: usize = 8;
+
+/// The same, of restartable reads.
+const RESTARTABLE_PER_CPU: usize = 3;
+
+/// The same, that use the tools.
+const WORKERS_PER_CPU: usize = 3;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Moves the others.
+    Shuffle,
+    /// Sends them signals.
+    Signals,
+    /// Reads in a sleepable domain.
+    Read(ReaderKind, Where),
+    /// Updates there.
+    Update(Where),
+    /// Has tasks that do either.
+    Tasks,
+    /// Has small domains, one after the other.
+    Grow,
+    /// Reads restartably.
+    Load,
+    /// Replaces snapshots.
+    Store,
+    /// Replaces `Arc`s.
+    StoreArc,
+    /// Uses the tools.
+    Work,
+    /// Sums counters.
+    Sum,
+    /// Kills big references.
+    Kill,
+    /// Writes under the lock.
+    Write,
+    /// Ends what others have begun to read.
+    EndGuards,
+}
+
+impl Part {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Shuffle => "shuffler of threads",
+            Self::Signals => "sender of signals",
+            Self::Read(_, Where::Static) => "reader in the static sleepable domain",
+            Self::Read(_, Where::Made) => "reader in a sleepable domain made at run time",
+            Self::Update(Where::Static) => "updater in the static sleepable domain",
+            Self::Update(Where::Made) => "updater in a sleepable domain made at run time",
+            Self::Tasks => "tasks in sleepable domains",
+            Self::Grow => "one who has small sleepable domains",
+            Self::Load => "reader of snapshots and Arcs",
+            Self::Store => "updater of snapshots",
+            Self::StoreArc => "updater of Arcs",
+            Self::Work => "user of per-CPU tools",
+            Self::Sum => "summer of counters",
+            Self::Kill => "killer of big references",
+            Self::Write => "writer under the lock",
+            Self::EndGuards => "one who ends the guards of others",
+        }
+    }
+
+    /// Whether the thread is moved and interrupted.
+    const fn joins(self) -> bool {
+        !matches!(self, Self::Shuffle | Self::Signals)
+    }
+}
+
+/// The parts of a theme.
+fn parts(theme: Theme, cpus: usize) -> Vec<Part> {
+    match theme {
+        Theme::Sleepable => {
+            let readers = sleepable::READERS.iter().cycle().take(cpus * READERS_PER_CPU);
+            let readers = readers.map(|&(kind, place)| Part::Read(kind, place));
+            let others = [
+                Part::Update(Where::Static),
+                Part::Update(Where::Made),
+                Part::Update(Where::Static),
+                Part::Update(Where::Made),
+                Part::Tasks,
+                Part::Grow,
+            ];
+            readers.chain(others).collect()
+        }
+        Theme::RseqRead => {
+            let mut parts = vec![Part::Load; cpus * RESTARTABLE_PER_CPU];
+            parts.extend([Part::Store, Part::StoreArc, Part::Store, Part::StoreArc]);
+            parts
+        }
+        Theme::Tools => {
+            let mut parts = vec![Part::Work; cpus * WORKERS_PER_CPU];
+            parts.extend([Part::Sum, Part::Kill, Part::Write, Part::Write, Part::EndGuards]);
+            parts
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The parts that take part, and what they share.
+#[derive(Clone, Debug)]
+pub(crate) struct PerCpu {
+    pub(crate) parts: Vec<Part>,
+    shuffler: Arc<Shuffler>,
+    /// Nothing where the theme does not take part.
+    yards: Option<Yards>,
+    cells: Option<Arc<Cells>>,
+    tools: Option<Arc<Tools>>,
+}
+
+impl PerCpu {
+    pub(crate) fn new(themes: &Themes, cpus: usize) -> io::Result<Self> {
+        let mut parts: Vec<Part> = themes.iter().flat_map(|theme| parts(theme, cpus)).collect();
+        if !parts.is_empty() {
+            parts.extend([Part::Shuffle, Part::Signals]);
+        }
+        Ok(Self {
+            parts,
+            shuffler: Shuffler::new()?,
+            yards: themes.has(Theme::Sleepable).then(Yards::new),
+            cells: themes.has(Theme::RseqRead).then(Arc::default),
+            tools: themes.has(Theme::Tools).then(|| Arc::new(Tools::new(cpus * WORKERS_PER_CPU))),
+        })
+    }
+
+    /// Does a part, until the run is over.
+    pub(crate) fn play(&self, part: Part, context: &ThreadContext, random: &mut Random) {
+        let _stay = part.joins().then(|| self.shuffler.join());
+        if let Some(tools) = &self.tools {
+            match part {
+                Part::Work => return tools.work(context, random),
+                Part::Sum => return tools.sum(context, random),
+                Part::Kill => return tools.kill(context, random),
+                Part::Write => return tools.write(context, random),
+                Part::EndGuards => return tools.end_guards(context),
+                _ => {}
+            }
+        }
+        match (part, &self.yards, &self.cells) {
+            (Part::Shuffle, ..) => self.shuffler.shuffle(context, random),
+            (Part::Signals, ..) => self.shuffler.storm(context, random),
+            (Part::Read(kind, place), Some(yards), _) => {
+                sleepable::read(yards.at(place), context, kind, random);
+            }
+            (Part::Update(place), Some(yards), _) => {
+                sleepable::update(yards.at(place), context, random);
+            }
+            (Part::Tasks, Some(yards), _) => tasks::run(yards, &self.shuffler, context, random),
+            (Part::Grow, Some(yards), _) => growing::run(yards, &self.shuffler, context, random),
+            (Part::Load, _, Some(cells)) => cells.load(context, random),
+            (Part::Store, _, Some(cells)) => cells.store(context, random),
+            (Part::StoreArc, _, Some(cells)) => cells.store_arcs(context, random),
+            _ => unreachable!("a part of a theme that takes part"),
+        }
+    }
+
+    /// The domains that last.
+    pub(crate) fn arenas(&self) -> Vec<Arc<Arena<Sleepable>>> {
+        self.yards.iter().flat_map(Yards::arenas).collect()
+    }
+
+    /// Callbacks that they have counted.
+    pub(crate) fn callbacks(&self) -> u64 {
+        self.arenas().iter().map(|arena| arena.domain.statistics().callbacks_queued).sum()
+    }
+
+    /// When all threads have ended: looks for what is lost.
+    pub(crate) fn close(&self, ledger: &Ledger) {
+        self.arenas().iter().for_each(|arena| sleepable::close(arena, ledger));
+        if let Some(cells) = &self.cells {
+            cells.close(ledger);
+        }
+        if let Some(tools) = &self.tools {
+            tools.close(ledger);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Threads that are moved from CPU to CPU, and interrupted by signals, at random and all the time.
+//!
+//! Either has the kernel begin a restartable sequence anew; and a thread that has been moved ends
+//! on one CPU what it began on another. After rcutorture's shuffler (`kernel/torture.c`). It
+//! touches threads that have joined, and no others.
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::pthread::{Pthread, pthread_kill, pthread_self};
+use nix::sys::signal::Signal;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
+use signal_hook::consts::SIGUSR2;
+use signal_hook::flag;
+
+use crate::context::ThreadContext;
+use crate::kinds::Operation;
+use crate::pool::lock;
+use crate::random::Random;
+
+/// The longest time between two moves, and between two signals.
+const MOVE_MAX_US: u64 = 600;
+const SIGNAL_MAX_US: u64 = 200;
+
+/// Between two messages to the watchdog.
+const PER_BEAT: u32 = 32;
+
+/// The threads, and where all of them may run in the end.
+#[derive(Debug)]
+pub(crate) struct Shuffler {
+    members: Mutex<Vec<Member>>,
+    home: CpuSet,
+    cpus: Vec<usize>,
+    /// What the signal's handler does: it sets this, which no thread reads.
+    signalled: Arc<AtomicBool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Member {
+    thread: Pid,
+    handle: Pthread,
+}
+
+/// A thread's membership; it ends, and the thread is let go, when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Stay {
+    shuffler: Arc<Shuffler>,
+    member: Member,
+}
+
+impl Shuffler {
+    /// Of the CPUs that the caller may run on.
+    pub(crate) fn new() -> io::Result<Arc<Self>> {
+        let home = sched_getaffinity(None)?;
+        let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| home.is_set(cpu)).collect();
+        let signalled = Arc::default();
+        Ok(Arc::new(Self { members: Mutex::default(), home, cpus, signalled }))
+    }
+
+    /// The calling thread joins.
+    pub(crate) fn join(self: &Arc<Self>) -> Stay {
+        let member = Member { thread: gettid(), handle: pthread_self() };
+        lock(&self.members).push(member);
+        Stay { shuffler: Arc::clone(self), member }
+    }
+
+    /// Moves threads until the run is over; each goes home when it leaves.
+    pub(crate) fn shuffle(&self, context: &ThreadContext, random: &mut Random) {
+        while !context.is_over() {
+            context.begin(Operation::Shuffled);
+            for _ in 0..PER_BEAT {
+                let places = self.draw(random);
+                // Under the lock: a member that has left may be no thread any more.
+                let moved = self.with_one(random, |member| {
+                    // It fails where CPUs have been taken from the process meanwhile.
+                    sched_setaffinity(Some(member.thread), &places).is_ok()
+                });
+                context.ledger.did(Operation::Shuffled, u64::from(moved));
+                thread::sleep(Duration::from_micros(random.below(MOVE_MAX_US)));
+            }
+        }
+    }
+
+    /// Sends signals until the run is over.
+    pub(crate) fn storm(&self, context: &ThreadContext, random: &mut Random) {
+        if let Err(error) = flag::register(SIGUSR2, Arc::clone(&self.signalled)) {
+            context.fault(crate::kinds::FaultKind::Process, "", || {
+                format!("no handler can be had for a signal: {error}")
+            });
+            return;
+        }
+        while !context.is_over() {
+            context.begin(Operation::Signalled);
+            for _ in 0..PER_BEAT {
+                let sent = self.with_one(random, |member| {
+                    // Under the lock, as above.
+                    pthread_kill(member.handle, Signal::SIGUSR2).is_ok()
+                });
+                context.ledger.did(Operation::Signalled, u64::from(sent));
+                thread::sleep(Duration::from_micros(random.below(SIGNAL_MAX_US)));
+            }
+        }
+    }
+
+    fn with_one(&self, random: &mut Random, f: impl FnOnce(&Member) -> bool) -> bool {
+        let members = lock(&self.members);
+        match members.len() as u64 {
+            0 => false,
+            count => f(&members[random.below(count) as usize]),
+        }
+    }
+
+    /// One CPU, as a rule, or some.
+    fn draw(&self, random: &mut Random) -> CpuSet {
+        let mut places = CpuSet::new();
+        let count = if random.one_in(4) { random.below(self.cpus.len() as u64) } else { 0 };
+        for _ in 0..=count {
+            places.set(self.cpus[random.below(self.cpus.len() as u64) as usize]);
+        }
+        places
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        lock(&self.shuffler.members).retain(|member| *member != self.member);
+        // It may fail where `home` has changed; then the thread stays where it is, and ends.
+        let _ = sched_setaffinity(None, &self.shuffler.home);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::tests::context;
+
+    #[test]
+    fn members_are_moved_and_go_home() {
+        let shuffler = Shuffler::new().expect("the system says where a thread may run");
+        let (context, mut random) = (context(), Random::new(1, 1));
+        let stay = shuffler.join();
+        let members = lock(&shuffler.members).clone();
+        assert_eq!(members.len(), 1);
+        for _ in 0..100 {
+            let places = shuffler.draw(&mut random);
+            assert!((1..=shuffler.cpus.len() as u32).contains(&places.count()));
+            assert!(shuffler.with_one(&mut random, |member| {
+                sched_setaffinity(Some(member.thread), &places).is_ok()
+            }));
+            assert_eq!(sched_getaffinity(None), Ok(places));
+        }
+        drop(stay);
+        assert_eq!(sched_getaffinity(None), Ok(shuffler.home));
+        assert!(!shuffler.with_one(&mut random, |_| true), "nobody is left");
+        context.ledger.stop();
+        shuffler.shuffle(&context, &mut random);
+    }
+}

@@ -1,0 +1,169 @@
+//! Sections held across `.await`, in tasks that go from thread to thread; and tasks that wait for
+//! grace periods.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{JoinHandle, yield_now};
+
+use super::shuffler::{Shuffler, Stay};
+use super::sleepable::{Where, Yard, Yards};
+use crate::context::ThreadContext;
+use crate::delays;
+use crate::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
+use crate::random::Random;
+use crate::updaters;
+
+/// Threads of the runtime: more than one, so that tasks move.
+const THREADS: usize = 3;
+
+/// Tasks that read, and tasks that update, in each domain.
+const READERS: usize = 12;
+const UPDATERS: usize = 2;
+
+/// Between two looks whether the tasks get on.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long a task sleeps in a section, at most, and how seldom.
+const SLEEP_MAX_US: u64 = 4_000;
+const SLEEP_ONE_IN: u64 = 32;
+
+thread_local! {
+    static STAY: RefCell<Option<Stay>> = const { RefCell::new(None) };
+}
+
+/// Tasks, and how often each of them has got on.
+#[derive(Debug, Default)]
+struct Tasks {
+    handles: Vec<JoinHandle<()>>,
+    steps: Vec<Arc<AtomicU64>>,
+}
+
+/// Has tasks until the run is over.
+pub(crate) fn run(
+    yards: &Yards,
+    shuffler: &Arc<Shuffler>,
+    context: &ThreadContext,
+    random: &mut Random,
+) {
+    let runtime = match runtime(shuffler, random.next()) {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            context.fault(FaultKind::Process, "", || format!("no threads for tasks: {error}"));
+            return;
+        }
+    };
+    let mut tasks = Tasks::default();
+    for yard in [yards.at(Where::Static), yards.at(Where::Made)] {
+        for _ in 0..READERS {
+            let (yard, context, random) =
+                (yard.clone(), context.clone(), Random::from_state(random.next()));
+            tasks.spawn(&runtime, |steps| read(yard, context, steps, random));
+        }
+        for _ in 0..UPDATERS {
+            let (yard, context, random) =
+                (yard.clone(), context.clone(), Random::from_state(random.next()));
+            tasks.spawn(&runtime, |steps| update(yard, context, steps, random));
+        }
+    }
+    tasks.watch(context);
+    for handle in tasks.handles {
+        if runtime.block_on(handle).is_err() {
+            context.fault(FaultKind::Panic, "", || "a task; see standard error".to_owned());
+        }
+    }
+}
+
+/// A runtime whose threads are moved and interrupted.
+fn runtime(shuffler: &Arc<Shuffler>, seed: u64) -> std::io::Result<Runtime> {
+    let (shuffler, number) = (Arc::clone(shuffler), AtomicU64::new(seed));
+    Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("torture-tasks")
+        .enable_time()
+        .on_thread_start(move || {
+            delays::seed_thread(number.fetch_add(1, Relaxed));
+            STAY.set(Some(shuffler.join()));
+        })
+        .on_thread_stop(|| drop(STAY.take()))
+        .build()
+}
+
+impl Tasks {
+    fn spawn<F>(&mut self, runtime: &Runtime, task: impl FnOnce(Arc<AtomicU64>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let steps = Arc::new(AtomicU64::new(0));
+        self.handles.push(runtime.spawn(task(Arc::clone(&steps))));
+        self.steps.push(steps);
+    }
+
+    /// Says that this thread gets on, as long as every task does; until all have ended.
+    fn watch(&self, context: &ThreadContext) {
+        let mut seen = vec![0; self.steps.len()];
+        while !self.handles.iter().all(JoinHandle::is_finished) {
+            let now: Vec<u64> = self.steps.iter().map(|steps| steps.load(Relaxed)).collect();
+            let ended = self.handles.iter().map(JoinHandle::is_finished);
+            if now.iter().zip(&seen).zip(ended).all(|((now, seen), ended)| now != seen || ended) {
+                context.record().begin(Step::Update(Way::TaskAwaited));
+                seen = now;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+/// Reads: each section is suspended some times, and continues wherever the task does.
+async fn read(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, mut random: Random) {
+    let (participant, kind) = (yard.participant(&context), ReaderKind::SrcuTask);
+    while !context.is_over() {
+        let held = yard.hold();
+        let look = held.look(&participant, kind, &mut random);
+        for _ in 0..random.below(4) {
+            yield_now().await;
+        }
+        if random.one_in(SLEEP_ONE_IN) {
+            tokio::time::sleep(Duration::from_micros(random.below(SLEEP_MAX_US))).await;
+        }
+        look.iter().for_each(|look| participant.look_again(look, kind));
+        drop(held);
+        steps.fetch_add(1, Relaxed);
+        yield_now().await;
+    }
+}
+
+/// Updates. A task must not wait but by `.await`: those that it would wait for may need its thread.
+async fn update(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, mut random: Random) {
+    let (participant, way) = (yard.participant(&context), Way::TaskAwaited);
+    while !context.is_over() {
+        let new = participant.arena.pool.take();
+        let mut passing = participant.arena.pool.take_ageing();
+        passing.extend(new.map(|new| updaters::replace(&participant, new, way, &mut random)));
+        if random.one_in(4) {
+            give_up(&yard, &context).await;
+        }
+        if random.one_in(2) {
+            yard.srcu().synchronize_async().await;
+        } else {
+            yard.srcu().wait_async(yard.srcu().start_poll()).await;
+        }
+        participant.arena.pool.aged(passing);
+        steps.fetch_add(1, Relaxed);
+    }
+}
+
+/// A future that is polled once and dropped.
+async fn give_up(yard: &Yard, context: &ThreadContext) {
+    let mut future = pin!(yard.srcu().synchronize_async());
+    let done = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await;
+    context.ledger.did(Operation::Abandoned, u64::from(!done));
+}

@@ -1,0 +1,449 @@
+//! What the torture says: the set-up before it begins, the counts and the verdict at the end.
+
+use quiescence::{Engine, Fences, PerCpuPath};
+use std::io;
+
+use serde::Serialize;
+
+use crate::screen::{Screen, Table};
+
+use super::fixture::DomainCounts;
+use super::kinds::{FaultKind, Operation, ReaderKind, Way};
+use super::ledger::{Fault, HISTOGRAM, Ledger};
+use super::pool::PIPE_LEN;
+use super::themes::{Theme, Themes};
+use super::watch::{Ending, PATIENCE};
+
+/// The JSON that this command writes, and its version; see `docs/JSON.md`.
+const SCHEMA: &str = "quiescence/torture";
+const VERSION: u32 = 2;
+
+/// What a run is.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Setup {
+    pub(crate) seed: u64,
+    pub(crate) commit: &'static str,
+    pub(crate) fences: &'static str,
+    pub(crate) per_cpu: &'static str,
+    #[serde(serialize_with = "name")]
+    pub(crate) engine: Engine,
+    pub(crate) mutant: Option<&'static str>,
+    #[serde(serialize_with = "names")]
+    pub(crate) themes: Themes,
+    pub(crate) seconds: u64,
+    pub(crate) cpus: usize,
+    pub(crate) readers: usize,
+    pub(crate) updaters: usize,
+}
+
+fn name<S: serde::Serializer>(engine: &Engine, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(engine.name())
+}
+
+fn names<S: serde::Serializer>(themes: &Themes, serializer: S) -> Result<S::Ok, S::Error> {
+    themes.names().serialize(serializer)
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// No fault was found.
+    Clean,
+    /// A fault was found in the library as it is.
+    Faulty,
+    /// The removed step was noticed.
+    Caught,
+    /// It was not.
+    Missed,
+    /// Ctrl-C, and no fault until then.
+    Interrupted,
+}
+
+/// What a run found: the document of `--json`.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    schema: &'static str,
+    version: u32,
+    #[serde(flatten)]
+    setup: &'a Setup,
+    interrupted: bool,
+    verdict: Verdict,
+    elapsed_s: f64,
+    reads: u64,
+    /// Reads by the age of the block at the end of the section; the last place is "more".
+    ages: [u64; HISTOGRAM],
+    /// Some reads by the grace periods that ended inside the section; the last place is "more".
+    batches: [u64; HISTOGRAM],
+    reads_by_kind: Vec<Reads>,
+    /// Whether no reader ever overlapped an update: then nothing has been tested.
+    weak: bool,
+    /// Nothing if the locks that the counts need were stuck.
+    domains: Option<Vec<DomainCounts>>,
+    callbacks_queued: u64,
+    callbacks_run: u64,
+    updates: Vec<Updates>,
+    /// What the other themes than `readers` did.
+    deferred: Vec<Deferred>,
+    faults: Vec<Faults>,
+    first_fault: Option<&'a Fault>,
+}
+
+#[derive(Debug, Serialize)]
+struct Reads {
+    kind: ReaderKind,
+    count: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Updates {
+    way: Way,
+    count: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Deferred {
+    operation: Operation,
+    count: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Faults {
+    kind: FaultKind,
+    count: u64,
+}
+
+impl Setup {
+    /// Whether there are blocks with an age.
+    fn has_blocks(&self) -> bool {
+        self.themes.has(Theme::Readers) || self.themes.has(Theme::Sleepable)
+    }
+
+    /// The kinds of readers that take part.
+    fn reader_kinds(&self) -> impl Iterator<Item = ReaderKind> + '_ {
+        let (threads, sleepable) =
+            (self.themes.has(Theme::Readers), self.themes.has(Theme::Sleepable));
+        ReaderKind::ALL.iter().copied().filter(move |kind| {
+            threads && kind.is_of_threads() || sleepable && kind.is_of_sleepable()
+        })
+    }
+
+    /// The ways of updates that take part.
+    fn ways(&self) -> impl Iterator<Item = Way> + '_ {
+        let (threads, sleepable) =
+            (self.themes.has(Theme::Readers), self.themes.has(Theme::Sleepable));
+        Way::ALL.iter().copied().filter(move |way| {
+            threads && Way::of_threads().any(|of| of == *way)
+                || sleepable && Way::of_sleepable().any(|of| of == *way)
+        })
+    }
+
+    /// Writes what is about to happen; the seed and the commit first.
+    pub(crate) fn print(&self, output: &mut dyn Screen) -> io::Result<()> {
+        output.entry("seed", &self.seed.to_string())?;
+        output.entry("commit", self.commit)?;
+        output.entry("fences", self.fences)?;
+        output.entry("per CPU", self.per_cpu)?;
+        output.entry("engine", &format!("{} in the private domains", self.engine))?;
+        output.entry("themes", &self.themes.names().join(", "))?;
+        if self.themes.has(Theme::Readers) {
+            output.entry(
+                "threads",
+                &format!(
+                    "{} readers and {} updaters on {} CPUs, in four domains; others for the other themes",
+                    self.readers, self.updaters, self.cpus
+                ),
+            )?;
+        }
+        let patience = PATIENCE.as_secs();
+        output.entry(
+            "time",
+            &format!(
+                "{} s; a thread without a sign of life for {patience} s is stuck",
+                self.seconds
+            ),
+        )?;
+        if let Some(mutant) = self.mutant {
+            output.entry("removed", &format!("{mutant}: the run ends when that is noticed"))?;
+        }
+        Ok(())
+    }
+}
+
+/// How the process counts per CPU; `portable` is what `QUIESCENCE_PERCPU` says as well.
+pub(crate) fn per_cpu() -> &'static str {
+    match quiescence::per_cpu_path() {
+        PerCpuPath::Restartable => "restartable",
+        PerCpuPath::Portable => "portable",
+    }
+}
+
+/// The fences in use, in the words of `QUIESCENCE_FENCES`.
+pub(crate) fn fences() -> &'static str {
+    match quiescence::fences() {
+        Fences::Membarrier => "membarrier",
+        Fences::Portable => "portable",
+    }
+}
+
+impl Verdict {
+    fn new(setup: &Setup, ending: Ending, faults: u64) -> Self {
+        match (setup.mutant, faults, ending) {
+            (Some(_), 1.., _) => Self::Caught,
+            (None, 1.., _) => Self::Faulty,
+            (_, 0, Ending::Interrupted) => Self::Interrupted,
+            (Some(_), 0, _) => Self::Missed,
+            (None, 0, _) => Self::Clean,
+        }
+    }
+
+    /// The exit code that says so.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Clean | Self::Caught => 0,
+            Self::Faulty | Self::Missed => 1,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(
+        setup: &'a Setup,
+        ledger: &'a Ledger,
+        domains: Option<Vec<DomainCounts>>,
+        ending: Ending,
+    ) -> Self {
+        use std::sync::atomic::Ordering::Relaxed;
+        let (ages, batches) = ledger.histograms();
+        let faults = FaultKind::ALL.iter().map(|&kind| Faults { kind, count: ledger.faults(kind) });
+        let reads_by_kind =
+            setup.reader_kinds().map(|kind| Reads { kind, count: ledger.reads(kind) });
+        let updates = setup.ways().map(|way| Updates { way, count: ledger.uses(way) });
+        let deferred = Operation::ALL
+            .iter()
+            .map(|&operation| Deferred { operation, count: ledger.done(operation) });
+        Self {
+            schema: SCHEMA,
+            version: VERSION,
+            interrupted: ending == Ending::Interrupted,
+            setup,
+            verdict: Verdict::new(setup, ending, ledger.faults_total()),
+            elapsed_s: ledger.elapsed().as_secs_f64(),
+            reads: ages.iter().sum(),
+            weak: setup.has_blocks() && ages[1..].iter().all(|&reads| reads == 0),
+            ages,
+            batches,
+            reads_by_kind: reads_by_kind.collect(),
+            domains,
+            callbacks_run: ledger.calls_run.load(Relaxed),
+            callbacks_queued: ledger.calls_queued.load(Relaxed),
+            updates: updates.collect(),
+            deferred: deferred.collect(),
+            faults: faults.collect(),
+            first_fault: ledger.first_fault(),
+        }
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// Writes all of it for people.
+    pub(crate) fn print(&self, output: &mut dyn Screen) -> io::Result<()> {
+        if self.setup.has_blocks() {
+            self.print_histograms(output)?;
+            self.print_readers(output)?;
+            self.print_updates(output)?;
+            self.print_domains(output)?;
+        }
+        self.print_deferred(output)?;
+        output.heading("Verdict")?;
+        if self.weak {
+            output.line(
+                "weak test: no reader overlapped an update; run longer, or with more threads",
+            )?;
+        }
+        for fault in self.faults.iter().filter(|fault| fault.count > 0) {
+            output.line(&format!("{}: {}", fault.kind.name(), output.count(fault.count)))?;
+        }
+        if let Some(first) = self.first_fault {
+            output.entry("first", &first.describe())?;
+        }
+        let conclusion = self.conclusion(output);
+        output.line(&conclusion)
+    }
+
+    fn print_histograms(&self, output: &mut dyn Screen) -> io::Result<()> {
+        output.heading("What readers saw")?;
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let (header, numbers_from) =
+            (vec!["n", "reads at age n", "reads with n grace periods inside"], 0);
+        for (n, (ages, batches)) in self.ages.iter().zip(&self.batches).enumerate() {
+            if n <= 1 || *ages > 0 || *batches > 0 {
+                let n = if n <= PIPE_LEN { n.to_string() } else { format!("> {PIPE_LEN}") };
+                rows.push(vec![n, output.count(*ages), output.count(*batches)]);
+            }
+        }
+        output.table(Table { header, rows, numbers_from })?;
+        output.paragraph(
+            "Age 0 is a published block, 1 one that was replaced while it was read. Grace periods \
+             are counted for one read in 64.",
+        )
+    }
+
+    fn print_readers(&self, output: &mut dyn Screen) -> io::Result<()> {
+        output.heading("What read")?;
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let (header, numbers_from) = (vec!["reader", "reads"], 1);
+        for Reads { kind, count } in &self.reads_by_kind {
+            rows.push(vec![kind.name().to_owned(), output.count(*count)]);
+        }
+        output.table(Table { header, rows, numbers_from })
+    }
+
+    fn print_updates(&self, output: &mut dyn Screen) -> io::Result<()> {
+        output.heading("What updated")?;
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let (header, numbers_from) = (vec!["way", "updates"], 1);
+        for Updates { way, count } in &self.updates {
+            rows.push(vec![way.name().to_owned(), output.count(*count)]);
+        }
+        output.table(Table { header, rows, numbers_from })
+    }
+
+    fn print_deferred(&self, output: &mut dyn Screen) -> io::Result<()> {
+        if self.deferred.iter().all(|deferred| deferred.count == 0) {
+            return Ok(());
+        }
+        output.heading("What else was done")?;
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let (header, numbers_from) = (vec!["what", "times"], 1);
+        for Deferred { operation, count } in self.deferred.iter().filter(|done| done.count != 0) {
+            rows.push(vec![operation.name().to_owned(), output.count(*count)]);
+        }
+        output.table(Table { header, rows, numbers_from })
+    }
+
+    fn print_domains(&self, output: &mut dyn Screen) -> io::Result<()> {
+        output.heading("What the domains did")?;
+        let Some(domains) = &self.domains else {
+            return output.line("unknown: a lock that the counts need is stuck");
+        };
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let (header, numbers_from) = (vec!["domain", "grace periods", "heavy fences", "sleeps"], 1);
+        for domain in domains {
+            rows.push(vec![
+                domain.name.to_owned(),
+                output.count(domain.grace_periods),
+                output.count(domain.heavy_fences),
+                output.count(domain.sleeps),
+            ]);
+        }
+        output.table(Table { header, rows, numbers_from })?;
+        output.line(&format!(
+            "{} closures were queued with call(), {} have run",
+            output.count(self.callbacks_queued),
+            output.count(self.callbacks_run)
+        ))
+    }
+
+    fn conclusion(&self, output: &dyn Screen) -> String {
+        let reads = output.count(self.reads);
+        let seconds = format!("{:.1}", self.elapsed_s);
+        match (self.verdict, self.setup.mutant) {
+            (Verdict::Caught, Some(mutant)) => format!("caught: {mutant}, after {seconds} s"),
+            (Verdict::Missed, Some(mutant)) => format!("NOT caught: {mutant}, in {seconds} s"),
+            (Verdict::Faulty, _) => format!("FAULTY: {reads} reads in {seconds} s"),
+            (Verdict::Interrupted, _) => {
+                format!("interrupted, clean until then: {reads} reads in {seconds} s")
+            }
+            _ => format!("clean: {reads} reads in {seconds} s"),
+        }
+    }
+}
+
+impl Fault {
+    fn describe(&self) -> String {
+        let mut text = format!("{} after {:.3} s", self.kind.name(), self.after_s);
+        if !self.domain.is_empty() {
+            text += &format!(", in the {}", self.domain);
+        }
+        if let Some(reader) = self.reader {
+            text += &format!(", seen by {}", reader.name());
+        }
+        if let Some(updater) = self.updater {
+            text += &format!(", updated by {}", updater.name());
+        }
+        format!("{text}: {}", self.detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::ThreadRecord;
+
+    fn setup(mutant: Option<&'static str>) -> Setup {
+        Setup {
+            seed: 1,
+            engine: Engine::Adaptive,
+            commit: "none",
+            fences: "portable",
+            per_cpu: "portable",
+            mutant,
+            themes: Themes::new(&[]),
+            seconds: 1,
+            cpus: 1,
+            readers: 1,
+            updaters: 1,
+        }
+    }
+
+    fn verdict(mutant: Option<&'static str>, faults: u64, ending: Ending) -> Verdict {
+        let ledger = Ledger::new(vec![]);
+        for _ in 0..faults {
+            ledger.fault(FaultKind::Age, "global domain", None, None, String::new);
+        }
+        Report::new(&setup(mutant), &ledger, None, ending).verdict()
+    }
+
+    #[test]
+    fn a_fault_is_good_news_only_where_a_step_is_missing() {
+        assert_eq!(verdict(None, 0, Ending::Finished).exit_code(), 0);
+        assert_eq!(verdict(None, 2, Ending::Finished).exit_code(), 1);
+        assert_eq!(verdict(None, 1, Ending::Interrupted).exit_code(), 1);
+        assert_eq!(verdict(None, 0, Ending::Interrupted).exit_code(), 130);
+        assert_eq!(verdict(Some("m"), 1, Ending::Caught).exit_code(), 0);
+        assert_eq!(verdict(Some("m"), 0, Ending::Finished).exit_code(), 1);
+        assert_eq!(verdict(Some("m"), 0, Ending::Interrupted).exit_code(), 130);
+    }
+
+    #[test]
+    fn a_test_is_weak_until_a_reader_overlaps_an_update() {
+        let ledger = Ledger::new(vec![ThreadRecord::new("a reader".to_owned())]);
+        let setup = setup(None);
+        let weak = || Report::new(&setup, &ledger, None, Ending::Finished).weak;
+        ledger.records[0].ages.count(0);
+        assert!(weak());
+        ledger.records[0].ages.count(1);
+        assert!(!weak());
+    }
+
+    #[test]
+    fn the_first_fault_is_told_whole() {
+        let fault = Fault {
+            kind: FaultKind::Age,
+            after_s: 1.5,
+            domain: "global domain".to_owned(),
+            reader: Some(ReaderKind::Qsbr),
+            updater: Some(Way::Call),
+            detail: "block 3 had age 2".to_owned(),
+        };
+        assert_eq!(
+            fault.describe(),
+            "age above 1 after 1.500 s, in the global domain, seen by QSBR, updated by call: \
+             block 3 had age 2"
+        );
+    }
+}

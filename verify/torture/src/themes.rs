@@ -1,0 +1,92 @@
+//! What a run is about: themes, each with threads of its own, and which of them take part.
+
+use clap::ValueEnum;
+
+/// What some threads of a run are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Theme {
+    /// Readers and updaters of every kind, and blocks with an age
+    Readers,
+    /// Callbacks as fast as they can be queued, in every shape
+    Floods,
+    /// Domains that have room for a few objects, or for 1 MiB
+    Limits,
+    /// What no thread attends to any more is freed in time
+    Quiet,
+    /// Readers that block, and of low priority
+    Stalls,
+    /// Threads that live for a moment
+    Churn,
+    /// Child processes: stopped and continued, and one that forks
+    Processes,
+    /// Sleepable domains: sections that move, in threads and in tasks
+    Sleepable,
+    /// Restartable reads: Snapshot and ArcCell
+    Restart,
+    /// Per-CPU tools: counters, BigRef, LocalGlobalLock
+    Tools,
+    /// Forks in a storm; left to a child process unless asked for
+    Forks,
+}
+
+impl Theme {
+    /// The theme that is asked for by this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::from_str(name, false).ok()
+    }
+}
+
+/// Some themes, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Themes(Vec<Theme>);
+
+impl Themes {
+    /// Those of a run about which nothing is said.
+    const DEFAULT: [Theme; 10] = [
+        Theme::Readers,
+        Theme::Floods,
+        Theme::Limits,
+        Theme::Quiet,
+        Theme::Stalls,
+        Theme::Churn,
+        Theme::Processes,
+        Theme::Sleepable,
+        Theme::RseqRead,
+        Theme::Tools,
+    ];
+
+    /// The themes in the order in which they are declared; of an empty list the usual ones.
+    pub(crate) fn new(asked: &[Theme]) -> Self {
+        let asked = if asked.is_empty() { &Self::DEFAULT[..] } else { asked };
+        let all = Theme::value_variants().iter();
+        Self(all.filter(|theme| asked.contains(theme)).copied().collect())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Theme> + '_ {
+        self.0.iter().copied()
+    }
+
+    pub(crate) fn has(&self, theme: Theme) -> bool {
+        self.0.contains(&theme)
+    }
+
+    /// Their names, as they are asked for.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let name =
+            |theme: &Theme| theme.to_possible_value().map(|value| value.get_name().to_owned());
+        self.0.iter().filter_map(name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn themes_have_an_order_and_come_once() {
+        let themes = Themes::new(&[Theme::Quiet, Theme::Readers, Theme::Quiet]);
+        assert_eq!(themes.names(), ["readers", "quiet"]);
+        assert!(!Themes::new(&[]).has(Theme::Forks), "nobody forks in the main process");
+        assert_eq!(Themes::new(&[]).names().len(), Themes::DEFAULT.len());
+    }
+}
