@@ -336,11 +336,11 @@ mutants! {
         Test(library("lib", "os::percpu::tests::interrupted_counts_are_not_lost")),
     ];
     /// The barrier of restartable reads is a fence that aborts no sequence.
-    PlainBarrier "plain-barrier" [Explorer, TortureOn("restart", "restartable")];
+    PlainBarrier "plain-barrier" [Explorer, TortureOn("rseq-read", "restartable")];
     /// A grace period of restartable reads has no barrier.
-    NoRestartBarrier "no-restart-barrier" [Explorer, TortureOn("restart", "restartable")];
+    NoRestartBarrier "no-restart-barrier" [Explorer, TortureOn("rseq-read", "restartable")];
     /// A grace period of restartable reads does not look for readers in fallback sections.
-    NoFallbackLook "no-fallback-look" [Explorer, TortureOn("restart", "portable")];
+    NoFallbackLook "no-fallback-look" [Explorer, TortureOn("rseq-read", "portable")];
     /// A child process forgets the fallback section that its fork has interrupted.
     NoStandIn "no-stand-in" [
         Test(library(

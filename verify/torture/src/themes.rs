@@ -22,7 +22,7 @@ pub(crate) enum Theme {
     /// Sleepable domains: sections that move, in threads and in tasks
     Sleepable,
     /// Restartable reads: Snapshot and ArcCell
-    Restart,
+    RseqRead,
     /// Per-CPU tools: counters, BigRef, LocalGlobalLock
     Tools,
     /// Forks in a storm; left to a child process unless asked for
