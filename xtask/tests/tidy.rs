@@ -220,7 +220,8 @@ fn the_rules_are_kept_but_for_what_is_listed() {
         }
     }
     let written = workspace().join("target/tidy.toml");
-    fs::write(&written, text).expect("target/ is there");
+    fs::create_dir_all(workspace().join("target")).expect("a folder can be made");
+    fs::write(&written, text).expect("a file can be written");
     let advice: Vec<String> =
         BANNED.iter().map(|(word, better)| format!("  {word}: {better}")).collect();
     panic!(

@@ -178,7 +178,9 @@ mutants! {
     /// A reader that comes online in a relay records the current number.
     OnlineAsPassed "online-as-passed" [Loom(&["loom_tests::relay::a_relay_of_two"])];
     /// A reader that comes online in a relay does not take that for a quiescent state.
-    OnlineForGood "online-for-good" [Loom(&["loom_tests::relay::a_relay_of_one_that_only_comes_and_goes"])];
+    OnlineForGood "online-for-good" [
+        Loom(&["loom_tests::relay::a_relay_of_one_that_only_comes_and_goes"])
+    ];
     /// The updater does not let through the readers that copy from one that is offline.
     NoPassingOver "no-passing-over" [Loom(&["loom_tests::relay::a_relay_with_a_gap"])];
     // Sleep beside liburcu readers.
@@ -250,7 +252,9 @@ mutants! {
         Loom(&["loom_tests::callbacks::what_another_thread_closes_waits_for_readers"]),
     ];
     /// The worker leaves a domain alone without a fence before its last look.
-    NoIdleFence "no-idle-fence" [Loom(&["loom_tests::callbacks::the_worker_leaves_nothing_behind"])];
+    NoIdleFence "no-idle-fence" [
+        Loom(&["loom_tests::callbacks::the_worker_leaves_nothing_behind"])
+    ];
     /// A thread that ends says so before its last callbacks can be seen.
     RelaxedOrphan "relaxed-orphan" [
         Loom(&["loom_tests::callbacks::an_orphan_is_forgotten_when_it_is_empty"]),
@@ -260,7 +264,9 @@ mutants! {
         Loom(&["loom_tests::callbacks::two_threads_run_a_queue_in_order"]),
     ];
     /// A barrier does not scan again at the queue that the callbacks of ended threads move to.
-    SharedOnce "shared-once" [Loom(&["loom_tests::callbacks::a_barrier_finds_what_was_left_behind"])];
+    SharedOnce "shared-once" [
+        Loom(&["loom_tests::callbacks::a_barrier_finds_what_was_left_behind"])
+    ];
     /// The worker looks into one queue after the other while callbacks move between them.
     OneByOne "one-by-one" [Loom(&["loom_tests::callbacks::the_worker_sees_what_moves"])];
     /// What waits is not bounded.
@@ -315,7 +321,9 @@ mutants! {
         Test(library("callback_queue", "everything_runs_in_order_before_a_barrier_returns")),
     ];
     /// What was left in such a queue that ends is forgotten.
-    LostCallbackQueue "lost-callback-queue" [Test(library("callback_queue", "a_callback_queue_is_handed_over_in_order"))];
+    LostCallbackQueue "lost-callback-queue" [
+        Test(library("callback_queue", "a_callback_queue_is_handed_over_in_order"))
+    ];
     // Sleepable domains.
     /// A grace period passes over the index that is not current when it begins.
     OneScan "one-scan" [Torture("sleepable")];

@@ -1,4 +1,4 @@
-//! Where a run writes what it finds, and what it is told meanwhile.
+//! Where a run writes what it finds, and how it is asked to end.
 
 use std::fmt;
 use std::io;
