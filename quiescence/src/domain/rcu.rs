@@ -15,7 +15,7 @@ use crate::domain::tag::DomainTag;
 use crate::domain::tag::Section;
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
-use crate::reclaim::defer;
+use crate::reclaim::defer::{self, Reserved};
 use crate::reclaim::weigh::{Scale, Weigh};
 
 mod tasks;
@@ -372,23 +372,65 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[inline]
     #[track_caller]
     pub fn try_store(&self, value: Option<T>) -> Result<(), Option<T>> {
-        if chaos::mutant(Mutant::RetireBeforeUnlink) {
-            drop(self.swap(value));
-            return Ok(());
-        }
         let tag = self.domain.tag();
-        let constant = self.scale.constant();
+        // Usually the thread's stock has room for a value by its size. The place is not looked at
+        // before the exchange, not even its scale: where readers on other CPUs have its cache line,
+        // a load and an exchange cost more than an exchange.
+        let is_sleepable = tag.core().is_sleepable();
+        let by_size = if is_sleepable { None } else { defer::reserve_by_size::<K, T>(tag) };
+        let room = match by_size {
+            None => match self.find_room() {
+                Ok(room) => room,
+                Err(NoRoom) => return Err(value),
+            },
+            room => room,
+        };
+        let old = self.exchange(into_raw(value));
+        match room {
+            // SAFETY: it came from a box or is null, and is out of reach now.
+            Some(room) if self.scale.constant().is_some() => unsafe {
+                room.retire_by_size(tag, old);
+            },
+            // SAFETY: as above.
+            room => unsafe { self.retire_weighed(old, room) },
+        }
+        Ok(())
+    }
+
+    /// Retires what was in the place, if it is to be weighed. Room for it by its size is not needed
+    /// then: it may wait for more.
+    ///
+    /// # Safety
+    /// As [`retire_old`](Self::retire_old).
+    #[inline(never)]
+    #[track_caller]
+    unsafe fn retire_weighed(&self, old: *mut T, room: Option<Reserved<'_>>) {
+        let room = match room {
+            Some(room) if !self.domain.core().is_sleepable() => {
+                room.put_back(self.domain.core());
+                None
+            }
+            room => room,
+        };
+        // SAFETY: by the contract.
+        unsafe { self.retire_old(old, room) };
+    }
+
+    /// Room for the value that is about to be replaced, where it is to be weighed, or the thread's
+    /// stock does not pay for it; none, if room for it is to be found when it is retired.
+    #[inline(never)]
+    #[track_caller]
+    fn find_room(&self) -> Result<Option<Reserved<'_>>, NoRoom> {
+        let tag = self.domain.tag();
+        if chaos::mutant(Mutant::RetireBeforeUnlink) {
+            domain::synchronize(tag, Urgency::Normal, Location::caller());
+            return Ok(None);
+        }
         if tag.core().is_sleepable() {
             // Whether this is a section is not known, so nothing is waited for.
-            return self.store_if_room(value);
+            return self.reserve_any().map(Some).ok_or(NoRoom);
         }
-        let room = constant.and_then(|bytes| defer::reserve(tag, bytes));
-        if room.is_none() && !defer::may_replace(tag, constant) {
-            return Err(value);
-        }
-        // SAFETY: as above.
-        unsafe { self.retire_old(self.exchange(into_raw(value)), room) };
-        Ok(())
+        if defer::may_replace(tag, self.scale.constant()) { Ok(None) } else { Err(NoRoom) }
     }
 
     /// What the value that is in the place now would be charged; an estimate, for it may be
@@ -407,7 +449,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// `old` is null, or was in this place, out of which the caller has taken it.
     #[inline]
     #[track_caller]
-    unsafe fn retire_old(&self, old: *mut T, room: Option<defer::Reserved<'_>>) {
+    unsafe fn retire_old(&self, old: *mut T, room: Option<Reserved<'_>>) {
         let tag = self.domain.tag();
         // SAFETY: it came from a box or is null; others may read it, and T is Sync.
         let bytes = match unsafe { old.as_ref() } {
@@ -533,6 +575,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         }
     }
 }
+
+/// The domain has no room for a value that would be replaced, and it must not be waited for.
+struct NoRoom;
 
 #[cold]
 #[track_caller]

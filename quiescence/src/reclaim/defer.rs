@@ -46,7 +46,7 @@ use crate::reclaim::domains;
 use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::local::{self, Own, Sections};
 use crate::reclaim::queue::{BATCH, BATCH_ALONE, Contents, Queue, RUN_SHARE, Wants};
-use crate::reclaim::retire::{self, Boxed, Counted, Refused, Retire, Value, charge_of_box};
+use crate::reclaim::retire::{self, Boxed, Counted, Refused, Retire, Value};
 use crate::reclaim::running::{self, Uncharged};
 use crate::reclaim::stream;
 use crate::reclaim::worker;
@@ -117,7 +117,7 @@ unsafe fn retire_slowly<K: Named, T: Send + 'static>(tag: &K, object: *mut T, by
     leave_to_worker(tag, queue);
 }
 
-/// Adds an object that came from a box and was charged so much, as [`charge_of_box`] says. The
+/// Adds an object that came from a box and was charged so much, as `charge_of_box` says. The
 /// number stands beside it only where its weight is not its size.
 ///
 /// # Safety
@@ -129,14 +129,24 @@ unsafe fn add_boxed<K: Named, T: Send + 'static>(
     object: *mut T,
     bytes: u64,
 ) {
-    if bytes == charge_of_box::<T>(size_of::<T>()) as u64 {
-        // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
-        unsafe { add_object(tag, queue, &Boxed::<T>::KIND, object, bytes) };
+    if bytes == Boxed::<T>::CHARGE {
+        // SAFETY: by the contract.
+        unsafe { add_by_size(tag, queue, object) };
     } else {
         let payload = Counted { value: object, bytes };
-        // SAFETY: as above.
+        // SAFETY: as in `add_by_size`.
         unsafe { add_object(tag, queue, &Boxed::<T>::WEIGHED, payload, bytes) };
     }
+}
+
+/// The same for an object that is charged for its size.
+///
+/// # Safety
+/// As [`add_boxed`].
+#[inline]
+unsafe fn add_by_size<K: Named, T: Send + 'static>(tag: &K, queue: Option<&Queue>, object: *mut T) {
+    // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
+    unsafe { add_object(tag, queue, &Boxed::<T>::KIND, object, Boxed::<T>::CHARGE) };
 }
 
 /// Room for one object in the calling thread's queue, out of its local stock: for a thread that is
@@ -147,9 +157,16 @@ pub(crate) struct Reserved<'q> {
     amount: Amount,
 }
 
+/// Room for an object that is charged for its size, if the thread's local stock has it. The thread
+/// is not over the limit then [L-2].
+#[inline]
+pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Reserved<'_>> {
+    reserve(tag, Boxed::<T>::CHARGE as usize)
+}
+
 /// Room for an object of so many bytes, if the thread's local stock has it.
 #[inline]
-pub(crate) fn reserve<K: Named>(tag: &K, bytes: usize) -> Option<Reserved<'_>> {
+fn reserve<K: Named>(tag: &K, bytes: usize) -> Option<Reserved<'_>> {
     let amount = Amount::object(bytes as u64);
     let queue = local::objects(tag.core(), || tag.handle())?;
     let plain = !chaos::mutant(Mutant::RetireBeforeUnlink);
@@ -166,8 +183,8 @@ fn reserve_more<K: Named>(tag: &K, bytes: usize) -> Option<Reserved<'_>> {
 
 impl Reserved<'_> {
     /// It is not needed after all.
-    pub(crate) fn put_back(self) {
-        self.queue.local_stock().put_back(self.amount);
+    pub(crate) fn put_back(self, core: &DomainState) {
+        self.queue.local_stock().put_back(core, self.amount);
     }
 
     /// Drops the box that `object` came from after a grace period; nothing, if it is null.
@@ -183,7 +200,7 @@ impl Reserved<'_> {
         bytes: usize,
     ) {
         if object.is_null() {
-            return self.put_back();
+            return self.put_back(tag.core());
         }
         debug_objects::note(object.cast_const().cast(), size_of::<T>());
         if bytes as u64 != self.amount.bytes {
@@ -191,6 +208,25 @@ impl Reserved<'_> {
         }
         // SAFETY: by the contract; it has been charged.
         unsafe { add_boxed(tag, Some(self.queue), object, self.amount.bytes) };
+    }
+
+    /// As [`retire`](Self::retire), with room for an object that is charged for its size.
+    ///
+    /// # Safety
+    /// As for [`retire`](Self::retire); the room is [`reserve_by_size`]'s, or as much.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn retire_by_size<K: Named, T: Send + 'static>(
+        self,
+        tag: &K,
+        object: *mut T,
+    ) {
+        if object.is_null() {
+            return self.put_back(tag.core());
+        }
+        debug_objects::note(object.cast_const().cast(), size_of::<T>());
+        // SAFETY: by the contract; it has been charged.
+        unsafe { add_by_size(tag, Some(self.queue), object) };
     }
 
     /// It is another object than the one for which room was reserved. Waits for nothing: what is

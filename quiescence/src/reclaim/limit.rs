@@ -5,6 +5,11 @@
 //! waits and what is in local stocks. It is at most the limit, but for one object of each thread
 //! that is over it, and what had to be admitted without a thread to charge: that is counted
 //! ([`Statistics::limit_overruns`](crate::Statistics)).
+//!
+//! **Invariant [L-2]: a thread that is over the limit takes nothing out of its local stock.** Of what
+//! it is over the limit with, objects or bytes, it has nothing left; and it gets more only where the
+//! domain's charge is within the limit, so that the thread is, too. So a thread whose stock pays for
+//! an object need not ask whether it is over the limit.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -199,7 +204,10 @@ impl LocalStock {
             let wanted = self.stock.get().shortfall(object, chunk);
             let admitted = core.charge.0.admit(limit, wanted);
             if admitted {
-                self.with(|stock| stock.grant(wanted));
+                self.with(|stock| {
+                    stock.clear_over_limit(); // the charge is within the limit [L-2]
+                    stock.grant(wanted);
+                });
             }
             admitted && self.take(object)
         })
@@ -221,8 +229,8 @@ impl LocalStock {
     }
 
     /// What was taken is not needed after all.
-    pub(crate) fn put_back(&self, object: Amount) {
-        self.with(|stock| stock.grant(object));
+    pub(crate) fn put_back(&self, core: &Charged, object: Amount) {
+        core.charge.0.give_back(self.give_back(object)); // over the limit it pays for that [L-2]
     }
 
     /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.
@@ -270,6 +278,7 @@ impl LocalStock {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::gp::tuning::Tuning;
 
     /// 65,536 objects that were refused, dropped, and so went over the limit: they say that they
     /// are 2^64 bytes.
@@ -290,5 +299,25 @@ mod tests {
         }
         assert_eq!(charge.get(), Amount::NONE);
         assert!(charge.admit(limit, Amount::object(8)), "and not full for ever");
+    }
+
+    /// A thread that was over the limit stayed so, by its own account, when there was room again;
+    /// what its stock paid for then had to ask the account.
+    #[test]
+    fn a_thread_that_is_over_the_limit_takes_nothing_out_of_its_stock() {
+        let core = Charged::new(Start::ZERO, Settings::DEFAULT);
+        core.tuning.set(Tuning { objects_max: 100, bytes_max: 10_000, ..Tuning::default() });
+        let (stock, one) = (LocalStock::new(), Amount::object(100));
+        core.charge.0.add(Amount { objects: 99, bytes: 9_950 });
+        assert!(!stock.refill(&core, one), "50 bytes are left");
+        stock.borrow(&core, one);
+        assert!(stock.is_over_limit(&core) && !stock.take(one) && !stock.refill(&core, one));
+        // Room that a task had reserved before is given back.
+        stock.put_back(&core, Amount { objects: 0, bytes: 50 });
+        assert!(!stock.take(Amount { objects: 0, bytes: 1 }), "it pays for what is over the limit");
+        // Others free nearly everything.
+        core.charge.0.give_back(Amount { objects: 90, bytes: 9_000 });
+        assert!(stock.stock().is_over_limit());
+        assert!(stock.refill(&core, one) && !stock.stock().is_over_limit());
     }
 }

@@ -287,7 +287,7 @@ pub(crate) fn existing_closures(core: &DomainState) -> Option<Arc<Queue>> {
 /// Has the sections that the thread is in, of whatever domains, see to what waits when they end; a
 /// QSBR reader at its next quiescent state.
 pub(crate) fn make_overdue() {
-    each_section(|sections| sections.for_each(Slot::mark_overdue));
+    each_section(Slot::mark_overdue);
 }
 
 /// Whether the thread is over the limit in a domain, by an object or a closure.
@@ -337,9 +337,8 @@ pub(crate) enum Sections {
 impl Sections {
     pub(crate) fn of_this_thread() -> Self {
         let mut all = Self::None;
-        each_section(|sections| {
-            let kinds = sections.map(|s| if s.is_qsbr() { Self::Qsbr } else { Self::Ordinary });
-            all = kinds.max().unwrap_or(Self::None);
+        each_section(|slot| {
+            all = all.max(if slot.is_qsbr() { Self::Qsbr } else { Self::Ordinary });
         });
         all
     }
@@ -347,19 +346,20 @@ impl Sections {
 
 /// Calls `f`, which runs no user code, with the sections that this thread is in, of whatever
 /// domains.
-fn each_section(f: impl FnOnce(&mut dyn Iterator<Item = &Slot>)) {
-    let is_section = |slot: &&Slot| !slot.is_quiescent();
-    let Some(table) = Table::existing() else {
-        return f(&mut record::own().filter(is_section));
+fn each_section(mut f: impl FnMut(&Slot)) {
+    let mut if_section = |slot: &Slot| {
+        if !slot.is_quiescent() {
+            f(slot);
+        }
     };
-    let mut locals = table.locals();
     // A domain must not end while its slots are looked at; nor here and now, under the borrow, if
     // this comes to be its last handle: that would run callbacks.
     let mut handles = Vec::new();
-    let watched = locals.watched(&mut handles);
-    f(&mut watched.flat_map(Local::slots).chain(record::own()).filter(is_section));
-    drop(locals);
-    drop(handles);
+    if let Some(table) = Table::existing() {
+        let each = |local: &Local| local.slots().for_each(&mut if_section);
+        table.locals().each_watched(&mut handles, each);
+    }
+    record::own().for_each(if_section);
 }
 
 #[cfg(test)]

@@ -202,11 +202,14 @@ impl<P: Send + 'static> std::error::Error for Refused<P> {}
 pub(crate) struct Boxed<T>(PhantomData<T>);
 
 impl<T: Send + 'static> Boxed<T> {
+    /// What one is charged whose weight is its size.
+    pub(crate) const CHARGE: u64 = charge_of_box::<T>(size_of::<T>()) as u64;
+
     pub(crate) const KIND: stream::CallbackType = stream::CallbackType {
         words: 1,
         pointer: true,
-        bytes: Some(charge_of_box::<T>(size_of::<T>()) as u64),
-        bytes_of: |_| charge_of_box::<T>(size_of::<T>()) as u64,
+        bytes: Some(Self::CHARGE),
+        bytes_of: |_| Self::CHARGE,
         run: Self::run,
     };
 

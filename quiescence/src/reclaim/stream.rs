@@ -256,6 +256,7 @@ impl Stream {
     }
 
     /// Stores one word of the writer's.
+    #[inline]
     fn put(&self, at: usize, word: *mut ()) {
         // SAFETY: in the page, and the writer's until it is counted [DS-1].
         unsafe { self.place(at).write(Word::new(word)) };

@@ -10,6 +10,7 @@ use super::{Rcu, RcuOption, Unlinked, into_raw};
 use crate::domain::tag::DomainTag;
 use crate::domain::tasks::{AtLimit, GracePeriod};
 use crate::reclaim::defer::{self, Reserved};
+use crate::reclaim::domain_state::DomainState;
 
 /// # For tasks
 /// Futures that need no runtime, and never block the thread that polls them.
@@ -102,28 +103,37 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     }
 
     /// Stores, if there is room for the value that is replaced.
-    pub(super) fn store_if_room(&self, value: Option<T>) -> Result<(), Option<T>> {
-        let bytes = self.scale.constant().unwrap_or_else(|| self.charge_now());
-        let Some(room) = defer::reserve_any(self.domain.tag(), bytes) else { return Err(value) };
+    fn store_if_room(&self, value: Option<T>) -> Result<(), Option<T>> {
+        let Some(room) = self.reserve_any() else { return Err(value) };
         // SAFETY: what was in the place, and is out of reach now.
         unsafe { self.retire_old(self.exchange(into_raw(value)), Some(room)) };
         Ok(())
     }
+
+    /// Room for the value that is in the place, if there is any; nothing is waited for.
+    pub(super) fn reserve_any(&self) -> Option<Reserved<'_>> {
+        let charge = self.scale.constant().unwrap_or_else(|| self.charge_now());
+        defer::reserve_any(self.domain.tag(), charge)
+    }
 }
 
 /// Room for a value that is about to be replaced; given back, if it is not.
-struct Room<'q>(Option<Reserved<'q>>);
+struct Room<'q> {
+    core: &'q DomainState,
+    reserved: Option<Reserved<'q>>,
+}
 
 impl<'q> Room<'q> {
     fn any<K: DomainTag>(tag: &'q K, bytes: usize) -> Option<Self> {
-        Some(Self(Some(defer::reserve_any(tag, bytes)?)))
+        let reserved = defer::reserve_any(tag, bytes)?;
+        Some(Self { core: tag.core(), reserved: Some(reserved) })
     }
 }
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
-        if let Some(room) = self.0.take() {
-            room.put_back();
+        if let Some(reserved) = self.reserved.take() {
+            reserved.put_back(self.core);
         }
     }
 }
@@ -174,10 +184,10 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
 
     /// Retires it in room that it has.
     fn retire_in(self, mut room: Room<'_>) {
-        let room = room.0.take().expect("until it is used");
+        let reserved = room.reserved.take().expect("until it is used");
         self.retire_by(|tag, pointer, bytes| {
             // SAFETY: from a box and unreachable, see `new`; used once. Room in the same domain.
-            unsafe { room.retire(tag, pointer, bytes) };
+            unsafe { reserved.retire(tag, pointer, bytes) };
         });
     }
 

@@ -14,6 +14,7 @@ use crate::reclaim::retire::{Closure, Refused};
 use crate::reclaim::worker;
 
 /// [`Domain::call`](crate::Domain::call), and its kin.
+#[inline]
 pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
     tag: &K,
     f: F,
@@ -21,9 +22,8 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
 ) -> Result<(), Refused<F>> {
     let amount = Closure::<F>::AMOUNT;
     let queue = local::closures(tag.core(), || tag.handle());
-    let admitted = queue.is_some_and(|queue| queue.local_stock().take(amount))
-        || make_room_for_closure(tag, queue, amount, patience);
-    if !admitted {
+    let paid = queue.is_some_and(|queue| queue.local_stock().take(amount));
+    if !paid && !make_room_for_closure(tag, queue, amount, patience) {
         return Err(Refused::closure(f));
     }
     let due = add_closure(tag, queue, f);
@@ -32,7 +32,9 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
     } else if due && let Some(queue) = queue {
         tend_closures(tag, queue);
     }
-    leave_to_worker(tag, queue);
+    if !paid {
+        leave_to_worker(tag, queue);
+    }
     Ok(())
 }
 
@@ -63,6 +65,7 @@ fn call_in_any_case<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F, patie
 
 /// Adds a closure that has been charged [`Closure::AMOUNT`]. Returns whether it is time for the
 /// thread to do its part.
+#[inline]
 pub(super) fn add_closure<K: Named, F: FnOnce() + Send + 'static>(
     tag: &K,
     queue: Option<&Queue>,

@@ -92,6 +92,7 @@ impl Listed {
 
     /// Takes out what `keep` says no to.
     fn retain(&mut self, all: &mut ByDomain<Local>, mut keep: impl FnMut(&Local) -> bool) {
+        let before = self.domains.len();
         self.domains.retain(|core| {
             let Some(local) = all.get_mut(*core) else { return false };
             let keep = keep(local);
@@ -100,8 +101,10 @@ impl Listed {
             }
             keep
         });
-        self.domains.shrink_to(2 * self.domains.len());
-        self.renumber(all, 0..self.domains.len());
+        if self.domains.len() != before {
+            self.domains.shrink_to(2 * self.domains.len());
+            self.renumber(all, 0..self.domains.len());
+        }
     }
 
     /// Notes the places of those that may have moved.
@@ -306,19 +309,22 @@ impl Locals {
         }
     }
 
-    /// The domains that the thread may be in a section of, and that do not end while the handles
-    /// that are added to `handles` exist. Forgets those in which it is in none, and cannot begin
-    /// one without asking for the slot again.
-    pub(super) fn watched<'l>(
-        &'l mut self,
+    /// Calls `f`, which runs no user code, with the domains that the thread may be in a section of,
+    /// and that do not end while the handles that are added to `handles` exist. Forgets those in
+    /// which it is in none, and cannot begin one without asking for the slot again.
+    pub(super) fn each_watched(
+        &mut self,
         handles: &mut Vec<Arc<DomainState>>,
-    ) -> impl Iterator<Item = &'l Local> {
-        let Self { all, watched, .. } = self;
-        watched.retain(all, |local| {
+        mut f: impl FnMut(&Local),
+    ) {
+        self.watched.retain(&mut self.all, |local| {
             handles.extend(local.core.keep());
-            local.core.is_alive() && (local.is_kept() || local.has_section())
+            let stays = local.core.is_alive() && (local.is_kept() || local.has_section());
+            if stays {
+                f(local);
+            }
+            stays
         });
-        watched.iter(all)
     }
 
     /// The thread has gone over the limit in a domain [TT-2].
