@@ -9,12 +9,12 @@
 //! given back late (`free`), so that a reader that a fault lets see one finds what the object's
 //! drop left, and can count the fault.
 
-pub mod registry;
+pub mod mutants;
 
 #[cfg(quiescence_mutants)]
 mod caught;
 
-pub use registry::{Catcher, Mutant, Place};
+pub use mutants::{Catcher, Mutant, Place};
 
 /// Names the step that is removed in a process, if it has the hooks.
 pub const SWITCH: &str = "QUIESCENCE_MUTANT";

@@ -1,4 +1,4 @@
-//! What a thread knows of itself: its slot in each domain it has read in, and its callback queues.
+//! What a thread knows of itself: its slot in each domain it has read in, and its queues there.
 //!
 //! The pointer that [`crate::read`] looks at first is thread-local without a destructor, so it can
 //! be used at any moment of a thread's life. The table behind it is freed by a destructor; a
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::thread::LocalKey;
 
 use crate::gp::grace_periods::{GracePeriods, Me};
+use crate::gp::reader::{NOT_READY, ReaderKind, Slot};
 use crate::gp::record;
-use crate::gp::slot::{NOT_READY, ReaderKind, Slot};
 use crate::os::thread;
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
-use crate::reclaim::queue::{Contents, Queue};
+use crate::reclaim::thread_queue::{Contents, Queue};
 
 mod table;
 
@@ -196,7 +196,7 @@ impl Own {
         }
         if core.liburcu.is_some() {
             record::own()
-                .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods.reader_side))
+                .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods.gp_words))
                 .for_each(|s| own.count(s));
         }
         own
@@ -368,8 +368,8 @@ mod tests {
     use std::sync::{Arc, mpsc};
     use std::thread;
 
-    use crate::reclaim::queue::Contents;
     use crate::reclaim::retire::Closure;
+    use crate::reclaim::thread_queue::Contents;
 
     /// How often the callback below read, and how often it was refused.
     static READ: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
@@ -379,7 +379,7 @@ mod tests {
         READ[usize::from(refused)].fetch_add(1, SeqCst);
     }
 
-    fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::queue::Queue, f: F) {
+    fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
         // SAFETY: only this thread adds; a closure of that kind.
         unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
     }

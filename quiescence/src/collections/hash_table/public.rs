@@ -10,7 +10,7 @@ use super::ending;
 use super::list::{self, REMOVED};
 use super::node::{Cursor, Node, reverse};
 use super::protection::Protection;
-use super::table::{Table, committed};
+use super::resize::{Table, committed};
 
 /// How a table is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

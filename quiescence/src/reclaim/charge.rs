@@ -6,10 +6,10 @@
 //! that is over it, and what had to be admitted without a thread to charge: that is counted
 //! ([`Statistics::limit_overruns`](crate::Statistics)).
 //!
-//! **Invariant [L-2]: a thread that is over the limit takes nothing out of its local stock.** Of what
-//! it is over the limit with, objects or bytes, it has nothing left; and it gets more only where the
-//! domain's charge is within the limit, so that the thread is, too. So a thread whose stock pays for
-//! an object need not ask whether it is over the limit.
+//! **Invariant [L-3]: a thread that is over the limit takes nothing out of its local stock.** Of
+//! what it is over the limit with, objects or bytes, it has nothing left; and it gets more only
+//! where the domain's charge is within the limit, so that the thread is, too. So a thread whose
+//! stock pays for an object need not ask whether it is over the limit.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -20,8 +20,8 @@ use grace::limit::{self, Amount, Stock, Zone};
 
 use crate::chaos::{self, Point};
 use crate::gp::engine::Settings;
+use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::reader_side::Line;
 use crate::os::sync::{AtomicU64, const_unless_loom};
 
 /// What has been charged to a domain, and how many share the limit.
@@ -29,10 +29,10 @@ use crate::os::sync::{AtomicU64, const_unless_loom};
 pub(crate) struct Charge {
     objects: AtomicU64,
     bytes: AtomicU64,
-    /// How many callback queues are in the domain's list; they and the callback queues share the
+    /// How many thread queues are in the domain's list; they and the callback queues share the
     /// limit.
     pub(crate) queues: AtomicU64,
-    /// How many callback queues are in its list.
+    /// How many callback queues, which threads of the program run, are in its list.
     pub(crate) callback_queues: AtomicU64,
 }
 
@@ -104,7 +104,7 @@ impl Charge {
     }
 }
 
-/// A domain as its callback queues and callback queues know it: its grace periods, and what is
+/// A domain as its thread queues and callback queues know it: its grace periods, and what is
 /// charged to it.
 // In the order of C: see `DomainState::of`.
 #[derive(Debug)]
@@ -205,7 +205,7 @@ impl LocalStock {
             let admitted = core.charge.0.admit(limit, wanted);
             if admitted {
                 self.with(|stock| {
-                    stock.clear_over_limit(); // the charge is within the limit [L-2]
+                    stock.clear_over_limit(); // the charge is within the limit [L-3]
                     stock.grant(wanted);
                 });
             }
@@ -230,7 +230,7 @@ impl LocalStock {
 
     /// What was taken is not needed after all.
     pub(crate) fn put_back(&self, core: &Charged, object: Amount) {
-        core.charge.0.give_back(self.give_back(object)); // over the limit it pays for that [L-2]
+        core.charge.0.give_back(self.give_back(object)); // over the limit it pays for that [L-3]
     }
 
     /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.

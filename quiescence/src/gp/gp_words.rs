@@ -15,7 +15,7 @@ pub(crate) struct Line<T>(pub(crate) T);
 /// The side of a domain's grace periods that its readers see; their first field.
 #[derive(Debug)]
 #[repr(C)]
-pub struct ReaderSide {
+pub struct GpWords {
     /// What readers copy into their words; liburcu's `gp.ctr`.
     pub(crate) gp: AtomicU64,
     /// Where its readers are liburcu readers: their words, and how they read. Written once, so it
@@ -25,7 +25,7 @@ pub struct ReaderSide {
     pub(crate) wake: Line<AtomicU32>,
 }
 
-impl ReaderSide {
+impl GpWords {
     const_unless_loom! {
         pub(crate) fn new(entered: u64) -> Self {
             Self {

@@ -9,7 +9,7 @@ use super::list::Shared;
 use super::{Inner, Queue, Queues};
 use crate::chaos::{self, Mutant};
 use crate::os::sync::{self, MutexGuard};
-use crate::reclaim::limit::Charged;
+use crate::reclaim::charge::Charged;
 
 /// The shared queues of a domain, held across a `fork`: no thread writes to them.
 pub(crate) struct HeldShared<'a>(#[allow(dead_code)] MutexGuard<'a, Shared>);

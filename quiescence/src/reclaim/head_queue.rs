@@ -1,7 +1,7 @@
-//! Callback queues: callback queues of heads, which a thread of the program runs. What users hold
+//! Callback queues: queues of heads, each of which a thread of the program runs. What users hold
 //! of one is [`CallbackQueue`](crate::callback_queue::CallbackQueue).
 //!
-//! - [`shared`]: one callback queue. [`callback_queues`]: those of a domain. [`double_queue`]: the
+//! - [`queue`]: one callback queue. [`callback_queues`]: those of a domain. [`double_queue`]: the
 //!   check for heads that are queued twice.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 use super::head::Head;
 
 mod callback_queues;
-pub(crate) mod shared;
+pub(crate) mod queue;
 mod double_queue;
 
 pub(crate) use callback_queues::{CallbackQueues, HeldCallbackQueues, HeldInners, HeldRoom};

@@ -13,7 +13,7 @@ use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::fence;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
-use crate::reclaim::limit::Charged;
+use crate::reclaim::charge::Charged;
 use crate::reclaim::running::Uncharged;
 
 /// The queues that threads without any of their own share: one for objects, one for closures, since

@@ -113,19 +113,19 @@ mutants! {
     NoScan "no-scan" [
         Explorer, Torture("readers"), CTorture,
         Loom(&["loom_tests::threads::one_section_one_grace_period"]),
-        Test(library("foreign", STRESS).in_one_of(20)),
+        Test(library("liburcu_readers", STRESS).in_one_of(20)),
     ];
     /// The scan passes over the reader registered last.
     SkipLastReader "skip-last-reader" [
         Torture("readers"), CTorture,
         Loom(&["loom_tests::threads::one_section_one_grace_period"]),
-        Test(library("foreign", STRESS).in_one_of(20)),
+        Test(library("liburcu_readers", STRESS).in_one_of(20)),
     ];
     /// Readers are not entered into the registry's list.
     NoRegistration "no-registration" [
         Explorer, Torture("readers"),
         Loom(&["loom_tests::threads::one_section_one_grace_period"]),
-        Test(library("foreign", STRESS).in_one_of(20)),
+        Test(library("liburcu_readers", STRESS).in_one_of(20)),
     ];
     /// A holdout does not wake the sleeping updater.
     NoWakeUp "no-wake-up" [
@@ -191,8 +191,7 @@ mutants! {
     /// The driver does not scan again before it sleeps until liburcu readers leave.
     NoLiburcuLook "no-liburcu-look" [
         Loom(&["loom_tests::liburcu::a_driver_sleeps_beside_a_liburcu_reader"]),
-        Test(library("foreign", "a_reader_that_leaves_just_before_the_driver_sleeps_is_seen")
-            .hangs()),
+        Test(library("liburcu_readers", LEAVES).hangs()),
     ];
     /// Liburcu readers are sent the signal of reports also where they sleep.
     SignalToSleepers "signal-to-sleepers" [
@@ -507,7 +506,10 @@ mutants! {
     ];
 }
 
-/// Readers and updaters in all flavours of `quiescence/tests/foreign.rs`.
+/// A test of `quiescence/tests/liburcu_readers.rs`.
+const LEAVES: &str = "a_reader_that_leaves_just_before_the_driver_sleeps_is_seen";
+
+/// Readers and updaters in all flavours of `quiescence/tests/liburcu_readers.rs`.
 const STRESS: &str = "nobody_reads_what_a_grace_period_has_ended";
 /// Exact sums beside additions.
 const EXACT: &str = "an_exact_sum_is_the_value_of_one_moment";

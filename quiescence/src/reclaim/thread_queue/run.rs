@@ -1,7 +1,7 @@
 //! What goes with running callbacks of a queue: how long it may take.
 
 use super::RUN_CHUNK;
-use crate::reclaim::limit::Charged;
+use crate::reclaim::charge::Charged;
 use crate::reclaim::running::Uncharged;
 
 /// How long callbacks may be run in one go; no thread looks at the clock for a few.

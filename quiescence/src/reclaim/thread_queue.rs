@@ -14,7 +14,7 @@
 //! they run in order, and a queue whose count of finished callbacks has reached a mark has run all
 //! that came before it [DQ-2].
 //!
-//! **Invariant: what waits is charged.** A callback is admitted by [`crate::reclaim::limit`]
+//! **Invariant: what waits is charged.** A callback is admitted by [`crate::reclaim::charge`]
 //! before it is written; what it was charged is free again right before it runs: a callback that
 //! queues itself anew finds the room that it had.
 //!
@@ -41,12 +41,12 @@ use grace::{Segments, Urgency};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
+use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::Me;
-use crate::gp::reader_side::Line;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::unwind;
-use crate::reclaim::limit::{Charged, LocalStock};
+use crate::reclaim::charge::{Charged, LocalStock};
 use crate::reclaim::running::Uncharged;
 use crate::reclaim::stream::{CallbackType, Cursor, Stream};
 

@@ -24,12 +24,12 @@ use grace::limit::{Amount, Zone};
 use super::{CallbackQueues, Left, Pushed, QueuedTwice, Wakes, double_queue};
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
+use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::Me;
-use crate::gp::reader_side::Line;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, forking, nap, thread};
+use crate::reclaim::charge::Charged;
 use crate::reclaim::head::{Function, Head};
-use crate::reclaim::limit::Charged;
 use crate::reclaim::llist::{Chain, Found, Link, Llist, Ring};
 use crate::reclaim::running::{self, Uncharged};
 

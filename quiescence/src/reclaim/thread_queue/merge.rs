@@ -24,7 +24,7 @@ use grace::{Segments, Urgency};
 use super::{Queue, Queues, Ran};
 use crate::chaos::{self, Mutant};
 use crate::os::sync;
-use crate::reclaim::limit::Charged;
+use crate::reclaim::charge::Charged;
 
 /// Callbacks that are moved at most. A queue with more than that is worth its pages; and who moves
 /// them holds locks.

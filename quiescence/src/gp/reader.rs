@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use grace::word::{self, COUNT, QUIESCENT};
 
 use crate::chaos::{self, Mutant, Point};
-use crate::gp::reader_side::{ReaderSide, Readers};
+use crate::gp::gp_words::{GpWords, Readers};
 use crate::os::fence::{self, Fences};
 #[cfg(not(loom))]
 use crate::os::stack::Alternate;
@@ -40,7 +40,7 @@ pub(crate) struct Slot {
     /// Where the outermost section began, for messages; null while unknown.
     began: AtomicPtr<Location<'static>>,
     /// The domain whose registry owns this memory; null only for [`NOT_READY`].
-    core: Cell<*const ReaderSide>,
+    core: Cell<*const GpWords>,
     /// Handles and implicit registration that keep this slot registered. Owner only. Safe code
     /// drives it, by handles that are leaked: 64 bits, and checked, since a count that wraps would
     /// unregister the slot under a reader.
@@ -385,7 +385,7 @@ impl Slot {
     /// Makes a free slot somebody's. Under the registry's lock.
     pub(crate) fn adopt(
         &self,
-        core: *const ReaderSide,
+        core: *const GpWords,
         index: usize,
         owner: usize,
         reader_kind: ReaderKind,
@@ -422,13 +422,13 @@ impl Slot {
         self.word.store(QUIESCENT, Relaxed);
     }
 
-    fn core(&self) -> &ReaderSide {
+    fn core(&self) -> &GpWords {
         // SAFETY: set by the first `adopt`, before anybody could hold the slot, to the domain whose
         // registry owns this very memory: while the slot can be reached, the domain lives.
         unsafe { &*self.core.get() }
     }
 
-    pub(crate) fn core_ptr(&self) -> *const ReaderSide {
+    pub(crate) fn core_ptr(&self) -> *const GpWords {
         self.core.get()
     }
 
