@@ -189,6 +189,9 @@ impl CallbackQueue {
 
     /// Says that the thread that was to attend to the callback queue could not: the next push finds
     /// again that none does.
+    ///
+    /// # Errors
+    /// If a head turns out to be queued twice, where that is checked.
     pub fn neglect(&self) -> Result<(), QueuedTwice> {
         self.shared.neglect()
     }

@@ -172,6 +172,9 @@ impl LiburcuDomain {
     /// itself. Allocates only if there is no [room](Self::make_room); leaves nothing for the
     /// thread's end to do.
     ///
+    /// # Panics
+    /// If the domain is not attached yet, or has 2^32 readers.
+    ///
     /// # Safety
     /// `record` is all zeroes, or was registered by this function, in this domain, and is no
     /// longer. It stays valid until it is unregistered. Its owner follows the protocol.

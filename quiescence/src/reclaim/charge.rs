@@ -6,10 +6,11 @@
 //! that is over it, and what had to be admitted without a thread to charge: that is counted
 //! ([`Statistics::limit_overruns`](crate::Statistics)).
 //!
-//! **Invariant [L-3]: a thread that is over the limit takes nothing out of its local stock.** Of
-//! what it is over the limit with, objects or bytes, it has nothing left; and it gets more only
-//! where the domain's charge is within the limit, so that the thread is, too. So a thread whose
-//! stock pays for an object need not ask whether it is over the limit.
+//! **Invariant [L-3]: of what a local stock is over the limit with, objects or bytes, nothing is
+//! left in it.** What comes in pays for that first; and where the domain admits more, its charge is
+//! within the limit or was nothing, so the stock is over the limit no more. So a stock that pays for
+//! an object, which is one and has bytes, is not over the limit. A thread has two stocks in a
+//! domain, one of objects and one of closures: what one pays for says nothing of the other.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -204,10 +205,7 @@ impl LocalStock {
             let wanted = self.stock.get().shortfall(object, chunk);
             let admitted = core.charge.0.admit(limit, wanted);
             if admitted {
-                self.with(|stock| {
-                    stock.clear_over_limit(); // the charge is within the limit [L-3]
-                    stock.grant(wanted);
-                });
+                self.with(|stock| stock.grant(wanted)); // it is over the limit no more [L-3]
             }
             admitted && self.take(object)
         })
@@ -230,7 +228,8 @@ impl LocalStock {
 
     /// What was taken is not needed after all.
     pub(crate) fn put_back(&self, core: &Charged, object: Amount) {
-        core.charge.0.give_back(self.give_back(object)); // over the limit it pays for that [L-3]
+        // A stock that is over the limit pays for that first [L-3].
+        core.charge.0.give_back(self.give_back(object));
     }
 
     /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.
@@ -301,10 +300,10 @@ mod tests {
         assert!(charge.admit(limit, Amount::object(8)), "and not full for ever");
     }
 
-    /// A thread that was over the limit stayed so, by its own account, when there was room again;
-    /// what its stock paid for then had to ask the account.
+    /// After the domain had admitted more, a stock still counted as over the limit: so that it paid
+    /// for an object did not say that it was within the limit.
     #[test]
-    fn a_thread_that_is_over_the_limit_takes_nothing_out_of_its_stock() {
+    fn a_stock_that_is_over_the_limit_pays_for_nothing_else() {
         let core = Charged::new(Start::ZERO, Settings::DEFAULT);
         core.tuning.set(Tuning { objects_max: 100, bytes_max: 10_000, ..Tuning::default() });
         let (stock, one) = (LocalStock::new(), Amount::object(100));
@@ -312,7 +311,7 @@ mod tests {
         assert!(!stock.refill(&core, one), "50 bytes are left");
         stock.borrow(&core, one);
         assert!(stock.is_over_limit(&core) && !stock.take(one) && !stock.refill(&core, one));
-        // Room that a task had reserved before is given back.
+        // Some bytes come back.
         stock.put_back(&core, Amount { objects: 0, bytes: 50 });
         assert!(!stock.take(Amount { objects: 0, bytes: 1 }), "it pays for what is over the limit");
         // Others free nearly everything.

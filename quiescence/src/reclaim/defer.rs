@@ -138,10 +138,14 @@ pub(crate) struct Reserved<'q> {
     amount: Amount,
 }
 
-/// Room for an object that is charged for its size, if the thread's local stock has it. The thread
-/// is not over the limit then [L-3].
+/// Room for an object that is charged for its size, if the thread's local stock has it, and the
+/// thread is over the limit nowhere, neither with an object nor with a closure: so it may unlink
+/// whatever is in its place, and wait, or go over the limit, for what that weighs more.
 #[inline]
 pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Reserved<'_>> {
+    if local::may_be_over_limit() {
+        return None;
+    }
     reserve(tag, Boxed::<T>::CHARGE as usize)
 }
 
@@ -228,10 +232,15 @@ impl Reserved<'_> {
 /// not in a section, where nothing can be waited for, if this thread has gone over the limit there
 /// already.
 pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
+    if !local::may_be_over_limit() {
+        return true;
+    }
     let Some(queue) = local::objects(tag.core(), || tag.handle()) else { return true };
     let mut stock = queue.local_stock().stock();
     let taken = bytes.is_some_and(|bytes| stock.take(Amount::object(bytes as u64)));
-    taken || !local::is_over_limit(tag.core()) || context() != Context::Section
+    let is_over_limit = local::is_over_limit(tag.core());
+    local::has_over_limit(); // perhaps it may be nowhere, since that has found out
+    taken || !is_over_limit || context() != Context::Section
 }
 
 /// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false

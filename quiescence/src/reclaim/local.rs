@@ -34,6 +34,8 @@ thread_local! {
     static OBJECTS: Cell<Last> = const { Cell::new(Last::NONE) };
     /// The queue of closures that this thread last added to.
     static CLOSURES: Cell<Last> = const { Cell::new(Last::NONE) };
+    /// Whether the thread may be over the limit in some domain: not if its table lists none.
+    static MAY_BE_OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A queue and its domain; or nulls.
@@ -290,6 +292,13 @@ pub(crate) fn make_overdue() {
     each_section(Slot::mark_overdue);
 }
 
+/// Whether the thread may be over the limit in some domain, by an object or a closure. Where it may,
+/// [`has_over_limit`] finds out.
+#[inline]
+pub(crate) fn may_be_over_limit() -> bool {
+    MAY_BE_OVER_LIMIT.get()
+}
+
 /// Whether the thread is over the limit in a domain, by an object or a closure.
 pub(crate) fn is_over_limit(core: &DomainState) -> bool {
     let Some(table) = Table::existing() else { return false };
@@ -303,12 +312,16 @@ pub(crate) fn is_over_limit(core: &DomainState) -> bool {
 pub(crate) fn note_over_limit(core: &DomainState) {
     if let Some(table) = Table::existing() {
         table.locals().note_over_limit(core);
+        MAY_BE_OVER_LIMIT.set(true);
     }
 }
 
 /// Whether the thread is over the limit in some domain, as far as it knows.
 pub(crate) fn has_over_limit() -> bool {
-    Table::existing().is_some_and(|table| table.locals().queues_over_limit().next().is_some())
+    let has =
+        Table::existing().is_some_and(|table| table.locals().queues_over_limit().next().is_some());
+    MAY_BE_OVER_LIMIT.set(has);
+    has
 }
 
 /// The domains in which the thread has gone over the limit, and its queues there.

@@ -154,6 +154,9 @@ pub fn wrong_faults<W: World>(
 }
 
 /// Explores each harmless fault in all scenarios. Returns those where it does harm.
+///
+/// # Panics
+/// If a fault is listed as harmless and as one that a model must find.
 pub fn harm_of_harmless_faults<W: World>(
     limit: usize,
     is_asked: impl Fn(&W::Scenario, Model) -> bool,
