@@ -1,4 +1,4 @@
-//! SRCU, explored: the real [`grace::srcu::Machine`] against readers that count themselves in and
+//! SRCU, explored: the real [`grace::srcu::SrcuMachine`] against readers that count themselves in and
 //! out of two indexes on whatever CPU they are on.
 //!
 //! As the rest of this crate, but its readers belong to no slot: the memory's actors are *CPUs*,

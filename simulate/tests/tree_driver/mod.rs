@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use grace::engine::{Access, Callback, Engine, Host, Line, Mode};
-use grace::policy::Urgency;
+use grace::Urgency;
+use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
 
 /// A section: the CPU, and which of its sections.
 type Section = (usize, u64);

@@ -9,8 +9,8 @@
 
 use std::collections::VecDeque;
 
-use grace::engine::{Access, Callback, Engine, Host, Line, Mode};
-use grace::policy::Urgency;
+use grace::Urgency;
+use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
 
 /// What is outside of the engine, and what it asked for.
 #[derive(Debug)]
