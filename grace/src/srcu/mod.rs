@@ -20,8 +20,8 @@
 //! after what the *delay function* says. That function is all that changed in 2022, from 5.66
 //! seconds for 8,000 grace periods to 128 and back to ten ([`Published`]).
 //!
-//! [`SrcuMachine`] has no clock: ticks are reported to it. It touches nothing, needs no allocator, and
-//! never panics. Source: `kernel/rcu/srcutree.c`, from its description; McKenney, Triplett and
+//! [`SrcuMachine`] has no clock: ticks are reported to it. It touches nothing, needs no allocator,
+//! and never panics. Source: `kernel/rcu/srcutree.c`, from its description; McKenney, Triplett and
 //! others.
 //!
 //! Reading order: `sequence`, `delay`, `adaptive`, `any`, `machine`.

@@ -8,7 +8,7 @@
 //!
 //! | engine | detector | policy | after |
 //! |---|---|---|---|
-//! | [`poll::Global`] | counters, scanned by one CPU | at once, again and again, forcing | rcu_poll, one list |
+//! | [`poll::Global`] | counters, scanned by one CPU | at once, forcing all | rcu_poll, one list |
 //! | [`poll::PerCpu`] | the same, on every CPU for itself | the same | rcu_poll, parallel |
 //! | [`tick::Tick`] | each CPU clears its bit | on the tick, never forcing | rcu_ltimer |
 //! | [`token::Published`] | a token, handed on in the scheduler | none | rcu_sched |
@@ -119,7 +119,7 @@ pub trait Host {
     fn ended(&mut self, of: usize);
 }
 
-/// A grace-period engine over CPUs that report.
+/// A kernel's grace-period engine, over CPUs that report.
 ///
 /// **The driver leaves the tick on** at a CPU that is awake and has callbacks
 /// ([`waiting`](Self::waiting)), as Linux does: there [`on_demand::OnDemand`] and [`token::Relay`]

@@ -1,9 +1,9 @@
 //! Grace periods on demand: as quick as rcu_poll when a caller waits, as cheap as rcu_ltimer when
 //! none does.
 //!
-//! What the idea of the library's policy [`Adaptive`] would be in a kernel, whose CPUs report
-//! quiescent states and can be forced to. It is another algorithm, with parameters of its own; what
-//! it gives says nothing about the library. No kernel has it.
+//! It is our own, and no kernel has it: the aims of the library's policy [`Adaptive`], for CPUs,
+//! which report quiescent states and can be forced to. The algorithm is another one, with
+//! parameters of its own, so what it gives says nothing about the library.
 //!
 //! **Detector.** Each CPU counts its quiescent states in a line that it alone writes. One CPU, the
 //! *attendant*, compares the counters; the others have nothing to do for a grace period: no softirq
