@@ -12,7 +12,8 @@
 //! Every function is total: whatever is called in whatever state, nothing panics and no invariant
 //! breaks.
 //!
-//! What is here is what the library runs. The engines of kernels, whose CPUs report quiescent
+//! What is here is what the library runs; and beside its delay function for SRCU the kernel's,
+//! which are values behind the same trait. The engines of kernels, whose CPUs report quiescent
 //! states, are in `quiescence-simulate`.
 //!
 //! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what

@@ -152,7 +152,12 @@ impl EngineKind {
             of(Kind::TreeV1, "tree-v1", "cond_resched() tests a flag", &[&TREE, &[FLAG_AFTER]]),
             of(Kind::TreeV2, "tree-v2", "holdouts are interrupted", &[&TREE, &[SCHED_QS]]),
             of(Kind::TreeToday, "tree-today", "Tree RCU today", &[&TREE, &TODAY]),
-            of(Kind::OnDemand, "on-demand", "from demand, within a budget", &[&ON_DEMAND]),
+            of(
+                Kind::OnDemand,
+                "on-demand",
+                "our own: forces when a caller waits, within a budget",
+                &[&ON_DEMAND],
+            ),
         ]
     }
 
