@@ -27,8 +27,6 @@
 //! wait, nor free; so one object is admitted over the limit. The thread admits no second one until
 //! it is within the limit again: [`Stock::borrow`].
 
-use crate::policy::Urgency;
-
 /// So many objects, and so many bytes. Arithmetic stops at the ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Amount {
@@ -95,24 +93,6 @@ pub enum Zone {
     Expedite,
     /// No object fits any more, be it in objects or in bytes.
     Full,
-}
-
-impl Zone {
-    /// How much the grace period of a full batch is wanted: now, and from three quarters of the
-    /// limit on in a hurry.
-    ///
-    /// ```
-    /// use grace::{Urgency, limit::Zone};
-    ///
-    /// assert_eq!(Zone::Free.urgency(), Urgency::Normal);
-    /// assert_eq!(Zone::Expedite.urgency(), Urgency::Expedited);
-    /// ```
-    pub const fn urgency(self) -> Urgency {
-        match self {
-            Self::Free => Urgency::Normal,
-            Self::Expedite | Self::Full => Urgency::Expedited,
-        }
-    }
 }
 
 /// Which zone a charge is in.

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use grace::Urgency;
 use grace::limit::{
     Amount, Context, LimitAction, Stock, Zone, admit, chunk, limit_action, presses, zone,
 };
@@ -58,8 +57,6 @@ proptest! {
         };
         let worse = share(charged.objects, limit.objects).max(share(charged.bytes, limit.bytes));
         prop_assert_eq!(zone(charged, limit), worse);
-        let is_hurried = zone(charged, limit).urgency() == Urgency::Expedited;
-        prop_assert_eq!(is_hurried, worse >= Zone::Expedite);
         let presses = presses(charged.objects, limit.objects);
         prop_assert_eq!(presses, share(charged.objects, limit.objects) >= Zone::Expedite);
     }

@@ -5,9 +5,8 @@
 //! compared and hashed with the machine, so that the explorer can tell states apart.
 //!
 //! All that a policy knows is [`Urgency`]: the thread that asks for a grace period translates its
-//! situation into it. A thread that waits is urgent; so is memory: [`Zone::urgency`].
-//!
-//! [`Zone::urgency`]: crate::limit::Zone::urgency
+//! situation into it. A thread that waits is urgent; so is memory that is near its limit
+//! ([`limit::zone`](crate::limit::zone)).
 
 mod adaptive;
 mod poll;

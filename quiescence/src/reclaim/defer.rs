@@ -391,10 +391,18 @@ fn tend(core: &DomainState, queue: &Queue) {
 fn close_if_full(core: &DomainState, queue: &Queue, batch: u64) -> bool {
     let full = queue.is_full(core, batch);
     if full {
-        queue.close(core, core.zone().urgency());
+        queue.close(core, urgency(core));
         queue.local_stock().trim(core);
     }
     full
+}
+
+/// How much the grace period of a full batch is wanted.
+fn urgency(core: &DomainState) -> Urgency {
+    match core.zone() {
+        Zone::Free => Urgency::Normal,
+        Zone::Expedite | Zone::Full => Urgency::Expedited,
+    }
 }
 
 /// Frees an object whose grace period is over, as callbacks are run.

@@ -396,7 +396,8 @@ impl Shared {
         if inner.waiting.is_empty() {
             return Ok(0);
         }
-        let urgency = if hurried { Urgency::Expedited } else { core.zone().urgency() };
+        let presses = hurried || core.zone() != Zone::Free;
+        let urgency = if presses { Urgency::Expedited } else { Urgency::Normal };
         let cookie = core.request(urgency); // after the heads were taken [LN-3], [GP-9]
         trace::batch_closed(core.source(), inner.waiting.count(), cookie);
         drop(inner);
