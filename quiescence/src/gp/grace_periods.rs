@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use grace::policy::AnyPolicy;
 #[cfg(not(loom))]
-use grace::srcu::Adaptive;
+use grace::srcu::AdaptiveDelay;
 use grace::{Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
 use self::handover::{Conduct, Patience};
@@ -217,7 +217,7 @@ impl GracePeriods {
 
     /// It is to be a sleepable domain's.
     #[cfg(not(loom))]
-    pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: Adaptive) {
+    pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: AdaptiveDelay) {
         let state = self.state.get_mut();
         state.protocol = Protocol::Srcu(protocol::SrcuProtocol::new(delay));
         self.observers.declared_name = name;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::Start;
 use grace::policy::Budget;
 #[cfg(not(loom))]
-use grace::srcu::Adaptive;
+use grace::srcu::AdaptiveDelay;
 
 use crate::gp::engine::Settings;
 use crate::gp::gp_words::{GpWords, Readers};
@@ -103,7 +103,7 @@ impl DomainState {
 
     /// A sleepable domain, which is to be given its counts.
     #[cfg(not(loom))]
-    pub(crate) fn sleepable(name: Option<&'static str>, delay: Adaptive) -> Self {
+    pub(crate) fn sleepable(name: Option<&'static str>, delay: AdaptiveDelay) -> Self {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
         domain.charged.grace_periods.make_sleepable(name, delay);
         domain

@@ -22,16 +22,14 @@
 //! period follows the token once a jiffy, on its tick, while that is in progress; where none comes,
 //! the engine's timer does.
 
-use alloc::vec;
-use alloc::vec::Vec;
+use grace::steps::{Intact, Steps};
+use grace::{Number, Urgency};
 
-use super::super::alarm::Alarm;
-use super::super::callbacks::Callbacks;
-use super::super::mask::Mask;
-use super::super::{Access, Callback, Engine, Host, Intact, Line, Mode, Start, Steps};
 use super::relay;
-use crate::policy::Urgency;
-use crate::word::Number;
+use crate::kernel::alarm::Alarm;
+use crate::kernel::callbacks::Callbacks;
+use crate::kernel::mask::Mask;
+use crate::kernel::{Access, Callback, Engine, Host, Line, Mode, Start};
 
 /// What [`Relay`] must not leave out.
 pub const STEPS: &[&str] = &[
@@ -349,7 +347,7 @@ impl<S: Steps> Engine for Relay<S> {
             return;
         }
         host.touch(SHARED, Access::Read);
-        if core::mem::take(&mut self.is_due) {
+        if std::mem::take(&mut self.is_due) {
             self.follow_all(cpu, host);
         }
         self.assign(cpu);

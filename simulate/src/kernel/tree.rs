@@ -29,12 +29,11 @@ mod invoke;
 mod nodes;
 pub mod options;
 
-use alloc::vec::Vec;
+use grace::steps::{Intact, Steps};
+use grace::{Cookie, Segments, Sequence};
 
 use super::mask::Mask;
-use super::{Access, Callback, Engine, Host, Intact, Line, Mode, Steps};
-use crate::segments::Segments;
-use crate::sequence::{Cookie, Sequence};
+use super::{Access, Callback, Engine, Host, Line, Mode};
 use nodes::Nodes;
 pub use options::{Options, Variant};
 
@@ -164,7 +163,7 @@ impl<S: Steps> Tree<S> {
             steps,
             sequence,
             nodes: Nodes::new(cpus, options.leaf_fanout, options.fanout, sequence),
-            cpus: alloc::vec![cpu; cpus],
+            cpus: vec![cpu; cpus],
             tickless: Mask::new(cpus),
             sleepers: Mask::new(cpus),
             overloaded: 0,

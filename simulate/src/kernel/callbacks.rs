@@ -5,9 +5,10 @@
 //! cannot be: what is queued while one is in progress needs the next, and what needed the one
 //! before is ready. Queueing touches nothing but the CPU's own line.
 
+use grace::Urgency;
+
 use super::Callback;
 use super::counters::is_after;
-use crate::policy::Urgency;
 
 /// Callbacks that wait for the same grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,7 +75,7 @@ impl Callbacks {
             // If others wait in `next`, for a grace period before `number`, they wait longer.
             &mut self.next
         };
-        list.add(core::mem::replace(&mut self.queued, List::EMPTY));
+        list.add(std::mem::replace(&mut self.queued, List::EMPTY));
         list.number = number;
         true
     }

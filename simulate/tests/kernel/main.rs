@@ -1,15 +1,17 @@
-//! Engines over CPUs under random schedules: safe, sure to finish, and each step needed.
+//! Engines of kernels under random schedules: safe, sure to finish, and each step needed.
 
 mod behaviour;
 mod recorder;
 mod ring;
 mod world;
 
-use grace::engine::token::{Published, Relay, published, v2};
-use grace::engine::{Engine, Intact, Start, Steps, Without, adaptive, poll, tick, tree};
+use grace::steps::{Intact, Steps, Without};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use simulate::kernel::on_demand::{self, OnDemand};
+use simulate::kernel::token::{Published, Relay, published, v2};
+use simulate::kernel::{Engine, Start, poll, tick, tree};
 use world::run;
 
 /// Numbers right before their wrap, and counters so narrow that they come round again and again;
@@ -86,15 +88,15 @@ fn relay<S: Steps>(cpus: usize, steps: S) -> Relay<S> {
 }
 
 /// Few callbacks at once, and limits that schedules come near to.
-fn adaptive<S: Steps>(cpus: usize, steps: S) -> adaptive::Adaptive<S> {
-    let parameters = adaptive::Parameters {
+fn on_demand<S: Steps>(cpus: usize, steps: S) -> OnDemand<S> {
+    let parameters = on_demand::Parameters {
         callbacks_at_once_min: 2,
         back_off_jiffies: 3,
         force_after_jiffies: 4,
         backlog_objects_max: 20,
-        ..adaptive::Parameters::DEFAULT
+        ..on_demand::Parameters::DEFAULT
     };
-    adaptive::Adaptive::with(cpus, parameters, WRAPPING, steps)
+    OnDemand::with(cpus, parameters, WRAPPING, steps)
 }
 
 #[test]
@@ -128,9 +130,9 @@ fn the_relay_holds() {
 }
 
 #[test]
-fn adaptive_holds() {
-    holds(adaptive::Adaptive::new);
-    holds(|cpus| adaptive(cpus, Intact));
+fn on_demand_holds() {
+    holds(OnDemand::new);
+    holds(|cpus| on_demand(cpus, Intact));
 }
 
 /// Its own tests, with mutants, are in `tests/tree.rs`.
@@ -172,6 +174,6 @@ fn the_relay_needs_each_step() {
 }
 
 #[test]
-fn adaptive_needs_each_step() {
-    each_step_is_needed(adaptive::STEPS, adaptive::STEPS_FOR_SPEED, adaptive);
+fn on_demand_needs_each_step() {
+    each_step_is_needed(on_demand::STEPS, on_demand::STEPS_FOR_SPEED, on_demand);
 }

@@ -1,8 +1,10 @@
 //! What sets the engines apart: what they ask for, and what they leave alone.
 
-use grace::engine::token::{Published, Relay, v2};
-use grace::engine::{Access, Engine, Intact, Line, Mode, Start, adaptive, poll, tick};
-use grace::policy::Urgency::{self, Background, Expedited, Normal};
+use grace::Urgency::{self, Background, Expedited, Normal};
+use grace::steps::Intact;
+use simulate::kernel::on_demand::{self, OnDemand, callbacks_at_once};
+use simulate::kernel::token::{Published, Relay, v2};
+use simulate::kernel::{Access, Engine, Line, Mode, Start, poll, tick};
 
 use crate::recorder::{Recorder, callback};
 
@@ -169,8 +171,8 @@ fn the_relay_nudges_one_of_each_segment_and_passes_over_who_sleeps() {
 }
 
 /// An engine with a callback queued on CPU 2, and the softirqs raised by that run.
-fn adaptive_with(urgency: Urgency, is_over_budget: bool) -> (adaptive::Adaptive, Recorder) {
-    let mut engine = adaptive::Adaptive::new(CPUS);
+fn on_demand_with(urgency: Urgency, is_over_budget: bool) -> (OnDemand, Recorder) {
+    let mut engine = OnDemand::new(CPUS);
     let mut host = Recorder { is_over_budget, ..Recorder::default() };
     engine.enter_eqs(6, &mut host);
     host.clear();
@@ -180,8 +182,8 @@ fn adaptive_with(urgency: Urgency, is_over_budget: bool) -> (adaptive::Adaptive,
 }
 
 #[test]
-fn adaptive_forces_nobody_while_nobody_waits() {
-    let (mut engine, mut host) = adaptive_with(Background, false);
+fn on_demand_forces_nobody_while_nobody_waits() {
+    let (mut engine, mut host) = on_demand_with(Background, false);
     assert_eq!((host.began, host.resched.len()), (0, 0), "callbacks gather");
     let mut jiffies = 0;
     while host.resched.is_empty() {
@@ -196,8 +198,8 @@ fn adaptive_forces_nobody_while_nobody_waits() {
     }
     assert_eq!(host.resched, [4]);
     // Those for others to gather, the age, and until the next look, which comes at 5/4 of the last.
-    let adaptive::Parameters { gather_jiffies, force_after_jiffies, .. } =
-        adaptive::Parameters::DEFAULT;
+    let on_demand::Parameters { gather_jiffies, force_after_jiffies, .. } =
+        on_demand::Parameters::DEFAULT;
     let earliest = gather_jiffies + force_after_jiffies;
     assert!((earliest..=earliest * 5 / 4 + 1).contains(&jiffies), "{jiffies}");
     host.clear();
@@ -210,9 +212,9 @@ fn adaptive_forces_nobody_while_nobody_waits() {
 }
 
 #[test]
-fn adaptive_begins_and_forces_at_once_when_somebody_waits() {
+fn on_demand_begins_and_forces_at_once_when_somebody_waits() {
     for urgency in [Normal, Expedited] {
-        let (mut engine, mut host) = adaptive_with(urgency, false);
+        let (mut engine, mut host) = on_demand_with(urgency, false);
         assert_eq!(host.began, 1);
         assert_eq!(host.resched, [0, 1, 2, 3, 4, 5, 7], "all but the one asleep");
         assert_eq!(host.raised.is_empty(), urgency == Normal, "in a hurry it looks without pause");
@@ -228,13 +230,13 @@ fn adaptive_begins_and_forces_at_once_when_somebody_waits() {
 }
 
 #[test]
-fn adaptive_keeps_to_its_budget_unless_somebody_waits_or_memory_runs_low() {
+fn on_demand_keeps_to_its_budget_unless_somebody_waits_or_memory_runs_low() {
     for (urgency, forced) in [(Background, 0), (Normal, CPUS - 1), (Expedited, CPUS - 1)] {
-        let (_, host) = adaptive_with(urgency, true);
+        let (_, host) = on_demand_with(urgency, true);
         assert_eq!(host.resched.len(), forced, "{urgency:?}");
     }
-    let objects = adaptive::Parameters::DEFAULT.backlog_objects_max;
-    let (mut engine, mut host) = adaptive_with(Background, true);
+    let objects = on_demand::Parameters::DEFAULT.backlog_objects_max;
+    let (mut engine, mut host) = on_demand_with(Background, true);
     for queued in 1..objects {
         engine.queue(2, callback(Background), &mut host);
         host.touched.clear();
@@ -248,11 +250,11 @@ fn adaptive_keeps_to_its_budget_unless_somebody_waits_or_memory_runs_low() {
 }
 
 #[test]
-fn adaptive_sees_the_bytes_of_all_cpus_together() {
+fn on_demand_sees_the_bytes_of_all_cpus_together() {
     let (bytes_max, bytes) = (8_000, 100);
     let parameters =
-        adaptive::Parameters { backlog_bytes_max: bytes_max, ..adaptive::Parameters::DEFAULT };
-    let mut engine = adaptive::Adaptive::with(CPUS, parameters, Start::default(), Intact);
+        on_demand::Parameters { backlog_bytes_max: bytes_max, ..on_demand::Parameters::DEFAULT };
+    let mut engine = OnDemand::with(CPUS, parameters, Start::default(), Intact);
     let mut host = Recorder { is_over_budget: true, ..Recorder::default() };
     for queued in 1..=bytes_max / bytes {
         engine.queue(queued as usize % CPUS, callback(Background), &mut host);
@@ -266,10 +268,10 @@ fn adaptive_sees_the_bytes_of_all_cpus_together() {
 }
 
 #[test]
-fn adaptive_runs_callbacks_a_few_at_a_time_unless_somebody_waits() {
-    let parameters = adaptive::Parameters::DEFAULT;
+fn on_demand_runs_callbacks_a_few_at_a_time_unless_somebody_waits() {
+    let parameters = on_demand::Parameters::DEFAULT;
     let at_once = |ready, urgency, is_near_limit| {
-        adaptive::callbacks_at_once(ready, urgency, is_near_limit, &parameters)
+        callbacks_at_once(ready, urgency, is_near_limit, &parameters)
     };
     let least = parameters.callbacks_at_once_min;
     assert_eq!(at_once(3, Background, false), 3);
@@ -278,13 +280,13 @@ fn adaptive_runs_callbacks_a_few_at_a_time_unless_somebody_waits() {
     assert_eq!(at_once(1_000, Normal, false), 1_000);
     assert_eq!(at_once(1_000, Background, true), 1_000);
     for callbacks_at_once_shift in [0, 64, u32::MAX] {
-        let parameters = adaptive::Parameters {
+        let parameters = on_demand::Parameters {
             callbacks_at_once_shift,
             callbacks_at_once_min: 0,
-            ..adaptive::Parameters::DEFAULT
+            ..on_demand::Parameters::DEFAULT
         };
         let expected = if callbacks_at_once_shift == 0 { 1_000 } else { 1 };
-        assert_eq!(adaptive::callbacks_at_once(1_000, Background, false, &parameters), expected);
+        assert_eq!(callbacks_at_once(1_000, Background, false, &parameters), expected);
     }
 }
 
@@ -312,5 +314,5 @@ fn cpus_out_of_range_are_ignored() {
     ignores(tick::Tick::new(CPUS));
     ignores(Published::new(CPUS));
     ignores(Relay::new(CPUS));
-    ignores(adaptive::Adaptive::new(CPUS));
+    ignores(OnDemand::new(CPUS));
 }

@@ -1,8 +1,8 @@
 //! The pure steps under the two token engines: the ring's invariant, and the relay's.
 
 use grace::Number;
-use grace::engine::token::{Passed, Station, relay};
 use proptest::prelude::*;
+use simulate::kernel::token::{Passed, Station, relay};
 
 /// Distances behind the successor, which sum to the number of stations.
 fn distances(ring: &[Station]) -> Vec<u32> {

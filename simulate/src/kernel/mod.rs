@@ -1,35 +1,41 @@
-//! Engines over CPUs: which CPU notices quiescent states, and what is done until all have passed
+//! Engines of kernels: which CPU notices quiescent states, and what is done until all have passed
 //! one.
 //!
-//! [`Machine`](crate::Machine) looks into the words of readers. A kernel has no such words: its
-//! readers cannot be preempted, so a CPU that passes through its scheduler, or is interrupted
-//! in user mode or idle, is in none of them. The engines here live on such reports. Each is a
-//! *detector* of quiescent states with a *policy* of when to start, scan again and force:
+//! The library's machine, [`grace::Machine`], looks into the words of readers. A kernel has no such
+//! words: its readers cannot be preempted, so a CPU that passes through its scheduler, or is
+//! interrupted in user mode or idle, is in none of them. The engines here live on such reports.
+//! Each is a *detector* of quiescent states with a *policy* of when to start, scan again and force:
 //!
 //! | engine | detector | policy | after |
 //! |---|---|---|---|
-//! | [`poll::Global`] | counters, scanned by one CPU | at once, again and again, forcing | rcu_poll, one list |
+//! | [`poll::Global`] | counters, scanned by one CPU | at once, forcing all | rcu_poll, one list |
 //! | [`poll::PerCpu`] | the same, on every CPU for itself | the same | rcu_poll, parallel |
 //! | [`tick::Tick`] | each CPU clears its bit | on the tick, never forcing | rcu_ltimer |
 //! | [`token::Published`] | a token, handed on in the scheduler | none | rcu_sched |
 //! | [`token::Relay`] | the same, version 2 | idle CPUs passed over, late ones nudged | ours |
 //! | [`tree::Tree`] | a combining tree of masks | limits of age | Tree RCU, 3.15 to today |
-//! | [`adaptive::Adaptive`] | counters, scanned | what is demanded, and a budget | ours |
+//! | [`on_demand::OnDemand`] | counters, scanned | what is demanded, and a budget | ours |
 //!
-//! SRCU, whose readers report to two indexes of counters, is [`srcu`](crate::srcu).
+//! The library runs none of them. They share with it what `grace` says of sequences, callbacks in
+//! segments, urgency and the limit of memory, and nothing of its policies. SRCU, whose readers
+//! report to two indexes of counters, is [`srcu`](crate::srcu).
 //!
 //! An engine is notified of what happens on a CPU ([`Engine`]) and asks for what it wants done
 //! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is
 //! notified of. The simulator and the explorer drive this very code. What a step touches it tells
 //! ([`Host::touch`]), so that a driver can charge for it, and whose cache has to give it away.
 //!
-//! Unlike the rest of the crate the engines need an allocator, once, when they are made.
+//! An engine allocates once, when it is made. It imports nothing of the rest of this crate.
+//!
+//! Each lists its steps that can be left out in a constant `STEPS`; those that only save time in
+//! `STEPS_FOR_SPEED` ([`grace::steps`]). The explorer must find the harm in each of the first, and
+//! none in the others.
 
-pub mod adaptive;
 mod alarm;
 mod callbacks;
 mod counters;
 pub mod mask;
+pub mod on_demand;
 pub mod poll;
 pub mod tick;
 pub mod token;
@@ -37,7 +43,7 @@ pub mod tree;
 
 pub use counters::Start;
 
-use crate::policy::Urgency;
+use grace::Urgency;
 
 /// What a CPU was doing when the tick came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,17 +119,17 @@ pub trait Host {
     fn ended(&mut self, of: usize);
 }
 
-/// A grace-period engine over CPUs that report.
+/// A kernel's grace-period engine, over CPUs that report.
 ///
 /// **The driver leaves the tick on** at a CPU that is awake and has callbacks
-/// ([`waiting`](Self::waiting)), as Linux does: there [`adaptive::Adaptive`] and [`token::Relay`]
+/// ([`waiting`](Self::waiting)), as Linux does: there [`on_demand::OnDemand`] and [`token::Relay`]
 /// notice on the tick that a grace period has ended. (In the kernel without ticks a few callbacks
 /// wait until the CPU ticks or sleeps again.) [`tick::Tick`] needs ticks at every CPU that is
 /// awake. The others need none. The explorer holds that this is so, and that no engine needs more.
 ///
 /// Every function is total, and constant in time unless it says otherwise. CPUs are numbered from
 /// 0; one out of range is ignored.
-pub trait Engine: core::fmt::Debug {
+pub trait Engine: std::fmt::Debug {
     /// A callback is queued on `cpu`, to be run after a grace period.
     fn queue(&mut self, cpu: usize, callback: Callback, host: &mut dyn Host);
     /// `cpu` passes through its scheduler: a quiescent state.
@@ -149,35 +155,4 @@ pub trait Engine: core::fmt::Debug {
     fn is_holdout(&self, of: usize, cpu: usize) -> bool;
     /// How many callbacks that were queued on `cpu` have not been run.
     fn waiting(&self, cpu: usize) -> u64;
-}
-
-/// Steps of an engine that can be left out, to see whether anybody notices.
-///
-/// Production code uses [`Intact`], which leaves none out and costs nothing. Each engine lists its
-/// steps in a constant `STEPS`; the explorer must find the harm in each, or record that it does
-/// none.
-pub trait Steps: Copy + core::fmt::Debug + Eq + core::hash::Hash {
-    /// Whether this step is left out.
-    fn omits(&self, step: &'static str) -> bool;
-}
-
-/// The engine as it should be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Intact;
-
-impl Steps for Intact {
-    #[inline(always)]
-    fn omits(&self, _: &'static str) -> bool {
-        false
-    }
-}
-
-/// The engine without one step: a mutant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Without(pub &'static str);
-
-impl Steps for Without {
-    fn omits(&self, step: &'static str) -> bool {
-        self.0 == step
-    }
 }

@@ -9,8 +9,8 @@
 
 use std::collections::VecDeque;
 
-use grace::engine::{Access, Callback, Engine, Host, Line, Mode};
-use grace::policy::Urgency;
+use grace::Urgency;
+use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
 
 /// What is outside of the engine, and what it asked for.
 #[derive(Debug)]
@@ -70,8 +70,8 @@ impl Host for Outside {
                 self.sections.iter().position(|began| began.is_some_and(|began| began < queued_at))
             {
                 self.fault(format!(
-                    "a callback queued at {queued_at} on {owner} runs at {} in a section of {reader} \
-                     that began before",
+                    "a callback queued at {queued_at} on {owner} runs at {} in a section of \
+                     {reader} that began before",
                     self.now
                 ));
             }

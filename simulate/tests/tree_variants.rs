@@ -1,9 +1,9 @@
 //! What the variants of Tree RCU do about a CPU that stays in the kernel, event by event; and
 //! how many callbacks run at once.
 
-use grace::engine::tree::{Options, Tree, Variant};
-use grace::engine::{Access, Callback, Engine, Host, Line, Mode};
-use grace::policy::Urgency;
+use grace::Urgency;
+use simulate::kernel::tree::{Options, Tree, Variant};
+use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
 
 /// Writes down what the engine asks for.
 #[derive(Debug, Default)]

@@ -4,11 +4,9 @@
 //! clears the last bit of a node continues with the parent, so that a lock is wanted by as many as
 //! the node has children, however many CPUs there are. Nodes are numbered from the root down.
 
-use alloc::vec;
-use alloc::vec::Vec;
-use core::ops::Range;
+use std::ops::Range;
 
-use crate::sequence::{Cookie, Sequence};
+use grace::{Cookie, Sequence};
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

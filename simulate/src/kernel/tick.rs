@@ -10,12 +10,11 @@
 //! enter it, as Linux did from 2.6 on. There a CPU that had callbacks kept its tick; here it may
 //! give the tick up, and is raised when a batch has ended.
 
-use alloc::vec;
-use alloc::vec::Vec;
+use grace::steps::{Intact, Steps};
 
 use super::counters::{Counters, Start, is_after};
 use super::mask::Mask;
-use super::{Access, Callback, Engine, Host, Intact, Line, Mode, Steps};
+use super::{Access, Callback, Engine, Host, Line, Mode};
 
 /// What [`Tick`] must not leave out.
 pub const STEPS: &[&str] = &[
@@ -162,7 +161,7 @@ impl<S: Steps> Tick<S> {
         if own.current != 0 || own.next == 0 {
             return;
         }
-        own.current = core::mem::take(&mut own.next);
+        own.current = std::mem::take(&mut own.next);
         host.touch(SHARED, Access::Lock);
         own.batch = self.current.wrapping_add(u32::from(!self.steps.omits("batch-after-current")));
         if is_after(own.batch, self.furthest) {
@@ -219,8 +218,7 @@ impl<S: Steps> Engine for Tick<S> {
             return;
         }
         host.touch(SHARED, Access::Read);
-        let ready =
-            if self.is_ready(cpu) { core::mem::take(&mut self.own[cpu].current) } else { 0 };
+        let ready = if self.is_ready(cpu) { std::mem::take(&mut self.own[cpu].current) } else { 0 };
         self.advance(cpu, host);
         self.check(cpu, host);
         if ready != 0 {

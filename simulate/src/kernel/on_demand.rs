@@ -1,12 +1,16 @@
-//! The default engine: as quick as rcu_poll when a caller waits, as cheap as rcu_ltimer when none
-//! does.
+//! Grace periods on demand: as quick as rcu_poll when a caller waits, as cheap as rcu_ltimer when
+//! none does.
+//!
+//! It is our own, and no kernel has it: the aims of the library's policy [`Adaptive`], for CPUs,
+//! which report quiescent states and can be forced to. The algorithm is another one, with
+//! parameters of its own, so what it gives says nothing about the library.
 //!
 //! **Detector.** Each CPU counts its quiescent states in a line that it alone writes. One CPU, the
 //! *attendant*, compares the counters; the others have nothing to do for a grace period: no softirq
 //! on their ticks, no lock, no mask. The attendant polls again on its tick; where none comes, the
 //! engine's one timer does.
 //!
-//! **Policy**, from demand ([`begin`], [`look_again`], [`callbacks_at_once`]; pure functions):
+//! **Policy**, from demand ([`begin`], [`scan_again`], [`callbacks_at_once`]; pure functions):
 //! - No caller waits: the grace period begins a jiffy later, so that callbacks gather, and is
 //!   looked at once a jiffy, or less often when over budget. No CPU is forced until holdouts are
 //!   old.
@@ -21,22 +25,23 @@
 //! **Backlog.** No count is shared by all who queue: each CPU tells how much it holds when that has
 //! changed by its share of a quarter of the limit. All they have not told is a quarter at most, so
 //! that three quarters are seen when the limit itself is reached, at the latest.
+//!
+//! [`Adaptive`]: grace::policy::Adaptive
 
 mod demand;
 
-use alloc::vec;
-use alloc::vec::Vec;
+pub use demand::{Begin, Demand, Parameters, ScanAgain, begin, callbacks_at_once, scan_again};
 
-pub use demand::{Begin, Demand, LookAgain, Parameters, begin, callbacks_at_once, look_again};
+use grace::steps::{Intact, Steps};
+use grace::{Urgency, limit};
 
 use super::alarm::Alarm;
 use super::callbacks::Callbacks;
 use super::counters::{Counters, Start, is_after};
 use super::mask::Mask;
-use super::{Access, Callback, Engine, Host, Intact, Line, Mode, Steps};
-use crate::policy::Urgency;
+use super::{Access, Callback, Engine, Host, Line, Mode};
 
-/// What [`Adaptive`] must not leave out.
+/// What [`OnDemand`] must not leave out.
 pub const STEPS: &[&str] = &[
     "snapshot",
     "wait-for-all-cpus",
@@ -82,7 +87,7 @@ struct Backlog {
 /// read of the shared line, which changes twice a grace period. The start and the looks are linear
 /// in the CPUs. Callbacks run where they were queued, a few at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Adaptive<S: Steps = Intact> {
+pub struct OnDemand<S: Steps = Intact> {
     steps: S,
     parameters: Parameters,
     counters: Counters,
@@ -118,14 +123,14 @@ pub struct Adaptive<S: Steps = Intact> {
     age_jiffies: u32,
 }
 
-impl Adaptive {
+impl OnDemand {
     /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Parameters::DEFAULT, Start::default(), Intact)
     }
 }
 
-impl<S: Steps> Adaptive<S> {
+impl<S: Steps> OnDemand<S> {
     /// The engine with these parameters from a given start, possibly without one of its [`STEPS`].
     pub fn with(cpus: usize, parameters: Parameters, start: Start, steps: S) -> Self {
         Self {
@@ -158,11 +163,10 @@ impl<S: Steps> Adaptive<S> {
     }
 
     fn is_near_limit(&self) -> bool {
-        // Of limits so great that three quarters of them overflow nothing comes near.
-        let is_near = |held: u64, max: u64| u128::from(held) * 4 >= u128::from(max) * 3;
+        let Backlog { objects, bytes } = self.backlog;
         !self.steps.omits("expedite-near-limit")
-            && (is_near(self.backlog.objects, self.parameters.backlog_objects_max)
-                || is_near(self.backlog.bytes, self.parameters.backlog_bytes_max))
+            && (limit::presses(objects, self.parameters.backlog_objects_max)
+                || limit::presses(bytes, self.parameters.backlog_bytes_max))
     }
 
     fn demand(&self, host: &dyn Host) -> Demand {
@@ -223,7 +227,7 @@ impl<S: Steps> Adaptive<S> {
     /// Looks, ends, begins and forces as is due, on `cpu`.
     fn attend(&mut self, cpu: usize, host: &mut dyn Host) {
         host.touch(SHARED, Access::Lock);
-        let mut is_due = core::mem::take(&mut self.is_due);
+        let mut is_due = std::mem::take(&mut self.is_due);
         self.look(host);
         loop {
             if self.in_progress() && self.mask.is_empty() {
@@ -284,7 +288,7 @@ impl<S: Steps> Adaptive<S> {
 
     /// There are holdouts: forces them, if that is due, and sees to it that somebody polls again.
     fn wait(&mut self, cpu: usize, demand: &Demand, host: &mut dyn Host) {
-        let LookAgain { forces, pause_jiffies } = look_again(demand, &self.parameters);
+        let ScanAgain { forces, pause_jiffies } = scan_again(demand, &self.parameters);
         if forces && !self.steps.omits("force") {
             for holdout in self.mask.iter() {
                 // A CPU that an earlier grace period forced, and that has not reported yet, still
@@ -426,7 +430,7 @@ impl<S: Steps> Adaptive<S> {
     }
 }
 
-impl<S: Steps> Engine for Adaptive<S> {
+impl<S: Steps> Engine for OnDemand<S> {
     fn queue(&mut self, cpu: usize, callback: Callback, host: &mut dyn Host) {
         if cpu >= self.counters.cpus() {
             return;
@@ -500,7 +504,7 @@ impl<S: Steps> Engine for Adaptive<S> {
             if self.alarm.is_kept_by(cpu) && !self.steps.omits("hand-over") {
                 // A CPU that needs the grace period has callbacks, so it keeps its tick; a holdout
                 // is awake.
-                let mut others = core::iter::once(self.wanted_by).chain(self.mask.first_from(0));
+                let mut others = std::iter::once(self.wanted_by).chain(self.mask.first_from(0));
                 let to = others.find(|&other| !self.counters.is_in_eqs(other));
                 self.alarm.hand_over(to, host);
             }

@@ -3,10 +3,10 @@
 
 mod tree_driver;
 
-use grace::engine::tree::{Options, STEPS, STEPS_FOR_SPEED, STEPS_OF_SAFETY, Tree, Variant};
-use grace::engine::{Intact, Steps, Without};
-use grace::sequence::Sequence;
+use grace::Sequence;
+use grace::steps::{Intact, Steps, Without};
 use proptest::prelude::*;
+use simulate::kernel::tree::{Options, STEPS, STEPS_FOR_SPEED, STEPS_OF_SAFETY, Tree, Variant};
 use tree_driver::Driver;
 
 const VARIANTS: [Variant; 5] = [

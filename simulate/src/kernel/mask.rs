@@ -1,8 +1,5 @@
 //! Sets of CPUs.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 /// A set of CPUs, of those numbered 0 to a fixed count.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mask {
@@ -88,7 +85,7 @@ impl Mask {
     /// The members, in order. Linear in members and in `cpus / 64`.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let mut next = 0;
-        core::iter::from_fn(move || {
+        std::iter::from_fn(move || {
             let cpu = self.first_from(next)?;
             next = cpu + 1;
             Some(cpu)

@@ -9,12 +9,11 @@
 //! interrupted within a section. While it waits for no other CPU it does not spin, which would keep
 //! the section from ending; its own report makes it scan again.
 
-use alloc::vec;
-use alloc::vec::Vec;
+use grace::steps::{Intact, Steps};
 
 use super::counters::{Counters, Start};
 use super::mask::Mask;
-use super::{Access, Callback, Engine, Host, Intact, Line, Mode, Steps};
+use super::{Access, Callback, Engine, Host, Line, Mode};
 
 /// What [`Global`] and [`PerCpu`] must not leave out.
 pub const STEPS: &[&str] = &[
@@ -83,8 +82,8 @@ impl<S: Steps> Global<S> {
 
     /// What waits for the next grace period now waits for this one, which begins.
     fn start(&mut self, cpu: usize, host: &mut dyn Host) {
-        core::mem::swap(&mut self.next, &mut self.current);
-        core::mem::swap(&mut self.next_owners, &mut self.current_owners);
+        std::mem::swap(&mut self.next, &mut self.current);
+        std::mem::swap(&mut self.next_owners, &mut self.current_owners);
         self.in_progress = true;
         host.began(0);
         for other in 0..self.counters.cpus() {
@@ -139,7 +138,7 @@ impl<S: Steps> Global<S> {
         let mut from = 0;
         while let Some(owner) = self.current_owners.first_from(from) {
             self.current_owners.remove(owner);
-            let count = core::mem::take(&mut self.current[owner]);
+            let count = std::mem::take(&mut self.current[owner]);
             host.invoke(owner, count);
             from = owner + 1;
         }
@@ -269,7 +268,7 @@ impl<S: Steps> PerCpu<S> {
 
     fn start(&mut self, cpu: usize, host: &mut dyn Host) {
         let own = &mut self.own[cpu];
-        own.current = core::mem::take(&mut own.next);
+        own.current = std::mem::take(&mut own.next);
         own.in_progress = true;
         own.position = 0;
         host.began(cpu);
@@ -355,7 +354,7 @@ impl<S: Steps> Engine for PerCpu<S> {
             }
             self.own[cpu].in_progress = false;
             host.ended(cpu);
-            let count = core::mem::take(&mut self.own[cpu].current);
+            let count = std::mem::take(&mut self.own[cpu].current);
             if count != 0 {
                 host.invoke(cpu, count);
             }

@@ -8,9 +8,6 @@
 //! Counters wrap. One that has come round exactly looks as if nothing had happened, so a grace
 //! period lasts longer than it need; never shorter.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::mask::Mask;
 use super::{Access, Host, Line};
 

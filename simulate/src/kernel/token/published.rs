@@ -8,12 +8,11 @@
 //! Not in the original: a CPU that sleeps in an extended quiescent state, without the idle
 //! loop that looked at the counter, is rescheduled when the token has come to it.
 
-use alloc::vec;
-use alloc::vec::Vec;
+use grace::steps::{Intact, Steps};
 
-use super::super::mask::Mask;
-use super::super::{Access, Callback, Engine, Host, Intact, Line, Mode, Start, Steps};
 use super::{Passed, Station};
+use crate::kernel::mask::Mask;
+use crate::kernel::{Access, Callback, Engine, Host, Line, Mode, Start};
 
 /// What [`Published`] must not leave out.
 pub const STEPS: &[&str] = &[
@@ -115,7 +114,7 @@ impl<S: Steps> Published<S> {
     /// Runs the batch that waits; that which was being filled waits from now on.
     fn run(&mut self, cpu: usize, host: &mut dyn Host) {
         let own = &mut self.own[cpu];
-        let count = core::mem::replace(&mut own.waiting, core::mem::take(&mut own.queueing));
+        let count = std::mem::replace(&mut own.waiting, std::mem::take(&mut own.queueing));
         if count != 0 {
             host.ended(cpu);
         }

@@ -1,7 +1,7 @@
 //! A host that writes down what an engine asks for, and does nothing of it.
 
-use grace::engine::{Access, Callback, Host, Line};
-use grace::policy::Urgency;
+use grace::Urgency;
+use simulate::kernel::{Access, Callback, Host, Line};
 
 /// What was asked for since it was last cleared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! What the engine `adaptive` decides, and from what: pure functions of plain values.
+//! What the engine `on-demand` decides, and from what: pure functions of plain values.
 
-use crate::policy::Urgency;
+use grace::Urgency;
 
 /// How the engine is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ impl Parameters {
     /// hundredth, and take some tens of microseconds. (A driver can let others in within
     /// [`Host::invoke`].)
     ///
-    /// [`Host::invoke`]: crate::engine::Host::invoke
+    /// [`Host::invoke`]: crate::kernel::Host::invoke
     pub const DEFAULT: Self = Self {
         gather_jiffies: 1,
         look_jiffies: 1,
@@ -85,7 +85,7 @@ pub enum Begin {
 
 /// What is done while holdouts are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LookAgain {
+pub struct ScanAgain {
     /// Force those that have not been.
     pub forces: bool,
     /// Scan again in so many jiffies; 0: as soon as may be.
@@ -105,7 +105,7 @@ pub const fn begin(demand: &Demand, parameters: &Parameters) -> Begin {
 }
 
 /// Whether to force the holdouts, and when to look at them again.
-pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
+pub const fn scan_again(demand: &Demand, parameters: &Parameters) -> ScanAgain {
     let forces = demand.is_pressing() || demand.age_jiffies >= parameters.force_after_jiffies;
     let pause_jiffies = match demand.urgency {
         Urgency::Expedited => 0,
@@ -114,7 +114,7 @@ pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
         // What has taken so long takes a little longer.
         _ => at_least_1(parameters.look_jiffies).saturating_add(demand.age_jiffies / 4),
     };
-    LookAgain { forces, pause_jiffies }
+    ScanAgain { forces, pause_jiffies }
 }
 
 /// How many callbacks of `ready` to run before others get the CPU. `urgency` is the greatest of

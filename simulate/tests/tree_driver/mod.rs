@@ -1,15 +1,15 @@
 //! CPUs with sections, at random, around an engine: what [`Host`] asks for happens sooner or
 //! later, and every callback that runs is checked against the sections of when it was queued.
 //!
-//! The schedules of `tests/engines` run the tree, too. Here are besides CPUs without ticks,
+//! The schedules of `tests/kernel` run the tree, too. Here are besides CPUs without ticks,
 //! whose softirqs only the engine raises; and in the end CPUs stay in the kernel, so
 //! that only what a variant does about holdouts ends a grace period.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use grace::engine::{Access, Callback, Engine, Host, Line, Mode};
-use grace::policy::Urgency;
+use grace::Urgency;
+use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
 
 /// A section: the CPU, and which of its sections.
 type Section = (usize, u64);

@@ -10,8 +10,9 @@ pub mod v2;
 pub use published::Published;
 pub use v2::Relay;
 
+use grace::Number;
+
 use super::counters::is_after;
-use crate::word::Number;
 
 /// A CPU's place in the ring of rcu_sched.
 ///

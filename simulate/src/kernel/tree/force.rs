@@ -1,8 +1,10 @@
 //! Forcing quiescent states: the scan, what it does about holdouts, and how these then help.
 
+use grace::steps::Steps;
+
 use super::options::at_least_one;
 use super::{SNAPSHOT, Tree, Variant};
-use crate::engine::{Access, Host, Line, Steps};
+use crate::kernel::{Access, Host, Line};
 
 /// Once a grace period has reached half the stall time, a holdout is interrupted this often.
 const BEAT_JIFFIES: u32 = 5;

@@ -1,8 +1,10 @@
 //! Running callbacks a few at a time, and what is done when they become too many.
 
+use grace::steps::Steps;
+
 use super::options::at_least_one;
 use super::{Tree, Variant};
-use crate::engine::{Access, Host, Line, Steps};
+use crate::kernel::{Access, Host, Line};
 
 impl<S: Steps> Tree<S> {
     /// Runs callbacks whose grace period is over: a few, or all if they have become too many.
