@@ -8,8 +8,8 @@
 //!
 //! **Invariant [L-3]: of what a local stock is over the limit with, objects or bytes, nothing is
 //! left in it.** What comes in pays for that first; and where the domain admits more, its charge is
-//! within the limit or was nothing, so the stock is over the limit no more. So a stock that pays for
-//! an object, which is one and has bytes, is not over the limit. A thread has two stocks in a
+//! within the limit or was nothing, so the stock is over the limit no more. So a stock that pays
+//! for an object, which is one and has bytes, is not over the limit. A thread has two stocks in a
 //! domain, one of objects and one of closures: what one pays for says nothing of the other.
 
 use std::cell::Cell;

@@ -292,8 +292,8 @@ pub(crate) fn make_overdue() {
     each_section(Slot::mark_overdue);
 }
 
-/// Whether the thread may be over the limit in some domain, by an object or a closure. Where it may,
-/// [`has_over_limit`] finds out.
+/// Whether the thread may be over the limit in some domain, by an object or a closure. Where it
+/// may, [`has_over_limit`] finds out.
 #[inline]
 pub(crate) fn may_be_over_limit() -> bool {
     MAY_BE_OVER_LIMIT.get()

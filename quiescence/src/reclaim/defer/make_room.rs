@@ -1,6 +1,6 @@
-//! At the limit: an object that the thread's local stock does not pay for is admitted with more from
-//! the domain, waits for a grace period, goes over the limit or is refused; and what has gone over
-//! the limit in a section is settled when that ends.
+//! At the limit: an object that the thread's local stock does not pay for is admitted with more
+//! from the domain, waits for a grace period, goes over the limit or is refused; and what has gone
+//! over the limit in a section is settled when that ends.
 //!
 //! What is to be done is decided by [`grace::limit::limit_action`]; here it is carried out.
 
