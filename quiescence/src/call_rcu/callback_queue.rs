@@ -41,8 +41,7 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::head::{Function, Head};
-use crate::reclaim::head_queue;
-use crate::reclaim::head_queue::queue::Shared;
+use crate::reclaim::head_queue::{self, Shared};
 pub use crate::reclaim::head_queue::{Left, Pushed, QueuedTwice, Wakes};
 use crate::reclaim::running;
 

@@ -9,7 +9,7 @@
 //! callback and waits for nothing; it only adds.** A QSBR reader does its part at its quiescent
 //! states, offline.
 //!
-//! At the limit (`make_room`) objects and closures part ways. An object's thread
+//! At the limit ([`crate::reclaim::at_limit`]) objects and closures part ways. An object's thread
 //! waits for one grace period and runs its own callbacks; if there is still no room, the object is
 //! freed on the spot, since its grace period is over: so it needs the progress of sections and of
 //! drops only. A closure's thread waits until the worker has made room. Inside a section the first
@@ -19,16 +19,15 @@
 
 mod closures;
 mod everything;
-mod make_room;
 mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+pub(crate) use crate::reclaim::at_limit::{catch_up, is_due, settle_over_limit};
 #[cfg(not(loom))]
 pub(crate) use closures::call_within_a_tick;
 pub(crate) use closures::{Patience, call, call_over};
 pub(crate) use everything::{barrier, finish, orphan};
-pub(crate) use make_room::{catch_up, is_due, settle_over_limit};
 pub(crate) use tasks::{
     ask_for_room, call_if_room, call_over_now, end_after_wait, nothing_waits, reserve_any,
     retire_if_room, retire_raw_over, run_own_objects,
@@ -41,6 +40,9 @@ use grace::limit::{Amount, Context, Zone};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::os::{thread, unwind};
+use crate::reclaim::at_limit::{
+    NESTED_MAX, Room, admit, admit_over, context, leave_to_worker, make_room, settle,
+};
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
@@ -51,7 +53,6 @@ use crate::reclaim::running::{self, Uncharged};
 use crate::reclaim::stream;
 use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, Queue, RUN_SHARE, Wants};
 use crate::reclaim::worker;
-use make_room::{NESTED_MAX, Room, admit, admit_over, context, leave_to_worker, make_room, settle};
 
 /// Drops the box that `object` came from after a grace period. May wait, or drop it on the spot
 /// after waiting; inside a section it is never refused.

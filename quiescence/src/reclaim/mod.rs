@@ -9,7 +9,8 @@
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
 //! - [`head`]: what an object carries to wait without memory of the library's. [`head_queue`]:
 //!   queues of heads that a thread of the program runs.
-//! - [`charge`]: the bytes that may wait in a domain.
+//! - [`charge`]: what is charged to a domain, and the local stocks of threads. `at_limit`: what a
+//!   thread does at the limit.
 //! - [`retire`], [`weigh`]: the kinds of callbacks; the memory that a value owns.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it.
 //! - `attend`: those who run callback queues. `ends`: what is left to do where a section, a thread
@@ -23,6 +24,8 @@
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`gp`](crate::gp), `srcu`.
 
+#[cfg(not(loom))]
+pub(crate) mod at_limit;
 #[cfg(not(loom))]
 pub(crate) mod attend;
 #[cfg(not(loom))]

@@ -14,7 +14,7 @@
 //! package is the same with fewer dependencies; it can be built with
 //! `RUSTFLAGS="--cfg quiescence_mutants"`, which compiles hooks into the library. Then threads are
 //! delayed at the steps where races live ([`delays`]), which finds more; and `--mutant NAME`
-//! removes a step ([`mutants`]), which shows that the run would find that fault.
+//! removes a step ([`removed`]), which shows that the run would find that fault.
 //!
 //! Reading order: [`kinds`], [`pool`], [`arena`] are what is read and updated; [`readers`],
 //! [`passing`] and [`updaters`] do it; [`fixture`] gives out the parts; [`context`] is the run as
@@ -29,7 +29,7 @@ mod delays;
 mod fork;
 mod kinds;
 mod ledger;
-mod mutants;
+mod removed;
 mod passing;
 mod percpu;
 mod pool;
@@ -142,14 +142,14 @@ fn random_seed() -> u64 {
 pub fn run(args: &TortureArgs, output: &mut dyn Screen) -> Result<Option<Verdict>, Failure> {
     let write = |error| Failure::io(CANNOT_WRITE, error);
     if args.list_mutants {
-        mutants::names().try_for_each(|name| output.line(name)).map_err(write)?;
+        removed::names().try_for_each(|name| output.line(name)).map_err(write)?;
         return Ok(None);
     }
     if args.child {
         // Where the system has no such thing, it ends by itself after its time.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
     }
-    let removed = args.mutant.as_deref().map(mutants::by_name).transpose()?;
+    let removed = args.mutant.as_deref().map(removed::by_name).transpose()?;
     if let Some(path) = removed.and_then(|removed| removed.per_cpu) {
         be_on(path)?;
     }
@@ -238,7 +238,7 @@ fn torture(
 }
 
 impl TortureArgs {
-    fn setup(&self, removed: Option<mutants::Removed>) -> Setup {
+    fn setup(&self, removed: Option<removed::Removed>) -> Setup {
         let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let readers = (cpus * READERS_PER_CPU).max(READERS_MIN);
         let updaters = (cpus + 1).max(UPDATERS_MIN);
@@ -248,7 +248,7 @@ impl TortureArgs {
             fences: report::fences(),
             per_cpu: report::per_cpu(),
             engine: self.engine,
-            mutant: removed.map(mutants::Removed::name),
+            mutant: removed.map(removed::Removed::name),
             themes: match removed {
                 Some(removed) if self.only.is_empty() => Themes::new(&[removed.theme]),
                 _ => Themes::new(&self.only),

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use grace::limit::{Amount, Zone};
 
 use super::double_queue::HeldHeads;
-use super::queue::{Inner, Part, Shared};
+use super::{Inner, Part, Shared};
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::chaos::{self, Mutant};
 use crate::event::statistics::Callbacks;
@@ -95,7 +95,7 @@ impl CallbackQueues {
             // What has finished first: it is never more than what was pushed.
             let run = callback_queue.finished.load(Acquire);
             let queued = callback_queue.front.0.pushed.load(Relaxed);
-            let waiting = queued.saturating_sub(run) * super::queue::BYTES_A_HEAD;
+            let waiting = queued.saturating_sub(run) * super::BYTES_A_HEAD;
             Callbacks {
                 queued: all.queued + queued,
                 run: all.run + run,

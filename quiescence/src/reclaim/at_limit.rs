@@ -23,11 +23,11 @@ const RUNS_AT_QUIESCENT_STATE: usize = 64;
 
 /// Objects whose drops retire others, one within the other, that are freed on the spot. Deeper ones
 /// go over the limit, for the stack has one, too.
-pub(super) const NESTED_MAX: u32 = 32;
+pub(crate) const NESTED_MAX: u32 = 32;
 
 /// What comes of an object that asks for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(crate) enum Room {
     /// It is charged: queue it.
     Charged,
     /// There is none; a grace period has gone by.
@@ -37,7 +37,7 @@ pub(super) enum Room {
 }
 
 /// Where the calling thread is, as far as the limit goes.
-pub(super) fn context() -> Context {
+pub(crate) fn context() -> Context {
     if Sections::of_this_thread() != Sections::None {
         Context::Section
     } else if running::in_callback() {
@@ -50,7 +50,7 @@ pub(super) fn context() -> Context {
 /// Admits an object that the thread's local stock does not pay for, if need be and `waits` by
 /// waiting.
 #[cold]
-pub(super) fn make_room<K: Named>(
+pub(crate) fn make_room<K: Named>(
     tag: &K,
     queue: Option<&Queue>,
     object: Amount,
@@ -105,7 +105,7 @@ pub(super) fn make_room<K: Named>(
 }
 
 /// What comes of an object that has been waited for.
-pub(super) fn admit_after_wait(
+pub(crate) fn admit_after_wait(
     core: &DomainState,
     queue: Option<&Queue>,
     object: Amount,
@@ -123,7 +123,7 @@ pub(super) fn admit_after_wait(
 
 /// Admits an object without waiting: with what the running callbacks have freed, with more from the
 /// domain, or by itself.
-pub(super) fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
+pub(crate) fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
     if let Some(uncharged) = running::uncharged(core)
         && core.admit(object.minus(uncharged.room()))
     {
@@ -139,7 +139,7 @@ pub(super) fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -
 /// Admits an object or a closure over the limit. If it is the thread's to settle, a section that
 /// the thread is in has it do that when it ends; else it is to be
 /// [left to the worker](leave_to_worker) when it has been added.
-pub(super) fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amount) {
+pub(crate) fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amount) {
     match queue {
         Some(queue) => {
             queue.local_stock().borrow(core, object);
@@ -155,13 +155,13 @@ pub(super) fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amou
 /// Whether what goes over the limit in this queue is settled by its thread, which waits for it. Not
 /// in a sleepable domain: the thread may be in a section of it, of which no thread knows. Nor
 /// closures: the thread may hold a lock that one of them wants.
-pub(super) fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
+pub(crate) fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
     queue.contents() == Contents::Objects && !core.is_sleepable()
 }
 
 /// Has the worker run what has just been added over the limit, if it is the worker's to run. Here,
 /// and not when the section ends: that takes no lock [D-3].
-pub(super) fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
+pub(crate) fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
     let core = tag.core();
     if queue.is_some_and(|queue| {
         queue.local_stock().stock().is_over_limit() && !is_settled_here(core, queue)
@@ -175,7 +175,7 @@ pub(super) fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
 /// **Invariant [D-2]: at the limit of a sleepable domain no thread waits for longer than a tick.**
 /// The sections that it waits for may be its own, or those of tasks that only this thread would
 /// poll: no thread knows.
-pub(super) fn await_grace_period(core: &DomainState) -> bool {
+pub(crate) fn await_grace_period(core: &DomainState) -> bool {
     if core.is_sleepable() {
         return core.synchronize_within(Urgency::Expedited, nap::TICK);
     }
@@ -186,7 +186,7 @@ pub(super) fn await_grace_period(core: &DomainState) -> bool {
 /// Waits for a grace period, and drops of this thread's objects what is ready: all that was retired
 /// before. The thread is in no section and in no callback. Returns whether the grace period has
 /// ended [D-2].
-pub(super) fn settle(core: &DomainState, queue: Option<&Queue>) -> bool {
+pub(crate) fn settle(core: &DomainState, queue: Option<&Queue>) -> bool {
     if let Some(queue) = queue {
         queue.close(core, Urgency::Expedited);
     }
@@ -198,7 +198,7 @@ pub(super) fn settle(core: &DomainState, queue: Option<&Queue>) -> bool {
 }
 
 /// Drops of this thread's objects what is ready, as long as the limit asks for it.
-pub(super) fn run_ready(core: &DomainState, queue: &Queue) {
+pub(crate) fn run_ready(core: &DomainState, queue: &Queue) {
     // A drop may begin a section on this thread and leak it.
     while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0
         && core.zone() != Zone::Free
@@ -214,7 +214,7 @@ pub(super) fn run_ready(core: &DomainState, queue: &Queue) {
 /// drop of this thread's objects (the worker, a barrier), it waits for that, as it would for the
 /// drop if it ran it itself: else the next section would find the thread over the limit, with an
 /// object that it may not refuse.
-pub(super) fn settle_domain(core: &DomainState, queue: &Queue) {
+pub(crate) fn settle_domain(core: &DomainState, queue: &Queue) {
     settle(core, Some(queue));
     while queue.local_stock().is_over_limit(core)
         && Sections::of_this_thread() == Sections::None

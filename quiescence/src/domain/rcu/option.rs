@@ -1,0 +1,305 @@
+//! What an [`RcuOption`] does, and an [`Rcu`](super::Rcu) by it: load, replace, compare and exchange.
+
+use std::panic::Location;
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+use grace::Urgency;
+
+#[cfg(doc)]
+use super::Rcu;
+use super::{RcuOption, Unlinked, into_raw, refuse_to_replace};
+use crate::chaos::{self, Mutant, Point};
+use crate::domain::domain::{self, Domain};
+use crate::domain::tag::{DomainTag, Section};
+use crate::reclaim::debug_objects;
+use crate::reclaim::defer::{self, Reserved};
+use crate::reclaim::weigh::{Scale, Weigh};
+
+impl<T: Send + Sync + 'static> RcuOption<T> {
+    /// An empty place in the global domain; may be a static.
+    ///
+    /// ```
+    /// static CONFIG: quiescence::RcuOption<String> = quiescence::RcuOption::empty();
+    /// CONFIG.store(Some("ready".into()));
+    /// assert_eq!(CONFIG.load(&quiescence::read()).unwrap(), "ready");
+    /// ```
+    pub const fn empty() -> Self
+    where
+        T: Weigh,
+    {
+        Self::empty_on(Scale::new())
+    }
+
+    /// An empty place in the global domain, for values of a type that does not implement [`Weigh`];
+    /// may be a static. See [`Rcu::with_weight`].
+    pub const fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
+        Self::empty_on(Scale::by(weight))
+    }
+
+    const fn empty_on(scale: Scale<T>) -> Self {
+        Self { pointer: AtomicPtr::new(ptr::null_mut()), scale, domain: Domain::global() }
+    }
+
+    /// A value in the global domain.
+    pub fn new(value: T) -> Self
+    where
+        T: Weigh,
+    {
+        Self::new_in(Some(value), Domain::global())
+    }
+}
+
+impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
+    /// A value, or none, in `domain`.
+    pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self
+    where
+        T: Weigh,
+    {
+        Self { pointer: AtomicPtr::new(into_raw(value)), scale: Scale::new(), domain }
+    }
+
+    /// The same for a type that does not implement [`Weigh`]. See [`Rcu::with_weight`].
+    pub fn with_weight_in(value: Option<T>, weight: fn(&T) -> usize, domain: Domain<K>) -> Self {
+        Self { pointer: AtomicPtr::new(into_raw(value)), scale: Scale::by(weight), domain }
+    }
+
+    /// The value now, if there is one. See [`Rcu::load`].
+    #[inline]
+    pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> Option<&'s T> {
+        // SAFETY: loaded under the section; null is none.
+        unsafe { self.load_pointer(section).as_ref() }
+    }
+
+    /// Replaces the value; the old one is dropped after a grace period. See [`Rcu::store`].
+    ///
+    /// # Panics
+    /// As [`Rcu::store`].
+    #[inline]
+    #[track_caller]
+    pub fn store(&self, value: Option<T>) {
+        match self.try_store(value) {
+            Ok(()) => {}
+            // As `retire` there.
+            Err(value) if self.domain.core().is_sleepable() => drop(self.swap(value)),
+            Err(_) => refuse_to_replace("store"),
+        }
+    }
+
+    /// As [`store`](Self::store), but gives the value back where that would panic. See
+    /// [`Rcu::try_store`].
+    ///
+    /// # Errors
+    /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
+    #[inline]
+    #[track_caller]
+    pub fn try_store(&self, value: Option<T>) -> Result<(), Option<T>> {
+        let tag = self.domain.tag();
+        // Usually the thread's stock has room for a value by its size. The place is not looked at
+        // before the exchange, not even its scale: where readers on other CPUs have its cache line,
+        // a load and an exchange cost more than an exchange. (The handle of a domain that was made
+        // at run time stands there, too, and is loaded.)
+        let is_sleepable = tag.core().is_sleepable();
+        let by_size = if is_sleepable { None } else { defer::reserve_by_size::<K, T>(tag) };
+        let room = match by_size {
+            None => match self.find_room() {
+                Ok(room) => room,
+                Err(NoRoom) => return Err(value),
+            },
+            room => room,
+        };
+        let old = self.exchange(into_raw(value));
+        match room {
+            // SAFETY: it came from a box or is null, and is out of reach now.
+            Some(room) if self.scale.constant().is_some() => unsafe {
+                room.retire_by_size(tag, old);
+            },
+            // SAFETY: as above.
+            room => unsafe { self.retire_weighed(old, room) },
+        }
+        Ok(())
+    }
+
+    /// Retires what was in the place, where room by its size does not do: there was none, or the
+    /// value is to be weighed. Room that was reserved by its size is given back: what the value
+    /// weighs may be waited for.
+    ///
+    /// # Safety
+    /// As [`retire_old`](Self::retire_old).
+    #[inline(never)]
+    #[track_caller]
+    unsafe fn retire_weighed(&self, old: *mut T, room: Option<Reserved<'_>>) {
+        let room = match room {
+            Some(room) if !self.domain.core().is_sleepable() => {
+                room.put_back(self.domain.core());
+                None
+            }
+            room => room,
+        };
+        // SAFETY: by the contract.
+        unsafe { self.retire_old(old, room) };
+    }
+
+    /// Room for the value that is about to be replaced, where the thread's stock has none for it by
+    /// its size; and in sleepable domains. `Ok(None)`: room is to be found when it is retired.
+    #[inline(never)]
+    #[track_caller]
+    fn find_room(&self) -> Result<Option<Reserved<'_>>, NoRoom> {
+        let tag = self.domain.tag();
+        if chaos::mutant(Mutant::RetireBeforeUnlink) {
+            domain::synchronize(tag, Urgency::Normal, Location::caller());
+            return Ok(None);
+        }
+        if tag.core().is_sleepable() {
+            // Whether this is a section is not known, so nothing is waited for.
+            return self.reserve_any().map(Some).ok_or(NoRoom);
+        }
+        if defer::may_replace(tag, self.scale.constant()) { Ok(None) } else { Err(NoRoom) }
+    }
+
+    /// What the value that is in the place now would be charged; an estimate, for it may be
+    /// replaced.
+    #[cold]
+    #[track_caller]
+    pub(super) fn charge_now(&self) -> usize {
+        let tag = self.domain.tag();
+        let section = tag.enter(Location::caller());
+        self.load(&section).map_or(0, |value| self.scale.charge(tag.core(), value))
+    }
+
+    /// Retires what was in the place, with the room that was reserved for it.
+    ///
+    /// # Safety
+    /// `old` is null, or was in this place, out of which the caller has taken it.
+    #[inline]
+    #[track_caller]
+    pub(super) unsafe fn retire_old(&self, old: *mut T, room: Option<Reserved<'_>>) {
+        let tag = self.domain.tag();
+        // SAFETY: it came from a box or is null; others may read it, and T is Sync.
+        let bytes = match unsafe { old.as_ref() } {
+            Some(value) => self.scale.charge(tag.core(), value),
+            None => 0,
+        };
+        match room {
+            // SAFETY: as above; it is out of reach, by the contract.
+            Some(room) => unsafe { room.retire(tag, old, bytes) },
+            None if old.is_null() => {}
+            // SAFETY: as above.
+            None => unsafe { defer::retire_raw(tag, old, bytes) },
+        }
+    }
+
+    /// Replaces the value and gives the old one, which may still be read.
+    pub fn swap(&self, value: Option<T>) -> Option<Unlinked<T, K>> {
+        self.replace(into_raw(value))
+    }
+
+    /// Takes the value out; it may still be read.
+    pub fn take(&self) -> Option<Unlinked<T, K>> {
+        self.swap(None)
+    }
+
+    /// Replaces the value if it still is `current`, the very object (or none); else gives `new`
+    /// back.
+    ///
+    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address
+    /// from being used again: no ABA.
+    ///
+    /// # Errors
+    /// `new`, if the value is another one by now.
+    ///
+    /// # Panics
+    /// If the section is one of another domain, as in [`Rcu::load`].
+    ///
+    /// ```
+    /// use quiescence::RcuOption;
+    ///
+    /// let first_wins = RcuOption::empty();
+    /// let guard = quiescence::read();
+    /// for candidate in ["a", "b"] {
+    ///     let _ = first_wins.compare_exchange(&guard, None, Some(Box::new(candidate)));
+    /// }
+    /// assert_eq!(first_wins.load(&guard), Some(&"a"));
+    /// ```
+    pub fn compare_exchange<S: Section<K>>(
+        &self,
+        section: &S,
+        current: Option<&T>,
+        new: Option<Box<T>>,
+    ) -> Result<Option<Unlinked<T, K>>, Option<Box<T>>> {
+        self.check(section);
+        let current = current.map_or(ptr::null_mut(), |current| ptr::from_ref(current).cast_mut());
+        let new = new.map_or(ptr::null_mut(), Box::into_raw);
+        // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets
+        // the owner of the old value see how it was made.
+        match self.pointer.compare_exchange(current, new, AcqRel, Acquire) {
+            // SAFETY: it was in the place, so it came from a box, and now it is ours alone to
+            // retire.
+            Ok(old) => Ok(unsafe { Unlinked::new(old, self.scale, &self.domain) }),
+            // SAFETY: made by `into_raw` above and not published; or null.
+            Err(_) => Err((!new.is_null()).then(|| unsafe { Box::from_raw(new) })),
+        }
+    }
+
+    /// The value, which no other thread can read: the place is borrowed exclusively.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        // SAFETY: from a box, or null; references that were loaded from here borrow `self`.
+        unsafe { self.pointer.get_mut().as_mut() }
+    }
+
+    /// The value, out of its place. Waits for nothing: no other thread can read it.
+    pub fn into_inner(mut self) -> Option<T> {
+        let pointer = std::mem::replace(self.pointer.get_mut(), ptr::null_mut());
+        // SAFETY: as in `get_mut`; `drop` finds the place empty.
+        (!pointer.is_null()).then(|| *unsafe { Box::from_raw(pointer) })
+    }
+
+    /// The domain whose sections protect the value.
+    pub fn domain(&self) -> &Domain<K> {
+        &self.domain
+    }
+
+    #[inline]
+    pub(super) fn load_pointer<S: Section<K>>(&self, section: &S) -> *const T {
+        self.check(section);
+        // Acquire: pairs with the Release in `replace` and `compare_exchange` [GP-10]; the value
+        // was made before it was published. The section's begin comes before this load [GP-1].
+        let pointer = self.pointer.load(Acquire);
+        debug_objects::check_reachable(pointer.cast_const().cast(), || {
+            ptr::eq(self.pointer.load(Acquire), pointer)
+        });
+        pointer
+    }
+
+    pub(super) fn replace(&self, new: *mut T) -> Option<Unlinked<T, K>> {
+        if chaos::mutant(Mutant::RetireBeforeUnlink) {
+            domain::synchronize(self.domain.tag(), Urgency::Normal, Location::caller());
+        }
+        // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
+        unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
+    }
+
+    /// Puts another pointer in the place; no thread finds the old one from now on.
+    #[inline]
+    pub(super) fn exchange(&self, new: *mut T) -> *mut T {
+        // AcqRel: as in `compare_exchange` [GP-10].
+        let old = self.pointer.swap(new, AcqRel);
+        chaos::point(Point::Unlinked);
+        old
+    }
+
+    /// Refuses a section of another domain, where the types do not.
+    #[inline(always)]
+    fn check<S: Section<K>>(&self, section: &S) {
+        if !K::STATIC {
+            assert!(
+                ptr::eq(section.core(), self.domain.core()),
+                "quiescence: the guard is of another domain than the value"
+            );
+        }
+    }
+}
+
+/// The domain has no room for a value that would be replaced, and it must not be waited for.
+struct NoRoom;
