@@ -23,7 +23,7 @@ pub(super) const NAME: &str = "srcu";
 pub(super) const WHAT: &str = "SRCU: two indexes of counters, and a delay function (--variant)";
 
 const SCHEMA: &str = "quiescence/simulate-srcu";
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// The most combinations.
 const RUNS_MAX: usize = 1_000;

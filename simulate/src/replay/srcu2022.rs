@@ -19,7 +19,7 @@
 //! Without the pull (`balances: false`), and with a look's price that fits best then (8 us), the
 //! boots with long pauses come out 26 to 86 % too slow, and raising the limit on runs in a jiffy
 //! makes a boot slower, where it made it faster on both machines that it was tried on. The typical
-//! error of a row is 19 % then, and 8 % with the pull.
+//! error of a row is 20 % then, and 10 % with the pull.
 //!
 //! **What is still off**: the boots with long pauses took 0.9 to 1.5 s more than in the model. Three
 //! of them have 0.9 s more user time than all others; what had changed is not said. Linux 5.18
