@@ -31,9 +31,6 @@ const RUNS_MAX: usize = 1_000;
 /// Virtual time that a run may take at most: it ends there even if calls are left.
 const LIMIT_NS_MAX: u64 = 3_600_000_000_000;
 
-/// Calls of the reports of 2022.
-const CALLS: u64 = 8_000;
-
 /// One combination.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
@@ -216,22 +213,29 @@ fn print(
     output.heading("SRCU: grace periods, one after the other")?;
     let (with_hz, with_preempt) = (args.hz.len() > 1, args.preemptible.len() > 1);
     let (with_cpus, with_seed) = (args.cpus.len() > 1, args.seed.len() > 1);
-    if let Some(first) = runs.first() {
-        let is_set = |name| args.set.iter().any(|set| set.name == name);
-        let calls = (!is_set("calls")).then(|| format!("{} calls", units::count(CALLS)));
-        let cpus = u64::from(first.options.cpus);
-        let cpus = (!with_cpus && !is_set("cpus")).then(|| format!("{} CPUs", units::count(cpus)));
-        let hz = (!with_hz && !is_set("hz")).then(|| format!("{} Hz", first.options.hz));
-        let kernel = (!with_preempt).then(|| kernel(first).to_owned());
-        let shared = [calls, cpus, hz, kernel];
-        output.line(shared.into_iter().flatten().collect::<Vec<_>>().join(", "))?;
+    let is_swept = |name: &str| args.set.iter().any(|set| set.name == name && set.values.len() > 1);
+    if let Some(Run { options, sets, .. }) = runs.first() {
+        let counts = [
+            ("calls", options.calls, "calls", false),
+            ("cpus", options.cpus, "CPUs", with_cpus),
+            ("hz", options.hz, "Hz", with_hz),
+        ];
+        let of_all = counts.iter().filter(|(name, _, _, swept)| !swept && !is_swept(name));
+        let mut shared: Vec<String> = of_all
+            .map(|(_, count, unit, _)| format!("{} {unit}", units::count(u64::from(*count))))
+            .collect();
+        shared.extend((!with_preempt).then(|| kernel(options).to_owned()));
+        let is_count = |name: &str| counts.iter().any(|(count, ..)| *count == name);
+        let others = sets.iter().filter(|(name, _)| !is_count(name) && !is_swept(name));
+        shared.extend(others.map(|(name, value)| format!("{name} {value}")));
+        output.line(shared.join(", "))?;
     }
     let mut names = vec!["delay function"];
     names.extend(with_cpus.then_some("CPUs"));
     names.extend(with_seed.then_some("seed"));
     names.extend(with_hz.then_some("Hz"));
     names.extend(with_preempt.then_some("kernel"));
-    names.extend(args.set.iter().map(|set| set.name.as_str()));
+    names.extend(args.set.iter().map(|set| set.name.as_str()).filter(|name| is_swept(name)));
     let header: Vec<&str> = names.iter().copied().chain(METRICS).collect();
     let mut table = output::table(&header);
     output::numeric(&mut table, names.len()..header.len());
@@ -242,8 +246,9 @@ fn print(
         row.extend(with_cpus.then(|| run.options.cpus.to_string()));
         row.extend(with_seed.then(|| run.options.seed.to_string()));
         row.extend(with_hz.then(|| run.options.hz.to_string()));
-        row.extend(with_preempt.then(|| kernel(run).to_owned()));
-        row.extend(run.sets.iter().map(|(_, value)| value.to_string()));
+        row.extend(with_preempt.then(|| kernel(&run.options).to_owned()));
+        let swept = run.sets.iter().filter(|(name, _)| is_swept(name));
+        row.extend(swept.map(|(_, value)| value.to_string()));
         row.extend(cells(report));
         table.add_row(row);
         if !report.is_complete() {
@@ -263,8 +268,8 @@ fn print(
     Ok(())
 }
 
-const fn kernel(run: &Run) -> &'static str {
-    if run.options.preempt { "preemptible" } else { "not preemptible" }
+const fn kernel(options: &Options) -> &'static str {
+    if options.preempt { "preemptible" } else { "not preemptible" }
 }
 
 fn cells(report: &Report) -> [String; 8] {
@@ -370,7 +375,7 @@ mod tests {
         let all = resolve(&args()).unwrap();
         let names: Vec<&str> = all.iter().map(|run| run.variant.as_str()).collect();
         assert_eq!(names, VARIANTS);
-        assert!(all.iter().all(|run| u64::from(run.options.calls) == CALLS));
+        assert!(all.iter().all(|run| run.options.calls == 8_000));
         let one = WhatIfArgs { variant: vec!["final".to_owned()], ..args() };
         assert_eq!(resolve(&one).unwrap().len(), 1);
     }
