@@ -33,13 +33,6 @@ pub(super) struct Moving {
     is_runnable: bool,
 }
 
-impl Moving {
-    /// A task that has run until now, before there was anything to see.
-    pub(super) fn begin(task: TaskId) -> Self {
-        Self { task, ahead: 0, ran_at: None, is_runnable: false }
-    }
-}
-
 /// The run queue of one CPU, with the task that runs.
 #[derive(Clone, Debug)]
 pub(super) struct RunQueue {
@@ -68,8 +61,12 @@ impl RunQueue {
         }
     }
 
-    /// A task of this CPU that has slept for long. No effect if it is one already.
     pub(super) fn add(&mut self, task: TaskId) {
+        self.entities.push(Entity { task, runtime: self.min_runtime, ran_at: None });
+    }
+
+    /// A task of this CPU that has slept for long. No effect if it is one already.
+    pub(super) fn add_sleeper(&mut self, task: TaskId) {
         if self.find(task).is_none() {
             self.entities.push(Entity { task, runtime: 0, ran_at: None });
         }
@@ -205,8 +202,8 @@ mod tests {
 
     fn two() -> RunQueue {
         let mut queue = RunQueue::new(SchedulerTimes::MANY_CPUS);
-        queue.join(Moving::begin(0), 0);
-        queue.join(Moving::begin(1), 0);
+        queue.add(0);
+        queue.add(1);
         queue
     }
 
@@ -236,8 +233,8 @@ mod tests {
         let mut queue = two();
         queue.wake(0, 0);
         queue.choose(0);
-        queue.add(2);
-        queue.add(2);
+        queue.add_sleeper(2);
+        queue.add_sleeper(2);
         assert!(queue.wake(2, MS));
         assert_eq!(queue.runtime_of(0) - queue.runtime_of(2), 12 * MS);
     }

@@ -12,7 +12,7 @@ use grace::srcu::{Action, AnyDelay, Cookie, Event, Machine, Sequence, Wait};
 
 use super::options::{Options, Placement};
 use super::report::{Record, Report};
-use super::scheduler::{Moving, RunQueue, TaskId};
+use super::scheduler::{RunQueue, TaskId};
 use crate::events::{Events, Time};
 use crate::random::Random;
 
@@ -147,9 +147,9 @@ impl<'a> World<'a> {
             last_end: 0,
             record: Record::new(options),
         };
-        world.cpus[home].queue.join(Moving::begin(CALLER), 0);
+        world.cpus[home].queue.add(CALLER);
         for task in [WORKER, BOOT_WORKER] {
-            world.cpus[places[task]].queue.add(task);
+            world.cpus[places[task]].queue.add_sleeper(task);
         }
         world.events.after(options.jiffy_ns(), Happening::Tick);
         if let Some(blocked) = options.blocked {

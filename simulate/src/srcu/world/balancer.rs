@@ -52,7 +52,7 @@ impl World<'_> {
         if self.options.placement == Placement::WithCaller && self.tasks[WORKER].asleep {
             let here = self.tasks[CALLER].cpu;
             self.tasks[WORKER].cpu = here;
-            self.cpus[here].queue.add(WORKER);
+            self.cpus[here].queue.add_sleeper(WORKER);
         }
     }
 
