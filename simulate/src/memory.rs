@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use grace::engine::{Access, Line};
+use crate::kernel::{Access, Line};
 use serde::Serialize;
 
 use crate::cost::{Costs, Picos};

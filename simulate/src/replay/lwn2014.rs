@@ -24,7 +24,7 @@
 //! That is so with operations of 15 us and with pages of 16 or 64 objects as well. So something is
 //! missing here, or the loss that was measured with v2 has another cause than the slab.
 
-use grace::engine::tree::{Options, Tree, Variant};
+use crate::kernel::tree::{Options, Tree, Variant};
 
 use super::{Role, Row};
 use crate::cost::{Costs, PICOS};

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use grace::engine::{Access, Callback, Engine, Host, Line, Mode};
+use crate::kernel::{Access, Callback, Engine, Host, Line, Mode};
 
 use super::{Object, Shape, Slab, Visit};
 
@@ -205,9 +205,9 @@ impl<E: Engine> Engine for Allocating<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::tick::Tick;
     use crate::setup::{MILLISECOND, Setup};
     use crate::{EngineKind, Workload, run, run_engine};
-    use grace::engine::tick::Tick;
 
     #[test]
     fn nothing_changes_for_the_engine_and_each_callback_frees_an_object() {

@@ -9,7 +9,7 @@
 //! the timer wheel's. And how long it *can* take is the load balancer's: at a tick, an idle CPU
 //! pulls the preempted caller over, which ends its section there. So the machine has those: ticks,
 //! a wheel that rounds up, a fair scheduler with its latency and granularities, idle CPUs. The
-//! grace periods are driven by [`grace::srcu::Machine`], the code that the explorer explores.
+//! grace periods are driven by [`grace::srcu::SrcuMachine`], the code that the explorer explores.
 //!
 //! Times are integers, in nanoseconds; same options, same bytes.
 //!

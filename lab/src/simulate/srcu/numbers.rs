@@ -1,7 +1,7 @@
 //! The numbers of SRCU's machine and of its delay functions that `--set` takes: a reader can try
 //! boots of his own, such as those that were tried in 2022.
 
-use grace::srcu::{Age, CallbackDelay, Published};
+use grace::srcu::{AdaptiveDelay, Age, CallbackDelay, Published};
 use simulate::srcu::{Blocked, DelayFunction, Options, Placement};
 
 use super::super::options::Set;
@@ -226,7 +226,7 @@ fn kernel(options: &mut Options, change: impl FnOnce(&mut Published)) -> bool {
 }
 
 /// Changes ours.
-fn ours(options: &mut Options, change: impl FnOnce(&mut grace::srcu::Adaptive)) -> bool {
+fn ours(options: &mut Options, change: impl FnOnce(&mut AdaptiveDelay)) -> bool {
     match &mut options.delay {
         DelayFunction::Adaptive(delay) => change(delay),
         DelayFunction::Published(_) => return false,
