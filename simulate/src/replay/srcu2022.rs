@@ -6,7 +6,7 @@
 //! grace periods further", linux-kernel, June 2022. A guest's firmware makes about 10,000
 //! memory-slot updates, one expedited grace period each. Two people measured: Gao the loops and
 //! boots with many variants, Kolothum four boots on another machine. Both: arm64, 250 ticks a
-//! second, preemptible.
+//! second, preemptible. Zyngier set the limit on runs in a jiffy on a third machine.
 //!
 //! **What is fitted**: the caller's work between two calls, on the loop of 5.18; the price of a
 //! look at an index, on the four boots with at most 100 to 250 looks, by least squares of the
