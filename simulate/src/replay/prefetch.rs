@@ -3,6 +3,10 @@
 //! A profile of `try_to_wake_up` shows three loads that miss. A prefetch of the first one, early
 //! enough, turns its miss into a hit in the first cache, and leaves all else as it is: there are
 //! fewer samples, so the others' *shares* grow. That is arithmetic, from the shares without it.
+//!
+//! **What does not fit** is by how much the others grow: as published by 3.1 and 6.1 points, here
+//! by 1.5 and 2.6. As shares they would agree to a ninth, for most of them is given. So the
+//! prefetch does something to the other two misses as well, which is not modelled.
 
 use super::{Role, Row};
 
@@ -42,13 +46,15 @@ pub fn rows() -> Vec<Row> {
     };
     let predicted = predicted();
     let found = NAMES.iter().enumerate().map(|(place, name)| {
-        Row::number(
+        let row = Row::number(
             SOURCE,
             format!("{name} miss, with prefetch"),
             (WITH[place], predicted[place], "%"),
             Role::Predicted,
             mechanism(place),
-        )
+        );
+        // The shares without the prefetch are given: what they grow by is what is predicted.
+        if place == 0 { row } else { row.beyond(WITHOUT[place], 0.0) }
     });
     let others_grow = (1..3).all(|place| predicted[place] > WITHOUT[place]);
     let statement = Row::statement(
@@ -79,6 +85,10 @@ mod tests {
         assert!((second - 14.044).abs() < 0.001, "{second}");
         // The other two keep their proportion.
         assert!((third / second - WITHOUT[2] / WITHOUT[1]).abs() < 1e-9);
-        assert!(rows().iter().all(|row| row.fit() != Fit::Misses), "{:?}", rows());
+        let rows = rows();
+        let misses = rows.iter().filter(|row| row.fit() == Fit::Misses);
+        let misses: Vec<&str> = misses.map(|row| row.figure.as_str()).collect();
+        // The others' shares grow by less than half of what was published.
+        assert_eq!(misses, ["second miss, with prefetch", "third miss, with prefetch"]);
     }
 }

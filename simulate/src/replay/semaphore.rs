@@ -10,10 +10,12 @@
 //! - how much of it lies outside the lock ([`OUTSIDE_NS`]): our estimate, from three system calls'
 //!   way in and out (0.4 us each) and one context switch (2 us) for four operations.
 //!
-//! The duration with the lock and the share of samples are then predicted. For DBT1 one more number
+//! The duration with the lock and the share of samples are then predicted. **The duration does not
+//! fit**: most of it (321 s) is what any lock does, one CPU after the other; what hand-overs add is
+//! 88 s here and was 194 s. That is a ratio of 0.79 of the whole, which says little. For DBT1 one more number
 //! is fitted, operations a transaction; its two figures show that the model can give them, no more.
 
-use super::{Role, Row};
+use super::{Fitted, Role, Row};
 use crate::queueing::{Bus, Loop, Outcome, run};
 
 /// The bus of the Pentium III, from `lca2005.costs_ns`: a line that another CPU has written
@@ -37,6 +39,16 @@ pub const OPERATIONS_PER_TRANSACTION: u64 = 1_790;
 
 /// A transaction of DBT1 alone on a CPU; fitted on 89.8 transactions a second on two.
 const TRANSACTION_NS: u64 = 22_272_000;
+
+/// What was fitted, and on which figure.
+pub const FITTED: &[Fitted] = &[
+    Fitted { source: SEMOP, parameter: "5.5 us for an operation", on: "ipc_rcu_s" },
+    Fitted { source: DBT1, parameter: "1,790 operations in a transaction", on: "global_lock mean" },
+    Fitted { source: DBT1, parameter: "22.3 ms for a transaction", on: "ipc_rcu mean" },
+];
+
+const SEMOP: &str = "usenix2003.semop";
+const DBT1: &str = "usenix2003.dbt1";
 
 /// Critical sections that are simulated for each figure.
 const SECTIONS: u64 = 100_000;
@@ -71,20 +83,24 @@ pub fn rows() -> Vec<Row> {
 }
 
 fn semop_rows(global: &Outcome, own: &Outcome) -> Vec<Row> {
-    const SOURCE: &str = "usenix2003.semop";
     let mut rows = Vec::new();
-    for (index, published) in [515.1, 515.4].into_iter().enumerate() {
-        rows.push(Row::number(
-            SOURCE,
+    // What remains if a hand-over costs nothing is fixed by the inputs: a lock serialises.
+    let free = Bus { read_ns: 0, invalidate_ns: 0, atomic_remote_ns: 0, ..BUS };
+    let serial = run(semop(8, true), free, SECTIONS, 1);
+    const RUNS: [f64; 2] = [515.1, 515.4];
+    for (index, published) in RUNS.into_iter().enumerate() {
+        let row = Row::number(
+            SEMOP,
             format!("global_lock_s, run {}", index + 1),
             (published, seconds(global), "s"),
             Role::Predicted,
             "one lock: each hand-over has every waiter read its line and try, one after the other",
-        ));
+        );
+        rows.push(row.beyond(seconds(&serial), RUNS[1] - RUNS[0]));
     }
     for (index, published) in [46.7, 46.7].into_iter().enumerate() {
         rows.push(Row::number(
-            SOURCE,
+            SEMOP,
             format!("ipc_rcu_s, run {}", index + 1),
             (published, seconds(own), "s"),
             Role::Fitted,
@@ -92,25 +108,27 @@ fn semop_rows(global: &Outcome, own: &Outcome) -> Vec<Row> {
         ));
     }
     let times = seconds(global) / seconds(own);
-    let free = Bus { read_ns: 0, invalidate_ns: 0, atomic_remote_ns: 0, ..BUS };
-    let serial = seconds(&run(semop(8, true), free, SECTIONS, 1)) / seconds(own);
+    let serial_times = seconds(&serial) / seconds(own);
     rows.push(Row::statement(
-        SOURCE,
+        SEMOP,
         "8 CPUs lose more than 8x",
         "11.0x",
         (
-            format!("{times:.1}x; {serial:.1}x if a hand-over cost nothing"),
-            times > 8.0 && serial < 8.0,
+            format!("{times:.1}x; {serial_times:.1}x if a hand-over cost nothing"),
+            times > 8.0 && serial_times < 8.0,
         ),
         "a lock alone only serialises; the cost of a hand-over grows with the waiters",
     ));
-    rows.push(Row::number(
-        SOURCE,
-        "samples in the loop that looks at the lock (Hartner, linux-kernel, 31 October 2002)",
-        (70.0, looking_percent(global, 8), "%"),
-        Role::Predicted,
-        "waiters look; the atomic instructions that fail are counted elsewhere",
-    ));
+    rows.push(
+        Row::number(
+            SEMOP,
+            "samples in the loop that looks at the lock (Hartner, linux-kernel, 31 October 2002)",
+            (70.0, looking_percent(global, 8), "%"),
+            Role::Predicted,
+            "waiters look; the atomic instructions that fail are counted elsewhere",
+        )
+        .beyond(looking_percent(&serial, 8), 0.0),
+    );
     rows
 }
 
@@ -119,42 +137,45 @@ fn looking_percent(outcome: &Outcome, cpus: u64) -> f64 {
 }
 
 fn dbt1_rows(global: &Outcome, own: &Outcome) -> Vec<Row> {
-    const SOURCE: &str = "usenix2003.dbt1";
     const NO_SPREAD: &str =
         "the spread of runs of a database is not in the model: it has one course of events";
     vec![
         Row::number(
-            SOURCE,
+            DBT1,
             "global_lock mean",
             (85.0, transactions_per_s(global), "1/s"),
             Role::Fitted,
             "two CPUs wait for each other; 1,790 operations a transaction are fitted on this",
         ),
-        Row::not_modelled(SOURCE, "global_lock sd", (7.5, "1/s"), NO_SPREAD),
+        Row::not_modelled(DBT1, "global_lock sd", (7.5, "1/s"), NO_SPREAD),
         Row::number(
-            SOURCE,
+            DBT1,
             "ipc_rcu mean",
             (89.8, transactions_per_s(own), "1/s"),
             Role::Fitted,
             "no lock in common; the time of a transaction (22.3 ms) is fitted on this",
         ),
-        Row::not_modelled(SOURCE, "ipc_rcu sd", (1.0, "1/s"), NO_SPREAD),
+        Row::not_modelled(DBT1, "ipc_rcu sd", (1.0, "1/s"), NO_SPREAD),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::Fit;
+    use crate::replay::{Fit, assert_fitted};
 
     #[test]
     fn what_was_fitted_still_comes_out_and_the_rest_fits() {
-        for row in rows() {
+        let rows = rows();
+        assert_fitted(FITTED, &rows);
+        for row in rows {
             if row.role == Role::Fitted {
                 let ratio = row.ratio().unwrap();
                 assert!((0.99..=1.01).contains(&ratio), "{row:?}");
             }
-            assert_ne!(row.fit(), Fit::Misses, "{row:?}");
+            // What hand-overs add is less than half of what was published.
+            let is_known = row.figure.starts_with("global_lock_s");
+            assert_eq!(row.fit() == Fit::Misses, is_known, "{row:?}");
         }
     }
 

@@ -15,7 +15,7 @@
 //!
 //! Chosen for the latencies: how often a CPU switches, on rcu_sched's minute. The others follow.
 
-use super::{Role, Row};
+use super::{Fitted, Role, Row};
 use crate::cost::Costs;
 use crate::engines::EngineKind;
 use crate::report::Report;
@@ -53,11 +53,41 @@ pub const DBENCH_KERNEL_PERCENT: u64 = 70;
 const TABLE_3: &str = "usenix2003.table3";
 const LATENCY: &str = "usenix2003.latency";
 
-/// As published: engine, ours, per cent of the CPUs, milliseconds per iteration.
-const PUBLISHED: [(&str, &str, f64, f64); 3] = [
-    ("rcu-ltimer", "tick", 77.52, 22.47),
-    ("rcu-poll-per-cpu", "poll-per-cpu", 84.20, 22.95),
-    ("rcu-sched", "token", 81.95, 22.46),
+/// What was fitted, and on which figure.
+pub const FITTED: &[Fitted] = &[
+    Fitted {
+        source: TABLE_3,
+        parameter: "22.06 ms of work in a round",
+        on: "rcu-ltimer ms_per_iteration",
+    },
+    Fitted {
+        source: TABLE_3,
+        parameter: "70 % of it for the tasks that are not the longest",
+        on: "rcu-ltimer cpu_percent",
+    },
+    Fitted {
+        source: TABLE_3,
+        parameter: "40 barriers in a round",
+        on: "rcu-poll-per-cpu cpu_percent",
+    },
+    Fitted {
+        source: TABLE_3,
+        parameter: "4.6 us between two looks of the idle loop",
+        on: "rcu-sched cpu_percent",
+    },
+    Fitted {
+        source: LATENCY,
+        parameter: "1.8 s from switch to switch under dbench",
+        on: "rcu_sched, dbench",
+    },
+];
+
+/// As published: engine, ours, per cent of the CPUs, milliseconds per iteration and their
+/// standard deviation.
+const PUBLISHED: [(&str, &str, f64, f64, f64); 3] = [
+    ("rcu-ltimer", "tick", 77.52, 22.47, 0.01),
+    ("rcu-poll-per-cpu", "poll-per-cpu", 84.20, 22.95, 0.03),
+    ("rcu-sched", "token", 81.95, 22.46, 0.02),
 ];
 
 /// Linux 2.5 on Pentium III Xeons.
@@ -164,54 +194,35 @@ fn table_3_rows(seed: u64) -> Vec<Row> {
             "time that was idle is spent, and none that was not",
         ),
     ];
-    for (index, (name, _, published_cpu, published_ms)) in PUBLISHED.into_iter().enumerate() {
+    let ltimer_sd = PUBLISHED[0].4;
+    for (index, (name, _, published_cpu, published_ms, sd)) in PUBLISHED.into_iter().enumerate() {
         let (figure, unit) = (format!("{name} cpu_percent"), "%");
         let numbers = (published_cpu, cpu[index], unit);
         rows.push(Row::number(TABLE_3, figure, numbers, Role::Fitted, causes[index].0));
         let figure = format!("{name} ms_per_iteration");
         let numbers = (published_ms, ms[index], "ms");
-        rows.push(Row::number(TABLE_3, figure, numbers, roles[index], causes[index].1));
+        let row = Row::number(TABLE_3, figure, numbers, roles[index], causes[index].1);
+        // The work of a round is the same under all engines: what they add to it is compared.
+        // Two standard deviations of a difference are what runs differ by.
+        let spread = 2.0 * ltimer_sd.hypot(sd);
+        rows.push(if index == 0 { row } else { row.beyond(ms[0], spread) });
     }
-    rows.push(Row::number(
-        TABLE_3,
-        "rcu-poll-per-cpu: CPU beyond rcu-ltimer's",
-        (84.20 - 77.52, cpu[1] - cpu[0], "%"),
-        Role::Fitted,
-        "as above, without what all engines share",
-    ));
-    rows.push(Row::number(
-        TABLE_3,
-        "rcu-poll-per-cpu: time beyond rcu-ltimer's",
-        (22.95 - 22.47, ms[1] - ms[0], "ms"),
-        Role::Predicted,
-        "one fourteenth of a millisecond for each per cent: the rest of it is spent in idle time",
-    ));
-    rows.push(Row::number(
-        TABLE_3,
-        "rcu-sched: CPU beyond rcu-ltimer's",
-        (81.95 - 77.52, cpu[2] - cpu[0], "%"),
-        Role::Fitted,
-        "as above, without what all engines share",
-    ));
-    rows.push(Row::statement(
-        TABLE_3,
-        "rcu-sched: no time beyond rcu-ltimer's",
-        "-0.01 ms",
-        (format!("{:.2} ms", ms[2] - ms[0]), (ms[2] - ms[0]).abs() < 0.1),
-        "what it spends was idle; callbacks that run there take nothing from busy CPUs",
-    ));
-    rows.push(Row::statement(
-        TABLE_3,
-        "order of CPU",
-        "ltimer < sched < poll",
-        (format!("{:.2} {:.2} {:.2} %", cpu[0], cpu[2], cpu[1]), cpu.is_in_order([0, 2, 1])),
-        "see above",
-    ));
+    rows.push(Row {
+        role: Role::Fitted,
+        ..Row::statement(
+            TABLE_3,
+            "order of CPU",
+            "ltimer < sched < poll",
+            (format!("{:.2} {:.2} {:.2} %", cpu[0], cpu[2], cpu[1]), cpu.is_in_order([0, 2, 1])),
+            "all three are fitted",
+        )
+        .bound()
+    });
     rows.push(Row::statement(
         TABLE_3,
         "order of time",
         "sched <= ltimer < poll",
-        (format!("{:.2} {:.2} {:.2} ms", ms[2], ms[0], ms[1]), ms.is_in_order([2, 0, 1])),
+        (format!("{:.3} {:.3} {:.3} ms", ms[2], ms[0], ms[1]), ms.is_in_order([2, 0, 1])),
         "see above",
     ));
     rows
@@ -275,6 +286,7 @@ fn latency_rows(seed: u64) -> Vec<Row> {
                 "a hop for each switch of the next one in the ring, up to two circuits; the time \
                  between switches (1.8 s) is fitted on this",
             )
+            .bound()
         },
     ]
 }
@@ -282,14 +294,19 @@ fn latency_rows(seed: u64) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::Fit;
+    use crate::replay::{Fit, assert_fitted};
 
     #[test]
     fn every_figure_fits() {
-        for row in rows() {
-            println!("{row:?}");
+        let rows = rows();
+        for row in &rows {
             assert_eq!(row.fit(), Fit::Fits, "{row:?}");
         }
+        assert_fitted(FITTED, &rows);
+        // The times of an iteration cannot leave the band: what engines add is compared.
+        let times = rows.iter().filter(|row| row.figure.ends_with("ms_per_iteration"));
+        let differences = times.filter(|row| row.is_difference()).count();
+        assert_eq!(differences, 2);
     }
 
     /// If it needs one seed it is no prediction.

@@ -1,0 +1,328 @@
+//! One row of a replay: a published figure beside what the model gives, and how far the inputs of
+//! the model leave it free to fail.
+//!
+//! A model whose number is fixed by its inputs agrees with the publication whatever its mechanisms
+//! are worth. So each row says how much of its number the inputs fix ([`Freedom`]). Where they fix
+//! so much that the number could not leave the band even if the mechanism were missing
+//! ([`Row::DIFFERENCE_BELOW`]), the row compares what is left ([`Row::is_difference`]): not 22.95
+//! with 22.92, but 0.48 with 0.45.
+
+/// One published figure, or one published statement, beside what the model gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Where it was published: the table of `figures.toml`, as in `usenix2003.table3`.
+    pub source: &'static str,
+    /// Which of its figures: `rcu-sched ms_per_iteration`.
+    pub figure: String,
+    /// What was published and what the model gives.
+    pub finding: Finding,
+    /// How the model's number came about.
+    pub role: Role,
+    /// How far the inputs of the model leave the row free to fail.
+    pub freedom: Freedom,
+    /// What brings the number about, in a line; for what is not modelled, why not.
+    pub mechanism: String,
+}
+
+/// What was published and what the model gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// A number.
+    Number {
+        /// As published.
+        published: f64,
+        /// As the model gives it, in the same unit; `None` if it is not modelled.
+        ours: Option<f64>,
+        /// The unit of both: `s`, `ms`, `ns`, `%`, `1/s`.
+        unit: &'static str,
+    },
+    /// A statement: an ordering, an order of magnitude, a limit.
+    Statement {
+        /// As published.
+        published: String,
+        /// What the model gives, in words with numbers; empty if it is not modelled.
+        ours: String,
+        /// Whether what the model gives agrees.
+        holds: bool,
+    },
+}
+
+/// How a number of the model came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A parameter of the model was chosen so that this comes out.
+    Fitted,
+    /// It follows from parameters that were chosen without it.
+    Predicted,
+    /// The model was given it.
+    Input,
+    /// The model has nothing to say about it.
+    NotModelled,
+}
+
+/// How far the inputs of the model leave a row free to fail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Freedom {
+    /// The inputs fix none of it.
+    Free,
+    /// The inputs fix this much of the model's number, in its unit, whatever the mechanism does.
+    Beyond {
+        /// What the inputs fix.
+        given: f64,
+        /// By how much two runs of what was published differ, in the same unit: a smaller
+        /// difference from the published figure is no miss. 0 if that was not published.
+        spread: f64,
+    },
+    /// It cannot fail: it is an input or fitted, or it follows from what is.
+    None,
+}
+
+/// How a row compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fit {
+    /// The ratio of ours to the published is within [`Row::FIT`], or the statement holds.
+    Fits,
+    /// It is not, or it does not.
+    Misses,
+    /// There is nothing to compare: an input, or not modelled.
+    NotCompared,
+}
+
+impl Row {
+    /// From where to where the ratio of our figure to the published one fits.
+    pub const FIT: (f64, f64) = (0.75, 1.33);
+
+    /// A number of which the inputs leave less than this share free could not leave the band by
+    /// the mechanism's absence: what is left of it is compared.
+    pub const DIFFERENCE_BELOW: f64 = 1.0 - Self::FIT.0;
+
+    /// The share of our number that the inputs leave free, from 0 to 1; `None` where nothing is
+    /// compared.
+    pub fn free_share(&self) -> Option<f64> {
+        if matches!(self.role, Role::Input | Role::NotModelled) {
+            return None;
+        }
+        match (self.freedom, &self.finding) {
+            (Freedom::None, _) => Some(0.0),
+            (Freedom::Beyond { given, .. }, Finding::Number { ours: Some(ours), .. }) => {
+                let size = ours.abs().max(given.abs());
+                let free = if size == 0.0 { 0.0 } else { (ours - given).abs() / size };
+                Some(free.min(1.0))
+            }
+            (Freedom::Free | Freedom::Beyond { .. }, _) => Some(1.0),
+        }
+    }
+
+    /// What the row compares: the published number and ours, both without what the inputs fix if
+    /// the row [is a difference](Self::is_difference). `None` for a statement, and where there is
+    /// nothing to compare.
+    pub fn compared(&self) -> Option<(f64, f64)> {
+        match self.finding {
+            Finding::Number { published, ours: Some(ours), .. }
+                if !matches!(self.role, Role::Input | Role::NotModelled) =>
+            {
+                match self.freedom {
+                    Freedom::Beyond { given, .. } if self.is_difference() => {
+                        Some((published - given, ours - given))
+                    }
+                    _ => Some((published, ours)),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the inputs fix so much of the number that only what is beyond it is compared.
+    pub fn is_difference(&self) -> bool {
+        matches!(self.freedom, Freedom::Beyond { .. })
+            && self.free_share().is_some_and(|share| share < Self::DIFFERENCE_BELOW)
+    }
+
+    /// Ours over the published, of [what is compared](Self::compared), if that is not 0.
+    pub fn ratio(&self) -> Option<f64> {
+        self.compared().filter(|(published, _)| *published != 0.0).map(|(a, b)| b / a)
+    }
+
+    /// How the row compares. A difference fits too if it is within the published spread.
+    pub fn fit(&self) -> Fit {
+        if matches!(self.role, Role::Input | Role::NotModelled) {
+            return Fit::NotCompared;
+        }
+        let in_band = |ratio: f64| (Self::FIT.0..=Self::FIT.1).contains(&ratio);
+        let fits = match (&self.finding, self.freedom) {
+            (Finding::Statement { holds, .. }, _) => *holds,
+            (Finding::Number { .. }, Freedom::Beyond { spread, .. }) if self.is_difference() => {
+                self.compared().is_some_and(|(published, ours)| (ours - published).abs() <= spread)
+                    || self.ratio().is_some_and(in_band)
+            }
+            (Finding::Number { .. }, _) => self.ratio().is_some_and(in_band),
+        };
+        if fits { Fit::Fits } else { Fit::Misses }
+    }
+
+    /// The same row, of whose number the inputs fix `given`; see [`Freedom::Beyond`].
+    #[must_use]
+    pub fn beyond(self, given: f64, spread: f64) -> Self {
+        Self { freedom: Freedom::Beyond { given, spread }, ..self }
+    }
+
+    /// The same row, which cannot fail: it follows from inputs or from what was fitted.
+    #[must_use]
+    pub fn bound(self) -> Self {
+        Self { freedom: Freedom::None, ..self }
+    }
+
+    /// A number that the model gives.
+    pub fn number(
+        source: &'static str,
+        figure: impl Into<String>,
+        (published, ours, unit): (f64, f64, &'static str),
+        role: Role,
+        mechanism: impl Into<String>,
+    ) -> Self {
+        let finding = Finding::Number { published, ours: Some(ours), unit };
+        let freedom = if role == Role::Predicted { Freedom::Free } else { Freedom::None };
+        Self { source, figure: figure.into(), finding, role, freedom, mechanism: mechanism.into() }
+    }
+
+    /// A number that the model is given.
+    pub fn input(
+        source: &'static str,
+        figure: impl Into<String>,
+        (value, unit): (f64, &'static str),
+        purpose: impl Into<String>,
+    ) -> Self {
+        Self::number(source, figure, (value, value, unit), Role::Input, purpose)
+    }
+
+    /// A number that the model has nothing to say about.
+    pub fn not_modelled(
+        source: &'static str,
+        figure: impl Into<String>,
+        (published, unit): (f64, &'static str),
+        reason: impl Into<String>,
+    ) -> Self {
+        Self {
+            source,
+            figure: figure.into(),
+            finding: Finding::Number { published, ours: None, unit },
+            role: Role::NotModelled,
+            freedom: Freedom::None,
+            mechanism: reason.into(),
+        }
+    }
+
+    /// A statement, and whether it holds in the model: `ours` is what was found, with its numbers.
+    pub fn statement(
+        source: &'static str,
+        figure: impl Into<String>,
+        published: impl Into<String>,
+        (ours, holds): (String, bool),
+        mechanism: impl Into<String>,
+    ) -> Self {
+        Self {
+            source,
+            figure: figure.into(),
+            finding: Finding::Statement { published: published.into(), ours, holds },
+            role: Role::Predicted,
+            freedom: Freedom::Free,
+            mechanism: mechanism.into(),
+        }
+    }
+}
+
+/// The root mean square of the logarithms of the ratios of the numbers that are predicted, as a
+/// factor: 1 if all agree, 1.2 if they are typically 20 % off. `None` without any.
+///
+/// What is not [free](Row::free_share) at all is left out; a ratio that is 0 or less, as of a
+/// difference whose sign is wrong, counts as off by a factor of 10.
+pub fn typical_factor<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<f64> {
+    const WORST: f64 = 10.0;
+    let is_free = |row: &&Row| {
+        row.role == Role::Predicted && row.free_share().is_some_and(|share| share > 0.0)
+    };
+    let (mut sum, mut count) = (0.0, 0);
+    for ratio in rows.into_iter().filter(is_free).filter_map(Row::ratio) {
+        let logarithm = if ratio > 0.0 { ratio.ln() } else { WORST.ln() };
+        sum += logarithm.abs().min(WORST.ln()).powi(2);
+        count += 1;
+    }
+    (count != 0).then(|| (sum / f64::from(count)).sqrt().exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predicted(published: f64, ours: f64) -> Row {
+        Row::number("s", "f", (published, ours, "s"), Role::Predicted, "m")
+    }
+
+    #[test]
+    fn a_number_fits_within_a_quarter_below_and_a_third_above() {
+        let fit = |ours| predicted(100.0, ours).fit();
+        assert_eq!([fit(75.0), fit(100.0), fit(133.0)], [Fit::Fits; 3]);
+        assert_eq!([fit(74.9), fit(133.1), fit(f64::NAN)], [Fit::Misses; 3]);
+    }
+
+    #[test]
+    fn what_is_given_or_left_out_is_not_compared() {
+        let row = Row::input("s", "f", (1.0, "s"), "p");
+        assert_eq!((row.fit(), row.ratio(), row.free_share()), (Fit::NotCompared, None, None));
+        let row = Row::not_modelled("s", "f", (1.0, "s"), "r");
+        assert_eq!((row.fit(), row.ratio(), row.free_share()), (Fit::NotCompared, None, None));
+        let row = predicted(0.0, 1.0);
+        assert_eq!((row.fit(), row.ratio()), (Fit::Misses, None), "nothing is a multiple of 0");
+    }
+
+    #[test]
+    fn a_statement_holds_or_misses() {
+        let fit = |holds| Row::statement("s", "f", "a < b", ("1 < 2".into(), holds), "m").fit();
+        assert_eq!((fit(true), fit(false)), (Fit::Fits, Fit::Misses));
+    }
+
+    #[test]
+    fn what_the_inputs_fix_is_not_counted_as_agreement() {
+        // As a ratio 100 against 110 fits. The inputs fix 100: the mechanism gives 10 of 0.
+        let row = predicted(100.0, 110.0);
+        assert_eq!((row.fit(), row.free_share()), (Fit::Fits, Some(1.0)));
+        let row = row.beyond(100.0, 0.0);
+        assert!(row.is_difference() && row.free_share().unwrap() < 0.1);
+        assert_eq!((row.compared(), row.fit()), (Some((0.0, 10.0)), Fit::Misses));
+        // A tenth beyond what is fixed against a tenth: that agrees.
+        assert_eq!(predicted(111.0, 110.0).beyond(100.0, 0.0).fit(), Fit::Fits);
+        // The wrong sign does not, unless the published spread is as large.
+        assert_eq!(predicted(99.0, 101.0).beyond(100.0, 1.9).fit(), Fit::Misses);
+        assert_eq!(predicted(99.0, 101.0).beyond(100.0, 2.1).fit(), Fit::Fits);
+    }
+
+    #[test]
+    fn a_number_that_can_leave_the_band_stays_a_ratio() {
+        let row = predicted(100.0, 110.0).beyond(60.0, 0.0);
+        assert!(!row.is_difference());
+        assert_eq!(row.compared(), Some((100.0, 110.0)));
+        let share = row.free_share().unwrap();
+        assert!((share - 50.0 / 110.0).abs() < 1e-12, "{share}");
+        // What is fixed may be more than the number.
+        assert_eq!(predicted(1.0, 1.0).beyond(4.0, 0.0).free_share(), Some(0.75));
+        assert_eq!(predicted(1.0, 0.0).beyond(0.0, 0.0).free_share(), Some(0.0));
+    }
+
+    #[test]
+    fn fitted_rows_and_bound_ones_cannot_fail() {
+        let fitted = Row::number("s", "f", (1.0, 1.0, "s"), Role::Fitted, "m");
+        assert_eq!(fitted.free_share(), Some(0.0));
+        assert_eq!(predicted(1.0, 1.0).bound().free_share(), Some(0.0));
+    }
+
+    #[test]
+    fn the_typical_factor_is_of_what_is_free_to_fail() {
+        assert_eq!(typical_factor(&[]), None);
+        let fitted = Row::number("s", "f", (1.0, 9.0, "s"), Role::Fitted, "m");
+        assert_eq!(typical_factor([&fitted]), None);
+        let rows = [predicted(1.0, 2.0), predicted(2.0, 1.0), fitted];
+        assert!((typical_factor(&rows).unwrap() - 2.0).abs() < 1e-12);
+        let wrong = [predicted(100.0, 110.0).beyond(101.0, 0.0)];
+        assert!((typical_factor(&wrong).unwrap() - 10.0).abs() < 1e-9, "-1 against 9");
+    }
+}
