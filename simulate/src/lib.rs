@@ -10,6 +10,7 @@
 //! gives, and [`suite`] says what is asked of the default engine beside the fixed ones.
 #![forbid(unsafe_code)]
 
+mod calendar;
 pub mod cost;
 mod cpu;
 mod driver;

@@ -29,8 +29,8 @@ const KNOWN_MISSES: &[(&str, &str)] = &[
     ("usenix2003.semop", "global_lock_s, run 2"),
     ("vajapan2005.wakeup", "second miss, with prefetch"),
     ("vajapan2005.wakeup", "third miss, with prefetch"),
-    ("lwn2014", "v2_large_sched_qs_loss_percent"),
     ("lwn2014", "v2_default_loss_percent"),
+    ("lwn2014", "3.16-rc loses throughput to contention in the slab allocator"),
     ("lkml2022.srcu", "boot: limit 20, last pause 200 us"),
 ];
 
