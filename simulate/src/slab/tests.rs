@@ -161,8 +161,8 @@ fn the_lock_is_taken_where_pages_change_hands() {
     check(&slab, 17 - 7);
 }
 
-/// What was not there: a CPU whose node has no partial page takes another node's, under its lock,
-/// and whoever frees into that page later takes that lock as well.
+/// What was not there: a CPU whose node has no partial page takes another node's, under that
+/// node's lock.
 #[test]
 fn other_nodes_are_searched_before_a_fresh_page_is_taken() {
     let lists_of_the_other = |search_of_1024, node_min| {
