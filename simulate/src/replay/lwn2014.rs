@@ -57,7 +57,7 @@ pub const COND_RESCHED_NS: u64 = 500;
 pub const ZONE_LINE_NS: u64 = 850;
 /// What a page would have to take under a node's lock, were 10 % to be lost with v2: not used but
 /// to say so.
-pub const SLOW_LIST_PAGE_NS: u64 = 110_000;
+pub const SLOW_LIST_PAGE_NS: u64 = 100_000;
 
 /// What was fitted, and on which figure.
 pub const FITTED: &[Fitted] = &[Fitted {
