@@ -384,7 +384,11 @@ mod tests {
             (now, memory.seen().far_lock_visits)
         };
         let ((near, none), (far, some)) = (cost(2), cost(1));
-        assert!(far > near && none == 0 && some > 20, "{near} {far} {none} {some}");
+        assert!(none == 0 && some > 20, "{none} {some}");
+        // The zone's lock was the other CPU's: its line, and those of one list operation.
+        let lock = COSTS.far_lock_transfer - COSTS.lock_transfer;
+        let lines = LINES_PER_OPERATION * (COSTS.far_read_transfer - COSTS.read_transfer);
+        assert!((far - near).abs_diff((lock + lines) / PICOS) <= 1, "{near} {far}");
     }
 
     /// What was wrong: the zone's lock was held for 142 ns, as long as one page's lines take.
