@@ -6,13 +6,14 @@
 //! what they take, or of the first words of a place or an object, needs new names.
 //!
 //! An object is retired onto a stack ([`retire`]). The [runner](mod@runner) takes all that is
-//! retired, executes a heavy fence, looks at all places, keeps the objects that are protected, and
-//! reclaims the others: [`look`]. Deleters run on its thread only, under no lock and in no section:
+//! retired, executes a heavy fence, scans all places, keeps the objects that are protected, and
+//! reclaims the others: [`scan`]. Deleters run on its thread only, under no lock and in no section:
 //! so they may wait for what they like, `rcu_barrier` included.
 //!
-//! # Invariant An object is reclaimed after a look that began with it in hand, executed its fence
-//! [HP-1], and found no place that names it. It was unlinked before it was retired, so a place that
-//! names it later was refused by the reader's second load, which saw that.
+//! # Invariant
+//! An object is reclaimed after a scan that began with it in hand, executed its fence [HP-1], and
+//! found no place that names it. It was unlinked before it was retired, so a place that names it
+//! later was refused by the reader's second load, which saw that.
 //!
 //! Source: Michael, *Hazard Pointers*, IEEE TPDS 2004; the asymmetric fence as in folly's.
 
@@ -32,7 +33,7 @@ use crate::flavor::Flavor;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Object {
-    /// The next one on the stack, or in a list of a look's own.
+    /// The next one on the stack, or in a list of a scan's own.
     next: *mut Object,
     /// What ends it.
     reclaim: unsafe extern "C" fn(*mut Object),
@@ -42,13 +43,13 @@ pub(crate) struct Object {
 /// room.
 const WAITING_MAX: usize = 1024;
 
-/// What was retired since the last look.
+/// What was retired since the last scan.
 static RETIRED: AtomicPtr<Object> = AtomicPtr::new(ptr::null_mut());
 
-/// What was protected at the last look.
+/// What was protected at the last scan.
 static KEPT: AtomicPtr<Object> = AtomicPtr::new(ptr::null_mut());
 
-/// How many there are of both, and in the look that is going on.
+/// How many there are of both, and in the scan that is running.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// The address of `std::rcu_default_domain()`, wherever it is asked for. It has nothing in it.
@@ -60,8 +61,9 @@ pub(crate) static quiescence_rcu_domain_v1: u8 = 0;
 /// Has the object reclaimed when no place names it. Allocates nothing, and runs no deleter. Where
 /// very many wait it waits for room, 10 ms at most; not in a section, a callback or a deleter.
 ///
-/// # Safety `object` is valid until `reclaim` is called with it, once, on any thread, and retired
-/// once. A thread that protects it from now on finds that it is no longer where it was.
+/// # Safety
+/// `object` is valid until `reclaim` is called with it, once, on any thread, and retired once. A
+/// thread that protects it from now on finds that it is no longer where it was.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_hazard_v1_retire(object: *mut Object) {
     // Relaxed: a number to be compared.
@@ -71,7 +73,7 @@ pub(crate) unsafe extern "C" fn quiescence_hazard_v1_retire(object: *mut Object)
     if was_empty || runner::is_absent() {
         runner::wake();
     }
-    // Where each place protects an object, each look still reclaims half of what it finds.
+    // Where each place protects an object, each scan still reclaims half of what it finds.
     if waiting >= WAITING_MAX + 2 * places::count() {
         runner::wait_for_room(|| WAITING.load(Relaxed) < WAITING_MAX + 2 * places::count());
     }
@@ -87,7 +89,7 @@ unsafe fn push(stack: &AtomicPtr<Object>, object: *mut Object) -> bool {
     loop {
         // SAFETY: by the contract.
         unsafe { (*object).next = first };
-        // Release: pairs with the Acquire in `look` [HP-3]; the object is there as it was retired,
+        // Release: pairs with the Acquire in `scan` [HP-3]; the object is there as it was retired,
         // and unlinked.
         match stack.compare_exchange_weak(first, object, Release, Relaxed) {
             Ok(_) => return first.is_null(),
@@ -146,9 +148,9 @@ impl Sorted {
     }
 }
 
-/// Reclaims what is retired and not protected. Says how many there were to look at. On the runner
+/// Reclaims what is retired and not protected. Returns how many there were. On the runner
 /// only.
-fn look() -> usize {
+fn scan() -> usize {
     let mut mine = Sorted { lists: [ptr::null_mut(); Sorted::LISTS], count: 0 };
     for stack in [&RETIRED, &KEPT] {
         // Acquire: pairs with the Release in `push` [HP-3].

@@ -5,27 +5,31 @@
 //! frees it, never frees under a reader. This crate decides when such a span begins, what has to be
 //! done in it, and when it is over. It never does any of it: a *driver* asks [`Machine::poll`] for
 //! the next [`Action`], carries it out in its own world, and reports back with
-//! [`Machine::observe`]. The runtime (`quiescence`), the explorer (`verify/explore`) and the
-//! simulator drive this very code.
+//! [`Machine::observe`]. The runtime (`quiescence`) and the explorer (`verify/explore`) drive this
+//! very code.
 //!
-//! It touches nothing: no `std`, no unsafe code, no clock, no threads, no dependency. Every
-//! function is total: whatever is called in whatever state, nothing panics and no invariant breaks.
+//! It touches nothing: no `std`, no allocator, no unsafe code, no clock, no threads, no dependency.
+//! Every function is total: whatever is called in whatever state, nothing panics and no invariant
+//! breaks.
+//!
+//! What is here is what the library runs; and beside its delay function for SRCU the kernel's,
+//! which are values behind the same trait. The engines of kernels, whose CPUs report quiescent
+//! states, are in `quiescence-simulate`.
 //!
 //! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what
 //! a reader writes down), [`policy`] (when to scan again), [`machine`], [`segments`] (which
-//! callbacks wait for which), [`limit`] (how much may wait).
+//! callbacks wait for which), [`limit`] (how much may wait), [`srcu`] (readers that are counted),
+//! [`steps`] (what a mutant leaves out).
 #![no_std]
 #![forbid(unsafe_code)]
 
-extern crate alloc;
-
-pub mod engine;
 pub mod limit;
 pub mod machine;
 pub mod policy;
 pub mod segments;
 pub mod sequence;
 pub mod srcu;
+pub mod steps;
 pub mod word;
 
 pub use machine::{Action, Event, Machine, Refused, Start};

@@ -218,8 +218,16 @@ impl Stock {
         }
     }
 
-    /// So much more, which was charged to the domain.
+    /// So much more, which the domain has admitted: of what it was asked for, objects or bytes, its
+    /// charge is within the limit, or was nothing; so the thread is over the limit with that no
+    /// more.
     pub const fn grant(&mut self, charged: Amount) {
+        if charged.objects != 0 {
+            self.over_limit.objects = 0;
+        }
+        if charged.bytes != 0 {
+            self.over_limit.bytes = 0;
+        }
         self.left = self.left.plus(charged);
     }
 

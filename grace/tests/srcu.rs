@@ -2,10 +2,11 @@
 //! cookies under any driver, and what each delay function makes of a reader that stays.
 
 use grace::Urgency;
-use grace::engine::{Steps, Without};
 use grace::srcu::{
-    Action, Adaptive, Cookie, Delay, Event, Machine, Phase, Published, RING, STEPS, Sequence, Wait,
+    Action, AdaptiveDelay, Cookie, Delay, Event, Phase, Published, RING, STEPS, Sequence,
+    SrcuMachine, Wait,
 };
+use grace::steps::{Steps, Without};
 use proptest::prelude::*;
 
 /// Any count of ended grace periods, those around the wrap as likely as all others.
@@ -84,7 +85,7 @@ proptest! {
         near in -24..24_i64,
         busy: bool,
     ) {
-        let mut machine = Machine::new(Adaptive::at(1_000), Sequence::after(start));
+        let mut machine = SrcuMachine::new(AdaptiveDelay::at(1_000), Sequence::after(start));
         if busy {
             machine.request(Urgency::Expedited);
         }
@@ -170,7 +171,10 @@ struct Waiter {
 /// Follows a machine through any moves: cookies are done exactly when a grace period that began
 /// after them has ended; indexes are checked and flipped in order. Returns how many places of the
 /// ring were in use at once.
-fn follow<D: Delay, S: Steps>(mut machine: Machine<D, S>, moves: &[Move]) -> Result<u32, String> {
+fn follow<D: Delay, S: Steps>(
+    mut machine: SrcuMachine<D, S>,
+    moves: &[Move],
+) -> Result<u32, String> {
     let mut waiters: Vec<Waiter> = Vec::new();
     let (mut begun, mut ended_latest) = (0u64, 0u64);
     let (mut seen_drained, mut old_index) = ([false; 2], 0);
@@ -237,7 +241,7 @@ fn follow<D: Delay, S: Steps>(mut machine: Machine<D, S>, moves: &[Move]) -> Res
 }
 
 /// The cookies that may have callbacks now have places of their own: how many?
-fn places_in_use<D: Delay, S: Steps>(machine: &Machine<D, S>) -> Result<u32, String> {
+fn places_in_use<D: Delay, S: Steps>(machine: &SrcuMachine<D, S>) -> Result<u32, String> {
     let mut cookies = Vec::new();
     if let Action::HandOut { sequence, .. } = machine.pending() {
         cookies.push(Cookie::done_at(sequence));
@@ -258,7 +262,7 @@ fn places_in_use<D: Delay, S: Steps>(machine: &Machine<D, S>) -> Result<u32, Str
 
 /// With every index drained, all that was asked for ends.
 fn settle<D: Delay, S: Steps>(
-    mut machine: Machine<D, S>,
+    mut machine: SrcuMachine<D, S>,
     mut queued: bool,
     waiters: &[Waiter],
 ) -> Result<(), String> {
@@ -279,12 +283,12 @@ proptest! {
     fn cookies_are_sound_and_complete(start in ended(), moves in moves(), variant in 0..6usize) {
         let start = Sequence::after(start);
         let outcome = match variant {
-            0 => follow(Machine::new(Published::V5_18, start), &moves),
-            1 => follow(Machine::new(Published::V5_19_RC1, start), &moves),
-            2 => follow(Machine::new(Published::FIRST_DIFF, start), &moves),
-            3 => follow(Machine::new(Published::BLOCK_REMOVED, start), &moves),
-            4 => follow(Machine::new(Published::final_at(250), start), &moves),
-            _ => follow(Machine::new(Adaptive::at(250), start), &moves),
+            0 => follow(SrcuMachine::new(Published::V5_18, start), &moves),
+            1 => follow(SrcuMachine::new(Published::V5_19_RC1, start), &moves),
+            2 => follow(SrcuMachine::new(Published::FIRST_DIFF, start), &moves),
+            3 => follow(SrcuMachine::new(Published::BLOCK_REMOVED, start), &moves),
+            4 => follow(SrcuMachine::new(Published::final_at(250), start), &moves),
+            _ => follow(SrcuMachine::new(AdaptiveDelay::at(250), start), &moves),
         };
         prop_assert!(outcome.is_ok(), "{outcome:?}");
     }
@@ -315,7 +319,7 @@ fn each_step_that_matters_to_cookies_is_missed() {
     let story = a_long_story();
     let start = Sequence::after(u64::MAX >> 2);
     for step in STEPS {
-        let machine = Machine::with_steps(Published::V5_19_RC1, start, Without(step));
+        let machine = SrcuMachine::with_steps(Published::V5_19_RC1, start, Without(step));
         let matters = !matches!(
             *step,
             // These change when something is done, not what.
@@ -329,14 +333,14 @@ fn each_step_that_matters_to_cookies_is_missed() {
     }
     // Three at once, since one more grace period may begin while callbacks are handed out; else
     // two.
-    assert_eq!(follow(Machine::new(Published::V5_19_RC1, start), &story), Ok(3));
+    assert_eq!(follow(SrcuMachine::new(Published::V5_19_RC1, start), &story), Ok(3));
     let late = Without("begin-while-handing-out");
-    let late = Machine::with_steps(Published::V5_19_RC1, start, late);
+    let late = SrcuMachine::with_steps(Published::V5_19_RC1, start, late);
     assert_eq!(follow(late, &story), Ok(2));
 }
 
 /// Begins an expedited grace period and goes to its second scan, whose index has a reader in it.
-fn in_second_scan<D: Delay, S: Steps>(machine: &mut Machine<D, S>) {
+fn in_second_scan<D: Delay, S: Steps>(machine: &mut SrcuMachine<D, S>) {
     machine.request(Urgency::Expedited);
     while machine.sequence().phase() != Phase::Scan2 {
         let event = answer(machine.pending(), true).expect("a grace period was asked for");
@@ -345,7 +349,7 @@ fn in_second_scan<D: Delay, S: Steps>(machine: &mut Machine<D, S>) {
 }
 
 /// One run that fails: how many checks it makes, and how long the worker waits then.
-fn failing_run<D: Delay, S: Steps>(machine: &mut Machine<D, S>) -> (u32, Wait) {
+fn failing_run<D: Delay, S: Steps>(machine: &mut SrcuMachine<D, S>) -> (u32, Wait) {
     let mut checks = 0;
     loop {
         let action = machine.pending();
@@ -361,7 +365,7 @@ fn failing_run<D: Delay, S: Steps>(machine: &mut Machine<D, S>) -> (u32, Wait) {
 
 /// How many runs fail before the worker first waits, with the tick not coming.
 fn runs_before_a_wait<D: Delay>(delay: D) -> u32 {
-    let mut machine = Machine::new(delay, Sequence::after(0));
+    let mut machine = SrcuMachine::new(delay, Sequence::after(0));
     in_second_scan(&mut machine);
     (1..10_000).find(|_| !failing_run(&mut machine).1.is_none()).unwrap_or(u32::MAX)
 }
@@ -374,19 +378,19 @@ fn each_variant_spins_as_long_as_the_table_says() {
     assert_eq!(runs_before_a_wait(Published::BLOCK_REMOVED), 101, "the throttle");
     assert_eq!(runs_before_a_wait(Published::final_at(250)), 501, "1,000, two a run");
     assert_eq!(runs_before_a_wait(Published::final_at(1_000)), 201);
-    assert_eq!(runs_before_a_wait(Adaptive::at(250)), 1);
+    assert_eq!(runs_before_a_wait(AdaptiveDelay::at(250)), 1);
 }
 
 #[test]
 fn expedited_runs_make_two_checks_and_three_and_normal_ones_one_and_two() {
-    let mut machine = Machine::new(Published::V5_18, Sequence::after(0));
+    let mut machine = SrcuMachine::new(Published::V5_18, Sequence::after(0));
     machine.request(Urgency::Expedited);
     assert_eq!(machine.pending(), Action::Queue(Wait::NONE));
     machine.observe(Event::Queued).expect("it is the answer");
     assert_eq!(failing_run(&mut machine), (2, Wait::NONE));
     in_second_scan(&mut machine);
     assert_eq!(failing_run(&mut machine), (3, Wait::NONE));
-    let mut machine = Machine::new(Published::V5_18, Sequence::after(0));
+    let mut machine = SrcuMachine::new(Published::V5_18, Sequence::after(0));
     machine.request(Urgency::Normal);
     assert_eq!(machine.pending(), Action::Queue(Wait::Jiffies(1)));
     machine.observe(Event::Queued).expect("it is the answer");
@@ -396,7 +400,7 @@ fn expedited_runs_make_two_checks_and_three_and_normal_ones_one_and_two() {
 #[test]
 fn the_first_release_candidate_delays_callbacks_too() {
     let delay_of = |delay: Published| {
-        let mut machine = Machine::new(delay, Sequence::after(0));
+        let mut machine = SrcuMachine::new(delay, Sequence::after(0));
         in_second_scan(&mut machine);
         failing_run(&mut machine);
         machine.tick(2); // the timer wheel makes two of one
@@ -421,7 +425,7 @@ fn waits_grow_with_the_age_up_to_ten_jiffies() {
         (Published::FIRST_DIFF, [1, 1, 1, 2, 10]),
         (Published::V5_18, [0; 5]),
     ] {
-        let mut machine = Machine::new(delay, Sequence::after(0));
+        let mut machine = SrcuMachine::new(delay, Sequence::after(0));
         in_second_scan(&mut machine);
         let waits = [0, 1, 1, 1, 50].map(|jiffies| {
             machine.tick(jiffies);
@@ -433,7 +437,7 @@ fn waits_grow_with_the_age_up_to_ten_jiffies() {
 
 #[test]
 fn naps_grow_by_half_from_microseconds_to_ten_jiffies() {
-    let mut machine = Machine::new(Adaptive::at(250), Sequence::after(0));
+    let mut machine = SrcuMachine::new(AdaptiveDelay::at(250), Sequence::after(0));
     in_second_scan(&mut machine);
     let mut naps = Vec::new();
     for _ in 0..20 {
@@ -442,7 +446,7 @@ fn naps_grow_by_half_from_microseconds_to_ten_jiffies() {
     let short = [50, 75, 112, 168, 252, 378, 567, 850, 1_275, 1_912, 2_868].map(Wait::Microseconds);
     let long = [1, 1, 2, 3, 5, 8, 10, 10, 10].map(Wait::Jiffies);
     assert_eq!(naps, [short.as_slice(), long.as_slice()].concat());
-    assert_eq!(runs_before_a_wait(Adaptive { runs_max: 5, ..Adaptive::at(250) }), 5);
+    assert_eq!(runs_before_a_wait(AdaptiveDelay { runs_max: 5, ..AdaptiveDelay::at(250) }), 5);
 }
 
 #[test]
@@ -450,18 +454,18 @@ fn a_parameter_that_makes_no_sense_panics_nowhere() {
     for nap_us in [0, 1, u32::MAX] {
         for jiffy_us in [0, 1, u32::MAX] {
             let most = u32::MAX;
-            let delay = Adaptive {
+            let delay = AdaptiveDelay {
                 nap_us,
                 jiffy_us,
                 runs_max: most,
                 wait_jiffies_max: most,
-                ..Adaptive::at(0)
+                ..AdaptiveDelay::at(0)
             };
-            let mut machine = Machine::new(delay, Sequence::after(0));
+            let mut machine = SrcuMachine::new(delay, Sequence::after(0));
             in_second_scan(&mut machine);
             failing_run(&mut machine);
-            let few = Adaptive { runs_max: 0, wait_jiffies_max: 0, ..delay };
-            let mut machine = Machine::new(few, Sequence::after(0));
+            let few = AdaptiveDelay { runs_max: 0, wait_jiffies_max: 0, ..delay };
+            let mut machine = SrcuMachine::new(few, Sequence::after(0));
             in_second_scan(&mut machine);
             (0..100).for_each(|_| assert!(!failing_run(&mut machine).1.is_none()));
         }
@@ -471,7 +475,7 @@ fn a_parameter_that_makes_no_sense_panics_nowhere() {
 
 #[test]
 fn a_synchronous_grace_period_is_expedited_after_a_while_of_nothing() {
-    let mut machine = Machine::new(Published::V5_18, Sequence::after(0));
+    let mut machine = SrcuMachine::new(Published::V5_18, Sequence::after(0));
     assert_eq!(machine.urgency_of_synchronize(25_000), Urgency::Normal);
     assert_eq!(machine.urgency_of_synchronize(25_001), Urgency::Expedited);
     machine.request(Urgency::Normal);

@@ -4,17 +4,17 @@
 //! `RUSTFLAGS="--cfg quiescence_mutants"`, in a target directory of its own as for loom, has the
 //! hooks: there torture installs a function that yields or pauses at the [`Point`]s; and a process
 //! that is started with the name of a [`Mutant`] in the environment variable
-//! `QUIESCENCE_MUTANT` runs without that step. [`registry`] has all of them, and what must notice;
+//! `QUIESCENCE_MUTANT` runs without that step. [`mutants`] has all of them, and what must notice;
 //! `cargo xtask mutants` looks whether it does. In such a build the memory of retired objects is
 //! given back late (`free`), so that a reader that a fault lets see one finds what the object's
 //! drop left, and can count the fault.
 
-pub mod registry;
+pub mod mutants;
 
 #[cfg(quiescence_mutants)]
 mod caught;
 
-pub use registry::{Catcher, Mutant, Place};
+pub use mutants::{Catcher, Mutant, Place};
 
 /// Names the step that is removed in a process, if it has the hooks.
 pub const SWITCH: &str = "QUIESCENCE_MUTANT";

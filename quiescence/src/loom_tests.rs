@@ -3,7 +3,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p quiescence --lib`; with
 //! `--cfg quiescence_mutants` there too, one step is removed at a time, and its models must fail
-//! (`chaos/registry.rs`).
+//! (`chaos/mutants.rs`).
 
 use std::panic::Location;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -16,16 +16,16 @@ use loom::sync::atomic::AtomicUsize;
 use loom::thread;
 
 use crate::gp::engine::Settings;
+use crate::gp::gp_words::{Links, Readers, Surroundings, Words};
 use crate::gp::grace_periods::Me;
 use crate::gp::grace_periods::sleepers::Wanted;
-use crate::gp::reader_side::{Links, Readers, Surroundings, Words};
-use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::reader::{ReaderKind, Slot};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::llist::{Chain, Found, Link, Llist};
-use crate::reclaim::queue::{Contents, Queue, Wants};
 use crate::reclaim::stream::CallbackType;
+use crate::reclaim::thread_queue::{Contents, Queue, Wants};
 
 mod threads;
 mod relay;

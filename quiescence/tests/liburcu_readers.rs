@@ -547,5 +547,5 @@ fn what_is_queued_at_the_end_of_the_process_is_not_run() {
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn removed_steps_are_caught_in_other_processes() {
-    quiescence::chaos::each_is_caught("quiescence", "foreign");
+    quiescence::chaos::each_is_caught("quiescence", "liburcu_readers");
 }

@@ -142,20 +142,20 @@ fn cycles_are_found() {
     assert_eq!(cycles(&imports), BTreeSet::from(expected));
 
     let files = [
-        ("lib.rs", "pub use crate::{gp::slot::Slot, reclaim::queue::Queue};"),
-        ("gp/mod.rs", "pub(crate) mod slot;\npub(crate) use slot::Word;"),
-        ("gp/slot.rs", "mod word;\nuse word::Bits; use crate::reclaim::{queue, Contents};"),
-        ("gp/slot/word.rs", "use super::Slot; use super::super::Word; // use crate::os;"),
+        ("lib.rs", "pub use crate::{gp::reader::Slot, reclaim::thread_queue::Queue};"),
+        ("gp/mod.rs", "pub(crate) mod reader;\npub(crate) use reader::Word;"),
+        ("gp/reader.rs", "mod word;\nuse crate::reclaim::{thread_queue, Contents};"),
+        ("gp/reader/word.rs", "use super::Slot; use super::super::Word; // use crate::os;"),
         ("reclaim/mod.rs", ""),
-        ("reclaim/queue.rs", "use super::local::*; fn f() { crate::Slot::new() }"),
-        ("reclaim/local.rs", "#[cfg(test)]\nmod tests { use crate::gp::slot::Slot; }"),
+        ("reclaim/thread_queue.rs", "use super::local::*; fn f() { crate::Slot::new() }"),
+        ("reclaim/local.rs", "#[cfg(test)]\nmod tests { use crate::gp::reader::Slot; }"),
     ];
     let files = files.map(|(file, text)| (file.to_owned(), text.to_owned())).into();
     let found = Sources { files, tests: BTreeSet::new() }.imports();
     let expected = Imports::from([
-        edge("gp", &["gp/slot"]),
-        edge("gp/slot", &["gp", "reclaim", "reclaim/queue"]),
-        edge("reclaim/queue", &["gp/slot", "reclaim/local"]),
+        edge("gp", &["gp/reader"]),
+        edge("gp/reader", &["gp", "reclaim", "reclaim/thread_queue"]),
+        edge("reclaim/thread_queue", &["gp/reader", "reclaim/local"]),
     ]);
     assert_eq!(found, expected);
 }
@@ -308,7 +308,7 @@ fn a_second_list_of_locks_is_found() {
 #[test]
 fn imports_are_found_in_whatever_form() {
     let text = "
-        use crate::gp::{slot::Slot, registry::{self, Registry}};
+        use crate::gp::{reader::Slot, registry::{self, Registry}};
         // use crate::report::stall;
         pub(crate) use crate::os::sync as s;
         fn f() { crate::process::fork::watch(); let _ = \"crate::rseq\"; $crate::Guard }
@@ -318,7 +318,7 @@ fn imports_are_found_in_whatever_form() {
     ";
     let found: Vec<_> = paths(&code(text)).iter().map(|path| path.join("::")).collect();
     let expected = [
-        "gp::slot::Slot",
+        "gp::reader::Slot",
         "gp::registry::self",
         "gp::registry::Registry",
         "os::sync",

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let workload = Workload::named(arguments.next().as_deref().unwrap_or("dbench"))?;
     let mut engines: Vec<String> = arguments.collect();
     if engines.is_empty() {
-        engines = ["tick", "token-relay", "tree-today", "adaptive"].map(str::to_owned).to_vec();
+        engines = ["tick", "token-relay", "tree-today", "on-demand"].map(str::to_owned).to_vec();
     }
     for engine in engines {
         let engine = EngineKind::named(&engine)?;

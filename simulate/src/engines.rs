@@ -1,9 +1,11 @@
-//! The engines of `grace` by name, with the numbers that each lets be changed.
+//! The engines of kernels by name, with the numbers that each lets be changed.
 
-use grace::engine::token::v2;
-use grace::engine::tree::{Options, Tree, Variant};
-use grace::engine::{Engine, Intact, Start, adaptive, poll, tick, token};
+use grace::steps::Intact;
 
+use crate::kernel::on_demand::{self, OnDemand};
+use crate::kernel::token::v2;
+use crate::kernel::tree::{Options, Tree, Variant};
+use crate::kernel::{Engine, Start, poll, tick, token};
 use crate::parameter::{self, Parameter, get, parameter};
 use crate::setup::{Impossible, Setup};
 
@@ -20,7 +22,7 @@ enum Kind {
     TreeV1,
     TreeV2,
     TreeToday,
-    Adaptive,
+    OnDemand,
 }
 
 /// An engine by its name, and its numbers.
@@ -71,8 +73,8 @@ const TODAY: [Parameter; 2] = [
     parameter("qovld", 20_000, COUNT, "waiting callbacks on a CPU at which all are asked for help"),
 ];
 
-const ADAPTIVE: [Parameter; 8] = {
-    let usual = adaptive::Parameters::DEFAULT;
+const ON_DEMAND: [Parameter; 8] = {
+    let usual = on_demand::Parameters::DEFAULT;
     [
         parameter(
             "gather_jiffies",
@@ -150,7 +152,12 @@ impl EngineKind {
             of(Kind::TreeV1, "tree-v1", "cond_resched() tests a flag", &[&TREE, &[FLAG_AFTER]]),
             of(Kind::TreeV2, "tree-v2", "holdouts are interrupted", &[&TREE, &[SCHED_QS]]),
             of(Kind::TreeToday, "tree-today", "Tree RCU today", &[&TREE, &TODAY]),
-            of(Kind::Adaptive, "adaptive", "from demand, within a budget", &[&ADAPTIVE]),
+            of(
+                Kind::OnDemand,
+                "on-demand",
+                "our own: forces when a caller waits, within a budget",
+                &[&ON_DEMAND],
+            ),
         ]
     }
 
@@ -216,10 +223,10 @@ impl EngineKind {
                 sched_qs_jiffies => self.tree(Variant::V2 { sched_qs_jiffies }, setup),
             },
             Kind::TreeToday => self.tree(Variant::Today, setup),
-            Kind::Adaptive => {
-                let parameters = self.adaptive_parameters();
+            Kind::OnDemand => {
+                let parameters = self.on_demand_parameters();
                 let start = Start::default();
-                Box::new(adaptive::Adaptive::with(setup.cpus, parameters, start, Intact))
+                Box::new(OnDemand::with(setup.cpus, parameters, start, Intact))
             }
         }
     }
@@ -251,8 +258,8 @@ impl EngineKind {
         Box::new(tree.with_tickless(tickless))
     }
 
-    fn adaptive_parameters(&self) -> adaptive::Parameters {
-        adaptive::Parameters {
+    fn on_demand_parameters(&self) -> on_demand::Parameters {
+        on_demand::Parameters {
             gather_jiffies: self.number("gather_jiffies") as u32,
             look_jiffies: self.number("look_jiffies") as u32,
             back_off_jiffies: self.number("back_off_jiffies") as u32,

@@ -1,13 +1,14 @@
 //! Grace periods on thousands of virtual CPUs.
 //!
 //! Discrete events in integer virtual time: the same seed and options give the same bytes on any
-//! machine. The engines are those of `grace`, the very same code that the library runs and the
-//! explorer explores; what is modelled here is the machine around them.
+//! machine. The engines are those of kernels ([`kernel`]), as published and as they are today, and
+//! one of our own; the explorer explores the same code. The library runs none of them: its machine
+//! is [`grace::Machine`]. What is modelled here is the hardware and the kernel around the engines.
 //!
 //! [`run`] runs a [`workload::Workload`] on a machine ([`setup::Setup`]) with an engine
 //! ([`engines::EngineKind`]) and gives a [`report::Report`]. [`srcu::run`] does so for SRCU, which
 //! has a machine of its own. [`replay::PARTS`] are the published figures beside what the model
-//! gives, and [`suite`] says what is asked of the default engine beside the fixed ones.
+//! gives, and [`suite`] says what is asked of the engine on demand beside the fixed ones.
 #![forbid(unsafe_code)]
 
 mod calendar;
@@ -17,6 +18,7 @@ mod driver;
 pub mod engines;
 pub mod events;
 pub mod histogram;
+pub mod kernel;
 pub mod line;
 pub mod memory;
 pub mod parameter;

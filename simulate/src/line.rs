@@ -5,8 +5,8 @@
 //! own lines are kept by their numbers modulo 64, so that a few transfers there are taken for hits;
 //! lines that all share are kept exactly. Caches do not run full.
 
-use grace::engine::mask::Mask;
-use grace::engine::{Access, Line};
+use crate::kernel::mask::Mask;
+use crate::kernel::{Access, Line};
 
 use crate::calendar::Calendar;
 use crate::cost::{Costs, PICOS, Picos};

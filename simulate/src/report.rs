@@ -21,7 +21,7 @@ pub struct Report {
     /// The workload, and its numbers.
     pub workload: Named,
     /// The machine.
-    pub machine: Machine,
+    pub machine: VirtualMachine,
     /// How long grace periods took; `count` of them ended.
     pub grace_period_ns: Summary,
     /// Callbacks, from being queued to being run.
@@ -61,7 +61,7 @@ pub struct Named {
 
 /// The machine that was simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Machine {
+pub struct VirtualMachine {
     /// CPUs.
     pub cpus: usize,
     /// Ticks a second.
@@ -190,7 +190,7 @@ impl Report {
         Self {
             engine: named(engine),
             workload: named(workload),
-            machine: Machine {
+            machine: VirtualMachine {
                 cpus: setup.cpus,
                 hz: setup.hz,
                 tickless: setup.tickless,

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use grace::engine::Engine;
+use crate::kernel::Engine;
 
 use crate::driver::Driver;
 use crate::engines::EngineKind;

@@ -1,7 +1,7 @@
-//! The suite: what the default engine is held against.
+//! The suite: what the engine on demand is held against.
 //!
 //! Workloads from idle to flood, on few CPUs and on thousands. On each of them every engine runs,
-//! on the same machine with the same draws, and `adaptive` with its default numbers is compared:
+//! on the same machine with the same draws, and `on-demand` with its default numbers is compared:
 //!
 //! | aim | against | limit |
 //! |---|---|---|
@@ -18,8 +18,13 @@
 //! A task that waits pays for the grace period: in the library the thread that waits does the work.
 //! So the budget is for engine time while no task waits.
 //!
-//! The best fixed engine is another one on each workload; a default that is near all of them is
-//! what a user need not choose. Nothing here runs anything: callers can do so in any order.
+//! The best fixed engine is another one on each workload; one that is near all of them is what a
+//! user need not choose. The judged engine is a kernel's ([`OnDemand`]): what comes of it is not a
+//! figure of the library's. Nothing here runs anything: callers can do so in any order.
+//!
+//! [`OnDemand`]: crate::kernel::on_demand::OnDemand
+
+use grace::limit;
 
 use crate::cost::PICOS;
 use crate::engines::EngineKind;
@@ -30,7 +35,7 @@ use crate::workload::Workload;
 use crate::world::BUDGET_SPAN;
 
 /// The engine that is judged.
-pub const JUDGED: &str = "adaptive";
+pub const JUDGED: &str = "on-demand";
 /// Whose latency it is held against.
 const QUICK_ENGINE: &str = "poll";
 /// Whose CPU time it is held against.
@@ -258,9 +263,9 @@ fn is_near_limit(own: &Report) -> bool {
     let Ok(kind) = EngineKind::named(JUDGED) else {
         return false;
     };
-    let limit = |name| get(kind.parameters(), name) / 4 * 3;
-    own.callbacks.waiting_peak >= limit("backlog_objects")
-        || own.callbacks.waiting_bytes_peak >= limit("backlog_bytes")
+    let presses = |waiting, name| limit::presses(waiting, get(kind.parameters(), name));
+    presses(own.callbacks.waiting_peak, "backlog_objects")
+        || presses(own.callbacks.waiting_bytes_peak, "backlog_bytes")
 }
 
 /// A ratio in thousandths, rounded; `None` if there is nothing to divide by.

@@ -3,7 +3,7 @@
 //! CPU i of n ticks i/n of a jiffy after CPU 0, so that ticks go round in order. Those that
 //! have none for now are passed over.
 
-use grace::engine::mask::Mask;
+use crate::kernel::mask::Mask;
 
 use crate::events::Time;
 

@@ -1,8 +1,8 @@
 //! Which CPU held the grace period up, when: the first grace periods of a run, with their last
 //! holdouts.
 
-use grace::engine::Engine;
-use grace::engine::mask::Mask;
+use crate::kernel::Engine;
+use crate::kernel::mask::Mask;
 use serde::Serialize;
 
 use crate::cpu::{Activity, Cpu};

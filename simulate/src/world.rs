@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use grace::engine::{Access, Host, Line};
+use crate::kernel::{Access, Host, Line};
 
 use crate::cost::{PICOS, Picos};
 use crate::cpu::{Category, Cpu, Window};
@@ -59,7 +59,7 @@ struct Queued {
 
 /// The CPU time that the engine may have in the background: fills with time, empties with work.
 #[derive(Clone, Copy, Debug)]
-struct Budget {
+struct BudgetCredit {
     /// Picoseconds of credit.
     credit: i128,
     filled_at: Time,
@@ -90,7 +90,7 @@ pub(crate) struct World {
     waiting_bytes: u64,
     /// Tasks that wait for a callback of theirs.
     tasks_waiting: u64,
-    budget: Budget,
+    budget: BudgetCredit,
     /// Goes up with all that an engine must not confuse the order of.
     step: u64,
     /// Whose call of the engine is going on.
@@ -119,7 +119,7 @@ impl World {
             waiting_bytes: 0,
             tasks_waiting: 0,
             is_waited_for: false,
-            budget: Budget { credit: 0, filled_at: 0 },
+            budget: BudgetCredit { credit: 0, filled_at: 0 },
             step: 0,
             current: 0,
             spent: 0,

@@ -2,9 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use grace::engine::{Start, Without, adaptive, poll, tick, token, tree};
+use grace::steps::Without;
 use proptest::prelude::*;
 use simulate::cost::Costs;
+use simulate::kernel::on_demand::{self, OnDemand};
+use simulate::kernel::{Engine, Start, poll, tick, token, tree};
 use simulate::setup::{MILLISECOND, SECOND};
 use simulate::timeline::Doing;
 use simulate::{EngineKind, Report, Setup, Workload, run, run_engine, run_with_progress};
@@ -50,7 +52,7 @@ fn an_engine_that_does_not_wait_is_caught() {
     for step in ["wait-for-all-cpus", "separate-lists"] {
         for workload in ["long-readers", "update-flood"] {
             let workload = Workload::named(workload).unwrap();
-            let mutants: [(&str, Box<dyn grace::engine::Engine>); 2] = [
+            let mutants: [(&str, Box<dyn Engine>); 2] = [
                 ("poll", Box::new(poll::Global::with(4, start, Without(step)))),
                 ("tick", Box::new(tick::Tick::with(4, start, Without(step)))),
             ];
@@ -61,14 +63,10 @@ fn an_engine_that_does_not_wait_is_caught() {
         }
     }
     let workload = Workload::named("long-readers").unwrap();
-    let adaptive = adaptive::Adaptive::with(
-        4,
-        adaptive::Parameters::DEFAULT,
-        start,
-        Without("wait-for-all-cpus"),
-    );
+    let parameters = on_demand::Parameters::DEFAULT;
+    let on_demand = OnDemand::with(4, parameters, start, Without("wait-for-all-cpus"));
     let token = token::Published::with(4, start, Without("wait-for-circuit"));
-    for mutant in [Box::new(adaptive) as Box<dyn grace::engine::Engine>, Box::new(token)] {
+    for mutant in [Box::new(on_demand) as Box<dyn Engine>, Box::new(token)] {
         let report = run_engine(&setup, mutant, "mutant", &workload).unwrap();
         assert!(report.callbacks.early_batches > 0);
     }
@@ -158,7 +156,7 @@ fn engines_are_in_the_order_that_their_ideas_give() {
 #[test]
 fn the_budget_holds_where_nobody_waits() {
     let workload = Workload::named("dbench").unwrap();
-    let engine = EngineKind::named("adaptive").unwrap();
+    let engine = EngineKind::named("on-demand").unwrap();
     let mut latencies = Vec::new();
     for budget_ppm in [20, 40, 10_000] {
         let report = run(&Setup { budget_ppm, ..setup(8, 4_000) }, &engine, &workload).unwrap();
@@ -174,7 +172,7 @@ fn the_budget_holds_where_nobody_waits() {
 #[test]
 fn whoever_waits_pays() {
     let workload = Workload::named("waiter").unwrap();
-    let engine = EngineKind::named("adaptive").unwrap();
+    let engine = EngineKind::named("on-demand").unwrap();
     let with =
         |budget_ppm| run(&Setup { budget_ppm, ..setup(8, 1_000) }, &engine, &workload).unwrap();
     let (poor, rich) = (with(1), with(10_000));
@@ -188,7 +186,7 @@ fn whoever_waits_pays() {
 fn a_long_reader_is_shown_as_the_hold_out() {
     let setup = Setup { timeline: 100, ..setup(4, 3_000) };
     // Not for the rings: there the last is the CPU that stands last in the ring.
-    for engine in ["tick", "tree-today", "adaptive"] {
+    for engine in ["tick", "tree-today", "on-demand"] {
         let report = named(&setup, engine, "long-readers");
         let long: Vec<_> = report
             .timeline

@@ -1,7 +1,7 @@
 //! The simulation of SRCU: repeatable, conserving time, and with the mechanisms that it is there to
 //! show.
 
-use grace::srcu::{Adaptive, AnyDelay};
+use grace::srcu::{AdaptiveDelay, AnyDelay};
 use simulate::srcu::{Blocked, Options, Placement, Readers, Report, VARIANTS, run, variant};
 
 const MS: u64 = 1_000_000;
@@ -109,7 +109,7 @@ fn adaptive_is_as_fast_as_5_18_for_short_readers_and_cheaper_for_long_ones() {
 
 #[test]
 fn without_its_first_moment_adaptive_still_lets_the_caller_go_on() {
-    let delay = Adaptive { first_nap_us: 0, ..Adaptive::at(250) };
+    let delay = AdaptiveDelay { first_nap_us: 0, ..AdaptiveDelay::at(250) };
     let options = Options { delay: AnyDelay::Adaptive(delay), ..options("adaptive") };
     let report = report(&options);
     assert!(report.checks_failed > 0, "it meets the caller in its section");

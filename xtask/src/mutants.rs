@@ -1,4 +1,4 @@
-//! Removes each step of the registry (`quiescence::chaos::registry`), and looks whether what must
+//! Removes each step of the registry (`quiescence::chaos::mutants`), and looks whether what must
 //! notice does: the explorer, a model under loom, a torture run, a test. Also every fault that only
 //! the explorer knows.
 //!
@@ -335,18 +335,29 @@ mod tests {
     /// A test that is named is there.
     #[test]
     fn every_test_that_must_notice_exists() {
-        let is_there = |package: &str, test: &str| {
+        // Of a unit test `target` is `lib`; else it is a file in `tests`, or a folder there.
+        let is_there = |package: &str, target: &str, test: &str| {
             let function = format!("fn {}(", test.rsplit("::").next().unwrap_or_default());
-            let sources = crate::tools::files_below(&folder(package)).unwrap();
-            let rust = sources.iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
+            let below = match target {
+                "lib" => folder(package).join("src"),
+                target => folder(package).join("tests").join(target),
+            };
+            let mut files = vec![below.with_extension("rs")];
+            files.extend(crate::tools::files_below(&below).unwrap_or_default());
+            let rust = files.iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
             let mut texts = rust.filter_map(|path| std::fs::read_to_string(path).ok());
             texts.any(|text| text.contains(&function))
         };
         for catcher in Mutant::ALL.iter().flat_map(|mutant| mutant.catchers()) {
             match catcher {
-                Catcher::Test(place) => assert!(is_there(place.package, place.test), "{place:?}"),
+                Catcher::Test(place) => {
+                    assert!(is_there(place.package, place.target, place.test), "{place:?}");
+                }
                 Catcher::Loom(tests) => {
-                    assert!(tests.iter().all(|test| is_there("quiescence", test)), "{tests:?}");
+                    assert!(
+                        tests.iter().all(|test| is_there("quiescence", "lib", test)),
+                        "{tests:?}"
+                    );
                 }
                 _ => {}
             }

@@ -4,6 +4,7 @@
 //!   documents (their tables and code blocks may be wider).
 //! - A file of Rust has at most [`LINES_MAX`] lines.
 //! - Comments and documents do without the words of [`BANNED`].
+//! - An invariant has a name of its own: no two are stated under one.
 //! - Each environment variable that the code names is in one table for users or for developers
 //!   ([`VARIABLES`]), and no table has others.
 //!
@@ -273,9 +274,34 @@ fn each_environment_variable_is_documented_once() {
     assert_eq!(once.len(), documented.len(), "some are there more than once: {documented:?}");
 }
 
+/// The names under which a text states invariants.
+fn invariants(text: &str) -> Vec<&str> {
+    let stated = text.split("Invariant [").skip(1);
+    stated.filter_map(|rest| Some(rest.split_once(']')?.0)).collect()
+}
+
+#[test]
+fn each_invariant_has_a_name_of_its_own() {
+    let mut stated = BTreeMap::<String, Vec<String>>::new();
+    for (file, text) in files() {
+        if matches!(kind(&file), Some(Kind::Rust | Kind::Document)) && !UNREAD.contains(&&*file) {
+            for name in invariants(&text) {
+                stated.entry(name.to_owned()).or_default().push(file.clone());
+            }
+        }
+    }
+    assert!(stated.len() > 20, "{stated:?}");
+    stated.retain(|_, files| files.len() != 1);
+    assert!(stated.is_empty(), "stated more than once: {stated:?}");
+}
+
 /// The rules notice what they are about.
 #[test]
 fn faults_are_found() {
+    assert_eq!(
+        invariants("//! **Invariant [X-1]: a** ... [X-2], Invariant [Y-3]."),
+        ["X-1", "Y-3"]
+    );
     let long = format!("// {}\n", "x".repeat(COLUMNS_MAX));
     assert_eq!(long_lines(Kind::Rust, &long), 1);
     assert_eq!(long_lines(Kind::Document, &format!("| {long}```\n{long}```\n{long}")), 1);

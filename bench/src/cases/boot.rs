@@ -49,6 +49,9 @@ pub fn rivals() -> Vec<&'static Rival> {
 }
 
 /// Boots once: so many updates beside so many readers.
+///
+/// # Panics
+/// If the rival is none of [`rivals`].
 pub fn measure(rival: &Rival, readers: usize, updates: u64) -> Boot {
     let _turn = Turn::wait();
     let site = &*(rival.boot.expect("only rivals that boot are asked"))();

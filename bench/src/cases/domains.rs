@@ -37,6 +37,9 @@ pub fn rivals() -> Vec<&'static Rival> {
 /// Bytes of memory for each of so many domains. Nothing where the kernel does not say.
 ///
 /// Their memory is not given back. One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If the rival is none of [`rivals`].
 pub fn measure(rival: &Rival, used: Used, count: usize) -> Option<f64> {
     let _turn = Turn::wait();
     (rival.domain.expect("only rivals that are domains are asked"))(used, count)

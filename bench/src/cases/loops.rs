@@ -50,6 +50,9 @@ impl Loop {
     /// without the time that they were kept waiting for a CPU.
     ///
     /// Each does it `iterations` times, rounded up to whole batches of 1024, after a short warm-up.
+    ///
+    /// # Panics
+    /// If the operation panics.
     pub fn measure(&self, threads: usize, iterations: u64) -> f64 {
         let batches = batches(iterations);
         let pool = ThreadPool::new(threads);

@@ -18,6 +18,9 @@ use crate::rivals::std_rwlock::StdRwLock;
 /// allocator does not say.
 ///
 /// One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If the rival panics.
 pub fn measure(rival: &Rival, objects: u64) -> Option<f64> {
     let _turn = Turn::wait();
     if !rival.hoards {

@@ -44,6 +44,9 @@ pub struct Stall {
 /// Lets one reader stall for so long.
 ///
 /// One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If the rival panics.
 pub fn measure(rival: &Rival, stall: Duration) -> Stall {
     let _turn = Turn::wait();
     thread::scope(|scope| {

@@ -37,6 +37,9 @@ impl Crowd {
     ///
     /// # Errors
     /// When the system does not give so many threads.
+    ///
+    /// # Panics
+    /// If one of the threads does.
     pub fn gather(threads: usize) -> io::Result<Self> {
         let mut crowd = Self { threads: Vec::new(), leave: Arc::default() };
         let (ready, all_ready) = mpsc::channel();

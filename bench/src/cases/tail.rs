@@ -28,6 +28,9 @@ pub struct Tail {
 /// Reads `groups` times 64 times while one thread replaces and retires without pause.
 ///
 /// One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If the rival panics.
 pub fn measure(rival: &Rival, groups: usize) -> Tail {
     let _turn = Turn::wait();
     thread::scope(|scope| {

@@ -35,6 +35,9 @@ pub struct Updates {
 
 /// Replaces `updates` objects, rounded up to whole batches of 64, while `readers` threads read;
 /// then `timed` more of them, one by one. One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If the rival panics.
 pub fn measure(rival: &Rival, readers: usize, updates: u64, timed: usize) -> Updates {
     let _turn = Turn::wait();
     // Not in the caller's thread, where schemes would leave what they keep for threads.

@@ -113,7 +113,7 @@ pub(crate) extern "C" fn quiescence_hazard_v1_acquire() -> *const Place {
 pub(crate) unsafe extern "C" fn quiescence_hazard_v1_release(place: *const Place) {
     // SAFETY: by the contract; places stay.
     let place = unsafe { &*place };
-    // Release: pairs with the Acquire of the look [HP-2].
+    // Release: pairs with the Acquire of the scan [HP-2].
     place.protects.store(ptr::null_mut(), Release);
     free(place);
 }

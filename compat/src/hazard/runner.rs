@@ -3,10 +3,10 @@
 //!
 //! Its state is one word. The thread that retires the first object of a scan asks for it
 //! ([`wake`]): the state becomes [`WANTED`], from whatever it was. The runner says [`LOOKING`]
-//! before it looks, and [`ASLEEP`] or [`ABSENT`] by a compare-exchange from that, which fails if
-//! somebody has asked meanwhile. So each request is followed by a look [HP-3].
+//! before it scans, and [`ASLEEP`] or [`ABSENT`] by a compare-exchange from that, which fails if
+//! somebody has asked meanwhile. So each request is followed by a scan [HP-3].
 //!
-//! After a look that found something it waits for company, a millisecond: a steady flow of objects
+//! After a scan that found something it waits for company, a millisecond: a steady flow of objects
 //! is one scan a millisecond, and no system call of threads that retire. A thread that waits for
 //! room ends that.
 
@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-use super::{look, may_wait};
+use super::{may_wait, scan};
 use crate::errno_guard::with_errno;
 use crate::flavor::Flavor;
 use crate::{reader, signals};
@@ -28,9 +28,9 @@ use quiescence::chaos::{self, Mutant};
 const ABSENT: u32 = 0;
 /// It waits until it is wanted.
 const ASLEEP: u32 = 1;
-/// It looks, or waits for company.
+/// It scans, or waits for company.
 const LOOKING: u32 = 2;
-/// It is to look from the beginning.
+/// It is to scan from the beginning.
 const WANTED: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(ABSENT);
@@ -38,7 +38,7 @@ static STATE: AtomicU32 = AtomicU32::new(ABSENT);
 /// Counts the threads that would not have it wait for others, and the scans that are over for those
 /// that wait for room.
 static HURRY: AtomicU32 = AtomicU32::new(0);
-static LOOKS: AtomicU32 = AtomicU32::new(0);
+static SCANS: AtomicU32 = AtomicU32::new(0);
 
 const COMPANY: Duration = Duration::from_millis(1);
 const IDLE_AFTER: Duration = Duration::from_secs(10);
@@ -78,11 +78,11 @@ pub(super) fn is_absent() -> bool {
     STATE.load(Relaxed) == ABSENT // a hint; `wake` finds out
 }
 
-/// Has the runner look at all that was retired by now.
+/// Has the runner scan for all that was retired by now.
 #[cold]
 pub(super) fn wake() {
     // AcqRel: pairs with the runner's exchanges [HP-3]: what comes before this is seen by its next
-    // look.
+    // scan.
     match STATE.swap(WANTED, AcqRel) {
         ABSENT => with_errno(start),
         ASLEEP if !chaos::mutant(Mutant::HazardWake) => with_errno(|| wake_sleepers(&STATE)),
@@ -127,10 +127,10 @@ fn run() {
         // AcqRel: pairs with the exchange in `wake` [HP-3].
         STATE.swap(LOOKING, AcqRel);
         let hurry = HURRY.load(Acquire); // pairs with the addition in `wait_for_room`
-        let found = look();
+        let found = scan();
         // AcqRel: pairs with the load in `wait_for_room`; the room is there.
-        LOOKS.fetch_add(1, AcqRel);
-        wake_sleepers(&LOOKS);
+        SCANS.fetch_add(1, AcqRel);
+        wake_sleepers(&SCANS);
         if found != 0 {
             sleep(&HURRY, hurry, COMPANY);
         }
@@ -169,7 +169,7 @@ pub(super) fn wait_for_room(is_room: impl Fn() -> bool) {
     let wait = || {
         let until = Instant::now() + ROOM_WITHIN;
         loop {
-            let looks = LOOKS.load(Acquire); // pairs with the addition in `run`
+            let scans = SCANS.load(Acquire); // pairs with the addition in `run`
             let left = until.saturating_duration_since(Instant::now());
             if is_room() || left.is_zero() {
                 return;
@@ -177,7 +177,7 @@ pub(super) fn wait_for_room(is_room: impl Fn() -> bool) {
             // AcqRel: pairs with the load in `run`.
             HURRY.fetch_add(1, AcqRel);
             wake_sleepers(&HURRY);
-            sleep(&LOOKS, looks, left);
+            sleep(&SCANS, scans, left);
         }
     };
     with_errno(wait);

@@ -5,7 +5,8 @@
 //! compared and hashed with the machine, so that the explorer can tell states apart.
 //!
 //! All that a policy knows is [`Urgency`]: the thread that asks for a grace period translates its
-//! situation into it. A thread that waits is urgent; so is memory: [`Urgency::of_backlog`].
+//! situation into it. A thread that waits is urgent; so is memory that is near its limit
+//! ([`limit::zone`](crate::limit::zone)).
 
 mod adaptive;
 mod poll;
@@ -17,8 +18,6 @@ pub use poll::Poll;
 pub use tick::Tick;
 pub use token::Token;
 
-use crate::limit;
-
 /// How much somebody wants the grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Urgency {
@@ -29,28 +28,6 @@ pub enum Urgency {
     /// Someone waits and would rather spend CPU time than wait longer; or the memory that
     /// waits is near its limit.
     Expedited,
-}
-
-impl Urgency {
-    /// What a backlog asks for: a batch that is full wants its grace period now, and from three
-    /// quarters of the limit on it is pressing. (The unit is the caller's: objects or bytes.)
-    ///
-    /// ```
-    /// use grace::Urgency;
-    ///
-    /// assert_eq!(Urgency::of_backlog(10, 256, 65_536), Urgency::Background);
-    /// assert_eq!(Urgency::of_backlog(256, 256, 65_536), Urgency::Normal);
-    /// assert_eq!(Urgency::of_backlog(49_152, 256, 65_536), Urgency::Expedited);
-    /// ```
-    pub const fn of_backlog(waiting: u64, batch: u64, limit: u64) -> Self {
-        if limit::presses(waiting, limit) {
-            Self::Expedited
-        } else if waiting >= batch {
-            Self::Normal
-        } else {
-            Self::Background
-        }
-    }
 }
 
 /// Whether a grace period that is wanted starts.

@@ -19,7 +19,7 @@ use super::delay::{Delay, Situation, Wait};
 
 /// The delay function `adaptive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Adaptive {
+pub struct AdaptiveDelay {
     /// The moment before the first run; 0 for none, where the caller is in no section.
     pub first_nap_us: u32,
     /// Runs of a phase before the next nap, while somebody is in a hurry; 0 counts as 1.
@@ -34,7 +34,7 @@ pub struct Adaptive {
     pub interval_jiffies: u32,
 }
 
-impl Adaptive {
+impl AdaptiveDelay {
     /// A moment of 5 us, one run, naps from 50 us to ten jiffies. `hz` is taken as 1 to 1,000,000.
     pub const fn at(hz: u32) -> Self {
         let hz = if hz == 0 { 1 } else { hz };
@@ -76,7 +76,7 @@ impl Adaptive {
     }
 }
 
-impl Delay for Adaptive {
+impl Delay for AdaptiveDelay {
     fn extra_check(&self, _: &mut u32, now: Situation) -> bool {
         now.is_expedited
     }

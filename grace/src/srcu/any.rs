@@ -1,6 +1,6 @@
 //! Any of the delay functions, chosen at run time: by the simulator, by the explorer.
 
-use super::adaptive::Adaptive;
+use super::adaptive::AdaptiveDelay;
 use super::delay::{Delay, Published, Situation, Wait};
 
 /// A delay function, chosen at run time.
@@ -9,7 +9,7 @@ pub enum AnyDelay {
     /// One of the kernel's, or one with other parameters.
     Published(Published),
     /// Ours.
-    Adaptive(Adaptive),
+    Adaptive(AdaptiveDelay),
 }
 
 impl Delay for AnyDelay {

@@ -2,8 +2,8 @@
 //!
 //! The whole of the 2022 regression, its first fixes and its last one lie in here: the machine is
 //! the same in all of them. [`Published`] has the kernel's variants as values with every parameter
-//! open; [`Adaptive`](super::Adaptive) is ours. Pure functions of parameters, a count and the
-//! situation.
+//! open; [`AdaptiveDelay`](super::AdaptiveDelay) is ours. Pure functions of parameters, a count and
+//! the situation.
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

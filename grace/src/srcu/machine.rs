@@ -19,9 +19,9 @@
 use super::delay::{Delay, Situation, Wait};
 use super::sequence::{Cookie, Phase, Sequence};
 use super::{EXPEDITE_AFTER_IDLE_NS, other};
-use crate::engine::{Intact, Steps};
 use crate::policy::Urgency;
 use crate::sequence::NotGiven;
+use crate::steps::{Intact, Steps};
 
 /// The steps that can be left out: each is a mutant.
 pub const STEPS: &[&str] = &[
@@ -131,9 +131,9 @@ enum Step {
 ///
 /// ```
 /// use grace::Urgency;
-/// use grace::srcu::{Action, Event, Machine, Published, Sequence};
+/// use grace::srcu::{Action, Event, SrcuMachine, Published, Sequence};
 ///
-/// let mut machine = Machine::new(Published::V5_18, Sequence::after(0));
+/// let mut machine = SrcuMachine::new(Published::V5_18, Sequence::after(0));
 /// let cookie = machine.request(Urgency::Expedited);
 /// loop {
 ///     let event = match machine.pending() {
@@ -151,7 +151,7 @@ enum Step {
 /// # Ok::<(), grace::srcu::Refused>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Machine<D, S = Intact> {
+pub struct SrcuMachine<D, S = Intact> {
     delay: D,
     steps: S,
     sequence: Sequence,
@@ -173,7 +173,7 @@ pub struct Machine<D, S = Intact> {
     runs_in_jiffy: u32,
 }
 
-impl<D: Delay> Machine<D> {
+impl<D: Delay> SrcuMachine<D> {
     /// A machine with nothing to do, after as many grace periods as `start` says; index 0 is
     /// current.
     pub const fn new(delay: D, start: Sequence) -> Self {
@@ -181,7 +181,7 @@ impl<D: Delay> Machine<D> {
     }
 }
 
-impl<D: Delay, S: Steps> Machine<D, S> {
+impl<D: Delay, S: Steps> SrcuMachine<D, S> {
     /// The same, with a step left out.
     pub const fn with_steps(delay: D, start: Sequence, steps: S) -> Self {
         let nothing = Cookie::done_at(start);

@@ -20,8 +20,8 @@
 //! after what the *delay function* says. That function is all that changed in 2022, from 5.66
 //! seconds for 8,000 grace periods to 128 and back to ten ([`Published`]).
 //!
-//! [`Machine`] has no clock: ticks are reported to it. It touches nothing, needs no allocator, and
-//! never panics. Source: `kernel/rcu/srcutree.c`, from its description; McKenney, Triplett and
+//! [`SrcuMachine`] has no clock: ticks are reported to it. It touches nothing, needs no allocator,
+//! and never panics. Source: `kernel/rcu/srcutree.c`, from its description; McKenney, Triplett and
 //! others.
 //!
 //! Reading order: `sequence`, `delay`, `adaptive`, `any`, `machine`.
@@ -32,10 +32,10 @@ mod delay;
 mod machine;
 mod sequence;
 
-pub use adaptive::Adaptive;
+pub use adaptive::AdaptiveDelay;
 pub use any::AnyDelay;
 pub use delay::{Age, CallbackDelay, Delay, Published, Situation, Wait};
-pub use machine::{Action, Event, Machine, Refused, STEPS};
+pub use machine::{Action, Event, Refused, STEPS, SrcuMachine};
 pub use sequence::{Cookie, Phase, Sequence};
 
 /// Places for callbacks, by the grace period that they wait for: the one whose callbacks are being

@@ -4,7 +4,7 @@
 //!   CPUs; [`costs`]: what things cost on the simulated machine.
 //! - [`what_if`]: engines on virtual machines, with [`metric`] for the tables and [`picture`] for
 //!   the timeline; [`srcu`]: the same for SRCU.
-//! - [`published`]: published figures beside ours; [`suite`]: `adaptive` against every fixed
+//! - [`published`]: published figures beside ours; [`suite`]: `on-demand` against every fixed
 //!   engine.
 //! - [`list`]: what there is.
 

@@ -8,13 +8,13 @@ use std::str::FromStr;
 
 const EXAMPLES: &str = "\
 Examples:
-  rcu simulate                                           adaptive on 4 CPUs
-  rcu simulate --engine poll,tick,adaptive --cpus 4,64   engines side by side
+  rcu simulate                                           on-demand on 4 CPUs
+  rcu simulate --engine poll,tick,on-demand --cpus 4,64  engines side by side
   rcu simulate --engine tree-v0 --workload open-close --set period=64,256,1024
   rcu simulate --workload long-readers --svg held-up.svg who held it up, when
   rcu simulate --engine srcu --set calls=8000        SRCU in 2022
   rcu simulate --published                               every published figure
-  rcu simulate --suite --quick                           adaptive against all
+  rcu simulate --suite --quick                           on-demand against all
 
 Exit codes: 0 ok; 1 a figure that fitted, or an aim that was met, no longer does, or an engine is
 at fault; 2 usage; 130 interrupted, what was simulated to its end is written.";
@@ -26,7 +26,7 @@ pub(crate) struct SimulateArgs {
     /// Print every published figure beside what the model gives
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "list"])]
     pub(super) published: bool,
-    /// Run `adaptive` and every fixed engine on the suite of workloads, and compare
+    /// Run `on-demand` and every fixed engine on the suite of workloads, and compare
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) suite: bool,
     /// With --suite: fewer CPUs and shorter runs
@@ -43,7 +43,7 @@ pub(crate) struct SimulateArgs {
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What if")]
 pub(super) struct WhatIfArgs {
-    /// Engines to run [default: adaptive]; `srcu` is SRCU, which takes --variant
+    /// Engines to run [default: on-demand]; `srcu` is SRCU, which takes --variant
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) engine: Vec<String>,
     /// Workloads to run [default: dbench]

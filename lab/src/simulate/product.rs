@@ -21,7 +21,7 @@ const RUNS_MAX: usize = 1_000;
 const TIME_MAX: Duration = Duration::from_secs(2 * 3_600);
 
 /// Engines and workloads when none are named.
-const ENGINE: &str = "adaptive";
+const ENGINE: &str = "on-demand";
 const WORKLOAD: &str = "dbench";
 
 /// One combination.

@@ -37,13 +37,13 @@ use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::os::thread;
 use crate::reclaim::attend;
-use crate::reclaim::callback_queue;
-use crate::reclaim::callback_queue::shared::Shared;
-pub use crate::reclaim::callback_queue::{Left, Pushed, QueuedTwice, Wakes};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::head::{Function, Head};
+use crate::reclaim::head_queue;
+use crate::reclaim::head_queue::queue::Shared;
+pub use crate::reclaim::head_queue::{Left, Pushed, QueuedTwice, Wakes};
 use crate::reclaim::running;
 
 /// A queue of heads, and the thread that runs them. See the [module](self).
@@ -189,6 +189,9 @@ impl CallbackQueue {
 
     /// Says that the thread that was to attend to the callback queue could not: the next push finds
     /// again that none does.
+    ///
+    /// # Errors
+    /// If a head turns out to be queued twice, where that is checked.
     pub fn neglect(&self) -> Result<(), QueuedTwice> {
         self.shared.neglect()
     }
@@ -247,7 +250,7 @@ pub fn in_callback() -> bool {
 /// Whether heads that wait are remembered, so that one that is queued twice is found: in builds
 /// with debug assertions, and under `QUIESCENCE_DEBUG=1`.
 pub fn remembers_heads() -> bool {
-    callback_queue::is_twice_checked()
+    head_queue::is_twice_checked()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub use crate::gp::reader_side::{Readers, Surroundings, Words};
+pub use crate::gp::gp_words::{Readers, Surroundings, Words};
 pub use crate::gp::record::Record;
 
 use crate::domain::domain::Domain;
@@ -28,17 +28,17 @@ use crate::domain::guard::Guard;
 use crate::domain::guard::ThreadTag;
 use crate::domain::tag::DomainTag;
 use crate::event::trace;
-use crate::gp::reader_side::Links;
+use crate::gp::gp_words::Links;
+use crate::gp::reader::{ReaderKind, Slot};
 use crate::gp::record::{add_own, remove_own};
-use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::local::{self, Own};
-use crate::reclaim::queue::{self, Queue, Wants};
 use crate::reclaim::thread_end;
+use crate::reclaim::thread_queue::{self, Queue, Wants};
 
 /// The updater's half of an asymmetric fence, for protocols of a program's own, hazard pointers
 /// say: a full fence in every thread of the process, where it stands. The other half is a
@@ -137,7 +137,7 @@ impl LiburcuDomain {
         let me = || Own::in_domain(&self.core).me();
         // A thread that ends adds to queues that all share.
         if own_only && thread_end::is_noticed() {
-            queue::drain(&self.core, &self.own_queues(), &me, thread::token());
+            thread_queue::drain(&self.core, &self.own_queues(), &me, thread::token());
         } else {
             self.core.queues.drain(&self.core, me, thread::token());
         }
@@ -171,6 +171,9 @@ impl LiburcuDomain {
     /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by
     /// itself. Allocates only if there is no [room](Self::make_room); leaves nothing for the
     /// thread's end to do.
+    ///
+    /// # Panics
+    /// If the domain is not attached yet, or has 2^32 readers.
     ///
     /// # Safety
     /// `record` is all zeroes, or was registered by this function, in this domain, and is no

@@ -33,7 +33,7 @@ mod protection;
 mod public;
 mod split;
 #[cfg(not(loom))]
-mod table;
+mod resize;
 #[cfg(not(loom))]
 pub(crate) mod worker;
 

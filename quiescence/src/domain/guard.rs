@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::ptr;
 
 use crate::domain::tag::{DomainTag, Section};
-use crate::gp::slot::{NOT_READY, Slot};
+use crate::gp::reader::{NOT_READY, Slot};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::local;

@@ -12,7 +12,7 @@ use std::panic::Location;
 use crate::domain::domain::{self, Domain};
 use crate::domain::guard::{Global, ThreadTag};
 use crate::domain::tag::Section;
-use crate::gp::slot::Slot;
+use crate::gp::reader::Slot;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;

@@ -20,7 +20,7 @@ use grace::word;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::{GLOBAL, ThreadTag};
-use crate::gp::slot::{NOT_READY, Slot};
+use crate::gp::reader::{NOT_READY, Slot};
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;

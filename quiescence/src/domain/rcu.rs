@@ -159,12 +159,14 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// # Errors
     /// `value`, in a section, at the domain's limit, if this thread has gone over it already; in a
     /// sleepable domain at its limit.
+    #[expect(clippy::missing_panics_doc, reason = "the value that is given back was given")]
     pub fn try_store(&self, value: T) -> Result<(), T> {
         self.inner.try_store(Some(value)).map_err(|value| value.expect("given above"))
     }
 
     /// Replaces the value and gives the old one, which may still be read. Lock-free: one atomic
     /// swap. Allocates the new value.
+    #[expect(clippy::missing_panics_doc, reason = "an `Rcu` is never empty")]
     pub fn swap(&self, value: T) -> Unlinked<T, K> {
         self.inner.replace(into_raw(Some(value))).expect("never empty")
     }
@@ -279,11 +281,13 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     }
 
     /// The value, which no other thread can read: the place is borrowed exclusively.
+    #[expect(clippy::missing_panics_doc, reason = "an `Rcu` is never empty")]
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut().expect("never empty")
     }
 
     /// The value, out of its place. Waits for nothing: no other thread can read it.
+    #[expect(clippy::missing_panics_doc, reason = "an `Rcu` is never empty")]
     pub fn into_inner(self) -> T {
         self.inner.into_inner().expect("never empty")
     }
@@ -375,7 +379,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         let tag = self.domain.tag();
         // Usually the thread's stock has room for a value by its size. The place is not looked at
         // before the exchange, not even its scale: where readers on other CPUs have its cache line,
-        // a load and an exchange cost more than an exchange.
+        // a load and an exchange cost more than an exchange. (The handle of a domain that was made
+        // at run time stands there, too, and is loaded.)
         let is_sleepable = tag.core().is_sleepable();
         let by_size = if is_sleepable { None } else { defer::reserve_by_size::<K, T>(tag) };
         let room = match by_size {
@@ -397,8 +402,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         Ok(())
     }
 
-    /// Retires what was in the place, if it is to be weighed. Room for it by its size is not needed
-    /// then: it may wait for more.
+    /// Retires what was in the place, where room by its size does not do: there was none, or the
+    /// value is to be weighed. Room that was reserved by its size is given back: what the value
+    /// weighs may be waited for.
     ///
     /// # Safety
     /// As [`retire_old`](Self::retire_old).
@@ -416,8 +422,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         unsafe { self.retire_old(old, room) };
     }
 
-    /// Room for the value that is about to be replaced, where it is to be weighed, or the thread's
-    /// stock does not pay for it; none, if room for it is to be found when it is retired.
+    /// Room for the value that is about to be replaced, where the thread's stock has none for it by
+    /// its size; and in sleepable domains. `Ok(None)`: room is to be found when it is retired.
     #[inline(never)]
     #[track_caller]
     fn find_room(&self) -> Result<Option<Reserved<'_>>, NoRoom> {

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::{Global, Guard, ThreadTag, enter};
-use crate::gp::slot::{NOT_READY, Slot};
+use crate::gp::reader::{NOT_READY, Slot};
 use crate::reclaim::local;
 
 impl<K: ThreadTag> Domain<K> {

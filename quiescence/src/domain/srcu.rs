@@ -12,7 +12,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::srcu::Adaptive;
+use grace::srcu::AdaptiveDelay;
 
 use crate::domain::domain::{Cookie, Domain};
 use crate::domain::tag::DomainTag;
@@ -138,7 +138,7 @@ impl Srcu {
 
     /// With other waits between looks: for benchmarks.
     #[doc(hidden)]
-    pub const fn with_delay(delay: &'static Adaptive) -> Self {
+    pub const fn with_delay(delay: &'static AdaptiveDelay) -> Self {
         Self(SleepableDomain::with_delay(delay))
     }
 

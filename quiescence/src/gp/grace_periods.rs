@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use grace::policy::AnyPolicy;
 #[cfg(not(loom))]
-use grace::srcu::Adaptive;
+use grace::srcu::AdaptiveDelay;
 use grace::{Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
 use self::handover::{Conduct, Patience};
@@ -33,13 +33,13 @@ use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
 use crate::gp::engine::Settings;
-use crate::gp::observers::Observers;
-use crate::gp::reader_side::ReaderSide;
+use crate::gp::gp_words::GpWords;
 #[cfg(not(loom))]
-use crate::gp::reader_side::{Links, Readers};
+use crate::gp::gp_words::{Links, Readers};
+use crate::gp::observers::Observers;
+use crate::gp::reader::{ReaderKind, Slot};
 use crate::gp::registry::Registry;
 use crate::gp::relay::Relay;
-use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::stall::Watch;
 use crate::gp::tuning;
 #[cfg(not(loom))]
@@ -67,7 +67,7 @@ mod watch;
 // In the order of C: see `of`.
 #[repr(C)]
 pub struct GracePeriods {
-    pub(crate) reader_side: ReaderSide,
+    pub(crate) gp_words: GpWords,
     pub(crate) state: Mutex<State>,
     /// Which driver is the current one, or was the last; see [`handover`].
     term: AtomicU64,
@@ -150,28 +150,28 @@ impl Me {
     pub(crate) const NOBODY: Self = Self { quiescent_slots: 0 };
 }
 
-const _: () = assert!(std::mem::offset_of!(GracePeriods, reader_side) == 0);
+const _: () = assert!(std::mem::offset_of!(GracePeriods, gp_words) == 0);
 
 impl Deref for GracePeriods {
-    type Target = ReaderSide;
+    type Target = GpWords;
 
     #[inline(always)]
-    fn deref(&self) -> &ReaderSide {
-        &self.reader_side
+    fn deref(&self) -> &GpWords {
+        &self.gp_words
     }
 }
 
 impl GracePeriods {
     /// The grace periods that have this reader side, by its address.
-    pub(crate) fn of(reader_side: *const ReaderSide) -> *const Self {
-        reader_side.cast() // their first field
+    pub(crate) fn of(gp_words: *const GpWords) -> *const Self {
+        gp_words.cast() // their first field
     }
 
     const_unless_loom! {
         /// A domain without readers.
         pub(crate) fn new(start: Start, settings: Settings) -> Self {
             Self {
-                reader_side: ReaderSide::new(word::entered(start.number)),
+                gp_words: GpWords::new(word::entered(start.number)),
                 state: Mutex::new(Rank::GracePeriods, State {
                     protocol: Protocol::Threads(Machine::new(settings.policy, start)),
                     current: Current::NONE,
@@ -212,12 +212,12 @@ impl GracePeriods {
         self.tuning = tuning::Kept::liburcu();
         let links = Some(Links::new(readers));
         // Not dropped here, which a constant may not do: it is `None`.
-        std::mem::forget(std::mem::replace(&mut self.reader_side.liburcu, links));
+        std::mem::forget(std::mem::replace(&mut self.gp_words.liburcu, links));
     }
 
     /// It is to be a sleepable domain's.
     #[cfg(not(loom))]
-    pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: Adaptive) {
+    pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: AdaptiveDelay) {
         let state = self.state.get_mut();
         state.protocol = Protocol::Srcu(protocol::SrcuProtocol::new(delay));
         self.observers.declared_name = name;

@@ -3,7 +3,7 @@
 //! The rooms below are not known here: the crate's root fills the table in, as `HOOKS`, and nothing
 //! changes it.
 
-use super::slot::Slot;
+use super::reader::Slot;
 use super::stall::Note;
 
 /// One function for each occasion.

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
 
-use super::slot::Slot;
+use super::reader::Slot;
 
 /// One thread's place as a reader: liburcu's `struct urcu_reader`, of 256 bytes. All zeroes is one
 /// that is not registered. Its first word is the reader's own: what its program calls `ctr`.

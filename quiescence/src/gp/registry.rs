@@ -1,4 +1,5 @@
-//! The registry of a domain: who reads in it, and who of them holds the grace period up.
+//! The registry of a domain: the readers in it. Which of them hold the grace period up is found by
+//! the scan in [`holdouts`](super::holdouts).
 //!
 //! Slots live in chunks that are never moved and never given back while the domain lives, so that a
 //! pointer to one stays good; and side by side, so that a scan of ten thousand runs at the speed of
@@ -14,9 +15,9 @@
 //! that holds the lock must not wait for that.
 
 use crate::chaos::{self, Mutant};
-use crate::gp::reader_side::ReaderSide;
+use crate::gp::gp_words::GpWords;
+use crate::gp::reader::{ReaderKind, Slot};
 use crate::gp::relay::Relay;
-use crate::gp::slot::{ReaderKind, Slot};
 #[cfg(loom)]
 use crate::os::fence;
 use crate::os::sync::AtomicU64;
@@ -33,18 +34,18 @@ pub(crate) struct Registry {
     /// Each from a box, which is not moved while pointers into it are about.
     chunks: Vec<NonNull<[Slot]>>,
     free: Vec<*const Slot>,
-    readers: Vec<*const Slot>,
+    pub(super) readers: Vec<*const Slot>,
     /// How many of the readers have light fences: they need heavy ones.
     light: usize,
     /// Readers that the pass under `pass` waits for.
-    holdouts: Vec<*const Slot>,
+    pub(super) holdouts: Vec<*const Slot>,
     /// The number of the pass that has been scanned; none yet.
-    pass: Option<Number>,
+    pub(super) pass: Option<Number>,
     /// Whether the driver that sleeps, or slept last, has marked its holdouts and looked at them a
     /// second time: each of them that holds it up still will report.
-    marked: bool,
+    pub(super) marked: bool,
     /// How the QSBR readers hand the number on, under the engine `token`.
-    relay: Option<Relay>,
+    pub(super) relay: Option<Relay>,
 }
 
 // SAFETY: the pointers lead into `chunks`, which move with the registry; what they point to is
@@ -95,7 +96,7 @@ impl Registry {
     /// Enters a reader. The caller fences after it has released the lock [GP-5].
     pub(crate) fn register(
         &mut self,
-        core: *const ReaderSide,
+        core: *const GpWords,
         owner: usize,
         reader_kind: ReaderKind,
     ) -> *const Slot {
@@ -136,7 +137,7 @@ impl Registry {
     pub(crate) unsafe fn register_at(
         &mut self,
         slot: *const Slot,
-        core: *const ReaderSide,
+        core: *const GpWords,
         owner: usize,
         reader_kind: ReaderKind,
     ) {
@@ -149,7 +150,7 @@ impl Registry {
     unsafe fn enter(
         &mut self,
         slot: *const Slot,
-        core: *const ReaderSide,
+        core: *const GpWords,
         owner: usize,
         reader_kind: ReaderKind,
     ) {
@@ -235,88 +236,6 @@ impl Registry {
         }
     }
 
-    /// Looks at every reader the first time under a number, and then at those who held it up
-    /// before. QSBR readers that hand the number on are looked at by the relay. Returns how many
-    /// hold it up.
-    pub(crate) fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
-        if chaos::mutant(Mutant::NoScan) {
-            return 0;
-        }
-        if self.pass == Some(number) {
-            // SAFETY: see `register`.
-            self.holdouts.retain(|slot| unsafe { &**slot }.is_holdout(number));
-        } else {
-            let skip = usize::from(chaos::mutant(Mutant::SkipLastReader));
-            let looked_at = &self.readers[..self.readers.len().saturating_sub(skip)];
-            let relays = self.relay.is_some();
-            let holdouts = looked_at.iter().filter(|slot| {
-                // SAFETY: see `register`.
-                let slot = unsafe { &***slot };
-                !(relays && slot.is_qsbr()) && slot.is_holdout(number)
-            });
-            self.holdouts.clear();
-            self.holdouts.extend(holdouts);
-            self.pass = Some(number);
-        }
-        let resting = self.relay.as_mut().map_or(0, |relay| {
-            // SAFETY: see `register`; `gp` is the domain's, which owns this registry.
-            unsafe { relay.look(number, gp) }
-        });
-        self.holdouts.len() + resting
-    }
-
-    /// The readers that the last scan found inside a section.
-    pub(crate) fn holdouts(&self) -> impl Iterator<Item = &Slot> {
-        // SAFETY: see `register`.
-        self.holdouts.iter().map(|slot| unsafe { &**slot })
-    }
-
-    /// Has the readers that the last scan found inside a section tell the driver, which is about to
-    /// sleep, when they leave. A liburcu one looks at `gp.futex` by itself, but for a QSBR reader.
-    pub(crate) fn mark_holdouts(&mut self) {
-        self.marked = false;
-        for &holdout in &self.holdouts {
-            // SAFETY: see `register`.
-            let slot = unsafe { &*holdout };
-            if !slot.is_liburcu() {
-                slot.mark_waited_for();
-                continue;
-            }
-            #[cfg(not(loom))]
-            if slot.is_qsbr() {
-                // SAFETY: the slot of a liburcu reader is the beginning of its record, and
-                // registered.
-                unsafe { crate::gp::record::Record::mark_waiting(holdout.cast()) };
-            }
-        }
-    }
-
-    /// The driver has looked at the holdouts again that it has marked.
-    pub(crate) fn set_marked(&mut self) {
-        self.marked = true;
-    }
-
-    /// Whether a sleeping driver has nothing left to do but to be woken.
-    pub(crate) fn is_marked(&self) -> bool {
-        self.marked
-    }
-
-    /// Takes the marks of a superseded driver away. Returns how many readers will not report.
-    pub(crate) fn withdraw_marks(&mut self) -> u32 {
-        self.marked = false;
-        let marked = self.holdouts().filter(|slot| !slot.is_liburcu() && slot.clear_waited_for());
-        marked.count() as u32
-    }
-
-    /// The readers that hold up the grace period under `number`, as of the last scan and of now:
-    /// readers in sections that began before, and those that the relay waits for.
-    #[cfg(not(loom))]
-    pub(crate) fn holding_up(&self, number: Number) -> impl Iterator<Item = &Slot> {
-        // SAFETY: see `register`.
-        let resting = self.relay.iter().flat_map(move |relay| unsafe { relay.resting(number) });
-        self.holdouts().filter(move |slot| slot.is_holdout(number)).chain(resting)
-    }
-
     /// In a child process: only `owner`'s readers are left, who calls.
     #[cfg(not(loom))]
     pub(crate) fn keep_only(&mut self, owner: usize) {
@@ -377,7 +296,7 @@ mod tests {
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
         let mut core =
             crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
-        core.make_liburcu(crate::gp::reader_side::Readers::Silent);
+        core.make_liburcu(crate::gp::gp_words::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);
         assert!(!registry.has_room_for(1));
@@ -385,7 +304,7 @@ mod tests {
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
-            let reader_kind = ReaderKind::Liburcu(crate::gp::reader_side::Readers::Silent);
+            let reader_kind = ReaderKind::Liburcu(crate::gp::gp_words::Readers::Silent);
             // SAFETY: each slot once; it outlives the registry.
             unsafe { registry.register_at(slot, (&raw const core).cast(), 1, reader_kind) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);

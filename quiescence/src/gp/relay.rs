@@ -17,7 +17,7 @@
 //!    (`Slot::renew`): the thread that has acquired the number sees the links that were made before
 //!    it.
 //! 2. A reader that comes online first shows a word that no grace period announces
-//!    (`slot::ARRIVED`), so that its successor does not take it for one that has passed.
+//!    (`reader::ARRIVED`), so that its successor does not take it for one that has passed.
 //! 3. A reader that is offline when the driver looks is passed over. The first one that the driver
 //!    finds online and not passed may copy `gp.ctr`, for everybody before it has passed; and it
 //!    must, where its predecessor does not show the number any more ([`Relay::let_through`]).
@@ -29,7 +29,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use crate::chaos::{self, Mutant};
-use crate::gp::slot::Slot;
+use crate::gp::reader::Slot;
 use crate::os::sync::AtomicU64;
 use grace::{Number, word};
 
@@ -109,7 +109,7 @@ impl Relay {
     ///
     /// # Safety
     /// The stations are slots that live, and so does `gp`, as long as they do.
-    pub(crate) unsafe fn look(&mut self, number: Number, gp: &AtomicU64) -> usize {
+    pub(crate) unsafe fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
         // SAFETY: the caller's word.
         (0..self.next.len())
             .filter(|chain| !unsafe { self.ran_through(*chain, number, gp) })
@@ -139,7 +139,7 @@ impl Relay {
     /// that the first thread that is not can go on.
     ///
     /// # Safety
-    /// As `look`.
+    /// As `scan`.
     unsafe fn ran_through(&mut self, chain: usize, number: Number, gp: &AtomicU64) -> bool {
         let end = ((chain + 1) * CHAIN).min(self.stations.len());
         // The last one speaks for all [T-1].
@@ -209,7 +209,7 @@ mod tests {
 
     use crate::gp::engine::{Engine, Settings};
     use crate::gp::grace_periods::{GracePeriods, Me};
-    use crate::gp::slot::{ReaderKind, Slot};
+    use crate::gp::reader::{ReaderKind, Slot};
 
     /// The driver has no slot of its own.
     const STRANGER: Me = Me { quiescent_slots: 0 };

@@ -2,7 +2,7 @@
 //!
 //! Told the time, not asking for it; under the machine's lock.
 
-use super::reader_side::ReaderSide;
+use super::gp_words::GpWords;
 
 /// What has been reported of the grace period in progress.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ impl Watch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
     /// The domain, by its address and its identity: it may end before the report is made.
-    pub(crate) core: *const ReaderSide,
+    pub(crate) core: *const GpWords,
     pub(crate) identity: usize,
     /// Which grace period, as [`Statistics::grace_periods`](crate::Statistics::grace_periods)
     /// counts.

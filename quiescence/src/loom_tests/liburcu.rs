@@ -20,7 +20,7 @@ fn liburcu_section(world: &World, words: &Words, slot: &Slot) {
 fn beside_liburcu_readers(readers: usize, sections: usize) {
     bounded(3, move || {
         let mut core = DomainState::new(Start::ZERO, SETTINGS);
-        core.charged.grace_periods.reader_side.liburcu = Some(Links::new(Readers::Light));
+        core.charged.grace_periods.gp_words.liburcu = Some(Links::new(Readers::Light));
         let world = World::of(core);
         // Leaked, as the words of a program are for ever.
         let words: &'static Words = Box::leak(Box::new(Words {

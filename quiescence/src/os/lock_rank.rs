@@ -38,9 +38,9 @@ pub(crate) enum Rank {
     /// A domain's queues that threads without one of their own share; its holder writes to them.
     /// *fork*
     SharedQueues,
-    /// The list of a domain's callback queues. *fork*
+    /// The list of a domain's thread queues. *fork*
     Queues,
-    /// One callback queue: its segments, and who runs it. *fork*
+    /// One thread queue: its segments, and who runs it. *fork*
     Queue,
     /// The list of a domain's callback queues. *fork*
     CallbackQueues,

@@ -116,7 +116,7 @@ pub(crate) fn after_fork() {
 const FRAMES_MAX: usize = 128;
 
 #[cfg(all(feature = "stacks", target_os = "linux", target_env = "gnu"))]
-#[path = "stack/ask.rs"]
+#[path = "stack/capture.rs"]
 mod imp;
 
 #[cfg(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")))]

@@ -4,7 +4,7 @@
 //! (`os/lock_rank.rs`), so that no other thread is in the midst of something when the memory is
 //! copied. The parent lets them go. The child first puts right what the missing threads leave
 //! behind: their readers are unregistered, a grace period that one of them drove starts again from
-//! its fence, and their callback queues become orphans that the next `barrier` or the worker runs.
+//! its fence, and their queues become orphans that the next `barrier` or the worker runs.
 
 use std::cell::UnsafeCell;
 use std::sync::Once;
@@ -13,12 +13,12 @@ use crate::collections::hash_table_worker;
 use crate::gp::grace_periods;
 use crate::gp::tuning;
 use crate::os::{clock, exit, fence, forking, futex, percpu, thread};
-use crate::reclaim::callback_queue;
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
-use crate::reclaim::queue;
+use crate::reclaim::head_queue;
+use crate::reclaim::thread_queue;
 use crate::reclaim::worker;
 use crate::report::stats_server;
 use crate::rseq;
@@ -46,7 +46,7 @@ struct Held {
     worker: worker::Held,
     tables: hash_table_worker::Held,
     retired: debug_objects::Held,
-    heads: callback_queue::HeldHeads,
+    heads: head_queue::HeldHeads,
     tracked: track::Held,
     reporter: crate::report::stall::reporter::Held,
     serve: stats_server::Held,
@@ -56,12 +56,12 @@ struct Held {
 struct HeldInDomains {
     registries: Vec<grace_periods::HeldRegistry<'static>>,
     machines: Vec<grace_periods::HeldMachine<'static>>,
-    rooms: Vec<callback_queue::HeldRoom<'static>>,
-    callback_queue_inners: Vec<callback_queue::HeldInners>,
-    callback_queues: Vec<callback_queue::HeldCallbackQueues<'static>>,
-    queue_inners: Vec<Vec<queue::HeldQueue<'static>>>,
-    queues: Vec<queue::Held<'static>>,
-    shared_queues: Vec<queue::HeldShared<'static>>,
+    rooms: Vec<head_queue::HeldRoom<'static>>,
+    callback_queue_inners: Vec<head_queue::HeldInners>,
+    callback_queues: Vec<head_queue::HeldCallbackQueues<'static>>,
+    queue_inners: Vec<Vec<thread_queue::HeldQueue<'static>>>,
+    queues: Vec<thread_queue::Held<'static>>,
+    shared_queues: Vec<thread_queue::HeldShared<'static>>,
     handles: Vec<Handle>,
 }
 
@@ -87,7 +87,7 @@ extern "C" fn prepare() {
     let (domains, handles) = domains::hold();
     let in_domains = HeldInDomains::hold(handles);
     let retired = debug_objects::hold();
-    let heads = callback_queue::hold_heads();
+    let heads = head_queue::hold_heads();
     let tracked = track::hold();
     let reporter = crate::report::stall::reporter::hold();
     let futex = Some(futex::hold());
@@ -212,7 +212,7 @@ impl HeldInDomains {
     }
 
     /// In the child.
-    fn after_fork(&mut self, heads: &mut callback_queue::HeldHeads, owner: usize) {
+    fn after_fork(&mut self, heads: &mut head_queue::HeldHeads, owner: usize) {
         for (at, domain) in self.handles.iter().enumerate() {
             let (inners, room) = (&mut self.callback_queue_inners[at], &mut self.rooms[at]);
             let callback_queues = self.callback_queues[at].after_fork(inners, room, heads, owner);

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
-use crate::reclaim::callback_queue::shared::{self, Shared};
-use crate::reclaim::callback_queue::{Left, QueuedTwice, forget_head, is_twice_checked};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::head::{Anywhere, Head};
+use crate::reclaim::head_queue::queue::{self, Shared};
+use crate::reclaim::head_queue::{Left, QueuedTwice, forget_head, is_twice_checked};
 use crate::reclaim::llist::Chain;
 use crate::reclaim::local::{Own, Sections};
 use crate::reclaim::running;
@@ -43,7 +43,7 @@ pub(crate) fn end(handle: &Handle, callback_queue: &Arc<Shared>) {
 
 /// Has the worker run what a callback queue has left.
 fn run_by_worker(handle: &Handle, mut left: Chain) {
-    handle.charge.0.give_back(shared::amount(left.count()));
+    handle.charge.0.give_back(queue::amount(left.count()));
     while let Some((link, marks)) = left.pop() {
         let head = Anywhere(link.cast::<Head>());
         if chaos::mutant(Mutant::LostCallbackQueue) {

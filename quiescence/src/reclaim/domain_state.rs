@@ -8,18 +8,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::Start;
 use grace::policy::Budget;
 #[cfg(not(loom))]
-use grace::srcu::Adaptive;
+use grace::srcu::AdaptiveDelay;
 
 use crate::gp::engine::Settings;
+use crate::gp::gp_words::{GpWords, Readers};
 use crate::gp::grace_periods::GracePeriods;
 #[cfg(not(loom))]
 use crate::gp::grace_periods::{HeldMachine, HeldRegistry};
-use crate::gp::reader_side::{ReaderSide, Readers};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
+use crate::reclaim::charge::Charged;
 #[cfg(not(loom))]
-use crate::reclaim::callback_queue::CallbackQueues;
-use crate::reclaim::limit::Charged;
-use crate::reclaim::queue::Queues;
+use crate::reclaim::head_queue::CallbackQueues;
+use crate::reclaim::thread_queue::Queues;
 #[cfg(not(loom))]
 use crate::srcu::driver::{self, Unfinished};
 #[cfg(not(loom))]
@@ -103,7 +103,7 @@ impl DomainState {
 
     /// A sleepable domain, which is to be given its counts.
     #[cfg(not(loom))]
-    pub(crate) fn sleepable(name: Option<&'static str>, delay: Adaptive) -> Self {
+    pub(crate) fn sleepable(name: Option<&'static str>, delay: AdaptiveDelay) -> Self {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
         domain.charged.grace_periods.make_sleepable(name, delay);
         domain
@@ -155,8 +155,8 @@ impl DomainState {
 
     /// The domain that has this reader side, by its address.
     #[cfg(not(loom))]
-    pub(crate) fn of(reader_side: *const ReaderSide) -> *const Self {
-        GracePeriods::of(reader_side).cast() // the first field of its first field
+    pub(crate) fn of(gp_words: *const GpWords) -> *const Self {
+        GracePeriods::of(gp_words).cast() // the first field of its first field
     }
 
     /// In the child of a `fork`: only `owner`'s readers are left.

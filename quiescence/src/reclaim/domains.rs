@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::gp::reader_side::ReaderSide;
+use crate::gp::gp_words::GpWords;
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::reclaim::by_domain::ByDomain;
 use crate::reclaim::domain_state::DomainState;
@@ -46,9 +46,9 @@ pub(crate) fn list(max: usize) -> (Vec<Handle>, usize) {
 }
 
 /// The domain whose reader side is at this address, if it is still the one with this identity.
-pub(crate) fn find(reader_side: *const ReaderSide, identity: usize) -> Option<Handle> {
+pub(crate) fn find(gp_words: *const GpWords, identity: usize) -> Option<Handle> {
     let domains = sync::lock(&DOMAINS);
-    let handle = domains.get(DomainState::of(reader_side)).and_then(WeakHandle::upgrade);
+    let handle = domains.get(DomainState::of(gp_words)).and_then(WeakHandle::upgrade);
     // Before the handle may go, which may be the last, and run callbacks.
     drop(domains);
     handle.filter(|handle| handle.identity() == identity)

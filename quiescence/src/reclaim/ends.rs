@@ -1,11 +1,11 @@
 //! What is left to do where a section, a thread or a domain ends. Called through `HOOKS`, since
 //! those who notice the end are below.
 
-use crate::gp::slot::Slot;
+use crate::gp::reader::Slot;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
-use crate::reclaim::queue::Contents;
+use crate::reclaim::thread_queue::Contents;
 use crate::reclaim::{domains, worker};
 
 /// The outermost section of a slot has ended that is marked: its thread is over a limit, or is

@@ -1,4 +1,4 @@
-//! What a thread knows of itself: its slot in each domain it has read in, and its callback queues.
+//! What a thread knows of itself: its slot in each domain it has read in, and its queues there.
 //!
 //! The pointer that [`crate::read`] looks at first is thread-local without a destructor, so it can
 //! be used at any moment of a thread's life. The table behind it is freed by a destructor; a
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::thread::LocalKey;
 
 use crate::gp::grace_periods::{GracePeriods, Me};
+use crate::gp::reader::{NOT_READY, ReaderKind, Slot};
 use crate::gp::record;
-use crate::gp::slot::{NOT_READY, ReaderKind, Slot};
 use crate::os::thread;
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
-use crate::reclaim::queue::{Contents, Queue};
+use crate::reclaim::thread_queue::{Contents, Queue};
 
 mod table;
 
@@ -34,6 +34,8 @@ thread_local! {
     static OBJECTS: Cell<Last> = const { Cell::new(Last::NONE) };
     /// The queue of closures that this thread last added to.
     static CLOSURES: Cell<Last> = const { Cell::new(Last::NONE) };
+    /// Whether the thread may be over the limit in some domain: not if its table lists none.
+    static MAY_BE_OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A queue and its domain; or nulls.
@@ -196,7 +198,7 @@ impl Own {
         }
         if core.liburcu.is_some() {
             record::own()
-                .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods.reader_side))
+                .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods.gp_words))
                 .for_each(|s| own.count(s));
         }
         own
@@ -290,6 +292,13 @@ pub(crate) fn make_overdue() {
     each_section(Slot::mark_overdue);
 }
 
+/// Whether the thread may be over the limit in some domain, by an object or a closure. Where it
+/// may, [`has_over_limit`] finds out.
+#[inline]
+pub(crate) fn may_be_over_limit() -> bool {
+    MAY_BE_OVER_LIMIT.get()
+}
+
 /// Whether the thread is over the limit in a domain, by an object or a closure.
 pub(crate) fn is_over_limit(core: &DomainState) -> bool {
     let Some(table) = Table::existing() else { return false };
@@ -303,12 +312,16 @@ pub(crate) fn is_over_limit(core: &DomainState) -> bool {
 pub(crate) fn note_over_limit(core: &DomainState) {
     if let Some(table) = Table::existing() {
         table.locals().note_over_limit(core);
+        MAY_BE_OVER_LIMIT.set(true);
     }
 }
 
 /// Whether the thread is over the limit in some domain, as far as it knows.
 pub(crate) fn has_over_limit() -> bool {
-    Table::existing().is_some_and(|table| table.locals().queues_over_limit().next().is_some())
+    let has =
+        Table::existing().is_some_and(|table| table.locals().queues_over_limit().next().is_some());
+    MAY_BE_OVER_LIMIT.set(has);
+    has
 }
 
 /// The domains in which the thread has gone over the limit, and its queues there.
@@ -368,8 +381,8 @@ mod tests {
     use std::sync::{Arc, mpsc};
     use std::thread;
 
-    use crate::reclaim::queue::Contents;
     use crate::reclaim::retire::Closure;
+    use crate::reclaim::thread_queue::Contents;
 
     /// How often the callback below read, and how often it was refused.
     static READ: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
@@ -379,7 +392,7 @@ mod tests {
         READ[usize::from(refused)].fetch_add(1, SeqCst);
     }
 
-    fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::queue::Queue, f: F) {
+    fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
         // SAFETY: only this thread adds; a closure of that kind.
         unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
     }

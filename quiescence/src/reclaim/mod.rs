@@ -4,11 +4,12 @@
 //! - [`domain_state`]: the state of a domain. [`handle`]: references to it, strong and weak.
 //!   [`domains`]: the list of those in use. [`by_domain`]: tables with one entry for each domain.
 //! - [`stream`]: the callbacks of one thread, written one after the other.
-//! - [`queue`]: the callback queues of a domain, and the cookies that their callbacks wait for.
+//! - [`thread_queue`]: the queues of each thread in a domain, and the cookies that their callbacks
+//!   wait for.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
-//! - [`head`]: what an object carries to wait without memory of the library's. [`callback_queue`]:
-//!   the callback queues of heads.
-//! - [`limit`]: the bytes that may wait in a domain.
+//! - [`head`]: what an object carries to wait without memory of the library's. [`head_queue`]:
+//!   queues of heads that a thread of the program runs.
+//! - [`charge`]: the bytes that may wait in a domain.
 //! - [`retire`], [`weigh`]: the kinds of callbacks; the memory that a value owns.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it.
 //! - `attend`: those who run callback queues. `ends`: what is left to do where a section, a thread
@@ -28,6 +29,7 @@ pub(crate) mod attend;
 pub(crate) mod by_domain;
 #[cfg(not(loom))]
 pub(crate) mod cache;
+pub(crate) mod charge;
 pub(crate) mod debug_objects;
 #[cfg(not(loom))]
 pub(crate) mod defer;
@@ -41,14 +43,12 @@ pub(crate) mod handle;
 #[cfg(not(loom))]
 pub(crate) mod head;
 #[cfg(not(loom))]
-pub(crate) mod hooks;
+pub(crate) mod head_queue;
 #[cfg(not(loom))]
-pub(crate) mod callback_queue;
-pub(crate) mod limit;
+pub(crate) mod hooks;
 pub(crate) mod llist;
 #[cfg(not(loom))]
 pub(crate) mod local;
-pub(crate) mod queue;
 #[cfg(not(loom))]
 pub(crate) mod retire;
 pub(crate) mod running;
@@ -57,6 +57,7 @@ pub(crate) mod sleepable;
 pub(crate) mod stream;
 #[cfg(not(loom))]
 pub(crate) mod thread_end;
+pub(crate) mod thread_queue;
 #[cfg(not(loom))]
 pub(crate) mod weigh;
 #[cfg(not(loom))]

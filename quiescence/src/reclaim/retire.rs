@@ -165,6 +165,7 @@ impl<P: Send + 'static> Refused<P> {
 
     /// The value. Readers may still see it: retire it later, or wait for a grace period before it
     /// is dropped.
+    #[expect(clippy::missing_panics_doc, reason = "it is taken out once")]
     pub fn into_inner(mut self) -> P {
         self.value.take().expect("taken out once")
     }

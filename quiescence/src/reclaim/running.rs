@@ -8,9 +8,9 @@ use std::ptr;
 use grace::limit::Amount;
 
 #[cfg(not(loom))]
-use crate::gp::grace_periods::GracePeriods;
+use crate::gp::gp_words::Surroundings;
 #[cfg(not(loom))]
-use crate::gp::reader_side::Surroundings;
+use crate::gp::grace_periods::GracePeriods;
 use crate::reclaim::stream::Progress;
 
 /// The room that the callbacks of a domain have made on this thread, while they are run: for those

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use grace::srcu::Adaptive;
+use grace::srcu::AdaptiveDelay;
 
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named};
@@ -25,7 +25,7 @@ pub(crate) struct SleepableDomain {
     /// which a fork could leave half done.
     srcu_counts: AtomicPtr<SrcuCounts>,
     name: Option<&'static str>,
-    delay: &'static Adaptive,
+    delay: &'static AdaptiveDelay,
 }
 
 impl SleepableDomain {
@@ -39,7 +39,7 @@ impl SleepableDomain {
         domain
     }
 
-    pub(crate) const fn with_delay(delay: &'static Adaptive) -> Self {
+    pub(crate) const fn with_delay(delay: &'static AdaptiveDelay) -> Self {
         Self { srcu_counts: AtomicPtr::new(ptr::null_mut()), name: None, delay }
     }
 

@@ -33,7 +33,7 @@ use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, nap, signals, thread, unwind};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
-use crate::reclaim::queue::Wants;
+use crate::reclaim::thread_queue::Wants;
 
 mod tasks;
 
@@ -366,8 +366,8 @@ mod tests {
     use crate::Domain;
     use crate::domain::domain::Builder;
     use crate::domain::tag::DomainTag;
-    use crate::reclaim::queue::Contents;
     use crate::reclaim::retire::{Boxed, Closure};
+    use crate::reclaim::thread_queue::Contents;
 
     /// Has the worker end in its next turn.
     static END: AtomicBool = AtomicBool::new(false);
@@ -437,7 +437,7 @@ mod tests {
         domain
     }
 
-    fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::queue::Queue, f: F) {
+    fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
         // SAFETY: only this thread adds; a closure of that kind.
         unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
     }

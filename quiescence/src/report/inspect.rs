@@ -12,8 +12,8 @@ use grace::{Number, word};
 
 use crate::gp::engine::Engine;
 use crate::gp::grace_periods::protocol::Protocol;
+use crate::gp::reader::Slot;
 use crate::gp::registry::Registry;
-use crate::gp::slot::Slot;
 use crate::os::clock;
 use crate::reclaim::domain_state::DomainState;
 use crate::srcu::track;

@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use grace::srcu::{Action, Adaptive, Event, Phase, Wait};
+use grace::srcu::{Action, AdaptiveDelay, Event, Phase, Wait};
 
 use super::{Index, SrcuCounts};
 use crate::chaos::{self, Mutant, Point};
@@ -25,7 +25,8 @@ use crate::os::{clock, fence};
 /// What a driver waits before it scans again: one scan, and one more within 5 us; then naps from 50
 /// us to 10 ms, each half as long again as the one before. Callers are in no section of their own
 /// domain, so the first scan is at once.
-pub(crate) const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
+pub(crate) const DELAY: AdaptiveDelay =
+    AdaptiveDelay { first_nap_us: 0, ..AdaptiveDelay::at(1_000) };
 
 /// What a grace period waits for.
 #[derive(Debug)]

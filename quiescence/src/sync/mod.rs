@@ -50,13 +50,13 @@ mod big_ref;
 mod counter;
 mod exact;
 mod folding;
-mod limit;
+mod limit_counter;
 mod local_global;
 mod per_cpu;
 
 pub use big_ref::{BigRef, BigRefHandle};
 pub use counter::Counter;
 pub use exact::ExactCounter;
-pub use limit::LimitCounter;
+pub use limit_counter::LimitCounter;
 pub use local_global::{LocalGlobalLock, LocalGlobalReadGuard, LocalGlobalWriteGuard};
 pub use per_cpu::{PerCpu, PerCpuIntoIter, PerCpuIter};

@@ -181,6 +181,40 @@ fn a_weight_that_panics_loses_and_leaks_nothing() {
     assert_eq!(dropped.load(SeqCst), 13);
 }
 
+/// The thread has a stock of objects, and one of closures. That the one paid for an object by its
+/// size did not say that the thread was within the limit with the other.
+#[test]
+fn a_closure_over_the_limit_lets_no_weighed_value_go_over_it_too() {
+    let domain = domain_with_limit(1 << 16, MIB as u64);
+    let place = Rcu::new_in(vec![0_u8; MIB / 2], domain.clone());
+    let (calls, refused, grown) = beside_a_section(&domain, |leave| {
+        domain.retire(Box::new(0_u64)).expect("there is room, and more in its stock");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let is_full = |bytes: Result<(), Box<[u8]>>| bytes.is_err();
+                let fill = |bytes: usize| {
+                    let object = vec![0_u8; bytes].into_boxed_slice();
+                    domain.try_retire(object).map_err(|refused| refused.into_inner())
+                };
+                while !is_full(fill(992)) {}
+                while !is_full(fill(1)) {}
+            });
+        });
+        let guard = domain.read();
+        let calls = [(); 2].map(|()| domain.call(|| ()).is_ok());
+        let before = domain.statistics().bytes_waiting;
+        let refused = place.try_store(vec![1]).is_err();
+        let grown = domain.statistics().bytes_waiting - before;
+        leave();
+        drop(guard);
+        (calls, refused, grown)
+    });
+    assert_eq!(calls, [true, false], "one closure goes over the limit");
+    assert_eq!((refused, grown), (true, 0), "and no value after it");
+    domain.barrier();
+    place.store(vec![2]);
+}
+
 /// A weight may use the library, also the place in which it is asked.
 #[test]
 fn a_weight_may_read_and_replace() {

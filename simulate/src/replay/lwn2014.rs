@@ -28,7 +28,7 @@
 //! operations of 1.5 us and six with operations of 10 us. With 80 % of the time in the kernel the
 //! grace periods of v2 are those of 3.15, and v2 loses one per cent: noise.
 
-use grace::engine::tree::{Options, Tree, Variant};
+use crate::kernel::tree::{Options, Tree, Variant};
 
 use super::{Fitted, Role, Row};
 use crate::events::Time;

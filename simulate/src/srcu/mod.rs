@@ -7,8 +7,8 @@
 //! the CPU at once: then it waits for the very task that it keeps from running. Whether it does is
 //! the fair scheduler's choice by virtual runtime, how long it takes is the delay function's and
 //! the timer wheel's. So the machine has those: ticks, a wheel that rounds up, a fair scheduler
-//! with its latency and granularities. The grace periods are driven by [`grace::srcu::Machine`],
-//! the code that the explorer explores.
+//! with its latency and granularities. The grace periods are driven by
+//! [`grace::srcu::SrcuMachine`], the code that the explorer explores.
 //!
 //! Times are integers, in nanoseconds; same options, same bytes.
 //!

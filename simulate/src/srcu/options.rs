@@ -1,6 +1,6 @@
 //! What can be asked of the simulation, and what is refused.
 
-use grace::srcu::{Adaptive, AnyDelay, Published};
+use grace::srcu::{AdaptiveDelay, AnyDelay, Published};
 
 /// The names of the delay functions that [`variant`] knows.
 pub const VARIANTS: &[&str] =
@@ -15,7 +15,7 @@ pub fn variant(name: &str, hz: u32) -> Option<AnyDelay> {
         "first-diff" => AnyDelay::Published(Published::FIRST_DIFF),
         "block-removed" => AnyDelay::Published(Published::BLOCK_REMOVED),
         "final" => AnyDelay::Published(Published::final_at(hz)),
-        "adaptive" => AnyDelay::Adaptive(Adaptive::at(hz)),
+        "adaptive" => AnyDelay::Adaptive(AdaptiveDelay::at(hz)),
         _ => return None,
     })
 }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use grace::Urgency;
-use grace::srcu::{Action, AnyDelay, Cookie, Event, Machine, Sequence, Wait};
+use grace::srcu::{Action, AnyDelay, Cookie, Event, Sequence, SrcuMachine, Wait};
 
 use super::options::{Options, Placement};
 use super::report::{Record, Report};
@@ -84,7 +84,7 @@ pub(super) struct World<'a> {
     options: &'a Options,
     events: Events<Happening>,
     random: Random,
-    machine: Machine<AnyDelay>,
+    machine: SrcuMachine<AnyDelay>,
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
     jiffy: u64,
@@ -128,7 +128,7 @@ impl<'a> World<'a> {
             options,
             events: Events::new(),
             random: Random::new(options.seed),
-            machine: Machine::new(options.delay, Sequence::after(0)),
+            machine: SrcuMachine::new(options.delay, Sequence::after(0)),
             cpus: vec![cpu; cpus],
             tasks: (0..TASKS).map(task).collect(),
             jiffy: 0,

@@ -79,7 +79,7 @@ pub trait World {
     /// The name of a scenario.
     fn scenario_name(scenario: &Self::Scenario) -> &str;
 
-    /// The name of a mutant: that of the registry, `quiescence::chaos::registry`, if the step is
+    /// The name of a mutant: that of the registry, `quiescence::chaos::mutants`, if the step is
     /// one of the code, too.
     fn mutant_name(mutant: Self::Mutant) -> String;
 
@@ -154,6 +154,9 @@ pub fn wrong_faults<W: World>(
 }
 
 /// Explores each harmless fault in all scenarios. Returns those where it does harm.
+///
+/// # Panics
+/// If a fault is listed as harmless and as one that a model must find.
 pub fn harm_of_harmless_faults<W: World>(
     limit: usize,
     is_asked: impl Fn(&W::Scenario, Model) -> bool,

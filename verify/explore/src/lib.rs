@@ -40,13 +40,13 @@
 //! 587,773 states under TSO and 938,394 under the weak model. The relay of QSBR readers (engine
 //! `token`) is not transcribed here; loom runs it.
 //!
-//! **The engines over CPUs** ([`engines`]): each is safe and finishes on two CPUs with
+//! **The kernel engines** of the simulator ([`engines`]) are safe and finish, on two CPUs with
 //! two callbacks and on three with one: `poll` in up to 146,160 states with one list and 80,856
 //! with a list for each; `tick` in 182,488; `token` in 48,113 as published and some 220,000
-//! reworked; `adaptive` in some 205,000 (706,000 where CPUs sleep); Tree RCU in 29,136 (3.15)
+//! reworked; `on-demand` in some 205,000 (706,000 where CPUs sleep); Tree RCU in 29,136 (3.15)
 //! to 3,527,512 (today's), always awake, and on two CPUs that sleep. Of their steps each one
 //! is unsafe or stuck when it is left out, or saves time only. Two need something of CPUs
-//! that Linux grants them, and are stuck without it: `token`, version 2, and `adaptive` run the
+//! that Linux grants them, and are stuck without it: `token`, version 2, and `on-demand` run the
 //! callbacks of a CPU that is awake on its ticks.
 //!
 //! **Bounded memory** ([`limit`]): threads with stocks and two words that are touched one after the

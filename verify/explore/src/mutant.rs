@@ -39,7 +39,7 @@ macro_rules! mutants {
         ];
 
         impl Mutant {
-            /// Its name: that of the registry, `quiescence::chaos::registry`, if the step is one of
+            /// Its name: that of the registry, `quiescence::chaos::mutants`, if the step is one of
             /// the code, too.
             pub const fn name(self) -> &'static str {
                 match self {

@@ -1,4 +1,4 @@
-//! The engines over CPUs: safe, sure to finish, and none of their steps without a reason.
+//! The kernel engines: safe, sure to finish, and none of their steps without a reason.
 
 use check::Verdict;
 use check::engines::{Finding, SUBJECTS};

@@ -3,7 +3,7 @@
 use check::harness::{harm_of_harmless_faults, unsafe_scenarios, wrong_faults};
 use check::srcu::{Asked, FAULTS, Mutant, Scenario, SrcuProtocol, explore, explore_alone, named};
 use check::{Model, Verdict};
-use grace::srcu::{Adaptive, AnyDelay, Published, STEPS, Sequence};
+use grace::srcu::{AdaptiveDelay, AnyDelay, Published, STEPS, Sequence};
 
 /// Far above what any of these needs: reaching it is a failure.
 const LIMIT: usize = 2_000_000;
@@ -76,7 +76,7 @@ fn the_machine_by_itself_serves_every_request_under_each_delay_function() {
     let few_runs = Published { runs_per_jiffy_max: Some(3), ..Published::BLOCK_REMOVED };
     let published =
         [Published::V5_18, Published::V5_19_RC1, Published::FIRST_DIFF, few_runs, few_looks];
-    let adaptive = Adaptive { nap_us: 1_000, wait_jiffies_max: 2, ..Adaptive::at(250) };
+    let adaptive = AdaptiveDelay { nap_us: 1_000, wait_jiffies_max: 2, ..AdaptiveDelay::at(250) };
     let delays =
         published.map(AnyDelay::Published).into_iter().chain([AnyDelay::Adaptive(adaptive)]);
     for delay in delays {

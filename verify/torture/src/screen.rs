@@ -50,6 +50,7 @@ pub struct Table {
 }
 
 /// The terminal, files and signals of a program that tortures. Errors are those of the system.
+#[expect(clippy::missing_errors_doc, reason = "said once, above")]
 pub trait Screen {
     /// Writes a line.
     fn line(&mut self, text: &str) -> io::Result<()>;

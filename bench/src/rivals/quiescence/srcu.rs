@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use grace::srcu::Adaptive;
+use grace::srcu::AdaptiveDelay;
 use quiescence::{Rcu, Sleepable, Srcu};
 
 use crate::cases::blocked;
@@ -12,8 +12,8 @@ use crate::cases::loops::repeat;
 use crate::serve::{Domain, Section};
 
 /// Scans again and again, and never sleeps.
-pub(super) static BUSY: Adaptive =
-    Adaptive { first_nap_us: 0, runs_max: u32::MAX, ..Adaptive::at(100) };
+pub(super) static BUSY: AdaptiveDelay =
+    AdaptiveDelay { first_nap_us: 0, runs_max: u32::MAX, ..AdaptiveDelay::at(100) };
 
 impl Section for Srcu {
     fn enter_and_leave(batches: u64) -> Duration {

@@ -6,7 +6,7 @@
 
 use super::list;
 use super::protection::Protection;
-use super::table::Table;
+use super::resize::Table;
 use super::worker;
 use crate::chaos::{self, Point};
 

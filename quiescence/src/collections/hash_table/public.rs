@@ -10,7 +10,7 @@ use super::ending;
 use super::list::{self, REMOVED};
 use super::node::{Cursor, Node, reverse};
 use super::protection::Protection;
-use super::table::{Table, committed};
+use super::resize::{Table, committed};
 
 /// How a table is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,7 +263,10 @@ impl<R: Protection> HashTable<R> {
         self.table().added(chain);
     }
 
-    /// Adds a node, unless there is one of which `matches` says yes: then that one is given.
+    /// Adds a node, unless there is one of which `matches` says yes.
+    ///
+    /// # Errors
+    /// The node of which `matches` says yes.
     ///
     /// # Safety
     /// As the [type](Self) says. What `matches` returns depends on the node only.

@@ -111,6 +111,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     }
 
     /// Room for the value that is in the place, if there is any; nothing is waited for.
+    #[track_caller]
     pub(super) fn reserve_any(&self) -> Option<Reserved<'_>> {
         let charge = self.scale.constant().unwrap_or_else(|| self.charge_now());
         defer::reserve_any(self.domain.tag(), charge)

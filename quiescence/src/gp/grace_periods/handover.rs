@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use super::{Driver, GracePeriods, Me, State, Until};
 use crate::chaos::{self, Mutant};
-use crate::gp::reader_side;
+use crate::gp::gp_words;
 use crate::gp::registry::Registry;
 use crate::os::futex;
 use crate::os::sync::{self, MutexGuard};
@@ -348,7 +348,7 @@ impl GracePeriods {
         }
         match self.liburcu_words() {
             // Relaxed: who takes over looks at the readers' own words.
-            Some(words) if words.futex.load(Relaxed) == reader_side::ASLEEP => Found::Fine,
+            Some(words) if words.futex.load(Relaxed) == gp_words::ASLEEP => Found::Fine,
             Some(_) => Found::Stalled,
             // Acquire: as the driver's own load [GP-7].
             None => match self.wake.0.load(Acquire) {

@@ -21,7 +21,7 @@ use grace::word;
 use super::handover::Away;
 use super::{Driver, GracePeriods, State};
 use crate::chaos::{self, Mutant, Point};
-use crate::gp::reader_side::{ASLEEP, Links, Readers, Words};
+use crate::gp::gp_words::{ASLEEP, Links, Readers, Words};
 #[cfg(not(loom))]
 use crate::gp::registry::{Registry, Room};
 use crate::os::sync::{self, MutexGuard};

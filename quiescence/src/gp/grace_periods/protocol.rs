@@ -5,7 +5,7 @@
 
 use grace::policy::AnyPolicy;
 #[cfg(not(loom))]
-use grace::srcu::{self, Adaptive};
+use grace::srcu::{self, AdaptiveDelay};
 use grace::{Cookie, Event, Machine, NotGiven, Sequence, Urgency};
 
 /// A domain's machine.
@@ -22,7 +22,7 @@ pub(crate) enum Protocol {
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct SrcuProtocol {
-    pub(crate) machine: srcu::Machine<Adaptive>,
+    pub(crate) machine: srcu::SrcuMachine<AdaptiveDelay>,
     /// When the next run is due, as `clock::monotonic_ns`; 0 for at once.
     pub(crate) run_at_ns: u64,
     /// When the machine was last told of ticks.
@@ -36,9 +36,9 @@ pub(crate) struct SrcuProtocol {
 
 #[cfg(not(loom))]
 impl SrcuProtocol {
-    pub(crate) const fn new(delay: Adaptive) -> Self {
+    pub(crate) const fn new(delay: AdaptiveDelay) -> Self {
         let start = srcu::Sequence::after(0);
-        let machine = srcu::Machine::new(delay, start);
+        let machine = srcu::SrcuMachine::new(delay, start);
         let expedited = srcu::Cookie::done_at(start);
         Self { machine, run_at_ns: 0, ticked_ns: 0, begun: 0, expedited }
     }

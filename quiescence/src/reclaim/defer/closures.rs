@@ -9,8 +9,8 @@ use crate::os::{clock, nap};
 use crate::reclaim::domains;
 use crate::reclaim::handle::Named;
 use crate::reclaim::local::{self, Own, Sections};
-use crate::reclaim::queue::{BATCH, Contents, Queue, Wants};
 use crate::reclaim::retire::{Closure, Refused};
+use crate::reclaim::thread_queue::{BATCH, Contents, Queue, Wants};
 use crate::reclaim::worker;
 
 /// [`Domain::call`](crate::Domain::call), and its kin.

@@ -12,7 +12,7 @@ use crate::os::thread;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::local::{Own, Sections};
-use crate::reclaim::queue::{Contents, Queue, Wants};
+use crate::reclaim::thread_queue::{Contents, Queue, Wants};
 use crate::reclaim::worker;
 
 /// [`Domain::barrier`](crate::Domain::barrier).

@@ -15,9 +15,9 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Named;
 use crate::reclaim::local;
-use crate::reclaim::queue::Wants;
 use crate::reclaim::retire::{self, Boxed, Closure, Retire};
 use crate::reclaim::running;
+use crate::reclaim::thread_queue::Wants;
 use crate::reclaim::worker;
 
 /// A task has come to the limit: has what waits become ready as soon as may be. Returns the cookie

@@ -22,14 +22,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{FAST, TABLE, forget_last_queues};
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::slot::{NOT_READY, ReaderKind, Slot};
+use crate::gp::reader::{NOT_READY, ReaderKind, Slot};
 use crate::os::thread;
 use crate::reclaim::by_domain::{ByDomain, OfDomain};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::{Handle, WeakHandle};
-use crate::reclaim::queue::Queue;
 use crate::reclaim::thread_end;
+use crate::reclaim::thread_queue::Queue;
 
 /// So many domains end at least before a table is gone through for their sake.
 const GARBAGE_MIN: usize = 8;

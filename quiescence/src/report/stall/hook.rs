@@ -29,8 +29,9 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 /// sleep. The first report with a stack reads the program's symbols: it may come a second later,
 /// and not at all if the process ends first.
 ///
-/// # Signals A stalled thread is sent a real-time signal for its stack: the first one of
-/// `SIGRTMIN+1` and up that the program neither handles nor blocks in some threads only, as for
+/// # Signals
+/// A stalled thread is sent a real-time signal for its stack: the first one of `SIGRTMIN+1` and up
+/// that the program neither handles nor blocks in some threads only, as for
 /// `signalfd` and `sigwait`. `QUIESCENCE_STALL_SIGNAL` in the environment names another one, or is
 /// `off`. It is not sent to a thread that blocks it, nor once the program has changed its
 /// disposition.

@@ -22,8 +22,8 @@ use super::{hook, symbols};
 use crate::chaos::{self, Mutant};
 use crate::event::statistics::Statistics;
 use crate::event::trace;
+use crate::gp::reader::Slot;
 use crate::gp::registry::Registry;
-use crate::gp::slot::Slot;
 use crate::gp::stall::Note;
 use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
     use crate::gp::engine::{Engine, Settings};
     use crate::gp::grace_periods::Me;
-    use crate::gp::slot::ReaderKind;
+    use crate::gp::reader::ReaderKind;
     use grace::policy::Budget;
     use grace::{Start, Urgency};
 
@@ -308,7 +308,7 @@ mod tests {
         let reader = std::cell::RefCell::new(domain.qsbr());
         let cookie = domain.start_poll();
         let note = Note {
-            core: &raw const core.grace_periods.reader_side,
+            core: &raw const core.grace_periods.gp_words,
             identity: core.identity(),
             grace_period: 1,
             age_ns: 1,

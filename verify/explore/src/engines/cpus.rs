@@ -16,8 +16,8 @@ use core::cell::RefCell;
 use core::hash::Hash;
 use std::collections::VecDeque;
 
-use grace::engine::{Access, Callback, Engine, Host, Line, Mode};
-use grace::policy::Urgency;
+use grace::Urgency;
+use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
 
 use crate::choice::Choice;
 use crate::system::{Outcome, System};
@@ -187,7 +187,7 @@ impl Host for Called<'_> {
 
 /// A state of engine and CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Machine<E> {
+pub(crate) struct EngineAndCpus<E> {
     engine: E,
     outside: Outside,
 }
@@ -329,7 +329,7 @@ impl<E: Engine + Clone + Hash> Around<E> {
     }
 
     /// What is wrong with a state, whatever led there.
-    fn mismatch(&self, state: &Machine<E>) -> Option<String> {
+    fn mismatch(&self, state: &EngineAndCpus<E>) -> Option<String> {
         let count = |cpu: usize| state.outside.cpus[cpu].queued.len() as u64;
         (0..state.outside.cpus.len()).find(|cpu| state.engine.waiting(*cpu) != count(*cpu)).map(
             |cpu| {
@@ -341,9 +341,9 @@ impl<E: Engine + Clone + Hash> Around<E> {
 }
 
 impl<E: Engine + Clone + Hash> System for Around<E> {
-    type State = Machine<E>;
+    type State = EngineAndCpus<E>;
 
-    fn first(&self) -> Machine<E> {
+    fn first(&self) -> EngineAndCpus<E> {
         let cpu = |left: &u8| Cpu {
             is_reading: false,
             is_asleep: false,
@@ -355,21 +355,21 @@ impl<E: Engine + Clone + Hash> System for Around<E> {
         let cpus: Vec<Cpu> = self.cpus.callbacks.iter().map(cpu).collect();
         let grace_periods = vec![None; cpus.len()];
         let outside = Outside { cpus, has_timer: false, grace_periods };
-        Machine { engine: self.engine.clone(), outside }
+        EngineAndCpus { engine: self.engine.clone(), outside }
     }
 
     fn steps(&self) -> u16 {
         (self.cpus.callbacks.len() * STEPS.len()) as u16
     }
 
-    fn can(&self, state: &Machine<E>, step: u16) -> bool {
+    fn can(&self, state: &EngineAndCpus<E>, step: u16) -> bool {
         let (cpu, step) = numbered(step);
         self.is_possible(&state.outside, cpu, step)
     }
 
     fn take(
         &self,
-        state: &mut Machine<E>,
+        state: &mut EngineAndCpus<E>,
         step: u16,
         choice: &mut Choice,
         mut told: Option<&mut String>,
@@ -388,7 +388,7 @@ impl<E: Engine + Clone + Hash> System for Around<E> {
     }
 
     /// All callbacks have run, and the engine wants nothing.
-    fn is_end(&self, state: &Machine<E>) -> bool {
+    fn is_end(&self, state: &EngineAndCpus<E>) -> bool {
         let is_quiet = |cpu: &Cpu| !cpu.is_raised && !cpu.is_to_resched && cpu.queued.is_empty();
         !state.outside.has_timer && state.outside.cpus.iter().all(is_quiet)
     }

@@ -1,9 +1,9 @@
-//! Every state that the engines over CPUs can reach.
+//! Every state that the kernel engines can reach.
 //!
-//! `grace`'s engines live on what CPUs report. Here CPUs read, switch, tick, sleep and
-//! queue callbacks in every order (`cpus`), and each engine is explored with a few of them,
-//! from numbers right before their wrap and with counters that come round at every second quiescent
-//! state.
+//! The engines of [`simulate::kernel`] live on what CPUs report. Here CPUs read, switch, tick,
+//! sleep and queue callbacks in every order (`cpus`), and each engine is explored with a few of
+//! them, from numbers right before their wrap and with counters that come round at every second
+//! quiescent state.
 //!
 //! - **Safety.** No callback runs, and no grace period ends, before every section has ended that
 //!   had begun when the callback was queued, or the grace period began. Callbacks run once, in

@@ -4,10 +4,12 @@
 use core::hash::Hash;
 
 use grace::Sequence;
-use grace::engine::poll::{self, Global, PerCpu};
-use grace::engine::token::{Published, Relay, published, v2};
-use grace::engine::tree::{self, Options, Tree, Variant};
-use grace::engine::{Engine, Intact, Start, Steps, Without, adaptive, tick};
+use grace::steps::{Intact, Steps, Without};
+use simulate::kernel::on_demand::{self, OnDemand};
+use simulate::kernel::poll::{self, Global, PerCpu};
+use simulate::kernel::token::{Published, Relay, published, v2};
+use simulate::kernel::tree::{self, Options, Tree, Variant};
+use simulate::kernel::{Engine, Start, tick};
 
 use super::cpus::{Around, Cpus};
 use crate::explore::{Verdict, run};
@@ -100,21 +102,21 @@ fn relay<S: Steps>(on: Cpus, steps: S) -> Relay<S> {
 }
 
 /// One callback at a time, and few different ages.
-const FEW_AGES: adaptive::Parameters = adaptive::Parameters {
+const FEW_AGES: on_demand::Parameters = on_demand::Parameters {
     callbacks_at_once_min: 1,
     back_off_jiffies: 1,
     force_after_jiffies: 1,
-    ..adaptive::Parameters::DEFAULT
+    ..on_demand::Parameters::DEFAULT
 };
 
-fn adaptive<S: Steps>(on: Cpus, steps: S) -> adaptive::Adaptive<S> {
-    adaptive::Adaptive::with(on.callbacks.len(), FEW_AGES, START, steps)
+fn on_demand<S: Steps>(on: Cpus, steps: S) -> OnDemand<S> {
+    OnDemand::with(on.callbacks.len(), FEW_AGES, START, steps)
 }
 
 /// With a limit that two callbacks are near to.
-fn adaptive_near_limit<S: Steps>(on: Cpus, steps: S) -> adaptive::Adaptive<S> {
-    let parameters = adaptive::Parameters { backlog_objects_max: 2, ..FEW_AGES };
-    adaptive::Adaptive::with(on.callbacks.len(), parameters, START, steps)
+fn on_demand_near_limit<S: Steps>(on: Cpus, steps: S) -> OnDemand<S> {
+    let parameters = on_demand::Parameters { backlog_objects_max: 2, ..FEW_AGES };
+    OnDemand::with(on.callbacks.len(), parameters, START, steps)
 }
 
 /// A CPU to a leaf, two children to a node, one callback at a time, and few different ages.
@@ -230,7 +232,7 @@ const RELAY: &[Expected] = &[
     is_harmless("pass-on-return", ONE_EACH, "the next quiescent state passes it on"),
 ];
 
-const ADAPTIVE: &[Expected] = &[
+const ON_DEMAND: &[Expected] = &[
     is_unsafe("snapshot", ONE),
     is_unsafe("wait-for-all-cpus", ONE),
     // In the background it begins by the timer, which interrupts no section.
@@ -253,7 +255,7 @@ const ADAPTIVE: &[Expected] = &[
     is_harmless("expedite-near-limit", ONE.urgent(), LESS_HASTE),
 ];
 
-const ADAPTIVE_NEAR_LIMIT: &[Expected] =
+const ON_DEMAND_NEAR_LIMIT: &[Expected] =
     &[is_harmless("expedite-near-limit", TWO.awake(), LESS_HASTE)];
 
 const TREE: &[Expected] = &[
@@ -320,8 +322,8 @@ pub const SUBJECTS: &[Subject] = &[
         explore: explorer!(relay),
     },
     Subject {
-        name: "adaptive",
-        steps: &[adaptive::STEPS, adaptive::STEPS_FOR_SPEED],
+        name: "on-demand",
+        steps: &[on_demand::STEPS, on_demand::STEPS_FOR_SPEED],
         quick: &[
             TWO.awake(),
             ONE.urgent(),
@@ -337,17 +339,17 @@ pub const SUBJECTS: &[Subject] = &[
             ONE_OF_THREE,
         ],
         stuck_on: &[(FROM_LAST.awake().last_tickless(), RUNS_ON_TICKS)],
-        mutants: ADAPTIVE,
-        explore: explorer!(adaptive),
+        mutants: ON_DEMAND,
+        explore: explorer!(on_demand),
     },
     Subject {
-        name: "adaptive-near-limit",
+        name: "on-demand-near-limit",
         steps: &[&[], &["expedite-near-limit"]],
         quick: &[TWO.awake()],
         exhaustive: &[TWO, ONE_EACH, TWO.urgent()],
         stuck_on: &[],
-        mutants: ADAPTIVE_NEAR_LIMIT,
-        explore: explorer!(adaptive_near_limit),
+        mutants: ON_DEMAND_NEAR_LIMIT,
+        explore: explorer!(on_demand_near_limit),
     },
     Subject {
         name: "tree-3.15",

@@ -22,8 +22,8 @@
 //! waits until it comes
 //! back. By then the object may be freed; what matters is whether its memory is still mapped.
 
-use grace::engine::Steps;
-use grace::srcu::{AnyDelay, Machine, Published, Sequence};
+use grace::srcu::{AnyDelay, Published, Sequence, SrcuMachine};
+use grace::steps::Steps;
 
 use super::code::{Code, Op, REGS, Reg, Regs};
 use super::fault::Mutant;
@@ -209,7 +209,7 @@ pub(super) struct World<M> {
     pub(super) memory: M,
     pub(super) threads: Vec<Thread>,
     pub(super) heavy: Option<Heavy>,
-    pub(super) machine: Machine<AnyDelay, Whole>,
+    pub(super) machine: SrcuMachine<AnyDelay, Whole>,
     pub(super) objects: u8,
     pub(super) freed: [bool; OBJECTS],
     /// What has been counted, whatever memory says.
@@ -290,7 +290,7 @@ impl<M: Memory> World<M> {
             memory: M::new(&plan.layout()),
             threads: threads.collect(),
             heavy: None,
-            machine: Machine::with_steps(delay, Sequence::after(0), Whole),
+            machine: SrcuMachine::with_steps(delay, Sequence::after(0), Whole),
             objects: plan.objects,
             freed: [false; OBJECTS],
             counted: 0,

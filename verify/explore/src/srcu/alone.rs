@@ -5,7 +5,7 @@
 //! if checks succeed in the end, whatever the ticks, for each delay function.
 
 use grace::Urgency;
-use grace::srcu::{Action, AnyDelay, Cookie, Event, Machine, Phase, Sequence};
+use grace::srcu::{Action, AnyDelay, Cookie, Event, Phase, Sequence, SrcuMachine};
 
 use super::world::Omission;
 use crate::choice::Choice;
@@ -36,7 +36,7 @@ pub(super) enum Step {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Alone {
-    machine: Machine<AnyDelay, Omission>,
+    machine: SrcuMachine<AnyDelay, Omission>,
     queued: bool,
     requests: u8,
     ticks: u8,
@@ -53,7 +53,7 @@ impl Alone {
 
     pub(super) fn new(asked: &Asked) -> Self {
         Self {
-            machine: Machine::with_steps(asked.delay, asked.start, Omission(asked.omitted)),
+            machine: SrcuMachine::with_steps(asked.delay, asked.start, Omission(asked.omitted)),
             queued: false,
             requests: asked.requests,
             ticks: asked.ticks,

@@ -1,5 +1,5 @@
-//! SRCU, explored: the real [`grace::srcu::Machine`] against readers that count themselves in and
-//! out of two indexes on whatever CPU they are on.
+//! SRCU, explored: the real [`grace::srcu::SrcuMachine`] against readers that count themselves in
+//! and out of two indexes on whatever CPU they are on.
 //!
 //! As the rest of this crate, but its readers belong to no slot: the memory's actors are *CPUs*,
 //! each with its store buffer or its view, and readers are tasks that run on them and may migrate

@@ -1,6 +1,6 @@
 //! Who does what.
 
-use grace::srcu::{Adaptive, AnyDelay, Published};
+use grace::srcu::{AdaptiveDelay, AnyDelay, Published};
 
 /// A reader: sections one after the other, each of which reads the published object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,8 +18,11 @@ const SPINS: AnyDelay = AnyDelay::Published(Published::V5_18);
 /// Waits after the first run, with counts.
 const COUNTS: AnyDelay = AnyDelay::Published(Published::V5_19_RC1);
 /// Naps; few lengths of naps are as good as many.
-const NAPS: AnyDelay =
-    AnyDelay::Adaptive(Adaptive { nap_us: 1_000, wait_jiffies_max: 1, ..Adaptive::at(1_000) });
+const NAPS: AnyDelay = AnyDelay::Adaptive(AdaptiveDelay {
+    nap_us: 1_000,
+    wait_jiffies_max: 1,
+    ..AdaptiveDelay::at(1_000)
+});
 
 /// A scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

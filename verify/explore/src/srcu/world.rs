@@ -17,8 +17,8 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use grace::Urgency;
-use grace::engine::Steps;
-use grace::srcu::{Action, AnyDelay, Cookie, Event, Machine, Sequence};
+use grace::srcu::{Action, AnyDelay, Cookie, Event, Sequence, SrcuMachine};
+use grace::steps::Steps;
 
 use super::fault::Mutant;
 use super::reader::Reader;
@@ -110,7 +110,7 @@ struct Updater {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct World<M> {
     pub(super) memory: M,
-    machine: Machine<AnyDelay, Omission>,
+    machine: SrcuMachine<AnyDelay, Omission>,
     queued: bool,
     at: WorkerAt,
     pub(super) readers: Vec<Reader>,
@@ -169,7 +169,7 @@ impl<M: Memory> World<M> {
         let updater = |updates| Updater { updates, old: None, cookie: None };
         Self {
             memory: M::new(&layout()),
-            machine: Machine::with_steps(scenario.delay, Sequence::after(0), omission),
+            machine: SrcuMachine::with_steps(scenario.delay, Sequence::after(0), omission),
             queued: false,
             at: WorkerAt::Next,
             readers: scenario.readers.iter().map(Reader::new).collect(),

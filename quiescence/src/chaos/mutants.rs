@@ -1,0 +1,543 @@
+//! The steps that can be removed: each with its name, and what must notice that it is missing.
+//!
+//! This is the only list of them. Torture, loom's driver, the tests, the explorer and
+//! `cargo xtask mutants` take names and catchers from here. A name is that of `docs/ORDERINGS.md`
+//! where the step is one of an ordering edge.
+
+use Catcher::{CTorture, Explorer, Loom, Test, Torture, TortureOn};
+
+/// What must notice that a step is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Catcher {
+    /// The explorer, which has the same step under the same name.
+    Explorer,
+    /// Tests of the library's own sources under loom. Each of them must fail.
+    Loom(&'static [&'static str]),
+    /// A torture run about this theme.
+    Torture(&'static str),
+    /// The same, in a process that counts per CPU in this way, which is a value of
+    /// `QUIESCENCE_PERCPU`.
+    TortureOn(&'static str, &'static str),
+    /// The C program that tortures the liburcu-compatible libraries: `cargo xtask torture`.
+    CTorture,
+    /// A test, which must fail.
+    Test(Place),
+}
+
+/// Where a test is, and how it is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The package.
+    pub package: &'static str,
+    /// The file in its folder `tests`; `lib` for a unit test.
+    pub target: &'static str,
+    /// The name, with its modules.
+    pub test: &'static str,
+    /// How the process must count per CPU: a value of `QUIESCENCE_PERCPU`; empty for the best way.
+    pub per_cpu: &'static str,
+    /// How often it is run, at most, until it fails.
+    pub runs: u32,
+    /// A run that takes longer hangs, which is a failure.
+    pub seconds: u32,
+}
+
+impl Place {
+    const fn on(self, per_cpu: &'static str) -> Self {
+        Self { per_cpu, ..self }
+    }
+
+    /// Where a fault needs luck to show.
+    const fn in_one_of(self, runs: u32) -> Self {
+        Self { runs, ..self }
+    }
+
+    /// Where the missing step has a thread wait for ever.
+    const fn hangs(self) -> Self {
+        Self { seconds: 10, ..self }
+    }
+}
+
+const fn at(package: &'static str, target: &'static str, test: &'static str) -> Place {
+    Place { package, target, test, per_cpu: "", runs: 1, seconds: 100 }
+}
+
+/// A test of the library.
+const fn library(target: &'static str, test: &'static str) -> Place {
+    at("quiescence", target, test)
+}
+
+/// A test of the liburcu-compatible flavours.
+const fn flavors(test: &'static str) -> Place {
+    at("quiescence-compat", "flavors", test)
+}
+
+macro_rules! mutants {
+    ($($(#[doc = $doc:literal])+ $mutant:ident $name:literal [$($catcher:expr),+ $(,)?];)*) => {
+        /// A step that can be removed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Mutant {
+            $($(#[doc = $doc])+ $mutant,)*
+        }
+
+        impl Mutant {
+            /// All of them, in the order of the registry.
+            pub const ALL: &'static [Self] = &[$(Self::$mutant,)*];
+
+            /// The name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$mutant => $name,)*
+                }
+            }
+
+            /// What is left out, in a sentence.
+            pub const fn about(self) -> &'static str {
+                match self {
+                    $(Self::$mutant => concat!($($doc,)+),)*
+                }
+            }
+
+            /// What must notice.
+            pub const fn catchers(self) -> &'static [Catcher] {
+                match self {
+                    $(Self::$mutant => const { &[$($catcher),+] },)*
+                }
+            }
+        }
+    };
+}
+
+mutants! {
+    // Grace periods.
+    /// The grace period does not look at the readers.
+    NoScan "no-scan" [
+        Explorer, Torture("readers"), CTorture,
+        Loom(&["loom_tests::threads::one_section_one_grace_period"]),
+        Test(library("liburcu_readers", STRESS).in_one_of(20)),
+    ];
+    /// The scan passes over the reader registered last.
+    SkipLastReader "skip-last-reader" [
+        Torture("readers"), CTorture,
+        Loom(&["loom_tests::threads::one_section_one_grace_period"]),
+        Test(library("liburcu_readers", STRESS).in_one_of(20)),
+    ];
+    /// Readers are not entered into the registry's list.
+    NoRegistration "no-registration" [
+        Explorer, Torture("readers"),
+        Loom(&["loom_tests::threads::one_section_one_grace_period"]),
+        Test(library("liburcu_readers", STRESS).in_one_of(20)),
+    ];
+    /// A holdout does not wake the sleeping updater.
+    NoWakeUp "no-wake-up" [
+        Explorer, Torture("readers"), Loom(&["loom_tests::threads::one_section_one_grace_period"]),
+    ];
+    /// The driver sleeps without looking again after it has marked the holdouts.
+    NoSecondLook "no-second-look" [
+        Explorer, Torture("readers"), Loom(&["loom_tests::threads::one_section_one_grace_period"]),
+    ];
+    /// The next owner of a slot clears the mark that a sleeper has set there.
+    ForgottenMark "forgotten-mark" [
+        Explorer, Torture("readers"),
+        Loom(&["loom_tests::threads::a_slot_changes_hands_while_the_driver_marks_it"]),
+    ];
+    /// One phase bit in place of a number, and one pass.
+    PhaseBit "phase-bit" [Explorer, Torture("readers")];
+    /// A nested unlock ends the outer section as well.
+    NestedUnlockEnds "nested-unlock-ends" [
+        Explorer, Torture("readers"), Loom(&["loom_tests::threads::nested_sections"]),
+    ];
+    /// A request is served by the grace period in progress.
+    ServedByThePresent "served-by-the-present" [
+        Explorer, Torture("readers"), Loom(&["loom_tests::threads::a_request_in_mid_grace_period"]),
+    ];
+    /// The driver takes the domain to have no other reader.
+    AlwaysAlone "always-alone" [
+        Explorer, Torture("readers"), Loom(&["loom_tests::threads::one_section_one_grace_period"]),
+    ];
+    /// A second synchronizer that finds a driver at work does not wait.
+    NoSharing "no-sharing" [
+        Torture("readers"), Loom(&["loom_tests::threads::a_request_in_mid_grace_period"]),
+    ];
+    /// The heavy fence does nothing.
+    NoHeavyFence "no-heavy-fence" [
+        Explorer, Loom(&["loom_tests::threads::one_section_one_grace_period"]),
+    ];
+    /// The light fences do nothing.
+    NoLightFence "no-light-fence" [Loom(&["loom_tests::threads::one_section_one_grace_period"])];
+    /// A section's end is stored with relaxed order.
+    RelaxedUnlock "relaxed-unlock" [
+        Explorer, Loom(&["loom_tests::threads::two_updaters_share_and_are_both_served"]),
+    ];
+    /// A section's begin is stored with relaxed order, so that it hides the end of the one before.
+    RelaxedLock "relaxed-lock" [
+        Explorer, Loom(&["loom_tests::threads::a_section_hides_the_end_of_the_one_before"]),
+    ];
+    // The relay of QSBR readers: the engine `token`.
+    /// A reader that hands the token on does not check a second time which reader it has it from.
+    NoSecondSource "no-second-source" [Loom(&["loom_tests::relay::a_relay_that_changes"])];
+    /// A reader that comes online in a relay records the current number.
+    OnlineAsPassed "online-as-passed" [Loom(&["loom_tests::relay::a_relay_of_two"])];
+    /// A reader that comes online in a relay does not take that for a quiescent state.
+    OnlineForGood "online-for-good" [
+        Loom(&["loom_tests::relay::a_relay_of_one_that_only_comes_and_goes"])
+    ];
+    /// The updater does not let through the readers that copy from one that is offline.
+    NoPassingOver "no-passing-over" [Loom(&["loom_tests::relay::a_relay_with_a_gap"])];
+    // Sleep beside liburcu readers.
+    /// The driver says without a fence that it sleeps until liburcu readers leave.
+    NoLiburcuFence "no-liburcu-fence" [
+        Loom(&["loom_tests::liburcu::a_driver_sleeps_beside_a_liburcu_reader"]),
+    ];
+    /// The driver does not scan again before it sleeps until liburcu readers leave.
+    NoLiburcuLook "no-liburcu-look" [
+        Loom(&["loom_tests::liburcu::a_driver_sleeps_beside_a_liburcu_reader"]),
+        Test(library("liburcu_readers", LEAVES).hangs()),
+    ];
+    /// Liburcu readers are sent the signal of reports also where they sleep.
+    SignalToSleepers "signal-to-sleepers" [
+        Test(flavors("sleepers::a_report_does_not_disturb_a_reader_that_sleeps")),
+    ];
+    // The hand-over from one driver to another.
+    /// A superseded driver reports what it has found.
+    SupersededDriverReports "superseded-driver-reports" [
+        Explorer, Loom(&["loom_tests::threads::a_waiter_takes_a_drivers_place"]),
+    ];
+    /// A superseded driver scans and marks holdouts.
+    SupersededDriverMarks "superseded-driver-marks" [
+        Explorer, Loom(&["loom_tests::threads::a_waiter_takes_a_drivers_place"]),
+    ];
+    /// A waiter that takes a driver's place leaves the marks of that one.
+    MarksOutliveTheirDriver "marks-outlive-their-driver" [
+        Explorer, Loom(&["loom_tests::threads::a_waiter_takes_a_drivers_place"]),
+    ];
+    /// Waiters do not take a stalled driver's place.
+    NoTakeOver "no-take-over" [
+        Test(stalled("starved_driver::a_driver_that_is_stopped_in_its_sleep_holds_nobody_up")),
+        Test(stalled("starved_driver::stopped::after_its_fence")),
+        Test(stalled("starved_driver::stopped::before_it_marks")),
+        Test(stalled("starved_driver::stopped::after_it_has_marked")),
+        Test(stalled("starved_driver::stopped::between_the_sums_of_a_sleepable_domain")),
+        Test(stalled("starved_driver::stopped::while_callbacks_wait_for_it")),
+    ];
+    // Cookies that are taken without a lock.
+    /// A thread that takes a cookie without a lock is not shown that a grace period has begun.
+    UnseenBegin "unseen-begin" [
+        Loom(&["loom_tests::cookies::a_cookie_without_the_lock_beside_a_reader"]),
+    ];
+    /// The begin of a grace period is shown with relaxed order, so that it hides the end of the one
+    /// before.
+    RelaxedBegin "relaxed-begin" [
+        Loom(&["loom_tests::cookies::a_cookie_without_the_lock_beside_a_reader"]),
+    ];
+    /// A thread that takes a cookie without a lock does not fence after the exchange that unlinked.
+    NoUnlinkFence "no-unlink-fence" [
+        Loom(&["loom_tests::cookies::a_cookie_without_the_lock_beside_a_reader"]),
+    ];
+    /// A driver that finds no other reader does not fence.
+    NoFenceAlone "no-fence-alone" [
+        Loom(&["loom_tests::cookies::a_cookie_without_the_lock_beside_a_driver_that_reads"]),
+    ];
+    // Callbacks.
+    /// Callbacks run without waiting for their grace period.
+    EarlyCallbacks "early-callbacks" [
+        Torture("readers"), Loom(&["loom_tests::callbacks::callbacks_wait_for_readers"]),
+    ];
+    /// An object is retired before it is unlinked, and freed after that grace period.
+    RetireBeforeUnlink "retire-before-unlink" [Torture("readers")];
+    /// `barrier` returns without waiting.
+    NoBarrier "no-barrier" [Torture("readers")];
+    /// A batch gets its cookie before its callbacks are counted.
+    CookieBeforeCount "cookie-before-count" [
+        Loom(&["loom_tests::callbacks::what_another_thread_closes_waits_for_readers"]),
+    ];
+    /// The worker leaves a domain alone without a fence before its last look.
+    NoIdleFence "no-idle-fence" [
+        Loom(&["loom_tests::callbacks::the_worker_leaves_nothing_behind"])
+    ];
+    /// A thread that ends says so before its last callbacks can be seen.
+    RelaxedOrphan "relaxed-orphan" [
+        Loom(&["loom_tests::callbacks::an_orphan_is_forgotten_when_it_is_empty"]),
+    ];
+    /// The writer of a queue counts a callback before its words can be seen.
+    RelaxedWrite "relaxed-write" [
+        Loom(&["loom_tests::callbacks::two_threads_run_a_queue_in_order"]),
+    ];
+    /// A barrier does not scan again at the queue that the callbacks of ended threads move to.
+    SharedOnce "shared-once" [
+        Loom(&["loom_tests::callbacks::a_barrier_finds_what_was_left_behind"])
+    ];
+    /// The worker looks into one queue after the other while callbacks move between them.
+    OneByOne "one-by-one" [Loom(&["loom_tests::callbacks::the_worker_sees_what_moves"])];
+    /// What waits is not bounded.
+    NoLimit "no-limit" [Torture("limits")];
+    /// Inside a section a thread goes over the limit as often as it likes.
+    NoRefusal "no-refusal" [Torture("limits")];
+    /// A thread that went over the limit does not settle that when its section ends.
+    NoSettle "no-settle" [Torture("limits")];
+    /// The room that callbacks make is given back twice.
+    UnchargedTwice "uncharged-twice" [Torture("limits")];
+    /// The room that callbacks make is not given back where another thread runs them.
+    LostRoom "lost-room" [Torture("limits")];
+    /// A thread that ends keeps what it might still have added.
+    LostLocalStock "lost-local-stock" [Torture("limits")];
+    /// Of the callbacks that are run in one go the first few are passed over.
+    SkipOne "skip-one" [Torture("floods")];
+    /// The callbacks of a thread that has ended are forgotten.
+    LostTail "lost-tail" [Torture("quiet")];
+    /// Callbacks wait for company for ever.
+    LazyForever "lazy-forever" [Torture("quiet")];
+    /// The worker is not told of callbacks.
+    NoAnnouncement "no-announcement" [Torture("quiet")];
+    /// A child process believes that a thread which it does not have still runs callbacks.
+    RunnerAfterFork "runner-after-fork" [Torture("processes")];
+    // Tasks.
+    /// Futures are not woken.
+    LostWaker "lost-waker" [
+        Torture("sleepable"),
+        Loom(&["loom_tests::sleepers::a_task_that_waits_for_a_grace_period_is_not_left_asleep"]),
+    ];
+    /// A task that waits for callbacks does not fence before its last look.
+    NoSleeperFence "no-sleeper-fence" [
+        Loom(&["loom_tests::sleepers::a_task_that_waits_for_callbacks_is_not_left_asleep"]),
+    ];
+    /// A thread that has run callbacks does not fence before it looks for tasks that wait.
+    NoRunnerFence "no-runner-fence" [
+        Loom(&["loom_tests::sleepers::a_task_that_waits_for_callbacks_is_not_left_asleep"]),
+    ];
+    // Queues of callbacks with embedded heads.
+    /// A push does not release what was written before.
+    RelaxedPush "relaxed-push" [Loom(&["loom_tests::llist::an_llist_wakes_whoever_sleeps"])];
+    /// A push that finds the runner asleep does not ring.
+    NoBell "no-bell" [Loom(&["loom_tests::llist::an_llist_wakes_whoever_sleeps"])];
+    /// A runner goes to sleep without looking whether a callback has come.
+    DeafSleep "deaf-sleep" [Loom(&["loom_tests::llist::an_llist_wakes_whoever_sleeps"])];
+    /// These callbacks run without a grace period.
+    EarlyCallbackQueue "early-callback-queue" [
+        CTorture, Test(library("callback_queue", "nothing_runs_beside_a_section")),
+    ];
+    /// A barrier passes over these queues.
+    NoMark "no-mark" [
+        Test(library("callback_queue", "everything_runs_in_order_before_a_barrier_returns")),
+    ];
+    /// What was left in such a queue that ends is forgotten.
+    LostCallbackQueue "lost-callback-queue" [
+        Test(library("callback_queue", "a_callback_queue_is_handed_over_in_order"))
+    ];
+    // Sleepable domains.
+    /// A grace period passes over the index that is not current when it begins.
+    OneScan "one-scan" [Torture("sleepable")];
+    /// A grace period ends when the indexes have been flipped.
+    EarlyHandOut "early-hand-out" [Torture("sleepable")];
+    /// The indexes are not flipped.
+    NoFlip "no-flip" [Torture("sleepable")];
+    /// The lock counts are summed before the unlock counts.
+    LocksFirst "locks-first" [Explorer, Torture("sleepable")];
+    /// A section ends in the index that is current then.
+    WrongIndex "wrong-index" [Torture("sleepable")];
+    /// Sums leave out the words of the CPUs.
+    SharedOnly "shared-only" [Torture("sleepable")];
+    // Restartable sequences, and reads that are one.
+    /// Sequences that are interrupted go on.
+    NoRestart "no-restart" [
+        TortureOn("tools", "restartable"),
+        Test(library("lib", "os::percpu::tests::interrupted_counts_are_not_lost")),
+    ];
+    /// The barrier of restartable reads is a fence that aborts no sequence.
+    PlainBarrier "plain-barrier" [Explorer, TortureOn("rseq-read", "restartable")];
+    /// A grace period of restartable reads has no barrier.
+    NoRestartBarrier "no-restart-barrier" [Explorer, TortureOn("rseq-read", "restartable")];
+    /// A grace period of restartable reads does not look for readers in fallback sections.
+    NoFallbackLook "no-fallback-look" [Explorer, TortureOn("rseq-read", "portable")];
+    /// A child process forgets the fallback section that its fork has interrupted.
+    NoStandIn "no-stand-in" [
+        Test(library(
+            "regressions",
+            "fork_in_handlers::a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted",
+        ).hangs()),
+    ];
+    // The tools in `sync`.
+    /// A fold of the words of the CPUs does not set the flag.
+    NoStallFlag "no-stall-flag" [
+        Torture("tools"),
+        Test(library("tools", EXACT).on("restartable").in_one_of(5)),
+        Test(library("tools", LIMITS).on("restartable").in_one_of(5)),
+        Test(library("local_global", ALONE).on("restartable").in_one_of(5).hangs()),
+        Test(library("local_global", ALONE).on("portable").in_one_of(5).hangs()),
+    ];
+    /// A fold of the words of the CPUs does not wait until they stand still.
+    NoStallBarrier "no-stall-barrier" [
+        TortureOn("tools", "restartable"),
+        Test(library("tools", EXACT).on("restartable").in_one_of(5)),
+        Test(library("local_global", ALONE).on("restartable").in_one_of(5).hangs()),
+    ];
+    /// A reference's count is taken for whole before the words of the CPUs are in it.
+    EarlyRelease "early-release" [
+        Torture("tools"), Test(library("tools", RELEASED).on("restartable").in_one_of(5)),
+    ];
+    /// The last reader of a local-global lock does not wake the writer.
+    NoWriterWakeUp "no-writer-wake-up" [
+        Torture("tools"), Test(library("local_global", ALONE).on("restartable").hangs()),
+    ];
+    // The hash table.
+    /// A search begins at a bucket before that stands in the list.
+    UnlinkedStart "unlinked-start" [
+        Loom(&["collections::hash_table::loom_tests::a_bucket_comes_into_the_list_once"]),
+    ];
+    /// A node is linked without release.
+    RelaxedLink "relaxed-link" [
+        Loom(&["collections::hash_table::loom_tests::a_bucket_comes_and_goes"]),
+    ];
+    /// Two threads may take themselves for the one that has deleted a node.
+    NoOwner "no-owner" [Loom(&["collections::hash_table::loom_tests::one_of_two_deletes"])];
+    /// A deleted node is not unlinked.
+    NoUnlink "no-unlink" [Loom(&["collections::hash_table::loom_tests::one_of_two_deletes"])];
+    /// Two threads may put the same bucket into the list.
+    NoClaim "no-claim" [
+        Loom(&["collections::hash_table::loom_tests::a_bucket_comes_into_the_list_once"]),
+    ];
+    /// A thread that has shrunk a table does not look whether it is to grow again.
+    LostResize "lost-resize" [
+        Test(library("hash_table", "what_is_asked_for_while_a_table_shrinks_is_done")),
+    ];
+    /// A thread that ends a table does not hold its worker off.
+    NoHold "no-hold" [
+        Test(library("hash_table", "nothing_is_taken_from_a_table_while_it_is_looked_at")),
+        Test(library("hash_table", "no_table_is_looked_at_when_it_is_gone")),
+    ];
+    // Queues and stacks of nodes that callers bring along.
+    /// A node is linked before its content can be seen.
+    UnseenNode "unseen-node" [Loom(&[
+        "collections::loom_tests::a_lock_free_queue",
+        "collections::loom_tests::two_pop_of_a_lock_free_stack",
+        "collections::loom_tests::a_wait_free_stack",
+        "collections::loom_tests::a_queue_with_a_sentinel",
+        "collections::loom_tests::what_two_producers_enqueue_is_dequeued_in_their_order",
+    ])];
+    /// A thread that takes the last node of a queue empties its head after it moved the tail back.
+    LateHead "late-head" [Loom(&[
+        "collections::loom_tests::one_enqueue_finds_the_queue_empty_for_each_last_dequeue",
+    ])];
+    /// A thread that takes the last node of a queue does not check that the tail is still there.
+    TailUnchecked "tail-unchecked" [Loom(&[
+        "collections::loom_tests::one_enqueue_finds_the_queue_empty_for_each_last_dequeue",
+    ])];
+    /// Of several threads that take all of a queue, each takes the first node.
+    TakeUnchecked "take-unchecked" [Loom(&["collections::loom_tests::two_take_all"])];
+    /// A link that is not written yet is taken for the end of the stack.
+    UnlinkedEnd "unlinked-end" [Loom(&["collections::loom_tests::a_wait_free_stack"])];
+    /// The first node is taken even where another thread took it meanwhile.
+    PopUnchecked "pop-unchecked" [Loom(&[
+        "collections::loom_tests::a_lock_free_queue",
+        "collections::loom_tests::two_pop_of_a_lock_free_stack",
+    ])];
+    /// A node is taken out of a lock-free queue whose tail names it still.
+    TailLeftBehind "tail-left-behind" [Loom(&[
+        "collections::loom_tests::what_left_a_lock_free_queue_is_not_found_by_later_sections",
+    ])];
+    // Mistakes of a user of RCU, which the torture itself makes.
+    /// An updater publishes a block, and writes its payload only then.
+    PublishBeforeInit "publish-before-init" [Torture("readers")];
+    /// A reader looks at a block once more after it has left its section.
+    LeaveEarly "leave-early" [Torture("readers")];
+    // The liburcu-compatible libraries.
+    /// A thread that registers is not entered into the registry.
+    CompatRegister "compat-register" [
+        Test(flavors("readers::a_grace_period_waits_for_a_section_and_not_for_later_ones")),
+    ];
+    /// A thread that ends stays a reader.
+    CompatEnd "compat-end" [
+        Test(flavors("readers::a_thread_that_ends_is_no_reader_any_more").hangs()),
+    ];
+    /// A reader does not wake the updater that sleeps.
+    CompatWake "compat-wake" [
+        Test(flavors("qsbr::going_offline_wakes_an_updater_that_sleeps").hangs()),
+    ];
+    /// A QSBR reader that waits for a grace period stays online.
+    CompatAway "compat-away" [
+        Test(flavors("qsbr::who_waits_is_offline_meanwhile_and_online_afterwards")),
+    ];
+    /// A QSBR reader that has waited for a grace period stays offline.
+    CompatBack "compat-back" [
+        Test(flavors("qsbr::who_waits_is_offline_meanwhile_and_online_afterwards")),
+    ];
+    /// A caller of bp is not registered ahead of its signal handlers.
+    CompatAhead "compat-ahead" [
+        Test(flavors("bp::who_calls_the_library_is_registered_ahead_of_signal_handlers")),
+    ];
+    /// There is no room for records in advance.
+    CompatRoom "compat-room" [Test(flavors("bp::the_first_section_allocates_nothing"))];
+    /// The room for records is not filled up.
+    CompatReserve "compat-reserve" [Test(flavors("bp::the_first_section_allocates_nothing"))];
+    /// `errno` is not put back.
+    CompatErrno "compat-errno" [Test(flavors("bp::callers_are_not_disturbed"))];
+    /// Cancellation is not held off.
+    CompatUncancelled "compat-uncancelled" [Test(flavors("bp::callers_are_not_disturbed"))];
+    /// Signals are not blocked while a thread registers.
+    CompatBlock "compat-block" [
+        Test(flavors("bp::signals_are_blocked_while_a_thread_registers_and_unregisters")),
+    ];
+    /// Records of threads that have ended are not used again.
+    CompatGiveBack "compat-give-back" [Test(flavors("bp::records_are_used_again"))];
+    /// A child process has the records of all threads but those of its own.
+    CompatOwnRecord "compat-own-record" [Test(flavors("fork::the_child_has_all_records_of_bp"))];
+    /// Signals are not blocked while a fork copies the memory.
+    CompatForkMask "compat-fork-mask" [
+        Test(flavors("fork::no_handler_runs_while_the_memory_is_copied")),
+    ];
+    /// Functions that were deferred are called by a thread that is no reader.
+    CompatSurroundings "compat-surroundings" [
+        Test(flavors("defer::functions_are_called_by_a_registered_reader")),
+    ];
+    /// `rcu_defer_barrier` does not wait.
+    CompatBarrier "compat-defer-barrier" [
+        Test(flavors("defer::calls_are_made_in_order_and_a_barrier_waits_for_them")),
+    ];
+    /// Online threads at the limit wait for each other.
+    CompatLimit "compat-defer-limit" [
+        Test(flavors("defer::online_threads_at_the_limit_do_not_wait_for_each_other")),
+    ];
+    /// Hazard pointers are not looked at.
+    HazardScan "hazard-scan" [
+        Test(flavors("hazard::what_is_protected_stays_until_it_is_not")),
+    ];
+    /// The thread that reclaims is not woken.
+    HazardWake "hazard-wake" [
+        Test(flavors("hazard::the_thread_that_reclaims_is_woken").hangs()),
+    ];
+}
+
+/// A test of `quiescence/tests/liburcu_readers.rs`.
+const LEAVES: &str = "a_reader_that_leaves_just_before_the_driver_sleeps_is_seen";
+
+/// Readers and updaters in all flavours of `quiescence/tests/liburcu_readers.rs`.
+const STRESS: &str = "nobody_reads_what_a_grace_period_has_ended";
+/// Exact sums beside additions.
+const EXACT: &str = "an_exact_sum_is_the_value_of_one_moment";
+/// Counters with a limit.
+const LIMITS: &str = "a_limit_that_all_together_reach_is_kept";
+/// References that are released once.
+const RELEASED: &str = "the_last_reference_releases_once";
+/// A writer of a local-global lock beside readers.
+const ALONE: &str = "writers_are_alone";
+
+/// A test with a driver that is stopped: without the take-over the others wait for ever.
+const fn stalled(test: &'static str) -> Place {
+    library("regressions", test).hangs()
+}
+
+impl Mutant {
+    /// The step with this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|mutant| mutant.name() == name)
+    }
+
+    /// The theme of the torture run that must notice, and how the process must count per CPU for
+    /// the step to be taken at all.
+    pub fn torture(self) -> Option<(&'static str, Option<&'static str>)> {
+        self.catchers().iter().find_map(|catcher| match *catcher {
+            Torture(theme) => Some((theme, None)),
+            TortureOn(theme, per_cpu) => Some((theme, Some(per_cpu))),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,270 @@
+//! At the limit: an object that the thread's local stock does not pay for is admitted with more
+//! from the domain, waits for a grace period, goes over the limit or is refused; and what has gone
+//! over the limit in a section is settled when that ends.
+//!
+//! What is to be done is decided by [`grace::limit::limit_action`]; here it is carried out.
+
+use grace::Urgency;
+use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
+
+use crate::chaos::{self, Mutant};
+use crate::event::trace;
+use crate::os::{nap, thread};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
+use crate::reclaim::handle::Named;
+use crate::reclaim::local::{self, Own, Sections};
+use crate::reclaim::running;
+use crate::reclaim::thread_queue::{Contents, Queue};
+use crate::reclaim::worker;
+
+/// Runs of a few callbacks at one quiescent state.
+const RUNS_AT_QUIESCENT_STATE: usize = 64;
+
+/// Objects whose drops retire others, one within the other, that are freed on the spot. Deeper ones
+/// go over the limit, for the stack has one, too.
+pub(super) const NESTED_MAX: u32 = 32;
+
+/// What comes of an object that asks for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// It is charged: queue it.
+    Charged,
+    /// There is none; a grace period has gone by.
+    Waited,
+    /// There is none, and nothing may be waited for.
+    Full,
+}
+
+/// Where the calling thread is, as far as the limit goes.
+pub(super) fn context() -> Context {
+    if Sections::of_this_thread() != Sections::None {
+        Context::Section
+    } else if running::in_callback() {
+        Context::Callback
+    } else {
+        Context::Outside
+    }
+}
+
+/// Admits an object that the thread's local stock does not pay for, if need be and `waits` by
+/// waiting.
+#[cold]
+pub(super) fn make_room<K: Named>(
+    tag: &K,
+    queue: Option<&Queue>,
+    object: Amount,
+    waits: bool,
+) -> Room {
+    let core = domains::known(tag);
+    if admit(core, queue, object) {
+        return Room::Charged;
+    }
+    if chaos::mutant(Mutant::NoLimit) {
+        admit_over(core, queue, object);
+        return Room::Charged;
+    }
+    let limit_action = match queue {
+        // One object or closure of a thread goes over the limit. It is within the limit if others
+        // have made room.
+        Some(_) if context() == Context::Section && local::is_over_limit(core) => {
+            LimitAction::Refuse
+        }
+        Some(queue) => limit_action(context(), &queue.local_stock().stock()),
+        // A thread that has no queue any more has no local stock.
+        None if context() == Context::Section => LimitAction::Refuse,
+        None => LimitAction::WaitAndFree,
+    };
+    trace::limit_reached(
+        core.source(),
+        waits && !matches!(limit_action, LimitAction::Borrow | LimitAction::Refuse),
+    );
+    match limit_action {
+        _ if !waits => Room::Full,
+        LimitAction::WaitAndRun => {
+            let is_over = settle(core, queue);
+            admit_after_wait(core, queue, object, is_over)
+        }
+        LimitAction::WaitAndFree => match running::nested_in_callbacks() {
+            NESTED_MAX.. => Room::Full,
+            _ => {
+                let is_over = await_grace_period(core);
+                admit_after_wait(core, queue, object, is_over)
+            }
+        },
+        LimitAction::Borrow => {
+            admit_over(core, queue, object);
+            Room::Charged
+        }
+        LimitAction::Refuse if chaos::mutant(Mutant::NoRefusal) => {
+            admit_over(core, queue, object);
+            Room::Charged
+        }
+        LimitAction::Refuse => Room::Full,
+    }
+}
+
+/// What comes of an object that has been waited for.
+pub(super) fn admit_after_wait(
+    core: &DomainState,
+    queue: Option<&Queue>,
+    object: Amount,
+    is_over: bool,
+) -> Room {
+    if admit(core, queue, object) {
+        Room::Charged
+    } else if is_over {
+        Room::Waited
+    } else {
+        core.admit_over(object);
+        Room::Charged
+    }
+}
+
+/// Admits an object without waiting: with what the running callbacks have freed, with more from the
+/// domain, or by itself.
+pub(super) fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
+    if let Some(uncharged) = running::uncharged(core)
+        && core.admit(object.minus(uncharged.room()))
+    {
+        uncharged.spend(object);
+        return true;
+    }
+    match queue {
+        Some(queue) => queue.local_stock().refill(core, object),
+        None => core.admit(object),
+    }
+}
+
+/// Admits an object or a closure over the limit. If it is the thread's to settle, a section that
+/// the thread is in has it do that when it ends; else it is to be
+/// [left to the worker](leave_to_worker) when it has been added.
+pub(super) fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amount) {
+    match queue {
+        Some(queue) => {
+            queue.local_stock().borrow(core, object);
+            local::note_over_limit(core);
+            if is_settled_here(core, queue) {
+                local::make_overdue();
+            }
+        }
+        None => core.admit_over(object),
+    }
+}
+
+/// Whether what goes over the limit in this queue is settled by its thread, which waits for it. Not
+/// in a sleepable domain: the thread may be in a section of it, of which no thread knows. Nor
+/// closures: the thread may hold a lock that one of them wants.
+pub(super) fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
+    queue.contents() == Contents::Objects && !core.is_sleepable()
+}
+
+/// Has the worker run what has just been added over the limit, if it is the worker's to run. Here,
+/// and not when the section ends: that takes no lock [D-3].
+pub(super) fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
+    let core = tag.core();
+    if queue.is_some_and(|queue| {
+        queue.local_stock().stock().is_over_limit() && !is_settled_here(core, queue)
+    }) {
+        worker::hurry(&tag.handle());
+    }
+}
+
+/// Waits for a grace period. Returns whether it has ended.
+///
+/// **Invariant [D-2]: at the limit of a sleepable domain no thread waits for longer than a tick.**
+/// The sections that it waits for may be its own, or those of tasks that only this thread would
+/// poll: no thread knows.
+pub(super) fn await_grace_period(core: &DomainState) -> bool {
+    if core.is_sleepable() {
+        return core.synchronize_within(Urgency::Expedited, nap::TICK);
+    }
+    core.synchronize(Urgency::Expedited, Own::in_domain(core).me());
+    true
+}
+
+/// Waits for a grace period, and drops of this thread's objects what is ready: all that was retired
+/// before. The thread is in no section and in no callback. Returns whether the grace period has
+/// ended [D-2].
+pub(super) fn settle(core: &DomainState, queue: Option<&Queue>) -> bool {
+    if let Some(queue) = queue {
+        queue.close(core, Urgency::Expedited);
+    }
+    let is_over = await_grace_period(core);
+    if let Some(queue) = queue {
+        run_ready(core, queue);
+    }
+    is_over
+}
+
+/// Drops of this thread's objects what is ready, as long as the limit asks for it.
+pub(super) fn run_ready(core: &DomainState, queue: &Queue) {
+    // A drop may begin a section on this thread and leak it.
+    while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0
+        && core.zone() != Zone::Free
+        && Sections::of_this_thread() == Sections::None
+    {}
+    if queue.is_empty() {
+        queue.local_stock().clear_over_limit();
+    }
+    queue.local_stock().trim(core);
+}
+
+/// Settles what a section of this thread has gone over the limit with. Where another thread is in a
+/// drop of this thread's objects (the worker, a barrier), it waits for that, as it would for the
+/// drop if it ran it itself: else the next section would find the thread over the limit, with an
+/// object that it may not refuse.
+pub(super) fn settle_domain(core: &DomainState, queue: &Queue) {
+    settle(core, Some(queue));
+    while queue.local_stock().is_over_limit(core)
+        && Sections::of_this_thread() == Sections::None
+        && queue.wait_for_runner()
+    {
+        run_ready(core, queue);
+    }
+}
+
+/// A section has ended on a thread that has gone over the limit with an object: settles that, once
+/// it is in no section at all and in no callback, unless others have made room meanwhile.
+///
+/// **Invariant [D-3]: nothing else waits, locks or runs a drop where a section ends.** This does
+/// because objects that are replaced in sections have no other place to wait in: who does nothing
+/// but that would go over the limit each time.
+#[cold]
+pub(crate) fn settle_over_limit() {
+    if chaos::mutant(Mutant::NoSettle) {
+        return;
+    }
+    if context() != Context::Outside || std::thread::panicking() {
+        return local::make_overdue();
+    }
+    for (handle, queue) in local::queues_over_limit() {
+        if is_settled_here(&handle, &queue) && queue.local_stock().is_over_limit(&handle) {
+            settle_domain(&handle, &queue);
+        }
+    }
+}
+
+/// A QSBR reader that retires is at a quiescent state: whether it has its part to do.
+pub(crate) fn is_due(core: &DomainState) -> bool {
+    !running::in_callback()
+        && (local::existing_objects(core).is_some_and(|queue| !queue.is_empty())
+            || local::has_over_limit())
+}
+
+/// Its part, to be done offline: drops what is ready, and waits near the limit.
+pub(crate) fn catch_up(core: &DomainState) {
+    settle_over_limit();
+    let Some(queue) = local::existing_objects(core) else { return };
+    if Sections::of_this_thread() != Sections::None {
+        return;
+    }
+    for _ in 0..RUNS_AT_QUIESCENT_STATE {
+        if queue.run_some(core, thread::token(), core.tuning.run_min()) == 0 {
+            break;
+        }
+    }
+    if core.zone() != Zone::Free {
+        settle(core, Some(&queue));
+    }
+}

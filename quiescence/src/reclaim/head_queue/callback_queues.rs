@@ -1,0 +1,314 @@
+//! The callback queues of a domain, taken together: the list of them, barriers, room, counts, and
+//! what a fork does to them.
+
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32 as Word;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use grace::limit::{Amount, Zone};
+
+use super::double_queue::HeldHeads;
+use super::queue::{Inner, Part, Shared};
+use super::{Pushed, QueuedTwice, Wakes};
+use crate::chaos::{self, Mutant};
+use crate::event::statistics::Callbacks;
+use crate::gp::grace_periods::Me;
+use crate::os::sync::{self, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::{futex, nap};
+use crate::reclaim::charge::Charged;
+use crate::reclaim::head::Head;
+use crate::reclaim::llist::Chain;
+use crate::reclaim::running;
+
+/// The callback queues of a domain.
+#[derive(Debug)]
+pub(crate) struct CallbackQueues {
+    list: Mutex<Vec<Arc<Shared>>>,
+    /// Heads that went through callback queues which are no longer in the list. Under its lock.
+    gone: AtomicU64,
+    /// Threads that wait for room.
+    short: Mutex<u32>,
+    /// The same, for a look without the lock.
+    is_short: AtomicU32,
+    room: Condvar,
+}
+
+/// The list, locked.
+type List<'a> = MutexGuard<'a, Vec<Arc<Shared>>>;
+
+/// A head that a barrier sends through a callback queue.
+#[repr(C)]
+struct Mark {
+    /// First: a pointer to it is one to the mark.
+    head: Head,
+    /// Marks that have not come through.
+    left: Arc<Word>,
+}
+
+/// What a mark has called.
+unsafe extern "C" fn came_through(head: *mut Head) {
+    // SAFETY: the first part of a mark, which its barrier keeps until it has come through: below.
+    let left = Arc::clone(unsafe { &(*head.cast::<Mark>()).left });
+    // Release: pairs with the Acquire in `Barrier::finish`; what was run before is visible there.
+    if left.fetch_sub(1, Release) == 1 {
+        futex::wake_all(&left);
+    }
+}
+
+/// The marks of a barrier, on their way.
+#[must_use = "they are to be waited for"]
+pub(crate) struct Barrier {
+    callback_queues: Vec<Arc<Shared>>,
+    /// All there are before the first is pushed: they stay where they are.
+    marks: Vec<Mark>,
+    left: Arc<Word>,
+}
+
+impl CallbackQueues {
+    pub(crate) const fn new() -> Self {
+        Self {
+            list: Mutex::new(Rank::CallbackQueues, Vec::new()),
+            gone: AtomicU64::new(0),
+            short: Mutex::new(Rank::CallbackQueueRoom, 0),
+            is_short: AtomicU32::new(0),
+            room: Condvar::new(),
+        }
+    }
+
+    /// A new callback queue in the list.
+    pub(crate) fn add(&self, core: &Charged, wakes: Wakes) -> Arc<Shared> {
+        let callback_queue = Arc::new(Shared::new(wakes));
+        let mut list = sync::lock(&self.list);
+        list.push(Arc::clone(&callback_queue));
+        core.charge.0.callback_queues.store(list.len() as u64, Relaxed);
+        callback_queue
+    }
+
+    /// Callbacks ever pushed and ever run, and what waits.
+    pub(crate) fn counts(&self) -> Callbacks {
+        // The list stays locked: nothing is handed over meanwhile.
+        let list = sync::lock(&self.list);
+        let gone = self.gone.load(Relaxed);
+        let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
+        list.iter().fold(none, |all, callback_queue| {
+            // What has finished first: it is never more than what was pushed.
+            let run = callback_queue.finished.load(Acquire);
+            let queued = callback_queue.front.0.pushed.load(Relaxed);
+            let waiting = queued.saturating_sub(run) * super::queue::BYTES_A_HEAD;
+            Callbacks {
+                queued: all.queued + queued,
+                run: all.run + run,
+                bytes_waiting: all.bytes_waiting + waiting,
+            }
+        })
+    }
+
+    /// [`CallbackQueue::hand_over`](crate::callback_queue::CallbackQueue::hand_over).
+    pub(crate) fn hand_over(&self, from: &Shared, to: &Shared) -> Result<Pushed, QueuedTwice> {
+        let (_list, chain) = self.take_away(from)?;
+        if chaos::mutant(Mutant::LostCallbackQueue) {
+            return Ok(Pushed { unattended: false, crowded: false });
+        }
+        Ok(to.take_over(chain))
+    }
+
+    /// What waits in a callback queue, and the list, which stays locked: no barrier comes
+    /// meanwhile.
+    fn take_away(&self, callback_queue: &Shared) -> Result<(List<'_>, Chain), QueuedTwice> {
+        loop {
+            let list = sync::lock(&self.list);
+            if let Some(chain) = callback_queue.take_away()? {
+                return Ok((list, chain));
+            }
+            drop(list); // callbacks may want it
+            drop(callback_queue.until_still(sync::lock(&callback_queue.inner)));
+        }
+    }
+
+    /// Some callbacks are about to run. Where there is room for many again those who wait are told;
+    /// not for each few, which would have them wait anew at once.
+    pub(crate) fn made_room(&self, core: &Charged) {
+        // Relaxed: the thread that is overlooked finds the room by himself, a tick later at most.
+        if self.is_short.load(Relaxed) != 0 && core.zone() == Zone::Free {
+            drop(sync::lock(&self.short));
+            self.room.notify_all();
+        }
+    }
+
+    /// Whether the calling thread runs callbacks of one of them.
+    pub(crate) fn are_run_here(&self) -> bool {
+        running::in_callback()
+            && sync::lock(&self.list).iter().any(|callback_queue| callback_queue.is_run_here())
+    }
+
+    /// Sends a mark through each callback queue in which something is.
+    pub(crate) fn begin_barrier(&self, core: &Charged) -> Barrier {
+        let left = Arc::new(Word::new(0));
+        let mut barrier = Barrier { callback_queues: Vec::new(), marks: Vec::new(), left };
+        // Relaxed: about; a thread that has pushed before is seen.
+        if core.charge.0.callback_queues.load(Relaxed) == 0 || chaos::mutant(Mutant::NoMark) {
+            return barrier;
+        }
+        // Locked: no callback queue ends, or is handed over, before its mark is in it.
+        let list = sync::lock(&self.list);
+        for callback_queue in list.iter().filter(|callback_queue| !callback_queue.is_empty()) {
+            barrier.callback_queues.push(Arc::clone(callback_queue));
+            let left = Arc::clone(&barrier.left);
+            barrier.marks.push(Mark { head: Head::new(), left });
+        }
+        // Relaxed: the pushes release it. Before any of them comes through.
+        let marks = u32::try_from(barrier.marks.len())
+            .expect("quiescence: 2^32 callback queues of a domain");
+        barrier.left.store(marks, Relaxed);
+        for (callback_queue, mark) in barrier.callback_queues.iter().zip(&mut barrier.marks) {
+            let mark = ptr::from_mut(mark);
+            // SAFETY: the barrier keeps it, and leaves it alone, until it has come through.
+            let link = unsafe { Head::set(mark.cast(), came_through) };
+            // SAFETY: as above.
+            unsafe { callback_queue.push_mark(link) };
+        }
+        barrier
+    }
+
+    /// Before a `fork`, beside those of other domains: the list, so that no callback queue comes,
+    /// goes or is handed over.
+    pub(crate) fn hold(&self) -> HeldCallbackQueues<'_> {
+        HeldCallbackQueues { list: sync::lock_another(&self.list), callback_queues: self }
+    }
+
+    /// Before a `fork`, beside those of other domains: how many threads wait for room.
+    pub(crate) fn hold_room(&self) -> HeldRoom<'_> {
+        HeldRoom(sync::lock_another(&self.short))
+    }
+}
+
+impl Barrier {
+    /// Waits until all marks have come through. Callback queues that no thread attends to are run
+    /// here.
+    pub(crate) fn finish(
+        self,
+        core: &Charged,
+        callback_queues: &CallbackQueues,
+        me: impl Fn() -> Me,
+    ) {
+        // Acquire: pairs with the Release in `came_through`.
+        while self.left.load(Acquire) != 0 {
+            for callback_queue in callback_queues.all() {
+                // What is wrong with a callback queue its runner says, or the next push.
+                let _: Result<(), QueuedTwice> =
+                    attend_for_now(&callback_queue, core, callback_queues, &me);
+            }
+            match self.left.load(Acquire) {
+                0 => break,
+                // No longer than a tick: the thread that attends to a callback queue may leave it.
+                left => _ = futex::wait(&self.left, left, Some(nap::TICK)),
+            }
+        }
+    }
+}
+
+/// Runs what is in a callback queue that no thread attends to.
+fn attend_for_now(
+    callback_queue: &Shared,
+    core: &Charged,
+    callback_queues: &CallbackQueues,
+    me: impl Fn() -> Me,
+) -> Result<(), QueuedTwice> {
+    if callback_queue.is_empty() || !callback_queue.begin(Part::Visitor)? {
+        return Ok(());
+    }
+    // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is
+    // notified that no thread attends.
+    callback_queue.round(core, callback_queues, true, &me)?;
+    callback_queue.depart();
+    Ok(())
+}
+
+impl CallbackQueues {
+    fn all(&self) -> Vec<Arc<Shared>> {
+        sync::lock(&self.list).clone()
+    }
+
+    /// A callback queue ends: what is left in it is the worker's. It stays in the list until that
+    /// is in the queues, since a barrier looks for it here or there; the mark that it sends
+    /// meanwhile goes the same way, behind what came before it.
+    ///
+    /// `leave` gives the worker what is left.
+    pub(crate) fn end(&self, core: &Charged, callback_queue: &Arc<Shared>, leave: impl Fn(Chain)) {
+        let mut list = loop {
+            let (list, left) = match self.take_away(callback_queue) {
+                Ok(taken) => taken,
+                // A head was queued twice: what was queued with it is lost.
+                Err(_) => (sync::lock(&self.list), Chain::EMPTY),
+            };
+            if left.is_empty() {
+                break list;
+            }
+            callback_queue.begin_end();
+            drop(list); // the queues' locks come before it, and there may be no room
+            leave(left);
+        };
+        list.retain(|other| !Arc::ptr_eq(other, callback_queue));
+        core.charge.0.callback_queues.store(list.len() as u64, Relaxed);
+        // Relaxed: under the list's lock.
+        self.gone.fetch_add(callback_queue.finished.load(Acquire), Relaxed);
+        callback_queue.end(core);
+    }
+
+    /// Waits until there is room, for a tick at most.
+    pub(crate) fn wait_for_room(&self, core: &Charged) {
+        let mut short = sync::lock(&self.short);
+        *short += 1;
+        self.is_short.store(*short, Relaxed);
+        if core.zone() == Zone::Full {
+            short = sync::wait_at_most(&self.room, short, Some(nap::TICK)).0;
+        }
+        *short -= 1;
+        self.is_short.store(*short, Relaxed);
+    }
+}
+
+/// What is held across a `fork`.
+pub(crate) struct HeldCallbackQueues<'a> {
+    list: List<'a>,
+    callback_queues: &'a CallbackQueues,
+}
+
+/// The callback queues themselves, held across a `fork`.
+pub(crate) struct HeldInners(Vec<MutexGuard<'static, Inner>>);
+
+/// How many threads wait for room, held across a `fork`.
+pub(crate) struct HeldRoom<'a>(MutexGuard<'a, u32>);
+
+impl HeldCallbackQueues<'_> {
+    /// Takes the locks of all callback queues.
+    ///
+    /// # Safety
+    /// What is held is let go before `self` is.
+    pub(crate) unsafe fn hold_inners(&self) -> HeldInners {
+        let inners = self.list.iter().map(|callback_queue| {
+            // SAFETY: the list keeps the callback queues alive, and by the contract it is locked
+            // until these guards are gone.
+            let callback_queue: &'static Shared = unsafe { &*Arc::as_ptr(callback_queue) };
+            sync::lock_another(&callback_queue.inner)
+        });
+        HeldInners(inners.collect())
+    }
+
+    /// In the child: a callback queue has no runner, unless it is the forking thread. What waits
+    /// stays. Returns what is charged.
+    pub(crate) fn after_fork(
+        &self,
+        held: &mut HeldInners,
+        room: &mut HeldRoom<'_>,
+        heads: &mut HeldHeads,
+        owner: usize,
+    ) -> Amount {
+        *room.0 = 0;
+        self.callback_queues.is_short.store(0, Relaxed);
+        self.list.iter().zip(&mut held.0).fold(Amount::NONE, |all, (callback_queue, inner)| {
+            all.plus(callback_queue.after_fork(inner, owner, |head| heads.note(head)))
+        })
+    }
+}

@@ -1,0 +1,602 @@
+//! One callback queue: its llist, its runner's rounds, what it has been granted of the domain's
+//! limit.
+//!
+//! **Invariant [L-2]: what waits in a callback queue has been charged.** Each push takes a number,
+//! and a callback queue may hold as many as it was granted; a push whose number lies beyond has
+//! more granted first, over the limit if it must be. So the domain's charge is what is granted less
+//! what has begun to run, whichever thread pushes at the same time.
+//!
+//! **Invariant [LN-3]: the grace period of a round is asked for after its heads were taken**, and
+//! so after they were pushed [LN-1] and what they end was unlinked.
+//!
+//! A round: take all, ask for a grace period, wait for it, run them, a chunk at a time. What is not
+//! being run stands in the llist or in [`Inner::waiting`], so that a fork, a barrier and a
+//! successor find it.
+
+mod forked;
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use grace::Urgency;
+use grace::limit::{Amount, Zone};
+
+use super::{CallbackQueues, Left, Pushed, QueuedTwice, Wakes, double_queue};
+use crate::chaos::{self, Mutant};
+use crate::event::trace;
+use crate::gp::gp_words::Line;
+use crate::gp::grace_periods::Me;
+use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::{clock, forking, nap, thread};
+use crate::reclaim::charge::Charged;
+use crate::reclaim::head::{Function, Head};
+use crate::reclaim::llist::{Chain, Found, Link, Llist, Ring};
+use crate::reclaim::running::{self, Uncharged};
+
+/// What a head counts for: no thread knows the size of the object that it is in. As many fill the
+/// default limit of bytes as that of objects.
+pub(crate) const BYTES_A_HEAD: u64 = 256;
+
+/// Heads that are run in one go: what a fork in the midst of them loses, and a quiescent state of
+/// the runner, where it is a QSBR reader, is waited for by.
+const CHUNK: u64 = 256;
+
+/// How long a runner waits for company, at most.
+const COMPANY: Duration = Duration::from_millis(1);
+
+/// From so many on it has had company.
+const MANY: u64 = 1_024;
+
+/// How often the runner of a quiet callback queue looks, with nothing to do.
+const QUIET_LOOK: Duration = nap::TICK;
+
+/// What those who push touch.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) llist: Llist,
+    /// How many heads were pushed, or are about to be.
+    pub(crate) pushed: AtomicU64,
+    /// How many may be pushed before more has to be granted.
+    granted: AtomicU64,
+    wakes: Wakes,
+}
+
+/// A callback queue.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) front: Line<Front>,
+    pub(crate) inner: Mutex<Inner>,
+    /// Tells those who wait that no callback is being run, or that the pause is over.
+    changed: Condvar,
+    /// How many heads have been run.
+    pub(crate) finished: AtomicU64,
+    /// Somebody waits: no company, and an expedited grace period.
+    hurried: AtomicBool,
+}
+
+/// What only the runner, and those who look for a moment, touch.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    /// What has been taken and not yet run.
+    pub(crate) waiting: Chain,
+    /// How many are being run, marks aside.
+    claimed: u64,
+    /// Whether some are being run.
+    runs: bool,
+    /// The thread that attends, as [`thread::token`]; else 0.
+    runner: usize,
+    part: Part,
+    /// A runner is about to come: visitors leave the callback queue to it.
+    expected: bool,
+    /// Pauses that have not ended.
+    paused: u32,
+    stopped: bool,
+    /// The callback queue ends: what was in it is on its way to the queues. Barriers send their
+    /// marks after it; visitors keep out.
+    ends: bool,
+    /// Threads that wait for `changed`.
+    waiters: u32,
+}
+
+/// What a thread attends to a callback queue for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Until it is asked to stop.
+    Runner,
+    /// A barrier, for now.
+    Visitor,
+}
+
+impl Inner {
+    /// Whether another thread runs callbacks.
+    fn is_running(&self) -> bool {
+        self.runs && self.runner != thread::token()
+    }
+
+    /// Some head was queued twice: forgets what waits, whose order no thread can tell, and the
+    /// thread that attends.
+    fn give_up(&mut self, Ring(link): Ring) -> QueuedTwice {
+        self.runner = 0;
+        self.waiting = Chain::EMPTY;
+        QueuedTwice { head: link.cast(), about: true }
+    }
+}
+
+impl Shared {
+    pub(crate) const fn new(wakes: Wakes) -> Self {
+        Self {
+            front: Line(Front {
+                llist: Llist::new(),
+                pushed: AtomicU64::new(0),
+                granted: AtomicU64::new(0),
+                wakes,
+            }),
+            inner: Mutex::new(
+                Rank::CallbackQueue,
+                Inner {
+                    waiting: Chain::EMPTY,
+                    claimed: 0,
+                    runs: false,
+                    runner: 0,
+                    part: Part::Runner,
+                    expected: false,
+                    paused: 0,
+                    stopped: false,
+                    ends: false,
+                    waiters: 0,
+                },
+            ),
+            changed: Condvar::new(),
+            finished: AtomicU64::new(0),
+            hurried: AtomicBool::new(false),
+        }
+    }
+
+    // ---- those who push -------------------------------------------------------------------------
+
+    /// [`CallbackQueue::push`](crate::callback_queue::CallbackQueue::push).
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub(crate) unsafe fn push(
+        &self,
+        core: &Charged,
+        head: *mut Head,
+        function: Function,
+    ) -> Result<Pushed, QueuedTwice> {
+        if double_queue::is_on() && !double_queue::note(head) {
+            return Err(QueuedTwice { head, about: false });
+        }
+        // SAFETY: by the contract.
+        let link = unsafe { Head::set(head, function) };
+        let front = &self.front.0;
+        // Relaxed: a count. It is written before the head is there, so the thread that finds the
+        // head finds it counted [LN-1].
+        let number = front.pushed.fetch_add(1, Relaxed);
+        // Relaxed: a look at an old value has more granted than is needed, never less.
+        let crowded = number >= front.granted.load(Relaxed) && self.grant(core);
+        // SAFETY: by the contract.
+        let found = unsafe { front.llist.push(link, false) };
+        if found == Found::Asleep {
+            front.llist.ring();
+        }
+        if found == Found::Itself {
+            front.pushed.fetch_sub(1, Relaxed);
+            return Err(QueuedTwice { head, about: false });
+        }
+        Ok(Pushed { unattended: found == Found::Unattended, crowded })
+    }
+
+    /// Has room for more heads, at least one, charged to the domain. Returns whether that goes over
+    /// the limit, and the callback queue's threads may wait for room.
+    #[cold]
+    fn grant(&self, core: &Charged) -> bool {
+        let front = &self.front.0;
+        let chunk = heads(core.chunk()).max(1);
+        for heads in [chunk, 1] {
+            if core.admit(amount(heads)) {
+                front.granted.fetch_add(heads, Relaxed);
+                return false;
+            }
+        }
+        self.hurry();
+        core.admit_over(amount(1));
+        front.granted.fetch_add(1, Relaxed);
+        front.wakes == Wakes::Runner
+    }
+
+    /// So many heads are about to run: what they were charged is kept for the next ones, as far as
+    /// a callback queue keeps any, or given back.
+    fn give_back(&self, core: &Charged, count: u64) {
+        let front = &self.front.0;
+        let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
+        let kept = match core.zone() {
+            Zone::Free => count.min(heads(core.chunk()).saturating_sub(unused)),
+            Zone::Expedite | Zone::Full => 0,
+        };
+        front.granted.fetch_add(kept, Relaxed);
+        core.charge.0.give_back(amount(count - kept));
+    }
+
+    /// Has the runner wait for nothing but the grace period.
+    pub(crate) fn hurry(&self) {
+        // Release: pairs with the runner's Acquire; what was pushed before is taken in the round
+        // that is hurried. A thread that finds it set does not ring again: who has set it does, and
+        // the runner has not looked since.
+        if !self.hurried.swap(true, AcqRel) {
+            self.front.0.llist.ring();
+        }
+    }
+
+    /// Pushes the mark of a barrier, and hurries.
+    ///
+    /// # Safety
+    /// As [`CallbackQueue::push`](crate::callback_queue::CallbackQueue::push).
+    pub(crate) unsafe fn push_mark(&self, mark: *mut Link) {
+        // SAFETY: by the contract.
+        let found = unsafe { self.front.0.llist.push(mark, true) };
+        if found == Found::Asleep {
+            self.front.0.llist.ring(); // `hurry` need not
+        }
+        self.hurry();
+    }
+
+    // ---- the runner -----------------------------------------------------------------------------
+
+    /// [`CallbackQueue::attend`](crate::callback_queue::CallbackQueue::attend), by a thread that
+    /// may wait; `me` is what it has in the domain.
+    pub(crate) fn attend(
+        &self,
+        core: &Charged,
+        callback_queues: &CallbackQueues,
+        idle_after: Option<Duration>,
+        me: impl Fn() -> Me,
+        mut after_round: impl FnMut(),
+    ) -> Result<Left, QueuedTwice> {
+        if !self.begin(Part::Runner)? {
+            return Ok(Left::Taken);
+        }
+        loop {
+            let heard = self.front.0.llist.heard();
+            if sync::lock(&self.inner).stopped {
+                self.neglect_as_runner()?;
+                return Ok(Left::Stopped);
+            }
+            let hurried = self.hurried.swap(false, Acquire);
+            let ran = self.round(core, callback_queues, hurried, &me)?;
+            trace::deliver();
+            if ran != 0 {
+                after_round();
+            }
+            if ran == 0 {
+                if !self.rest(heard, idle_after) && self.leave() {
+                    return Ok(Left::Idle);
+                }
+            } else if ran < MANY && core.zone() == Zone::Free {
+                let lazy = Duration::from_nanos(core.tuning.lazy_ns());
+                self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do. `false` if there was nothing for so long.
+    fn rest(&self, heard: u32, idle_after: Option<Duration>) -> bool {
+        let llist = &self.front.0.llist;
+        let began_ns = idle_after.map(|_| clock::monotonic_ns());
+        match self.front.0.wakes {
+            Wakes::Runner => llist.sleep(heard, idle_after),
+            Wakes::Never => llist.doze(heard, Some(QUIET_LOOK)),
+        }
+        let is_over = |began_ns: u64| {
+            let idle_ns = idle_after.map_or(u128::MAX, |after| after.as_nanos());
+            u128::from(clock::monotonic_ns().saturating_sub(began_ns)) >= idle_ns
+        };
+        !llist.is_empty() || llist.heard() != heard || !began_ns.is_some_and(is_over)
+    }
+
+    /// Takes the part of the runner, unless somebody has it. A runner waits for a visitor to go.
+    pub(crate) fn begin(&self, part: Part) -> Result<bool, QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        while part == Part::Runner && inner.runner != 0 && inner.part == Part::Visitor {
+            inner = self.wait(inner);
+        }
+        if inner.runner != 0 || part == Part::Visitor && (inner.expected || inner.ends) {
+            return Ok(false);
+        }
+        inner.part = part;
+        self.take(&mut inner)?;
+        inner.runner = thread::token();
+        inner.expected = false;
+        Ok(true)
+    }
+
+    /// A visitor leaves; what has been pushed since it looked stays.
+    pub(crate) fn depart(&self) {
+        let mut inner = sync::lock(&self.inner);
+        inner.runner = 0;
+        self.tell(&inner);
+    }
+
+    /// Leaves, if nothing is to be done. Returns whether it has left.
+    pub(crate) fn leave(&self) -> bool {
+        let mut inner = sync::lock(&self.inner);
+        let left = inner.waiting.is_empty() && self.front.0.llist.leave();
+        if left {
+            inner.runner = 0;
+            self.tell(&inner);
+        }
+        left
+    }
+
+    /// Waits until something has changed that somebody tells of.
+    fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        inner.waiters += 1;
+        inner = sync::wait(&self.changed, inner);
+        inner.waiters -= 1;
+        inner
+    }
+
+    /// Tells those who wait for a change.
+    fn tell(&self, inner: &Inner) {
+        if inner.waiters != 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Leaves, whatever there is.
+    fn neglect_as_runner(&self) -> Result<(), QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        inner.runner = 0;
+        self.tell(&inner);
+        self.abandon(&mut inner)
+    }
+
+    /// [`CallbackQueue::neglect`](crate::callback_queue::CallbackQueue::neglect).
+    pub(crate) fn neglect(&self) -> Result<(), QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        inner.expected = false;
+        let is_attended = inner.runner != 0 && inner.part == Part::Runner;
+        if is_attended { Ok(()) } else { self.abandon(&mut inner) }
+    }
+
+    /// Puts what is in the llist with the rest, so that the next push finds that no thread attends.
+    pub(crate) fn abandon(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
+        self.append(inner, self.front.0.llist.abandon())
+    }
+
+    /// Puts what is in the llist with the rest. Where a visitor does, the next push finds that no
+    /// thread attends: the visitor leaves it to the thread that comes then.
+    pub(crate) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
+        match inner.part {
+            Part::Runner => self.append(inner, self.front.0.llist.take()),
+            Part::Visitor => self.abandon(inner),
+        }
+    }
+
+    fn append(&self, inner: &mut Inner, youngest: *mut Link) -> Result<(), QueuedTwice> {
+        // SAFETY: taken just now, by the callers.
+        unsafe { inner.waiting.append(youngest) }.map_err(|ring| inner.give_up(ring))
+    }
+
+    /// Takes all there is, waits for a grace period, and runs it. Returns how many were run, marks
+    /// included.
+    pub(crate) fn round(
+        &self,
+        core: &Charged,
+        callback_queues: &CallbackQueues,
+        hurried: bool,
+        me: impl Fn() -> Me,
+    ) -> Result<u64, QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        if inner.ends {
+            return Ok(0); // what is in it now goes another way
+        }
+        self.take(&mut inner)?; // before the request [LN-3]
+        if inner.waiting.is_empty() {
+            return Ok(0);
+        }
+        let presses = hurried || core.zone() != Zone::Free;
+        let urgency = if presses { Urgency::Expedited } else { Urgency::Normal };
+        let cookie = core.request(urgency); // after the heads were taken [LN-3], [GP-9]
+        trace::batch_closed(core.source(), inner.waiting.count(), cookie);
+        drop(inner);
+        if !chaos::mutant(Mutant::EarlyCallbackQueue) {
+            core.wait(cookie, urgency, me());
+        }
+        let began_ns = clock::thread_cpu_ns();
+        let mut ran = 0;
+        loop {
+            match self.run_chunk(core, callback_queues)? {
+                0 => break,
+                some => ran += some,
+            }
+        }
+        trace::worker_ran_callbacks(core.source(), clock::thread_cpu_ns().saturating_sub(began_ns));
+        Ok(ran)
+    }
+
+    /// Runs some of what waits. Returns how many, marks included.
+    fn run_chunk(
+        &self,
+        core: &Charged,
+        callback_queues: &CallbackQueues,
+    ) -> Result<u64, QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        while inner.paused != 0 && !inner.waiting.is_empty() {
+            inner = self.wait(inner);
+        }
+        let chunk = inner.waiting.split(CHUNK);
+        let mut chunk = chunk.map_err(|ring| inner.give_up(ring))?;
+        if chunk.is_empty() {
+            return Ok(0);
+        }
+        let count = chunk.count();
+        inner.claimed = count;
+        inner.runs = true;
+        self.give_back(core, count);
+        callback_queues.made_room(core);
+        drop(inner);
+        let (mut ran, mut marks) = (0, Chain::EMPTY);
+        running::running_callbacks(core, &Uncharged::new(), || {
+            while let Some((link, is_mark)) = chunk.pop() {
+                ran += 1;
+                if is_mark {
+                    // SAFETY: popped just now.
+                    unsafe { marks.push(link, true) };
+                    continue;
+                }
+                if double_queue::is_on() {
+                    double_queue::forget(link.cast());
+                }
+                // SAFETY: by the contract of `push`; its grace period is over, and it was taken
+                // once.
+                unsafe { Head::run(link.cast()) };
+            }
+        });
+        // Release: who sees the count has what they did behind it.
+        self.finished.fetch_add(count, Release);
+        trace::callbacks_run(core.source(), count);
+        let mut inner = sync::lock(&self.inner);
+        inner.claimed = 0;
+        inner.runs = false;
+        self.tell(&inner);
+        drop(inner);
+        // Last: who waits for them finds everything counted.
+        while let Some((link, _)) = marks.pop() {
+            // SAFETY: by the contract of `push_mark`; once.
+            unsafe { Head::run(link.cast()) };
+        }
+        Ok(ran)
+    }
+
+    /// [`CallbackQueue::expect`](crate::callback_queue::CallbackQueue::expect).
+    pub(crate) fn expect(&self) {
+        sync::lock(&self.inner).expected = true;
+    }
+
+    // ---- everybody ------------------------------------------------------------------------------
+
+    pub(crate) fn stop(&self, stopped: bool) {
+        sync::lock(&self.inner).stopped = stopped;
+        self.front.0.llist.ring();
+    }
+
+    pub(crate) fn pause(&self) {
+        if forking::is_here() {
+            return; // this thread holds the lock already: nothing is begun
+        }
+        let mut inner = sync::lock(&self.inner);
+        inner.paused = inner
+            .paused
+            .checked_add(1)
+            .expect("quiescence: 2^32 pauses of a callback queue at once");
+        drop(self.until_still(inner));
+    }
+
+    pub(crate) fn resume(&self) {
+        if forking::is_here() {
+            return;
+        }
+        let mut inner = sync::lock(&self.inner);
+        inner.paused = inner.paused.saturating_sub(1);
+        self.tell(&inner);
+    }
+
+    pub(crate) fn is_attended(&self) -> bool {
+        sync::lock(&self.inner).runner != 0
+    }
+
+    pub(crate) fn is_attended_by(&self, thread: usize) -> bool {
+        sync::lock(&self.inner).runner == thread
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let inner = sync::lock(&self.inner);
+        // In this order: what is taken is put with the rest under the lock.
+        inner.waiting.is_empty() && !inner.runs && !inner.ends && self.front.0.llist.is_empty()
+    }
+
+    /// Whether the calling thread runs callbacks of it.
+    pub(crate) fn is_run_here(&self) -> bool {
+        let inner = sync::lock(&self.inner);
+        inner.runs && inner.runner == thread::token()
+    }
+
+    /// From now on barriers find something in the callback queue, and visitors nothing.
+    pub(crate) fn begin_end(&self) {
+        sync::lock(&self.inner).ends = true;
+    }
+
+    /// Waits until no callback is being run, unless by the calling thread.
+    pub(crate) fn until_still<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+    ) -> MutexGuard<'a, Inner> {
+        while inner.is_running() {
+            inner = self.wait(inner);
+        }
+        inner
+    }
+
+    /// All that waits: it is no longer this callback queue's, nor are its numbers. `None` if
+    /// callbacks are being run, which must come before what follows them:
+    /// [`until_still`](Self::until_still).
+    pub(crate) fn take_away(&self) -> Result<Option<Chain>, QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        if inner.is_running() {
+            return Ok(None);
+        }
+        if inner.runner == 0 {
+            self.abandon(&mut inner)?;
+        } else {
+            self.take(&mut inner)?;
+            // If it sleeps, no thread would wake it now.
+            self.front.0.llist.ring();
+        }
+        let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);
+        // What is granted first: else a push might find more than there is.
+        self.front.0.granted.fetch_sub(chain.count(), AcqRel);
+        self.front.0.pushed.fetch_sub(chain.count(), AcqRel);
+        Ok(Some(chain))
+    }
+
+    /// Takes over what another callback queue has had, charge and all.
+    pub(crate) fn take_over(&self, mut chain: Chain) -> Pushed {
+        let front = &self.front.0;
+        front.granted.fetch_add(chain.count(), Relaxed);
+        front.pushed.fetch_add(chain.count(), Relaxed);
+        let mut pushed = Pushed { unattended: false, crowded: false };
+        let mut hurried = false;
+        while let Some((link, marks)) = chain.pop() {
+            hurried |= marks;
+            // SAFETY: taken away from another callback queue: it is in none.
+            match unsafe { front.llist.push(link, marks) } {
+                Found::Asleep => front.llist.ring(),
+                Found::Unattended => pushed.unattended = true,
+                Found::Awake | Found::Itself => {}
+            }
+        }
+        if hurried {
+            self.hurry();
+        }
+        pushed
+    }
+
+    /// The callback queue ends, with nothing in it: what it was granted and has not used goes back.
+    pub(crate) fn end(&self, core: &Charged) {
+        let front = &self.front.0;
+        let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
+        core.charge.0.give_back(amount(unused));
+    }
+}
+
+/// What so many heads count for.
+pub(crate) fn amount(heads: u64) -> Amount {
+    Amount { objects: heads, bytes: heads.saturating_mul(BYTES_A_HEAD) }
+}
+
+/// How many heads count for so much, at most.
+fn heads(amount: Amount) -> u64 {
+    amount.objects.min(amount.bytes / BYTES_A_HEAD)
+}

@@ -1,0 +1,593 @@
+//! Queues of callbacks that wait for grace periods.
+//!
+//! A thread writes callbacks into the [stream](crate::reclaim::stream) of a queue of its own: no
+//! lock, no atomic read-modify-write. Now and then somebody, the thread itself or the worker,
+//! *closes* what has been written by then: counts it and asks for a grace period on its behalf.
+//! [`grace::Segments`] says how many callbacks, from the front, wait for which cookie; when it is
+//! done they are ready and are run, a few at a time. Which thread does that, and when, is said in
+//! [`crate::reclaim::defer`].
+//!
+//! **Invariant: the cookie of callbacks is asked for after they were counted**, and so after
+//! they were written: the grace period begins after everything in the batch was unlinked [DQ-1].
+//!
+//! **Invariant: one thread at a time runs the callbacks of a queue**, first in, first out; so
+//! they run in order, and a queue whose count of finished callbacks has reached a mark has run all
+//! that came before it [DQ-2].
+//!
+//! **Invariant: what waits is charged.** A callback is admitted by [`crate::reclaim::charge`]
+//! before it is written; what it was charged is free again right before it runs: a callback that
+//! queues itself anew finds the room that it had.
+//!
+//! What a thread that ends leaves behind moves to a queue that all such threads share: see `merge`.
+
+#[cfg(not(loom))]
+mod forked;
+mod list;
+mod merge;
+mod run;
+
+#[cfg(not(loom))]
+pub(crate) use forked::{Held, HeldQueue, HeldShared};
+pub(crate) use list::Queues;
+#[cfg(not(loom))]
+pub(crate) use list::drain;
+use run::{Deadline, running};
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use grace::limit::Amount;
+use grace::{Segments, Urgency};
+
+use crate::chaos::{self, Mutant, Point};
+use crate::event::trace;
+use crate::gp::gp_words::Line;
+use crate::gp::grace_periods::Me;
+use crate::os::fence::{self, Fences};
+use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::unwind;
+use crate::reclaim::charge::{Charged, LocalStock};
+use crate::reclaim::running::Uncharged;
+use crate::reclaim::stream::{CallbackType, Cursor, Stream};
+
+/// Callbacks in a full batch, at most: one grace period's cost is shared by so many. The thread
+/// that fills a batch executes its fence, which interrupts the readers: where it comes to neither
+/// one update in thousands nor one read in thousands, it is not in their 99.9th percentiles.
+pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { 16_384 };
+
+/// The same for objects, which their thread frees itself, while grace periods find no other reader
+/// and cost next to nothing: what is freed is in the CPU's cache still.
+pub(crate) const BATCH_ALONE: u64 = if cfg!(loom) { 2 } else { 512 };
+
+/// The part of the limit that a full batch is, at most: a batch that waits, one that is being
+/// filled and one that is being run must fit in well.
+const BATCH_SHARE: u64 = 8;
+
+/// The part of the ready callbacks that is run in one go is one in 2^this; the kernel's
+/// `rcu_divisor`.
+const RUN_SHIFT: u32 = 7;
+
+/// Callbacks of one kind that are run between two looks at the clock.
+const RUN_CHUNK: u64 = 32;
+
+/// Additions between two looks at what is due.
+const TEND_EVERY: u32 = 8;
+
+/// Callbacks that such a look runs: a few more than were added, so that a thread that keeps
+/// retiring runs more than it adds; and not many more, so that what it frees is what it needs next.
+pub(crate) const RUN_SHARE: u64 = TEND_EVERY as u64 * 5 / 4;
+
+/// The callbacks of one thread in one domain.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    own: Line<Own>,
+    inner: Mutex<Inner>,
+    /// Tells those who wait that the thread that ran callbacks has stopped.
+    stopped: Condvar,
+    /// Callbacks that have been counted: `Inner::counted`, for the owner to look at.
+    counted: AtomicU64,
+    /// Callbacks that have finished, and their bytes. Written under the lock.
+    finished: AtomicU64,
+    bytes_finished: AtomicU64,
+    /// The thread that adds, as [`crate::os::thread::token`]; 0 for the shared ones.
+    owner: usize,
+    contents: Contents,
+    /// That thread is gone; no thread adds any more.
+    orphan: AtomicBool,
+    /// It has run callbacks itself since the worker last asked.
+    tended: AtomicBool,
+    pub(crate) fence: fence::Cell,
+}
+
+/// What only the thread that adds touches; but others read the counts.
+#[derive(Debug)]
+struct Own {
+    stream: Stream,
+    /// Bytes of the callbacks that have been added.
+    bytes: AtomicU64,
+    local_stock: LocalStock,
+    until_tend: Cell<u32>,
+    /// Whether this process has light fences only in name.
+    portable: bool,
+}
+
+// SAFETY: the cells in `own` are touched by the thread that adds only: the owner, or the thread
+// that holds the lock of `Queues::shared`. The rest is atomic or locked.
+unsafe impl Sync for Queue {}
+
+#[derive(Debug)]
+struct Inner {
+    /// Those that have been counted and have not finished.
+    segments: Segments,
+    /// Callbacks that `segments` has been told of, ever.
+    counted: u64,
+    /// Where the oldest callback that has not been taken out stands.
+    cursor: Cursor,
+    /// The thread that is running callbacks of this queue, as [`crate::os::thread::token`]; else 0.
+    runner: usize,
+    /// How many it has taken, from `cursor` on.
+    claimed: u64,
+    /// Threads that wait for the runner to stop.
+    waiters: u32,
+    /// In a child process: what is known of the bytes that were lost.
+    lost: Option<Lost>,
+}
+
+/// Callbacks of a child process that a fork has taken away while they were run, or in the midst of
+/// being added: how many bytes each was charged no thread can say, but all of them together.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    /// Once so many have finished...
+    finished: u64,
+    /// ...it is so many bytes.
+    bytes: u64,
+}
+
+/// What a queue has: each thread has one of either sort in a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Retired objects, which their thread frees itself.
+    Objects,
+    /// Closures, which the worker runs.
+    Closures,
+}
+
+/// Bytes added since others were, by counts that wrap: nothing, if more have finished than were
+/// added.
+fn bytes_between(finished: u64, added: u64) -> u64 {
+    added.wrapping_sub(finished).cast_signed().max(0).cast_unsigned()
+}
+
+/// What came of running callbacks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ran {
+    count: u64,
+    bytes: u64,
+    panicked: u64,
+}
+
+/// What a queue wants of the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wants {
+    /// It is empty.
+    Nothing,
+    /// Something is open: it may wait for company.
+    Company,
+    /// Something waits for its grace period, or is ready.
+    Looks,
+}
+
+impl Inner {
+    /// Counts what has been written by now.
+    fn count(&mut self, queue: &Queue) {
+        let written = queue.own.0.stream.written(); // [DS-1]
+        self.segments.push(written - self.counted);
+        self.counted = written;
+        queue.counted.store(written, Relaxed);
+    }
+
+    /// Asks for a grace period on behalf of all that has been written.
+    fn close(&mut self, queue: &Queue, core: &Charged, urgency: Urgency) {
+        let early = chaos::mutant(Mutant::CookieBeforeCount).then(|| core.request(urgency));
+        self.ripen(core);
+        self.count(queue);
+        if !self.segments.has_untagged() {
+            return;
+        }
+        chaos::point(Point::BatchClosed);
+        // The request comes after the last callback was counted [DQ-1], [GP-9].
+        let cookie = early.unwrap_or_else(|| core.request(urgency));
+        let callbacks = self.segments.len();
+        if self.segments.accelerate(cookie) {
+            trace::batch_closed(core.source(), callbacks, cookie);
+        }
+    }
+
+    /// Tells what has waited long enough.
+    fn ripen(&mut self, core: &Charged) {
+        self.segments.advance(core.sequence());
+        if chaos::mutant(Mutant::EarlyCallbacks) {
+            self.segments.advance_all();
+        }
+    }
+
+    /// So many of those that were taken out have finished; the others stand where `cursor` is.
+    /// Returns what is to be given back to the domain besides.
+    #[must_use]
+    fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) -> Amount {
+        self.segments.take(ran.count);
+        // Written under the lock: no locked instruction is needed. Release: [DQ-2].
+        let finished = queue.finished.load(Relaxed) + ran.count;
+        queue.finished.store(finished, Release);
+        let mut bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
+        let mut found = Amount::NONE;
+        if let Some(lost) = self.lost.take_if(|lost| lost.finished == finished) {
+            found.bytes = lost.bytes.wrapping_sub(bytes);
+            bytes = lost.bytes;
+        }
+        queue.bytes_finished.store(bytes, Relaxed);
+        let read = std::mem::replace(&mut self.cursor, cursor);
+        // SAFETY: the stream's own, older and younger; no other thread reads, and no thread goes
+        // back.
+        unsafe { queue.own.0.stream.give_back(read, cursor) };
+        self.runner = 0;
+        self.claimed = 0;
+        found
+    }
+
+    /// In a child process: the thread that was running callbacks is gone with what it had taken
+    /// out. What that was charged is free again as far as it is known without looking at objects
+    /// that may be gone; see [`Lost`].
+    #[cfg(not(loom))]
+    fn forget_runner(&mut self, queue: &Queue) {
+        let mut cursor = self.cursor;
+        let mut lost = Ran::default();
+        while lost.count < self.claimed {
+            // SAFETY: so many were written and not read, and there is no other thread.
+            let run = unsafe { cursor.next(self.claimed - lost.count) };
+            lost.count += run.count;
+            lost.bytes += run.kind.bytes.map_or(0, |bytes| bytes * run.count);
+        }
+        // What is charged is counted anew after this.
+        let _: Amount = self.finish(queue, lost, cursor);
+    }
+
+    /// In a child process: see [`Lost`].
+    #[cfg(not(loom))]
+    fn count_lost(&mut self, queue: &Queue) {
+        let (own, finished) = (&queue.own.0, queue.finished.load(Relaxed));
+        let all = Lost { finished: own.stream.written(), bytes: own.bytes.load(Relaxed) };
+        if all.finished == finished {
+            queue.bytes_finished.store(all.bytes, Relaxed);
+        }
+        self.lost = (all.finished != finished).then_some(all);
+    }
+
+    /// How many may be run in one go.
+    fn claimable(&self, queue: &Queue) -> u64 {
+        let ready = self.segments.ready();
+        // Relaxed: written under the lock.
+        self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
+    }
+}
+
+impl Queue {
+    pub(crate) fn new(core: &Charged, owner: usize, contents: Contents) -> Self {
+        let (stream, cursor) = Stream::new();
+        let portable = fence::chosen() == Fences::Portable;
+        Self {
+            own: Line(Own {
+                stream,
+                bytes: AtomicU64::new(0),
+                local_stock: LocalStock::new(),
+                until_tend: Cell::new(TEND_EVERY),
+                portable,
+            }),
+            inner: Mutex::new(
+                Rank::Queue,
+                Inner {
+                    segments: Segments::new(core.sequence()),
+                    counted: 0,
+                    cursor,
+                    runner: 0,
+                    claimed: 0,
+                    waiters: 0,
+                    lost: None,
+                },
+            ),
+            stopped: Condvar::new(),
+            counted: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
+            bytes_finished: AtomicU64::new(0),
+            owner,
+            contents,
+            orphan: AtomicBool::new(false),
+            tended: AtomicBool::new(false),
+            fence: fence::Cell::new(),
+        }
+    }
+
+    // ---- the thread that
+    // adds -----------------------------------------------------------------------
+
+    /// What it is for.
+    pub(crate) fn contents(&self) -> Contents {
+        self.contents
+    }
+
+    /// What its thread may still add. The owner's.
+    pub(crate) fn local_stock(&self) -> &LocalStock {
+        &self.own.0.local_stock
+    }
+
+    /// Adds a callback that has been admitted with so many bytes. Returns whether it is time to
+    /// look after the queue.
+    ///
+    /// # Safety
+    /// The caller is the thread that adds; `kind` and `payload` fit, as [`Stream::push`] asks. To
+    /// run the callback once, on any thread, once readers have let go, must be sound.
+    #[inline]
+    pub(crate) unsafe fn add<P>(
+        &self,
+        kind: &'static CallbackType,
+        payload: P,
+        bytes: u64,
+    ) -> bool {
+        let own = &self.own.0;
+        // Relaxed: the owner's own.
+        own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
+        // SAFETY: by the contract.
+        unsafe { own.stream.push(kind, payload) };
+        fence::light(&self.fence); // [DQ-3]
+        if own.portable {
+            fence::full(); // the light fence of this process [DQ-3]
+        }
+        match own.until_tend.get() {
+            0 => {
+                own.until_tend.set(TEND_EVERY);
+                true
+            }
+            left => {
+                own.until_tend.set(left - 1);
+                false
+            }
+        }
+    }
+
+    /// Whether so many are open, or as much as the limit has room for. For the owner.
+    pub(crate) fn is_full(&self, core: &Charged, batch: u64) -> bool {
+        let (own, limit) = (&self.own.0, core.limit());
+        let open = own.stream.written() - self.counted.load(Relaxed);
+        let waiting = own.bytes.load(Relaxed).wrapping_sub(self.bytes_finished.load(Relaxed));
+        open >= batch.min(limit.objects / BATCH_SHARE).max(1)
+            || open != 0 && waiting >= limit.bytes / BATCH_SHARE
+    }
+
+    // ---- everybody ------------------------------------------------------------------------------
+
+    /// Asks for a grace period on behalf of all that is open.
+    pub(crate) fn close(&self, core: &Charged, urgency: Urgency) {
+        sync::lock(&self.inner).close(self, core, urgency);
+    }
+
+    /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Returns how
+    /// many.
+    pub(crate) fn run_some(&self, core: &Charged, runner: usize, least: u64) -> u64 {
+        let mut inner = sync::lock(&self.inner);
+        if inner.runner != 0 {
+            return 0;
+        }
+        let mut count = 0;
+        loop {
+            inner.ripen(core);
+            let ready = inner.segments.ready();
+            // No thread may come after us to a queue whose thread is gone while we are at it, to
+            // pay what it owed: so all that is ready is ours; but the worker has other things to
+            // do, too.
+            if ready == 0 || count > BATCH || count != 0 && !self.is_orphan() {
+                break;
+            }
+            let many = if ready > 2 * BATCH { ready >> RUN_SHIFT } else { 0 };
+            inner.claimed = least.max(many).min(inner.claimable(self));
+            inner.runner = runner;
+            let (mut cursor, claimed) = (inner.cursor, inner.claimed);
+            drop(inner);
+            chaos::point(Point::BeforeCallbacks);
+            let ran = self.run(core, &mut cursor, claimed, runner);
+            count += ran.count;
+            inner = sync::lock(&self.inner);
+            core.charge.0.give_back(inner.finish(self, ran, cursor));
+        }
+        if inner.waiters != 0 {
+            self.stopped.notify_all();
+        }
+        drop(inner);
+        if count != 0 {
+            core.tell_of_room();
+        }
+        count
+    }
+
+    /// Runs so many callbacks, from `cursor` on, without the lock; fewer if that takes too long.
+    fn run(&self, core: &Charged, cursor: &mut Cursor, claimed: u64, runner: usize) -> Ran {
+        let mut ran = Ran::default();
+        let uncharged = Uncharged::new();
+        let deadline = Deadline::of(core, claimed);
+        running(core, &uncharged, || {
+            while ran.count < claimed && !deadline.is_over(ran.count) {
+                // So that it comes by each number that the clock is looked at.
+                let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
+                let max = chunk.min(claimed - ran.count);
+                // SAFETY: claimed and not yet read.
+                unsafe { self.run_next(cursor, max, &uncharged, &mut ran) };
+            }
+        });
+        core.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
+        let left = if runner == self.owner && !self.is_orphan() {
+            self.tended.store(true, Relaxed); // see `is_tended`
+            self.local_stock().give_back(uncharged.room())
+        } else {
+            let lost = chaos::mutant(Mutant::LostRoom);
+            if lost { Amount::NONE } else { uncharged.room() }
+        };
+        core.charge.0.give_back(left);
+        if chaos::mutant(Mutant::UnchargedTwice) {
+            core.charge.0.give_back(left);
+        }
+        trace::callbacks_run(core.source(), ran.count);
+        ran
+    }
+
+    /// Runs the next callback, or the next few of a plain kind.
+    ///
+    /// # Safety
+    /// The caller is the thread that reads the stream, which has `max` callbacks left, at least
+    /// one.
+    unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, uncharged: &Uncharged, ran: &mut Ran) {
+        // SAFETY: by the contract.
+        let run = unsafe { cursor.next(max) };
+        let bytes = run.bytes_each();
+        ran.count += run.count;
+        ran.bytes = ran.bytes.wrapping_add(bytes.wrapping_mul(run.count)); // as `Own::bytes` does
+        if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {
+            return;
+        }
+        uncharged.begin_run(bytes);
+        while uncharged.progress.begun() < run.count {
+            // SAFETY: read above, and each is run once; readers have let go, since it was ready.
+            let call = || unsafe { (run.kind.run)(run.payload, run.count, &uncharged.progress) };
+            ran.panicked += u64::from(!unwind::caught(call));
+        }
+    }
+
+    /// Waits until callbacks can be run, or have been: for the thread that runs them, or for the
+    /// grace period of the oldest. `me` is asked here, not before: a callback that has run on this
+    /// thread may have changed what it has registered.
+    pub(crate) fn wait_for_progress(&self, core: &Charged, urgency: Urgency, me: impl Fn() -> Me) {
+        let mut inner = sync::lock(&self.inner);
+        if inner.runner != 0 {
+            self.until_stopped(inner);
+        } else {
+            inner.close(self, core, urgency);
+            let cookie = inner.segments.awaited().filter(|_| inner.segments.ready() == 0);
+            drop(inner);
+            if let Some(cookie) = cookie {
+                core.wait(cookie, urgency, me());
+            }
+        }
+    }
+
+    /// Waits for the thread that is running callbacks, if there is one; may return before it stops.
+    /// Returns whether there was one.
+    pub(crate) fn wait_for_runner(&self) -> bool {
+        let inner = sync::lock(&self.inner);
+        let is_running = inner.runner != 0;
+        if is_running {
+            self.until_stopped(inner);
+        }
+        is_running
+    }
+
+    /// Sleeps until the thread that is running callbacks stops; may return early.
+    fn until_stopped(&self, mut inner: MutexGuard<'_, Inner>) {
+        inner.waiters += 1;
+        inner = sync::wait(&self.stopped, inner);
+        inner.waiters -= 1;
+    }
+
+    /// How many threads wait for the one that is running callbacks.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn waiters(&self) -> u32 {
+        sync::lock(&self.inner).waiters
+    }
+
+    /// Waits until all that has been added so far has run; runs it if no other thread does.
+    pub(crate) fn drain(&self, core: &Charged, me: impl Fn() -> Me, runner: usize) {
+        let mark = self.own.0.stream.written();
+        while self.finished.load(Acquire) < mark {
+            // [DQ-2]
+            if self.run_some(core, runner, core.tuning.run_min()) == 0 {
+                self.wait_for_progress(core, Urgency::Expedited, &me);
+            }
+        }
+    }
+
+    /// Runs everything at once: there is no reader left. Returns how many.
+    fn run_all(&self) -> u64 {
+        let mut ran = Ran::default();
+        let mut inner = sync::lock(&self.inner);
+        while self.finished.load(Relaxed) < self.own.0.stream.written() {
+            let mut cursor = inner.cursor;
+            drop(inner);
+            let mut one = Ran::default();
+            // SAFETY: one is left, and no other thread reads: the domain ends on this thread.
+            unsafe { self.run_next(&mut cursor, 1, &Uncharged::new(), &mut one) };
+            ran.count += one.count;
+            inner = sync::lock(&self.inner);
+            inner.count(self);
+            // No thread is charged any more.
+            let _: Amount = inner.finish(self, one, cursor);
+        }
+        ran.count
+    }
+
+    /// What the worker is to do here.
+    pub(crate) fn wants(&self) -> Wants {
+        let inner = sync::lock(&self.inner);
+        if inner.segments.ready() != 0 || inner.segments.awaited().is_some() {
+            Wants::Looks
+        } else if !self.is_empty() {
+            Wants::Company
+        } else {
+            Wants::Nothing
+        }
+    }
+
+    /// Whether all that was added has run.
+    pub(crate) fn is_empty(&self) -> bool {
+        // What has finished first: it is never more than what was added.
+        self.finished.load(Acquire) == self.own.0.stream.written() // [DQ-2]
+    }
+
+    /// What waits here, and what the local stock has: with no other thread about.
+    #[cfg(not(loom))]
+    fn charged(&self) -> Amount {
+        let bytes = self.own.0.bytes.load(Relaxed);
+        let waiting = Amount {
+            objects: self.own.0.stream.written() - self.finished.load(Relaxed),
+            bytes: bytes_between(self.bytes_finished.load(Relaxed), bytes),
+        };
+        waiting.plus(self.local_stock().stock().left())
+    }
+
+    /// Whether its thread has run callbacks itself since this was last asked: what it frees, it can
+    /// use again. For the worker.
+    #[cfg(not(loom))]
+    pub(crate) fn is_tended(&self) -> bool {
+        // Relaxed: a hint; at worst the worker comes a tick later or for nothing.
+        self.tended.load(Relaxed) && self.tended.swap(false, Relaxed)
+    }
+
+    fn is_orphan(&self) -> bool {
+        self.orphan.load(Acquire) // pairs with the Release in `mark_orphan`
+    }
+
+    /// The owner adds no more, and takes nothing back.
+    pub(crate) fn mark_orphan(&self, core: &Charged) {
+        let left = self.local_stock().empty();
+        if !chaos::mutant(Mutant::LostLocalStock) {
+            core.charge.0.give_back(left);
+        }
+        // Release: pairs with the Acquire in `is_orphan`; what was added comes before.
+        self.orphan.store(true, chaos::release_unless(Mutant::RelaxedOrphan));
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let inner = sync::lock(&self.inner);
+        // SAFETY: no thread writes or reads any more. Its callbacks have run: it is empty, or the
+        // domain ended.
+        unsafe { inner.cursor.free() };
+    }
+}

@@ -1,0 +1,198 @@
+//! The queues of a domain, taken together: the list of them, what they want of the worker, what
+//! they count.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use grace::Urgency;
+
+use super::run::running;
+use super::{Contents, Queue, Wants, bytes_between};
+use crate::chaos::{self, Mutant, Point};
+use crate::event::statistics::Callbacks;
+use crate::gp::grace_periods::Me;
+use crate::os::fence;
+use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
+use crate::reclaim::charge::Charged;
+use crate::reclaim::running::Uncharged;
+
+/// The queues that threads without any of their own share: one for objects, one for closures, since
+/// a closure may take long. They are in the list, too.
+#[derive(Debug)]
+pub(super) struct Shared {
+    objects: Option<Arc<Queue>>,
+    closures: Option<Arc<Queue>>,
+}
+
+impl Shared {
+    const NONE: Self = Self { objects: None, closures: None };
+
+    fn of(&mut self, contents: Contents) -> &mut Option<Arc<Queue>> {
+        match contents {
+            Contents::Objects => &mut self.objects,
+            Contents::Closures => &mut self.closures,
+        }
+    }
+
+    /// The queue for such callbacks, which enters the list if it is new.
+    pub(super) fn queue(
+        &mut self,
+        core: &Charged,
+        contents: Contents,
+        list: &mut Vec<Arc<Queue>>,
+    ) -> &Arc<Queue> {
+        self.of(contents).get_or_insert_with(|| {
+            let queue = Arc::new(Queue::new(core, 0, contents));
+            list.push(Arc::clone(&queue));
+            queue
+        })
+    }
+
+    /// Whether this is one of them.
+    pub(super) fn has(&mut self, queue: &Arc<Queue>) -> bool {
+        self.of(queue.contents).as_ref().is_some_and(|shared| Arc::ptr_eq(shared, queue))
+    }
+
+    /// Forgets one of them.
+    pub(super) fn forget(&mut self, queue: &Queue) {
+        *self.of(queue.contents) = None;
+    }
+}
+
+/// The queues of a domain.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    pub(super) list: Mutex<Vec<Arc<Queue>>>,
+    /// Callbacks that went through queues which are no longer in the list. Under its lock.
+    pub(super) gone: AtomicU64,
+    /// The queues of threads that have ended or are ending; the holder of the lock is their writer.
+    pub(super) shared: Mutex<Shared>,
+    /// Whether the worker knows that there is something to do here.
+    pub(crate) announced: AtomicBool,
+    /// Whether the worker is to close what is open now.
+    pub(crate) hurried: AtomicBool,
+}
+
+impl Queues {
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self {
+                list: Mutex::new(Rank::Queues, Vec::new()),
+                gone: AtomicU64::new(0),
+                shared: Mutex::new(Rank::SharedQueues, Shared::NONE),
+                announced: AtomicBool::new(false),
+                hurried: AtomicBool::new(false),
+            }
+        }
+    }
+
+    /// A new queue in the list.
+    pub(crate) fn add(&self, core: &Charged, owner: usize, contents: Contents) -> Arc<Queue> {
+        let queue = Arc::new(Queue::new(core, owner, contents));
+        let mut list = sync::lock(&self.list);
+        list.push(Arc::clone(&queue));
+        core.charge.0.queues.store(list.len() as u64, Relaxed);
+        queue
+    }
+
+    /// Calls `f` with the queue for those who have none of their own; `f` is its writer meanwhile,
+    /// and runs no user code.
+    pub(crate) fn with_shared<R>(
+        &self,
+        core: &Charged,
+        contents: Contents,
+        f: impl FnOnce(&Queue) -> R,
+    ) -> R {
+        let mut shared = sync::lock(&self.shared);
+        let mut list = sync::lock(&self.list);
+        let queue = shared.queue(core, contents, &mut list);
+        core.charge.0.queues.store(list.len() as u64, Relaxed);
+        drop(list);
+        f(queue)
+    }
+
+    /// All queues, oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<Queue>> {
+        sync::lock(&self.list).clone()
+    }
+
+    /// At the end of a domain, which has no reader left: runs everything. These are callbacks like
+    /// others: the thread, which may be the worker, must not wait for callbacks meanwhile.
+    pub(crate) fn run_all(&self, core: &Charged) {
+        running(core, &Uncharged::new(), || {
+            while self.all().iter().map(|queue| queue.run_all()).sum::<u64>() != 0 {}
+        });
+    }
+
+    /// Waits until all that has been added to any queue so far has run; runs it if no other thread
+    /// does.
+    pub(crate) fn drain(&self, core: &Charged, me: impl Fn() -> Me, runner: usize) {
+        drain(core, &self.all(), &me, runner);
+        // What an orphan had left may have moved on meanwhile: see `merge`.
+        if !chaos::mutant(Mutant::SharedOnce) {
+            let shared: Vec<_> = {
+                let shared = sync::lock(&self.shared);
+                shared.objects.iter().chain(&shared.closures).cloned().collect()
+            };
+            drain(core, &shared, &me, runner);
+        }
+        self.forget_orphans(core);
+    }
+
+    /// Callbacks ever added and ever finished, and what waits.
+    pub(crate) fn counts(&self) -> Callbacks {
+        let list = sync::lock(&self.list);
+        // Relaxed: under the list's lock. What has gone has been added and finished.
+        let gone = self.gone.load(Relaxed);
+        let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
+        // To the end under the lock: meanwhile no callback moves from one queue to another.
+        list.iter().fold(none, |all, queue| {
+            // What has finished first: of what is counted between the two looks, the added ones
+            // count.
+            let run = queue.finished.load(Acquire);
+            let bytes_run = queue.bytes_finished.load(Relaxed);
+            let bytes = queue.own.0.bytes.load(Relaxed);
+            Callbacks {
+                queued: all.queued + queue.own.0.stream.written(),
+                run: all.run + run,
+                bytes_waiting: all.bytes_waiting.saturating_add(bytes_between(bytes_run, bytes)),
+            }
+        })
+    }
+
+    /// Says that the worker leaves the domain alone from now on, unless there is something to do
+    /// after all: then it says what.
+    ///
+    /// The thread that adds writes the callback, passes a light fence and loads `announced`; here
+    /// `announced` is cleared, a heavy fence follows, and then the look. One of the two sees the
+    /// other's store [DQ-3].
+    pub(crate) fn leave(&self) -> Wants {
+        self.announced.store(false, Relaxed);
+        chaos::point(Point::Leaving);
+        if !chaos::mutant(Mutant::NoIdleFence) {
+            fence::heavy(self.all().iter().map(|queue| &queue.fence)); // [DQ-3]
+        }
+        let wants = self.wants();
+        if wants != Wants::Nothing {
+            self.announced.store(true, Relaxed);
+        }
+        wants
+    }
+
+    /// What the queues want of the worker now.
+    pub(crate) fn wants(&self) -> Wants {
+        if chaos::mutant(Mutant::OneByOne) {
+            return self.all().iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing);
+        }
+        // Under the lock: as in `counts`.
+        let list = sync::lock(&self.list);
+        list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
+    }
+}
+
+/// Waits until all that has been added to these queues has run; runs it if no other thread does.
+pub(crate) fn drain(core: &Charged, queues: &[Arc<Queue>], me: &impl Fn() -> Me, runner: usize) {
+    // All batches first, so that one grace period serves them all.
+    queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
+    queues.iter().for_each(|queue| queue.drain(core, me, runner));
+}
