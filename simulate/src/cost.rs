@@ -108,9 +108,10 @@ impl Costs {
     /// A server of today.
     ///
     /// Memory and locks after perfbook's Xeon 8176 (same CPU: compare-and-swap 7.0 ns, lock 15.4
-    /// ns; off core: blind 47.5 ns, 101.9 ns; off socket: blind 148.8 ns, 442.9 ns). The rest are our estimates for such a machine:
-    /// interrupt 0.5 us, tick 1 us, IPI 0.2 us to send and 1 us to arrive, `schedule()` 0.3 us,
-    /// context switch 1.2 us, wake-up 0.8 us, softirq 0.1 us, callback 0.1 us.
+    /// ns; off core: blind 47.5 ns, 101.9 ns; off socket: blind 148.8 ns, 442.9 ns). The rest are
+    /// our estimates for such a machine: interrupt 0.5 us, tick 1 us, IPI 0.2 us to send and 1 us
+    /// to arrive, `schedule()` 0.3 us, context switch 1.2 us, wake-up 0.8 us, softirq 0.1 us,
+    /// callback 0.1 us.
     pub const fn modern() -> Self {
         Self {
             instruction: 200,
