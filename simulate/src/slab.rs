@@ -10,9 +10,9 @@
 //!
 //! So what a free costs depends on what was freed just before: a large batch of objects that were
 //! allocated together empties page after page, a small one leaves pages that are partly free, which
-//! yield few objects at the next visit. Fresh pages come from [`buddy`], under the lock of the
-//! node's zone. Nothing here takes time: the [`Step`]s are the caller's to charge for. Every
-//! operation is constant in time but for a move of a list and a search of all nodes.
+//! yield few objects at the next visit. Fresh pages come from the page allocator (`buddy`), under
+//! the lock of the node's zone. Nothing here takes time: the [`Step`]s are the caller's to charge
+//! for. Every operation is constant in time but for a move of a list and a search of all nodes.
 
 mod buddy;
 
