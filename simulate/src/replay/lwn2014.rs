@@ -229,7 +229,9 @@ fn spinning_rows(before: &Outcome) -> Vec<Row> {
 
 /// What is lost against 3.15, in percent of its throughput.
 fn loss(before: &Outcome, after: &Outcome) -> f64 {
-    100.0 * (1.0 - before.operation_ns() / after.operation_ns())
+    let percent = 100.0 * (1.0 - before.operation_ns() / after.operation_ns());
+    // To a hundredth, and without the sign of a loss that is none.
+    (percent * 100.0).round() / 100.0 + 0.0
 }
 
 fn loss_rows(before: &Outcome) -> Vec<Row> {
@@ -243,7 +245,7 @@ fn loss_rows(before: &Outcome) -> Vec<Row> {
             SOURCE,
             "v2_large_sched_qs_loss_percent",
             "at most 3 %",
-            (format!("{patient_loss:.1} %"), patient_loss.abs() <= 3.0),
+            (format!("{patient_loss:.2} %"), patient_loss.abs() <= 3.0),
             "until half of the stall time v2 takes the steps of 3.15",
         )
         .bound(),
