@@ -106,6 +106,27 @@ fn srcu_runs_on_its_own_machine() {
 }
 
 #[test]
+fn boots_of_ones_own_can_be_tried() {
+    let args = "simulate --engine srcu --variant first-diff --set calls=200 --set looks=20,1000 \
+                --set looks_each=0 --set pause_us=200 --set limit=0 --set callbacks_at_once=1 \
+                --cpus 1,128 --json -";
+    let (stdout, _) = expect_code(&run(args.split_whitespace()), 0);
+    let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    let runs = document["runs"].as_array().expect("a list");
+    assert_eq!(runs.len(), 4);
+    for run in runs {
+        let (cpus, pulls) = (&run["cpus"], run["report"]["pulls"].as_u64().unwrap());
+        assert_eq!(pulls > 0, *cpus == 128, "{run}");
+        assert_eq!(run["set"][2], serde_json::json!(["looks_each", 0]));
+    }
+    let text = run("simulate --engine srcu --set calls=10 --set looks=5,6".split(' '));
+    let (stdout, _) = expect_code(&text, 0);
+    assert!(stdout.contains("10 calls, 128 CPUs, 250 Hz, preemptible"), "{stdout}");
+    let lines = |start: &str| stdout.lines().filter(|line| line.trim().starts_with(start)).count();
+    assert_eq!((lines("final"), lines("adaptive")), (2, 0), "{stdout}");
+}
+
+#[test]
 fn costs_come_from_a_file_too() {
     let directory = tempfile::tempdir().unwrap();
     let rows: Vec<Value> = [
@@ -151,7 +172,11 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
         (&["--costs", "abacus"], "modern, p3-xeon-700mhz"),
         (&["--variant", "final"], "--engine srcu"),
         (&["--engine", "srcu", "--variant", "6.0"], "5.19-rc1"),
-        (&["--engine", "srcu", "--cpus", "4"], "--variant"),
+        (&["--engine", "srcu", "--workload", "dbench"], "--variant"),
+        (&["--engine", "srcu", "--cpus", "0"], "1 to 4,096"),
+        (&["--engine", "srcu", "--set", "looks=many"], "invalid digit"),
+        (&["--engine", "srcu", "--set", "looks=1", "--set", "looks=2"], "given twice"),
+        (&["--engine", "srcu", "--variant", "adaptive", "--set", "looks=9"], "has no number looks"),
         (&["--svg", "-"], "--svg takes a file"),
         (&["--svg", "/nowhere/t.svg"], "cannot write /nowhere/t.svg"),
         (&["--published", "--cpus", "4"], "cannot be used with"),

@@ -33,7 +33,7 @@ pub(super) fn print(output: &mut Output) -> Result<(), Failure> {
     output.entries(owned(engines.iter().map(|each| (each.name(), each.parameters()))))?;
     output.entries(owned(workloads.iter().map(|each| (each.name(), each.parameters()))))?;
     let numbers = srcu::NUMBERS.iter();
-    output.entries(numbers.map(|(name, _, what)| (*name, format!("{}: {what}", srcu::NAME))))
+    output.entries(numbers.map(|number| (number.name, format!("{}: {}", srcu::NAME, number.what))))
 }
 
 /// Each number once, with all who have it and what it is there by default.

@@ -12,7 +12,8 @@ Examples:
   rcu simulate --engine poll,tick,on-demand --cpus 4,64  engines side by side
   rcu simulate --engine tree-v0 --workload open-close --set period=64,256,1024
   rcu simulate --workload long-readers --svg held-up.svg who held it up, when
-  rcu simulate --engine srcu --set calls=8000        SRCU in 2022
+  rcu simulate --engine srcu --set calls=8000            SRCU in 2022
+  rcu simulate --engine srcu --variant final --set looks=20,100 --set pause_us=200 --set cpus=1,128
   rcu simulate --published                               every published figure
   rcu simulate --suite --quick                           on-demand against all
 
@@ -49,10 +50,10 @@ pub(super) struct WhatIfArgs {
     /// Workloads to run [default: dbench]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) workload: Vec<String>,
-    /// CPUs, 1 to 4096 [default: 4]
+    /// CPUs, 1 to 4096 [default: 4; SRCU: 128]
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) cpus: Vec<usize>,
-    /// Ticks a second, 100 to 1000 [default: 250]
+    /// Ticks a second, 100 to 1000 (SRCU: 10 to 10000) [default: 250]
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) hz: Vec<u32>,
     /// Whether idle CPUs, and those that run one program, have no tick [default: on]

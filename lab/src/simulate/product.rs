@@ -183,7 +183,7 @@ fn owners(name: &str) -> Vec<&'static str> {
     let workloads = Workload::all().into_iter().filter_map(|workload| {
         workload.parameters().iter().any(|each| each.name == name).then_some(workload.name())
     });
-    let srcu = super::srcu::NUMBERS.iter().any(|(own, ..)| *own == name);
+    let srcu = super::srcu::NUMBERS.iter().any(|number| number.name == name);
     engines.chain(workloads).chain(srcu.then_some(super::srcu::NAME)).collect()
 }
 

@@ -31,7 +31,6 @@ const KNOWN_MISSES: &[(&str, &str)] = &[
     ("vajapan2005.wakeup", "third miss, with prefetch"),
     ("lwn2014", "v2_default_loss_percent"),
     ("lwn2014", "3.16-rc loses throughput to contention in the slab allocator"),
-    ("lkml2022.srcu", "boot: limit 20, last pause 200 us"),
 ];
 
 impl Job for Part {

@@ -1,14 +1,17 @@
 //! What if, for SRCU: callers that wait for one grace period after the other, under each delay
 //! function. It has a machine of its own (`simulate::srcu`), so it runs alone.
 
+mod numbers;
+
 use std::time::Duration;
 
 use bench::units;
 use serde::Serialize;
-use simulate::srcu::{Blocked, Options, Report, VARIANTS, variant};
+use simulate::srcu::{Options, Report, VARIANTS, variant};
 
+pub(super) use self::numbers::NUMBERS;
 use super::metric::percent;
-use super::options::{Set, Switch, WhatIfArgs};
+use super::options::{Switch, WhatIfArgs};
 use super::pool::{self, Job, Watch};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
@@ -27,51 +30,6 @@ const RUNS_MAX: usize = 1_000;
 
 /// Virtual time that a run may take at most: it ends there even if calls are left.
 const LIMIT_NS_MAX: u64 = 3_600_000_000_000;
-
-/// Calls of the reports of 2022.
-const CALLS: u64 = 8_000;
-
-/// When the reader of `blocked_ns` enters: the loop is under way then.
-const BLOCKED_FROM_NS: u64 = 100_000_000;
-
-/// A number that can be set: its name, how it is set, what it is.
-type Number = (&'static str, fn(&mut Options, u64), &'static str);
-
-/// The numbers that can be set.
-pub(super) const NUMBERS: &[Number] = &[
-    ("calls", |to, n| to.calls = narrow(n), "grace periods that the caller waits for"),
-    ("expedited", |to, n| to.expedited = n != 0, "whether they are expedited; 0 or 1"),
-    ("caller_work_ns", |to, n| to.caller_work_ns = n, "mean work between two calls"),
-    ("enqueue_ns", |to, n| to.enqueue_ns = n, "half of the caller's own section"),
-    ("run_ns", |to, n| to.run_ns = n, "a run of the worker, besides checks and pauses"),
-    ("check_ns", |to, n| to.check_ns = n, "summing an index's counts over all CPUs"),
-    ("wake_ns", |to, n| to.wake_ns = n, "from a wake-up to the first instruction"),
-    ("callbacks_ns", |to, n| to.callbacks_ns = n, "running the callbacks"),
-    ("latency_ns", |to, n| to.scheduler.latency_ns = n, "the fair scheduler's latency"),
-    (
-        "min_granularity_ns",
-        |to, n| to.scheduler.min_granularity_ns = n,
-        "how long a task runs before a tick may preempt it",
-    ),
-    (
-        "wakeup_granularity_ns",
-        |to, n| to.scheduler.wakeup_granularity_ns = n,
-        "by how much one that wakes must be behind to preempt",
-    ),
-    ("readers", |to, n| to.readers.count = narrow(n), "readers on other CPUs"),
-    ("inside_ns", |to, n| to.readers.inside_ns = n, "mean length of their sections"),
-    ("outside_ns", |to, n| to.readers.outside_ns = n, "mean time between them"),
-    ("blocked_ns", blocked, "how long a reader blocks in its section, after 100 ms; 0: none"),
-];
-
-/// Values that do not fit become the largest that do: no run has as many.
-fn narrow(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-fn blocked(options: &mut Options, for_ns: u64) {
-    options.blocked = (for_ns > 0).then_some(Blocked { from_ns: BLOCKED_FROM_NS, for_ns });
-}
 
 /// One combination.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,12 +75,11 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
 /// Every combination; the delay function varies fastest.
 fn runs(args: &WhatIfArgs) -> Result<Vec<Run>, Failure> {
     refuse_what_it_has_not(args)?;
-    let variants: Vec<String> = match args.variant.is_empty() {
-        true => VARIANTS.iter().map(|&name| name.to_owned()).collect(),
-        false => args.variant.clone(),
-    };
+    let given = [("hz", args.hz.is_empty()), ("cpus", args.cpus.is_empty())];
+    let given: Vec<&str> = given.iter().filter(|(_, none)| !none).map(|(name, _)| *name).collect();
+    numbers::check(&args.set, &given)?;
     let mut bases = vec![(Options::reports_of_2022(of(VARIANTS[0], 250)?), Vec::new())];
-    let change = |base: &(Options, Vec<(String, u64)>), change: &dyn Fn(&mut Options)| {
+    let change = |base: &BaseRun, change: &dyn Fn(&mut Options)| {
         let mut base = base.clone();
         change(&mut base.0);
         base
@@ -134,24 +91,62 @@ fn runs(args: &WhatIfArgs) -> Result<Vec<Run>, Failure> {
         bases[0].0.limit_ns = limit.0;
     }
     for set in &args.set {
-        bases = numbers(&bases, set)?;
+        bases = vary(&bases, &set.values, |base, &value| {
+            let (options, mut sets) = base.clone();
+            sets.push((set.name.clone(), value));
+            (options, sets)
+        })?;
     }
     bases = vary(&bases, &args.seed, |base, &seed| change(base, &|to| to.seed = seed))?;
     bases =
         vary(&bases, &args.preemptible, |base, &Switch(on)| change(base, &|to| to.preempt = on))?;
     bases = vary(&bases, &args.hz, |base, &hz| change(base, &|to| to.hz = hz))?;
+    bases = vary(&bases, &args.cpus, |base, &cpus| {
+        change(base, &|to| to.cpus = u32::try_from(cpus).unwrap_or(u32::MAX))
+    })?;
     let mut runs = Vec::new();
     for (options, sets) in &bases {
-        for name in &variants {
-            let options = Options { delay: of(name, options.hz)?, ..options.clone() };
-            options.check().map_err(|error| Failure::Usage(error.to_string()))?;
-            runs.push(Run { variant: name.clone(), options, sets: sets.clone() });
-        }
+        runs.extend(of_variants(args, options, sets)?);
     }
     if runs.len() > RUNS_MAX {
         return Err(Failure::Usage(format!(
             "more than {RUNS_MAX} combinations; give fewer values"
         )));
+    }
+    Ok(runs)
+}
+
+/// A run for each delay function that is named; if none is, for each that has these numbers.
+fn of_variants(
+    args: &WhatIfArgs,
+    options: &Options,
+    sets: &[(String, u64)],
+) -> Result<Vec<Run>, Failure> {
+    // A delay function may depend on the ticks a second.
+    let hz = sets.iter().find(|(name, _)| name == "hz").map_or(options.hz.into(), |(_, hz)| *hz);
+    let hz = u32::try_from(hz).unwrap_or(u32::MAX);
+    let all: Vec<String> = VARIANTS.iter().map(|&name| name.to_owned()).collect();
+    let names = if args.variant.is_empty() { &all } else { &args.variant };
+    let mut runs = Vec::new();
+    for name in names {
+        let mut options = Options { delay: of(name, hz)?, ..options.clone() };
+        match numbers::apply(&mut options, sets) {
+            Ok(()) => {}
+            Err(_) if args.variant.is_empty() => continue,
+            Err(number) => {
+                return Err(Failure::Usage(format!(
+                    "the delay function {name} has no number {number}; leave it out of --variant"
+                )));
+            }
+        }
+        options.check().map_err(|error| Failure::Usage(error.to_string()))?;
+        runs.push(Run { variant: name.clone(), options, sets: sets.to_vec() });
+    }
+    if runs.is_empty() {
+        return Err(Failure::Usage(
+            "no delay function has all of these numbers: some are adaptive's, some the kernel's"
+                .to_owned(),
+        ));
     }
     Ok(runs)
 }
@@ -170,7 +165,6 @@ fn refuse_what_it_has_not(args: &WhatIfArgs) -> Result<(), Failure> {
     let given = [
         ("another engine", args.engine.len() > 1),
         ("--workload", !args.workload.is_empty()),
-        ("--cpus", !args.cpus.is_empty()),
         ("--tickless", !args.tickless.is_empty()),
         ("--costs", !args.costs.is_empty()),
         ("--warm-up", args.warm_up.is_some()),
@@ -180,7 +174,7 @@ fn refuse_what_it_has_not(args: &WhatIfArgs) -> Result<(), Failure> {
     match given.iter().find(|(_, given)| *given) {
         Some((what, _)) => Err(Failure::Usage(format!(
             "--engine {NAME} does not go with {what}: it has a machine of its own, with --variant, \
-             --hz, --preemptible, --seed, --duration and --set"
+             --cpus, --hz, --preemptible, --seed, --duration and --set"
         ))),
         None => Ok(()),
     }
@@ -188,23 +182,6 @@ fn refuse_what_it_has_not(args: &WhatIfArgs) -> Result<(), Failure> {
 
 /// Options in the making, and the numbers that were set.
 type BaseRun = (Options, Vec<(String, u64)>);
-
-fn numbers(bases: &[BaseRun], set: &Set) -> Result<Vec<BaseRun>, Failure> {
-    let Some((name, apply, _)) = NUMBERS.iter().find(|(name, ..)| *name == set.name) else {
-        let known: Vec<&str> = NUMBERS.iter().map(|(name, ..)| *name).collect();
-        return Err(Failure::Usage(format!(
-            "{NAME} has no number called {:?}; it has {}",
-            set.name,
-            known.join(", ")
-        )));
-    };
-    vary(bases, &set.values, |base, &value| {
-        let (mut options, mut sets) = base.clone();
-        apply(&mut options, value);
-        sets.push(((*name).to_owned(), value));
-        (options, sets)
-    })
-}
 
 /// As many of each as there are values; no values leave what is there.
 fn vary<T>(
@@ -231,20 +208,34 @@ fn print(
     reports: &[Option<Report>],
     output: &mut Output,
 ) -> Result<(), Failure> {
-    const METRICS: [&str; 7] = ["seconds", "p50", "p99", "max", "worker", "awake", "sleeps"];
+    const METRICS: [&str; 8] =
+        ["seconds", "p50", "p99", "max", "worker", "awake", "sleeps", "pulls"];
     output.heading("SRCU: grace periods, one after the other")?;
     let (with_hz, with_preempt) = (args.hz.len() > 1, args.preemptible.len() > 1);
-    if let Some(first) = runs.first() {
-        let hz = (!with_hz).then(|| format!("{} Hz", first.options.hz));
-        let kernel = (!with_preempt).then(|| kernel(first).to_owned());
-        let is_set = args.set.iter().any(|set| set.name == "calls");
-        let calls = (!is_set).then(|| format!("{} calls", units::count(CALLS)));
-        output.line([calls, hz, kernel].into_iter().flatten().collect::<Vec<_>>().join(", "))?;
+    let (with_cpus, with_seed) = (args.cpus.len() > 1, args.seed.len() > 1);
+    let is_swept = |name: &str| args.set.iter().any(|set| set.name == name && set.values.len() > 1);
+    if let Some(Run { options, sets, .. }) = runs.first() {
+        let counts = [
+            ("calls", options.calls, "calls", false),
+            ("cpus", options.cpus, "CPUs", with_cpus),
+            ("hz", options.hz, "Hz", with_hz),
+        ];
+        let of_all = counts.iter().filter(|(name, _, _, swept)| !swept && !is_swept(name));
+        let mut shared: Vec<String> = of_all
+            .map(|(_, count, unit, _)| format!("{} {unit}", units::count(u64::from(*count))))
+            .collect();
+        shared.extend((!with_preempt).then(|| kernel(options).to_owned()));
+        let is_count = |name: &str| counts.iter().any(|(count, ..)| *count == name);
+        let others = sets.iter().filter(|(name, _)| !is_count(name) && !is_swept(name));
+        shared.extend(others.map(|(name, value)| format!("{name} {value}")));
+        output.line(shared.join(", "))?;
     }
     let mut names = vec!["delay function"];
+    names.extend(with_cpus.then_some("CPUs"));
+    names.extend(with_seed.then_some("seed"));
     names.extend(with_hz.then_some("Hz"));
     names.extend(with_preempt.then_some("kernel"));
-    names.extend(args.set.iter().map(|set| set.name.as_str()));
+    names.extend(args.set.iter().map(|set| set.name.as_str()).filter(|name| is_swept(name)));
     let header: Vec<&str> = names.iter().copied().chain(METRICS).collect();
     let mut table = output::table(&header);
     output::numeric(&mut table, names.len()..header.len());
@@ -252,9 +243,12 @@ fn print(
     for (run, report) in runs.iter().zip(reports) {
         let Some(report) = report else { continue };
         let mut row = vec![run.variant.clone()];
+        row.extend(with_cpus.then(|| run.options.cpus.to_string()));
+        row.extend(with_seed.then(|| run.options.seed.to_string()));
         row.extend(with_hz.then(|| run.options.hz.to_string()));
-        row.extend(with_preempt.then(|| kernel(run).to_owned()));
-        row.extend(run.sets.iter().map(|(_, value)| value.to_string()));
+        row.extend(with_preempt.then(|| kernel(&run.options).to_owned()));
+        let swept = run.sets.iter().filter(|(name, _)| is_swept(name));
+        row.extend(swept.map(|(_, value)| value.to_string()));
         row.extend(cells(report));
         table.add_row(row);
         if !report.is_complete() {
@@ -266,6 +260,7 @@ fn print(
         ("p50, p99, max", "latency of a call"),
         ("worker", "its share of one CPU"),
         ("awake", "its longest time without sleeping"),
+        ("pulls", "how often an idle CPU took the preempted caller over"),
     ])?;
     if !incomplete.is_empty() {
         output.note(format!("not all calls came back in time: {}", incomplete.join(", ")));
@@ -273,11 +268,11 @@ fn print(
     Ok(())
 }
 
-const fn kernel(run: &Run) -> &'static str {
-    if run.options.preempt { "preemptible" } else { "not preemptible" }
+const fn kernel(options: &Options) -> &'static str {
+    if options.preempt { "preemptible" } else { "not preemptible" }
 }
 
-fn cells(report: &Report) -> [String; 7] {
+fn cells(report: &Report) -> [String; 8] {
     let time = |ns: u64| units::nanoseconds(ns as f64);
     [
         format!("{:.2}", report.elapsed_ns as f64 / 1e9),
@@ -287,6 +282,7 @@ fn cells(report: &Report) -> [String; 7] {
         percent(report.worker_share_ppm()),
         time(report.worker_awake_max_ns),
         units::count(report.sleeps),
+        units::count(report.pulls),
     ]
 }
 
@@ -302,6 +298,7 @@ struct Document<'a> {
 #[derive(Debug, Serialize)]
 struct RunOut<'a> {
     variant: &'a str,
+    cpus: u32,
     hz: u32,
     preemptible: bool,
     seed: u64,
@@ -325,6 +322,7 @@ struct ReportOut {
     checks_failed: u64,
     sleeps: u64,
     naps: u64,
+    pulls: u64,
     grace_periods: u64,
     callbacks_delayed: u64,
 }
@@ -345,11 +343,13 @@ fn out<'a>(run: &'a Run, report: Option<&Report>) -> RunOut<'a> {
         checks_failed: report.checks_failed,
         sleeps: report.sleeps,
         naps: report.naps,
+        pulls: report.pulls,
         grace_periods: report.grace_periods,
         callbacks_delayed: report.callbacks_delayed,
     });
     RunOut {
         variant: &run.variant,
+        cpus: run.options.cpus,
         hz: run.options.hz,
         preemptible: run.options.preempt,
         seed: run.options.seed,
@@ -375,7 +375,7 @@ mod tests {
         let all = resolve(&args()).unwrap();
         let names: Vec<&str> = all.iter().map(|run| run.variant.as_str()).collect();
         assert_eq!(names, VARIANTS);
-        assert!(all.iter().all(|run| u64::from(run.options.calls) == CALLS));
+        assert!(all.iter().all(|run| run.options.calls == 8_000));
         let one = WhatIfArgs { variant: vec!["final".to_owned()], ..args() };
         assert_eq!(resolve(&one).unwrap().len(), 1);
     }
@@ -395,13 +395,46 @@ mod tests {
     }
 
     #[test]
+    fn ticks_and_cpus_may_be_set_either_way() {
+        let set = ["hz=100,1000", "cpus=2"].map(|text| text.parse().unwrap()).to_vec();
+        let variant = vec!["final".to_owned()];
+        let runs_by_set = resolve(&WhatIfArgs { set, variant: variant.clone(), ..args() }).unwrap();
+        let by_flag = WhatIfArgs { hz: vec![100, 1000], cpus: vec![2], variant, ..args() };
+        let runs_by_flag = resolve(&by_flag).unwrap();
+        let options = |runs: Vec<Run>| runs.into_iter().map(|run| run.options).collect::<Vec<_>>();
+        assert_eq!(options(runs_by_set), options(runs_by_flag));
+    }
+
+    #[test]
+    fn delay_functions_without_a_number_are_left_out_unless_they_are_named() {
+        let set = vec!["looks=20".parse().unwrap()];
+        let runs = resolve(&WhatIfArgs { set: set.clone(), ..args() }).unwrap();
+        assert_eq!(runs.len(), VARIANTS.len() - 1);
+        assert!(runs.iter().all(|run| run.variant != "adaptive"));
+        let named = WhatIfArgs { set, variant: vec!["final".into(), "adaptive".into()], ..args() };
+        assert!(resolve(&named).unwrap_err().contains("adaptive has no number looks"));
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_the_known_names() {
+        let set = |text: &str| text.parse().unwrap();
         let cases = [
             (WhatIfArgs { variant: vec!["6.0".into()], ..args() }, "5.19-rc1"),
-            (WhatIfArgs { set: vec!["tea=1".parse().unwrap()], ..args() }, "check_ns"),
-            (WhatIfArgs { set: vec!["calls=0".parse().unwrap()], ..args() }, "calls"),
+            (WhatIfArgs { set: vec![set("tea=1")], ..args() }, "check_ns"),
+            (WhatIfArgs { set: vec![set("calls=0")], ..args() }, "calls"),
+            (WhatIfArgs { set: vec![set("calls=99999999999")], ..args() }, "at most 4294967294"),
+            (WhatIfArgs { set: vec![set("expedited=2")], ..args() }, "at most 1"),
+            (WhatIfArgs { set: vec![set("age=3")], ..args() }, "at most 2"),
+            (WhatIfArgs { set: vec![set("hz=0")], ..args() }, "10 to 10,000"),
+            (WhatIfArgs { set: vec![set("cpus=0")], ..args() }, "1 to 4,096"),
+            (WhatIfArgs { set: vec![set("cpus=1"), set("apart=1")], ..args() }, "second CPU"),
+            (WhatIfArgs { set: vec![set("looks=1"), set("looks=2")], ..args() }, "looks=A,B"),
+            (WhatIfArgs { set: vec![set("hz=100")], hz: vec![250], ..args() }, "given twice"),
+            (WhatIfArgs { set: vec![set("cpus=4")], cpus: vec![8], ..args() }, "given twice"),
+            (WhatIfArgs { set: vec![set("looks=1"), set("nap_us=1")], ..args() }, "the kernel's"),
             (WhatIfArgs { hz: vec![0], ..args() }, "hz"),
-            (WhatIfArgs { cpus: vec![4], ..args() }, "--cpus"),
+            (WhatIfArgs { cpus: vec![usize::MAX], ..args() }, "1 to 4,096"),
+            (WhatIfArgs { workload: vec!["dbench".into()], ..args() }, "--workload"),
             (WhatIfArgs { engine: vec![NAME.into(), "tick".into()], ..args() }, "another engine"),
             (WhatIfArgs { seed: (0..1_001).collect(), ..args() }, "1000 combinations"),
         ];

@@ -60,24 +60,13 @@ pub const PARTS: &[Part] = &[
     Part { source: "lca2005.costs_ns", about_ms: 1, rows: costs::rows, fitted: &[] },
     Part { source: "vajapan2005.wakeup", about_ms: 1, rows: prefetch::rows, fitted: &[] },
     Part { source: "lwn2014", about_ms: 15_000, rows: lwn2014::rows, fitted: lwn2014::FITTED },
-    Part { source: "lkml2022.srcu", about_ms: 10_000, rows: srcu2022::rows, fitted: SRCU_FITTED },
+    Part {
+        source: "lkml2022.srcu",
+        about_ms: 2_000,
+        rows: srcu2022::rows,
+        fitted: srcu2022::FITTED,
+    },
     Part { source: "settings", about_ms: 1, rows: settings::rows, fitted: &[] },
-];
-
-/// What is fitted on the reports of 2022.
-const SRCU_FITTED: &[Fitted] = &[
-    Fitted {
-        source: "lkml2022.srcu",
-        parameter: "the caller's work between two calls",
-        on: "5.18 seconds",
-    },
-    Fitted { source: "lkml2022.srcu", parameter: "the price of a look", on: "boot: limit 100" },
-    Fitted { source: "lkml2022.srcu", parameter: "10,000 calls in a boot", on: "boot: 5.19-rc1" },
-    Fitted {
-        source: "lkml2022.srcu",
-        parameter: "1.33 s of other work in a boot",
-        on: "boot: 5.18",
-    },
 ];
 
 /// A parameter is fitted on a figure that is a row, and each row that is fitted has one.

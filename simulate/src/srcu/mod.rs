@@ -6,13 +6,15 @@
 //! the *self-reader*. It wakes the worker there, and on a preemptible kernel the worker may take
 //! the CPU at once: then it waits for the very task that it keeps from running. Whether it does is
 //! the fair scheduler's choice by virtual runtime, how long it takes is the delay function's and
-//! the timer wheel's. So the machine has those: ticks, a wheel that rounds up, a fair scheduler
-//! with its latency and granularities. The grace periods are driven by
-//! [`grace::srcu::SrcuMachine`], the code that the explorer explores.
+//! the timer wheel's. And how long it *can* take is the load balancer's: at a tick, an idle CPU
+//! pulls the preempted caller over, which ends its section there. So the machine has those: ticks,
+//! a wheel that rounds up, a fair scheduler with its latency and granularities, idle CPUs. The
+//! grace periods are driven by [`grace::srcu::SrcuMachine`], the code that the explorer explores.
 //!
 //! Times are integers, in nanoseconds; same options, same bytes.
 //!
-//! Reading order: `options` (what can be asked), `scheduler`, `world` (the tasks), `report`.
+//! Reading order: `options` (what can be asked), `scheduler` (one CPU), `world` (the tasks) and its
+//! `balancer`, `report`.
 
 mod options;
 mod report;

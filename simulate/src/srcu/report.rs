@@ -38,6 +38,8 @@ pub struct Report {
     pub sleeps: u64,
     /// How often it napped by a high-resolution timer.
     pub naps: u64,
+    /// How often an idle CPU pulled the caller over while it waited for the worker's.
+    pub pulls: u64,
     /// Grace periods that ended.
     pub grace_periods: u64,
     /// Those of them whose callbacks were delayed.
@@ -90,6 +92,7 @@ impl Record {
                 checks_failed: 0,
                 sleeps: 0,
                 naps: 0,
+                pulls: 0,
                 grace_periods: 0,
                 callbacks_delayed: 0,
             },
@@ -131,6 +134,10 @@ impl Record {
             Wait::Jiffies(_) => self.report.sleeps += 1,
             Wait::Microseconds(_) => self.report.naps += 1,
         }
+    }
+
+    pub(super) fn pull(&mut self) {
+        self.report.pulls += 1;
     }
 
     pub(super) fn run(&mut self) {

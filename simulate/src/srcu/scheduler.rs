@@ -4,6 +4,10 @@
 //! half a latency behind the others, and preempts if it is behind the current one by more than the
 //! wake-up granularity; a tick preempts once the current one has had its slice, or is ahead by a
 //! slice. Virtual runtime is nanoseconds of CPU time here, since all weights are equal.
+//!
+//! A task that moves to another CPU keeps its distance from the least runtime of its run queue
+//! ([`RunQueue::leave`], [`RunQueue::join`]), as `vruntime` is renormalized when Linux migrates a
+//! task. A kernel thread of each CPU does not move; it is an entity of each queue.
 
 use super::options::SchedulerTimes;
 use crate::events::Time;
@@ -15,6 +19,18 @@ pub(super) type TaskId = usize;
 struct Entity {
     task: TaskId,
     runtime: u64,
+    /// When it last ran here; `None` if it never did.
+    ran_at: Option<Time>,
+}
+
+/// A task on its way from one CPU to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moving {
+    task: TaskId,
+    /// How far it was ahead of the least runtime, and is to be again.
+    ahead: i64,
+    ran_at: Option<Time>,
+    is_runnable: bool,
 }
 
 /// The run queue of one CPU, with the task that runs.
@@ -46,20 +62,66 @@ impl RunQueue {
     }
 
     pub(super) fn add(&mut self, task: TaskId) {
-        self.entities.push(Entity { task, runtime: self.min_runtime });
+        self.entities.push(Entity { task, runtime: self.min_runtime, ran_at: None });
+    }
+
+    /// A task of this CPU that has slept for long. No effect if it is one already.
+    pub(super) fn add_sleeper(&mut self, task: TaskId) {
+        if self.find(task).is_none() {
+            self.entities.push(Entity { task, runtime: 0, ran_at: None });
+        }
     }
 
     pub(super) fn current(&self) -> Option<TaskId> {
         self.current
     }
 
-    fn runtime(&mut self, task: TaskId) -> &mut u64 {
+    /// Whether no task runs or waits to run.
+    pub(super) fn is_idle(&self) -> bool {
+        self.current.is_none() && self.runnable.is_empty()
+    }
+
+    fn find(&self, task: TaskId) -> Option<&Entity> {
+        self.entities.iter().find(|entity| entity.task == task)
+    }
+
+    fn entity(&mut self, task: TaskId) -> &mut Entity {
         let entity = self.entities.iter_mut().find(|entity| entity.task == task);
-        &mut entity.expect("it is a task of this CPU").runtime
+        entity.expect("it is a task of this CPU")
     }
 
     fn runtime_of(&self, task: TaskId) -> u64 {
-        self.entities.iter().find(|entity| entity.task == task).map_or(0, |entity| entity.runtime)
+        self.find(task).map_or(0, |entity| entity.runtime)
+    }
+
+    /// Whether a task waits here to run, and has not run for the cost of a migration: what it had
+    /// in the cache is taken to be gone.
+    pub(super) fn waits_cold(&self, task: TaskId, now: Time) -> bool {
+        let ran_at = self.find(task).and_then(|entity| entity.ran_at);
+        let is_cold = |at| now - at >= self.times.migration_cost_ns;
+        self.runnable.contains(&task) && ran_at.is_none_or(is_cold)
+    }
+
+    /// A task that does not run now leaves for another CPU.
+    pub(super) fn leave(&mut self, task: TaskId, now: Time) -> Moving {
+        self.account(now);
+        let is_runnable = self.runnable.contains(&task);
+        let Entity { runtime, ran_at, .. } = *self.entity(task);
+        self.runnable.retain(|other| *other != task);
+        self.entities.retain(|entity| entity.task != task);
+        let ahead = runtime.wrapping_sub(self.min_runtime) as i64;
+        Moving { task, ahead, ran_at, is_runnable }
+    }
+
+    /// A task comes from another CPU.
+    pub(super) fn join(&mut self, moving: Moving, now: Time) {
+        self.account(now);
+        let Moving { task, ahead, ran_at, is_runnable } = moving;
+        let runtime = self.min_runtime.saturating_add_signed(ahead);
+        self.entities.push(Entity { task, runtime, ran_at });
+        if is_runnable {
+            self.runnable.push(task);
+        }
     }
 
     /// The first in line that does not run: least runtime, then least number.
@@ -72,7 +134,9 @@ impl RunQueue {
         if let Some(current) = self.current {
             let ran = now - self.accounted;
             self.ran += ran;
-            *self.runtime(current) += ran;
+            let entity = self.entity(current);
+            entity.runtime += ran;
+            entity.ran_at = Some(now);
             let first = self.first().map(|task| self.runtime_of(task));
             let least = self.runtime_of(current).min(first.unwrap_or(u64::MAX));
             self.min_runtime = self.min_runtime.max(least);
@@ -84,9 +148,9 @@ impl RunQueue {
     pub(super) fn wake(&mut self, task: TaskId, now: Time) -> bool {
         self.account(now);
         let floor = self.min_runtime.saturating_sub(self.times.latency_ns / 2);
-        let runtime = self.runtime(task);
-        *runtime = (*runtime).max(floor);
-        let behind = *runtime;
+        let entity = self.entity(task);
+        entity.runtime = entity.runtime.max(floor);
+        let behind = entity.runtime;
         self.runnable.push(task);
         match self.current {
             None => true,
@@ -162,6 +226,44 @@ mod tests {
         assert!(!queue.tick(8 * MS), "it has not had its slice");
         assert!(queue.tick(13 * MS));
         assert_eq!(queue.choose(13 * MS), Some(1));
+    }
+
+    #[test]
+    fn a_kernel_thread_that_has_slept_for_ever_is_half_a_latency_behind() {
+        let mut queue = two();
+        queue.wake(0, 0);
+        queue.choose(0);
+        queue.add_sleeper(2);
+        queue.add_sleeper(2);
+        assert!(queue.wake(2, MS));
+        assert_eq!(queue.runtime_of(0) - queue.runtime_of(2), 12 * MS);
+    }
+
+    #[test]
+    fn one_that_moves_keeps_its_distance_and_is_cold_after_a_while() {
+        let (mut from, mut to) = (two(), RunQueue::new(SchedulerTimes::MANY_CPUS));
+        from.wake(0, 0);
+        from.choose(0);
+        assert!(from.wake(1, 5 * MS));
+        assert_eq!(from.choose(5 * MS), Some(1));
+        assert!(!from.waits_cold(1, 9 * MS), "it runs");
+        assert!(!from.waits_cold(0, 5 * MS + MS / 2 - 1));
+        assert!(from.waits_cold(0, 5 * MS + MS / 2));
+        let ahead = from.runtime_of(0) - from.min_runtime;
+        let moving = from.leave(0, 6 * MS);
+        assert_eq!((from.choose(30 * MS), to.is_idle()), (Some(1), true));
+        to.join(moving, 6 * MS);
+        assert!(!to.is_idle());
+        assert_eq!(to.runtime_of(0) - to.min_runtime, ahead);
+        assert_eq!(to.choose(6 * MS), Some(0));
+    }
+
+    #[test]
+    fn one_that_sleeps_moves_asleep() {
+        let (mut from, mut to) = (two(), RunQueue::new(SchedulerTimes::MANY_CPUS));
+        to.join(from.leave(1, MS), MS);
+        assert!(to.is_idle() && to.wake(1, MS));
+        assert_eq!(to.choose(MS), Some(1));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! A task works in *stages*, each so many nanoseconds of CPU time long; what a stage does
 //! happens at its end. A task that is preempted keeps what is left of its stage.
 
+mod balancer;
+
 use std::collections::VecDeque;
 
 use grace::Urgency;
@@ -19,6 +21,9 @@ const WORKER: TaskId = 1;
 /// Runs callbacks on the boot CPU, where that is not the worker's.
 const BOOT_WORKER: TaskId = 2;
 const TASKS: usize = 3;
+
+/// Where callbacks run, unless the worker has a CPU of its own.
+const BOOT_CPU: usize = 0;
 
 /// What is short and has no option of its own: the flip, and handing callbacks out.
 const SHORT_NS: u64 = 1_000;
@@ -106,11 +111,10 @@ pub(super) struct World<'a> {
 
 impl<'a> World<'a> {
     pub(super) fn new(options: &'a Options) -> Self {
-        let (cpus, places) = match options.placement {
-            Placement::WithCaller => (2, [0, 0, 1]),
-            Placement::Apart => (2, [0, 1, 1]),
-            Placement::OneCpu => (1, [0, 0, 0]),
-        };
+        let cpus = options.cpus as usize;
+        let home = cpus.min(2) - 1;
+        let worker = if options.placement == Placement::WithCaller { home } else { BOOT_CPU };
+        let places = [home, worker, BOOT_CPU];
         let cpu = Cpu {
             queue: RunQueue::new(options.scheduler),
             should_switch: false,
@@ -143,8 +147,9 @@ impl<'a> World<'a> {
             last_end: 0,
             record: Record::new(options),
         };
-        for (task, place) in places.into_iter().enumerate() {
-            world.cpus[place].queue.add(task);
+        world.cpus[home].queue.add(CALLER);
+        for task in [WORKER, BOOT_WORKER] {
+            world.cpus[places[task]].queue.add_sleeper(task);
         }
         world.events.after(options.jiffy_ns(), Happening::Tick);
         if let Some(blocked) = options.blocked {
@@ -177,9 +182,11 @@ impl<'a> World<'a> {
         self.jiffy += 1;
         self.machine.tick(1);
         let now = self.events.now();
-        for cpu in &mut self.cpus {
+        for at in self.places() {
+            let cpu = &mut self.cpus[at];
             cpu.should_switch |= cpu.queue.tick(now);
         }
+        self.balance();
         if self.worker_at_jiffy.is_some_and(|at| at <= self.jiffy) {
             self.worker_at_jiffy = None;
             self.give(WORKER, Work::GracePeriod);
@@ -199,8 +206,18 @@ impl<'a> World<'a> {
         }
     }
 
+    /// The task that runs callbacks: on the worker's CPU the worker, since a CPU runs one of its
+    /// works at a time.
     fn boot_worker(&self) -> TaskId {
-        if self.options.placement == Placement::WithCaller { BOOT_WORKER } else { WORKER }
+        if self.tasks[WORKER].cpu == BOOT_CPU { WORKER } else { BOOT_WORKER }
+    }
+
+    /// The CPUs that have tasks, each once, in order.
+    fn places(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut places: [usize; TASKS] = core::array::from_fn(|task| self.tasks[task].cpu);
+        places.sort_unstable();
+        let is_first = move |at: &usize| *at == 0 || places[*at] != places[*at - 1];
+        (0..TASKS).filter(is_first).map(move |at| places[at])
     }
 
     /// Work for a worker; wakes it.
@@ -214,6 +231,9 @@ impl<'a> World<'a> {
             return;
         }
         let now = self.events.now();
+        if task == CALLER {
+            self.place_caller();
+        }
         let cpu = &mut self.cpus[self.tasks[task].cpu];
         if cpu.queue.current().is_none() {
             self.tasks[task].left_ns += self.options.wake_ns;
@@ -237,7 +257,7 @@ impl<'a> World<'a> {
     /// Lets every CPU run whom it should.
     fn settle(&mut self) {
         let now = self.events.now();
-        for at in 0..self.cpus.len() {
+        for at in self.places() {
             let current = self.cpus[at].queue.current();
             let may_switch = current.is_none_or(|task| self.is_preemptible(task));
             if current.is_none() || (self.cpus[at].should_switch && may_switch) {
@@ -322,6 +342,7 @@ impl<'a> World<'a> {
                     self.machine.urgency_of_synchronize(idle_ns)
                 };
                 self.waits_for = Some(self.machine.request(urgency));
+                self.place_worker();
                 self.goto(CALLER, Stage::Leave, self.options.enqueue_ns);
                 self.queue();
             }
