@@ -28,6 +28,10 @@ pub struct Costs {
     pub lock: Picos,
     /// The same, of a lock that another CPU held last.
     pub lock_transfer: Picos,
+    /// A load of a line that a CPU on another socket has written.
+    pub far_read_transfer: Picos,
+    /// Taking and releasing a lock that a CPU on another socket held last.
+    pub far_lock_transfer: Picos,
     /// Entry and exit of an interrupt.
     pub interrupt: Picos,
     /// What a tick does besides what the engine does in it.
@@ -84,6 +88,9 @@ impl Costs {
             atomic_transfer: 113_200,
             lock: 163_700,
             lock_transfer: 226_800,
+            // One bus: all CPUs are as far from each other.
+            far_read_transfer: 162_400,
+            far_lock_transfer: 226_800,
             interrupt: 700 * CYCLE,
             tick: 2_800 * CYCLE,
             ipi_send: 400 * CYCLE,
@@ -101,9 +108,10 @@ impl Costs {
     /// A server of today.
     ///
     /// Memory and locks after perfbook's Xeon 8176 (same CPU: compare-and-swap 7.0 ns, lock 15.4
-    /// ns; off core: blind 47.5 ns, 101.9 ns). The rest are our estimates for such a machine:
-    /// interrupt 0.5 us, tick 1 us, IPI 0.2 us to send and 1 us to arrive, `schedule()` 0.3 us,
-    /// context switch 1.2 us, wake-up 0.8 us, softirq 0.1 us, callback 0.1 us.
+    /// ns; off core: blind 47.5 ns, 101.9 ns; off socket: blind 148.8 ns, 442.9 ns). The rest are
+    /// our estimates for such a machine: interrupt 0.5 us, tick 1 us, IPI 0.2 us to send and 1 us
+    /// to arrive, `schedule()` 0.3 us, context switch 1.2 us, wake-up 0.8 us, softirq 0.1 us,
+    /// callback 0.1 us.
     pub const fn modern() -> Self {
         Self {
             instruction: 200,
@@ -114,6 +122,8 @@ impl Costs {
             atomic_transfer: 47_500,
             lock: 15_400,
             lock_transfer: 101_900,
+            far_read_transfer: 294_100,
+            far_lock_transfer: 442_900,
             interrupt: 500 * PICOS,
             tick: 1_000 * PICOS,
             ipi_send: 200 * PICOS,
@@ -141,6 +151,9 @@ impl Costs {
         costs.lock = memory.lock;
         costs.lock_transfer = memory.lock + memory.atomic_transfer.saturating_sub(memory.atomic);
         costs.callback_transfer = 2 * costs.read_transfer;
+        // One socket is measured.
+        costs.far_read_transfer = costs.read_transfer;
+        costs.far_lock_transfer = costs.lock_transfer;
         costs
     }
 }
@@ -176,6 +189,8 @@ mod tests {
             assert!(costs.write_transfer > costs.hit, "{name}");
             assert!(costs.atomic_transfer > costs.atomic, "{name}");
             assert!(costs.lock_transfer > costs.lock, "{name}");
+            assert!(costs.far_read_transfer >= costs.read_transfer, "{name}");
+            assert!(costs.far_lock_transfer >= costs.lock_transfer, "{name}");
         }
         assert_eq!(Costs::named("abacus"), None);
     }

@@ -11,6 +11,7 @@
 //! gives, and [`suite`] says what is asked of the engine on demand beside the fixed ones.
 #![forbid(unsafe_code)]
 
+mod calendar;
 pub mod cost;
 mod cpu;
 mod driver;

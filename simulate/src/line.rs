@@ -8,6 +8,7 @@
 use crate::kernel::mask::Mask;
 use crate::kernel::{Access, Line};
 
+use crate::calendar::Calendar;
 use crate::cost::{Costs, PICOS, Picos};
 use crate::events::Time;
 
@@ -35,6 +36,8 @@ pub struct Traffic {
 pub(crate) struct Directory {
     cpus: usize,
     lines: Vec<State>,
+    /// The clock: nothing happens before it any more.
+    clock: Time,
     traffic: Traffic,
 }
 
@@ -43,10 +46,8 @@ struct State {
     /// The CPU that wrote it last.
     owner: u32,
     readers: Readers,
-    /// The lock in it is held, by one after the other, from here...
-    held_from: Time,
-    /// ... to here.
-    held_to: Time,
+    /// When the lock in it is held.
+    held: Calendar,
 }
 
 #[derive(Clone, Debug)]
@@ -91,7 +92,7 @@ impl Readers {
 
 impl State {
     fn new(readers: Readers) -> Self {
-        Self { owner: NOBODY, readers, held_from: 0, held_to: 0 }
+        Self { owner: NOBODY, readers, held: Calendar::default() }
     }
 
     /// Whether `cpu` can store without asking anybody. It can from now on.
@@ -116,7 +117,7 @@ impl Directory {
     pub(crate) fn new(cpus: usize) -> Self {
         let mut lines = vec![State::new(Readers::Few(0)); 2 * cpus];
         lines.resize(2 * cpus + GLOBALS, State::new(Self::shared(cpus)));
-        Self { cpus, lines, traffic: Traffic::default() }
+        Self { cpus, lines, clock: 0, traffic: Traffic::default() }
     }
 
     fn shared(cpus: usize) -> Readers {
@@ -171,26 +172,17 @@ impl Directory {
     }
 
     /// How long a CPU that wants the lock at `now`, for `hold`, waits for it.
-    ///
-    /// A CPU that comes while it is held queues up behind. CPUs are simulated one after the other,
-    /// each a little ahead of the clock, so that somebody may have held it later than `now`: such a
-    /// holder is not waited for.
     fn wait(&mut self, index: usize, now: Time, hold: Picos) -> Picos {
-        let state = &mut self.lines[index];
         self.traffic.lock_visits += 1;
-        if now < state.held_from {
-            return 0;
-        }
-        let hold_ns = hold.div_ceil(PICOS);
-        if now >= state.held_to {
-            (state.held_from, state.held_to) = (now, now + hold_ns);
-            return 0;
-        }
-        let wait_ns = state.held_to - now;
-        state.held_to += hold_ns;
-        self.traffic.lock_contended += 1;
+        let wait_ns = self.lines[index].held.take(now, hold.div_ceil(PICOS), self.clock);
+        self.traffic.lock_contended += u64::from(wait_ns != 0);
         self.traffic.lock_wait_ns += wait_ns;
         wait_ns * PICOS
+    }
+
+    /// The clock has come to this time: nothing happens before it any more.
+    pub(crate) fn pass(&mut self, clock: Time) {
+        self.clock = clock;
     }
 
     /// What accesses there were since the counters were last cleared.
@@ -250,10 +242,23 @@ mod tests {
         assert_eq!(lock(&mut directory, 0, 1_000), 0);
         assert_eq!(lock(&mut directory, 1, 1_010), (hold_ns - 10) * PICOS);
         assert_eq!(lock(&mut directory, 2, 1_010), (2 * hold_ns - 10) * PICOS);
-        assert_eq!(lock(&mut directory, 3, 900), 0, "it was not held yet");
+        assert_eq!(lock(&mut directory, 3, 1_000 - hold_ns), 0, "it was not held yet");
         assert_eq!(lock(&mut directory, 0, 1_000 + 3 * hold_ns), 0, "nor any more");
         let traffic = directory.traffic();
         assert_eq!((traffic.lock_visits, traffic.lock_contended), (5, 2));
         assert_eq!(traffic.lock_wait_ns, 3 * hold_ns - 20);
+    }
+
+    /// A CPU that was simulated before, and is ahead of the clock, holds the lock from then on:
+    /// others that come earlier wait where they meet it.
+    #[test]
+    fn a_lock_held_later_than_now_is_waited_for() {
+        let mut directory = Directory::new(2);
+        let mut lock = |cpu, now| {
+            directory.touch(cpu, now, Line::Global(0), Access::Lock, &COSTS) - COSTS.lock_transfer
+        };
+        let hold_ns = COSTS.lock_transfer.div_ceil(PICOS);
+        assert_eq!(lock(0, 1_000), 0);
+        assert_eq!(lock(1, 1_000 - hold_ns / 2), hold_ns * PICOS);
     }
 }

@@ -1,19 +1,23 @@
 //! The memory that callbacks give back: which objects wait, and what the slab allocator costs.
 //!
 //! [`slab`](crate::slab) says what an allocation or a free does; here it is charged for: the atomic
-//! instruction on a page that is not the active one, the node's lock with all CPUs that want it,
-//! and under the lock the pages that change hands.
+//! instruction on a page that is not the active one, the locks of nodes and zones with all CPUs
+//! that want them, and under the locks the cache lines that are touched. A line costs more if the
+//! CPU that had the lock before is on another socket; each memory node is one.
+//!
+//! The locks are ticket locks, as they were in Linux until 2015: a release is one line that all
+//! who wait read again before the next of them has it, half of them first on average
+//! (Boyd-Wickizer and others: Non-scalable locks are dangerous, Ottawa Linux Symposium 2012).
 
 use std::collections::VecDeque;
 
-use crate::kernel::{Access, Line};
 use serde::Serialize;
 
-use crate::cost::{Costs, Picos};
+use crate::calendar::Calendar;
+use crate::cost::{Costs, PICOS, Picos};
 use crate::events::Time;
-use crate::line::{Directory, Traffic};
 use crate::parameter::{Parameter, find};
-use crate::slab::{Object, Shape, Slab, Visit};
+use crate::slab::{Object, Shape, Slab, Step};
 
 /// What the slab allocator did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -22,14 +26,29 @@ pub struct SlabUse {
     pub allocations: u64,
     /// Objects freed.
     pub frees: u64,
-    /// Visits to the node's lock.
+    /// Visits to nodes' locks.
     pub node_lock_visits: u64,
     /// Those that had to wait.
     pub node_lock_contended: u64,
     /// For how long, in nanoseconds, over all CPUs.
     pub node_lock_wait_ns: u64,
-    /// Pages that went to or from the node's list.
+    /// Visits to the locks of nodes of other sockets than the CPU's.
+    pub far_lock_visits: u64,
+    /// Pages that went to or from nodes' lists.
     pub node_pages: u64,
+    /// Visits to zones' locks: a fresh page is taken, or one given back.
+    pub zone_lock_visits: u64,
+    /// Those that had to wait.
+    pub zone_lock_contended: u64,
+    /// For how long, in nanoseconds, over all CPUs.
+    pub zone_lock_wait_ns: u64,
+    /// For how long zones' locks were held, in nanoseconds.
+    pub zone_lock_held_ns: u64,
+    /// CPU time in the lock function that disables interrupts, in nanoseconds: fetching the lock's
+    /// line, and waiting.
+    pub irqsave_ns: u64,
+    /// The same in the lock function for those who have them disabled.
+    pub plain_lock_ns: u64,
     /// Fresh pages taken.
     pub pages_taken: u64,
     /// Pages given back.
@@ -39,7 +58,7 @@ pub struct SlabUse {
 }
 
 impl SlabUse {
-    /// Visits to the node's lock to a million allocations and frees.
+    /// Visits to nodes' locks to a million allocations and frees.
     pub const fn lock_visits_per_million(&self) -> u64 {
         let operations = self.allocations + self.frees;
         if operations == 0 {
@@ -49,8 +68,43 @@ impl SlabUse {
     }
 }
 
-/// The node's lock, in a directory of its own.
-const NODE_LOCK: Line = Line::Global(0);
+/// A lock that CPUs of all sockets take.
+#[derive(Clone, Debug, Default)]
+struct Lock {
+    held: Calendar,
+    /// The CPU that took it last in the order of simulation, and the last other one; with the
+    /// times at which they did.
+    seen: [Option<(usize, Time)>; 2],
+}
+
+/// Where the lock's line is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Distance {
+    Own,
+    Near,
+    Far,
+}
+
+/// For how long a visit by another CPU means that the line has been away in between: CPUs are
+/// simulated one after the other, so that the order of visits is not exactly that of times.
+const AWAY: Time = 1_000_000;
+
+impl Lock {
+    /// `cpu` takes it at `now`: where its line is.
+    fn visit(&mut self, cpu: usize, now: Time, cpus_per_node: usize) -> Distance {
+        let [last, other] = self.seen;
+        if last.is_some_and(|(before, _)| before != cpu) {
+            self.seen[1] = last;
+        }
+        self.seen[0] = Some((cpu, now));
+        let is_away = |&(before, at): &(usize, Time)| before != cpu && at + AWAY > now;
+        match last.filter(|&(before, _)| before != cpu).or(other.filter(is_away)) {
+            None if last.is_some() => Distance::Own,
+            Some((before, _)) if before / cpus_per_node != cpu / cpus_per_node => Distance::Far,
+            _ => Distance::Near,
+        }
+    }
+}
 
 /// The slab allocator of a run.
 #[derive(Clone, Debug)]
@@ -58,13 +112,26 @@ pub(crate) struct Memory {
     slab: Slab,
     /// For each CPU the objects of the callbacks that it queued, in their order.
     objects: Vec<VecDeque<Object>>,
-    directory: Directory,
-    /// Work under the lock for each page that changes hands.
+    cpus_per_node: usize,
+    /// Of each memory node, the lock of its list and that of its zone.
+    lists: Vec<Lock>,
+    zones: Vec<Lock>,
+    /// Work under a node's lock for each page that changes hands.
     page: Picos,
-    /// Taking a fresh page, or giving one back.
+    /// A cache line that is touched under a zone's lock; 0 if that is not taken.
+    zone_line: Picos,
+    /// Taking a fresh page, or giving one back, besides that.
     fresh: Picos,
+    /// What an operation did.
+    steps: Vec<Step>,
+    /// The clock: nothing happens before it any more.
+    clock: Time,
     seen: SlabUse,
 }
+
+/// Lines for each list operation of the page allocator: the block's own, its neighbour's, and the
+/// list's head.
+const LINES_PER_OPERATION: u64 = 3;
 
 impl Memory {
     /// As the workload's parameters have it; `None` if they have no pages.
@@ -79,81 +146,263 @@ impl Memory {
             partial_objects: number("slab_partial_objects")? as u32,
             refill_objects: number("slab_refill_objects")? as u32,
             node_min: number("slab_node_pages")? as u32,
+            search_of_1024: number("slab_search_of_1024")? as u32,
         };
+        let cpus_per_node = match number("slab_cpus_per_node")? as usize {
+            0 => cpus,
+            some => some,
+        };
+        let nodes = cpus.div_ceil(cpus_per_node);
         Some(Self {
-            slab: Slab::new(shape, cpus),
+            slab: Slab::new(shape, cpus, cpus_per_node),
             objects: vec![VecDeque::new(); cpus],
-            directory: Directory::new(cpus),
-            page: number("slab_page_ns")? * 1_000,
-            fresh: number("slab_fresh_page_ns")? * 1_000,
+            cpus_per_node,
+            lists: vec![Lock::default(); nodes],
+            zones: vec![Lock::default(); nodes],
+            page: number("slab_page_ns")? * PICOS,
+            zone_line: number("slab_zone_line_ns")? * PICOS,
+            fresh: number("slab_fresh_page_ns")? * PICOS,
+            steps: Vec::new(),
+            clock: 0,
             seen: SlabUse::default(),
         })
     }
 
+    /// The clock has come to this time: nothing happens before it any more.
+    pub(crate) fn pass(&mut self, clock: Time) {
+        self.clock = clock;
+    }
+
     /// `cpu` allocates an object, for a callback that it queues next: what that costs it.
     pub(crate) fn allocate(&mut self, cpu: usize, now: Time, costs: &Costs) -> Picos {
-        let (object, visit) = self.slab.allocate(cpu);
+        let object = self.slab.allocate(cpu, &mut self.steps);
         self.objects[cpu].push_back(object);
         self.seen.allocations += 1;
-        self.charge(cpu, now, visit, costs)
+        self.charge(cpu, now, costs)
     }
 
     /// `cpu` frees the oldest object of a callback that `owner` queued: what that costs it.
     pub(crate) fn free(&mut self, cpu: usize, owner: usize, now: Time, costs: &Costs) -> Picos {
         let Some(object) = self.objects[owner].pop_front() else { return 0 };
-        let visit = self.slab.free(cpu, object);
+        self.slab.free(cpu, object, &mut self.steps);
         self.seen.frees += 1;
-        self.charge(cpu, now, visit, costs)
+        self.charge(cpu, now, costs)
     }
 
-    fn charge(&mut self, cpu: usize, now: Time, visit: Visit, costs: &Costs) -> Picos {
-        let seen = &mut self.seen;
-        seen.node_lock_visits += u64::from(visit.node_lock);
-        seen.node_pages += u64::from(visit.node_pages);
-        seen.pages_taken += u64::from(visit.pages_taken);
-        seen.pages_given_back += u64::from(visit.pages_given_back);
-        seen.slow += u64::from(visit.slow);
-        let pages = Picos::from(visit.pages_taken + visit.pages_given_back);
-        let mut cost = Picos::from(visit.slow) * costs.atomic + pages * self.fresh;
-        let under_lock = Picos::from(visit.node_pages) * self.page;
-        for place in 0..visit.node_lock {
-            // What there is to do under the lock is done in the first visit.
-            let work = if place == 0 { under_lock } else { 0 };
-            let at = now + cost / 1_000;
-            cost += self.directory.lock(cpu, at, NODE_LOCK, work, costs);
+    /// What the steps of an operation that begins at `now` cost.
+    fn charge(&mut self, cpu: usize, now: Time, costs: &Costs) -> Picos {
+        let mut cost = 0;
+        for place in 0..self.steps.len() {
+            let at = now + cost / PICOS;
+            cost += match self.steps[place] {
+                Step::Slow => {
+                    self.seen.slow += 1;
+                    costs.atomic
+                }
+                Step::List { node, pages, irqsave } => {
+                    self.list(cpu, at, (node, pages, irqsave), costs)
+                }
+                Step::Take { node, operations } => {
+                    self.seen.pages_taken += 1;
+                    self.fresh + self.zone(cpu, at, (node, operations, true), costs)
+                }
+                Step::GiveBack { node, operations } => {
+                    self.seen.pages_given_back += 1;
+                    self.fresh + self.zone(cpu, at, (node, operations, false), costs)
+                }
+            };
         }
+        self.steps.clear();
         cost
+    }
+
+    /// A visit to the lock of a node's list.
+    fn list(
+        &mut self,
+        cpu: usize,
+        now: Time,
+        (node, pages, irqsave): (u32, u32, bool),
+        costs: &Costs,
+    ) -> Picos {
+        self.seen.node_pages += u64::from(pages);
+        self.seen.node_lock_visits += 1;
+        self.seen.far_lock_visits += u64::from(self.slab.node_of(cpu) != node);
+        let lock = &mut self.lists[node as usize];
+        let distance = lock.visit(cpu, now, self.cpus_per_node);
+        // The neighbours of a page on the list are where the lock was.
+        let farther = match distance {
+            Distance::Far => 2 * costs.far_read_transfer.saturating_sub(costs.read_transfer),
+            Distance::Own | Distance::Near => 0,
+        };
+        let work = Picos::from(pages) * (self.page + farther);
+        let visit = Visit { cpus: self.cpus_per_node, now, past: self.clock, distance, work };
+        let (wait_ns, fetch, held) = visit.of(lock, costs);
+        self.seen.node_lock_contended += u64::from(wait_ns != 0);
+        self.seen.node_lock_wait_ns += wait_ns;
+        self.note_function(irqsave, wait_ns * PICOS + fetch);
+        wait_ns * PICOS + held
+    }
+
+    /// A visit to a zone's lock.
+    fn zone(
+        &mut self,
+        cpu: usize,
+        now: Time,
+        (node, operations, irqsave): (u32, u32, bool),
+        costs: &Costs,
+    ) -> Picos {
+        if self.zone_line == 0 {
+            return 0;
+        }
+        self.seen.zone_lock_visits += 1;
+        self.seen.far_lock_visits += u64::from(self.slab.node_of(cpu) != node);
+        let lock = &mut self.zones[node as usize];
+        let distance = lock.visit(cpu, now, self.cpus_per_node);
+        let line = match distance {
+            Distance::Far => {
+                self.zone_line + costs.far_read_transfer.saturating_sub(costs.read_transfer)
+            }
+            Distance::Own | Distance::Near => self.zone_line,
+        };
+        let work = LINES_PER_OPERATION * u64::from(operations) * line;
+        let visit = Visit { cpus: self.cpus_per_node, now, past: self.clock, distance, work };
+        let (wait_ns, fetch, held) = visit.of(lock, costs);
+        self.seen.zone_lock_contended += u64::from(wait_ns != 0);
+        self.seen.zone_lock_wait_ns += wait_ns;
+        self.seen.zone_lock_held_ns += held / PICOS;
+        self.note_function(irqsave, wait_ns * PICOS + fetch);
+        wait_ns * PICOS + held
+    }
+
+    fn note_function(&mut self, irqsave: bool, spent: Picos) {
+        match irqsave {
+            true => self.seen.irqsave_ns += spent / PICOS,
+            false => self.seen.plain_lock_ns += spent / PICOS,
+        }
     }
 
     /// What is counted from now on.
     pub(crate) fn clear(&mut self) {
         self.seen = SlabUse::default();
-        self.directory.clear_traffic();
     }
 
     /// What was counted.
-    pub(crate) fn seen(&self) -> SlabUse {
-        let Traffic { lock_contended, lock_wait_ns, .. } = self.directory.traffic();
-        SlabUse {
-            node_lock_contended: lock_contended,
-            node_lock_wait_ns: lock_wait_ns,
-            ..self.seen
-        }
+    pub(crate) const fn seen(&self) -> SlabUse {
+        self.seen
     }
 }
 
-impl Directory {
-    /// `cpu` takes a lock at `now`, and works under it for so long: what that costs it.
-    pub(crate) fn lock(
-        &mut self,
-        cpu: usize,
-        now: Time,
-        line: Line,
-        work: Picos,
-        costs: &Costs,
-    ) -> Picos {
-        let longer =
-            Costs { lock: costs.lock + work, lock_transfer: costs.lock_transfer + work, ..*costs };
-        self.touch(cpu, now, line, Access::Lock, &longer)
+/// A visit to a lock.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    /// How many CPUs may wait for it.
+    cpus: usize,
+    now: Time,
+    past: Time,
+    distance: Distance,
+    /// What is done under it.
+    work: Picos,
+}
+
+impl Visit {
+    /// How long it waits, in nanoseconds; what fetching the lock's line costs; and for how long it
+    /// holds the lock, that included.
+    fn of(self, lock: &mut Lock, costs: &Costs) -> (Time, Picos, Picos) {
+        let (fetch, read) = match self.distance {
+            Distance::Own => (costs.lock, costs.read_transfer),
+            Distance::Near => (costs.lock_transfer, costs.read_transfer),
+            Distance::Far => (costs.far_lock_transfer, costs.far_read_transfer),
+        };
+        let alone = (fetch + self.work).div_ceil(PICOS).max(1);
+        let ahead = lock.held.ahead(self.now, alone) / alone;
+        let waiters = ahead.min(self.cpus.saturating_sub(1) as u64);
+        let held = fetch + self.work + waiters * read / 2;
+        let wait_ns = lock.held.take(self.now, held.div_ceil(PICOS), self.past);
+        (wait_ns, fetch, held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Workload;
+
+    fn memory(cpus: usize, numbers: &[(&str, u64)]) -> Memory {
+        let mut workload = Workload::named("open-close").unwrap();
+        for (name, value) in numbers {
+            workload.set(name, *value).unwrap();
+        }
+        Memory::new(workload.parameters(), cpus).unwrap()
+    }
+
+    const COSTS: Costs = Costs::modern();
+    const OBJECTS: usize = 64 * 40;
+
+    /// CPUs that allocate apart, and then free: what they wait for locks, in nanoseconds. Each
+    /// frees all of its own at once, in an order of simulation that is not that of times.
+    fn wait_ns(cpus: usize, starts: impl Fn(usize) -> Time) -> u64 {
+        let mut memory = memory(cpus, &[]);
+        for cpu in 0..cpus {
+            for _ in 0..OBJECTS {
+                memory.allocate(cpu, cpu as Time * 100_000_000, &COSTS);
+            }
+        }
+        memory.clear();
+        let begin = 1_000_000_000_000;
+        memory.pass(begin);
+        for cpu in 0..cpus {
+            let mut now = (begin + starts(cpu)) * PICOS;
+            for _ in 0..OBJECTS {
+                now += memory.free(cpu, cpu, now / PICOS, &COSTS) + COSTS.callback;
+            }
+        }
+        let SlabUse { zone_lock_wait_ns, node_lock_wait_ns, frees, .. } = memory.seen();
+        assert_eq!(frees, (cpus * OBJECTS) as u64);
+        zone_lock_wait_ns + node_lock_wait_ns
+    }
+
+    /// What was wrong: how long a lock is waited for was told from how often it is taken, as if
+    /// that were at any time. All CPUs free when a grace period has ended.
+    #[test]
+    fn cpus_that_free_in_the_same_burst_wait_and_cpus_that_free_apart_do_not() {
+        let apart = wait_ns(8, |cpu| cpu as Time * 50_000_000);
+        let together = wait_ns(8, |_| 0);
+        assert!(together > 100_000 && together > 100 * apart, "{together} and {apart} ns");
+        // It does not hang on which of them the simulator does first.
+        let backwards = wait_ns(8, |cpu| 700 - 100 * cpu as Time);
+        assert!(backwards > together / 2, "{backwards} and {together} ns");
+    }
+
+    #[test]
+    fn a_lock_of_another_socket_costs_more() {
+        let cost = |cpus_per_node| {
+            let mut memory = memory(2, &[("slab_cpus_per_node", cpus_per_node)]);
+            let objects = (0..OBJECTS).map(|_| memory.allocate(0, 0, &COSTS)).count();
+            // Freed by the other CPU: its node is the same or another one.
+            let mut now = 1_000_000;
+            (0..objects).for_each(|_| now += memory.free(1, 0, now, &COSTS) / PICOS + 50_000);
+            (now, memory.seen().far_lock_visits)
+        };
+        let ((near, none), (far, some)) = (cost(2), cost(1));
+        assert!(none == 0 && some > 20, "{none} {some}");
+        // The zone's lock was the other CPU's: its line, and those of one list operation.
+        let lock = COSTS.far_lock_transfer - COSTS.lock_transfer;
+        let lines = LINES_PER_OPERATION * (COSTS.far_read_transfer - COSTS.read_transfer);
+        assert!((far - near).abs_diff((lock + lines) / PICOS) <= 1, "{near} {far}");
+    }
+
+    /// What was wrong: the zone's lock was held for 142 ns, as long as one page's lines take.
+    #[test]
+    fn the_zones_lock_is_held_for_all_list_operations() {
+        let mut memory = memory(1, &[("slab_partial_objects", 0), ("slab_node_pages", 0)]);
+        (0..OBJECTS).for_each(|_| {
+            memory.allocate(0, 0, &COSTS);
+        });
+        memory.clear();
+        (0..OBJECTS).for_each(|_| {
+            memory.free(0, 0, 1_000_000, &COSTS);
+        });
+        let SlabUse { zone_lock_visits: visits, zone_lock_held_ns: held, .. } = memory.seen();
+        assert!(visits > 30 && held / visits > 2 * 142, "{held} ns in {visits} visits");
     }
 }

@@ -1,20 +1,23 @@
-//! A slab allocator: objects in pages, and the lock of the list that CPUs share.
+//! A slab allocator: objects in pages, and the locks of the lists that CPUs share.
 //!
 //! After SLUB as of 2014 (C. Lameter, `mm/slub.c`). Each CPU has an *active* page that it allocates
 //! from, and a list of *partial* pages, both without a lock. A full page is on no list. The first
 //! object freed into it makes it a partial page of the CPU that freed it; when these are too many,
-//! all go to the *node's* list at once, under its lock, but for the empty ones, which are given
-//! back if the node has enough. A CPU without a partial page takes some from the node's list, under
-//! the lock again, or else a fresh page.
+//! all go to the lists of their memory *nodes* at once, under the nodes' locks, but for the empty
+//! ones, which are given back if the node has enough. A CPU without a partial page takes some from
+//! its node's list, under the lock again, or, nearly always, from another node's that has more than
+//! it keeps, or else a fresh page of its own node's.
 //!
 //! So what a free costs depends on what was freed just before: a large batch of objects that were
 //! allocated together empties page after page, a small one leaves pages that are partly free, which
-//! yield few objects at the next visit. Nothing here takes time: the counts of [`Visit`] are the
-//! caller's to charge for. Every operation but a move of a list to the node is constant in time.
+//! yield few objects at the next visit. Fresh pages come from the page allocator (`buddy`), under
+//! the lock of the node's zone. Nothing here takes time: the [`Step`]s are the caller's to charge
+//! for. Every operation is constant in time but for a move of a list and a search of all nodes.
 
-mod allocating;
+mod buddy;
 
-pub use allocating::{Allocating, Books};
+use crate::random::Random;
+use buddy::Buddy;
 
 /// What there is to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,9 @@ pub struct Shape {
     pub refill_objects: u32,
     /// Pages that the node keeps even if they are empty (`min_partial`).
     pub node_min: u32,
+    /// In how many cases of 1,024 a CPU whose node has no partial page searches the others
+    /// (`remote_node_defrag_ratio`).
+    pub search_of_1024: u32,
 }
 
 impl Shape {
@@ -42,7 +48,13 @@ impl Shape {
         while objects_per_page < wanted && objects_per_page < 128 {
             objects_per_page *= 2;
         }
-        Self { objects_per_page, partial_objects: 13, refill_objects: 6, node_min: 5 }
+        Self {
+            objects_per_page,
+            partial_objects: 13,
+            refill_objects: 6,
+            node_min: 5,
+            search_of_1024: 1_000,
+        }
     }
 }
 
@@ -50,31 +62,35 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Object(u32);
 
-/// What one operation did besides its own object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Visit {
-    /// The node's lock was taken so many times.
-    pub node_lock: u32,
-    /// Pages that went to or from the node's list under it.
-    pub node_pages: u32,
-    /// Fresh pages taken.
-    pub pages_taken: u32,
-    /// Pages given back.
-    pub pages_given_back: u32,
-    /// The object's page was not the CPU's active one: its own lists do not suffice, or an
-    /// atomic instruction on the page is needed.
-    pub slow: u32,
-}
-
-impl Visit {
-    /// Adds what another operation did.
-    pub const fn add(&mut self, other: Self) {
-        self.node_lock += other.node_lock;
-        self.node_pages += other.node_pages;
-        self.pages_taken += other.pages_taken;
-        self.pages_given_back += other.pages_given_back;
-        self.slow += other.slow;
-    }
+/// What one operation did besides its own object, in the order in which it did it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The object's page was not the CPU's active one: its own lists do not suffice, or an atomic
+    /// instruction on the page is needed.
+    Slow,
+    /// The lock of a node's list was taken.
+    List {
+        /// Which node's.
+        node: u32,
+        /// Pages that went to or from the list under it.
+        pages: u32,
+        /// Whether by the function that disables interrupts: they were enabled.
+        irqsave: bool,
+    },
+    /// A fresh page was taken, under the lock of the node's zone; with interrupts enabled before.
+    Take {
+        /// Which node's.
+        node: u32,
+        /// List operations under it.
+        operations: u32,
+    },
+    /// A page was given back, under the lock of the node's zone; with interrupts disabled before.
+    GiveBack {
+        /// Which node's.
+        node: u32,
+        /// List operations under it.
+        operations: u32,
+    },
 }
 
 /// The holder of a page.
@@ -93,6 +109,9 @@ enum Place {
 #[derive(Clone, Copy, Debug)]
 struct Page {
     place: Place,
+    /// The memory node that it is of, and its frame there.
+    node: u32,
+    frame: u32,
     /// The first free object, or `NONE`; each free object has the next one's number.
     first_free: u32,
     free: u32,
@@ -178,24 +197,33 @@ struct Local {
 #[derive(Clone, Debug)]
 pub struct Slab {
     shape: Shape,
+    cpus_per_node: usize,
+    random: Random,
     locals: Vec<Local>,
     pages: Vec<Page>,
     /// For each object the next free one of its page, or that it is in use.
     next_free: Vec<u32>,
-    node: List,
+    /// Of each node its list, and its page allocator.
+    nodes: Vec<List>,
+    zones: Vec<Buddy>,
     spare: List,
 }
 
 impl Slab {
-    /// No pages yet, for so many CPUs.
-    pub fn new(shape: Shape, cpus: usize) -> Self {
+    /// No pages yet, for so many CPUs, of which `cpus_per_node` (at least 1) share a memory node.
+    pub fn new(shape: Shape, cpus: usize, cpus_per_node: usize) -> Self {
+        let cpus_per_node = cpus_per_node.max(1);
+        let nodes = cpus.div_ceil(cpus_per_node).max(1);
         let shape = Shape { objects_per_page: shape.objects_per_page.max(1), ..shape };
         Self {
             shape,
+            cpus_per_node,
+            random: Random::new(nodes as u64),
             locals: vec![Local { active: NONE, partial: List::EMPTY, counted: 0 }; cpus],
             pages: Vec::new(),
             next_free: Vec::new(),
-            node: List::EMPTY,
+            nodes: vec![List::EMPTY; nodes],
+            zones: vec![Buddy::new(); nodes],
             spare: List::EMPTY,
         }
     }
@@ -205,18 +233,22 @@ impl Slab {
         self.pages.len() - self.spare.len as usize
     }
 
-    /// Allocates an object on `cpu`.
+    /// The memory node of a CPU.
+    pub const fn node_of(&self, cpu: usize) -> u32 {
+        (cpu / self.cpus_per_node) as u32
+    }
+
+    /// Allocates an object on `cpu`. What that took is added to `steps`.
     ///
     /// # Panics
     /// If there is no such CPU, or after 2^32 objects.
-    pub fn allocate(&mut self, cpu: usize) -> (Object, Visit) {
-        let mut visit = Visit::default();
+    pub fn allocate(&mut self, cpu: usize, steps: &mut Vec<Step>) -> Object {
         let active = self.locals[cpu].active;
         let page = match active {
-            NONE => self.replenish(cpu, &mut visit),
+            NONE => self.replenish(cpu, steps),
             _ if self.pages[active as usize].free == 0 => {
                 self.pages[active as usize].place = Place::Full;
-                self.replenish(cpu, &mut visit)
+                self.replenish(cpu, steps)
             }
             _ => active,
         };
@@ -225,33 +257,51 @@ impl Slab {
         place.first_free = self.next_free[object as usize];
         place.free -= 1;
         self.next_free[object as usize] = IN_USE;
-        (Object(object), visit)
+        Object(object)
     }
 
-    /// Finds `cpu` another active page: one of its own, one of the node's, or a fresh one.
-    fn replenish(&mut self, cpu: usize, visit: &mut Visit) -> u32 {
-        visit.slow = 1;
+    /// Finds `cpu` another active page: one of its own, one of its node's, one of another node's,
+    /// or a fresh one.
+    fn replenish(&mut self, cpu: usize, steps: &mut Vec<Step>) -> u32 {
+        steps.push(Step::Slow);
+        let node = self.node_of(cpu);
         let own = self.pop_partial(cpu);
-        let page = own.or_else(|| self.refill(cpu, visit)).unwrap_or_else(|| self.fresh(visit));
+        let page = own
+            .or_else(|| self.refill(cpu, node, steps))
+            .or_else(|| self.search(cpu, node, steps))
+            .unwrap_or_else(|| self.fresh(node, steps));
         self.pages[page as usize].place = Place::Cpu;
         self.locals[cpu].active = page;
         page
     }
 
-    /// Takes pages from the node's list, under its lock. Returns the first. Whether there are any
+    /// Takes pages from a node's list, under its lock. Returns the first. Whether there are any
     /// is seen without the lock.
-    fn refill(&mut self, cpu: usize, visit: &mut Visit) -> Option<u32> {
-        let first = self.node.pop(&mut self.pages)?;
-        visit.node_lock += 1;
-        visit.node_pages += 1;
+    fn refill(&mut self, cpu: usize, node: u32, steps: &mut Vec<Step>) -> Option<u32> {
+        let first = self.nodes[node as usize].pop(&mut self.pages)?;
+        let mut pages = 1;
         let mut objects = self.pages[first as usize].free;
         while objects <= self.shape.refill_objects {
-            let Some(page) = self.node.pop(&mut self.pages) else { break };
-            visit.node_pages += 1;
+            let Some(page) = self.nodes[node as usize].pop(&mut self.pages) else { break };
+            pages += 1;
             objects += self.pages[page as usize].free;
             self.push_partial(cpu, page);
         }
+        steps.push(Step::List { node, pages, irqsave: false });
         Some(first)
+    }
+
+    /// The nearest other node that has more pages than it keeps is asked, but for a few cases: a
+    /// fresh page is nearer then.
+    fn search(&mut self, cpu: usize, own: u32, steps: &mut Vec<Step>) -> Option<u32> {
+        let nodes = self.nodes.len() as u32;
+        if nodes == 1 || self.random.below(1_024) > u64::from(self.shape.search_of_1024) {
+            return None;
+        }
+        let others = (1..nodes).map(|distance| (own + distance) % nodes);
+        let mut rich = others.filter(|&node| self.nodes[node as usize].len > self.shape.node_min);
+        let node = rich.next()?;
+        self.refill(cpu, node, steps)
     }
 
     fn push_partial(&mut self, cpu: usize, page: u32) {
@@ -269,8 +319,9 @@ impl Slab {
         Some(page)
     }
 
-    fn fresh(&mut self, visit: &mut Visit) -> u32 {
-        visit.pages_taken += 1;
+    fn fresh(&mut self, node: u32, steps: &mut Vec<Step>) -> u32 {
+        let (frame, operations) = self.zones[node as usize].take();
+        steps.push(Step::Take { node, operations });
         let size = self.shape.objects_per_page;
         let page = self.spare.pop(&mut self.pages).unwrap_or_else(|| {
             let page = self.pages.len() as u32;
@@ -280,6 +331,8 @@ impl Slab {
             let place = Place::Spare;
             self.pages.push(Page {
                 place,
+                node,
+                frame,
                 first_free: NONE,
                 free: 0,
                 counted: 0,
@@ -288,6 +341,7 @@ impl Slab {
             });
             page
         });
+        (self.pages[page as usize].node, self.pages[page as usize].frame) = (node, frame);
         let first = page * size;
         for object in first..first + size {
             self.next_free[object as usize] = object + 1;
@@ -298,12 +352,12 @@ impl Slab {
         page
     }
 
-    /// Frees an object on `cpu`, into the page it is from, wherever that is.
+    /// Frees an object on `cpu`, into the page it is from, wherever that is. What that took is
+    /// added to `steps`.
     ///
     /// # Panics
     /// If there is no such CPU, or the object is not in use.
-    pub fn free(&mut self, cpu: usize, object: Object) -> Visit {
-        let mut visit = Visit::default();
+    pub fn free(&mut self, cpu: usize, object: Object, steps: &mut Vec<Step>) {
         let number = object.0 as usize;
         assert_eq!(self.next_free.get(number), Some(&IN_USE), "freed twice: {object:?}");
         let page = object.0 / self.shape.objects_per_page;
@@ -311,227 +365,76 @@ impl Slab {
         self.next_free[number] = place.first_free;
         place.first_free = object.0;
         place.free += 1;
-        visit.slow = u32::from(self.locals[cpu].active != page);
-        match place.place {
+        if self.locals[cpu].active != page {
+            steps.push(Step::Slow);
+        }
+        let Page { place, node, free, .. } = *place;
+        match place {
             Place::Full => {
                 if self.locals[cpu].counted > self.shape.partial_objects {
-                    self.drain(cpu, &mut visit);
+                    self.drain(cpu, steps);
                 }
                 self.push_partial(cpu, page);
             }
-            Place::Node if place.free == self.shape.objects_per_page => {
+            Place::Node if free == self.shape.objects_per_page => {
                 // SLUB takes the lock before it knows whether the node has enough.
-                visit.node_lock += 1;
-                if self.node.len > self.shape.node_min {
-                    visit.node_pages += 1;
-                    self.node.remove(&mut self.pages, page);
-                    self.give_back(page, &mut visit);
+                let list = &mut self.nodes[node as usize];
+                let is_rich = list.len > self.shape.node_min;
+                steps.push(Step::List { node, pages: u32::from(is_rich), irqsave: true });
+                if is_rich {
+                    list.remove(&mut self.pages, page);
+                    self.give_back(page, steps);
                 }
             }
             Place::Cpu | Place::Node => {}
             Place::Spare => unreachable!("an object in use is in no spare page"),
         }
-        visit
     }
 
-    /// The partial pages of `cpu` go to the node, under its lock.
-    fn drain(&mut self, cpu: usize, visit: &mut Visit) {
-        visit.node_lock += 1;
+    /// The partial pages of `cpu` go to their nodes, under the nodes' locks: one visit for as many
+    /// as are of the same node one after the other. Empty ones are given back afterwards.
+    fn drain(&mut self, cpu: usize, steps: &mut Vec<Step>) {
+        let mut visit = None;
+        let mut empty = List::EMPTY;
         while let Some(page) = self.pop_partial(cpu) {
-            let is_empty = self.pages[page as usize].free == self.shape.objects_per_page;
-            if is_empty && self.node.len >= self.shape.node_min {
-                self.give_back(page, visit);
-            } else {
-                visit.node_pages += 1;
+            let Page { node, free, .. } = self.pages[page as usize];
+            let list = &mut self.nodes[node as usize];
+            let is_kept = free != self.shape.objects_per_page || list.len < self.shape.node_min;
+            if is_kept {
                 self.pages[page as usize].place = Place::Node;
-                self.node.append(&mut self.pages, page);
+                list.append(&mut self.pages, page);
+            } else {
+                empty.push(&mut self.pages, page);
             }
+            let pages = u32::from(is_kept);
+            visit = match visit {
+                Some((same, before)) if same == node => Some((node, before + pages)),
+                _ => {
+                    steps.extend(visit.map(Step::unfreeze));
+                    Some((node, pages))
+                }
+            };
+        }
+        steps.extend(visit.map(Step::unfreeze));
+        while let Some(page) = empty.pop(&mut self.pages) {
+            self.give_back(page, steps);
         }
     }
 
-    fn give_back(&mut self, page: u32, visit: &mut Visit) {
-        visit.pages_given_back += 1;
+    fn give_back(&mut self, page: u32, steps: &mut Vec<Step>) {
+        let Page { node, frame, .. } = self.pages[page as usize];
+        let operations = self.zones[node as usize].give_back(frame);
+        steps.push(Step::GiveBack { node, operations });
         self.pages[page as usize].place = Place::Spare;
         self.spare.push(&mut self.pages, page);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::Random;
-    use std::collections::VecDeque;
-
-    /// The pages of a list, whose links must agree.
-    fn walk(slab: &Slab, list: List) -> Vec<u32> {
-        let (mut at, mut previous, mut seen) = (list.first, NONE, Vec::new());
-        while at != NONE {
-            assert_eq!(slab.pages[at as usize].previous, previous);
-            seen.push(at);
-            (previous, at) = (at, slab.pages[at as usize].next);
-        }
-        assert_eq!(list.last, previous);
-        assert_eq!(seen.len(), list.len as usize);
-        seen
-    }
-
-    /// Every object is either free, and in its page's list once, or in use; every page is where it
-    /// says, and nowhere else.
-    fn check(slab: &Slab, in_use: usize) {
-        let size = slab.shape.objects_per_page;
-        for (number, page) in slab.pages.iter().enumerate() {
-            let range = number as u32 * size..(number as u32 + 1) * size;
-            let (mut at, mut free) = (page.first_free, 0);
-            while at != NONE {
-                assert!(range.contains(&at) && slab.next_free[at as usize] != IN_USE);
-                (at, free) = (slab.next_free[at as usize], free + 1);
-                assert!(free <= size, "the list goes round");
-            }
-            assert_eq!(free, page.free);
-        }
-        let used = slab.next_free.iter().filter(|&&next| next == IN_USE).count();
-        assert_eq!(used, in_use);
-        let mut places = vec![Place::Full; slab.pages.len()];
-        let mut put = |page: u32, place| {
-            assert_eq!(places[page as usize], Place::Full, "on two lists");
-            places[page as usize] = place;
-        };
-        walk(slab, slab.node).into_iter().for_each(|page| put(page, Place::Node));
-        walk(slab, slab.spare).into_iter().for_each(|page| put(page, Place::Spare));
-        for local in &slab.locals {
-            let partial = walk(slab, local.partial);
-            let counted = |&page: &u32| slab.pages[page as usize].counted;
-            assert_eq!(partial.iter().map(counted).sum::<u32>(), local.counted);
-            partial.into_iter().for_each(|page| put(page, Place::Cpu));
-            if local.active != NONE {
-                put(local.active, Place::Cpu);
-            }
-        }
-        for (page, place) in slab.pages.iter().zip(places) {
-            assert_eq!(page.place, place);
-            assert!(place != Place::Full || page.free == 0, "free objects that nobody finds");
-            assert!(place != Place::Spare || page.free == size);
-        }
-    }
-
-    const SMALL: Shape =
-        Shape { objects_per_page: 4, partial_objects: 1, refill_objects: 1, node_min: 1 };
-
-    #[test]
-    fn objects_are_free_or_in_use_and_pages_on_one_list_whatever_happens() {
-        let mut random = Random::new(3);
-        for shape in [
-            SMALL,
-            Shape { objects_per_page: 1, partial_objects: 0, refill_objects: 9, node_min: 0 },
-            Shape { objects_per_page: 0, refill_objects: 0, ..SMALL },
-            Shape::filp(160),
-        ] {
-            let mut slab = Slab::new(shape, 3);
-            let mut objects = Vec::new();
-            for step in 0..3_000 {
-                // More and more in use, and then fewer and fewer.
-                let growth = if step % 1_000 < 500 { 600_000 } else { 400_000 };
-                let cpu = random.below(3) as usize;
-                if random.chance_ppm(growth) || objects.is_empty() {
-                    objects.push(slab.allocate(cpu).0);
-                } else {
-                    let which = random.below(objects.len() as u64) as usize;
-                    slab.free(cpu, objects.swap_remove(which));
-                }
-                if step % 10 == 0 {
-                    check(&slab, objects.len());
-                }
-            }
-            for object in objects.drain(..) {
-                slab.free(0, object);
-            }
-            check(&slab, 0);
-        }
-    }
-
-    #[test]
-    fn pages_are_larger_on_larger_machines() {
-        let objects = [1, 7, 8, 40, 160, 4_096].map(|cpus| Shape::filp(cpus).objects_per_page);
-        assert_eq!(objects, [16, 16, 32, 32, 64, 64]);
-    }
-
-    #[test]
-    #[should_panic(expected = "freed twice")]
-    fn freeing_twice_is_refused() {
-        let mut slab = Slab::new(SMALL, 1);
-        let (object, _) = slab.allocate(0);
-        slab.free(0, object);
-        slab.free(0, object);
-    }
-
-    #[test]
-    fn the_lock_is_taken_where_pages_change_hands() {
-        let mut slab = Slab::new(SMALL, 2);
-        let objects: Vec<_> = (0..17).map(|_| slab.allocate(0)).collect();
-        let visits: Vec<_> = objects.iter().map(|(_, visit)| *visit).collect();
-        let fresh = Visit { pages_taken: 1, slow: 1, ..Visit::default() };
-        for (index, visit) in visits.iter().enumerate() {
-            let expected = if index % 4 == 0 { fresh } else { Visit::default() };
-            assert_eq!(*visit, expected, "object {index}");
-        }
-        // Two full pages become partial ones of the other CPU; the third displaces them.
-        let slow = Visit { slow: 1, ..Visit::default() };
-        assert_eq!(slab.free(1, objects[0].0), slow);
-        assert_eq!(slab.free(1, objects[4].0), slow);
-        let drained = Visit { node_lock: 1, node_pages: 2, slow: 1, ..Visit::default() };
-        assert_eq!(slab.free(1, objects[8].0), drained);
-        // A page on the node's list: the lock is taken when the last object comes back.
-        assert_eq!(slab.free(1, objects[1].0), slow);
-        assert_eq!(slab.free(1, objects[2].0), slow);
-        let emptied =
-            Visit { node_lock: 1, node_pages: 1, pages_given_back: 1, slow: 1, ..Visit::default() };
-        assert_eq!(slab.free(1, objects[3].0), emptied);
-        assert_eq!(slab.pages(), 4);
-        // The active page takes its own back without anything.
-        assert_eq!(slab.free(0, objects[16].0), Visit::default());
-        check(&slab, 17 - 7);
-    }
-
-    /// Node lock visits to a thousand objects, where one CPU allocates without end, and frees
-    /// in batches of this many what it allocated a batch before, in order, with a jitter of a
-    /// tenth.
-    fn visits_per_1000(batch: u64, shape: Shape) -> u64 {
-        let mut random = Random::new(11);
-        let mut slab = Slab::new(shape, 1);
-        let (mut waiting, mut ready, mut visit) =
-            (VecDeque::new(), VecDeque::new(), Visit::default());
-        let (mut done, mut counted) = (0_u64, 0_u64);
-        while done < 400_000 {
-            for _ in 0..batch - batch / 20 + random.below(batch / 10 + 1) {
-                let (object, cost) = slab.allocate(0);
-                waiting.push_back(object);
-                if done > 100_000 {
-                    visit.add(cost);
-                }
-                done += 1;
-            }
-            for object in ready.drain(..) {
-                let cost = slab.free(0, object);
-                if done > 100_000 {
-                    visit.add(cost);
-                    counted += 1;
-                }
-            }
-            core::mem::swap(&mut waiting, &mut ready);
-        }
-        u64::from(visit.node_lock) * 1_000 / counted
-    }
-
-    #[test]
-    fn large_batches_of_objects_allocated_together_visit_the_node_less() {
-        let visits = |batch| visits_per_1000(batch, Shape::filp(160));
-        let (small, medium, large) = (visits(1_000), visits(3_000), visits(10_000));
-        assert!(small >= 4 * large && medium >= 4 * large, "{small}, {medium}, {large}");
-        assert!(large >= visits(30_000));
-        // What fits into the CPU's own pages needs no lock at all...
-        assert_eq!(visits(100), 0);
-        // ... nor does anything with pages enough of its own: it is the lists that cost.
-        let own = Shape { partial_objects: 100_000, ..Shape::filp(160) };
-        assert_eq!((visits_per_1000(1_000, own), visits_per_1000(10_000, own)), (0, 0));
+impl Step {
+    const fn unfreeze((node, pages): (u32, u32)) -> Self {
+        Self::List { node, pages, irqsave: false }
     }
 }
+
+#[cfg(test)]
+mod tests;

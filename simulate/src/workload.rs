@@ -51,14 +51,17 @@ const LOOP: [Parameter; 4] = [
     parameter("cond_resched_ns", 700, (0, 1_000_000_000), "between offers to reschedule; 0: none"),
 ];
 
-/// SLUB's pages for `struct file`: [`Shape::FILP`](crate::slab::Shape::FILP).
-const SLAB: [Parameter; 6] = [
+/// SLUB's pages for `struct file`: [`Shape::filp`](crate::slab::Shape::filp) of a large machine.
+const SLAB: [Parameter; 9] = [
     parameter("slab_objects_per_page", 64, (0, 4_096), "objects in a slab page; 0: no allocator"),
     parameter("slab_partial_objects", 13, (0, 4_096), "free objects in the pages that a CPU keeps"),
     parameter("slab_refill_objects", 6, (0, 4_096), "free objects that it takes from the node"),
     parameter("slab_node_pages", 5, (0, 4_096), "pages that the node keeps even if empty"),
     parameter("slab_page_ns", 60, (0, 1_000_000), "work under the node's lock for each page"),
     parameter("slab_fresh_page_ns", 500, (0, 1_000_000), "to take a fresh page or give one back"),
+    parameter("slab_cpus_per_node", 0, (0, 4_096), "CPUs of a memory node; 0: all of one"),
+    parameter("slab_search_of_1024", 1_000, (0, 1_024), "cases in which other nodes are searched"),
+    parameter("slab_zone_line_ns", 75, (0, 100_000), "a line under a zone's lock; 0: no such lock"),
 ];
 
 const WAITER: [Parameter; 3] = [

@@ -261,14 +261,5 @@ fn the_same_bytes_on_every_machine() {
         let report = named(&setup(4, 200), engine, "mixed");
         digest(&serde_json::to_vec(&report).unwrap())
     });
-    assert_eq!(found, [0xabea_97c7_c741_1bba, 0xf6d7_12fb_a360_8f88], "{found:x?}");
-}
-
-#[test]
-fn a_worker_that_never_rests_is_awake_all_the_time_that_is_counted() {
-    let setup = Setup { warm_up: 50 * MILLISECOND, ..setup(4, 100) };
-    let awake = |engine| named(&setup, engine, "update-flood").worker_awake_max_ns;
-    assert!(awake("poll") > 90 * MILLISECOND, "{}", awake("poll"));
-    assert!(awake("poll") <= setup.duration, "the warm-up is not counted: {}", awake("poll"));
-    assert!(awake("tree-today") < 90 * MILLISECOND, "{}", awake("tree-today"));
+    assert_eq!(found, [0x09be_e3e7_837e_7937, 0xf6d7_12fb_a360_8f88], "{found:x?}");
 }

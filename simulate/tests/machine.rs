@@ -174,6 +174,9 @@ fn ksoftirqd_shares_with_the_task_and_has_an_idle_cpu_alone() {
     let share = report.time.engine_ppm() / 10_000;
     assert!((45..=55).contains(&share), "{share} % beside a task");
     assert!(report.worker_awake_max_ns > SECOND - 10 * MILLISECOND, "it never comes to rest");
+    let setup = Setup { warm_up: 50 * MILLISECOND, duration: 100 * MILLISECOND, ..ticking(1) };
+    let (short, _) = probe(&setup, Habit::Spins, &busy());
+    assert_eq!(short.worker_awake_max_ns, setup.duration, "the warm-up is not counted");
     let (report, _) = probe(&ticking(1), Habit::Spins, &workload("idle", &[]));
     let share = report.time.engine_ppm() / 10_000;
     assert!(share >= 97, "{share} % of an idle CPU");

@@ -38,12 +38,10 @@ fn lca2005() -> Vec<Row> {
 
 fn perfbook() -> Vec<Row> {
     const SOURCE: &str = "perfbook.costs_ns.xeon_8176_8_socket";
-    const PRESET: &str = "the preset `modern` of what-if runs; no replay uses it";
-    const ONE_DISTANCE: &str =
-        "every other CPU is one distance away in the model: on another core of the same socket";
+    const PRESET: &str = "the preset `modern`: what-if runs, and the replay of 2014";
+    const ONE_THREAD: &str = "the model's cores have one thread each";
     let given = |figure: &str, value| Row::input(SOURCE, figure, (value, "ns"), PRESET);
-    let unused =
-        |figure: &str, value| Row::not_modelled(SOURCE, figure, (value, "ns"), ONE_DISTANCE);
+    let unused = |figure: &str, value| Row::not_modelled(SOURCE, figure, (value, "ns"), ONE_THREAD);
     vec![
         given("same_cpu_cas", 7.0),
         given("same_cpu_lock", 15.4),
@@ -51,8 +49,8 @@ fn perfbook() -> Vec<Row> {
         unused("on_core.cas", 18.0),
         given("off_core.blind_cas", 47.5),
         given("off_core.cas", 101.9),
-        unused("off_socket.blind_cas", 148.8),
-        unused("off_socket.cas", 442.9),
+        given("off_socket.blind_cas", 148.8),
+        given("off_socket.cas", 442.9),
     ]
 }
 
@@ -87,5 +85,8 @@ mod tests {
         assert_eq!(modern.lock, given("same_cpu_lock"));
         assert_eq!(modern.atomic_transfer, given("off_core.blind_cas"));
         assert_eq!(modern.read_transfer, given("off_core.cas") - given("off_core.blind_cas"));
+        let far = given("off_socket.cas");
+        assert_eq!(modern.far_read_transfer, far - given("off_socket.blind_cas"));
+        assert_eq!(modern.far_lock_transfer, far);
     }
 }

@@ -2,46 +2,48 @@
 //!
 //! On a large machine each process opens and closes its own file without end; each close frees a
 //! `struct file` by a callback. Linux 3.16-rc lost throughput, because `cond_resched()` had become
-//! a quiescent state (v0): grace periods were shorter, batches of callbacks smaller, and the slab
-//! allocator's lists more contended. Three steps lead from an engine to a percentage:
+//! a quiescent state (v0): grace periods were shorter, batches of callbacks smaller, and, as the
+//! publication has it, the slab allocator more contended. What was merged (v2) stayed within 3 % of
+//! 3.15 if it waited long before it interrupted CPUs, and lost about 10 % by default.
 //!
-//! 1. The engine runs the loop on [`CPUS`] CPUs, with a slab of pages under it. That gives
-//!    grace periods, the engine's time, and visits to the locks of node and page allocator.
-//! 2. What a visit costs where the CPUs of a memory node compete is a queueing model's
-//!    ([`crate::queueing`]) to say, with the cache-line costs of [`Costs::modern`].
-//! 3. Both together, an operation, over the length of an operation, is the loss; that of 3.15 is
-//!    taken off.
+//! The model is the machine of the reporter, 160 CPUs on eight sockets, and a slab allocator whose
+//! pages, locks and cache lines are charged to the CPUs that run the loop ([`crate::slab`],
+//! [`crate::memory`]): all CPUs free at once when a grace period has ended, and wait for each other
+//! at the locks. One number is fitted, [`ZONE_LINE_NS`], on the share of samples that the same
+//! reporter had found in this test in November 2013 in the lock function that disables interrupts
+//! (17.65 %). The share of the other lock function (13.80 %) is predicted, and comes out to a
+//! fifth. Our estimates are [`OPERATION_NS`], [`KERNEL_PERCENT`] and [`COND_RESCHED_NS`].
 //!
-//! No parameter is fitted. The inputs, none of which the publication gives, are our estimates:
-//! [`OPERATION_NS`], [`KERNEL_PERCENT`], [`COND_RESCHED_NS`] and the machine.
+//! **The losses do not come out, and their sign is wrong.** The spinning of 2013 is found where
+//! large batches give whole pages back and take them again: at the zones' locks. That is less, not
+//! more, if grace periods are shorter: v0 recycles its pages within a CPU's own lists and all but
+//! stops to spin, and v2 gains a little. A loss of 10 % with v2 would need the *nodes'* locks to be
+//! the slow ones, which are visited more often if batches are smaller: a page would have to take
+//! [`SLOW_LIST_PAGE_NS`] under them, more than a thousand times what its cache lines take. The row
+//! says what that gives; nearly all spinning would then be in the other lock function. So what
+//! 3.16-rc lost was not lost in the allocator as it is modelled here, or the two profiles are of
+//! different things.
 //!
-//! **The published losses do not come out.** The model shows the first links of the chain: under v0
-//! sixty times as many grace periods, and three times as many visits to the node's lock, which
-//! a longer period undoes. But a visit that costs what cache lines cost makes that less than one
-//! per cent, though a large batch has its price too (whole pages go to the page allocator and come
-//! back). And v2, whose grace periods are at least as long as its limit, has batches so large that
-//! the slab cannot tell them from those of 3.15: what a visit would have to cost is in the row.
-//! That is so with operations of 15 us and with pages of 16 or 64 objects as well. So something is
-//! missing here, or the loss that was measured with v2 has another cause than the slab.
+//! Our estimates do not decide that. With the number fitted anew, v2 gains one per cent with
+//! operations of 1.5 us and six with operations of 10 us. With 80 % of the time in the kernel the
+//! grace periods of v2 are those of 3.15, and v2 loses one per cent: noise.
 
 use crate::kernel::tree::{Options, Tree, Variant};
 
-use super::{Role, Row};
-use crate::cost::{Costs, PICOS};
+use super::{Fitted, Role, Row};
 use crate::events::Time;
-use crate::queueing::{Bus, Loop, run};
+use crate::memory::SlabUse;
 use crate::report::Report;
 use crate::run_engine;
 use crate::setup::{MILLISECOND, SECOND, Setup};
-use crate::slab::{Allocating, Books, Shape};
+use crate::slab::Shape;
 use crate::workload::Workload;
 
 const SOURCE: &str = "lwn2014";
 
-/// CPUs: "large" in the publication; more of them take longer to simulate, and make the grace
-/// periods of 3.15 longer by the logarithm of their number.
-pub const CPUS: usize = 40;
-/// CPUs of a memory node, which share the lists of pages: ten cores of two threads.
+/// CPUs: eight sockets of ten cores of two threads, as its reporter had.
+pub const CPUS: usize = 160;
+/// CPUs of a socket, and of its memory node.
 pub const CPUS_PER_NODE: usize = 20;
 /// Ticks a second.
 pub const HZ: u32 = 1_000;
@@ -53,8 +55,28 @@ pub const KERNEL_PERCENT: u64 = 95;
 /// as 256 of them take less than a tick.
 pub const COND_RESCHED_NS: u64 = 500;
 
-/// How long each engine runs, warm-up included; the second half is counted.
-const RUN: Time = 800 * MILLISECOND;
+/// A cache line that the page allocator touches under a zone's lock; fitted on 17.65 % of samples
+/// in the lock function that disables interrupts. A line from another core costs a tenth of that:
+/// what else is done under the lock, and what those who wait do to the holder's lines, is in it.
+pub const ZONE_LINE_NS: u64 = 850;
+/// What a page would have to take under a node's lock, were about 10 % to be lost with v2: used
+/// only to say so.
+pub const SLOW_LIST_PAGE_NS: u64 = 130_000;
+
+/// What was fitted, and on which figure.
+pub const FITTED: &[Fitted] = &[Fitted {
+    source: SOURCE,
+    parameter: "850 ns for a cache line under a zone's lock",
+    on: IRQSAVE,
+}];
+
+const IRQSAVE: &str = "irqsave spinning, % of samples (Hansen, November 2013)";
+const PLAIN: &str = "other spinning, % of samples (Hansen, November 2013)";
+
+/// How long an engine runs, warm-up included; the second half is counted. Those whose grace periods
+/// are short need less.
+const RUN: Time = 700 * MILLISECOND;
+const SHORT_RUN: Time = 250 * MILLISECOND;
 /// Files of the process that exits, and how long it takes to close one.
 const FILES: u64 = 50_000;
 const FILE_NS: u64 = 10_000;
@@ -63,63 +85,54 @@ const FILE_NS: u64 = 10_000;
 #[derive(Clone, Debug)]
 struct Outcome {
     report: Report,
-    books: Books,
+    slab: SlabUse,
 }
 
 impl Outcome {
-    /// Visits to the node's lock for a million objects.
+    /// CPU time of an operation, everything included, in nanoseconds: of all CPUs, which are
+    /// never idle.
+    ///
+    /// Callbacks come in bursts, and waiting for locks with them. So their time is divided by the
+    /// callbacks, and all else by the operations: how many bursts happen to fall into the time that
+    /// is counted decides nothing.
+    fn operation_ns(&self) -> f64 {
+        let all_ns = self.report.time.total_ns() as f64;
+        let burst_ns = (self.report.time.callback_ns + self.slab.irqsave_ns) as f64;
+        (all_ns - burst_ns) / self.report.operations.max(1) as f64 + self.for_each(burst_ns)
+    }
+
+    /// So much divided by the callbacks.
+    fn for_each(&self, ns: f64) -> f64 {
+        ns / self.report.callbacks.invoked.max(1) as f64
+    }
+
+    /// The share of spinning of all time, in percent.
+    fn percent(&self, spinning_ns: u64) -> f64 {
+        100.0 * self.for_each(spinning_ns as f64) / self.operation_ns()
+    }
+
+    fn irqsave_percent(&self) -> f64 {
+        self.percent(self.slab.irqsave_ns)
+    }
+
+    fn plain_percent(&self) -> f64 {
+        self.percent(self.slab.plain_lock_ns)
+    }
+
+    /// The mean length of a grace period, in milliseconds.
+    fn grace_period_ms(&self) -> f64 {
+        self.report.grace_period_ns.mean as f64 / MILLISECOND as f64
+    }
+
+    /// Visits to nodes' locks for a million objects.
     fn visits_ppm(&self) -> u64 {
-        self.books.node_lock * 1_000_000 / self.books.freed.max(1)
+        self.slab.node_lock_visits * 1_000_000 / self.slab.frees.max(1)
     }
 
-    /// Pages from and to the page allocator, for a million objects. As many come back as are taken.
+    /// Pages from and to the page allocator, for a million objects.
     fn pages_ppm(&self) -> u64 {
-        2 * self.books.pages_taken * 1_000_000 / self.books.freed.max(1)
+        self.slab.zone_lock_visits * 1_000_000 / self.slab.frees.max(1)
     }
-
-    /// The engine's time for an operation, in picoseconds.
-    fn engine_ps(&self) -> u64 {
-        self.report.time.engine_ns * PICOS / self.report.operations.max(1)
-    }
-
-    /// The time for an operation at locks of the slab's, in picoseconds: waiting, holding, and
-    /// another line for each page that changes hands.
-    fn slab_ps(&self) -> u64 {
-        let pages = self.books.node_pages / self.books.node_lock.max(1) + 1;
-        let node = lock_ps(self.visits_ppm(), pages);
-        node + lock_ps(self.pages_ppm(), 1)
-    }
-}
-
-/// Cache lines of the machine, in nanoseconds.
-const BUS: Bus = {
-    let costs = Costs::modern();
-    Bus {
-        read_ns: costs.read_transfer / PICOS,
-        invalidate_ns: costs.write_transfer / PICOS,
-        atomic_remote_ns: costs.atomic_transfer / PICOS,
-        atomic_local_ns: costs.atomic / PICOS,
-    }
-};
-
-/// Under the lock: the page's own line is read and changed, and those of its neighbours on the
-/// list.
-const PAGE_NS: Time = BUS.read_ns + BUS.atomic_remote_ns + 2 * BUS.invalidate_ns;
-
-/// What a lock costs an operation that takes it `ppm` times in a million, if it has `pages` to move
-/// and all CPUs of a node compete; in picoseconds.
-fn lock_ps(ppm: u64, pages: u64) -> u64 {
-    /// Critical sections that are simulated.
-    const SECTIONS: u64 = 20_000;
-    if ppm == 0 {
-        return 0;
-    }
-    let inside_ns = pages * PAGE_NS;
-    let outside_ns = OPERATION_NS * 1_000_000 / ppm;
-    let shape = Loop { cpus: CPUS_PER_NODE, outside_ns, inside_ns, is_global: true };
-    let outcome = run(shape, BUS, SECTIONS, 1);
-    let visit_ps = outcome.spinning_ns * PICOS / outcome.sections.max(1) + inside_ns * PICOS;
-    visit_ps * ppm / 1_000_000
 }
 
 /// A variant with the limits of 2014, which had no share of ready callbacks.
@@ -130,26 +143,31 @@ fn options(variant: Variant, cpus: usize) -> Options {
 
 /// The loop under a variant.
 fn open_close(variant: Variant) -> Outcome {
+    simulate(variant, RUN, &[("slab_zone_line_ns", ZONE_LINE_NS)])
+}
+
+/// The loop under a variant, for so long, with these numbers of the allocator.
+fn simulate(variant: Variant, run: Time, numbers: &[(&str, u64)]) -> Outcome {
     let mut workload = named("open-close");
     set(&mut workload, "operation_ns", OPERATION_NS);
     set(&mut workload, "kernel_percent", KERNEL_PERCENT);
     set(&mut workload, "cond_resched_ns", COND_RESCHED_NS);
+    let shape = Shape::filp(CPUS as u32);
+    set(&mut workload, "slab_objects_per_page", shape.objects_per_page.into());
+    set(&mut workload, "slab_cpus_per_node", CPUS_PER_NODE as u64);
+    numbers.iter().for_each(|(name, value)| set(&mut workload, name, *value));
     let setup = Setup {
         cpus: CPUS,
         hz: HZ,
         tickless: false,
-        warm_up: RUN / 2,
-        duration: RUN / 2,
+        warm_up: run / 2,
+        duration: run / 2,
         ..Setup::default()
     };
-    // Callbacks lag behind by two grace periods.
-    let warm_up = RUN / 4 / OPERATION_NS * CPUS as u64;
     let tree = Tree::new(options(variant, CPUS), CPUS);
-    let shape = Shape::filp(CPUS as u32);
-    let (engine, books) = Allocating::new(tree, shape, (CPUS, CPUS_PER_NODE), warm_up);
-    let report = possible(run_engine(&setup, Box::new(engine), "tree", &workload));
-    let books = *books.borrow();
-    Outcome { report, books }
+    let report = possible(run_engine(&setup, Box::new(tree), "tree", &workload));
+    let slab = report.slab.unwrap_or_default();
+    Outcome { report, slab }
 }
 
 /// One CPU, tickless, exits with many files open; seven others run a file server.
@@ -179,60 +197,88 @@ fn possible<T>(result: Result<T, crate::Impossible>) -> T {
     result.unwrap_or_else(|impossible| panic!("{impossible}"))
 }
 
-/// The rows of the publication. Takes about ten seconds.
+/// The rows of the publication. Takes about half a minute.
 pub fn rows() -> Vec<Row> {
     let before = open_close(Variant::V3_15);
-    let v0 = open_close(Variant::v0());
-    let mut rows = loss_rows(&before);
-    rows.extend(story_rows(&before, &v0));
+    let mut rows = spinning_rows(&before);
+    rows.extend(loss_rows(&before));
+    rows.extend(story_rows(&before));
     rows.extend(exit_rows());
     rows
 }
 
-/// What is lost against 3.15, in percent, and what each visit to the node's lock beyond those of
-/// 3.15 would have to cost to lose `published` percent, in microseconds.
-fn loss(before: &Outcome, after: &Outcome, published: f64) -> (f64, f64) {
-    let operation_ps = (OPERATION_NS * PICOS) as f64;
-    let cost_ps = |one: &Outcome| (one.engine_ps() + one.slab_ps()) as f64;
-    let percent = 100.0 * (cost_ps(after) - cost_ps(before)) / operation_ps;
-    let more = after.visits_ppm().saturating_sub(before.visits_ppm()).max(1) as f64 / 1e6;
-    (percent, published / 100.0 * operation_ps / more / 1e6)
+fn spinning_rows(before: &Outcome) -> Vec<Row> {
+    let held_ns = before.slab.zone_lock_held_ns / before.slab.zone_lock_visits.max(1);
+    vec![
+        Row::number(
+            SOURCE,
+            IRQSAVE,
+            (17.65, before.irqsave_percent(), "%"),
+            Role::Fitted,
+            format!("3.15: pages are taken under a zone's lock, which is held for {held_ns} ns"),
+        ),
+        Row::number(
+            SOURCE,
+            PLAIN,
+            (13.80, before.plain_percent(), "%"),
+            Role::Predicted,
+            "the same locks, where pages are given back, and those of nodes",
+        ),
+    ]
+}
+
+/// What is lost against 3.15, in percent of its throughput.
+fn loss(before: &Outcome, after: &Outcome) -> f64 {
+    let percent = 100.0 * (1.0 - before.operation_ns() / after.operation_ns());
+    // To a hundredth, and without the sign of a loss that is none.
+    (percent * 100.0).round() / 100.0 + 0.0
 }
 
 fn loss_rows(before: &Outcome) -> Vec<Row> {
-    let half_stall = Variant::V2 { sched_qs_jiffies: u32::MAX };
-    [
-        ("v2_large_sched_qs_loss_percent", half_stall, 3.0),
-        ("v2_default_loss_percent", Variant::v2(HZ), 10.0),
-    ]
-    .into_iter()
-    .map(|(figure, variant, published)| {
-        let after = open_close(variant);
-        let (percent, visit_us) = loss(before, &after, published);
+    let patient = open_close(Variant::V2 { sched_qs_jiffies: u32::MAX });
+    let patient_loss = loss(before, &patient);
+    let merged = open_close(Variant::v2(HZ));
+    let slow = |variant| simulate(variant, RUN, &[("slab_page_ns", SLOW_LIST_PAGE_NS)]);
+    let (slow_before, slow_merged) = (slow(Variant::V3_15), slow(Variant::v2(HZ)));
+    vec![
+        Row::statement(
+            SOURCE,
+            "v2_large_sched_qs_loss_percent",
+            "at most 3 %",
+            (format!("{patient_loss:.2} %"), patient_loss.abs() <= 3.0),
+            "until half of the stall time v2 takes the steps of 3.15",
+        )
+        .bound(),
         Row::number(
             SOURCE,
-            figure,
-            (published, percent, "%"),
+            "v2_default_loss_percent",
+            (10.0, loss(before, &merged), "%"),
             Role::Predicted,
             format!(
-                "grace periods of {} ms against {} ms leave batches too large to tell apart: \
-                     {} against {} visits to the node's lock in a million; each visit more \
-                     would have to cost {visit_us:.0} us",
-                after.report.grace_period_ns.mean / MILLISECOND,
-                before.report.grace_period_ns.mean / MILLISECOND,
-                after.visits_ppm(),
+                "grace periods of {:.0} ms against {:.0} ms: {} against {} visits to nodes' \
+                 locks in a million objects, and less spinning at the zones'. If a page took {} \
+                 us under a node's lock, and a line under a zone's what it costs, {:.1} % would \
+                 be lost; but then 3.15 would spin for {:.1} % with irqsave and {:.1} % without",
+                merged.grace_period_ms(),
+                before.grace_period_ms(),
+                merged.visits_ppm(),
                 before.visits_ppm(),
+                SLOW_LIST_PAGE_NS / 1_000,
+                loss(&slow_before, &slow_merged),
+                slow_before.irqsave_percent(),
+                slow_before.plain_percent(),
             ),
-        )
-    })
-    .collect()
+        ),
+    ]
 }
 
-fn story_rows(before: &Outcome, v0: &Outcome) -> Vec<Row> {
-    let periods = |one: &Outcome| one.report.grace_period_ns.count;
+fn story_rows(before: &Outcome) -> Vec<Row> {
+    let zone = [("slab_zone_line_ns", ZONE_LINE_NS)];
+    let v0 = simulate(Variant::v0(), SHORT_RUN, &zone);
     let patient = open_close(Variant::V0 { period: 256 * 1_000 });
     let flagged = open_close(Variant::v1(HZ));
-    let (lost, _) = loss(before, v0, 0.0);
+    let ms = [before, &v0, &flagged, &patient].map(Outcome::grace_period_ms);
+    let lost = loss(before, &v0);
     vec![
         Row::statement(
             SOURCE,
@@ -240,33 +286,45 @@ fn story_rows(before: &Outcome, v0: &Outcome) -> Vec<Row> {
             "the cause of the loss",
             (
                 format!(
-                    "in {} ms: 3.15 {}, v0 {}, v1 {}; lost: v0 {lost:.2} %, v1 {:.2} %",
-                    RUN / 2 / MILLISECOND,
-                    periods(before),
-                    periods(v0),
-                    periods(&flagged),
-                    loss(before, &flagged, 0.0).0,
+                    "of {:.1} ms under v0, {:.0} under v1, {:.0} under 3.15",
+                    ms[1], ms[2], ms[0]
                 ),
-                periods(v0) > 5 * periods(&flagged) && periods(&flagged) >= periods(before),
+                5.0 * ms[1] < ms[2] && ms[2] <= ms[0],
             ),
             "256 calls of cond_resched() take less than a tick; user mode at the tick is seldom",
         ),
         Row::statement(
             SOURCE,
-            "smaller batches contend more in the slab allocator",
+            "smaller batches visit the nodes' lists more often",
             "the cause of the loss",
             (
                 format!(
-                    "node's lock {} against {} visits in a million objects; but page allocator {} \
-                     against {}, and {lost:.1} % lost in all",
+                    "{} visits in a million objects under v0, {} under 3.15",
                     v0.visits_ppm(),
                     before.visits_ppm(),
-                    v0.pages_ppm(),
-                    before.pages_ppm(),
                 ),
-                v0.visits_ppm() > before.visits_ppm() && lost > 0.0,
+                v0.visits_ppm() > 2 * before.visits_ppm(),
             ),
             "a small batch leaves pages partly free, which change hands; a large one empties them",
+        ),
+        Row::statement(
+            SOURCE,
+            "3.16-rc loses throughput to contention in the slab allocator",
+            "a loss",
+            (
+                format!(
+                    "{lost:.1} %: spinning {:.1} % under v0, {:.1} % under 3.15",
+                    v0.irqsave_percent() + v0.plain_percent(),
+                    before.irqsave_percent() + before.plain_percent(),
+                ),
+                lost > 0.0,
+            ),
+            format!(
+                "large batches give pages back, and take them again: {} pages in a million objects \
+                 under 3.15, {} under v0; that outweighs the visits to nodes",
+                before.pages_ppm(),
+                v0.pages_ppm(),
+            ),
         ),
         Row::statement(
             SOURCE,
@@ -274,14 +332,12 @@ fn story_rows(before: &Outcome, v0: &Outcome) -> Vec<Row> {
             "restores its speed",
             (
                 format!(
-                    "x1000: {} grace periods, against {}; {} visits in a million, against {}",
-                    periods(&patient),
-                    periods(before),
-                    patient.visits_ppm(),
-                    before.visits_ppm(),
+                    "x1000: grace periods of {:.0} ms, against {:.0}; {:.1} % lost",
+                    ms[3],
+                    ms[0],
+                    loss(before, &patient),
                 ),
-                periods(&patient) <= 2 * periods(before)
-                    && patient.visits_ppm() < before.visits_ppm() * 5 / 4,
+                ms[3] * 2.0 >= ms[0] && loss(before, &patient).abs() < 3.0,
             ),
             "cond_resched() is a quiescent state less often than the tick in user mode",
         ),
@@ -334,29 +390,23 @@ fn exit_rows() -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::Fit;
+    use crate::replay::{Fit, assert_fitted};
 
     #[test]
-    fn the_chain_of_causes_holds_and_the_losses_are_shown_as_not_fitting() {
+    fn what_fits_and_what_does_not_is_as_this_page_says() {
         let rows = rows();
-        let (losses, story) = rows.split_at(2);
-        for row in losses {
-            // Far from it: should a change bring them near, this page has to be written anew.
-            assert_eq!(row.fit(), Fit::Misses, "{row:?}");
-            assert!(row.ratio().unwrap().abs() < 0.1, "{row:?}");
+        assert_fitted(FITTED, &rows);
+        for row in &rows {
+            // Should a change bring these near, this page has to be written anew.
+            let is_known = row.figure == "v2_default_loss_percent"
+                || row.figure.starts_with("3.16-rc loses throughput");
+            assert_eq!(row.fit() == Fit::Misses, is_known, "{row:?}");
         }
-        assert_eq!(story.len(), 5);
-        for row in story {
-            assert_eq!(row.fit(), Fit::Fits, "{row:?}");
-        }
-    }
-
-    #[test]
-    fn a_lock_that_is_never_taken_costs_nothing_and_one_at_each_operation_much() {
-        assert_eq!(lock_ps(0, 1), 0);
-        let seldom = lock_ps(1_000, 1);
-        assert!(seldom > PAGE_NS && seldom < 2 * PAGE_NS, "{seldom} ps");
-        // Twenty CPUs that want it at every operation wait for most of their time.
-        assert!(lock_ps(1_000_000, 1) > OPERATION_NS * PICOS);
+        let irqsave = rows[0].ratio().unwrap();
+        assert!((0.98..=1.02).contains(&irqsave), "fitted: {irqsave}");
+        let default = rows.iter().find(|row| row.figure == "v2_default_loss_percent");
+        assert!(default.unwrap().ratio().unwrap() < 0.1, "{default:?}");
+        let slow = &default.unwrap().mechanism;
+        assert!(slow.contains("would be lost"), "{slow}");
     }
 }

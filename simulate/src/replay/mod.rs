@@ -59,7 +59,7 @@ pub const PARTS: &[Part] = &[
     },
     Part { source: "lca2005.costs_ns", about_ms: 1, rows: costs::rows, fitted: &[] },
     Part { source: "vajapan2005.wakeup", about_ms: 1, rows: prefetch::rows, fitted: &[] },
-    Part { source: "lwn2014", about_ms: 30_000, rows: lwn2014::rows, fitted: &[] },
+    Part { source: "lwn2014", about_ms: 15_000, rows: lwn2014::rows, fitted: lwn2014::FITTED },
     Part {
         source: "lkml2022.srcu",
         about_ms: 2_000,

@@ -138,9 +138,18 @@ impl Row {
             && self.free_share().is_some_and(|share| share < Self::DIFFERENCE_BELOW)
     }
 
-    /// Ours over the published, of [what is compared](Self::compared), if that is not 0.
+    /// The published spread, if the row is a difference and agrees to within it.
+    pub fn within_spread(&self) -> Option<f64> {
+        let Freedom::Beyond { spread, .. } = self.freedom else { return None };
+        let (published, ours) = self.compared().filter(|_| self.is_difference())?;
+        ((ours - published).abs() <= spread).then_some(spread)
+    }
+
+    /// Ours over the published, of [what is compared](Self::compared), if that is not 0 and means
+    /// more than the [spread](Self::within_spread).
     pub fn ratio(&self) -> Option<f64> {
-        self.compared().filter(|(published, _)| *published != 0.0).map(|(a, b)| b / a)
+        let (published, ours) = self.compared().filter(|(published, _)| *published != 0.0)?;
+        self.within_spread().is_none().then_some(ours / published)
     }
 
     /// How the row compares. A difference fits too if it is within the published spread.
@@ -149,13 +158,11 @@ impl Row {
             return Fit::NotCompared;
         }
         let in_band = |ratio: f64| (Self::FIT.0..=Self::FIT.1).contains(&ratio);
-        let fits = match (&self.finding, self.freedom) {
-            (Finding::Statement { holds, .. }, _) => *holds,
-            (Finding::Number { .. }, Freedom::Beyond { spread, .. }) if self.is_difference() => {
-                self.compared().is_some_and(|(published, ours)| (ours - published).abs() <= spread)
-                    || self.ratio().is_some_and(in_band)
+        let fits = match &self.finding {
+            Finding::Statement { holds, .. } => *holds,
+            Finding::Number { .. } => {
+                self.within_spread().is_some() || self.ratio().is_some_and(in_band)
             }
-            (Finding::Number { .. }, _) => self.ratio().is_some_and(in_band),
         };
         if fits { Fit::Fits } else { Fit::Misses }
     }
@@ -293,7 +300,8 @@ mod tests {
         assert_eq!(predicted(111.0, 110.0).beyond(100.0, 0.0).fit(), Fit::Fits);
         // The wrong sign does not, unless the published spread is as large.
         assert_eq!(predicted(99.0, 101.0).beyond(100.0, 1.9).fit(), Fit::Misses);
-        assert_eq!(predicted(99.0, 101.0).beyond(100.0, 2.1).fit(), Fit::Fits);
+        let row = predicted(99.0, 101.0).beyond(100.0, 2.1);
+        assert_eq!((row.fit(), row.ratio(), row.within_spread()), (Fit::Fits, None, Some(2.1)));
     }
 
     #[test]

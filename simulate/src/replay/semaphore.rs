@@ -12,8 +12,10 @@
 //!
 //! The duration with the lock and the share of samples are then predicted. **The duration does not
 //! fit**: most of it (321 s) is what any lock does, one CPU after the other; what hand-overs add is
-//! 88 s here and was 194 s. That is a ratio of 0.79 of the whole, which says little. For DBT1 one more number
-//! is fitted, operations a transaction; its two figures show that the model can give them, no more.
+//! 88 s here and was 194 s. That is a ratio of 0.79 of the whole, which says little.
+//!
+//! For DBT1 two more numbers are fitted, the time of a transaction and its operations; its two
+//! figures show that the model can give them, no more.
 
 use super::{Fitted, Role, Row};
 use crate::queueing::{Bus, Loop, Outcome, run};
