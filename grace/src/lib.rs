@@ -13,12 +13,15 @@
 //!
 //! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what
 //! a reader writes down), [`policy`] (when to scan again), [`machine`], [`segments`] (which
-//! callbacks wait for which), [`limit`] (how much may wait).
+//! callbacks wait for which), [`limit`] (how much may wait), [`batch`] (when callbacks are closed,
+//! and how many run in one go), [`driver`] and [`worker`] (what those two decide besides).
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+pub mod batch;
+pub mod driver;
 pub mod engine;
 pub mod limit;
 pub mod machine;
@@ -27,6 +30,7 @@ pub mod segments;
 pub mod sequence;
 pub mod srcu;
 pub mod word;
+pub mod worker;
 
 pub use machine::{Action, Event, Machine, Refused, Start};
 pub use policy::{AnyPolicy, Begin, Hint, Policy, Urgency};
