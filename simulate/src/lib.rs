@@ -18,6 +18,7 @@ pub mod events;
 pub mod histogram;
 pub mod line;
 pub mod memory;
+pub mod ours;
 pub mod parameter;
 mod program;
 pub mod queueing;

@@ -16,7 +16,7 @@
 
 mod options;
 mod report;
-mod scheduler;
+pub(crate) mod scheduler;
 mod world;
 
 /// Any of the delay functions.
