@@ -73,6 +73,7 @@ pub mod options;
 mod readers;
 pub mod report;
 mod roles;
+pub mod suite;
 #[cfg(test)]
 mod tests;
 mod worker;

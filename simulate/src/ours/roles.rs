@@ -38,6 +38,7 @@ enum Step {
     Waited,
     Adds,
     MakesRoom,
+    NapsForRoom,
     Tends,
 }
 
@@ -256,13 +257,20 @@ impl World<'_> {
                     Admitted::Queued => self.add_callback(id, bytes),
                     Admitted::FreedAtOnce => self.count_freed(),
                     // Closures only: the worker makes room, meanwhile the thread naps.
-                    Admitted::Not => return self.nap_for_room(),
+                    Admitted::Not => {
+                        frame.step = Step::NapsForRoom;
+                        return self.nap_for_room();
+                    }
                 }
                 self.counted.waits_at_limit.record(waited_ns);
                 self.counted.updates += 1;
                 frame.batch -= 1;
                 frame.step = Step::Adds;
                 Next::Spend(0, Spending::Own)
+            }
+            Step::NapsForRoom => {
+                frame.step = Step::MakesRoom;
+                Next::Call(self.at_limit(id, contents))
             }
             _ => {
                 frame.step = Step::Works;
