@@ -26,24 +26,24 @@
 //! are ready); [`grace::batch`] (when callbacks are closed, how many run in one go);
 //! [`grace::limit`] (what is admitted, and what happens where nothing is); [`grace::worker`] and
 //! [`grace::policy::Budget`] (when the worker comes by, what it does, how long it rests);
-//! [`grace::word`] (which reader is a holdout). Here is what a driver *does*, never what it decides:
-//! a test reads these files and finds no number of the library's in them.
+//! [`grace::word`] (which reader is a holdout). Here is what a driver *does*, never what it
+//! decides: a test reads these files and finds no number of the library's in them.
 //!
 //! # What things cost
 //! [`Costs`]: the memory, locks, interrupts and switches of [`crate::cost::Costs`], and what only
 //! user space has. Each step of the library costs what it is made of:
 //!
-//! | step | cost |
-//! |---|---|
-//! | request | the machine's lock, as taken from another CPU |
-//! | `membarrier` | a system call; an interrupt sent to each *other CPU that runs the process*, and the time until the last has come back; each of those CPUs loses an interrupt's time |
-//! | announcement | a store to a line that all readers have |
-//! | scan | for each reader two instructions and its line: from another cache if the reader has run since it was looked at last, else from the own one |
-//! | scan of the holdouts | the same for each of them, two locks and a `pause` |
-//! | sleep | a store to each holdout's line, another `membarrier`, a context switch |
-//! | wake-up | the waker's system call; on an idle CPU also the time until that runs |
-//! | nap, tick of the worker | as long as asked for, and the kernel's timer slack (50 us) |
-//! | callback | as in [`crate::cost::Costs`], with a transfer where the worker runs it |
+//! - A request: the machine's lock, as taken from another CPU.
+//! - `membarrier`: a system call; an interrupt sent to each *other CPU that runs the process*, and
+//!   the time until the last has come back. Each of those CPUs loses an interrupt's time.
+//! - An announcement: a store to a line that all readers have.
+//! - A scan: for each reader two instructions and its line, which comes from another cache if the
+//!   reader has run since it was looked at last, and from the own one if not.
+//! - A scan of the holdouts: the same for each of them, two locks and a `pause`.
+//! - A sleep: a store to each holdout's line, another `membarrier`, a context switch.
+//! - A wake-up: the waker's system call; on an idle CPU also the time until that runs.
+//! - A nap, a tick of the worker: as long as asked for, and the kernel's timer slack (50 us).
+//! - A callback: as in [`crate::cost::Costs`], with a transfer where the worker runs it.
 //!
 //! # What is left out
 //! - The hand-over: a waiter never takes the place of a driver that is preempted. With more threads

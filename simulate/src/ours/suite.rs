@@ -4,11 +4,10 @@
 //! liburcu's algorithm, on the same machine with the same draws, and `adaptive` with its default
 //! numbers is compared:
 //!
-//! | aim | against | limit |
-//! |---|---|---|
-//! | updates, and sections of readers | the fixed engine that has most of them | at least 0.97 of it |
-//! | waits: median, mean, 99 of 100; and the mean of the expedited ones | `poll` | at most 1.5 times |
-//! | CPU time of grace periods, where no thread waits | `tick` | at most 1.1 times |
+//! - Updates, and sections of readers: at least 0.97 of what the fixed engine has that has most of
+//!   them.
+//! - Waits (median, mean, 99 of 100) and the mean of the expedited ones: at most 1.5 times `poll`'s.
+//! - CPU time of grace periods, where no thread waits: at most 1.1 times `tick`'s.
 //!
 //! Updates whose callbacks have not run are not counted: an engine that lets callbacks pile up has
 //! not paid for them yet. liburcu's figures are shown beside them; no aim is held against it.
