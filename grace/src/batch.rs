@@ -82,8 +82,9 @@ impl Wants {
     }
 }
 
-/// Whether a thread's open callbacks are a full batch of so many, or as much as the limit has room
-/// for. `waiting_bytes` are those of all its callbacks, open or not.
+/// Whether a thread's open callbacks, so many of so many bytes, are a full batch, or an eighth of
+/// the limit. (Those that wait for their grace period already do not count: else a thread behind
+/// which many wait would ask for one with every few that it adds.)
 ///
 /// ```
 /// use grace::batch::{BATCH, is_full};
@@ -93,12 +94,13 @@ impl Wants {
 /// assert!(!is_full(8_191, 0, BATCH, limit));
 /// assert!(is_full(8_192, 0, BATCH, limit)); // an eighth of the limit
 /// assert!(is_full(1, 2 << 20, BATCH, limit));
+/// assert!(!is_full(1, 64, BATCH, limit));
 /// ```
-pub const fn is_full(open: u64, waiting_bytes: u64, batch: u64, limit: Amount) -> bool {
+pub const fn is_full(open: u64, open_bytes: u64, batch: u64, limit: Amount) -> bool {
     let share = limit.objects / BATCH_SHARE;
     let batch = if share < batch { share } else { batch };
     let batch = if batch == 0 { 1 } else { batch };
-    open >= batch || open != 0 && waiting_bytes >= limit.bytes / BATCH_SHARE
+    open >= batch || open != 0 && open_bytes >= limit.bytes / BATCH_SHARE
 }
 
 /// How much the grace period of a full batch is wanted, in a domain that is so near its limit.

@@ -28,10 +28,8 @@ const KNOWN_MISSES: &[(&str, Aim)] = &[
     // updates their readers have.
     ("oversubscribed", Aim::Reads),
     ("server-64", Aim::Reads),
-    // A batch counts as full as long as an eighth of the limit's bytes wait, open or not
-    // (`grace::batch::is_full`): where the worker is behind, every ninth closure asks for a grace
-    // period, which interrupts the readers.
-    ("flood-calls", Aim::Reads),
+    // At the limit each thread that queues closures waits for a grace period of its own, again and
+    // again, until the worker has made room; under tick those waits take ticks.
     ("flood-calls", Aim::Cpu),
 ];
 

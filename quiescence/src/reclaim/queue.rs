@@ -68,6 +68,8 @@ pub(crate) struct Queue {
     stopped: Condvar,
     /// Callbacks that have been counted: `Inner::counted`, for the owner to look at.
     counted: AtomicU64,
+    /// Bytes that had been added by then; about, where that was in the midst of an addition.
+    bytes_counted: AtomicU64,
     /// Callbacks that have finished, and their bytes. Written under the lock.
     finished: AtomicU64,
     bytes_finished: AtomicU64,
@@ -155,6 +157,7 @@ impl Inner {
         self.segments.push(written - self.counted);
         self.counted = written;
         queue.counted.store(written, Relaxed);
+        queue.bytes_counted.store(queue.own.0.bytes.load(Relaxed), Relaxed);
     }
 
     /// Asks for a grace period on behalf of all that has been written.
@@ -268,6 +271,7 @@ impl Queue {
             ),
             stopped: Condvar::new(),
             counted: AtomicU64::new(0),
+            bytes_counted: AtomicU64::new(0),
             finished: AtomicU64::new(0),
             bytes_finished: AtomicU64::new(0),
             owner,
@@ -329,8 +333,8 @@ impl Queue {
     pub(crate) fn is_full(&self, core: &Charged, batch: u64) -> bool {
         let (own, limit) = (&self.own.0, core.limit());
         let open = own.stream.written() - self.counted.load(Relaxed);
-        let waiting = own.bytes.load(Relaxed).wrapping_sub(self.bytes_finished.load(Relaxed));
-        batch::is_full(open, waiting, batch, limit)
+        let bytes = bytes_between(self.bytes_counted.load(Relaxed), own.bytes.load(Relaxed));
+        batch::is_full(open, bytes, batch, limit)
     }
 
     // ---- everybody ------------------------------------------------------------------------------

@@ -363,7 +363,7 @@ mod tests {
     use crate::Domain;
     use crate::domain::domain::Builder;
     use crate::domain::tag::DomainTag;
-    use crate::reclaim::queue::Contents;
+    use crate::reclaim::queue::{BATCH, Contents, Queue};
     use crate::reclaim::retire::{Boxed, Closure};
 
     /// Has the worker end in its next turn.
@@ -434,9 +434,13 @@ mod tests {
         domain
     }
 
-    fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::queue::Queue, f: F) {
+    fn add<F: FnOnce() + Send + 'static>(queue: &Queue, f: F) {
+        add_of(queue, 0, f);
+    }
+
+    fn add_of<F: FnOnce() + Send + 'static>(queue: &Queue, bytes: u64, f: F) {
         // SAFETY: only this thread adds; a closure of that kind.
-        unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
+        unsafe { queue.add(&Closure::<F>::NEAR, f, bytes) };
     }
 
     fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
@@ -484,6 +488,26 @@ mod tests {
         assert!(task.due <= Instant::now());
         tend(&mut task);
         assert_eq!(attention_or_forget(&mut task), Attention::None);
+    }
+
+    /// While the worker was behind, each ninth closure asked for a grace period: what waited for one
+    /// already counted as part of the batch.
+    #[test]
+    fn what_waits_for_its_grace_period_does_not_fill_the_next_batch() {
+        let domain = Domain::new();
+        let mut tuning = domain.tuning();
+        tuning.bytes_max = 8_000;
+        domain.tune(tuning);
+        let core = domain.tag().core();
+        let queue = core.queues.add(core, 1, Contents::Closures);
+        add_of(&queue, 1_000, || ());
+        assert!(queue.is_full(core, BATCH), "an eighth of the limit");
+        queue.close(core, Urgency::Background);
+        assert!(!queue.is_full(core, BATCH));
+        add_of(&queue, 999, || ());
+        assert!(!queue.is_full(core, BATCH), "less than an eighth is open");
+        add_of(&queue, 1, || ());
+        assert!(queue.is_full(core, BATCH));
     }
 
     /// Whatever stands side by side, the clock is looked at.

@@ -35,7 +35,8 @@ pub(super) struct Queue {
     added: u64,
     counted: u64,
     finished: u64,
-    waiting_bytes: u64,
+    /// Bytes of those that were added and not counted.
+    open_bytes: u64,
     /// Whether some thread runs its callbacks.
     running: bool,
     /// Whether its own thread has, since the worker asked last.
@@ -148,7 +149,7 @@ impl World<'_> {
             added: 0,
             counted: 0,
             finished: 0,
-            waiting_bytes: 0,
+            open_bytes: 0,
             running: false,
             tended: false,
             ages: VecDeque::new(),
@@ -167,7 +168,7 @@ impl World<'_> {
         let at = self.queue_of(id);
         let queue = &mut self.callbacks.queues[at];
         queue.added += 1;
-        queue.waiting_bytes += bytes;
+        queue.open_bytes += bytes;
         match queue.ages.back_mut() {
             Some(last) if last.0 == now && last.2 == bytes => last.1 += 1,
             _ => queue.ages.push_back((now, 1, bytes)),
@@ -220,6 +221,7 @@ impl World<'_> {
         queue.segments.advance(sequence);
         queue.segments.push(queue.added - queue.counted);
         queue.counted = queue.added;
+        queue.open_bytes = 0;
         if queue.segments.has_untagged() {
             let cookie = self.domain.machine.request(frame.urgency);
             queue.segments.accelerate(cookie);
@@ -283,7 +285,6 @@ impl World<'_> {
                 queue.ages.pop_front();
             }
         }
-        queue.waiting_bytes -= freed.bytes;
         self.callbacks.waiting = self.callbacks.waiting.minus(freed);
         self.counted.callbacks_run += count;
         let returned = if own { queue.stock.give_back(freed, queue.chunk) } else { freed };
@@ -332,7 +333,7 @@ impl World<'_> {
     fn is_full(&self, at: QueueId, batch: u64) -> bool {
         let queue = &self.callbacks.queues[at];
         let open = queue.added - queue.counted;
-        batch::is_full(open, queue.waiting_bytes, batch, self.options.limit)
+        batch::is_full(open, queue.open_bytes, batch, self.options.limit)
     }
 
     pub(super) fn settle_step(&mut self, id: ThreadId, frame: &mut Settle) -> Next {

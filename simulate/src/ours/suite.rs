@@ -6,7 +6,8 @@
 //!
 //! - Updates, and sections of readers: at least 0.97 of what the fixed engine has that has most of
 //!   them.
-//! - Waits (median, mean, 99 of 100) and the mean of the expedited ones: at most 1.5 times `poll`'s.
+//! - Waits (median, mean, 99 of 100) and the mean of the expedited ones: at most 1.5 times those of
+//!   `poll`.
 //! - CPU time of grace periods, where no thread waits: at most 1.1 times `tick`'s.
 //!
 //! Updates whose callbacks have not run are not counted: an engine that lets callbacks pile up has
