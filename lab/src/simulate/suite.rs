@@ -36,7 +36,7 @@ const KNOWN_MISSES: &[(&str, Aim)] = &[
     ("busy-readers-retire", Aim::Cpu),
     ("flood", Aim::Cpu),
     ("bursts", Aim::Cpu),
-    // poll's worker ends grace periods while the updater computes; at 19 % of all CPUs.
+    // poll's worker ends grace periods while the updater computes, at a tenth of all CPUs.
     ("stalled-reader", Aim::Updates),
 ];
 
