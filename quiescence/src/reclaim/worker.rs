@@ -490,8 +490,8 @@ mod tests {
         assert_eq!(attention_or_forget(&mut task), Attention::None);
     }
 
-    /// While the worker was behind, each ninth closure asked for a grace period: what waited for one
-    /// already counted as part of the batch.
+    /// While the worker was behind, each ninth closure asked for a grace period: what waited for
+    /// one already counted as part of the batch.
     #[test]
     fn what_waits_for_its_grace_period_does_not_fill_the_next_batch() {
         let domain = Domain::new();
