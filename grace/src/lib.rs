@@ -18,11 +18,14 @@
 //!
 //! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what
 //! a reader writes down), [`policy`] (when to scan again), [`machine`], [`segments`] (which
-//! callbacks wait for which), [`limit`] (how much may wait), [`srcu`] (readers that are counted),
-//! [`steps`] (what a mutant leaves out).
+//! callbacks wait for which), [`limit`] (how much may wait), [`batch`] (when callbacks are closed,
+//! and how many run in one go), [`driver`] and [`worker`] (what those two decide besides), [`srcu`]
+//! (readers that are counted), [`steps`] (what a mutant leaves out).
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod batch;
+pub mod driver;
 pub mod limit;
 pub mod machine;
 pub mod policy;
@@ -31,6 +34,7 @@ pub mod sequence;
 pub mod srcu;
 pub mod steps;
 pub mod word;
+pub mod worker;
 
 pub use machine::{Action, Event, Machine, Refused, Start};
 pub use policy::{AnyPolicy, Begin, Hint, Policy, Urgency};

@@ -8,7 +8,11 @@
 //! [`run`] runs a [`workload::Workload`] on a machine ([`setup::Setup`]) with an engine
 //! ([`engines::EngineKind`]) and gives a [`report::Report`]. [`srcu::run`] does so for SRCU, which
 //! has a machine of its own. [`replay::PARTS`] are the published figures beside what the model
-//! gives, and [`suite`] says what is asked of the engine on demand beside the fixed ones.
+//! gives.
+//!
+//! [`ours`] is the library itself: [`ours::run`] drives its machine, its callbacks and its worker
+//! over virtual threads, and [`ours::suite`] says what is asked of its default engine beside the
+//! fixed ones.
 #![forbid(unsafe_code)]
 
 mod calendar;
@@ -21,6 +25,7 @@ pub mod histogram;
 pub mod kernel;
 pub mod line;
 pub mod memory;
+pub mod ours;
 pub mod parameter;
 mod program;
 pub mod queueing;
@@ -32,7 +37,6 @@ mod run;
 pub mod setup;
 pub mod slab;
 mod softirq;
-pub mod suite;
 mod tally;
 mod ticks;
 pub mod timeline;

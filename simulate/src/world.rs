@@ -66,7 +66,7 @@ struct BudgetCredit {
 }
 
 /// Over how long the budget may be saved up, or exceeded, in nanoseconds.
-pub(crate) const BUDGET_SPAN: Time = 100_000_000;
+const BUDGET_SPAN: Time = 100_000_000;
 
 /// On machines of up to so many CPUs every batch is checked for being run too early.
 const OVERSEEN_MAX: usize = 64;

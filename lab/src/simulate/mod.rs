@@ -4,8 +4,8 @@
 //!   CPUs; [`costs`]: what things cost on the simulated machine.
 //! - [`what_if`]: engines on virtual machines, with [`metric`] for the tables and [`picture`] for
 //!   the timeline; [`srcu`]: the same for SRCU.
-//! - [`published`]: published figures beside ours; [`suite`]: `on-demand` against every fixed
-//!   engine.
+//! - [`published`]: published figures beside ours; [`suite`]: the library's engines and liburcu's
+//!   algorithm on workloads of user space.
 //! - [`list`]: what there is.
 
 mod costs;

@@ -15,7 +15,7 @@ Examples:
   rcu simulate --engine srcu --set calls=8000            SRCU in 2022
   rcu simulate --engine srcu --variant final --set looks=20,100 --set pause_us=200 --set cpus=1,128
   rcu simulate --published                               every published figure
-  rcu simulate --suite --quick                           on-demand against all
+  rcu simulate --suite                                   the library's engines compared
 
 Exit codes: 0 ok; 1 a figure that fitted, or an aim that was met, no longer does, or an engine is
 at fault; 2 usage; 130 interrupted, what was simulated to its end is written.";
@@ -27,10 +27,10 @@ pub(crate) struct SimulateArgs {
     /// Print every published figure beside what the model gives
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "list"])]
     pub(super) published: bool,
-    /// Run `on-demand` and every fixed engine on the suite of workloads, and compare
+    /// Run the library's engines and liburcu's algorithm on workloads of user space, and compare
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) suite: bool,
-    /// With --suite: fewer CPUs and shorter runs
+    /// With --suite: runs of a quarter
     #[arg(long, requires = "suite")]
     pub(super) quick: bool,
     /// Print the engines, workloads and numbers that can be set, one line each

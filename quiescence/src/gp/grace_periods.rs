@@ -21,6 +21,7 @@ use std::time::Duration;
 use grace::policy::AnyPolicy;
 #[cfg(not(loom))]
 use grace::srcu::AdaptiveDelay;
+pub(crate) use grace::worker::Attention;
 use grace::{Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
 use self::handover::{Conduct, Patience};
@@ -193,13 +194,7 @@ impl GracePeriods {
                 tuning: tuning::Kept::new(),
                 observers: Observers::new(),
                 alone: AtomicBool::new(false),
-                when_wanted: match settings.policy {
-                    // Callbacks ask for it, and they are looked after anyway; or the thread that
-                    // waits sees to it.
-                    AnyPolicy::Adaptive(_) => Attention::None,
-                    AnyPolicy::Poll(_) => Attention::AtOnce,
-                    AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Attention::AtTick,
-                },
+                when_wanted: Attention::while_wanted(&settings.policy),
                 #[cfg(not(loom))]
                 counted: None,
             }
@@ -543,17 +538,4 @@ impl GracePeriods {
     pub(crate) fn urgency(&self) -> Urgency {
         sync::lock(&self.state).protocol.urgency()
     }
-}
-
-/// What a domain wants of the worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Attention {
-    /// Nothing.
-    None,
-    /// A look at the next tick.
-    AtTick,
-    /// A look so many nanoseconds from now.
-    Within(u64),
-    /// Another look without pause.
-    AtOnce,
 }

@@ -215,9 +215,9 @@ impl Registry {
         Some(unsafe { &**found })
     }
 
-    /// Whether some reader uses light fences, so that the updater's must be heavy.
-    pub(crate) fn needs_heavy_fence(&self) -> bool {
-        self.light != 0
+    /// How many readers use light fences, so that the updater's must be heavy.
+    pub(crate) fn light(&self) -> usize {
+        self.light
     }
 
     /// The fences of all slots, registered or not.

@@ -9,6 +9,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use grace::batch;
+
 use crate::os;
 
 /// What a domain's deferral may take; read by [`Domain::tuning`](crate::Domain::tuning), set by
@@ -121,8 +123,8 @@ impl Kept {
             objects_max: AtomicU64::new(0),
             bytes_max: AtomicU64::new(0),
             lazy_ns: AtomicU64::new(UNSET),
-            run_min: AtomicU64::new(32),
-            run_ns: AtomicU64::new(3_000_000),
+            run_min: AtomicU64::new(batch::RUN_MIN),
+            run_ns: AtomicU64::new(batch::RUN_NS),
             stall_after_ns: AtomicU64::new(UNSET),
             stall_after_expedited_ns: AtomicU64::new(UNSET),
         }
@@ -244,7 +246,7 @@ impl Defaults {
         Self {
             objects_max: objects.unwrap_or(fill),
             bytes_max,
-            lazy_ns: lazy_ns.unwrap_or(100 * MS),
+            lazy_ns: lazy_ns.unwrap_or(batch::LAZY_NS),
             stall_after_ns: stall_ns.unwrap_or(1_000 * MS),
             stall_after_expedited_ns: stall_ns.unwrap_or(200 * MS),
             stall_after_liburcu_ns: stall_ns.unwrap_or(10_000 * MS),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Between two looks at what has no hurry: a tick at HZ = 100, rcu_ltimer's overhead.
-pub(crate) const TICK: Duration = Duration::from_millis(10);
+/// Between two looks at what has no hurry.
+pub(crate) const TICK: Duration = Duration::from_nanos(grace::driver::TICK_NS);
 
 /// Lets a tick go by.
 pub(crate) fn tick() {

@@ -35,7 +35,7 @@ pub(crate) use tasks::{
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::Urgency;
+use grace::batch::{self, RUN_SHARE};
 use grace::limit::{Amount, Context, Zone};
 
 use crate::chaos::{self, Mutant, Point};
@@ -51,7 +51,7 @@ use crate::reclaim::local::{self, Own, Sections};
 use crate::reclaim::retire::{self, Boxed, Counted, Refused, Retire, Value};
 use crate::reclaim::running::{self, Uncharged};
 use crate::reclaim::stream;
-use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, Queue, RUN_SHARE, Wants};
+use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, Queue};
 use crate::reclaim::worker;
 
 /// Drops the box that `object` came from after a grace period. May wait, or drop it on the spot
@@ -362,9 +362,8 @@ fn tend(core: &DomainState, queue: &Queue) {
     }
     match Sections::of_this_thread() {
         Sections::None => {
-            if queue.run_some(core, thread::token(), RUN_SHARE) == 0
-                && queue.wants() == Wants::Looks
-            {
+            let ran = queue.run_some(core, thread::token(), RUN_SHARE);
+            if batch::advances(ran, || queue.wants()) {
                 core.advance(Own::in_domain(core).me());
             }
         }
@@ -382,18 +381,10 @@ fn tend(core: &DomainState, queue: &Queue) {
 fn close_if_full(core: &DomainState, queue: &Queue, batch: u64) -> bool {
     let full = queue.is_full(core, batch);
     if full {
-        queue.close(core, urgency(core));
+        queue.close(core, batch::urgency(core.zone()));
         queue.local_stock().trim(core);
     }
     full
-}
-
-/// How much the grace period of a full batch is wanted.
-fn urgency(core: &DomainState) -> Urgency {
-    match core.zone() {
-        Zone::Free => Urgency::Normal,
-        Zone::Expedite | Zone::Full => Urgency::Expedited,
-    }
 }
 
 /// Frees an object whose grace period is over, as callbacks are run.

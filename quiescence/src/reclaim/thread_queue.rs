@@ -26,6 +26,8 @@ mod list;
 mod merge;
 mod run;
 
+pub(crate) use grace::batch::Wants;
+
 #[cfg(not(loom))]
 pub(crate) use forked::{Held, HeldQueue, HeldShared};
 pub(crate) use list::Queues;
@@ -36,6 +38,7 @@ use run::{Deadline, running};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use grace::batch::{self, RUN_CHUNK, TEND_EVERY};
 use grace::limit::Amount;
 use grace::{Segments, Urgency};
 
@@ -50,32 +53,11 @@ use crate::reclaim::charge::{Charged, LocalStock};
 use crate::reclaim::running::Uncharged;
 use crate::reclaim::stream::{CallbackType, Cursor, Stream};
 
-/// Callbacks in a full batch, at most: one grace period's cost is shared by so many. The thread
-/// that fills a batch executes its fence, which interrupts the readers: where it comes to neither
-/// one update in thousands nor one read in thousands, it is not in their 99.9th percentiles.
-pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { 16_384 };
+/// Callbacks in a full batch, at most; fewer in models.
+pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { batch::BATCH };
 
-/// The same for objects, which their thread frees itself, while grace periods find no other reader
-/// and cost next to nothing: what is freed is in the CPU's cache still.
-pub(crate) const BATCH_ALONE: u64 = if cfg!(loom) { 2 } else { 512 };
-
-/// The part of the limit that a full batch is, at most: a batch that waits, one that is being
-/// filled and one that is being run must fit in well.
-const BATCH_SHARE: u64 = 8;
-
-/// The part of the ready callbacks that is run in one go is one in 2^this; the kernel's
-/// `rcu_divisor`.
-const RUN_SHIFT: u32 = 7;
-
-/// Callbacks of one kind that are run between two looks at the clock.
-const RUN_CHUNK: u64 = 32;
-
-/// Additions between two looks at what is due.
-const TEND_EVERY: u32 = 8;
-
-/// Callbacks that such a look runs: a few more than were added, so that a thread that keeps
-/// retiring runs more than it adds; and not many more, so that what it frees is what it needs next.
-pub(crate) const RUN_SHARE: u64 = TEND_EVERY as u64 * 5 / 4;
+/// The same for objects while grace periods find no other reader.
+pub(crate) const BATCH_ALONE: u64 = if cfg!(loom) { 2 } else { batch::BATCH_ALONE };
 
 /// The callbacks of one thread in one domain.
 #[derive(Debug)]
@@ -86,6 +68,8 @@ pub(crate) struct Queue {
     stopped: Condvar,
     /// Callbacks that have been counted: `Inner::counted`, for the owner to look at.
     counted: AtomicU64,
+    /// Bytes that had been added by then; about, where that was in the midst of an addition.
+    bytes_counted: AtomicU64,
     /// Callbacks that have finished, and their bytes. Written under the lock.
     finished: AtomicU64,
     bytes_finished: AtomicU64,
@@ -166,17 +150,6 @@ struct Ran {
     panicked: u64,
 }
 
-/// What a queue wants of the worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wants {
-    /// It is empty.
-    Nothing,
-    /// Something is open: it may wait for company.
-    Company,
-    /// Something waits for its grace period, or is ready.
-    Looks,
-}
-
 impl Inner {
     /// Counts what has been written by now.
     fn count(&mut self, queue: &Queue) {
@@ -184,6 +157,7 @@ impl Inner {
         self.segments.push(written - self.counted);
         self.counted = written;
         queue.counted.store(written, Relaxed);
+        queue.bytes_counted.store(queue.own.0.bytes.load(Relaxed), Relaxed);
     }
 
     /// Asks for a grace period on behalf of all that has been written.
@@ -297,6 +271,7 @@ impl Queue {
             ),
             stopped: Condvar::new(),
             counted: AtomicU64::new(0),
+            bytes_counted: AtomicU64::new(0),
             finished: AtomicU64::new(0),
             bytes_finished: AtomicU64::new(0),
             owner,
@@ -358,9 +333,8 @@ impl Queue {
     pub(crate) fn is_full(&self, core: &Charged, batch: u64) -> bool {
         let (own, limit) = (&self.own.0, core.limit());
         let open = own.stream.written() - self.counted.load(Relaxed);
-        let waiting = own.bytes.load(Relaxed).wrapping_sub(self.bytes_finished.load(Relaxed));
-        open >= batch.min(limit.objects / BATCH_SHARE).max(1)
-            || open != 0 && waiting >= limit.bytes / BATCH_SHARE
+        let bytes = bytes_between(self.bytes_counted.load(Relaxed), own.bytes.load(Relaxed));
+        batch::is_full(open, bytes, batch, limit)
     }
 
     // ---- everybody ------------------------------------------------------------------------------
@@ -387,8 +361,8 @@ impl Queue {
             if ready == 0 || count > BATCH || count != 0 && !self.is_orphan() {
                 break;
             }
-            let many = if ready > 2 * BATCH { ready >> RUN_SHIFT } else { 0 };
-            inner.claimed = least.max(many).min(inner.claimable(self));
+            let claimable = inner.claimable(self);
+            inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
             inner.runner = runner;
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
@@ -534,13 +508,7 @@ impl Queue {
     /// What the worker is to do here.
     pub(crate) fn wants(&self) -> Wants {
         let inner = sync::lock(&self.inner);
-        if inner.segments.ready() != 0 || inner.segments.awaited().is_some() {
-            Wants::Looks
-        } else if !self.is_empty() {
-            Wants::Company
-        } else {
-            Wants::Nothing
-        }
+        Wants::of(&inner.segments, self.is_empty())
     }
 
     /// Whether all that was added has run.

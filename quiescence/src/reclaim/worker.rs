@@ -23,8 +23,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-use grace::Urgency;
+use grace::batch::RUNS_PER_TURN;
 use grace::limit::Zone;
+use grace::worker::{NextTurn, advances, closes, next_turn, stays};
 
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
@@ -33,14 +34,10 @@ use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, nap, signals, thread, unwind};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
-use crate::reclaim::thread_queue::Wants;
 
 mod tasks;
 
 use tasks::{Task, Tasks};
-
-/// Callbacks run for one queue before the next one gets its turn.
-const RUNS_PER_TURN: usize = 64;
 
 static WORKER: Mutex<State> = Mutex::new(
     Rank::Worker,
@@ -265,14 +262,13 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let wants = if asked == Attention::None { core.queues.leave() } else { core.queues.wants() };
     let hurried = core.queues.hurried.load(Relaxed);
     task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
-    task.due = match (asked, wants) {
-        (Attention::AtOnce, _) => now,
-        _ if hurried || task.has_more => now,
-        (Attention::Within(ns), _) => after(now, ns),
-        (Attention::AtTick, _) | (_, Wants::Looks) => now + nap::TICK,
-        _ => task.close_at.max(now),
+    task.due = match next_turn(asked, wants, hurried || task.has_more) {
+        NextTurn::Now => now,
+        NextTurn::Within(ns) => after(now, ns),
+        NextTurn::AtTick => now + nap::TICK,
+        NextTurn::AtClose => task.close_at.max(now),
     };
-    if wants == Wants::Nothing { asked } else { asked.max(Attention::AtTick) }
+    if stays(asked, wants) { asked.max(Attention::AtTick) } else { Attention::None }
 }
 
 /// Does what can be done in a domain without waiting.
@@ -282,16 +278,15 @@ fn tend(task: &mut Task<Handle>) {
     let queues = core.queues.all();
     let hurried = core.queues.hurried.swap(false, Acquire); // pairs with the Release in `hurry`
     let lazy = chaos::mutant(Mutant::LazyForever);
-    if hurried || now >= task.close_at && !lazy {
-        let urgency = if hurried { Urgency::Normal } else { Urgency::Background };
+    if let Some(urgency) = closes(hurried, now >= task.close_at && !lazy) {
         queues.iter().for_each(|queue| queue.close(core, urgency));
         task.close_at = after(now, core.tuning.lazy_ns());
     }
     // Relaxed: the worker's own.
     let rests_until_ns = core.rests_until_ns.load(Relaxed);
     let rested = clock::monotonic_ns() >= rests_until_ns;
-    let is_waited_for = || matches!(core.attention(), Attention::Within(_));
-    if rested || hurried || core.urgency() == Urgency::Expedited || is_waited_for() {
+    let task_waits = || matches!(core.attention(), Attention::Within(_));
+    if advances(rested, hurried, || core.urgency(), task_waits) {
         advance(core);
     }
     let began_ns = clock::thread_cpu_ns();
@@ -362,12 +357,14 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, mpsc};
 
+    use grace::Urgency;
+
     use super::*;
     use crate::Domain;
     use crate::domain::domain::Builder;
     use crate::domain::tag::DomainTag;
     use crate::reclaim::retire::{Boxed, Closure};
-    use crate::reclaim::thread_queue::Contents;
+    use crate::reclaim::thread_queue::{BATCH, Contents, Queue};
 
     /// Has the worker end in its next turn.
     static END: AtomicBool = AtomicBool::new(false);
@@ -437,9 +434,13 @@ mod tests {
         domain
     }
 
-    fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
+    fn add<F: FnOnce() + Send + 'static>(queue: &Queue, f: F) {
+        add_of(queue, 0, f);
+    }
+
+    fn add_of<F: FnOnce() + Send + 'static>(queue: &Queue, bytes: u64, f: F) {
         // SAFETY: only this thread adds; a closure of that kind.
-        unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
+        unsafe { queue.add(&Closure::<F>::NEAR, f, bytes) };
     }
 
     fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
@@ -487,6 +488,26 @@ mod tests {
         assert!(task.due <= Instant::now());
         tend(&mut task);
         assert_eq!(attention_or_forget(&mut task), Attention::None);
+    }
+
+    /// While the worker was behind, each ninth closure asked for a grace period: what waited for
+    /// one already counted as part of the batch.
+    #[test]
+    fn what_waits_for_its_grace_period_does_not_fill_the_next_batch() {
+        let domain = Domain::new();
+        let mut tuning = domain.tuning();
+        tuning.bytes_max = 8_000;
+        domain.tune(tuning);
+        let core = domain.tag().core();
+        let queue = core.queues.add(core, 1, Contents::Closures);
+        add_of(&queue, 1_000, || ());
+        assert!(queue.is_full(core, BATCH), "an eighth of the limit");
+        queue.close(core, Urgency::Background);
+        assert!(!queue.is_full(core, BATCH));
+        add_of(&queue, 999, || ());
+        assert!(!queue.is_full(core, BATCH), "less than an eighth is open");
+        add_of(&queue, 1, || ());
+        assert!(queue.is_full(core, BATCH));
     }
 
     /// Whatever stands side by side, the clock is looked at.

@@ -18,7 +18,7 @@
 
 mod options;
 mod report;
-mod scheduler;
+pub(crate) mod scheduler;
 mod world;
 
 /// Any of the delay functions.

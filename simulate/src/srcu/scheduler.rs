@@ -13,7 +13,7 @@ use super::options::SchedulerTimes;
 use crate::events::Time;
 
 /// A task of this CPU, by its number.
-pub(super) type TaskId = usize;
+pub(crate) type TaskId = usize;
 
 #[derive(Clone, Debug)]
 struct Entity {
@@ -35,7 +35,7 @@ pub(super) struct Moving {
 
 /// The run queue of one CPU, with the task that runs.
 #[derive(Clone, Debug)]
-pub(super) struct RunQueue {
+pub(crate) struct RunQueue {
     times: SchedulerTimes,
     /// All tasks of this CPU, asleep or not.
     entities: Vec<Entity>,
@@ -48,7 +48,7 @@ pub(super) struct RunQueue {
 }
 
 impl RunQueue {
-    pub(super) fn new(times: SchedulerTimes) -> Self {
+    pub(crate) fn new(times: SchedulerTimes) -> Self {
         Self {
             times,
             entities: Vec::new(),
@@ -61,7 +61,7 @@ impl RunQueue {
         }
     }
 
-    pub(super) fn add(&mut self, task: TaskId) {
+    pub(crate) fn add(&mut self, task: TaskId) {
         self.entities.push(Entity { task, runtime: self.min_runtime, ran_at: None });
     }
 
@@ -72,7 +72,7 @@ impl RunQueue {
         }
     }
 
-    pub(super) fn current(&self) -> Option<TaskId> {
+    pub(crate) fn current(&self) -> Option<TaskId> {
         self.current
     }
 
@@ -130,7 +130,7 @@ impl RunQueue {
     }
 
     /// Accounts for the time that the current task has run.
-    pub(super) fn account(&mut self, now: Time) {
+    pub(crate) fn account(&mut self, now: Time) {
         if let Some(current) = self.current {
             let ran = now - self.accounted;
             self.ran += ran;
@@ -145,7 +145,7 @@ impl RunQueue {
     }
 
     /// A task wakes. Returns whether it should preempt the current one.
-    pub(super) fn wake(&mut self, task: TaskId, now: Time) -> bool {
+    pub(crate) fn wake(&mut self, task: TaskId, now: Time) -> bool {
         self.account(now);
         let floor = self.min_runtime.saturating_sub(self.times.latency_ns / 2);
         let entity = self.entity(task);
@@ -162,13 +162,13 @@ impl RunQueue {
     }
 
     /// The current task goes to sleep.
-    pub(super) fn sleep(&mut self, now: Time) {
+    pub(crate) fn sleep(&mut self, now: Time) {
         self.account(now);
         self.current = None;
     }
 
     /// The tick comes. Returns whether the current task should be preempted.
-    pub(super) fn tick(&mut self, now: Time) -> bool {
+    pub(crate) fn tick(&mut self, now: Time) -> bool {
         self.account(now);
         let (Some(current), Some(first)) = (self.current, self.first()) else { return false };
         let running = self.runnable.len() as u64 + 1;
@@ -180,8 +180,25 @@ impl RunQueue {
         self.ran >= self.times.min_granularity_ns && ahead > slice
     }
 
+    /// How many tasks wait for the CPU.
+    pub(crate) fn waiting(&self) -> usize {
+        self.runnable.len()
+    }
+
+    /// Takes the first in line away, which does not run: it waits for another CPU.
+    pub(crate) fn take_first(&mut self) -> Option<TaskId> {
+        let first = self.first()?;
+        self.runnable.retain(|task| *task != first);
+        Some(first)
+    }
+
+    /// A task that neither runs nor waits here is of another CPU from now on.
+    pub(crate) fn remove(&mut self, task: TaskId) {
+        self.entities.retain(|entity| entity.task != task);
+    }
+
     /// Chooses the task that runs next: the first in line, the current task put back among them.
-    pub(super) fn choose(&mut self, now: Time) -> Option<TaskId> {
+    pub(crate) fn choose(&mut self, now: Time) -> Option<TaskId> {
         self.account(now);
         if let Some(current) = self.current.take() {
             self.runnable.push(current);

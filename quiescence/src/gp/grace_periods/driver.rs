@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use grace::driver::{Needed, Passing, fence_needed};
 use grace::policy::AnyPolicy;
 use grace::{Action, Event, Hint, Machine, Number, Sequence, word};
 
@@ -53,8 +54,7 @@ impl GracePeriods {
         mut driver: Driver,
     ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
         let Driver { until, me, .. } = driver;
-        let mut looked = false;
-        let mut tick = matches!(until, Until::MustWait { tick: true });
+        let mut passing = Passing::new(matches!(until, Until::MustWait { tick: true }));
         loop {
             let took_over = std::mem::take(&mut driver.took_over);
             let event = match state.threads().poll() {
@@ -83,7 +83,7 @@ impl GracePeriods {
                     let mut holdouts = 0;
                     let scan = || holdouts = self.scan(number, &driver);
                     state = self.away(state, &driver, Away::WORKS, scan)?;
-                    looked = true;
+                    passing.scanned();
                     state.watch.holdouts = holdouts;
                     Event::Scanned { holdouts }
                 }
@@ -94,14 +94,12 @@ impl GracePeriods {
                         // The driver before has waited; what for may have come.
                         Until::Done(_) if took_over => {}
                         Until::Done(_) => state = self.pause(state, &driver, hint)?,
-                        // The tick that it waits for is this one.
-                        Until::MustWait { .. } if hint == Hint::Tick && tick => tick = false,
+                        Until::MustWait { .. } if passing.must_wait(hint) => {}
                         // The next thread polls again: the machine stays at this step.
-                        Until::MustWait { .. } if hint == Hint::Tick || looked => {
+                        Until::MustWait { .. } => {
                             state = self.still_drives(self.watched(state).0, &driver)?;
                             break;
                         }
-                        Until::MustWait { .. } => {}
                     }
                     Event::Woken
                 }
@@ -139,18 +137,14 @@ impl GracePeriods {
     /// quiescent ones. The thread that registers later sees what was published before [GP-5].
     fn fence_needed(&self, me: Me) -> Option<Needed> {
         let registry = sync::lock(&self.registry);
-        if registry.len() <= me.quiescent_slots || chaos::mutant(Mutant::AlwaysAlone) {
-            if !chaos::mutant(Mutant::NoFenceAlone) {
-                // This grace period has no other fence; the calling thread may be a reader later
-                // [UL-1].
-                fence::full_after_locked();
-            }
-            None
-        } else if registry.needs_heavy_fence() {
-            Some(Needed::Heavy)
-        } else {
-            Some(Needed::Full)
+        let needed = fence_needed(registry.len(), me.quiescent_slots, registry.light());
+        let needed = needed.filter(|_| !chaos::mutant(Mutant::AlwaysAlone));
+        if needed.is_none() && !chaos::mutant(Mutant::NoFenceAlone) {
+            // This grace period has no other fence; the calling thread may be a reader later
+            // [UL-1].
+            fence::full_after_locked();
         }
+        needed
     }
 
     /// Notes that a grace period begins. Only where a heavy fence follows is the clock looked at
@@ -283,15 +277,6 @@ impl GracePeriods {
         let current = state.current;
         trace::grace_period_ended(self.source(), sequence, current.latency_ns(), current.expedited);
     }
-}
-
-/// A fence that the registered readers ask for.
-#[derive(Clone, Copy, Debug)]
-enum Needed {
-    /// Some reader has light fences only.
-    Heavy,
-    /// All are QSBR readers, which execute a full fence where they come online.
-    Full,
 }
 
 impl State {

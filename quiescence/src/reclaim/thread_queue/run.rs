@@ -1,6 +1,7 @@
 //! What goes with running callbacks of a queue: how long it may take.
 
-use super::RUN_CHUNK;
+use grace::batch::{self, RUN_CHUNK};
+
 use crate::reclaim::charge::Charged;
 use crate::reclaim::running::Uncharged;
 
@@ -14,8 +15,8 @@ impl Deadline {
     #[cfg(not(loom))]
     pub(super) fn of(core: &Charged, callbacks: u64) -> Self {
         let run_ns = core.tuning.run_ns();
-        let many = callbacks > 2 * RUN_CHUNK;
-        Self { at_ns: many.then(|| crate::os::clock::monotonic_ns().saturating_add(run_ns)) }
+        let timed = batch::is_timed(callbacks);
+        Self { at_ns: timed.then(|| crate::os::clock::monotonic_ns().saturating_add(run_ns)) }
     }
 
     #[cfg(not(loom))]

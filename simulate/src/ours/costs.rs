@@ -1,0 +1,140 @@
+//! What things cost the library on the simulated machine.
+
+use crate::cost::{self, PICOS, Picos};
+use crate::events::Time;
+
+/// What things cost, in picoseconds but for the timer slack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Costs {
+    /// Memory, locks, interrupts, switches, callbacks.
+    pub machine: cost::Costs,
+    /// Entry and exit of a system call that does next to nothing.
+    pub syscall: Picos,
+    /// A `pause` instruction.
+    pub relax: Picos,
+    /// From the wake-up of a thread on an idle CPU to its first instruction there.
+    pub idle_exit: Picos,
+    /// Starting a thread.
+    pub start: Picos,
+    /// How much later than asked for a thread's timer goes off, in nanoseconds.
+    pub timer_slack_ns: Time,
+}
+
+impl Costs {
+    /// A server of today: [`cost::Costs::modern`], the timer slack that Linux gives threads by
+    /// default (`prctl(2)`, `PR_SET_TIMERSLACK`: 50 us), and our estimates for the rest: a system
+    /// call 0.1 us, a `pause` 40 ns, an idle CPU awake after 2 us, a thread started in 15 us.
+    pub const fn modern() -> Self {
+        Self {
+            machine: cost::Costs::modern(),
+            syscall: 100 * PICOS,
+            relax: 40 * PICOS,
+            idle_exit: 2_000 * PICOS,
+            start: 15_000 * PICOS,
+            timer_slack_ns: 50_000,
+        }
+    }
+
+    /// A request: the machine's lock, which another CPU had.
+    pub(super) const fn request_ns(&self) -> Time {
+        ns(self.machine.lock_transfer)
+    }
+
+    /// A `membarrier` that interrupts so many other CPUs.
+    pub(super) const fn membarrier_ns(&self, others: u64) -> Time {
+        let machine = &self.machine;
+        let answer = match others {
+            0 => 0,
+            _ => machine.ipi_latency + machine.interrupt + machine.read_transfer,
+        };
+        ns(self.syscall + others * machine.ipi_send + answer)
+    }
+
+    /// What a CPU that is interrupted loses.
+    pub(super) const fn interrupted_ns(&self) -> Time {
+        ns(self.machine.interrupt)
+    }
+
+    /// A full fence of the own: as an atomic operation.
+    pub(super) const fn fence_ns(&self) -> Time {
+        ns(self.machine.atomic)
+    }
+
+    /// Showing all readers a new number.
+    pub(super) const fn announce_ns(&self) -> Time {
+        ns(self.machine.write_transfer + self.machine.lock)
+    }
+
+    /// Looking at so many readers, of which so many have written since; under two locks.
+    pub(super) const fn scan_ns(&self, readers: u64, written: u64) -> Time {
+        let machine = &self.machine;
+        let line = 2 * machine.instruction + machine.hit;
+        ns(2 * machine.lock + readers * line + written * (machine.read_transfer - machine.hit))
+    }
+
+    /// Looking at the holdouts anew after a `pause`.
+    pub(super) const fn rescan_ns(&self, holdouts: u64) -> Time {
+        let most = ns(self.relax) + self.scan_ns(holdouts, 0);
+        if most == 0 { 1 } else { most }
+    }
+
+    /// Marking so many holdouts.
+    pub(super) const fn mark_ns(&self, holdouts: u64) -> Time {
+        ns(self.machine.lock + holdouts * self.machine.write_transfer)
+    }
+
+    /// Waking a thread: what the waker pays.
+    pub(super) const fn wake_ns(&self) -> Time {
+        ns(self.syscall + self.machine.wake_up)
+    }
+
+    /// Going to sleep: the system call.
+    pub(super) const fn sleep_ns(&self) -> Time {
+        ns(self.syscall)
+    }
+
+    /// A switch from one thread to another.
+    pub(super) const fn switch_ns(&self) -> Time {
+        ns(self.machine.context_switch)
+    }
+
+    /// What a woken thread pays in waiting for its CPU to leave idle.
+    pub(super) const fn idle_exit_ns(&self) -> Time {
+        ns(self.idle_exit)
+    }
+
+    /// A thread without work passes through the scheduler.
+    pub(super) const fn yield_ns(&self) -> Time {
+        ns(self.syscall + self.machine.schedule)
+    }
+
+    /// Starting a thread.
+    pub(super) const fn start_ns(&self) -> Time {
+        ns(self.start)
+    }
+
+    /// Registering or unregistering: the registry's lock.
+    pub(super) const fn register_ns(&self) -> Time {
+        ns(self.machine.lock_transfer + self.machine.atomic)
+    }
+
+    /// Queueing so many callbacks: some ten instructions each.
+    pub(super) const fn queue_ns(&self, callbacks: u64) -> Time {
+        ns(callbacks * (10 * self.machine.instruction + 2 * self.machine.hit))
+    }
+
+    /// Charging a domain: two atomic operations on lines that others have.
+    pub(super) const fn charge_ns(&self) -> Time {
+        ns(2 * self.machine.atomic_transfer)
+    }
+
+    /// Running one callback.
+    pub(super) const fn callback_ps(&self, own: bool) -> Picos {
+        let machine = &self.machine;
+        if own { machine.callback } else { machine.callback + machine.callback_transfer }
+    }
+}
+
+pub(super) const fn ns(picos: Picos) -> Time {
+    picos.div_ceil(PICOS)
+}

@@ -1,0 +1,98 @@
+//! Memory's limit: what [`grace::limit`] decides, with the words that threads share.
+
+use grace::limit::{self, Amount, Context, LimitAction, limit_action};
+
+use super::callbacks::{Contents, QueueId, Settle};
+use super::options::Algorithm;
+use super::world::{Frame, Next, ThreadId, World};
+
+/// Between two looks of a thread that waits for the worker to make room, in nanoseconds.
+const MOMENT_NS: u64 = 200_000;
+
+/// What comes of an object that was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admitted {
+    Queued,
+    /// Its grace period is over: it is freed where it is.
+    FreedAtOnce,
+    Not,
+}
+
+impl World<'_> {
+    /// Admits an object out of the thread's stock, or with more from the domain.
+    pub(super) fn admit(&mut self, id: ThreadId, object: Amount) -> bool {
+        if self.options.algorithm == Algorithm::Liburcu {
+            return true; // it has no limit
+        }
+        let at = self.queue_of(id);
+        if self.callbacks.queues[at].stock.take(object) {
+            return true;
+        }
+        self.refill(at, object)
+    }
+
+    fn refill(&mut self, at: QueueId, object: Amount) -> bool {
+        let limit = self.options.limit;
+        self.pending_ns += self.options.costs.charge_ns();
+        if !object.fits(limit) {
+            let returned = self.callbacks.queues[at].stock.empty();
+            self.uncharge(returned);
+        }
+        let chunk = limit::chunk(limit, self.callbacks.queues.len() as u64);
+        self.callbacks.queues[at].chunk = chunk;
+        for chunk in [chunk, Amount::NONE] {
+            let queue = &mut self.callbacks.queues[at];
+            let wanted = queue.stock.shortfall(object, chunk);
+            if let Some(charged) = limit::admit(self.callbacks.charged, limit, wanted) {
+                self.callbacks.charged = charged;
+                queue.stock.clear_over_limit();
+                queue.stock.grant(wanted);
+                return queue.stock.take(object);
+            }
+        }
+        false
+    }
+
+    pub(super) fn uncharge(&mut self, amount: Amount) {
+        self.callbacks.charged = self.callbacks.charged.minus(amount);
+    }
+
+    /// Keeps no more of the limit than a thread may.
+    pub(super) fn trim(&mut self, at: QueueId) {
+        let chunk = limit::chunk(self.options.limit, self.callbacks.queues.len() as u64);
+        let queue = &mut self.callbacks.queues[at];
+        queue.chunk = chunk;
+        let returned = queue.stock.give_back(Amount::NONE, chunk);
+        self.uncharge(returned);
+    }
+
+    /// There is no room for an object of this thread, which is in no section.
+    pub(super) fn at_limit(&mut self, id: ThreadId, contents: Contents) -> Frame {
+        let at = self.queue_of(id);
+        let action = limit_action(Context::Outside, &self.callbacks.queues[at].stock);
+        let runs = action == LimitAction::WaitAndRun && contents == Contents::Objects;
+        Frame::Settle(Settle::new(runs.then_some(at)))
+    }
+
+    /// It has waited.
+    pub(super) fn admit_after_wait(
+        &mut self,
+        id: ThreadId,
+        contents: Contents,
+        object: Amount,
+    ) -> Admitted {
+        if self.admit(id, object) {
+            Admitted::Queued
+        } else if contents == Contents::Objects {
+            Admitted::FreedAtOnce
+        } else {
+            Admitted::Not
+        }
+    }
+
+    /// The worker is to make room for a closure.
+    pub(super) fn nap_for_room(&mut self) -> Next {
+        self.hurry_worker();
+        Next::SleepFor(MOMENT_NS)
+    }
+}

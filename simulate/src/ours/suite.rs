@@ -1,0 +1,252 @@
+//! The suite: what the library's default engine is held against.
+//!
+//! Each of the [workloads] runs with the library's `adaptive`, `poll`, `tick` and `token` and with
+//! liburcu's algorithm, on the same machine with the same draws, and `adaptive` with its default
+//! numbers is compared:
+//!
+//! - Updates, and sections of readers: at least 0.97 of what the fixed engine has that has most of
+//!   them.
+//! - Waits (median, mean, 99 of 100) and the mean of the expedited ones: at most 1.5 times those of
+//!   `poll`.
+//! - CPU time of grace periods, where no thread waits: at most 1.1 times `tick`'s.
+//!
+//! Updates whose callbacks have not run are not counted: an engine that lets callbacks pile up has
+//! not paid for them yet. liburcu's figures are shown beside them; no aim is held against it.
+//!
+//! The best fixed engine is another one on each workload; a default that is near all of them is
+//! what a user need not choose.
+
+use super::options::{Algorithm, Options};
+use super::report::Report;
+use super::workloads::{self, Waiters, Workload};
+
+/// The engine that is judged.
+pub const JUDGED: &str = "adaptive";
+/// Whose waits it is held against.
+const QUICK_ENGINE: &str = "poll";
+/// Whose CPU time it is held against.
+const CHEAP_ENGINE: &str = "tick";
+/// Whose throughput it is held against, if it is the best.
+const FIXED: [&str; 3] = [QUICK_ENGINE, CHEAP_ENGINE, "token"];
+
+/// Fewer updates, sections or waits than this say nothing.
+pub const COUNT_MIN: u64 = 100;
+
+/// One workload on its machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The workload.
+    pub workload: Workload,
+    /// What is simulated, under the judged engine.
+    pub options: Options,
+}
+
+/// What is asked of the judged engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aim {
+    /// Updates that are finished with.
+    Updates,
+    /// Sections of readers.
+    Reads,
+    /// Median wait.
+    WaitP50,
+    /// Mean wait.
+    WaitMean,
+    /// Wait of 99 in 100.
+    WaitP99,
+    /// Mean wait of those in a hurry.
+    ExpeditedMean,
+    /// CPU time of grace periods.
+    Cpu,
+}
+
+/// An aim, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Target {
+    /// What is asked.
+    pub aim: Aim,
+    /// Which engine it is held against.
+    pub against: &'static str,
+    /// The judged engine's figure over the other's, in thousandths.
+    pub ratio_permille: u64,
+    /// The limit of that: from below for throughput, from above for all else.
+    pub limit_permille: u64,
+    /// Whether it is within the limit.
+    pub reached: bool,
+}
+
+impl Aim {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Updates,
+        Self::Reads,
+        Self::WaitP50,
+        Self::WaitMean,
+        Self::WaitP99,
+        Self::ExpeditedMean,
+        Self::Cpu,
+    ];
+
+    /// The limit, in thousandths.
+    pub const fn limit_permille(self) -> u64 {
+        match self {
+            Self::Updates | Self::Reads => 970,
+            Self::WaitP50 | Self::WaitMean | Self::WaitP99 | Self::ExpeditedMean => 1_500,
+            Self::Cpu => 1_100,
+        }
+    }
+
+    /// Whether more is better.
+    pub const fn is_throughput(self) -> bool {
+        matches!(self, Self::Updates | Self::Reads)
+    }
+
+    const fn is_reached(self, ratio_permille: u64) -> bool {
+        if self.is_throughput() {
+            ratio_permille >= self.limit_permille()
+        } else {
+            ratio_permille <= self.limit_permille()
+        }
+    }
+
+    /// The figure, if it says something.
+    fn figure(self, report: &Report) -> Option<u64> {
+        let (waits, expedited) = (&report.waits_ns, &report.waits_expedited_ns);
+        let enough = |count: u64, figure: u64| (count >= COUNT_MIN).then_some(figure);
+        match self {
+            Self::Updates => enough(finished(report), finished(report)),
+            Self::Reads => enough(report.reads, report.reads),
+            Self::WaitP50 => enough(waits.count, waits.p50),
+            Self::WaitMean => enough(waits.count, waits.mean),
+            Self::WaitP99 => enough(waits.count, waits.p99),
+            Self::ExpeditedMean => enough(expedited.count, expedited.mean),
+            Self::Cpu => Some(report.time.overhead_ns()),
+        }
+    }
+}
+
+/// Updates without those whose callbacks have not run.
+fn finished(report: &Report) -> u64 {
+    let left = report.callbacks.queued.saturating_sub(report.callbacks.run);
+    report.updates.saturating_sub(left)
+}
+
+/// The cases; `quick` has runs of a quarter.
+pub fn cases(quick: bool) -> Vec<Case> {
+    let case = |workload: Workload| {
+        let algorithm = Algorithm::named(JUDGED).unwrap_or(Algorithm::Liburcu);
+        let mut options = Options::new(algorithm, workload.threads.clone());
+        options.cpus = workload.cpus;
+        options.duration = workload.duration / if quick { 4 } else { 1 };
+        Case { workload, options }
+    };
+    workloads::all().into_iter().map(case).collect()
+}
+
+impl Case {
+    /// The options of one of its runs.
+    pub fn under(&self, algorithm: Algorithm) -> Options {
+        Options { algorithm, ..self.options.clone() }
+    }
+}
+
+/// What came of the aims that apply to the case. `reports` are those of [`Algorithm::NAMES`], in
+/// their order.
+pub fn judge(case: &Case, reports: &[Report]) -> Vec<Target> {
+    let of = |wanted: &str| {
+        let at = Algorithm::NAMES.iter().position(|name| *name == wanted);
+        at.and_then(|at| reports.get(at))
+    };
+    let Some(own) = of(JUDGED) else { return Vec::new() };
+    let held = |aim: Aim| {
+        let against = match aim {
+            Aim::Updates | Aim::Reads => {
+                let figure =
+                    |name: &&&str| of(name).map_or(0, |report| aim.figure(report).unwrap_or(0));
+                FIXED.iter().rev().max_by_key(figure)?
+            }
+            Aim::Cpu if case.workload.waiters == Waiters::None => CHEAP_ENGINE,
+            Aim::Cpu => return None,
+            _ => QUICK_ENGINE,
+        };
+        let other = aim.figure(of(against)?)?;
+        // Nothing is a multiple of nothing.
+        let ratio_permille = permille(aim.figure(own).unwrap_or(0), other)?;
+        Some(Target {
+            aim,
+            against,
+            ratio_permille,
+            limit_permille: aim.limit_permille(),
+            reached: aim.is_reached(ratio_permille),
+        })
+    };
+    Aim::ALL.into_iter().filter_map(held).collect()
+}
+
+/// A ratio in thousandths, rounded; `None` if there is nothing to divide by.
+fn permille(figure: u64, other: u64) -> Option<u64> {
+    let (figure, other) = (u128::from(figure), u128::from(other));
+    let ratio = (figure * 1_000 + other / 2).checked_div(other)?;
+    Some(u64::try_from(ratio).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ours::run;
+
+    fn reports(case: &Case) -> Vec<Report> {
+        let under = |name: &str| run(&case.under(Algorithm::named(name).unwrap())).unwrap();
+        Algorithm::NAMES.into_iter().map(under).collect()
+    }
+
+    fn case(name: &str) -> Case {
+        let mut case = cases(true).into_iter().find(|case| case.workload.name == name).unwrap();
+        case.options.duration /= 2;
+        case
+    }
+
+    fn reached(targets: &[Target], aim: Aim) -> Option<bool> {
+        targets.iter().find(|target| target.aim == aim).map(|target| target.reached)
+    }
+
+    #[test]
+    fn there_are_fifteen_workloads_each_with_its_own_name() {
+        for quick in [false, true] {
+            let cases = cases(quick);
+            assert!(cases.iter().all(|case| case.options.check().is_ok()));
+            let mut names: Vec<_> = cases.iter().map(|case| case.workload.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert!(names.len() >= 15 && names.len() == cases.len());
+        }
+    }
+
+    #[test]
+    fn a_default_that_is_slow_dear_or_late_does_not_reach_its_aims() {
+        let waiter = case("busy-readers");
+        let mut reports_of_waiter = reports(&waiter);
+        assert_eq!(reached(&judge(&waiter, &reports_of_waiter), Aim::WaitMean), Some(true));
+        assert_eq!(reached(&judge(&waiter, &reports_of_waiter), Aim::Cpu), None, "a thread waits");
+        reports_of_waiter[0].waits_ns.mean *= 2;
+        reports_of_waiter[0].reads /= 2;
+        let targets = judge(&waiter, &reports_of_waiter);
+        assert_eq!(reached(&targets, Aim::WaitMean), Some(false));
+        assert_eq!(reached(&targets, Aim::Reads), Some(false));
+        let retirer = case("busy-readers-retire");
+        let mut reports = reports(&retirer);
+        assert_eq!(reached(&judge(&retirer, &reports), Aim::Updates), Some(true));
+        reports[0].time.worker_ns = reports[0].time.own_ns;
+        // Nothing is paid for that has not run.
+        reports[0].callbacks.run /= 2;
+        let targets = judge(&retirer, &reports);
+        assert_eq!(reached(&targets, Aim::Cpu), Some(false));
+        assert_eq!(reached(&targets, Aim::Updates), Some(false));
+    }
+
+    #[test]
+    fn without_the_judged_engine_there_is_nothing_to_tell() {
+        assert!(judge(&case("idle"), &[]).is_empty());
+    }
+}

@@ -1,0 +1,221 @@
+//! The worker: one thread, its turns and its rests.
+
+use grace::batch::{RUNS_PER_TURN, Wants};
+use grace::driver::TICK_NS;
+use grace::worker::{Attention, NextTurn, advances, closes, next_turn, stays};
+
+use super::callbacks::{QueueId, Run};
+use super::cpus::Spending;
+use super::options::Algorithm;
+use super::world::{Frame, Next, ThreadId, World};
+use crate::events::Time;
+
+/// What the worker knows of the domain.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    pub(super) thread: ThreadId,
+    announced: bool,
+    hurried: bool,
+    has_more: bool,
+    /// When its next turn is; none if there is nothing to do.
+    due: Option<Time>,
+    close_at: Time,
+    rests_until: Time,
+}
+
+impl Worker {
+    pub(super) const fn new() -> Self {
+        Self {
+            thread: 0,
+            announced: false,
+            hurried: false,
+            has_more: false,
+            due: None,
+            close_at: 0,
+            rests_until: 0,
+        }
+    }
+}
+
+/// A turn of the worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkerFrame {
+    step: Step,
+    /// Whether some thread hurried when the turn began.
+    hurried: bool,
+    queue: QueueId,
+    turns: usize,
+    /// Its CPU time when it began to take steps of the grace period.
+    began_cpu_ns: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Pauses,
+    Closes,
+    Advances,
+    Advanced,
+    Runs,
+    Ran,
+    Leaves,
+}
+
+impl WorkerFrame {
+    pub(super) const NEW: Self =
+        Self { step: Step::Pauses, hurried: false, queue: 0, turns: 0, began_cpu_ns: 0 };
+}
+
+impl World<'_> {
+    fn attention(&self) -> Attention {
+        match self.domain.machine.is_wanted() {
+            true => self.domain.while_wanted,
+            false => Attention::None,
+        }
+    }
+
+    /// There are callbacks: the worker is to know.
+    pub(super) fn announce(&mut self) {
+        if std::mem::replace(&mut self.worker.announced, true) {
+            return;
+        }
+        let now = self.events.now();
+        self.worker.close_at = now.saturating_add(self.options.lazy_ns);
+        let wanted = self.attention() != Attention::None;
+        self.worker.due = Some(if wanted { now + TICK_NS } else { self.worker.close_at });
+        self.wake_at_cost(self.worker.thread);
+    }
+
+    /// The worker is to see to it now.
+    pub(super) fn hurry_worker(&mut self) {
+        self.worker.hurried = true;
+        self.announce();
+        let now = self.events.now();
+        self.worker.due = Some(self.worker.due.unwrap_or(now).min(now));
+        self.wake_at_cost(self.worker.thread);
+    }
+
+    pub(super) fn worker_step(&mut self, id: ThreadId, frame: &mut WorkerFrame) -> Next {
+        let now = self.events.now();
+        match frame.step {
+            Step::Pauses => match self.worker.due {
+                None => Next::Sleep,
+                Some(due) if due > now => Next::SleepFor(due - now),
+                Some(_) => {
+                    self.counted.worker_turns += 1;
+                    frame.hurried = std::mem::take(&mut self.worker.hurried);
+                    frame.queue = 0;
+                    frame.step = Step::Closes;
+                    Next::Spend(self.options.costs.request_ns(), Spending::Worker)
+                }
+            },
+            Step::Closes => self.worker_closes(frame),
+            Step::Advances => self.worker_advances(id, frame),
+            Step::Advanced => {
+                let spent_ns = self.threads[id].cpu_ns - frame.began_cpu_ns;
+                if let Algorithm::Library { budget: Some(budget), .. } = self.options.algorithm {
+                    let until = now.saturating_add(budget.rest_ns(spent_ns, TICK_NS));
+                    self.worker.rests_until = self.worker.rests_until.max(until);
+                }
+                self.begin_runs(frame);
+                Next::Spend(0, Spending::Worker)
+            }
+            Step::Runs | Step::Ran => self.worker_runs(id, frame),
+            Step::Leaves => {
+                self.worker_leaves();
+                frame.step = Step::Pauses;
+                match self.worker.due {
+                    // It lets others run first.
+                    Some(due) if due <= now => {
+                        Next::Spend(self.options.costs.yield_ns(), Spending::Worker)
+                    }
+                    _ => Next::Spend(0, Spending::Worker),
+                }
+            }
+        }
+    }
+
+    /// One queue after the other.
+    fn worker_closes(&mut self, frame: &mut WorkerFrame) -> Next {
+        let now = self.events.now();
+        let urgency = closes(frame.hurried, now >= self.worker.close_at);
+        match urgency.filter(|_| frame.queue < self.callbacks.queues.len()) {
+            Some(urgency) => {
+                frame.queue += 1;
+                Next::Call(Self::close(frame.queue - 1, urgency))
+            }
+            None => {
+                if urgency.is_some() {
+                    self.worker.close_at = now.saturating_add(self.options.lazy_ns);
+                }
+                frame.step = Step::Advances;
+                Next::Spend(0, Spending::Worker)
+            }
+        }
+    }
+
+    fn worker_advances(&mut self, id: ThreadId, frame: &mut WorkerFrame) -> Next {
+        let rested = self.events.now() >= self.worker.rests_until;
+        let urgency = || self.domain.machine.urgency();
+        // There are no tasks.
+        if advances(rested, frame.hurried, urgency, || false)
+            && let Some(drive) = self.advance(id, true)
+        {
+            frame.began_cpu_ns = self.threads[id].cpu_ns;
+            frame.step = Step::Advanced;
+            return Next::Call(drive);
+        }
+        self.begin_runs(frame);
+        Next::Spend(0, Spending::Worker)
+    }
+
+    fn begin_runs(&mut self, frame: &mut WorkerFrame) {
+        frame.queue = 0;
+        frame.turns = 0;
+        self.worker.has_more = false;
+        frame.step = Step::Runs;
+    }
+
+    fn worker_runs(&mut self, id: ThreadId, frame: &mut WorkerFrame) -> Next {
+        if matches!(frame.step, Step::Ran) {
+            frame.turns = if self.threads[id].result == 0 { 0 } else { frame.turns - 1 };
+            if frame.turns == 0 {
+                self.worker.has_more |= self.threads[id].result != 0;
+                frame.queue += 1;
+            }
+            frame.step = Step::Runs;
+        }
+        while let Some(queue) = self.callbacks.queues.get_mut(frame.queue) {
+            if frame.turns == 0 {
+                if std::mem::take(&mut queue.tended) && !frame.hurried {
+                    frame.queue += 1;
+                    continue;
+                }
+                frame.turns = RUNS_PER_TURN;
+            }
+            frame.step = Step::Ran;
+            return Next::Call(Frame::Run(Run::new(frame.queue, self.options.run_min)));
+        }
+        frame.step = Step::Leaves;
+        Next::Spend(0, Spending::Worker)
+    }
+
+    fn worker_leaves(&mut self) {
+        let now = self.events.now();
+        let asked = self.attention();
+        let queues = 0..self.callbacks.queues.len();
+        let wants = queues.map(|queue| self.wants(queue)).max().unwrap_or(Wants::Nothing);
+        let worker = &mut self.worker;
+        worker.close_at = worker.close_at.min(now.saturating_add(self.options.lazy_ns));
+        if !stays(asked, wants) {
+            worker.announced = false;
+            worker.due = None;
+            return;
+        }
+        worker.due = Some(match next_turn(asked, wants, worker.hurried || worker.has_more) {
+            NextTurn::Now => now,
+            NextTurn::Within(ns) => now + ns,
+            NextTurn::AtTick => now + TICK_NS,
+            NextTurn::AtClose => worker.close_at.max(now),
+        });
+    }
+}

@@ -1,0 +1,365 @@
+//! Events, and the threads: what a thread does next.
+//!
+//! A thread has a stack of *frames*. A step of the frame on top says what comes: some nanoseconds
+//! of CPU time, a sleep, a frame of another kind, or that it is done; what a step does happens at
+//! the moment at which it is called, and it is called again when that time is over.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use super::callbacks::{Callbacks, Close, Run, Settle, Tend};
+use super::cpus::{Cpu, FOREVER, Spending, Spent};
+use super::driving::{Domain, Drive, Wait};
+use super::liburcu::{CallThread, Liburcu, Synchronize};
+use super::options::{Algorithm, Options, Role};
+use super::readers::{Kind, Reader, ReaderId};
+use super::roles::RoleFrame;
+use super::worker::{Worker, WorkerFrame};
+use crate::events::{Events, Time};
+use crate::histogram::Histogram;
+use crate::random::Random;
+use crate::srcu::SchedulerTimes;
+
+pub(super) type ThreadId = usize;
+
+/// How often `progress` is called.
+const PROGRESS_EVERY: u64 = 4_096;
+
+/// What happens.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Happening {
+    Tick {
+        cpu: usize,
+    },
+    /// The stage of the thread that runs there is over.
+    End {
+        cpu: usize,
+        generation: u64,
+    },
+    /// A thread's timer goes off.
+    Timer {
+        thread: ThreadId,
+        nap: u64,
+    },
+    /// A reader for which a driver sleeps leaves its section.
+    Leaves {
+        reader: ReaderId,
+        generation: u64,
+    },
+    /// From now on things are counted.
+    Counts,
+    /// The run is over.
+    Ends,
+}
+
+/// What a step of a frame leads to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    Spend(Time, Spending),
+    /// Until it is woken.
+    Sleep,
+    /// Until it is woken, or its timer goes off after so long.
+    SleepFor(Time),
+    /// Until it is woken, at the latest by a thread that is not simulated after so long.
+    SleepAtMost(Time),
+    Call(Frame),
+    Done,
+}
+
+/// What a thread is at.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Frame {
+    Role(RoleFrame),
+    Wait(Wait),
+    Drive(Drive),
+    Close(Close),
+    Run(Run),
+    Tend(Tend),
+    Settle(Settle),
+    Worker(WorkerFrame),
+    Synchronize(Synchronize),
+    CallThread(CallThread),
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    pub(super) role: Option<Role>,
+    pub(super) stack: Vec<Frame>,
+    /// What the frame that was called last gives back.
+    pub(super) result: u64,
+    pub(super) random: Random,
+    pub(super) reader: Option<ReaderId>,
+    /// Where it ran last.
+    pub(super) cpu: Option<usize>,
+    pub(super) asleep: bool,
+    /// Which timer is the current one.
+    pub(super) naps: u64,
+    /// What is left of its stage, and what that is.
+    pub(super) left_ns: Time,
+    pub(super) spends: Spending,
+    /// By how much longer the stage takes.
+    pub(super) extend_ns: Time,
+    /// How much of its time is not its own.
+    pub(super) lost_ns: Time,
+    /// CPU time, all in all, and what of it was its own work.
+    pub(super) cpu_ns: Time,
+    pub(super) own_ns: Time,
+}
+
+/// What has been counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted {
+    pub(super) updates: u64,
+    pub(super) grace_periods: u64,
+    pub(super) membarriers: u64,
+    pub(super) scans: u64,
+    pub(super) driver_sleeps: u64,
+    pub(super) threads_started: u64,
+    pub(super) callbacks_queued: u64,
+    pub(super) callbacks_run: u64,
+    pub(super) waiting_peak: u64,
+    pub(super) waiting_bytes_peak: u64,
+    pub(super) worker_turns: u64,
+    pub(super) violations: u64,
+    pub(super) waits: Histogram,
+    pub(super) waits_expedited: Histogram,
+    pub(super) waits_at_limit: Histogram,
+    pub(super) callback_ages: Histogram,
+}
+
+pub(super) struct World<'a> {
+    pub(super) options: &'a Options,
+    pub(super) events: Events<Happening>,
+    pub(super) jiffy_ns: Time,
+    pub(super) cpus: Vec<Cpu>,
+    /// CPUs without a thread.
+    pub(super) idle: BTreeSet<usize>,
+    /// CPUs that are to be looked at.
+    pub(super) noted: Vec<usize>,
+    pub(super) threads: Vec<Thread>,
+    /// Threads that do not sleep.
+    pub(super) awake: usize,
+    pub(super) readers: Vec<Reader>,
+    pub(super) domain: Domain,
+    pub(super) callbacks: Callbacks,
+    pub(super) worker: Worker,
+    pub(super) liburcu: Liburcu,
+    /// What the thread that takes a step has to pay before its next stage.
+    pub(super) pending_ns: Time,
+    pub(super) spent: Spent,
+    pub(super) interrupts: u64,
+    pub(super) switches: u64,
+    pub(super) counted: Counted,
+    /// A fault that a test puts in: the last reader of the list is not scanned.
+    #[cfg(test)]
+    pub(super) skips_last_reader: bool,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(options: &'a Options) -> Self {
+        let mut random = Random::new(options.seed);
+        let mut world = Self {
+            options,
+            events: Events::new(),
+            jiffy_ns: 1_000_000_000 / u64::from(options.hz),
+            cpus: vec![Cpu::new(SchedulerTimes::MANY_CPUS); options.cpus],
+            idle: (0..options.cpus).collect(),
+            noted: Vec::new(),
+            threads: Vec::new(),
+            awake: 0,
+            readers: Vec::new(),
+            domain: Domain::new(options.algorithm),
+            callbacks: Callbacks::new(),
+            worker: Worker::new(),
+            liburcu: Liburcu::new(),
+            pending_ns: 0,
+            spent: Spent::default(),
+            interrupts: 0,
+            switches: 0,
+            counted: Counted::default(),
+            #[cfg(test)]
+            skips_last_reader: false,
+        };
+        for group in &options.threads {
+            for _ in 0..group.count {
+                world.add(group.role, random.split());
+            }
+        }
+        let frame = match options.algorithm {
+            Algorithm::Library { .. } => Frame::Worker(WorkerFrame::NEW),
+            Algorithm::Liburcu => Frame::CallThread(CallThread::NEW),
+        };
+        let worker = world.add_thread(None, frame, random.split());
+        world.worker.thread = worker;
+        for id in 0..world.threads.len() {
+            if world.threads[id].role != Some(Role::Idle) {
+                world.wake(id);
+            }
+        }
+        world.events.at(options.warm_up, Happening::Counts);
+        world.events.at(options.warm_up + options.duration, Happening::Ends);
+        world.settle();
+        world
+    }
+
+    fn add(&mut self, role: Role, mut random: Random) {
+        let reader_random = random.split();
+        let id = self.add_thread(Some(role), Frame::Role(RoleFrame::NEW), random);
+        let kind = match role {
+            Role::Reads { section_ns, gap_ns, .. } | Role::Comes { section_ns, gap_ns, .. } => {
+                Kind::Sections { section_ns, gap_ns }
+            }
+            Role::Qsbr { turn_ns, .. } => Kind::Qsbr { turn_ns },
+            Role::Blocks { .. } => Kind::Explicit,
+            Role::Idle | Role::Waits { reads: true, .. } => Kind::Quiet,
+            _ => return,
+        };
+        let reader = self.readers.len();
+        self.readers.push(Reader::new(kind, reader_random));
+        self.threads[id].reader = Some(reader);
+        if role.is_registered() {
+            self.register(reader);
+        }
+    }
+
+    fn add_thread(&mut self, role: Option<Role>, frame: Frame, random: Random) -> ThreadId {
+        self.threads.push(Thread {
+            role,
+            stack: vec![frame],
+            result: 0,
+            random,
+            reader: None,
+            cpu: None,
+            asleep: true,
+            naps: 0,
+            left_ns: 0,
+            spends: Spending::Own,
+            extend_ns: 0,
+            lost_ns: 0,
+            cpu_ns: 0,
+            own_ns: 0,
+        });
+        self.threads.len() - 1
+    }
+
+    pub(super) fn run(
+        &mut self,
+        progress: &mut dyn FnMut(Time) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let until = self.options.warm_up + self.options.duration;
+        let mut happened = 0_u64;
+        while let Some(happening) = self.events.next(until) {
+            match happening {
+                Happening::Tick { cpu } => self.tick(cpu),
+                Happening::End { cpu, generation } => self.end(cpu, generation),
+                Happening::Timer { thread, nap } => {
+                    if self.threads[thread].naps == nap {
+                        self.wake(thread);
+                    }
+                }
+                Happening::Leaves { reader, generation } => self.leaves(reader, generation),
+                Happening::Counts => self.begin_counting(),
+                Happening::Ends => break,
+            }
+            self.settle();
+            happened += 1;
+            if happened.is_multiple_of(PROGRESS_EVERY) {
+                progress(self.events.now())?;
+            }
+        }
+        self.account_all();
+        ControlFlow::Continue(())
+    }
+
+    fn account_all(&mut self) {
+        (0..self.cpus.len()).for_each(|cpu| self.account(cpu));
+    }
+
+    fn begin_counting(&mut self) {
+        self.account_all();
+        self.spent = Spent::default();
+        self.counted = Counted::default();
+        self.counted.waiting_peak = self.callbacks.waiting.objects;
+        self.counted.waiting_bytes_peak = self.callbacks.waiting.bytes;
+        (self.interrupts, self.switches) = (0, 0);
+        self.threads.iter_mut().for_each(|thread| thread.own_ns = 0);
+    }
+
+    /// Takes steps until the thread has something to spend time on, or sleeps.
+    pub(super) fn proceed(&mut self, id: ThreadId) {
+        loop {
+            match self.step(id) {
+                Next::Spend(ns, spends) => {
+                    let ns = ns.saturating_add(std::mem::take(&mut self.pending_ns));
+                    if ns == 0 {
+                        continue;
+                    }
+                    self.threads[id].left_ns = ns;
+                    self.threads[id].spends = spends;
+                    return;
+                }
+                Next::Sleep => return self.sleep(id),
+                Next::SleepFor(ns) => {
+                    return self.sleep_for(id, ns + self.options.costs.timer_slack_ns);
+                }
+                Next::SleepAtMost(ns) => return self.sleep_for(id, ns),
+                Next::Call(frame) => self.threads[id].stack.push(frame),
+                Next::Done => _ = self.threads[id].stack.pop(),
+            }
+        }
+    }
+
+    fn sleep(&mut self, id: ThreadId) {
+        let pending_ns = std::mem::take(&mut self.pending_ns) + self.options.costs.sleep_ns();
+        let thread = &mut self.threads[id];
+        thread.asleep = true;
+        thread.naps += 1;
+        thread.left_ns = pending_ns;
+    }
+
+    fn sleep_for(&mut self, id: ThreadId, ns: Time) {
+        self.sleep(id);
+        let nap = self.threads[id].naps;
+        self.events.after(ns, Happening::Timer { thread: id, nap });
+    }
+
+    fn step(&mut self, id: ThreadId) -> Next {
+        let top = self.threads[id].stack.len() - 1;
+        let mut frame = self.threads[id].stack[top];
+        let next = match &mut frame {
+            Frame::Role(frame) => self.role_step(id, frame),
+            Frame::Wait(frame) => self.wait_step(id, frame),
+            Frame::Drive(frame) => self.drive_step(id, frame),
+            Frame::Close(frame) => self.close_step(frame),
+            Frame::Run(frame) => self.run_step(id, frame),
+            Frame::Tend(frame) => self.tend_step(id, frame),
+            Frame::Settle(frame) => self.settle_step(id, frame),
+            Frame::Worker(frame) => self.worker_step(id, frame),
+            Frame::Synchronize(frame) => self.synchronize_step(id, frame),
+            Frame::CallThread(frame) => self.call_thread_step(id, frame),
+        };
+        self.threads[id].stack[top] = frame;
+        next
+    }
+
+    /// The thread that takes a step wakes another one, and pays for it.
+    pub(super) fn wake_at_cost(&mut self, id: ThreadId) {
+        if self.threads[id].asleep {
+            self.pending_ns += self.options.costs.wake_ns();
+            self.wake(id);
+        }
+    }
+
+    /// A `membarrier` by this thread. Returns how long it takes.
+    pub(super) fn membarrier(&mut self, id: ThreadId) -> Time {
+        self.counted.membarriers += 1;
+        let others = self.interrupt_others(id);
+        self.options.costs.membarrier_ns(others)
+    }
+
+    /// Time that goes by for ever, as far as the thread is concerned.
+    pub(super) const fn for_ever() -> Next {
+        Next::Spend(FOREVER, Spending::Own)
+    }
+}
