@@ -1,4 +1,5 @@
-//! What an [`RcuOption`] does, and an [`Rcu`](super::Rcu) by it: load, replace, compare and exchange.
+//! What an [`RcuOption`] does, and an [`Rcu`](super::Rcu) by it: load, replace, compare and
+//! exchange.
 
 use std::panic::Location;
 use std::ptr;
