@@ -19,6 +19,7 @@ mod fairness;
 mod starved_driver;
 mod report_signal;
 mod debugger;
+#[cfg(unix)]
 mod lock_order;
 
 #[cfg(quiescence_mutants)]
