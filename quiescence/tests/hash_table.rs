@@ -359,8 +359,7 @@ fn a_table_that_is_emptied_shrinks_and_grows_again() {
             // SAFETY: in a section; freed after a grace period.
             unsafe { pair.table.add((pair.hash)(key), Item::leak(key, key)) };
         }
-        // The worker may be at the shrinking of the round before, and grows it after that.
-        wait_for(&pair.table, |buckets| buckets >= 2_048);
+        wait_for(&pair.table, |buckets| buckets >= 2_048); // the worker may shrink it still
         empty(&pair.domain, &pair.table);
         wait_for(&pair.table, |buckets| buckets <= 1_024);
         assert!(pair.table.buckets() >= 4);

@@ -120,6 +120,15 @@ static void among_threads(void)
 		thread_end(producers[i]);
 	for (int i = 0; i < CONSUMERS; i++)
 		thread_end(consumers[i]);
+	/*
+	 * Two consumers that found the last node may each have put a dummy behind it: stock keeps
+	 * both until the next dequeue.
+	 */
+	rcu_register_thread();
+	rcu_read_lock();
+	CHECK(cds_lfq_dequeue_rcu(&shared) == NULL);
+	rcu_read_unlock();
+	rcu_unregister_thread();
 	CHECK_EQUAL(cds_lfq_destroy_rcu(&shared), 0);
 	rcu_barrier();
 	CHECK_EQUAL(count_of(&freed), PRODUCERS * EACH);
