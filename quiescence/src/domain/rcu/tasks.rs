@@ -73,8 +73,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// Updates, if there is room for the value that is replaced.
     fn update_if_room(&self, location: &'static Location<'static>, f: impl FnMut(&T) -> T) -> bool {
         let tag = self.domain().tag();
-        let bytes = self.inner.scale.constant().unwrap_or_else(|| self.inner.charge_now());
-        let Some(room) = Room::any(tag, bytes) else { return false };
+        let Some(room) = Room::any(&self.inner) else { return false };
         let guard = tag.enter(location);
         let old = self.update_in(&guard, f);
         drop(guard);
@@ -125,9 +124,11 @@ struct Room<'q> {
 }
 
 impl<'q> Room<'q> {
-    fn any<K: DomainTag>(tag: &'q K, bytes: usize) -> Option<Self> {
-        let reserved = defer::reserve_any(tag, bytes)?;
-        Some(Self { core: tag.core(), reserved: Some(reserved) })
+    /// Room for the value that is in the place, if there is any.
+    #[track_caller]
+    fn any<T: Send + Sync, K: DomainTag>(place: &'q RcuOption<T, K>) -> Option<Self> {
+        let reserved = place.reserve_any()?;
+        Some(Self { core: place.domain.core(), reserved: Some(reserved) })
     }
 }
 
