@@ -137,6 +137,17 @@ fn costs_come_from_a_file_too() {
         ("cmpxchg_blind_cache_transfer", 47.5),
         ("cmpxchg_cache_transfer_and_invalidate", 101.9),
         ("cpu_local_lock", 15.4),
+        ("membarrier", 500.0),
+        ("membarrier_beside_reader", 3_000.0),
+        ("interrupt", 900.0),
+        ("system_call", 100.0),
+        ("pause", 40.0),
+        ("allocate", 30.0),
+        ("switch", 1_500.0),
+        ("wake_up", 1_000.0),
+        ("wake_up_latency", 4_000.0),
+        ("sleep_overrun", 60_000.0),
+        ("thread_start", 20_000.0),
     ]
     .iter()
     .map(|(id, ns)| serde_json::json!({"id": id, "ns": {"median": ns, "low": ns, "high": ns}}))
@@ -150,6 +161,7 @@ fn costs_come_from_a_file_too() {
     let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
     assert_eq!(document["runs"][0]["costs_ps"]["atomic_transfer"], 47_500);
     assert_eq!(document["runs"][0]["costs_ps"]["read_transfer"], 54_400);
+    assert_eq!(document["runs"][0]["costs_ps"]["interrupt"], 900_000);
 }
 
 #[test]

@@ -138,27 +138,44 @@ impl Costs {
         }
     }
 
-    /// A machine whose memory was measured; what was not measured is as in [`Costs::modern`].
-    pub const fn measured(memory: Measured) -> Self {
+    /// A machine that was measured; what was not measured is as in [`Costs::modern`].
+    ///
+    /// A wake-up and a switch are what was measured without the system calls in it. What a
+    /// `membarrier` takes longer beside a thread that runs is the way of an interrupt: sent, on its
+    /// way, handled, and its answer read.
+    pub const fn measured(measured: Measured) -> Self {
         let mut costs = Self::modern();
-        costs.instruction = memory.instruction;
-        costs.engine = 20 * memory.instruction;
-        costs.hit = memory.hit;
-        costs.read_transfer = memory.swap_transfer.saturating_sub(memory.blind_swap_transfer);
-        costs.write_transfer = memory.atomic_transfer.saturating_sub(memory.atomic);
-        costs.atomic = memory.atomic;
-        costs.atomic_transfer = memory.atomic_transfer;
-        costs.lock = memory.lock;
-        costs.lock_transfer = memory.lock + memory.atomic_transfer.saturating_sub(memory.atomic);
+        costs.instruction = measured.instruction;
+        costs.engine = 20 * measured.instruction;
+        costs.hit = measured.hit;
+        costs.read_transfer = measured.swap_transfer.saturating_sub(measured.blind_swap_transfer);
+        costs.write_transfer = measured.atomic_transfer.saturating_sub(measured.atomic);
+        costs.atomic = measured.atomic;
+        costs.atomic_transfer = measured.atomic_transfer;
+        costs.lock = measured.lock;
+        costs.lock_transfer =
+            measured.lock + measured.atomic_transfer.saturating_sub(measured.atomic);
         costs.callback_transfer = 2 * costs.read_transfer;
         // One socket is measured.
         costs.far_read_transfer = costs.read_transfer;
         costs.far_lock_transfer = costs.lock_transfer;
+        costs.interrupt = measured.interrupt;
+        let there_and_back = measured
+            .membarrier_beside_reader
+            .saturating_sub(measured.membarrier)
+            .saturating_sub(measured.interrupt + costs.read_transfer);
+        if costs.ipi_send > there_and_back / 2 {
+            costs.ipi_send = there_and_back / 2;
+        }
+        costs.ipi_latency = there_and_back - costs.ipi_send;
+        costs.context_switch = measured.switch.saturating_sub(2 * measured.system_call);
+        costs.wake_up = measured.wake_up.saturating_sub(measured.system_call);
+        costs.callback = measured.allocate / 2;
         costs
     }
 }
 
-/// What `rcu costs` measures of a machine's memory, in picoseconds.
+/// What `rcu costs` measures of a machine, by the names that it has there, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Measured {
     /// `instruction`.
@@ -175,6 +192,28 @@ pub struct Measured {
     pub swap_transfer: Picos,
     /// `cpu_local_lock`.
     pub lock: Picos,
+    /// `membarrier`: alone.
+    pub membarrier: Picos,
+    /// `membarrier_beside_reader`.
+    pub membarrier_beside_reader: Picos,
+    /// `interrupt`.
+    pub interrupt: Picos,
+    /// `system_call`.
+    pub system_call: Picos,
+    /// `pause`.
+    pub pause: Picos,
+    /// `allocate`, and free.
+    pub allocate: Picos,
+    /// `switch`: a wake-up, a sleep and a switch.
+    pub switch: Picos,
+    /// `wake_up`: what the waker pays.
+    pub wake_up: Picos,
+    /// `wake_up_latency`.
+    pub wake_up_latency: Picos,
+    /// `sleep_overrun`.
+    pub sleep_overrun: Picos,
+    /// `thread_start`.
+    pub thread_start: Picos,
 }
 
 #[cfg(test)]
@@ -193,5 +232,37 @@ mod tests {
             assert!(costs.far_lock_transfer >= costs.lock_transfer, "{name}");
         }
         assert_eq!(Costs::named("abacus"), None);
+    }
+
+    #[test]
+    fn parts_of_what_was_measured_add_up_to_it() {
+        let measured = Measured {
+            instruction: 250,
+            hit: 1_500,
+            atomic: 6_000,
+            atomic_transfer: 50_000,
+            blind_swap_transfer: 55_000,
+            swap_transfer: 105_500,
+            lock: 16_000,
+            membarrier: 600_000,
+            membarrier_beside_reader: 4_000_000,
+            interrupt: 1_500_000,
+            system_call: 120_000,
+            pause: 40_000,
+            allocate: 30_000,
+            switch: 1_900_000,
+            wake_up: 1_300_000,
+            wake_up_latency: 5_000_000,
+            sleep_overrun: 60_000_000,
+            thread_start: 30_000_000,
+        };
+        let costs = Costs::measured(measured);
+        let answer = costs.ipi_send + costs.ipi_latency + costs.interrupt + costs.read_transfer;
+        assert_eq!(measured.membarrier + answer, measured.membarrier_beside_reader);
+        assert_eq!(costs.context_switch + 2 * measured.system_call, measured.switch);
+        assert_eq!(costs.wake_up + measured.system_call, measured.wake_up);
+        let quick = Measured { membarrier_beside_reader: 0, switch: 0, wake_up: 0, ..measured };
+        let costs = Costs::measured(quick);
+        assert_eq!((costs.ipi_send, costs.ipi_latency, costs.context_switch), (0, 0, 0));
     }
 }

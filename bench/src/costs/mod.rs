@@ -4,6 +4,7 @@
 //! table, and the choice of a tool follows from it. This is that table again, measured here, with
 //! what has become possible since: readers that execute no atomic instruction, and `membarrier`.
 
+mod kernel;
 mod one_cpu;
 mod published;
 mod timing;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use crate::statistics::Spread;
 use crate::{Host, units};
 pub use published::Table;
+use kernel::WakeUp;
 use two_cpus::Change;
 
 /// Time for each figure, when no thread is in a hurry and when somebody is.
@@ -46,6 +48,9 @@ enum Method {
     Fence,
     FenceBesideReader,
     GracePeriodBesideReader,
+    Interrupt,
+    Switch,
+    WakeUp(WakeUp),
 }
 
 /// Where a load finds its line.
@@ -107,6 +112,15 @@ const FIGURES: &[Figure] = &[
         "grace period, beside a reader",
         Method::GracePeriodBesideReader,
     ),
+    ("interrupt", "interrupt by another CPU's membarrier", Method::Interrupt),
+    ("system_call", "system call", Method::Alone(kernel::system_call)),
+    ("pause", "pause instruction", Method::Alone(one_cpu::pause)),
+    ("allocate", "allocate and free 256 bytes", Method::Alone(one_cpu::allocate)),
+    ("switch", "switch to another thread of the CPU", Method::Switch),
+    ("wake_up", "wake a thread on another CPU", Method::WakeUp(WakeUp::Call)),
+    ("wake_up_latency", "until that thread runs", Method::WakeUp(WakeUp::Latency)),
+    ("sleep_overrun", "sleep of 1 ms, beyond it", Method::Alone(kernel::sleep_overrun)),
+    ("thread_start", "thread started and joined", Method::Alone(kernel::thread_start)),
 ];
 
 /// The names of all figures.
@@ -222,6 +236,16 @@ impl Place<'_> {
             Method::GracePeriodBesideReader => pair.and_then(|pair| {
                 two_cpus::beside_a_reader(pair, || one_cpu::grace_period(budget))
                     .ok_or("interrupted")
+            }),
+            Method::Interrupt => {
+                pair.and_then(|pair| kernel::interrupt(pair, budget).ok_or(NO_MEMBARRIER))
+            }
+            Method::Switch => {
+                let cpu = self.machine.cpus.first().copied();
+                Ok(self.alone(|| kernel::switch(cpu, budget)))
+            }
+            Method::WakeUp(what) => pair.and_then(|pair| {
+                kernel::wake_up(what, pair, budget, self.stop).ok_or("interrupted")
             }),
         };
         (detail, measured)

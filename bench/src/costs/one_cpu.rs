@@ -1,6 +1,6 @@
 //! Costs that one CPU has alone: instructions, caches, atomics, locks, readers, grace periods.
 
-use std::hint::black_box;
+use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::time::Duration;
@@ -159,6 +159,24 @@ pub(super) fn rcu_read_with_reader(budget: Duration) -> Spread {
         for _ in 0..count {
             let guard = reader.read();
             black_box(*value.load(&guard));
+        }
+    })
+}
+
+/// The instruction between two looks of a loop that spins.
+pub(super) fn pause(budget: Duration) -> Spread {
+    time(budget, |count| {
+        for _ in 0..count {
+            spin_loop();
+        }
+    })
+}
+
+/// 256 bytes allocated and freed by the same thread.
+pub(super) fn allocate(budget: Duration) -> Spread {
+    time(budget, |count| {
+        for _ in 0..count {
+            black_box(Vec::<u8>::with_capacity(black_box(256)));
         }
     })
 }

@@ -35,20 +35,20 @@ pub(super) fn by_name(name: &str, output: &mut Output) -> Result<Named, Failure>
         return Ok(Named { name: known.to_owned(), costs });
     }
     let costs = match name {
-        MEASURED => measured(output)?,
+        MEASURED => measure_here(true, output)?,
         _ => from_file(Path::new(name))?,
     };
-    Ok(Named { name: name.to_owned(), costs })
+    Ok(Named { name: name.to_owned(), costs: Costs::measured(costs) })
 }
 
-/// Measures this machine, quickly.
-fn measured(output: &mut Output) -> Result<Costs, Failure> {
+/// Measures this machine.
+pub(super) fn measure_here(quick: bool, output: &mut Output) -> Result<Measured, Failure> {
     let machine = Machine::detect();
-    let mut progress = output.progress(duration(true));
-    let costs = measure(&machine, true, output, &mut progress)?;
+    let mut progress = output.progress(duration(quick));
+    let costs = measure(&machine, quick, output, &mut progress)?;
     drop(progress);
     let ns = |id: &str| costs.rows.iter().find(|row| row.id == id)?.ns.map(|ns| ns.median);
-    costs_of(MEASURED, ns)
+    of_rows(MEASURED, ns)
 }
 
 /// The part that matters of a document of `rcu costs`.
@@ -75,7 +75,7 @@ struct Spread {
     median: f64,
 }
 
-fn from_file(path: &Path) -> Result<Costs, Failure> {
+fn from_file(path: &Path) -> Result<Measured, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
         let presets: Vec<&str> = ALIASES.iter().map(|(alias, _)| *alias).collect();
@@ -99,21 +99,21 @@ fn from_file(path: &Path) -> Result<Costs, Failure> {
     }
     let rows = &document.costs.rows;
     let ns = |id: &str| rows.iter().find(|row| row.id == id)?.ns.as_ref().map(|ns| ns.median);
-    costs_of(&shown.to_string(), ns)
+    of_rows(&shown.to_string(), ns)
 }
 
-/// Puts the costs together from figures in nanoseconds.
-fn costs_of(source: &str, ns: impl Fn(&str) -> Option<f64>) -> Result<Costs, Failure> {
+/// Puts the costs together from rows in nanoseconds.
+fn of_rows(source: &str, ns: impl Fn(&str) -> Option<f64>) -> Result<Measured, Failure> {
     let picos = |id: &str| {
         let ns =
-            ns(id).filter(|ns| ns.is_finite() && (0.0..=1e6).contains(ns)).ok_or_else(|| {
+            ns(id).filter(|ns| ns.is_finite() && (0.0..=1e8).contains(ns)).ok_or_else(|| {
                 Failure::Usage(format!(
-                    "{source}: {id} is missing, or no cost of memory; what is simulated needs it"
+                    "{source}: {id} is missing, or no cost; what is simulated needs it"
                 ))
             })?;
         Ok::<_, Failure>((ns * 1e3).round() as u64)
     };
-    Ok(Costs::measured(Measured {
+    Ok(Measured {
         instruction: picos("instruction")?,
         hit: picos("l1_hit")?,
         atomic: picos("atomic_increment")?,
@@ -121,65 +121,82 @@ fn costs_of(source: &str, ns: impl Fn(&str) -> Option<f64>) -> Result<Costs, Fai
         blind_swap_transfer: picos("cmpxchg_blind_cache_transfer")?,
         swap_transfer: picos("cmpxchg_cache_transfer_and_invalidate")?,
         lock: picos("cpu_local_lock")?,
-    }))
+        membarrier: picos("membarrier")?,
+        membarrier_beside_reader: picos("membarrier_beside_reader")?,
+        interrupt: picos("interrupt")?,
+        system_call: picos("system_call")?,
+        pause: picos("pause")?,
+        allocate: picos("allocate")?,
+        switch: picos("switch")?,
+        wake_up: picos("wake_up")?,
+        wake_up_latency: picos("wake_up_latency")?,
+        sleep_overrun: picos("sleep_overrun")?,
+        thread_start: picos("thread_start")?,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ROWS: [(&str, f64); 18] = [
+        ("instruction", 0.25),
+        ("l1_hit", 1.5),
+        ("atomic_increment", 6.0),
+        ("atomic_increment_cache_transfer", 50.0),
+        ("cmpxchg_blind_cache_transfer", 55.0),
+        ("cmpxchg_cache_transfer_and_invalidate", 105.5),
+        ("cpu_local_lock", 16.0),
+        ("membarrier", 600.0),
+        ("membarrier_beside_reader", 4_000.0),
+        ("interrupt", 1_500.0),
+        ("system_call", 120.0),
+        ("pause", 40.0),
+        ("allocate", 30.0),
+        ("switch", 1_900.0),
+        ("wake_up", 1_300.0),
+        ("wake_up_latency", 5_000.0),
+        ("sleep_overrun", 60_000.0),
+        ("thread_start", 30_000.0),
+    ];
+
     fn all(id: &str) -> Option<f64> {
-        Some(match id {
-            "instruction" => 0.25,
-            "l1_hit" => 1.5,
-            "atomic_increment" => 6.0,
-            "atomic_increment_cache_transfer" => 50.0,
-            "cmpxchg_blind_cache_transfer" => 55.0,
-            "cmpxchg_cache_transfer_and_invalidate" => 105.5,
-            "cpu_local_lock" => 16.0,
-            _ => return None,
-        })
+        ROWS.iter().find(|(row, _)| *row == id).map(|(_, ns)| *ns)
     }
 
     #[test]
     fn nanoseconds_become_picoseconds() {
-        let costs = costs_of("here", all).unwrap();
-        assert_eq!((costs.instruction, costs.hit, costs.atomic), (250, 1_500, 6_000));
+        let measured = of_rows("here", all).unwrap();
+        assert_eq!((measured.instruction, measured.hit, measured.atomic), (250, 1_500, 6_000));
+        let costs = Costs::measured(measured);
         assert_eq!((costs.atomic_transfer, costs.lock), (50_000, 16_000));
         assert_eq!(costs.read_transfer, 50_500);
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        for missing in ["l1_hit", "cpu_local_lock"] {
-            let refused = costs_of("f.json", |id| all(id).filter(|_| id != missing));
+        for (missing, _) in ROWS {
+            let refused = of_rows("f.json", |id| all(id).filter(|_| id != missing));
             let refused = refused.unwrap_err().to_string();
             assert!(refused.contains("f.json") && refused.contains(missing), "{refused}");
         }
-        assert!(costs_of("f.json", |id| all(id).map(|_| f64::NAN)).is_err());
+        assert!(of_rows("f.json", |id| all(id).map(|_| f64::NAN)).is_err());
     }
 
     #[test]
     fn a_file_is_read_and_other_files_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("costs.json");
-        let rows: Vec<_> = [
-            "instruction",
-            "l1_hit",
-            "atomic_increment",
-            "atomic_increment_cache_transfer",
-            "cmpxchg_blind_cache_transfer",
-            "cmpxchg_cache_transfer_and_invalidate",
-            "cpu_local_lock",
-        ]
-        .iter()
-        .map(|id| serde_json::json!({"id": id, "name": id, "ns": {"median": all(id), "low": 0, "high": 1}}))
-        .collect();
+        let row = |(id, ns): &(&str, f64)| {
+            let ns = serde_json::json!({"median": ns, "low": 0, "high": 1});
+            serde_json::json!({"id": id, "name": id, "ns": ns})
+        };
+        let rows: Vec<_> = ROWS.iter().map(row).collect();
         let document = serde_json::json!({
             "schema": "quiescence/costs", "version": 1, "interrupted": false, "costs": {"rows": rows}
         });
         std::fs::write(&path, document.to_string()).unwrap();
-        assert_eq!(from_file(&path).unwrap(), costs_of("", all).unwrap());
+        assert_eq!(from_file(&path).unwrap(), of_rows("", all).unwrap());
         for (text, expected) in [
             ("{}", "not the JSON of `rcu costs`"),
             (r#"{"schema": "quiescence/bench", "version": 1, "costs": {"rows": []}}"#, "is wanted"),

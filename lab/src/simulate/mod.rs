@@ -5,7 +5,7 @@
 //! - [`what_if`]: engines on virtual machines, with [`metric`] for the tables and [`picture`] for
 //!   the timeline; [`srcu`]: the same for SRCU.
 //! - [`published`]: published figures beside ours; [`suite`]: the library's engines and liburcu's
-//!   algorithm on workloads of user space.
+//!   algorithm on workloads of user space; [`validate`]: some of these for real, beside the model.
 //! - [`list`]: what there is.
 
 mod costs;
@@ -16,8 +16,9 @@ mod picture;
 mod pool;
 mod product;
 mod published;
-mod suite;
 mod srcu;
+mod suite;
+mod validate;
 mod what_if;
 
 pub(crate) use options::SimulateArgs;
@@ -39,6 +40,8 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Fail
         published::run(output)
     } else if args.suite {
         suite::run(args.quick, output)
+    } else if args.validate {
+        validate::run(args.quick, output)
     } else if what_if.engine.iter().any(|name| name == srcu::NAME) {
         srcu::run(what_if, output)
     } else {

@@ -16,6 +16,7 @@ Examples:
   rcu simulate --engine srcu --variant final --set looks=20,100 --set pause_us=200 --set cpus=1,128
   rcu simulate --published                               every published figure
   rcu simulate --suite                                   the library's engines compared
+  rcu simulate --validate                                the model of them beside this machine
 
 Exit codes: 0 ok; 1 a figure that fitted, or an aim that was met, no longer does, or an engine is
 at fault; 2 usage; 130 interrupted, what was simulated to its end is written.";
@@ -25,13 +26,17 @@ at fault; 2 usage; 130 interrupted, what was simulated to its end is written.";
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct SimulateArgs {
     /// Print every published figure beside what the model gives
-    #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "list"])]
+    #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "validate", "list"])]
     pub(super) published: bool,
     /// Run the library's engines and liburcu's algorithm on workloads of user space, and compare
-    #[arg(long, conflicts_with_all = ["WhatIfArgs", "list"])]
+    #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) suite: bool,
-    /// With --suite: runs of a quarter
-    #[arg(long, requires = "suite")]
+    /// Run six of these workloads on this machine and in the model, with the costs of this machine,
+    /// and compare: takes a minute
+    #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
+    pub(super) validate: bool,
+    /// With --suite: runs of a quarter; with --validate: fewer of them, and coarser costs
+    #[arg(long, requires = "workloads")]
     pub(super) quick: bool,
     /// Print the engines, workloads and numbers that can be set, one line each
     #[arg(long, conflicts_with = "WhatIfArgs")]
@@ -196,6 +201,9 @@ mod tests {
     fn what_does_not_go_together_is_refused() {
         for wrong in [
             "--published --suite",
+            "--published --validate",
+            "--suite --validate",
+            "--validate --cpus 4",
             "--published --cpus 4",
             "--suite --engine poll",
             "--list --hz 100",
@@ -207,5 +215,6 @@ mod tests {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         assert!(parse("--suite --quick").is_ok());
+        assert!(parse("--validate --quick").is_ok());
     }
 }

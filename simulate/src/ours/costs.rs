@@ -1,6 +1,6 @@
 //! What things cost the library on the simulated machine.
 
-use crate::cost::{self, PICOS, Picos};
+use crate::cost::{self, Measured, PICOS, Picos};
 use crate::events::Time;
 
 /// What things cost, in picoseconds but for the timer slack.
@@ -10,6 +10,8 @@ pub struct Costs {
     pub machine: cost::Costs,
     /// Entry and exit of a system call that does next to nothing.
     pub syscall: Picos,
+    /// A `membarrier` that interrupts no CPU.
+    pub membarrier: Picos,
     /// A `pause` instruction.
     pub relax: Picos,
     /// From the wake-up of a thread on an idle CPU to its first instruction there.
@@ -23,15 +25,32 @@ pub struct Costs {
 impl Costs {
     /// A server of today: [`cost::Costs::modern`], the timer slack that Linux gives threads by
     /// default (`prctl(2)`, `PR_SET_TIMERSLACK`: 50 us), and our estimates for the rest: a system
-    /// call 0.1 us, a `pause` 40 ns, an idle CPU awake after 2 us, a thread started in 15 us.
+    /// call 0.1 us, which is what a `membarrier` costs besides its interrupts, a `pause` 40 ns, an idle CPU awake after 2 us, a thread started in 15 us.
     pub const fn modern() -> Self {
         Self {
             machine: cost::Costs::modern(),
             syscall: 100 * PICOS,
+            membarrier: 100 * PICOS,
             relax: 40 * PICOS,
             idle_exit: 2_000 * PICOS,
             start: 15_000 * PICOS,
             timer_slack_ns: 50_000,
+        }
+    }
+
+    /// A machine that was measured; what was not measured is as in [`Costs::modern`].
+    pub const fn measured(measured: Measured) -> Self {
+        let machine = cost::Costs::measured(measured);
+        let idle_exit = measured.wake_up_latency.saturating_sub(machine.context_switch);
+        Self {
+            machine,
+            syscall: measured.system_call,
+            membarrier: measured.membarrier,
+            relax: measured.pause,
+            idle_exit,
+            start: measured.thread_start,
+            // A thread whose timer goes off is woken, on a CPU that is idle.
+            timer_slack_ns: measured.sleep_overrun.saturating_sub(measured.wake_up_latency) / PICOS,
         }
     }
 
@@ -47,7 +66,7 @@ impl Costs {
             0 => 0,
             _ => machine.ipi_latency + machine.interrupt + machine.read_transfer,
         };
-        ns(self.syscall + others * machine.ipi_send + answer)
+        ns(self.membarrier + others * machine.ipi_send + answer)
     }
 
     /// What a CPU that is interrupted loses.

@@ -247,6 +247,67 @@ pub fn all() -> Vec<Workload> {
         .collect()
 }
 
+/// Six of them as they are on a machine of so many CPUs, on which they can be run for real: threads
+/// that never sleep are as many as the CPUs, but where there are to be more.
+pub fn of_machine(cpus: usize) -> Vec<Workload> {
+    use Waiters::Normal;
+    const MS: Time = MILLISECOND;
+    let cpus = cpus.clamp(1, super::options::CPUS_MAX);
+    let others = u32::try_from(cpus - 1).unwrap_or(u32::MAX).max(1);
+    type Row = (&'static str, &'static str, Time, Waiters, Vec<Group>);
+    let rows: [Row; 6] = [
+        ("lone-updater", "one thread, which waits", 200 * MS, Normal, vec![some(1, WAITER)]),
+        (
+            "busy-readers",
+            "a busy reader on each other CPU and an updater that waits",
+            200 * MS,
+            Normal,
+            vec![some(others, READER), some(1, WAITER)],
+        ),
+        (
+            "busy-readers-retire",
+            "a busy reader on each other CPU and an updater that retires",
+            300 * MS,
+            Waiters::None,
+            vec![some(others, READER), some(1, retirer(1_000))],
+        ),
+        (
+            "idle-200",
+            "200 threads that sleep and an updater that waits",
+            200 * MS,
+            Normal,
+            vec![some(200, Role::Idle), some(1, WAITER)],
+        ),
+        (
+            "oversubscribed",
+            "four busy readers to each CPU, and two updaters that wait",
+            SECOND,
+            Normal,
+            vec![some(4 * (others + 1), READER), some(2, WAITER)],
+        ),
+        (
+            "stalled-reader",
+            "a reader that sleeps 50 ms inside, beside one that retires and one that waits",
+            2 * SECOND,
+            Normal,
+            vec![
+                some(1, Role::Blocks { section_ns: 50 * MS, apart_ns: 50 * MS }),
+                some(1, retirer(1_000)),
+                some(1, seldom(MS)),
+            ],
+        ),
+    ];
+    let workload = |(name, what, duration, waiters, threads)| Workload {
+        name,
+        what,
+        cpus,
+        duration,
+        waiters,
+        threads,
+    };
+    rows.into_iter().map(workload).collect()
+}
+
 /// The one of this name.
 pub fn named(name: &str) -> Option<Workload> {
     all().into_iter().find(|workload| workload.name == name)

@@ -1,0 +1,380 @@
+//! `rcu simulate --validate`: the model of the library beside the library itself, on this machine.
+//!
+//! Six workloads of the suite, of this machine's size ([`workloads::of_machine`]), run with the
+//! library's engines for real ([`real`]) and in virtual time on a machine whose costs are what `rcu
+//! costs` measures here. What a person reads off the model are latencies and rates: each of them is
+//! shown as the model has it over what was seen, and is to lie within [`WITHIN`]. What does not is
+//! printed as missed. It is a measurement, so a miss is no error of the program's.
+
+mod real;
+
+use std::time::Duration;
+
+use ::bench::statistics::{Spread, spread};
+use ::bench::units;
+use comfy_table::{Cell, Color};
+use serde::Serialize;
+use simulate::ours::suite::COUNT_MIN;
+use simulate::ours::workloads::{self, Workload};
+use simulate::ours::{self, Algorithm, Costs, Options, Report};
+
+use super::costs;
+use crate::exit::{Exit, Failure};
+use crate::machine::Machine;
+use crate::output::{self, Output};
+use real::Seen;
+
+const SCHEMA: &str = "quiescence/simulate-validate";
+const VERSION: u32 = 1;
+
+/// The model's figure over the one that was seen is to lie in this range.
+const WITHIN: std::ops::RangeInclusive<f64> = 0.67..=1.5;
+/// The engines that are run.
+const ENGINES: [&str; 3] = ["adaptive", "poll", "tick"];
+/// How often each workload is run with each engine.
+const ROUNDS: u64 = 5;
+const ROUNDS_QUICK: u64 = 2;
+
+/// A figure of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Figure {
+    Updates,
+    Reads,
+    GracePeriods,
+    Membarriers,
+    WaitP50,
+    WaitP99,
+}
+
+impl Figure {
+    const ALL: [Self; 6] = [
+        Self::Updates,
+        Self::Reads,
+        Self::GracePeriods,
+        Self::Membarriers,
+        Self::WaitP50,
+        Self::WaitP99,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Updates => "updates/s",
+            Self::Reads => "reads/s",
+            Self::GracePeriods => "grace periods/s",
+            Self::Membarriers => "fences/s",
+            Self::WaitP50 => "wait p50",
+            Self::WaitP99 => "wait p99",
+        }
+    }
+
+    const fn is_time(self) -> bool {
+        matches!(self, Self::WaitP50 | Self::WaitP99)
+    }
+
+    /// How many events it is made of, and the figure: nanoseconds, or a rate in a second. Updates
+    /// whose callbacks have not run are not finished.
+    fn of(self, run: &Counts) -> (u64, f64) {
+        let rate = |count: u64| (count, count as f64 / run.seconds);
+        match self {
+            Self::Updates => rate(run.updates.saturating_sub(run.callbacks_left)),
+            Self::Reads => rate(run.reads),
+            Self::GracePeriods => rate(run.grace_periods),
+            Self::Membarriers => rate(run.membarriers),
+            Self::WaitP50 => (run.waits, run.wait_p50_ns as f64),
+            Self::WaitP99 => (run.waits, run.wait_p99_ns as f64),
+        }
+    }
+}
+
+/// What figures are taken from, of either kind of run.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    seconds: f64,
+    updates: u64,
+    callbacks_left: u64,
+    reads: u64,
+    grace_periods: u64,
+    membarriers: u64,
+    waits: u64,
+    wait_p50_ns: u64,
+    wait_p99_ns: u64,
+}
+
+impl From<&Seen> for Counts {
+    fn from(seen: &Seen) -> Self {
+        Self {
+            seconds: seen.duration.as_secs_f64(),
+            updates: seen.updates,
+            callbacks_left: seen.queued.saturating_sub(seen.run),
+            reads: seen.reads,
+            grace_periods: seen.grace_periods,
+            membarriers: seen.membarriers,
+            waits: seen.waits_ns.count,
+            wait_p50_ns: seen.waits_ns.p50,
+            wait_p99_ns: seen.waits_ns.p99,
+        }
+    }
+}
+
+impl From<&Report> for Counts {
+    fn from(report: &Report) -> Self {
+        Self {
+            seconds: Duration::from_nanos(report.duration_ns).as_secs_f64(),
+            updates: report.updates,
+            callbacks_left: report.callbacks.queued.saturating_sub(report.callbacks.run),
+            reads: report.reads,
+            grace_periods: report.grace_periods,
+            membarriers: report.membarriers,
+            waits: report.waits_ns.count,
+            wait_p50_ns: report.waits_ns.p50,
+            wait_p99_ns: report.waits_ns.p99,
+        }
+    }
+}
+
+/// A figure as it was seen, and as the model has it.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Pair {
+    figure: Figure,
+    #[serde(serialize_with = "crate::json::spread")]
+    seen: Option<Spread>,
+    model: f64,
+    /// The model's over the median of what was seen.
+    ratio: f64,
+    within: bool,
+}
+
+/// A workload with an engine: what was seen, round by round, and what the model gives.
+#[derive(Clone, Debug)]
+struct Case {
+    workload: Workload,
+    engine: &'static str,
+    options: Options,
+    seen: Vec<Counts>,
+}
+
+/// Runs both and tells.
+pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
+    let machine = Machine::detect();
+    machine.print(output)?;
+    let costs = Costs::measured(costs::measure_here(quick, output)?);
+    let mut cases = cases(&machine, costs, quick);
+    let rounds = if quick { ROUNDS_QUICK } else { ROUNDS };
+    run_for_real(&mut cases, rounds, output)?;
+    let interrupted = output.interrupt().requested();
+    let told: Vec<(&Case, Vec<Pair>)> = cases
+        .iter()
+        .filter(|case| !case.seen.is_empty())
+        .map(|case| (case, pairs(&case.seen, &model(case, rounds))))
+        .collect();
+    print(&told, output)?;
+    output.json(&document(&machine, &costs, &told, interrupted))?;
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
+}
+
+/// `quick` has runs of a quarter.
+fn cases(machine: &Machine, costs: Costs, quick: bool) -> Vec<Case> {
+    let of = |workload: Workload| {
+        let case = move |engine: &'static str| {
+            let algorithm = Algorithm::named(engine)?;
+            let mut options = Options::new(algorithm, workload.threads.clone());
+            options.cpus = workload.cpus;
+            options.duration = workload.duration / if quick { 4 } else { 1 };
+            options.costs = costs;
+            Some(Case { workload: workload.clone(), engine, options, seen: Vec::new() })
+        };
+        ENGINES.into_iter().filter_map(case)
+    };
+    workloads::of_machine(machine.cpus.len()).into_iter().flat_map(of).collect()
+}
+
+/// Round by round, so that what disturbs the machine disturbs all.
+fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<(), Failure> {
+    let about = |case: &Case| Duration::from_nanos(case.options.warm_up + case.options.duration);
+    let total: Duration = cases.iter().map(about).sum();
+    let mut progress = output.progress(total * rounds as u32);
+    for round in 0..rounds {
+        for case in cases.iter_mut() {
+            if output.interrupt().requested() {
+                return Ok(());
+            }
+            output.check_reader()?;
+            progress.announce(format!("{}, {}", case.workload.name, case.engine));
+            let engine = real::engine(case.options.algorithm);
+            let options = Options { seed: round + 1, ..case.options.clone() };
+            case.seen.extend(engine.map(|engine| Counts::from(&real::run(engine, &options))));
+            progress.advance(about(case));
+        }
+    }
+    Ok(())
+}
+
+/// As long as all rounds together.
+fn model(case: &Case, rounds: u64) -> Option<Counts> {
+    let options = Options { duration: case.options.duration * rounds, ..case.options.clone() };
+    ours::run(&options).ok().as_ref().map(Counts::from)
+}
+
+/// The figures that say something on both sides.
+fn pairs(seen: &[Counts], model: &Option<Counts>) -> Vec<Pair> {
+    let pair = |figure: Figure| {
+        let (modelled_events, model) = figure.of(model.as_ref()?);
+        let events: u64 = seen.iter().map(|counts| figure.of(counts).0).sum();
+        if modelled_events.max(events) < COUNT_MIN {
+            return None;
+        }
+        let figures: Vec<f64> = seen.iter().map(|counts| figure.of(counts).1).collect();
+        let seen = spread(&figures);
+        let ratio = model / seen.median;
+        Some(Pair { figure, seen: Some(seen), model, ratio, within: WITHIN.contains(&ratio) })
+    };
+    Figure::ALL.into_iter().filter_map(pair).collect()
+}
+
+fn print(told: &[(&Case, Vec<Pair>)], output: &mut Output) -> Result<(), Failure> {
+    let all = || told.iter().flat_map(|(case, pairs)| pairs.iter().map(move |pair| (*case, pair)));
+    let mut rest = told;
+    while let Some((first, _)) = rest.first() {
+        let workload = &first.workload;
+        let same = |(case, _): &&(&Case, Vec<Pair>)| case.workload.name == workload.name;
+        let count = rest.iter().take_while(same).count();
+        output.heading(format!("{}: {}", workload.name, workload.what))?;
+        output.table(table(&rest[..count]))?;
+        rest = &rest[count..];
+    }
+    output.heading("Together")?;
+    let within = all().filter(|(_, pair)| pair.within).count();
+    output.paragraph(format!(
+        "Of {} latencies and rates the model's is within {} to {} of what was seen for {within}.",
+        all().count(),
+        WITHIN.start(),
+        WITHIN.end()
+    ))?;
+    for (case, pair) in all().filter(|(_, pair)| !pair.within) {
+        output.line(format!(
+            "missed: {}, {}: {} {} of what was seen",
+            case.workload.name,
+            case.engine,
+            pair.figure.name(),
+            units::figures(pair.ratio)
+        ))?;
+    }
+    Ok(())
+}
+
+fn table(told: &[(&Case, Vec<Pair>)]) -> comfy_table::Table {
+    let header = ["engine", "figure", "here", "quartiles", "model", "model/here"];
+    let mut table = output::table(&header);
+    output::numeric(&mut table, 2..header.len());
+    for (case, pairs) in told {
+        for pair in pairs {
+            let show = |value: f64| match pair.figure.is_time() {
+                true => units::nanoseconds(value),
+                false => units::figures(value),
+            };
+            let seen = |at: fn(&Spread) -> f64| pair.seen.as_ref().map_or_else(String::new, |seen| show(at(seen)));
+            let ratio = Cell::new(units::figures(pair.ratio));
+            table.add_row(vec![
+                Cell::new(case.engine),
+                Cell::new(pair.figure.name()),
+                Cell::new(seen(|seen| seen.median)),
+                Cell::new(format!("{}–{}", seen(|seen| seen.low), seen(|seen| seen.high))),
+                Cell::new(show(pair.model)),
+                if pair.within { ratio } else { ratio.fg(Color::Red) },
+            ]);
+        }
+    }
+    table
+}
+
+/// The document that `--json` writes.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    version: u32,
+    interrupted: bool,
+    machine: &'a Machine,
+    costs_ps: &'a Costs,
+    within: [f64; 2],
+    cases: Vec<CaseOut<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct CaseOut<'a> {
+    workload: &'a str,
+    what: &'a str,
+    engine: &'a str,
+    rounds: usize,
+    figures: &'a [Pair],
+}
+
+fn document<'a>(
+    machine: &'a Machine,
+    costs: &'a Costs,
+    told: &'a [(&Case, Vec<Pair>)],
+    interrupted: bool,
+) -> Document<'a> {
+    let case = |(case, pairs): &'a (&Case, Vec<Pair>)| CaseOut {
+        workload: case.workload.name,
+        what: case.workload.what,
+        engine: case.engine,
+        rounds: case.seen.len(),
+        figures: pairs,
+    };
+    Document {
+        schema: SCHEMA,
+        version: VERSION,
+        interrupted,
+        machine,
+        costs_ps: costs,
+        within: [*WITHIN.start(), *WITHIN.end()],
+        cases: told.iter().map(case).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTS: Counts = Counts {
+        seconds: 2.0,
+        updates: 1_000,
+        callbacks_left: 200,
+        reads: 0,
+        grace_periods: 600,
+        membarriers: 50,
+        waits: 1_000,
+        wait_p50_ns: 4_000,
+        wait_p99_ns: 9_000,
+    };
+
+    #[test]
+    fn figures_are_compared_where_both_sides_have_them() {
+        let slower = Counts { wait_p50_ns: 8_000, grace_periods: 900, ..COUNTS };
+        let pairs = pairs(&[COUNTS; 3], &Some(slower));
+        let found = |figure| pairs.iter().find(|pair: &&Pair| pair.figure == figure);
+        let updates = found(Figure::Updates).expect("there are enough");
+        assert_eq!((updates.seen.map(|seen| seen.median), updates.ratio), (Some(400.0), 1.0));
+        assert!(updates.within);
+        let wait = found(Figure::WaitP50).expect("there are enough");
+        assert!(wait.ratio == 2.0 && !wait.within);
+        let grace_periods = found(Figure::GracePeriods).expect("there are enough");
+        assert!(grace_periods.ratio == 1.5 && grace_periods.within, "both ends are within");
+        assert!(found(Figure::Reads).is_none(), "there are no reads");
+        assert!(found(Figure::Membarriers).is_some(), "150 in three rounds");
+    }
+
+    #[test]
+    fn without_a_model_there_is_nothing_to_compare() {
+        assert!(pairs(&[COUNTS], &None).is_empty());
+    }
+
+    #[test]
+    fn what_the_model_has_and_was_never_seen_is_a_miss() {
+        let none = Counts { membarriers: 0, ..COUNTS };
+        let pairs = pairs(&[none], &Some(Counts { membarriers: 500, ..COUNTS }));
+        let fences = pairs.iter().find(|pair| pair.figure == Figure::Membarriers);
+        assert!(fences.is_some_and(|pair| !pair.within));
+    }
+}
