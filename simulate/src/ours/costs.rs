@@ -54,9 +54,19 @@ impl Costs {
         }
     }
 
-    /// A request: the machine's lock, which another CPU had.
+    /// A request: the machine's lock, which another CPU had, and a step.
     pub(super) const fn request_ns(&self) -> Time {
-        ns(self.machine.lock_transfer)
+        ns(self.machine.lock_transfer + self.machine.engine)
+    }
+
+    /// Asking the machine what comes next, and reporting it done.
+    pub(super) const fn step_ns(&self) -> Time {
+        ns(self.machine.engine)
+    }
+
+    /// Looking which fence the registered readers ask for: the registry's lock.
+    pub(super) const fn begin_ns(&self) -> Time {
+        ns(self.machine.lock)
     }
 
     /// A `membarrier` that interrupts so many other CPUs.

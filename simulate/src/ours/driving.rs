@@ -321,15 +321,16 @@ impl World<'_> {
                     let needed = fence_needed(readers, frame.own, self.domain.light);
                     self.domain.alone = needed.is_none();
                     frame.doing = Doing::Fences;
-                    match needed {
-                        None => {
-                            self.observe(Event::Alone);
-                            frame.doing = Doing::Begins;
-                            costs.fence_ns()
+                    costs.begin_ns()
+                        + match needed {
+                            None => {
+                                self.observe(Event::Alone);
+                                frame.doing = Doing::Begins;
+                                costs.fence_ns()
+                            }
+                            Some(Needed::Heavy) => self.membarrier(id),
+                            Some(Needed::Full) => costs.fence_ns(),
                         }
-                        Some(Needed::Heavy) => self.membarrier(id),
-                        Some(Needed::Full) => costs.fence_ns(),
-                    }
                 }
                 Action::Announce(number) => {
                     frame.doing = Doing::Announces(number);
@@ -349,7 +350,7 @@ impl World<'_> {
                     costs.fence_ns()
                 }
             };
-            return Next::Spend(ns, Spending::GracePeriods);
+            return Next::Spend(costs.step_ns() + ns, Spending::GracePeriods);
         }
     }
 

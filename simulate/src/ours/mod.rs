@@ -2,7 +2,8 @@
 //! threads on virtual CPUs.
 //!
 //! # What is modelled
-//! - *Threads* on *CPUs*, under the fair scheduler that SRCU's model has (one run queue a CPU). A
+//! - *Threads* on *CPUs*, under the fair scheduler that SRCU's model has (one run queue a CPU), with
+//!   the times of Linux 5.18 or those of today ([`SchedulerTimes`](crate::srcu::SchedulerTimes)). A
 //!   thread that wakes goes to the CPU it ran on, or to an idle one if that is busy; a CPU without
 //!   work takes a waiting thread from the CPU where most wait. A thread computes, sleeps, reads,
 //!   and updates, as its [`Role`] says.
@@ -33,7 +34,9 @@
 //! [`Costs`]: the memory, locks, interrupts and switches of [`crate::cost::Costs`], and what only
 //! user space has. Each step of the library costs what it is made of:
 //!
-//! - A request: the machine's lock, as taken from another CPU.
+//! - A request: the machine's lock, as taken from another CPU. A step of the machine: entering and
+//!   leaving it.
+//! - The beginning of a grace period: the registry's lock.
 //! - `membarrier`: a system call; an interrupt sent to each *other CPU that runs the process*, and
 //!   the time until the last has come back. Each of those CPUs loses an interrupt's time.
 //! - An announcement: a store to a line that all readers have.

@@ -7,6 +7,7 @@ use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
 use super::Costs;
 use crate::events::Time;
 use crate::setup::{Impossible, MILLISECOND, SECOND};
+use crate::srcu::SchedulerTimes;
 
 /// The most threads.
 pub const THREADS_MAX: u32 = 100_000;
@@ -151,6 +152,8 @@ pub struct Options {
     pub cpus: usize,
     /// The scheduler's ticks a second, 100 to 1,000.
     pub hz: u32,
+    /// The scheduler's times.
+    pub scheduler: SchedulerTimes,
     /// How long it runs before anything is counted.
     pub warm_up: Time,
     /// For how long things are counted.
@@ -182,6 +185,7 @@ impl Options {
             seed: 1,
             cpus: 4,
             hz: 250,
+            scheduler: SchedulerTimes::eevdf(8),
             warm_up: 100 * MILLISECOND,
             duration: SECOND,
             algorithm,

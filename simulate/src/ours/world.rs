@@ -18,7 +18,6 @@ use super::worker::{Worker, WorkerFrame};
 use crate::events::{Events, Time};
 use crate::histogram::Histogram;
 use crate::random::Random;
-use crate::srcu::SchedulerTimes;
 
 pub(super) type ThreadId = usize;
 
@@ -163,7 +162,7 @@ impl<'a> World<'a> {
             options,
             events: Events::new(),
             jiffy_ns: 1_000_000_000 / u64::from(options.hz),
-            cpus: vec![Cpu::new(SchedulerTimes::MANY_CPUS); options.cpus],
+            cpus: vec![Cpu::new(options.scheduler); options.cpus],
             idle: (0..options.cpus).collect(),
             noted: Vec::new(),
             threads: Vec::new(),

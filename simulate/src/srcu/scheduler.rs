@@ -156,7 +156,8 @@ impl RunQueue {
             None => true,
             Some(current) => {
                 let ahead = self.runtime_of(current);
-                ahead.saturating_sub(behind) > self.times.wakeup_granularity_ns
+                self.ran >= self.times.protected_ns
+                    && ahead.saturating_sub(behind) > self.times.wakeup_granularity_ns
             }
         }
     }
@@ -232,6 +233,20 @@ mod tests {
         assert!(queue.wake(1, 100 * MS));
         assert_eq!(queue.runtime_of(0) - queue.runtime_of(1), 12 * MS);
         assert_eq!(queue.choose(100 * MS), Some(1));
+    }
+
+    #[test]
+    fn one_that_wakes_does_not_preempt_one_that_is_protected() {
+        let times = SchedulerTimes::eevdf(2);
+        assert_eq!(times.protected_ns, 1_400_000);
+        for (ran_ns, preempts) in [(times.protected_ns - 1, false), (times.protected_ns, true)] {
+            let mut queue = RunQueue::new(times);
+            queue.add(0);
+            queue.add(1);
+            assert!(queue.wake(0, 0));
+            assert_eq!(queue.choose(0), Some(0));
+            assert_eq!(queue.wake(1, ran_ns), preempts, "after {ran_ns} ns");
+        }
     }
 
     #[test]

@@ -145,6 +145,12 @@ pub(in crate::simulate) const NUMBERS: &[Number] = &[
         "by how much one that wakes must be behind to preempt",
     ),
     number(
+        "protected_ns",
+        NS,
+        |to, n| time(&mut to.scheduler.protected_ns, n),
+        "how long a task runs before one that wakes may preempt it",
+    ),
+    number(
         "migration_cost_ns",
         NS,
         |to, n| time(&mut to.scheduler.migration_cost_ns, n),

@@ -6,6 +6,7 @@
 //! shown as the model has it over what was seen, and is to lie within [`WITHIN`]. What does not is
 //! printed as missed. It is a measurement, so a miss is no error of the program's.
 
+mod kernel;
 mod real;
 
 use std::time::Duration;
@@ -17,6 +18,7 @@ use serde::Serialize;
 use simulate::ours::suite::COUNT_MIN;
 use simulate::ours::workloads::{self, Workload};
 use simulate::ours::{self, Algorithm, Costs, Options, Report};
+use simulate::srcu::SchedulerTimes;
 
 use super::costs;
 use crate::exit::{Exit, Failure};
@@ -31,6 +33,8 @@ const VERSION: u32 = 1;
 const WITHIN: std::ops::RangeInclusive<f64> = 0.67..=1.5;
 /// The engines that are run.
 const ENGINES: [&str; 3] = ["adaptive", "poll", "tick"];
+/// Beyond this share of all CPUs for other programs, what was seen is theirs as well.
+const OTHERS_MAX: f64 = 0.05;
 /// How often each workload is run with each engine.
 const ROUNDS: u64 = 5;
 const ROUNDS_QUICK: u64 = 2;
@@ -161,7 +165,9 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
     let costs = Costs::measured(costs::measure_here(quick, output)?);
     let mut cases = cases(&machine, costs, quick);
     let rounds = if quick { ROUNDS_QUICK } else { ROUNDS };
+    let load = kernel::Load::new();
     run_for_real(&mut cases, rounds, output)?;
+    let others = load.others_share();
     let interrupted = output.interrupt().requested();
     let told: Vec<(&Case, Vec<Pair>)> = cases
         .iter()
@@ -169,12 +175,24 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
         .map(|case| (case, pairs(&case.seen, &model(case, rounds))))
         .collect();
     print(&told, output)?;
-    output.json(&document(&machine, &costs, &told, interrupted))?;
+    if let Some(share) = others.filter(|share| *share > OTHERS_MAX) {
+        output.note(format!(
+            "other programs used {:.0} % of the CPUs meanwhile: run it again when the machine is calm",
+            100.0 * share
+        ));
+    }
+    output.json(&document(&machine, &costs, &told, others, interrupted))?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 
-/// `quick` has runs of a quarter.
+/// With this machine's scheduler; `quick` has runs of a quarter.
 fn cases(machine: &Machine, costs: Costs, quick: bool) -> Vec<Case> {
+    let cpus = machine.cpus.len();
+    let scheduler = match machine.kernel.as_deref().and_then(kernel::version) {
+        Some(version) if version < kernel::EEVDF_SINCE => SchedulerTimes::MANY_CPUS,
+        _ => SchedulerTimes::eevdf(u32::try_from(cpus).unwrap_or(u32::MAX)),
+    };
+    let hz = kernel::ticks_a_second();
     let of = |workload: Workload| {
         let case = move |engine: &'static str| {
             let algorithm = Algorithm::named(engine)?;
@@ -182,11 +200,13 @@ fn cases(machine: &Machine, costs: Costs, quick: bool) -> Vec<Case> {
             options.cpus = workload.cpus;
             options.duration = workload.duration / if quick { 4 } else { 1 };
             options.costs = costs;
+            options.hz = hz.unwrap_or(options.hz);
+            options.scheduler = scheduler;
             Some(Case { workload: workload.clone(), engine, options, seen: Vec::new() })
         };
         ENGINES.into_iter().filter_map(case)
     };
-    workloads::of_machine(machine.cpus.len()).into_iter().flat_map(of).collect()
+    workloads::of_machine(cpus).into_iter().flat_map(of).collect()
 }
 
 /// Round by round, so that what disturbs the machine disturbs all.
@@ -297,6 +317,7 @@ struct Document<'a> {
     machine: &'a Machine,
     costs_ps: &'a Costs,
     within: [f64; 2],
+    others_share: Option<f64>,
     cases: Vec<CaseOut<'a>>,
 }
 
@@ -313,6 +334,7 @@ fn document<'a>(
     machine: &'a Machine,
     costs: &'a Costs,
     told: &'a [(&Case, Vec<Pair>)],
+    others_share: Option<f64>,
     interrupted: bool,
 ) -> Document<'a> {
     let case = |(case, pairs): &'a (&Case, Vec<Pair>)| CaseOut {
@@ -329,6 +351,7 @@ fn document<'a>(
         machine,
         costs_ps: costs,
         within: [*WITHIN.start(), *WITHIN.end()],
+        others_share,
         cases: told.iter().map(case).collect(),
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A thread's work is measured in its own running time, as the model counts it: what the clock
 //! shows between two looks counts up to [`STEP_MAX`], so that an interrupt, a preemption or a stay
-//! in the kernel is no work. Draws come from the same generator as the model's; which thread runs
+//! in the kernel is no work. A wait is counted without what the clock itself takes. Draws come from the same generator as the model's; which thread runs
 //! when is this machine's to say.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -101,6 +101,8 @@ impl Run {
         tuning.lazy = Duration::from_nanos(options.lazy_ns);
         tuning.run_min = u32::try_from(options.run_min).unwrap_or(u32::MAX);
         tuning.run_time = Duration::from_nanos(options.run_ns);
+        // A reader that stalls is part of a workload.
+        (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
         let threads: u32 = options.threads.iter().map(|group| group.count).sum();
         Self {
             domain: Domain::builder().engine(engine).tuning(tuning).build(),
@@ -136,15 +138,22 @@ struct Thread<'r> {
     /// Until when it is to work.
     until_ns: u64,
     looked: Instant,
+    /// What a look at the clock takes.
+    look: Duration,
     updates: u64,
     reads: u64,
     waits: Histogram,
 }
 
+/// How many looks at the clock say what one takes.
+const LOOKS: u32 = 64;
+
 impl<'r> Thread<'r> {
     fn new(run: &'r Run, random: Random) -> Self {
-        let (waits, looked) = (Histogram::new(), Instant::now());
-        Self { run, random, worked_ns: 0, until_ns: 0, looked, updates: 0, reads: 0, waits }
+        let looked = Instant::now();
+        let look = (0..LOOKS).map(|_| Instant::now().elapsed()).min().unwrap_or_default();
+        let waits = Histogram::new();
+        Self { run, random, worked_ns: 0, until_ns: 0, looked, look, updates: 0, reads: 0, waits }
     }
 
     fn is_over(&self) -> bool {
@@ -298,7 +307,7 @@ impl<'r> Thread<'r> {
             } else {
                 self.run.domain.synchronize();
             }
-            let took = began.elapsed();
+            let took = began.elapsed().saturating_sub(self.look);
             if self.counts() {
                 self.updates += 1;
                 // Those in a hurry are another figure.
