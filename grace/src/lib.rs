@@ -19,13 +19,15 @@
 //! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what
 //! a reader writes down), [`policy`] (when to scan again), [`machine`], [`segments`] (which
 //! callbacks wait for which), [`limit`] (how much may wait), [`batch`] (when callbacks are closed,
-//! and how many run in one go), [`driver`] and [`worker`] (what those two decide besides), [`srcu`]
-//! (readers that are counted), [`steps`] (what a mutant leaves out).
+//! and how many run in one go), [`driver`] and [`worker`] (what those two decide besides),
+//! [`handover`] (when a waiter takes the driver's place), [`srcu`] (readers that are counted),
+//! [`steps`] (what a mutant leaves out).
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod batch;
 pub mod driver;
+pub mod handover;
 pub mod limit;
 pub mod machine;
 pub mod policy;

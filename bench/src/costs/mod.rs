@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use crate::statistics::Spread;
 use crate::{Host, units};
-pub use published::Table;
 use kernel::WakeUp;
+pub use published::Table;
 use two_cpus::Change;
 
 /// Time for each figure, when no thread is in a hurry and when somebody is.

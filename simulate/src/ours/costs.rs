@@ -25,7 +25,8 @@ pub struct Costs {
 impl Costs {
     /// A server of today: [`cost::Costs::modern`], the timer slack that Linux gives threads by
     /// default (`prctl(2)`, `PR_SET_TIMERSLACK`: 50 us), and our estimates for the rest: a system
-    /// call 0.1 us, which is what a `membarrier` costs besides its interrupts, a `pause` 40 ns, an idle CPU awake after 2 us, a thread started in 15 us.
+    /// call 0.1 us, which is what a `membarrier` costs besides its interrupts, a `pause` 40 ns, an
+    /// idle CPU awake after 2 us, a thread started in 15 us.
     pub const fn modern() -> Self {
         Self {
             machine: cost::Costs::modern(),

@@ -7,6 +7,7 @@ use grace::worker::Attention;
 use grace::{Action, Cookie, Event, Hint, Machine, Number, Start, Urgency, word};
 
 use super::cpus::Spending;
+use super::handover::{Away, Conduct, LooksOn};
 use super::options::{Algorithm, Role};
 use super::readers::{Announced, ReaderId};
 use super::world::{Frame, Happening, Next, ThreadId, World};
@@ -22,16 +23,17 @@ pub(super) struct Domain {
     pub(super) while_wanted: Attention,
     pub(super) driven: bool,
     /// Threads that sleep until a grace period has ended, or the driver has left.
-    followers: Vec<ThreadId>,
+    pub(super) followers: Vec<ThreadId>,
+    pub(super) conduct: Conduct,
     pub(super) registered: Vec<ReaderId>,
     /// How many of them have light fences.
     light: usize,
     pub(super) announced: Announced,
     /// The number of the pass that has been scanned, and whom it found.
     pass: Option<Number>,
-    holdouts: Vec<ReaderId>,
+    pub(super) holdouts: Vec<ReaderId>,
     /// The driver that sleeps, and for how many readers.
-    sleeper: Option<ThreadId>,
+    pub(super) sleeper: Option<ThreadId>,
     pub(super) marks: usize,
     /// When the grace period in progress began.
     began: Time,
@@ -54,6 +56,7 @@ impl Domain {
             while_wanted: Attention::while_wanted(&policy),
             driven: false,
             followers: Vec::new(),
+            conduct: Conduct::new(),
             registered: Vec::new(),
             light: 0,
             announced: Announced { number, since: 0, before: number },
@@ -109,6 +112,9 @@ pub(super) struct Drive {
     passing: Passing,
     /// Readers of the driver's own, which are quiescent.
     own: usize,
+    /// Its number, and whether it took another one's place and has taken no step yet.
+    term: u64,
+    took_over: bool,
     doing: Doing,
 }
 
@@ -126,12 +132,18 @@ enum Doing {
 
 impl Drive {
     /// A driver that does not wait; at a tick, if it is the worker.
-    pub(super) const fn in_passing(tick: bool, own: usize) -> Self {
-        Self { until: None, passing: Passing::new(tick), own, doing: Doing::Begins }
+    const fn in_passing(tick: bool, own: usize, term: u64) -> Self {
+        let passing = Passing::new(tick);
+        Self { until: None, passing, own, term, took_over: false, doing: Doing::Begins }
     }
 
-    const fn until(cookie: Cookie, own: usize) -> Self {
-        Self { until: Some(cookie), ..Self::in_passing(false, own) }
+    pub(super) const fn until(cookie: Cookie, own: usize, term: u64) -> Self {
+        Self { until: Some(cookie), ..Self::in_passing(false, own, term) }
+    }
+
+    /// In the place of another one.
+    pub(super) const fn taken_over(self) -> Self {
+        Self { took_over: true, ..self }
     }
 }
 
@@ -197,10 +209,10 @@ impl World<'_> {
         }
         self.readers[id].marked = false;
         self.domain.marks -= 1;
-        if self.domain.marks == 0
-            && let Some(driver) = self.domain.sleeper.take()
-        {
-            self.wake(driver);
+        if self.domain.marks == 0 {
+            for sleeper in self.domain.take_sleepers() {
+                self.wake(sleeper);
+            }
         }
     }
 
@@ -223,25 +235,22 @@ impl World<'_> {
         self.domain.machine.request(urgency)
     }
 
-    pub(super) fn wait_step(&mut self, id: ThreadId, frame: &mut Wait) -> Next {
+    pub(super) fn wait_step(&mut self, frame: &mut Wait) -> Next {
         match frame.step {
             WaitStep::Asks => {
                 frame.step = WaitStep::Requests;
                 Next::Spend(self.options.costs.request_ns(), Spending::GracePeriods)
             }
             WaitStep::Requests => {
-                frame.step = WaitStep::Waits(self.request(frame.urgency));
+                let cookie = self.request(frame.urgency);
+                frame.step = WaitStep::Waits(cookie);
                 Next::Spend(0, Spending::GracePeriods)
             }
             WaitStep::Waits(cookie) => {
                 if self.domain.machine.sequence().is_done(cookie) {
                     Next::Done
-                } else if self.domain.driven {
-                    self.domain.followers.push(id);
-                    Next::Sleep
                 } else {
-                    self.domain.driven = true;
-                    Next::Call(Frame::Drive(Drive::until(cookie, self.own(id))))
+                    Next::Call(Frame::LooksOn(LooksOn::new(cookie)))
                 }
             }
         }
@@ -249,11 +258,16 @@ impl World<'_> {
 
     /// A driver that takes the steps that can be taken without waiting, if there are any.
     pub(super) fn advance(&mut self, id: ThreadId, tick: bool) -> Option<Frame> {
-        if self.domain.driven || !self.domain.machine.is_wanted() {
+        if !self.domain.machine.is_wanted() {
             return None;
         }
-        self.domain.driven = true;
-        Some(Frame::Drive(Drive::in_passing(tick, self.own(id))))
+        let takes_over = self.domain.driven;
+        if takes_over && !self.supersede_in_passing() {
+            return None;
+        }
+        let term = self.begin_term();
+        let drive = Drive::in_passing(tick, self.own(id), term);
+        Some(Frame::Drive(if takes_over { drive.taken_over() } else { drive }))
     }
 
     fn wake_followers(&mut self) {
@@ -270,6 +284,11 @@ impl World<'_> {
     }
 
     pub(super) fn drive_step(&mut self, id: ThreadId, frame: &mut Drive) -> Next {
+        if frame.term != self.domain.conduct.term {
+            return Next::Done; // another one has taken its place
+        }
+        self.domain.conduct.steps += 1;
+        self.domain.conduct.away = Away::Works;
         match frame.doing {
             Doing::Begins => {}
             Doing::Fences => self.observe(Event::Fenced),
@@ -285,6 +304,7 @@ impl World<'_> {
             }
             Doing::Marks => {
                 if self.sleeps_for_holdouts(id) {
+                    self.domain.conduct.away = Away::Sleeps;
                     frame.doing = Doing::Sleeps;
                     return Next::Sleep;
                 }
@@ -313,10 +333,13 @@ impl World<'_> {
     fn drive_on(&mut self, id: ThreadId, frame: &mut Drive) -> Next {
         let costs = &self.options.costs;
         loop {
+            let took_over = std::mem::take(&mut frame.took_over);
             let ns = match self.domain.machine.poll() {
                 Action::Idle => return self.leave(),
                 Action::Fence => {
-                    self.domain.began = self.events.now();
+                    if !took_over {
+                        self.domain.began = self.events.now();
+                    }
                     let readers = self.domain.registered.len();
                     let needed = fence_needed(readers, frame.own, self.domain.light);
                     self.domain.alone = needed.is_none();
@@ -339,6 +362,11 @@ impl World<'_> {
                 Action::Scan(number) => {
                     frame.doing = Doing::Scans(number);
                     self.scan_ns(number, frame)
+                }
+                // The driver before has waited; what for may have come.
+                Action::Wait(_) if took_over && frame.until.is_some() => {
+                    self.observe(Event::Woken);
+                    continue;
                 }
                 Action::Wait(hint) => match self.wait_for_readers(id, frame, hint) {
                     Some(next) => return next,
@@ -380,6 +408,7 @@ impl World<'_> {
                 Some(Next::Spend(ns, Spending::GracePeriods))
             }
             Hint::Tick => {
+                self.domain.conduct.away = Away::Naps(TICK_NS);
                 frame.doing = Doing::Naps;
                 Some(Next::SleepFor(TICK_NS))
             }

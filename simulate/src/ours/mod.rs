@@ -2,11 +2,11 @@
 //! threads on virtual CPUs.
 //!
 //! # What is modelled
-//! - *Threads* on *CPUs*, under the fair scheduler that SRCU's model has (one run queue a CPU), with
-//!   the times of Linux 5.18 or those of today ([`SchedulerTimes`](crate::srcu::SchedulerTimes)). A
-//!   thread that wakes goes to the CPU it ran on, or to an idle one if that is busy; a CPU without
-//!   work takes a waiting thread from the CPU where most wait. A thread computes, sleeps, reads,
-//!   and updates, as its [`Role`] says.
+//! - *Threads* on *CPUs*, under the fair scheduler that SRCU's model has (one run queue a CPU),
+//!   with the times of Linux 5.18 or those of today
+//!   ([`SchedulerTimes`](crate::srcu::SchedulerTimes)). A thread that wakes goes to the CPU it ran
+//!   on, or to an idle one if that is busy; a CPU without work takes a waiting thread from the CPU
+//!   where most wait. A thread computes, sleeps, reads, and updates, as its [`Role`] says.
 //! - *Readers* ([`Role::Reads`], [`Role::Qsbr`], ...): sections and the time between them are
 //!   exponentially distributed in the thread's own running time, and so are the times between
 //!   quiescent states of a QSBR reader. They are *drawn lazily*: no section is an event. What a
@@ -23,7 +23,8 @@
 //! # What `grace` decides
 //! All that the library decides, by the same functions: [`grace::Machine`] with the policy of the
 //! engine (what comes next, when to scan, when to sleep); [`grace::driver`] (which fence, what
-//! becomes of a wait where the driver may not wait, the tick); [`grace::Segments`] (which callbacks
+//! becomes of a wait where the driver may not wait, the tick); [`grace::handover`] (when a waiter
+//! takes the place of a driver that makes no progress); [`grace::Segments`] (which callbacks
 //! are ready); [`grace::batch`] (when callbacks are closed, how many run in one go);
 //! [`grace::limit`] (what is admitted, and what happens where nothing is); [`grace::worker`] and
 //! [`grace::policy::Budget`] (when the worker comes by, what it does, how long it rests);
@@ -49,8 +50,6 @@
 //! - A callback: as in [`crate::cost::Costs`], with a transfer where the worker runs it.
 //!
 //! # What is left out
-//! - The hand-over: a waiter never takes the place of a driver that is preempted. With more threads
-//!   than CPUs the library does better than is shown here.
 //! - The relay of the engine `token`: QSBR readers are scanned one by one under it.
 //! - Contention for the machine's lock, and for the registry's but by threads that register.
 //! - Frequencies, caches that fill up, NUMA, the memory allocator. A CPU is as fast as any other.
@@ -63,13 +62,14 @@
 //! Integers only. The same options give the same report on any machine.
 //!
 //! Reading order: [`options`], `costs`, `readers`, `cpus`, `world` (events and threads), `roles`
-//! (what threads do), `driving` (grace periods), `callbacks`, `limit`, `worker`, `liburcu`,
-//! [`report`].
+//! (what threads do), `driving` (grace periods) and `handover`, `callbacks`, `limit`, `worker`,
+//! `liburcu`, [`report`].
 
 mod callbacks;
 mod costs;
 mod cpus;
 mod driving;
+mod handover;
 mod liburcu;
 mod limit;
 pub mod options;

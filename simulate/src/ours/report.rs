@@ -36,6 +36,8 @@ pub struct Report {
     pub interrupts: u64,
     /// Times that a driver slept until holdouts had left.
     pub driver_sleeps: u64,
+    /// Times that another thread took the place of a driver that made no progress.
+    pub hand_overs: u64,
     /// Turns of the worker.
     pub worker_turns: u64,
     /// Switches from one thread to another.
@@ -121,6 +123,7 @@ impl World<'_> {
             membarriers: counted.membarriers,
             interrupts: self.interrupts,
             driver_sleeps: counted.driver_sleeps,
+            hand_overs: counted.hand_overs,
             worker_turns: counted.worker_turns,
             switches: self.switches,
             threads_started: counted.threads_started,

@@ -254,3 +254,19 @@ mod no_second_copy {
         }
     }
 }
+
+/// A driver that is preempted is replaced by one who waits: with it two updaters get as far as they
+/// do where no driver is ever preempted for long.
+#[test]
+fn one_who_waits_takes_the_place_of_a_driver_without_a_cpu() {
+    for algorithm in ["adaptive", "poll"] {
+        let report = report("oversubscribed", algorithm, |options| {
+            options.duration = SECOND;
+            options.check = true;
+        });
+        assert!(report.hand_overs > 0, "{algorithm}");
+        assert_eq!(report.violations, 0, "{algorithm}");
+    }
+    let report = report("busy-readers", "adaptive", |_| ());
+    assert_eq!(report.hand_overs, 0, "a driver that runs keeps its place");
+}

@@ -175,7 +175,7 @@ pub fn all() -> Vec<Workload> {
             "qsbr-loops",
             "six event loops with QSBR readers and an updater that waits",
             8,
-            200 * MS,
+            800 * MS,
             Normal,
             vec![
                 some(
@@ -230,7 +230,7 @@ pub fn all() -> Vec<Workload> {
             "server-64",
             "192 servers' threads on 64 CPUs, 16 retire, 4 wait",
             64,
-            200 * MS,
+            800 * MS,
             Normal,
             vec![some(192, SERVER), some(16, retirer(5_000)), some(4, seldom(MS))],
         ),

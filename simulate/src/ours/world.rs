@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use super::callbacks::{Callbacks, Close, Run, Settle, Tend};
 use super::cpus::{Cpu, FOREVER, Spending, Spent};
 use super::driving::{Domain, Drive, Wait};
+use super::handover::LooksOn;
 use super::liburcu::{CallThread, Liburcu, Synchronize};
 use super::options::{Algorithm, Options, Role};
 use super::readers::{Kind, Reader, ReaderId};
@@ -70,6 +71,7 @@ pub(super) enum Next {
 pub(super) enum Frame {
     Role(RoleFrame),
     Wait(Wait),
+    LooksOn(LooksOn),
     Drive(Drive),
     Close(Close),
     Run(Run),
@@ -114,6 +116,7 @@ pub(super) struct Counted {
     pub(super) membarriers: u64,
     pub(super) scans: u64,
     pub(super) driver_sleeps: u64,
+    pub(super) hand_overs: u64,
     pub(super) threads_started: u64,
     pub(super) callbacks_queued: u64,
     pub(super) callbacks_run: u64,
@@ -328,7 +331,8 @@ impl<'a> World<'a> {
         let mut frame = self.threads[id].stack[top];
         let next = match &mut frame {
             Frame::Role(frame) => self.role_step(id, frame),
-            Frame::Wait(frame) => self.wait_step(id, frame),
+            Frame::Wait(frame) => self.wait_step(frame),
+            Frame::LooksOn(frame) => self.look_on(id, frame),
             Frame::Drive(frame) => self.drive_step(id, frame),
             Frame::Close(frame) => self.close_step(frame),
             Frame::Run(frame) => self.run_step(id, frame),

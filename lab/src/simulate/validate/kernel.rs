@@ -54,7 +54,8 @@ impl Times {
         let idle = *numbers.get(3)? + numbers.get(4).copied().unwrap_or(0);
         let all: u64 = numbers.iter().sum();
         let is_cpu = |line: &&str| {
-            line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+            line.strip_prefix("cpu")
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
         let cpus = text.lines().filter(is_cpu).count();
         Some(Self { busy: all - idle, idle, cpus, own })
@@ -97,7 +98,9 @@ mod tests {
         assert_eq!(version("5.10"), Some((5, 10)));
         assert_eq!(version("6-rc1"), None);
         assert_eq!(version(""), None);
-        assert!(version("5.18.0").unwrap() < EEVDF_SINCE && version("6.6.1").unwrap() >= EEVDF_SINCE);
+        assert!(
+            version("5.18.0").unwrap() < EEVDF_SINCE && version("6.6.1").unwrap() >= EEVDF_SINCE
+        );
     }
 
     #[test]
@@ -107,7 +110,8 @@ mod tests {
         };
         let before = Times::of(&text(1_000, 5_000), 3.0).unwrap();
         assert_eq!((before.busy, before.idle, before.cpus), (1_100, 5_000, 2));
-        // Two CPUs for ten seconds, of which 1,500 of 2,000 parts were busy; ten seconds of its own.
+        // Two CPUs for ten seconds, of which 1,500 of 2,000 parts were busy; ten seconds of its
+        // own.
         let after = Times::of(&text(2_500, 5_500), 13.0).unwrap();
         let share = others_share(&before, &after, Duration::from_secs(10));
         assert!((share.unwrap() - 0.25).abs() < 1e-9, "{share:?}");

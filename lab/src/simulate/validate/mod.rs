@@ -177,7 +177,7 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
     print(&told, output)?;
     if let Some(share) = others.filter(|share| *share > OTHERS_MAX) {
         output.note(format!(
-            "other programs used {:.0} % of the CPUs meanwhile: run it again when the machine is calm",
+            "other programs used {:.0} % of the CPUs: run it again when the machine is calm",
             100.0 * share
         ));
     }
@@ -293,7 +293,9 @@ fn table(told: &[(&Case, Vec<Pair>)]) -> comfy_table::Table {
                 true => units::nanoseconds(value),
                 false => units::figures(value),
             };
-            let seen = |at: fn(&Spread) -> f64| pair.seen.as_ref().map_or_else(String::new, |seen| show(at(seen)));
+            let seen = |at: fn(&Spread) -> f64| {
+                pair.seen.as_ref().map_or_else(String::new, |seen| show(at(seen)))
+            };
             let ratio = Cell::new(units::figures(pair.ratio));
             table.add_row(vec![
                 Cell::new(case.engine),

@@ -3,8 +3,8 @@
 //!
 //! A thread's work is measured in its own running time, as the model counts it: what the clock
 //! shows between two looks counts up to [`STEP_MAX`], so that an interrupt, a preemption or a stay
-//! in the kernel is no work. A wait is counted without what the clock itself takes. Draws come from the same generator as the model's; which thread runs
-//! when is this machine's to say.
+//! in the kernel is no work. A wait is counted without what the clock itself takes. Draws come from
+//! the same generator as the model's; which thread runs when is this machine's to say.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};

@@ -20,10 +20,9 @@
 //!
 //! # When a driver counts as stalled
 //!
-//! A waiter sleeps on `turn`, for 50 us the first of them, for twice as long each further one, so
-//! that few of many wake up. It doubles its patience each time until a grace period ends: a driver
-//! that stalls after a long wait for readers delays the others by as much again at most, and a
-//! grace period that takes a second costs a waiter fifteen looks. A driver that naps for a known
+//! A waiter sleeps on `turn` for as long as it has patience, which [`grace::handover`] decides: a
+//! driver that stalls after a long wait for readers delays the others by as much again at most, and
+//! a grace period that takes a second costs a waiter fifteen looks. A driver that naps for a known
 //! time is given that time. A driver that sleeps until the last holdout wakes it is stalled when it
 //! has been woken and does not come: so the waiter sleeps on the same word, and which of the two
 //! comes first carries on. (Readers compiled against liburcu wake one sleeper only. There the
@@ -39,6 +38,10 @@
 
 use std::time::Duration;
 
+#[cfg(not(loom))]
+use grace::handover::PassersPatience;
+use grace::handover::Progress;
+
 use super::{Driver, GracePeriods, Me, State, Until};
 use crate::chaos::{self, Mutant};
 use crate::gp::gp_words;
@@ -46,24 +49,6 @@ use crate::gp::registry::Registry;
 use crate::os::futex;
 use crate::os::sync::{self, MutexGuard};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-
-/// How long the first waiter sees no progress before it takes over: more than a grace period
-/// without holdouts takes, and no more than the kernel's timers are late by default.
-#[cfg(not(loom))]
-const PATIENCE: Duration = Duration::from_micros(50);
-
-/// How many waiters differ in their patience: the others are as patient as the last of them.
-#[cfg(not(loom))]
-const RANKS: u32 = 7;
-
-/// The longest patience is 0.8 s.
-#[cfg(not(loom))]
-const DOUBLINGS: u32 = 14;
-
-/// By how much more patience a waiter has that sleeps on the driver's own word: it looks whether a
-/// reader that has left its section has stalled before it counted down.
-#[cfg(not(loom))]
-const BESIDE: u32 = 32;
 
 /// What the driver does without the machine's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,13 +72,11 @@ impl Away {
     pub(crate) const fn sleeps(nap: Duration) -> Self {
         Self { least: nap, sleeps: true }
     }
-}
 
-/// How far the current driver has come. Under the machine's lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
-    term: u64,
-    steps: u64,
+    #[cfg(not(loom))]
+    fn least_ns(self) -> u64 {
+        saturating_ns(self.least)
+    }
 }
 
 /// What is known of the current driver, under the machine's lock.
@@ -104,22 +87,9 @@ pub(crate) struct Conduct {
     pub(crate) steps: u64,
     /// Superseded drivers that have not come back.
     pub(crate) superseded: u32,
-    /// What callers of `advance` have seen that found a driver at work.
+    /// Of callers of `advance` that find a driver at work.
     #[cfg(not(loom))]
-    passing: Passing,
-}
-
-/// What callers that do not wait have seen of a driver at work.
-#[cfg(not(loom))]
-#[derive(Clone, Copy, Debug)]
-struct Passing {
-    progress: Progress,
-    /// Since when, as `clock::monotonic_ns`.
-    since_ns: u64,
-    /// How many of them have taken over in this grace period, up to [`DOUBLINGS`].
-    doublings: u32,
-    /// Grace periods that had ended then.
-    ended: u64,
+    passers: PassersPatience,
 }
 
 impl Conduct {
@@ -128,27 +98,15 @@ impl Conduct {
         steps: 0,
         superseded: 0,
         #[cfg(not(loom))]
-        passing: Passing {
-            progress: Progress { term: 0, steps: 0 },
-            since_ns: 0,
-            doublings: 0,
-            ended: 0,
-        },
+        passers: PassersPatience::NEW,
     };
 }
 
 /// How long a waiter looks on.
 #[derive(Debug)]
 pub(crate) struct Patience {
-    /// What it saw last; `None` at first.
-    seen: Option<Progress>,
     #[cfg(not(loom))]
-    ended: u64,
-    #[cfg(not(loom))]
-    doublings: u32,
-    /// For how long it has seen nothing else.
-    #[cfg(not(loom))]
-    waited: Duration,
+    of_waiter: grace::handover::Patience,
     /// Loom has no clock: how many times it takes over wherever it finds a driver at work.
     #[cfg(loom)]
     pub(crate) take_overs: u32,
@@ -156,13 +114,8 @@ pub(crate) struct Patience {
 
 impl Patience {
     pub(crate) const NEW: Self = Self {
-        seen: None,
         #[cfg(not(loom))]
-        ended: 0,
-        #[cfg(not(loom))]
-        doublings: 0,
-        #[cfg(not(loom))]
-        waited: Duration::ZERO,
+        of_waiter: grace::handover::Patience::NEW,
         #[cfg(loom)]
         take_overs: 0,
     };
@@ -170,49 +123,39 @@ impl Patience {
     /// None, until it has taken over so many times.
     #[cfg(loom)]
     pub(crate) const fn none(take_overs: u32) -> Self {
-        Self { take_overs, ..Self::NEW }
+        Self { take_overs }
     }
 
     /// How long it is still to sleep before it looks at the driver, which is `away`.
     #[cfg(not(loom))]
     pub(crate) fn left(&mut self, core: &GracePeriods, state: &State) -> Duration {
         let (progress, ended) = (core.progress(state), state.protocol.sequence().ended());
-        if self.seen.is_none() || self.ended != ended {
-            self.doublings = RANKS.min(u32::try_from(state.sleepers).unwrap_or(RANKS));
-            self.ended = ended;
-        }
-        if self.seen != Some(progress) {
-            self.seen = Some(progress);
-            self.waited = Duration::ZERO;
-        }
-        self.longest(state).saturating_sub(self.waited)
-    }
-
-    #[cfg(not(loom))]
-    fn longest(&self, state: &State) -> Duration {
-        state.conduct.away.least.saturating_add(PATIENCE * (1 << self.doublings))
+        let least_ns = state.conduct.away.least_ns();
+        let left_ns = self.of_waiter.left_ns(progress, ended, state.sleepers, least_ns);
+        Duration::from_nanos(left_ns)
     }
 
     /// It has slept for so long, and no thread has notified it. Returns whether its patience has
     /// run out.
     #[cfg(not(loom))]
     pub(crate) fn slept(&mut self, core: &GracePeriods, state: &State, time: Duration) -> bool {
-        self.waited = self.waited.saturating_add(time);
-        if self.waited < self.longest(state) {
-            return false;
-        }
-        self.waited = Duration::ZERO;
-        self.doublings = DOUBLINGS.min(self.doublings + 1);
-        state.driven && self.seen == Some(core.progress(state))
+        let least_ns = state.conduct.away.least_ns();
+        self.of_waiter.slept(core.progress(state), saturating_ns(time), least_ns) && state.driven
     }
 
     /// For how long it sleeps on the driver's own word.
     fn beside(&self) -> Option<Duration> {
         #[cfg(not(loom))]
-        return Some(PATIENCE * (BESIDE << self.doublings));
+        return Some(Duration::from_nanos(self.of_waiter.beside_ns()));
         #[cfg(loom)]
         None
     }
+}
+
+/// The longest that can be said is 584 years.
+#[cfg(not(loom))]
+fn saturating_ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What a waiter finds when it looks at a driver without progress.
@@ -386,9 +329,7 @@ impl GracePeriods {
     /// For a caller that does not wait: a driver in the place of one that has made no progress
     /// since another such caller looked, and is not asleep. `None` if there is no reason.
     ///
-    /// The first of them takes over 50 us after that look, each further one in the same grace
-    /// period after twice as long: else a few that come by again and again would supersede each
-    /// other for as long as a fence takes longer than that.
+    /// How long that is to be: [`PassersPatience`].
     #[cfg(not(loom))]
     pub(crate) fn take_over_in_passing(
         &self,
@@ -406,24 +347,15 @@ impl GracePeriods {
         (until, me): (Until, Me),
     ) -> Option<Driver> {
         let (progress, ended) = (self.progress(state), state.protocol.sequence().ended());
-        let passing = &mut state.conduct.passing;
-        if passing.ended != ended {
-            (passing.ended, passing.doublings) = (ended, 0);
-        }
-        if passing.progress != progress {
-            (passing.progress, passing.since_ns) = (progress, now_ns);
-            return None;
-        }
-        let patience = PATIENCE * (1 << passing.doublings);
-        let waited = Duration::from_nanos(now_ns.saturating_sub(passing.since_ns));
-        if waited < state.conduct.away.least.saturating_add(patience)
+        let least_ns = state.conduct.away.least_ns();
+        let passers = &mut state.conduct.passers;
+        if !passers.has_run_out(now_ns, progress, ended, least_ns)
             || !matches!(self.look_at_driver(state), Found::Stalled)
         {
             return None;
         }
         let driver = self.take_over(state, until, me)?;
-        let doublings = &mut state.conduct.passing.doublings;
-        *doublings = DOUBLINGS.min(*doublings + 1);
+        state.conduct.passers.took_over();
         Some(driver)
     }
 
@@ -473,7 +405,9 @@ mod tests {
     fn those_who_pass_are_patient_with_each_other() {
         let domain = Domain::new();
         let core = domain.tag().core();
-        let expected: Vec<_> = (0..5).map(|doublings| PATIENCE * (1 << doublings)).collect();
+        let expected: Vec<_> = (0..5)
+            .map(|doublings| Duration::from_nanos(grace::handover::PATIENCE_NS << doublings))
+            .collect();
         core.request(Urgency::Normal);
         assert_eq!(patience_of_those_who_pass(core, 5), expected);
         sync::lock(&core.state).driven = false;

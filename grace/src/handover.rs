@@ -1,0 +1,204 @@
+//! The hand-over: how long those who want a grace period look on while its driver makes no
+//! progress, before one of them takes its place.
+//!
+//! A driver that loses its CPU between two steps would hold up every other updater. What the next
+//! driver needs is in the machine: so a waiter that has seen no progress for its [`Patience`]
+//! carries out the pending action itself. One that comes by without waiting does the same
+//! ([`PassersPatience`]).
+//!
+//! Pure functions of what was seen and for how long, called by the library and by the simulator;
+//! sleeps, clocks and the taking of the place are theirs. Times in nanoseconds.
+
+/// How long the first waiter sees no progress before it takes over: more than a grace period
+/// without holdouts takes, and no more than the kernel's timers are late by default.
+pub const PATIENCE_NS: u64 = 50_000;
+
+/// How many waiters differ in their patience: the others are as patient as the last of them.
+const RANKS: u32 = 7;
+
+/// The longest patience is 0.8 s.
+const DOUBLINGS: u32 = 14;
+
+/// By how much more patience a waiter has that sleeps on the driver's own word: it looks whether a
+/// reader that has left its section has stalled before it counted down.
+const BESIDE: u32 = 32;
+
+/// How far the current driver has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The number of the driver.
+    pub term: u64,
+    /// Steps that drivers have reported.
+    pub steps: u64,
+}
+
+/// The patience of a waiter: 50 us for the first one that sleeps, twice as long for each further
+/// one, so that few of many wake up; and twice as long each time it has run out, until a grace
+/// period ends.
+///
+/// ```
+/// use grace::handover::{PATIENCE_NS, Patience, Progress};
+///
+/// let seen = Progress { term: 1, steps: 7 };
+/// let mut patience = Patience::NEW;
+/// // No other waiter sleeps, and the driver's step takes no time of its own.
+/// assert_eq!(patience.left_ns(seen, 0, 0, 0), PATIENCE_NS);
+/// assert!(patience.slept(seen, PATIENCE_NS, 0)); // now it takes over
+/// assert_eq!(patience.left_ns(seen, 0, 0, 0), 2 * PATIENCE_NS);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// What it saw last; `None` at first.
+    seen: Option<Progress>,
+    ended: u64,
+    doublings: u32,
+    /// For how long it has seen nothing else.
+    waited_ns: u64,
+}
+
+impl Patience {
+    /// Of a waiter that begins.
+    pub const NEW: Self = Self { seen: None, ended: 0, doublings: 0, waited_ns: 0 };
+
+    /// How long it is still to sleep before it looks at the driver, whose step takes `least_ns` at
+    /// least. `ended` is how many grace periods have ended, `sleepers` how many others wait.
+    pub fn left_ns(
+        &mut self,
+        progress: Progress,
+        ended: u64,
+        sleepers: usize,
+        least_ns: u64,
+    ) -> u64 {
+        if self.seen.is_none() || self.ended != ended {
+            self.doublings = RANKS.min(u32::try_from(sleepers).unwrap_or(RANKS));
+            self.ended = ended;
+        }
+        if self.seen != Some(progress) {
+            self.seen = Some(progress);
+            self.waited_ns = 0;
+        }
+        self.longest_ns(least_ns).saturating_sub(self.waited_ns)
+    }
+
+    const fn longest_ns(&self, least_ns: u64) -> u64 {
+        least_ns.saturating_add(PATIENCE_NS << self.doublings)
+    }
+
+    /// It has slept for `ns`, and no thread has notified it. Returns whether its patience has run
+    /// out, without any progress.
+    pub fn slept(&mut self, progress: Progress, ns: u64, least_ns: u64) -> bool {
+        self.waited_ns = self.waited_ns.saturating_add(ns);
+        if self.waited_ns < self.longest_ns(least_ns) {
+            return false;
+        }
+        self.waited_ns = 0;
+        self.doublings = DOUBLINGS.min(self.doublings + 1);
+        self.seen == Some(progress)
+    }
+
+    /// For how long it sleeps on the word on which the driver sleeps.
+    pub const fn beside_ns(&self) -> u64 {
+        (PATIENCE_NS * BESIDE as u64) << self.doublings
+    }
+}
+
+/// The patience of those who come by and do not wait, all together: the first takes over 50 us
+/// after one has seen the same, each further one in the same grace period after twice as long. Else
+/// a few that come by again and again would supersede each other for as long as a step takes
+/// longer than that.
+#[derive(Clone, Copy, Debug)]
+pub struct PassersPatience {
+    progress: Progress,
+    since_ns: u64,
+    /// How many of them have taken over in this grace period, up to [`DOUBLINGS`].
+    doublings: u32,
+    /// Grace periods that had ended then.
+    ended: u64,
+}
+
+impl PassersPatience {
+    /// Of a domain that begins.
+    pub const NEW: Self =
+        Self { progress: Progress { term: 0, steps: 0 }, since_ns: 0, doublings: 0, ended: 0 };
+
+    /// One comes by and finds a driver at work, whose step takes `least_ns` at least. Returns
+    /// whether patience has run out.
+    pub fn has_run_out(
+        &mut self,
+        now_ns: u64,
+        progress: Progress,
+        ended: u64,
+        least_ns: u64,
+    ) -> bool {
+        if self.ended != ended {
+            (self.ended, self.doublings) = (ended, 0);
+        }
+        if self.progress != progress {
+            (self.progress, self.since_ns) = (progress, now_ns);
+            return false;
+        }
+        let waited_ns = now_ns.saturating_sub(self.since_ns);
+        waited_ns >= least_ns.saturating_add(PATIENCE_NS << self.doublings)
+    }
+
+    /// It has taken over.
+    pub fn took_over(&mut self) {
+        self.doublings = DOUBLINGS.min(self.doublings + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEEN: Progress = Progress { term: 3, steps: 9 };
+
+    #[test]
+    fn progress_and_the_end_of_a_grace_period_give_new_patience() {
+        let mut patience = Patience::NEW;
+        assert_eq!(patience.left_ns(SEEN, 5, 2, 0), PATIENCE_NS << 2, "the third of the sleepers");
+        assert!(!patience.slept(SEEN, PATIENCE_NS, 0), "it was woken early");
+        assert_eq!(patience.left_ns(SEEN, 5, 2, 0), 3 * PATIENCE_NS);
+        let next = Progress { steps: 10, ..SEEN };
+        assert_eq!(patience.left_ns(next, 5, 2, 0), PATIENCE_NS << 2, "there was progress");
+        assert!(!patience.slept(SEEN, PATIENCE_NS << 2, 0), "there is other progress");
+        assert_eq!(patience.left_ns(next, 5, 2, 0), PATIENCE_NS << 3);
+        assert_eq!(patience.left_ns(next, 6, 0, 0), PATIENCE_NS, "a grace period has ended");
+    }
+
+    #[test]
+    fn a_driver_that_naps_is_given_its_nap() {
+        let mut patience = Patience::NEW;
+        assert_eq!(patience.left_ns(SEEN, 0, 0, 10_000_000), 10_000_000 + PATIENCE_NS);
+        assert!(!patience.slept(SEEN, PATIENCE_NS, 10_000_000));
+        assert!(patience.slept(SEEN, 10_000_000, 10_000_000));
+        assert_eq!(patience.left_ns(SEEN, 0, 0, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn patience_is_bounded() {
+        let mut patience = Patience::NEW;
+        for _ in 0..100 {
+            let left = patience.left_ns(SEEN, 0, usize::MAX, 0);
+            assert!(left <= PATIENCE_NS << DOUBLINGS && patience.beside_ns() < 60_000_000_000);
+            assert!(patience.slept(SEEN, left, 0));
+        }
+    }
+
+    #[test]
+    fn those_who_pass_are_patient_with_each_other() {
+        let mut patience = PassersPatience::NEW;
+        let mut now_ns = 1;
+        for doublings in 0..5 {
+            let progress = Progress { term: doublings + 1, steps: 0 };
+            assert!(!patience.has_run_out(now_ns, progress, 0, 0), "the look");
+            let longest_ns = PATIENCE_NS << doublings;
+            assert!(!patience.has_run_out(now_ns + longest_ns - 1, progress, 0, 0));
+            now_ns += longest_ns;
+            assert!(patience.has_run_out(now_ns, progress, 0, 0));
+            patience.took_over();
+        }
+        assert!(!patience.has_run_out(now_ns, SEEN, 1, 0), "the look");
+        assert!(patience.has_run_out(now_ns + PATIENCE_NS, SEEN, 1, 0), "in the next one anew");
+    }
+}
