@@ -194,6 +194,8 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
         (&["--published", "--cpus", "4"], "cannot be used with"),
         (&["--published", "--suite"], "cannot be used with"),
         (&["--quick"], "--suite"),
+        (&["--suite", "--only", "tea"], "lone-updater"),
+        (&["--suite", "--only", "idle", "--on-cpus", "5000"], "1 to 4096"),
     ];
     for (args, expected) in cases {
         let args: Vec<&str> = std::iter::once("simulate").chain(args.iter().copied()).collect();
@@ -201,6 +203,23 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
         assert!(stderr.contains(expected), "{args:?}: {stderr}");
         assert!(stdout.is_empty(), "{args:?} printed before it was refused: {stdout}");
     }
+}
+
+#[test]
+fn one_workload_of_the_suite_runs_on_a_larger_machine() {
+    let args =
+        ["simulate", "--suite", "--quick", "--only", "lone-updater,churn", "--on-cpus", "32"];
+    let args = args.iter().chain(&["--json", "-"]);
+    let (stdout, _) = expect_code(&run(args.copied()), 0);
+    let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    let cases = document["cases"].as_array().expect("two cases");
+    assert_eq!(cases.len(), 2);
+    let [alone, crowd] = [&cases[0], &cases[1]];
+    assert_eq!((&alone["cpus"], &crowd["cpus"]), (&32.into(), &32.into()));
+    // A lone updater stays alone; 16 threads that come and go on eight CPUs are 64 on 32.
+    let started = |case: &Value| case["reports"][0]["threads_started"].as_u64().expect("a count");
+    assert_eq!(started(alone), 0);
+    assert!(started(crowd) > 64, "{crowd}");
 }
 
 #[test]

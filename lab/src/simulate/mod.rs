@@ -39,7 +39,7 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Fail
     let exit = if args.published {
         published::run(output)
     } else if args.suite {
-        suite::run(args.quick, output)
+        suite::run(args, output)
     } else if args.validate {
         validate::run(args.quick, output)
     } else if what_if.engine.iter().any(|name| name == srcu::NAME) {

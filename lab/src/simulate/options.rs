@@ -16,6 +16,7 @@ Examples:
   rcu simulate --engine srcu --variant final --set looks=20,100 --set pause_us=200 --set cpus=1,128
   rcu simulate --published                               every published figure
   rcu simulate --suite                                   the library's engines compared
+  rcu simulate --suite --only server-64 --on-cpus 4096   one of its workloads on a larger machine
   rcu simulate --validate                                the model of them beside this machine
 
 Exit codes: 0 ok; 1 a figure that fitted, or an aim that was met, no longer does, or an engine is
@@ -38,6 +39,12 @@ pub(crate) struct SimulateArgs {
     /// With --suite: runs of a quarter; with --validate: fewer of them, and coarser costs
     #[arg(long, requires = "workloads")]
     pub(super) quick: bool,
+    /// With --suite: only these of its workloads
+    #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "suite")]
+    pub(super) only: Vec<String>,
+    /// With --suite: on a machine of N CPUs, 1 to 4096, with threads of each kind in proportion
+    #[arg(long, value_name = "N", requires = "suite")]
+    pub(super) on_cpus: Option<usize>,
     /// Print the engines, workloads and numbers that can be set, one line each
     #[arg(long, conflicts_with = "WhatIfArgs")]
     pub(super) list: bool,
@@ -208,6 +215,8 @@ mod tests {
             "--suite --engine poll",
             "--list --hz 100",
             "--quick",
+            "--validate --only idle",
+            "--on-cpus 64",
             "--tickless maybe",
             "--cpus many",
             "--duration 10",

@@ -15,6 +15,7 @@ use serde::Serialize;
 use simulate::ours::suite::{self, Aim, Case, Target};
 use simulate::ours::{self, Algorithm, Options, Report};
 
+use super::options::SimulateArgs;
 use super::pool::{self, Job, Watch};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
@@ -65,7 +66,7 @@ impl Job for Entry {
             let permille = u16::try_from(now.saturating_mul(1_000) / end).unwrap_or(1_000);
             if watch.reached(permille) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        // All cases can be simulated: a test says so.
+        // They can all be simulated: they were checked.
         ours::run_with_progress(&self.options, progress).ok().flatten()
     }
 }
@@ -79,15 +80,20 @@ struct Judged {
 }
 
 /// Runs the suite and tells.
-pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
-    let cases = suite::cases(quick);
+pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let quick = args.quick;
+    let cases = cases(args)?;
     let entries = entries(&cases);
     let reports = pool::run(&entries, output)?;
     let judged = judge(cases, &entries, reports);
     let interrupted = output.interrupt().requested();
     output.json(&document(&judged, quick, interrupted))?;
     print(&judged, output)?;
-    let broken = broken(&judged, KNOWN_MISSES);
+    // What is asked was recorded on the machines that the workloads have.
+    let broken = match args.on_cpus {
+        None => broken(&judged, KNOWN_MISSES),
+        Some(_) => Vec::new(),
+    };
     for (case, target) in &broken {
         output.note(format!("{case}: {} was met when it was recorded", name(target.aim)));
     }
@@ -96,6 +102,32 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
         (false, true) => Exit::Ok,
         (false, false) => Exit::Violation,
     })
+}
+
+/// The cases that were asked for.
+fn cases(args: &SimulateArgs) -> Result<Vec<Case>, Failure> {
+    let all = suite::cases(args.quick);
+    let names: Vec<&str> = all.iter().map(|case| case.workload.name).collect();
+    if let Some(unknown) = args.only.iter().find(|only| !names.contains(&only.as_str())) {
+        return Err(Failure::Usage(format!(
+            "no workload of the suite is called {unknown}; there are {}",
+            names.join(", ")
+        )));
+    }
+    let is_asked_for = |case: &Case| {
+        args.only.is_empty() || args.only.iter().any(|only| only == case.workload.name)
+    };
+    let on_machine = |case: Case| {
+        let case = match args.on_cpus {
+            Some(cpus) => case.on_cpus(cpus),
+            None => case,
+        };
+        let fault = case.options.check().err();
+        fault.map_or(Ok(case.clone()), |reason| {
+            Err(Failure::Usage(format!("{}: {reason}", case.workload.name)))
+        })
+    };
+    all.into_iter().filter(is_asked_for).map(on_machine).collect()
 }
 
 fn entries(cases: &[Case]) -> Vec<Entry> {
@@ -164,8 +196,10 @@ const fn column(aim: Aim) -> &'static str {
 
 fn print(judged: &[Judged], output: &mut Output) -> Result<(), Failure> {
     for judged in judged {
-        let Case { workload, .. } = &judged.case;
-        output.heading(format!("{}: {}; {} CPUs", workload.name, workload.what, workload.cpus))?;
+        let Case { workload, options } = &judged.case;
+        let larger = if options.cpus == workload.cpus { "" } else { "in proportion on " };
+        let machine = format!("{larger}{} CPUs", options.cpus);
+        output.heading(format!("{}: {}; {machine}", workload.name, workload.what))?;
         output.table(figures(judged))?;
     }
     output.heading("What the columns are")?;
@@ -347,7 +381,7 @@ fn case_out<'j>(judged: &'j Judged) -> CaseOut<'j> {
     CaseOut {
         name: judged.case.workload.name,
         what: judged.case.workload.what,
-        cpus: judged.case.workload.cpus,
+        cpus: judged.case.options.cpus,
         targets: &judged.targets,
         reports: reports.map(out).collect(),
     }

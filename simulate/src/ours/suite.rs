@@ -35,9 +35,10 @@ pub const COUNT_MIN: u64 = 100;
 /// One workload on its machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The workload.
+    /// The workload, and its own machine.
     pub workload: Workload,
-    /// What is simulated, under the judged engine.
+    /// What is simulated, under the judged engine; on a larger machine perhaps
+    /// ([`on_cpus`](Self::on_cpus)).
     pub options: Options,
 }
 
@@ -145,6 +146,19 @@ pub fn cases(quick: bool) -> Vec<Case> {
 }
 
 impl Case {
+    /// The same on a machine of so many CPUs. Of each kind of thread of which there were several
+    /// there are as many to a CPU as before; one of its kind stays alone.
+    #[must_use]
+    pub fn on_cpus(mut self, cpus: usize) -> Self {
+        let (from, to) = (self.workload.cpus.max(1) as u128, cpus as u128);
+        for group in self.options.threads.iter_mut().filter(|group| group.count > 1) {
+            let count = (u128::from(group.count) * to).div_ceil(from);
+            group.count = u32::try_from(count).unwrap_or(u32::MAX);
+        }
+        self.options.cpus = cpus;
+        self
+    }
+
     /// The options of one of its runs.
     pub fn under(&self, algorithm: Algorithm) -> Options {
         Options { algorithm, ..self.options.clone() }
@@ -243,6 +257,15 @@ mod tests {
         let targets = judge(&retirer, &reports);
         assert_eq!(reached(&targets, Aim::Cpu), Some(false));
         assert_eq!(reached(&targets, Aim::Updates), Some(false));
+    }
+
+    #[test]
+    fn a_larger_machine_has_threads_in_proportion() {
+        let larger = case("busy-readers").on_cpus(64);
+        let counts: Vec<u32> = larger.options.threads.iter().map(|group| group.count).collect();
+        assert_eq!((larger.options.cpus, counts), (64, vec![48, 1]));
+        let too_large = case("idle-10000").on_cpus(4_096);
+        assert!(too_large.options.check().is_err(), "five million threads");
     }
 
     #[test]
