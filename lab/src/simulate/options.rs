@@ -40,10 +40,16 @@ pub(crate) struct SimulateArgs {
     #[arg(long, requires = "workloads")]
     pub(super) quick: bool,
     /// With --suite: only these of its workloads
-    #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "suite")]
+    #[arg(
+        long,
+        value_name = "A,B",
+        value_delimiter = ',',
+        requires = "suite",
+        conflicts_with = "validate"
+    )]
     pub(super) only: Vec<String>,
     /// With --suite: on a machine of N CPUs, 1 to 4096, with threads of each kind in proportion
-    #[arg(long, value_name = "N", requires = "suite")]
+    #[arg(long, value_name = "N", requires = "suite", conflicts_with = "validate")]
     pub(super) on_cpus: Option<usize>,
     /// Print the engines, workloads and numbers that can be set, one line each
     #[arg(long, conflicts_with = "WhatIfArgs")]
