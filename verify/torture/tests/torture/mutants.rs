@@ -13,9 +13,9 @@ fn removed_steps_are_caught() {
     let (names, _) = expect_code(&run(["--list-mutants"]), 0);
     assert!(names.lines().count() >= 42, "{names}");
     let left = Mutex::new(names.lines());
-    // Two at a time: those that get stuck only wait to be noticed.
+    // Four at a time: those that get stuck only wait to be noticed.
     thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..4 {
             scope.spawn(|| {
                 loop {
                     let next = left.lock().unwrap().next();
