@@ -47,6 +47,8 @@ pub(crate) enum Failure {
     },
     /// The machine cannot do this.
     Unsupported(String),
+    /// Ctrl-C, before there was anything to show.
+    Interrupted,
     /// No thread reads standard output any more. Not an error.
     BrokenPipe,
 }
@@ -70,6 +72,7 @@ impl Failure {
         match self {
             Failure::Usage(_) | Failure::Io { .. } => Exit::Usage,
             Failure::Unsupported(_) => Exit::Unsupported,
+            Failure::Interrupted => Exit::Interrupted,
             Failure::BrokenPipe => Exit::Ok,
         }
     }
@@ -95,6 +98,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Usage(message) | Failure::Unsupported(message) => f.write_str(message),
             Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
+            Failure::Interrupted => f.write_str("interrupted before there was anything to show"),
             Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),
         }
     }

@@ -19,6 +19,14 @@ pub(crate) fn spread<S: Serializer>(
     value.map(|Spread { median, low, high }| Middle { median, low, high }).serialize(serializer)
 }
 
+/// Writes a spread that is there.
+pub(crate) fn all_of_spread<S: Serializer>(
+    value: &Spread,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    spread(&Some(*value), serializer)
+}
+
 /// Writes a ratio as an object. An interval without end has `"high": null`, since JSON knows no
 /// infinity.
 pub(crate) fn ratio<S: Serializer>(value: &Ratio, serializer: S) -> Result<S::Ok, S::Error> {

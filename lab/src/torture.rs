@@ -30,6 +30,7 @@ fn cause(failure: Failure) -> io::Error {
     match failure {
         Failure::Io { error, .. } => error,
         Failure::BrokenPipe => io::ErrorKind::BrokenPipe.into(),
+        Failure::Interrupted => io::ErrorKind::Interrupted.into(),
         Failure::Usage(message) | Failure::Unsupported(message) => io::Error::other(message),
     }
 }

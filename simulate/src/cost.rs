@@ -140,10 +140,10 @@ impl Costs {
 
     /// A machine that was measured; what was not measured is as in [`Costs::modern`].
     ///
-    /// A wake-up and a switch are what was measured without the system calls in it. What a
-    /// `membarrier` takes longer beside a thread that runs is the way of an interrupt: sent, on its
-    /// way, handled, and its answer read.
-    pub const fn measured(measured: Measured) -> Self {
+    /// A wake-up and a switch are what was measured without the system calls in it; a callback is
+    /// half of what allocating and freeing takes. What a `membarrier` takes longer beside a thread
+    /// that runs is the way of an interrupt: sent, on its way, handled, and its answer read.
+    pub const fn measured(measured: &Measured) -> Self {
         let mut costs = Self::modern();
         costs.instruction = measured.instruction;
         costs.engine = 20 * measured.instruction;
@@ -159,18 +159,19 @@ impl Costs {
         // One socket is measured.
         costs.far_read_transfer = costs.read_transfer;
         costs.far_lock_transfer = costs.lock_transfer;
-        costs.interrupt = measured.interrupt;
-        let there_and_back = measured
+        let Some(kernel) = measured.kernel else { return costs };
+        costs.interrupt = kernel.interrupt;
+        let there_and_back = kernel
             .membarrier_beside_reader
-            .saturating_sub(measured.membarrier)
-            .saturating_sub(measured.interrupt + costs.read_transfer);
+            .saturating_sub(kernel.membarrier)
+            .saturating_sub(kernel.interrupt + costs.read_transfer);
         if costs.ipi_send > there_and_back / 2 {
             costs.ipi_send = there_and_back / 2;
         }
         costs.ipi_latency = there_and_back - costs.ipi_send;
-        costs.context_switch = measured.switch.saturating_sub(2 * measured.system_call);
-        costs.wake_up = measured.wake_up.saturating_sub(measured.system_call);
-        costs.callback = measured.allocate / 2;
+        costs.context_switch = kernel.switch.saturating_sub(2 * kernel.system_call);
+        costs.wake_up = kernel.wake_up.saturating_sub(kernel.system_call);
+        costs.callback = kernel.allocate / 2;
         costs
     }
 }
@@ -192,6 +193,13 @@ pub struct Measured {
     pub swap_transfer: Picos,
     /// `cpu_local_lock`.
     pub lock: Picos,
+    /// The kernel and its threads; where one of these could not be measured, none.
+    pub kernel: Option<MeasuredKernel>,
+}
+
+/// The part of [`Measured`] that is the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MeasuredKernel {
     /// `membarrier`: alone.
     pub membarrier: Picos,
     /// `membarrier_beside_reader`.
@@ -206,7 +214,7 @@ pub struct Measured {
     pub allocate: Picos,
     /// `switch`: a wake-up, a sleep and a switch.
     pub switch: Picos,
-    /// `wake_up`: what the waker pays.
+    /// `wake_up`: what the waker pays, on another CPU.
     pub wake_up: Picos,
     /// `wake_up_latency`.
     pub wake_up_latency: Picos,
@@ -214,6 +222,33 @@ pub struct Measured {
     pub sleep_overrun: Picos,
     /// `thread_start`.
     pub thread_start: Picos,
+}
+
+impl Measured {
+    /// Made up, for tests.
+    #[cfg(test)]
+    pub(crate) const EXAMPLE: Self = Self {
+        instruction: 250,
+        hit: 1_500,
+        atomic: 6_000,
+        atomic_transfer: 50_000,
+        blind_swap_transfer: 55_000,
+        swap_transfer: 105_500,
+        lock: 16_000,
+        kernel: Some(MeasuredKernel {
+            membarrier: 600_000,
+            membarrier_beside_reader: 4_000_000,
+            interrupt: 1_500_000,
+            system_call: 120_000,
+            pause: 40_000,
+            allocate: 30_000,
+            switch: 1_900_000,
+            wake_up: 1_300_000,
+            wake_up_latency: 5_000_000,
+            sleep_overrun: 60_000_000,
+            thread_start: 30_000_000,
+        }),
+    };
 }
 
 #[cfg(test)]
@@ -236,33 +271,18 @@ mod tests {
 
     #[test]
     fn parts_of_what_was_measured_add_up_to_it() {
-        let measured = Measured {
-            instruction: 250,
-            hit: 1_500,
-            atomic: 6_000,
-            atomic_transfer: 50_000,
-            blind_swap_transfer: 55_000,
-            swap_transfer: 105_500,
-            lock: 16_000,
-            membarrier: 600_000,
-            membarrier_beside_reader: 4_000_000,
-            interrupt: 1_500_000,
-            system_call: 120_000,
-            pause: 40_000,
-            allocate: 30_000,
-            switch: 1_900_000,
-            wake_up: 1_300_000,
-            wake_up_latency: 5_000_000,
-            sleep_overrun: 60_000_000,
-            thread_start: 30_000_000,
-        };
-        let costs = Costs::measured(measured);
+        let measured = Measured::EXAMPLE;
+        let kernel = measured.kernel.unwrap();
+        let costs = Costs::measured(&measured);
         let answer = costs.ipi_send + costs.ipi_latency + costs.interrupt + costs.read_transfer;
-        assert_eq!(measured.membarrier + answer, measured.membarrier_beside_reader);
-        assert_eq!(costs.context_switch + 2 * measured.system_call, measured.switch);
-        assert_eq!(costs.wake_up + measured.system_call, measured.wake_up);
-        let quick = Measured { membarrier_beside_reader: 0, switch: 0, wake_up: 0, ..measured };
-        let costs = Costs::measured(quick);
+        assert_eq!(kernel.membarrier + answer, kernel.membarrier_beside_reader);
+        assert_eq!(costs.context_switch + 2 * kernel.system_call, kernel.switch);
+        assert_eq!(costs.wake_up + kernel.system_call, kernel.wake_up);
+        let quick = MeasuredKernel { membarrier_beside_reader: 0, switch: 0, wake_up: 0, ..kernel };
+        let costs = Costs::measured(&Measured { kernel: Some(quick), ..measured });
         assert_eq!((costs.ipi_send, costs.ipi_latency, costs.context_switch), (0, 0, 0));
+        let memory_only = Costs::measured(&Measured { kernel: None, ..measured });
+        assert_eq!(memory_only.context_switch, Costs::modern().context_switch);
+        assert_eq!(memory_only.lock, measured.lock);
     }
 }

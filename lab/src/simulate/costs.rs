@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bench::costs::duration;
 use serde::Deserialize;
-use simulate::cost::{Costs, Measured};
+use simulate::cost::{Costs, Measured, MeasuredKernel, Picos};
 
 use crate::costs::measure;
 use crate::exit::Failure;
@@ -38,17 +38,27 @@ pub(super) fn by_name(name: &str, output: &mut Output) -> Result<Named, Failure>
         MEASURED => measure_here(true, output)?,
         _ => from_file(Path::new(name))?,
     };
-    Ok(Named { name: name.to_owned(), costs: Costs::measured(costs) })
+    Ok(Named { name: name.to_owned(), costs: Costs::measured(&costs) })
 }
 
 /// Measures this machine.
+///
+/// # Errors
+/// If it lacks what a figure of its memory needs, or the run was interrupted.
 pub(super) fn measure_here(quick: bool, output: &mut Output) -> Result<Measured, Failure> {
     let machine = Machine::detect();
     let mut progress = output.progress(duration(quick));
     let costs = measure(&machine, quick, output, &mut progress)?;
     drop(progress);
-    let ns = |id: &str| costs.rows.iter().find(|row| row.id == id)?.ns.map(|ns| ns.median);
-    of_rows(MEASURED, ns)
+    if output.interrupt().requested() {
+        return Err(Failure::Interrupted);
+    }
+    let row = |id: &str| costs.rows.iter().find(|row| row.id == id);
+    let ns = |id: &str| row(id)?.ns.map(|ns| ns.median);
+    of_rows(ns).map_err(|id| {
+        let why = row(id).and_then(|row| row.missing).unwrap_or("no figure came of it");
+        Failure::Unsupported(format!("{id} was not measured: {why}"))
+    })
 }
 
 /// The part that matters of a document of `rcu costs`.
@@ -99,39 +109,45 @@ fn from_file(path: &Path) -> Result<Measured, Failure> {
     }
     let rows = &document.costs.rows;
     let ns = |id: &str| rows.iter().find(|row| row.id == id)?.ns.as_ref().map(|ns| ns.median);
-    of_rows(&shown.to_string(), ns)
+    of_rows(ns).map_err(|id| {
+        wrong(format!("{id} is missing, or no cost of memory; what is simulated needs it"))
+    })
 }
 
 /// Puts the costs together from rows in nanoseconds.
-fn of_rows(source: &str, ns: impl Fn(&str) -> Option<f64>) -> Result<Measured, Failure> {
-    let picos = |id: &str| {
-        let ns =
-            ns(id).filter(|ns| ns.is_finite() && (0.0..=1e8).contains(ns)).ok_or_else(|| {
-                Failure::Usage(format!(
-                    "{source}: {id} is missing, or no cost; what is simulated needs it"
-                ))
-            })?;
-        Ok::<_, Failure>((ns * 1e3).round() as u64)
+///
+/// # Errors
+/// The row of memory that is missing, or cannot be.
+fn of_rows(ns: impl Fn(&str) -> Option<f64>) -> Result<Measured, &'static str> {
+    let picos = |id: &str| -> Option<Picos> {
+        let ns = ns(id).filter(|ns| ns.is_finite() && (0.0..=1e8).contains(ns))?;
+        Some((ns * 1e3).round() as Picos)
+    };
+    let memory = |id: &'static str| picos(id).ok_or(id);
+    let kernel = || {
+        Some(MeasuredKernel {
+            membarrier: picos("membarrier")?,
+            membarrier_beside_reader: picos("membarrier_beside_reader")?,
+            interrupt: picos("interrupt")?,
+            system_call: picos("system_call")?,
+            pause: picos("pause")?,
+            allocate: picos("allocate")?,
+            switch: picos("switch")?,
+            wake_up: picos("wake_up")?,
+            wake_up_latency: picos("wake_up_latency")?,
+            sleep_overrun: picos("sleep_overrun")?,
+            thread_start: picos("thread_start")?,
+        })
     };
     Ok(Measured {
-        instruction: picos("instruction")?,
-        hit: picos("l1_hit")?,
-        atomic: picos("atomic_increment")?,
-        atomic_transfer: picos("atomic_increment_cache_transfer")?,
-        blind_swap_transfer: picos("cmpxchg_blind_cache_transfer")?,
-        swap_transfer: picos("cmpxchg_cache_transfer_and_invalidate")?,
-        lock: picos("cpu_local_lock")?,
-        membarrier: picos("membarrier")?,
-        membarrier_beside_reader: picos("membarrier_beside_reader")?,
-        interrupt: picos("interrupt")?,
-        system_call: picos("system_call")?,
-        pause: picos("pause")?,
-        allocate: picos("allocate")?,
-        switch: picos("switch")?,
-        wake_up: picos("wake_up")?,
-        wake_up_latency: picos("wake_up_latency")?,
-        sleep_overrun: picos("sleep_overrun")?,
-        thread_start: picos("thread_start")?,
+        instruction: memory("instruction")?,
+        hit: memory("l1_hit")?,
+        atomic: memory("atomic_increment")?,
+        atomic_transfer: memory("atomic_increment_cache_transfer")?,
+        blind_swap_transfer: memory("cmpxchg_blind_cache_transfer")?,
+        swap_transfer: memory("cmpxchg_cache_transfer_and_invalidate")?,
+        lock: memory("cpu_local_lock")?,
+        kernel: kernel(),
     })
 }
 
@@ -166,21 +182,23 @@ mod tests {
 
     #[test]
     fn nanoseconds_become_picoseconds() {
-        let measured = of_rows("here", all).unwrap();
+        let measured = of_rows(all).unwrap();
         assert_eq!((measured.instruction, measured.hit, measured.atomic), (250, 1_500, 6_000));
-        let costs = Costs::measured(measured);
+        let costs = Costs::measured(&measured);
         assert_eq!((costs.atomic_transfer, costs.lock), (50_000, 16_000));
         assert_eq!(costs.read_transfer, 50_500);
     }
 
     #[test]
-    fn what_is_missing_is_named() {
-        for (missing, _) in ROWS {
-            let refused = of_rows("f.json", |id| all(id).filter(|_| id != missing));
-            let refused = refused.unwrap_err().to_string();
-            assert!(refused.contains("f.json") && refused.contains(missing), "{refused}");
+    fn what_is_missing_of_memory_is_named_and_of_the_kernel_is_as_ever() {
+        for (place, (missing, _)) in ROWS.into_iter().enumerate() {
+            let without = of_rows(|id| all(id).filter(|_| id != missing));
+            match place {
+                0..7 => assert_eq!(without, Err(missing)),
+                _ => assert!(without.is_ok_and(|measured| measured.kernel.is_none()), "{missing}"),
+            }
         }
-        assert!(of_rows("f.json", |id| all(id).map(|_| f64::NAN)).is_err());
+        assert_eq!(of_rows(|id| all(id).map(|_| f64::NAN)), Err("instruction"));
     }
 
     #[test]
@@ -196,7 +214,7 @@ mod tests {
             "schema": "quiescence/costs", "version": 1, "interrupted": false, "costs": {"rows": rows}
         });
         std::fs::write(&path, document.to_string()).unwrap();
-        assert_eq!(from_file(&path).unwrap(), of_rows("", all).unwrap());
+        assert_eq!(from_file(&path).unwrap(), of_rows(all).unwrap());
         for (text, expected) in [
             ("{}", "not the JSON of `rcu costs`"),
             (r#"{"schema": "quiescence/bench", "version": 1, "costs": {"rows": []}}"#, "is wanted"),

@@ -41,11 +41,12 @@ const KNOWN_MISSES: &[(&str, Aim)] = &[
 
 /// A case with one engine.
 #[derive(Clone, Debug)]
-struct Entry {
+pub(super) struct Entry {
     /// The case's place.
-    case: usize,
-    name: String,
-    options: Options,
+    pub(super) case: usize,
+    pub(super) name: String,
+    /// They can be simulated.
+    pub(super) options: Options,
 }
 
 impl Job for Entry {
@@ -66,7 +67,6 @@ impl Job for Entry {
             let permille = u16::try_from(now.saturating_mul(1_000) / end).unwrap_or(1_000);
             if watch.reached(permille) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        // They can all be simulated: they were checked.
         ours::run_with_progress(&self.options, progress).ok().flatten()
     }
 }

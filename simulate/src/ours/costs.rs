@@ -10,11 +10,14 @@ pub struct Costs {
     pub machine: cost::Costs,
     /// Entry and exit of a system call that does next to nothing.
     pub syscall: Picos,
+    /// Making a thread of the own CPU runnable, besides the system call.
+    pub wake_up_near: Picos,
     /// A `membarrier` that interrupts no CPU.
     pub membarrier: Picos,
     /// A `pause` instruction.
     pub relax: Picos,
-    /// From the wake-up of a thread on an idle CPU to its first instruction there.
+    /// From the wake-up of a thread on an idle CPU to its first instruction there, without a switch
+    /// to it from another thread.
     pub idle_exit: Picos,
     /// Starting a thread.
     pub start: Picos,
@@ -31,6 +34,7 @@ impl Costs {
         Self {
             machine: cost::Costs::modern(),
             syscall: 100 * PICOS,
+            wake_up_near: cost::Costs::modern().wake_up,
             membarrier: 100 * PICOS,
             relax: 40 * PICOS,
             idle_exit: 2_000 * PICOS,
@@ -39,20 +43,25 @@ impl Costs {
         }
     }
 
-    /// A machine that was measured; what was not measured is as in [`Costs::modern`].
-    pub const fn measured(measured: Measured) -> Self {
-        let machine = cost::Costs::measured(measured);
-        let idle_exit = measured.wake_up_latency.saturating_sub(machine.context_switch);
-        Self {
-            machine,
-            syscall: measured.system_call,
-            membarrier: measured.membarrier,
-            relax: measured.pause,
-            idle_exit,
-            start: measured.thread_start,
-            // A thread whose timer goes off is woken, on a CPU that is idle.
-            timer_slack_ns: measured.sleep_overrun.saturating_sub(measured.wake_up_latency) / PICOS,
-        }
+    /// A machine that was measured; what was not measured is as in [`Costs::modern`]. None if only
+    /// its memory was.
+    ///
+    /// A switch was measured together with the wake-up of a thread on the same CPU, which costs
+    /// nothing more here. A wake-up on another CPU was, until the thread runs, on one where it had
+    /// run last: without a switch.
+    pub fn measured(measured: &Measured) -> Option<Self> {
+        let kernel = measured.kernel?;
+        let late = kernel.sleep_overrun.saturating_sub(kernel.wake_up_latency + kernel.system_call);
+        Some(Self {
+            machine: cost::Costs::measured(measured),
+            syscall: kernel.system_call,
+            wake_up_near: 0,
+            membarrier: kernel.membarrier,
+            relax: kernel.pause,
+            idle_exit: kernel.wake_up_latency,
+            start: kernel.thread_start,
+            timer_slack_ns: late / PICOS,
+        })
     }
 
     /// A request: the machine's lock, which another CPU had, and a step.
@@ -102,9 +111,9 @@ impl Costs {
         ns(2 * machine.lock + readers * line + written * (machine.read_transfer - machine.hit))
     }
 
-    /// Looking at the holdouts anew after a `pause`.
+    /// Looking at the holdouts anew after a `pause`, a step each.
     pub(super) const fn rescan_ns(&self, holdouts: u64) -> Time {
-        let most = ns(self.relax) + self.scan_ns(holdouts, 0);
+        let most = ns(self.relax + self.machine.engine) + self.scan_ns(holdouts, 0);
         if most == 0 { 1 } else { most }
     }
 
@@ -113,9 +122,9 @@ impl Costs {
         ns(self.machine.lock + holdouts * self.machine.write_transfer)
     }
 
-    /// Waking a thread: what the waker pays.
-    pub(super) const fn wake_ns(&self) -> Time {
-        ns(self.syscall + self.machine.wake_up)
+    /// Waking a thread, of the own CPU or of another one: what the waker pays.
+    pub(super) const fn wake_ns(&self, near: bool) -> Time {
+        ns(self.syscall + if near { self.wake_up_near } else { self.machine.wake_up })
     }
 
     /// Going to sleep: the system call.

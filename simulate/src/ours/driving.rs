@@ -2,6 +2,7 @@
 //! next is the machine's to say; here it is carried out, and takes time.
 
 use grace::driver::{Needed, Passing, TICK_NS, fence_needed};
+use grace::handover::PATIENCE_NS;
 use grace::policy::AnyPolicy;
 use grace::worker::Attention;
 use grace::{Action, Cookie, Event, Hint, Machine, Number, Start, Urgency, word};
@@ -312,6 +313,7 @@ impl World<'_> {
             }
             Doing::Sleeps | Doing::Naps => self.observe(Event::Woken),
             Doing::Completes => {
+                self.complete();
                 self.observe(Event::Completed);
                 self.wake_followers();
                 let sequence = self.domain.machine.sequence();
@@ -373,7 +375,6 @@ impl World<'_> {
                     None => continue,
                 },
                 Action::Complete(_) => {
-                    self.complete();
                     frame.doing = Doing::Completes;
                     costs.fence_ns()
                 }
@@ -452,7 +453,8 @@ impl World<'_> {
         if frame.until.is_none() {
             return rescan_ns;
         }
-        let mut in_vain = LOOKS_AT_ONCE;
+        // Less than those who look on have patience: each look is progress.
+        let mut in_vain = LOOKS_AT_ONCE.min(PATIENCE_NS / 2 / rescan_ns);
         for at in 0..holdouts {
             let reader = self.domain.holdouts[at];
             self.readers[reader].advance(now);

@@ -50,6 +50,8 @@
 //! - A callback: as in [`crate::cost::Costs`], with a transfer where the worker runs it.
 //!
 //! # What is left out
+//! - That the machine's lock is held at the beginning of a grace period, where its number is
+//!   announced, and at its end: a driver can be replaced there, in the library all wait for it.
 //! - The relay of the engine `token`: QSBR readers are scanned one by one under it.
 //! - Contention for the machine's lock, and for the registry's but by threads that register.
 //! - Frequencies, caches that fill up, NUMA, the memory allocator. A CPU is as fast as any other.

@@ -152,8 +152,8 @@ pub struct Options {
     pub cpus: usize,
     /// The scheduler's ticks a second, 100 to 1,000.
     pub hz: u32,
-    /// The scheduler's times.
-    pub scheduler: SchedulerTimes,
+    /// The scheduler's times; those of Linux today on so many CPUs without.
+    pub scheduler: Option<SchedulerTimes>,
     /// How long it runs before anything is counted.
     pub warm_up: Time,
     /// For how long things are counted.
@@ -185,7 +185,7 @@ impl Options {
             seed: 1,
             cpus: 4,
             hz: 250,
-            scheduler: SchedulerTimes::eevdf(8),
+            scheduler: None,
             warm_up: 100 * MILLISECOND,
             duration: SECOND,
             algorithm,
@@ -197,6 +197,10 @@ impl Options {
             threads,
             check: false,
         }
+    }
+
+    pub(super) fn scheduler(&self) -> SchedulerTimes {
+        self.scheduler.unwrap_or_else(|| SchedulerTimes::eevdf(self.cpus))
     }
 
     /// Whether it can be simulated.

@@ -147,6 +147,8 @@ pub(super) struct World<'a> {
     pub(super) callbacks: Callbacks,
     pub(super) worker: Worker,
     pub(super) liburcu: Liburcu,
+    /// The CPU of the thread that takes a step.
+    pub(super) steps_at: Option<usize>,
     /// What the thread that takes a step has to pay before its next stage.
     pub(super) pending_ns: Time,
     pub(super) spent: Spent,
@@ -165,7 +167,7 @@ impl<'a> World<'a> {
             options,
             events: Events::new(),
             jiffy_ns: 1_000_000_000 / u64::from(options.hz),
-            cpus: vec![Cpu::new(options.scheduler); options.cpus],
+            cpus: vec![Cpu::new(options.scheduler()); options.cpus],
             idle: (0..options.cpus).collect(),
             noted: Vec::new(),
             threads: Vec::new(),
@@ -175,6 +177,7 @@ impl<'a> World<'a> {
             callbacks: Callbacks::new(),
             worker: Worker::new(),
             liburcu: Liburcu::new(),
+            steps_at: None,
             pending_ns: 0,
             spent: Spent::default(),
             interrupts: 0,
@@ -290,6 +293,7 @@ impl<'a> World<'a> {
 
     /// Takes steps until the thread has something to spend time on, or sleeps.
     pub(super) fn proceed(&mut self, id: ThreadId) {
+        self.steps_at = self.threads[id].cpu;
         loop {
             match self.step(id) {
                 Next::Spend(ns, spends) => {
@@ -349,8 +353,9 @@ impl<'a> World<'a> {
     /// The thread that takes a step wakes another one, and pays for it.
     pub(super) fn wake_at_cost(&mut self, id: ThreadId) {
         if self.threads[id].asleep {
-            self.pending_ns += self.options.costs.wake_ns();
             self.wake(id);
+            let near = self.threads[id].cpu == self.steps_at;
+            self.pending_ns += self.options.costs.wake_ns(near);
         }
     }
 

@@ -45,21 +45,27 @@ pub struct SchedulerTimes {
 }
 
 impl SchedulerTimes {
-    /// Linux's on a machine with 8 CPUs or more: 6, 0.75 and 1 ms, times 1 + log2(8); and 0.5 ms
-    /// anywhere.
-    pub const MANY_CPUS: Self = Self {
-        latency_ns: 24_000_000,
-        min_granularity_ns: 3_000_000,
-        wakeup_granularity_ns: 4_000_000,
-        protected_ns: 0,
-        migration_cost_ns: 500_000,
-    };
+    /// CFS, Linux's until 6.5, on a machine with so many CPUs: 6, 0.75 and 1 ms, times one more
+    /// than log2 of them, up to 8; and 0.5 ms anywhere.
+    pub const fn cfs(cpus: usize) -> Self {
+        let factor = factor(cpus);
+        Self {
+            latency_ns: 6_000_000 * factor,
+            min_granularity_ns: 750_000 * factor,
+            wakeup_granularity_ns: 1_000_000 * factor,
+            protected_ns: 0,
+            migration_cost_ns: 500_000,
+        }
+    }
 
-    /// Linux's from 6.6 on (EEVDF) on a machine with so many CPUs: a slice is 0.7 ms times 1 +
-    /// log2 of them, up to 8, and one that runs keeps its CPU until it has had its slice. Where
-    /// the virtual deadlines differ by less than a slice, that is this scheduler with these times.
-    pub fn eevdf(cpus: u32) -> Self {
-        let slice_ns = 700_000 * u64::from(1 + cpus.clamp(1, 8).ilog2());
+    /// The same with 8 CPUs or more.
+    pub const MANY_CPUS: Self = Self::cfs(8);
+
+    /// An approximation of EEVDF, Linux's from 6.6 on: a slice of 0.7 ms (0.75 ms at first), times
+    /// one more than log2 of the CPUs, up to 8, within which one that wakes does not preempt.
+    /// Eligibility, lag and deadlines are not modelled.
+    pub const fn eevdf(cpus: usize) -> Self {
+        let slice_ns = 700_000 * factor(cpus);
         Self {
             latency_ns: slice_ns,
             min_granularity_ns: slice_ns,
@@ -67,6 +73,15 @@ impl SchedulerTimes {
             protected_ns: slice_ns,
             migration_cost_ns: 500_000,
         }
+    }
+}
+
+/// By how much Linux lengthens its scheduler's times on a machine with so many CPUs.
+const fn factor(cpus: usize) -> u64 {
+    match cpus {
+        0 | 1 => 1,
+        2..8 => 1 + cpus.ilog2() as u64,
+        _ => 4,
     }
 }
 

@@ -5,6 +5,8 @@
 //! wake-up granularity; a tick preempts once the current one has had its slice, or is ahead by a
 //! slice. Virtual runtime is nanoseconds of CPU time here, since all weights are equal.
 //!
+//! With other times it stands in for EEVDF, Linux's of today ([`SchedulerTimes::eevdf`]).
+//!
 //! A task that moves to another CPU keeps its distance from the least runtime of its run queue
 //! ([`RunQueue::leave`], [`RunQueue::join`]), as `vruntime` is renormalized when Linux migrates a
 //! task. A kernel thread of each CPU does not move; it is an entity of each queue.

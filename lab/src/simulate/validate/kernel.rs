@@ -23,6 +23,11 @@ pub(super) fn ticks_a_second() -> Option<u32> {
     (100.0..=1_000.0).contains(&ticks).then_some(ticks as u32)
 }
 
+/// How many CPUs are online, which the scheduler's times follow.
+pub(super) fn online_cpus() -> Option<usize> {
+    Times::now().map(|times| times.cpus)
+}
+
 /// What all CPUs have done since the machine was started, and this process, in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Times {

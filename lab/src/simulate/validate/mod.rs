@@ -17,10 +17,11 @@ use comfy_table::{Cell, Color};
 use serde::Serialize;
 use simulate::ours::suite::COUNT_MIN;
 use simulate::ours::workloads::{self, Workload};
-use simulate::ours::{self, Algorithm, Costs, Options, Report};
+use simulate::ours::{Algorithm, Costs, Options, Report};
 use simulate::srcu::SchedulerTimes;
 
-use super::costs;
+use super::suite::Entry;
+use super::{costs, pool};
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
 use crate::output::{self, Output};
@@ -141,8 +142,8 @@ impl From<&Report> for Counts {
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Pair {
     figure: Figure,
-    #[serde(serialize_with = "crate::json::spread")]
-    seen: Option<Spread>,
+    #[serde(serialize_with = "crate::json::all_of_spread")]
+    seen: Spread,
     model: f64,
     /// The model's over the median of what was seen.
     ratio: f64,
@@ -162,17 +163,25 @@ struct Case {
 pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
     let machine = Machine::detect();
     machine.print(output)?;
-    let costs = Costs::measured(costs::measure_here(quick, output)?);
+    let costs = Costs::measured(&costs::measure_here(quick, output)?).ok_or_else(|| {
+        Failure::Unsupported(
+            "the model needs all that `rcu costs` measures of the kernel, and some of it could not \
+             be measured: `rcu costs` says why"
+                .to_owned(),
+        )
+    })?;
     let mut cases = cases(&machine, costs, quick);
     let rounds = if quick { ROUNDS_QUICK } else { ROUNDS };
     let load = kernel::Load::new();
     run_for_real(&mut cases, rounds, output)?;
     let others = load.others_share();
     let interrupted = output.interrupt().requested();
+    let models = models(&cases, rounds, output)?;
     let told: Vec<(&Case, Vec<Pair>)> = cases
         .iter()
-        .filter(|case| !case.seen.is_empty())
-        .map(|case| (case, pairs(&case.seen, &model(case, rounds))))
+        .zip(&models)
+        .filter(|(case, _)| !case.seen.is_empty())
+        .map(|(case, model)| (case, pairs(&case.seen, model)))
         .collect();
     print(&told, output)?;
     if let Some(share) = others.filter(|share| *share > OTHERS_MAX) {
@@ -188,9 +197,10 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
 /// With this machine's scheduler; `quick` has runs of a quarter.
 fn cases(machine: &Machine, costs: Costs, quick: bool) -> Vec<Case> {
     let cpus = machine.cpus.len();
+    let online = kernel::online_cpus().unwrap_or(cpus);
     let scheduler = match machine.kernel.as_deref().and_then(kernel::version) {
-        Some(version) if version < kernel::EEVDF_SINCE => SchedulerTimes::MANY_CPUS,
-        _ => SchedulerTimes::eevdf(u32::try_from(cpus).unwrap_or(u32::MAX)),
+        Some(version) if version < kernel::EEVDF_SINCE => SchedulerTimes::cfs(online),
+        _ => SchedulerTimes::eevdf(online),
     };
     let hz = kernel::ticks_a_second();
     let of = |workload: Workload| {
@@ -201,7 +211,7 @@ fn cases(machine: &Machine, costs: Costs, quick: bool) -> Vec<Case> {
             options.duration = workload.duration / if quick { 4 } else { 1 };
             options.costs = costs;
             options.hz = hz.unwrap_or(options.hz);
-            options.scheduler = scheduler;
+            options.scheduler = Some(scheduler);
             Some(Case { workload: workload.clone(), engine, options, seen: Vec::new() })
         };
         ENGINES.into_iter().filter_map(case)
@@ -223,17 +233,34 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
             progress.announce(format!("{}, {}", case.workload.name, case.engine));
             let engine = real::engine(case.options.algorithm);
             let options = Options { seed: round + 1, ..case.options.clone() };
-            case.seen.extend(engine.map(|engine| Counts::from(&real::run(engine, &options))));
+            if let Some(engine) = engine {
+                let seen = real::run(engine, &options)
+                    .map_err(|error| Failure::io("cannot start a thread", error))?;
+                case.seen.push(Counts::from(&seen));
+            }
             progress.advance(about(case));
         }
     }
     Ok(())
 }
 
-/// As long as all rounds together.
-fn model(case: &Case, rounds: u64) -> Option<Counts> {
-    let options = Options { duration: case.options.duration * rounds, ..case.options.clone() };
-    ours::run(&options).ok().as_ref().map(Counts::from)
+/// The model of each case, for as long as all rounds together; none where Ctrl-C came first.
+fn models(
+    cases: &[Case],
+    rounds: u64,
+    output: &mut Output,
+) -> Result<Vec<Option<Counts>>, Failure> {
+    let entry = |(case, modelled): (usize, &Case)| Entry {
+        case,
+        name: format!("{}, {}, in the model", modelled.workload.name, modelled.engine),
+        options: Options {
+            duration: modelled.options.duration * rounds,
+            ..modelled.options.clone()
+        },
+    };
+    let entries: Vec<Entry> = cases.iter().enumerate().map(entry).collect();
+    let reports = pool::run(&entries, output)?;
+    Ok(reports.iter().map(|report| report.as_ref().map(Counts::from)).collect())
 }
 
 /// The figures that say something on both sides.
@@ -247,7 +274,7 @@ fn pairs(seen: &[Counts], model: &Option<Counts>) -> Vec<Pair> {
         let figures: Vec<f64> = seen.iter().map(|counts| figure.of(counts).1).collect();
         let seen = spread(&figures);
         let ratio = model / seen.median;
-        Some(Pair { figure, seen: Some(seen), model, ratio, within: WITHIN.contains(&ratio) })
+        Some(Pair { figure, seen, model, ratio, within: WITHIN.contains(&ratio) })
     };
     Figure::ALL.into_iter().filter_map(pair).collect()
 }
@@ -293,15 +320,13 @@ fn table(told: &[(&Case, Vec<Pair>)]) -> comfy_table::Table {
                 true => units::nanoseconds(value),
                 false => units::figures(value),
             };
-            let seen = |at: fn(&Spread) -> f64| {
-                pair.seen.as_ref().map_or_else(String::new, |seen| show(at(seen)))
-            };
+            let seen = &pair.seen;
             let ratio = Cell::new(units::figures(pair.ratio));
             table.add_row(vec![
                 Cell::new(case.engine),
                 Cell::new(pair.figure.name()),
-                Cell::new(seen(|seen| seen.median)),
-                Cell::new(format!("{}–{}", seen(|seen| seen.low), seen(|seen| seen.high))),
+                Cell::new(show(seen.median)),
+                Cell::new(format!("{}–{}", show(seen.low), show(seen.high))),
                 Cell::new(show(pair.model)),
                 if pair.within { ratio } else { ratio.fg(Color::Red) },
             ]);
@@ -380,7 +405,7 @@ mod tests {
         let pairs = pairs(&[COUNTS; 3], &Some(slower));
         let found = |figure| pairs.iter().find(|pair: &&Pair| pair.figure == figure);
         let updates = found(Figure::Updates).expect("there are enough");
-        assert_eq!((updates.seen.map(|seen| seen.median), updates.ratio), (Some(400.0), 1.0));
+        assert_eq!((updates.seen.median, updates.ratio), (400.0, 1.0));
         assert!(updates.within);
         let wait = found(Figure::WaitP50).expect("there are enough");
         assert!(wait.ratio == 2.0 && !wait.within);

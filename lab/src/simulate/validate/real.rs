@@ -2,22 +2,23 @@
 //! the library.
 //!
 //! A thread's work is measured in its own running time, as the model counts it: what the clock
-//! shows between two looks counts up to [`STEP_MAX`], so that an interrupt, a preemption or a stay
-//! in the kernel is no work. A wait is counted without what the clock itself takes. Draws come from
+//! shows between two looks counts up to [`STEP`], or four looks where the clock is slower, so that
+//! of an interrupt, a preemption or a stay in the kernel hardly anything is work. A wait is counted without what the clock itself takes. Draws come from
 //! the same generator as the model's; which thread runs when is this machine's to say.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use quiescence::{Domain, Engine, Private, Reader, Statistics, Tuning};
 use simulate::histogram::{Histogram, Summary};
-use simulate::ours::{Algorithm, Options, Role};
+use simulate::ours::{Algorithm, Group, Options, Role};
 use simulate::random::Random;
 
 /// Between two looks at the clock a thread has worked for so long at most.
-const STEP_MAX: Duration = Duration::from_nanos(250);
+const STEP: Duration = Duration::from_nanos(250);
 /// Enough for what these threads do; thousands of them fit.
 const STACK_BYTES: usize = 128 << 10;
 
@@ -43,33 +44,40 @@ pub(super) fn engine(algorithm: Algorithm) -> Option<Engine> {
 
 /// Runs the threads in a domain of their own with this engine.
 ///
+/// # Errors
+/// If a thread cannot be started.
+///
 /// # Panics
-/// If a thread cannot be started, or queues closures ([`Role::Calls`]): their size is a matter of
-/// the program's text.
-pub(super) fn run(engine: Engine, options: &Options) -> Seen {
+/// If some queue closures ([`Role::Calls`]): their size is a matter of the program's text.
+pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Seen> {
+    let has_closures = |group: &Group| matches!(group.role, Role::Calls { .. });
+    assert!(!options.threads.iter().any(has_closures), "closures are not run for real");
     let run = Run::new(engine, options);
     let mut random = Random::new(options.seed);
-    let (duration, [before, after]) = thread::scope(|scope| {
+    let watched = thread::scope(|scope| {
         let mut threads = Vec::new();
         for group in &options.threads {
             for _ in 0..group.count {
                 let (run, role, random) = (&run, group.role, random.split());
                 let thread = thread::Builder::new().stack_size(STACK_BYTES);
-                let body = move || Thread::new(run, random).live(role);
-                let started = thread.spawn_scoped(scope, body);
-                threads.push(started.expect("a thread can be started").thread().clone());
+                match thread.spawn_scoped(scope, move || Thread::new(run, random).live(role)) {
+                    Ok(started) => threads.push(started.thread().clone()),
+                    Err(error) => {
+                        run.end(&threads);
+                        return Err(error);
+                    }
+                }
             }
         }
-        let watched = run.watch(options);
-        // Relaxed: the flag carries no data.
-        run.over.store(true, Ordering::Relaxed);
-        threads.iter().for_each(thread::Thread::unpark);
-        watched
+        let watched = run.watch(options, threads.len());
+        run.end(&threads);
+        Ok(watched)
     });
+    let (duration, [before, after]) = watched?;
     // What waits is no burden of the next run.
     run.domain.barrier();
     let waits = run.waits.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Seen {
+    Ok(Seen {
         duration,
         updates: run.updates.into_inner(),
         queued: after.callbacks_queued - before.callbacks_queued,
@@ -78,13 +86,15 @@ pub(super) fn run(engine: Engine, options: &Options) -> Seen {
         waits_ns: waits.summary(),
         grace_periods: after.grace_periods - before.grace_periods,
         membarriers: after.heavy_fences - before.heavy_fences,
-    }
+    })
 }
 
 /// What the threads share.
 struct Run {
     domain: Domain,
-    ready: Barrier,
+    /// How many threads are there, and whether they may begin.
+    gate: Mutex<(usize, bool)>,
+    moved: Condvar,
     /// Whether things are counted.
     counts: AtomicBool,
     over: AtomicBool,
@@ -103,10 +113,10 @@ impl Run {
         tuning.run_time = Duration::from_nanos(options.run_ns);
         // A reader that stalls is part of a workload.
         (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
-        let threads: u32 = options.threads.iter().map(|group| group.count).sum();
         Self {
             domain: Domain::builder().engine(engine).tuning(tuning).build(),
-            ready: Barrier::new(threads as usize + 1),
+            gate: Mutex::new((0, false)),
+            moved: Condvar::new(),
             counts: AtomicBool::new(false),
             over: AtomicBool::new(false),
             updates: AtomicU64::new(0),
@@ -115,18 +125,42 @@ impl Run {
         }
     }
 
-    /// Counts for as long as the options say. Returns how long that was, and what the domain's
-    /// statistics were before and after.
-    fn watch(&self, options: &Options) -> (Duration, [Statistics; 2]) {
-        self.ready.wait();
+    fn gate(&self) -> MutexGuard<'_, (usize, bool)> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread is there, and waits until it may begin.
+    fn arrive(&self) {
+        let mut gate = self.gate();
+        gate.0 += 1;
+        self.moved.notify_all();
+        drop(self.moved.wait_while(gate, |(_, open)| !*open));
+    }
+
+    fn open(&self) {
+        self.gate().1 = true;
+        self.moved.notify_all();
+    }
+
+    /// Has the threads begin when all are there, and counts for as long as the options say. Returns
+    /// how long that was, and what the domain's statistics were before and after.
+    fn watch(&self, options: &Options, threads: usize) -> (Duration, [Statistics; 2]) {
+        drop(self.moved.wait_while(self.gate(), |(arrived, _)| *arrived < threads));
+        self.open();
         thread::sleep(Duration::from_nanos(options.warm_up));
-        let before = self.domain.statistics();
-        // Relaxed, here and below: the flag carries no data.
+        let (begin, before) = (Instant::now(), self.domain.statistics());
+        // Relaxed, here and below: the flags carry no data.
         self.counts.store(true, Ordering::Relaxed);
-        let begin = Instant::now();
         thread::sleep(Duration::from_nanos(options.duration));
         self.counts.store(false, Ordering::Relaxed);
         (begin.elapsed(), [before, self.domain.statistics()])
+    }
+
+    /// Has the threads end.
+    fn end(&self, threads: &[thread::Thread]) {
+        self.over.store(true, Ordering::Relaxed);
+        self.open();
+        threads.iter().for_each(thread::Thread::unpark);
     }
 }
 
@@ -138,8 +172,9 @@ struct Thread<'r> {
     /// Until when it is to work.
     until_ns: u64,
     looked: Instant,
-    /// What a look at the clock takes.
+    /// What a look at the clock takes, and the longest time between two of them that is work.
     look: Duration,
+    step: Duration,
     updates: u64,
     reads: u64,
     waits: Histogram,
@@ -152,8 +187,18 @@ impl<'r> Thread<'r> {
     fn new(run: &'r Run, random: Random) -> Self {
         let looked = Instant::now();
         let look = (0..LOOKS).map(|_| Instant::now().elapsed()).min().unwrap_or_default();
-        let waits = Histogram::new();
-        Self { run, random, worked_ns: 0, until_ns: 0, looked, look, updates: 0, reads: 0, waits }
+        Self {
+            run,
+            random,
+            worked_ns: 0,
+            until_ns: 0,
+            looked,
+            look,
+            step: STEP.max(4 * look),
+            updates: 0,
+            reads: 0,
+            waits: Histogram::new(),
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -174,7 +219,7 @@ impl<'r> Thread<'r> {
         self.until_ns += ns;
         while self.worked_ns < self.until_ns {
             let now = Instant::now();
-            let step = (now - self.looked).min(STEP_MAX);
+            let step = (now - self.looked).min(self.step);
             self.worked_ns += step.as_nanos() as u64;
             self.looked = now;
         }
@@ -189,26 +234,26 @@ impl<'r> Thread<'r> {
     fn live(mut self, role: Role) {
         match role {
             Role::Comes { section_ns, gap_ns, life_ns, apart_ns } => {
-                self.run.ready.wait();
+                self.run.arrive();
                 self.start_threads(section_ns, gap_ns, life_ns, apart_ns);
             }
             Role::Idle => self.idle(),
             Role::Reads { section_ns, gap_ns, run_ns, sleep_ns } => {
                 let reader = self.begin();
-                while !self.is_over() {
-                    self.read_for(&reader, [section_ns, gap_ns], run_ns);
-                    self.sleep(sleep_ns);
-                }
+                self.repeat(|thread| {
+                    thread.read_for(&reader, [section_ns, gap_ns], run_ns);
+                    thread.sleep(sleep_ns);
+                });
             }
             Role::Qsbr { turn_ns, run_ns, sleep_ns } => self.loops(turn_ns, run_ns, sleep_ns),
             Role::Blocks { section_ns, apart_ns } => {
                 let reader = self.begin();
-                while !self.is_over() {
-                    self.sleep(apart_ns);
+                self.repeat(|thread| {
+                    thread.sleep(apart_ns);
                     let section = reader.read();
-                    self.sleep(section_ns);
+                    thread.sleep(section_ns);
                     drop(section);
-                }
+                });
             }
             Role::Waits { work_ns, expedited_ppm, sleeps, reads } => {
                 let _reader = reads.then(|| self.run.domain.reader());
@@ -217,17 +262,27 @@ impl<'r> Thread<'r> {
             Role::Retires { work_ns, bytes, burst, sleep_ns } => {
                 self.retire(work_ns, bytes, burst, sleep_ns);
             }
-            Role::Calls { .. } => unreachable!("no workload that is run for real has closures"),
+            Role::Calls { .. } => unreachable!("they were refused"),
         }
         self.run.updates.fetch_add(self.updates, Ordering::Relaxed);
         self.run.reads.fetch_add(self.reads, Ordering::Relaxed);
         self.run.waits.lock().unwrap_or_else(PoisonError::into_inner).add(&self.waits);
     }
 
+    /// Does it once at least, until the run is over.
+    fn repeat(&mut self, mut turn: impl FnMut(&mut Self)) {
+        loop {
+            turn(self);
+            if self.is_over() {
+                return;
+            }
+        }
+    }
+
     /// Registers; begins when all threads are there.
     fn begin(&mut self) -> Reader<Private> {
         let reader = self.run.domain.reader();
-        self.run.ready.wait();
+        self.run.arrive();
         self.resume();
         reader
     }
@@ -240,41 +295,54 @@ impl<'r> Thread<'r> {
         }
     }
 
-    /// Reads for a spell: without end, if its mean is 0.
-    fn read_for(&mut self, reader: &Reader<Private>, [section_ns, gap_ns]: [u64; 2], run_ns: u64) {
+    /// Until when it has worked at the end of a spell: without end, if its mean is 0.
+    fn end_of_spell(&mut self, run_ns: u64) -> u64 {
         let spell_ns = if run_ns == 0 { u64::MAX } else { self.random.exponential(run_ns) };
-        let ends = self.worked_ns.saturating_add(spell_ns);
-        while self.worked_ns < ends && !self.is_over() {
-            let gap = self.random.exponential(gap_ns);
-            self.work(gap);
-            let section = reader.read();
-            let inside = self.random.exponential(section_ns);
-            self.work(inside);
-            drop(section);
-            self.reads += u64::from(self.counts());
+        self.worked_ns.saturating_add(spell_ns)
+    }
+
+    /// Does it once at least, until it has worked for so long or the run is over.
+    fn repeat_until(&mut self, ends: u64, mut turn: impl FnMut(&mut Self)) {
+        loop {
+            turn(self);
+            if self.worked_ns >= ends || self.is_over() {
+                return;
+            }
         }
+    }
+
+    fn read_for(&mut self, reader: &Reader<Private>, [section_ns, gap_ns]: [u64; 2], run_ns: u64) {
+        let ends = self.end_of_spell(run_ns);
+        self.repeat_until(ends, |thread| {
+            let gap = thread.random.exponential(gap_ns);
+            thread.work(gap);
+            let section = reader.read();
+            let inside = thread.random.exponential(section_ns);
+            thread.work(inside);
+            drop(section);
+            thread.reads += u64::from(thread.counts());
+        });
     }
 
     fn loops(&mut self, turn_ns: u64, run_ns: u64, sleep_ns: u64) {
         let mut qsbr = self.run.domain.qsbr();
-        self.run.ready.wait();
+        self.run.arrive();
         self.resume();
-        while !self.is_over() {
-            let spell_ns = if run_ns == 0 { u64::MAX } else { self.random.exponential(run_ns) };
-            let ends = self.worked_ns.saturating_add(spell_ns);
-            while self.worked_ns < ends && !self.is_over() {
-                let turn = self.random.exponential(turn_ns);
-                self.work(turn);
+        self.repeat(|thread| {
+            let ends = thread.end_of_spell(run_ns);
+            thread.repeat_until(ends, |thread| {
+                let turn = thread.random.exponential(turn_ns);
+                thread.work(turn);
                 qsbr.quiescent_state();
-                self.reads += u64::from(self.counts());
-            }
-            qsbr.while_offline(|| self.sleep(sleep_ns));
-        }
+                thread.reads += u64::from(thread.counts());
+            });
+            qsbr.while_offline(|| thread.sleep(sleep_ns));
+        });
     }
 
     fn start_threads(&mut self, section_ns: u64, gap_ns: u64, life_ns: u64, apart_ns: u64) {
-        while !self.is_over() {
-            let mut started = Thread::new(self.run, self.random.split());
+        self.repeat(|this| {
+            let mut started = Thread::new(this.run, this.random.split());
             let started = thread::scope(|scope| {
                 let body = || {
                     let reader = started.run.domain.reader();
@@ -285,58 +353,58 @@ impl<'r> Thread<'r> {
                 let started = thread.spawn_scoped(scope, body).expect("a thread can be started");
                 started.join().expect("readers do not panic")
             });
-            self.reads += started;
-            self.sleep(apart_ns);
-        }
+            this.reads += started;
+            this.sleep(apart_ns);
+        });
     }
 
     fn wait_for_grace_periods(&mut self, work_ns: u64, expedited_ppm: u32, sleeps: bool) {
-        self.run.ready.wait();
+        self.run.arrive();
         self.resume();
-        while !self.is_over() {
+        self.repeat(|thread| {
             if sleeps {
-                self.sleep(work_ns);
+                thread.sleep(work_ns);
             } else {
-                let work = self.random.exponential(work_ns);
-                self.work(work);
+                let work = thread.random.exponential(work_ns);
+                thread.work(work);
             }
-            let expedited = self.random.chance_ppm(expedited_ppm);
+            let expedited = thread.random.chance_ppm(expedited_ppm);
             let began = Instant::now();
             if expedited {
-                self.run.domain.synchronize_expedited();
+                thread.run.domain.synchronize_expedited();
             } else {
-                self.run.domain.synchronize();
+                thread.run.domain.synchronize();
             }
-            let took = began.elapsed().saturating_sub(self.look);
-            if self.counts() {
-                self.updates += 1;
+            let took = began.elapsed().saturating_sub(thread.look);
+            if thread.counts() {
+                thread.updates += 1;
                 // Those in a hurry are another figure.
-                self.waits.record_many(took.as_nanos() as u64, u64::from(!expedited));
+                thread.waits.record_many(took.as_nanos() as u64, u64::from(!expedited));
             }
-            self.resume();
-        }
+            thread.resume();
+        });
     }
 
     fn retire(&mut self, work_ns: u64, bytes: u64, burst: u32, sleep_ns: u64) {
-        self.run.ready.wait();
+        self.run.arrive();
         self.resume();
         let mut left = burst;
-        while !self.is_over() {
+        self.repeat(|thread| {
             // To allocate what is retired is part of the work.
             let object = Vec::<u8>::with_capacity(bytes as usize);
-            self.work(work_ns);
-            let retired = self.run.domain.retire_sized(object, bytes as usize);
+            thread.work(work_ns);
+            let retired = thread.run.domain.retire_sized(object, bytes as usize);
             assert!(retired.is_ok(), "no section is open, so the domain waits for room");
-            self.updates += u64::from(self.counts());
+            thread.updates += u64::from(thread.counts());
             if burst != 0 {
                 left -= 1;
                 if left == 0 {
                     left = burst;
-                    self.sleep(sleep_ns);
+                    thread.sleep(sleep_ns);
                 }
             }
-            self.resume();
-        }
+            thread.resume();
+        });
     }
 }
 
@@ -353,35 +421,57 @@ mod tests {
         }
     }
 
+    /// Each role, once: the run is over before it begins, and counts.
     #[test]
     fn threads_of_all_roles_do_what_they_are_there_for() {
-        let group = |role| simulate::ours::Group { count: 1, role };
-        let times = [300, 700];
-        let [section_ns, gap_ns] = times;
-        let (run_ns, sleep_ns) = (100_000, 100_000);
+        let [section_ns, gap_ns, run_ns, sleep_ns] = [300, 700, 10_000, 1_000];
+        let reads = Role::Reads { section_ns, gap_ns, run_ns, sleep_ns };
+        let retires = Role::Retires { work_ns: 500, bytes: 64, burst: 1, sleep_ns };
+        let comes = Role::Comes { section_ns, gap_ns, life_ns: run_ns, apart_ns: sleep_ns };
+        let waits = |expedited_ppm, sleeps| Role::Waits {
+            work_ns: 900,
+            expedited_ppm,
+            sleeps,
+            reads: !sleeps,
+        };
+        // Reads, updates, waits without hurry.
         let roles = [
-            Role::Idle,
-            Role::Reads { section_ns, gap_ns, run_ns, sleep_ns },
-            Role::Qsbr { turn_ns: 2_000, run_ns, sleep_ns },
-            Role::Blocks { section_ns: sleep_ns, apart_ns: sleep_ns },
-            Role::Comes { section_ns, gap_ns, life_ns: run_ns, apart_ns: sleep_ns },
-            Role::Waits { work_ns: 9_000, expedited_ppm: 500_000, sleeps: true, reads: true },
-            Role::Retires { work_ns: 500, bytes: 64, burst: 100, sleep_ns },
+            (Role::Idle, [0, 0, 0]),
+            (Role::Blocks { section_ns, apart_ns: gap_ns }, [0, 0, 0]),
+            (reads, [1, 0, 0]),
+            (Role::Qsbr { turn_ns: 2_000, run_ns, sleep_ns }, [1, 0, 0]),
+            (comes, [1, 0, 0]),
+            (waits(0, true), [0, 1, 1]),
+            (waits(1_000_000, false), [0, 1, 0]),
+            (retires, [0, 1, 0]),
         ];
         let algorithm = Algorithm::named("adaptive").expect("it is the default");
-        let mut options = Options::new(algorithm, roles.map(group).to_vec());
-        (options.warm_up, options.duration) = (1_000_000, 40_000_000);
-        let seen = run(Engine::Adaptive, &options);
-        assert!(seen.reads > 0 && seen.updates > 0 && seen.queued > 0, "{seen:?}");
-        assert!(seen.waits_ns.count > 0 && seen.grace_periods > 0, "{seen:?}");
-        assert!(seen.duration >= Duration::from_nanos(options.duration));
+        for (role, expected) in roles {
+            let options = Options::new(algorithm, vec![Group { count: 1, role }]);
+            let run = Run::new(Engine::Adaptive, &options);
+            run.counts.store(true, Ordering::Relaxed);
+            run.end(&[]);
+            Thread::new(&run, Random::new(1)).live(role);
+            run.domain.barrier();
+            let [reads, updates, waits] = expected;
+            assert_eq!(run.reads.into_inner(), reads, "{role:?}");
+            assert_eq!(run.updates.into_inner(), updates, "{role:?}");
+            assert_eq!(run.waits.into_inner().unwrap().count(), waits, "{role:?}");
+            let retired = u64::from(role == retires);
+            assert_eq!(run.domain.statistics().callbacks_run, retired, "{role:?}");
+        }
     }
 
     #[test]
-    fn the_workloads_of_this_machine_can_be_run() {
-        for workload in workloads::of_machine(2) {
-            let has_closures = |role: &Role| matches!(role, Role::Calls { .. });
-            assert!(!workload.threads.iter().any(|group| has_closures(&group.role)));
+    fn no_workload_of_this_machine_has_closures_and_all_can_be_simulated() {
+        let algorithm = Algorithm::named("adaptive").expect("it is the default");
+        for cpus in [1, 2, 64] {
+            for workload in workloads::of_machine(cpus) {
+                let options = Options { cpus, ..Options::new(algorithm, workload.threads) };
+                assert_eq!(options.check(), Ok(()), "{}", workload.name);
+                let has_closures = |group: &Group| matches!(group.role, Role::Calls { .. });
+                assert!(!options.threads.iter().any(has_closures), "{}", workload.name);
+            }
         }
     }
 }
