@@ -74,6 +74,25 @@ fn the_same_options_give_the_same_bytes_in_the_given_order() {
     assert_ne!(first.stdout, other.stdout);
 }
 
+/// Table 3's rcu_sched: its idle loop passes through the scheduler while callbacks are pending.
+#[test]
+fn numbers_of_the_machine_are_set_by_name() {
+    let args = "--engine token --tickless off --set idle_look_every_ns=0,4600 --set softirq_runs=1 \
+                --set ksoftirqd_percent=10 --set background_every_us=1000 --json -";
+    let args: Vec<&str> = args.split_whitespace().collect();
+    let (stdout, _) = expect_code(&short(&args), 0);
+    let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    let runs = document["runs"].as_array().expect("a list");
+    assert_eq!(runs.len(), 2);
+    for (run, look_ns) in runs.iter().zip([0, 4_600]) {
+        assert_eq!(run["idle_look_every_ns"], look_ns);
+        assert_eq!((&run["softirq_runs"], &run["ksoftirqd_percent"]), (&1.into(), &10.into()));
+        assert_eq!(run["background_every_ns"], 1_000_000);
+    }
+    let switches = |run: &Value| run["report"]["machinery"]["context_switches"].as_u64().unwrap();
+    assert!(switches(&runs[1]) > 2 * switches(&runs[0]), "{} {}", runs[0], runs[1]);
+}
+
 #[test]
 fn a_sweep_of_many_runs_has_a_line_for_each() {
     let args = ["--engine", "poll,tick", "--cpus", "1,2,4", "--set", "busy_us=100,400"];
@@ -166,6 +185,10 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
         (&["--set", "milk=1"], "kernel_percent"),
         (&["--set", "kernel_percent=101"], "0 to 100"),
         (&["--set", "period=64"], "only tree-v0 would"),
+        (&["--set", "idle_look=4600"], "idle_look_every_ns"),
+        (&["--set", "idle_look_every_ns=1"], "1000 to 3600000000000"),
+        (&["--set", "softirq_runs=0"], "1 to 1000"),
+        (&["--engine", "tree-v2", "--set", "ready_shift=65"], "0 to 64"),
         (&["--workload", "waiter", "--set", "waiters=5"], "there are 4 CPUs"),
         (&["--cpus", "-1"], "invalid value '-1' for '--cpus"),
         (&["--list", "--json", "-"], "no JSON"),
@@ -194,8 +217,24 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
 #[test]
 fn the_list_names_engines_workloads_and_numbers() {
     let (stdout, _) = expect_code(&run(["simulate", "--list"]), 0);
-    for expected in ["poll-per-cpu", "srcu", "dcachebench", "p3", "sched_qs_jiffies", "5.19-rc1"] {
+    for expected in [
+        "poll-per-cpu",
+        "srcu",
+        "dcachebench",
+        "p3",
+        "sched_qs_jiffies",
+        "5.19-rc1",
+        "[machine 10,000]",
+        "tree-v2 64, tree-today 7",
+    ] {
         assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
+    }
+    for number in
+        ["budget_ppm", "slice_us", "softirq_runs", "ksoftirqd_percent", "idle_look_every_ns"]
+    {
+        let mut lines = stdout.lines().filter(|line| line.trim().starts_with(number));
+        assert!(lines.all(|line| line.contains("machine")), "{number}:\n{stdout}");
+        assert!(stdout.contains(number), "{number} is missing:\n{stdout}");
     }
 }
 
