@@ -67,6 +67,8 @@ pub struct Case {
     pub title: &'static str,
     /// What was measured, the most important first.
     pub metrics: &'static [Metric],
+    /// Of how many of these, from the first, tables show the ratios to the base, too.
+    pub compared: usize,
     /// Of whom, in the order of the table.
     pub rivals: Vec<Series>,
     /// Measurements that count although their readers were kept from running.
@@ -105,7 +107,13 @@ impl Case {
     ) -> Case {
         let rivals = rivals.into_iter();
         let rivals = rivals.map(|(name, ours)| Series::new(name, ours, metrics)).collect();
-        Case { id, title, metrics, rivals, disturbed: 0, notes: Vec::new() }
+        Case { id, title, metrics, compared: 1, rivals, disturbed: 0, notes: Vec::new() }
+    }
+
+    /// The same, where so many metrics matter.
+    pub(crate) fn comparing(self, compared: usize) -> Case {
+        assert!((1..=self.metrics.len()).contains(&compared), "{compared} metrics to compare");
+        Case { compared, ..self }
     }
 
     /// The same of rivals of the registry.
