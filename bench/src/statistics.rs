@@ -89,14 +89,15 @@ pub fn is_tie(ratio: &Ratio) -> bool {
     !(ratio.low > 1.0 || ratio.high < 1.0)
 }
 
-/// The most by which the two sides differ where they cannot be told apart, as a share of the second
-/// one: 0.02 if the true ratio is from 0.98 to 1.02. As sure as the interval of the ratio. `None` if
-/// they can be told apart, or if nothing is known.
+/// The most by which the two sides differ where they cannot be told apart, as a share of the
+/// second one: 0.02 if the true ratio is from 0.98 to 1.02. As sure as the interval of the ratio.
+/// `None` if they can be told apart, or if nothing is known.
 ///
 /// That two sides tie is no finding: with few rounds all do. This says how much the tie is worth.
-/// (One asks whether an interval lies within bounds to show that two treatments are equivalent;
-/// here the bounds are given that it lies within. The interval is that of 95 %, where the two
-/// one-sided tests of Schuirmann, 1987, would do with that of 90 %: wider, and so on the safe side.)
+/// (To show that two treatments are equivalent one asks whether an interval lies within given
+/// bounds. The interval here is that of 95 %; the two one-sided tests of Schuirmann, "A comparison
+/// of the two one-sided tests procedure and the power approach", 1987, would do with that of 90 %,
+/// which is narrower.)
 pub fn difference_at_most(ratio: &Ratio) -> Option<f64> {
     let most = (1.0 - ratio.low).max(ratio.high - 1.0);
     (is_tie(ratio) && most.is_finite()).then_some(most)

@@ -44,8 +44,8 @@ const RELAY: [Parameter; 2] = [
     parameter("rest_jiffies", 1, JIFFIES_OR_DEFAULT, "rest of the token before a nudge"),
 ];
 
-/// What all trees have, as it was in the year of this variant. 0 stands for what the kernel computes
-/// from the tick and the number of CPUs.
+/// What all trees have, as it was in the year of this variant. 0 stands for what the kernel
+/// computes from the tick and the number of CPUs.
 const fn tree(variant: Variant) -> [Parameter; 9] {
     // What is taken from here depends on neither of these two.
     let usual = Options::new(variant, 100, 1);

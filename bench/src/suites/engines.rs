@@ -31,14 +31,32 @@ const LATENCIES: &[Metric] = &[
 ];
 
 /// What `--case` takes. The worker is a thread: where readers keep all CPUs busy, it waits for one.
-pub const GROUPS: [Group; 3] = [
+pub const GROUPS: [Group; 4] = [
     ("work", "Iterations and CPU time, as table 3 of 2003"),
     ("latency", "Callbacks and waiters while readers keep every CPU busy, as figure 7 of 2003"),
     ("latency-spare", "The same while one CPU is left to the worker"),
+    ("latency-crowded", "The same beside eight readers a CPU, which wait for it in turn"),
 ];
+
 /// How long one engine runs in one round of a case.
-const DURATION: Duration = Duration::from_millis(300);
-const DURATION_QUICK: Duration = Duration::from_millis(75);
+const DURATION: Duration = Duration::from_millis(240);
+const DURATION_QUICK: Duration = Duration::from_millis(80);
+
+/// Work is measured in so many rounds in place of each one, and for as much less time in each.
+const WORK_PARTS: u32 = 4;
+
+/// What the figures are to be held against, and why they differ.
+const PAPER: &str = "in figure 7 rcu_poll's latencies are more than ten times below those of the \
+    other two: over 100 ms under rcu_ltimer, up to almost a minute under rcu_sched, whose CPUs, \
+    one after the other, are seconds from a context switch. rcu_poll interrupts CPUs and runs on \
+    them at once; here no engine can force a reader, the worker is a thread that waits for a CPU, \
+    and a callback whose grace period another thread has ended waits for the worker's next tick";
+
+/// Readers a CPU that wait for it in turn: so they are far from their next quiescent state, as the
+/// CPUs of figure 7 were.
+const CROWD: usize = 8;
+/// There grace periods take long, and callbacks are waited for.
+const CROWDED_ROUNDS_MAX: u32 = 7;
 
 /// Trees that are there on most machines.
 const TREES: [&str; 3] = ["/usr/share", "/usr", "."];
@@ -75,22 +93,20 @@ pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite
             format!("with {threads} threads on {cpus} CPUs there is none to leave, or one is");
         return Err(Error::Unsupported(format!("{what} left anyway: take --case latency")));
     }
+    let rounds = loads.iter().map(|(measured, _)| measured.rounds(options.rounds()));
     Ok(Suite {
         name: "engines",
         base,
-        duration: duration * loads.len() as u32 * options.rounds() * engines.len() as u32,
+        duration: duration * rounds.sum::<u32>() * engines.len() as u32,
         measure: Box::new(move |session| {
             announce(&tree, threads, quiescent_every, session);
             let mut cases = Vec::new();
             for (measured, threads) in loads {
                 let load = engines::Load { tree: &tree, threads, quiescent_every };
-                let case = match measured {
+                cases.extend(match measured {
                     Measured::Work => work(&engines, &load, duration, session)?,
-                    Measured::Latency { spare } => {
-                        latencies(spare, &engines, &load, duration, session)?
-                    }
-                };
-                cases.extend(case);
+                    Measured::Latency(of) => latencies(of, &engines, &load, duration, session)?,
+                });
             }
             Ok(cases)
         }),
@@ -101,23 +117,39 @@ pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Measured {
     Work,
-    Latency {
-        /// Whether a CPU is left to the worker.
-        spare: bool,
-    },
+    Latency(Of),
+}
+
+/// The readers beside which latencies are measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Of {
+    /// As many as are asked for.
+    Busy,
+    /// One fewer than CPUs.
+    Spare,
+    /// [`CROWD`] times as many as CPUs.
+    Crowded,
 }
 
 /// What is measured with how many threads; all there is if no case is named.
 fn loads(cases: &[String], threads: usize, cpus: usize) -> Vec<(Measured, usize)> {
-    let [work, latency, spare] = GROUPS.map(|(name, _)| name);
+    let [work, latency, spare, crowded] = GROUPS.map(|(name, _)| name);
     let all = [
         (work, Measured::Work, Some(threads)),
-        (latency, Measured::Latency { spare: false }, Some(threads)),
-        (spare, Measured::Latency { spare: true }, leaving_a_cpu(threads, cpus)),
+        (latency, Measured::Latency(Of::Busy), Some(threads)),
+        (spare, Measured::Latency(Of::Spare), leaving_a_cpu(threads, cpus)),
+        (crowded, Measured::Latency(Of::Crowded), Some(threads.max(CROWD * cpus))),
     ];
     let is_wanted = |name: &str| cases.is_empty() || cases.iter().any(|case| case == name);
     let wanted = all.into_iter().filter(|(name, ..)| is_wanted(name));
     wanted.filter_map(|(_, measured, threads)| Some((measured, threads?))).collect()
+}
+
+impl Measured {
+    /// In how many rounds, of so many.
+    fn rounds(self, rounds: u32) -> u32 {
+        if self == Self::Latency(Of::Crowded) { rounds.min(CROWDED_ROUNDS_MAX) } else { rounds }
+    }
 }
 
 /// So many threads that one CPU is left for the worker, where there are CPUs for that, and fewer
@@ -162,7 +194,8 @@ fn work(
     let title = "as table 3 of 2003: path look-ups beside renames and unlinks, QSBR threads";
     let rivals = engines.iter().map(|engine| (engine.name(), true));
     let case = Case::new("engines/work", title, WORK, rivals).comparing(WORK_COMPARED);
-    session.interleave(case, duration, |number| {
+    let duration = duration / WORK_PARTS;
+    session.interleave_finely(WORK_PARTS, case, duration, |number| {
         let seen = engines::work(*engines[number], load, duration);
         Sample {
             values: vec![
@@ -177,21 +210,25 @@ fn work(
 }
 
 fn latencies(
-    spare: bool,
+    of: Of,
     engines: &[&Engine],
     load: &engines::Load<'_>,
     duration: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<Case>, Error> {
     let rivals = engines.iter().map(|engine| (engine.name(), true));
-    let (id, title) = match spare {
-        false => {
+    let (id, title) = match of {
+        Of::Busy => {
             ("engines/latency", "as figure 7 of 2003: latencies while readers keep every CPU busy")
         }
-        true => ("engines/latency-spare", "the same latencies while one CPU is left to the worker"),
+        Of::Spare => {
+            ("engines/latency-spare", "the same latencies while one CPU is left to the worker")
+        }
+        Of::Crowded => ("engines/latency-crowded", "the same latencies beside eight readers a CPU"),
     };
     let case = Case::new(id, title, LATENCIES, rivals).comparing(LATENCIES.len());
-    let case = session.interleave(case, duration, |number| {
+    let rounds_max = Measured::Latency(of).rounds(u32::MAX);
+    let case = session.interleave_at_most(rounds_max, case, duration, |number| {
         let seen = engines::latencies(*engines[number], load, duration);
         Sample {
             values: vec![seen.callback_p50_ns, seen.callback_p99_ns, seen.waiter_ns],
@@ -200,6 +237,9 @@ fn latencies(
     })?;
     Ok(case.map(|mut case| {
         case.notes.extend(apart(&case));
+        if of == Of::Busy {
+            case.notes.push(PAPER.to_owned());
+        }
         case
     }))
 }
@@ -242,8 +282,12 @@ mod tests {
         let suite = prepare(&[], &load(Some(".")), &options).expect("our own sources hold files");
         assert_eq!((suite.name, suite.base), ("engines", "tick"));
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-        let cases = if cpus == 1 { 2 } else { 3 };
+        let cases = if cpus == 1 { 3 } else { 4 };
         assert_eq!(suite.duration, cases * DURATION_QUICK * 7 * 4);
+        let options = Options { rounds: Some(10), ..options };
+        let crowded = ["latency-crowded".to_owned()];
+        let suite = prepare(&crowded, &load(Some(".")), &options).expect("our own sources");
+        assert_eq!(suite.duration, DURATION_QUICK * 7 * 4, "not in ten rounds");
     }
 
     #[test]
@@ -251,10 +295,12 @@ mod tests {
         let of = |cases: &[&str], threads, cpus| {
             loads(&cases.iter().map(|&case| case.to_owned()).collect::<Vec<_>>(), threads, cpus)
         };
-        let (busy, spare) = (Measured::Latency { spare: false }, Measured::Latency { spare: true });
-        assert_eq!(of(&[], 4, 4), [(Measured::Work, 4), (busy, 4), (spare, 3)]);
-        assert_eq!(of(&[], 1, 1), [(Measured::Work, 1), (busy, 1)]);
+        let [busy, spare, crowded] = [Of::Busy, Of::Spare, Of::Crowded].map(Measured::Latency);
+        let all = [(Measured::Work, 4), (busy, 4), (spare, 3), (crowded, 32)];
+        assert_eq!(of(&[], 4, 4), all);
+        assert_eq!(of(&[], 1, 1), [(Measured::Work, 1), (busy, 1), (crowded, 8)]);
         assert_eq!(of(&["latency-spare", "work"], 16, 2), [(Measured::Work, 16), (spare, 1)]);
+        assert_eq!(of(&["latency-crowded"], 100, 2), [(crowded, 100)]);
         assert_eq!(of(&["latency-spare"], 3, 4), []);
     }
 

@@ -86,7 +86,12 @@ struct UpdateArgs {
 #[derive(clap::Args, Clone, Debug)]
 struct EnginesArgs {
     /// Measure only these [default: all]
-    #[arg(long = "case", value_name = "A,B", value_parser = parser(&engines::GROUPS), value_delimiter = ',')]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(&engines::GROUPS),
+        value_delimiter = ','
+    )]
     cases: Vec<String>,
     #[command(flatten)]
     options: Options,
@@ -102,7 +107,12 @@ struct EnginesArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
     /// Look-ups of a thread from one quiescent state to the next; 4000: one in each iteration
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 16,
+        value_parser = clap::value_parser!(u32).range(1..=4_000)
+    )]
     quiescent_every: u32,
 }
 

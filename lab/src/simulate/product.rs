@@ -80,7 +80,7 @@ pub(super) const MACHINE: [MachineNumber; 6] = [
     },
     MachineNumber {
         name: "background_every_us",
-        what: "from one short run of a kernel thread to the next on a busy CPU, on average; 0: none",
+        what: "between two short runs of a kernel thread on a busy CPU, on average; 0: none",
         get: |setup| setup.background_every / MICROSECOND,
         set: |setup, value| setup.background_every = value.saturating_mul(MICROSECOND),
     },

@@ -65,8 +65,8 @@ impl Variant {
         Self::V2 { sched_qs_jiffies: at_least_one(hz / 20) }
     }
 
-    /// What a pass takes of the ready callbacks, as [`Options::ready_shift`] says it: the kernels of
-    /// 2014 had no such part.
+    /// What a pass takes of the ready callbacks, as [`Options::ready_shift`] says it: the kernels
+    /// of 2014 had no such part.
     const fn ready_shift(self) -> u32 {
         match self {
             Self::V3_15 | Self::V0 { .. } | Self::V1 { .. } | Self::V2 { .. } => NO_PART,
@@ -110,8 +110,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The kernel's defaults in the year of this variant, as it computes them from the tick and the
-    /// number of CPUs.
+    /// The kernel's defaults in the year of this variant, as it computes them from the tick and
+    /// the number of CPUs.
     pub const fn new(variant: Variant, hz: u32, cpus: usize) -> Self {
         let large = (cpus / 256) as u32;
         let fqs = 1 + (hz > 250) as u32 + (hz > 500) as u32 + large;
