@@ -217,6 +217,8 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
 #[test]
 fn the_list_names_engines_workloads_and_numbers() {
     let (stdout, _) = expect_code(&run(["simulate", "--list"]), 0);
+    // Lines are wrapped.
+    let stdout = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
         "poll-per-cpu",
         "srcu",
@@ -224,17 +226,21 @@ fn the_list_names_engines_workloads_and_numbers() {
         "p3",
         "sched_qs_jiffies",
         "5.19-rc1",
-        "[machine 10,000]",
         "tree-v2 64, tree-today 7",
     ] {
         assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
     }
-    for number in
-        ["budget_ppm", "slice_us", "softirq_runs", "ksoftirqd_percent", "idle_look_every_ns"]
-    {
-        let mut lines = stdout.lines().filter(|line| line.trim().starts_with(number));
-        assert!(lines.all(|line| line.contains("machine")), "{number}:\n{stdout}");
-        assert!(stdout.contains(number), "{number} is missing:\n{stdout}");
+    for (number, usual) in [
+        ("budget_ppm", "10,000"),
+        ("slice_us", "3,000"),
+        ("softirq_runs", "10"),
+        ("ksoftirqd_percent", "100"),
+        ("idle_look_every_ns", "0"),
+        ("background_every_us", "1,000,000"),
+    ] {
+        let what = stdout.split_once(number).expect(number).1;
+        let ends = what.find(']').map(|end| &what[..end]);
+        assert!(ends.is_some_and(|text| text.ends_with(&format!("[machine {usual}"))), "{number}");
     }
 }
 

@@ -67,14 +67,14 @@ pub(super) const MACHINE: [MachineNumber; 6] = [
     },
     MachineNumber {
         name: "ksoftirqd_percent",
-        what: "what ksoftirqd gets of a CPU, of what the task there gets; 10 in 2003",
+        what: "ksoftirqd's share of a CPU, of what the task there gets; 10 in 2003",
         get: |setup| setup.ksoftirqd_percent.into(),
         set: |setup, value| setup.ksoftirqd_percent = at_most_u32(value),
     },
     MachineNumber {
         name: "idle_look_every_ns",
-        what: "between two passes of an idle CPU through its scheduler while callbacks wait, as \
-               under rcu_sched; 0: none",
+        what: "between two passes of an idle CPU through its scheduler, while callbacks wait; 4600 \
+               in 2003 with rcu_sched; 0: none",
         get: |setup| setup.idle_look_every,
         set: |setup, value| setup.idle_look_every = value,
     },
