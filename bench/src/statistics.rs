@@ -89,6 +89,20 @@ pub fn is_tie(ratio: &Ratio) -> bool {
     !(ratio.low > 1.0 || ratio.high < 1.0)
 }
 
+/// The most by which the two sides differ where they cannot be told apart, as a share of the
+/// second one: 0.02 if the true ratio is from 0.98 to 1.02. As sure as the interval of the ratio.
+/// `None` if they can be told apart, or if nothing is known.
+///
+/// That two sides tie is no finding: with few rounds all do. This says how much the tie is worth.
+/// (To show that two treatments are equivalent one asks whether an interval lies within given
+/// bounds. The interval here is that of 95 %; the two one-sided tests of Schuirmann, "A comparison
+/// of the two one-sided tests procedure and the power approach", 1987, would do with that of 90 %,
+/// which is narrower.)
+pub fn difference_at_most(ratio: &Ratio) -> Option<f64> {
+    let most = (1.0 - ratio.low).max(ratio.high - 1.0);
+    (is_tie(ratio) && most.is_finite()).then_some(most)
+}
+
 /// The value below which the share `at` of `sorted` lies, between neighbours by straight line
 /// (definition 7 of Hyndman and Fan, "Sample quantiles in statistical packages", 1996).
 fn quantile(sorted: &[f64], at: f64) -> f64 {
@@ -175,6 +189,35 @@ mod tests {
         assert!(is_tie(&paired_ratio(&[0.9, 1.0, 1.1], &[1.0, 1.0, 1.0])));
         assert!(is_tie(&paired_ratio(&[0.0, 0.0, 0.0], &[0.0, 0.0, 0.0])));
         assert!(!is_tie(&paired_ratio(&[0.7, 0.8, 0.9], &[1.0, 1.0, 1.0])));
+    }
+
+    #[test]
+    fn a_tie_is_worth_what_its_interval_says() {
+        let ratio = |low, high| Ratio { median: f64::midpoint(low, high), low, high };
+        let most = difference_at_most(&ratio(0.75, 1.125)).expect("a tie");
+        assert_eq!(most, 0.25, "the farther end counts");
+        assert_eq!(difference_at_most(&ratio(0.875, 3.0)), Some(2.0));
+        assert_eq!(difference_at_most(&ratio(1.0, 1.0)), Some(0.0), "equal in every round");
+        assert_eq!(difference_at_most(&ratio(1.01, 1.02)), None, "a difference");
+        assert_eq!(difference_at_most(&ratio(0.97, 0.99)), None, "a difference");
+        for unknown in [paired_ratio(&[1.0], &[1.0]), paired_ratio(&[0.0; 9], &[0.0; 9])] {
+            assert_eq!(difference_at_most(&unknown), None, "{unknown:?}");
+        }
+    }
+
+    /// More rounds of the same spread make a smaller bound.
+    #[test]
+    fn a_tie_of_more_rounds_is_worth_more() {
+        let bound = |rounds: usize| {
+            let side: Vec<f64> = (0..rounds).map(|n| 0.9 + 0.2 * (n % 10) as f64 / 9.0).collect();
+            difference_at_most(&paired_ratio(&side, &vec![1.0; rounds])).expect("a tie")
+        };
+        assert!(
+            bound(10) > bound(100) && bound(100) > bound(1_000),
+            "{} {}",
+            bound(10),
+            bound(100)
+        );
     }
 
     #[test]

@@ -47,6 +47,19 @@ pub fn figures(value: f64) -> String {
     }
 }
 
+/// A ratio: three significant figures, or two where it is less than a tenth, without an exponent.
+pub fn ratio(value: f64) -> String {
+    /// Ratios as good as none have no more than so many places.
+    const PLACES_MAX: usize = 9;
+    match value.abs() {
+        size if size >= 0.0995 || size == 0.0 || !size.is_finite() => figures(value),
+        size => {
+            let places = (1.0 - size.log10().floor()) as usize;
+            format!("{value:.0$}", places.min(PLACES_MAX))
+        }
+    }
+}
+
 /// A percentage without needless zeros: 99.9, 50, 0.
 pub fn percent(value: f64) -> String {
     let text = format!("{value:.3}");
@@ -66,6 +79,24 @@ mod tests {
         assert_eq!(nanoseconds(f64::NAN), "–");
         assert_eq!(figures(1234.5), "1234");
         assert_eq!(figures(f64::INFINITY), "–");
+    }
+
+    #[test]
+    fn small_ratios_keep_two_figures() {
+        for (value, text) in [
+            (1_234.5, "1234"),
+            (1.0, "1.00"),
+            (0.123, "0.12"),
+            (0.0999, "0.10"),
+            (0.0123, "0.012"),
+            (0.000_98, "0.00098"),
+            (0.0, "0.00"),
+            (1e-12, "0.000000000"),
+            (f64::INFINITY, "–"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(ratio(value), text);
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `rcu bench srcu` and `rcu bench percpu` as a user runs them: tables, verdicts, JSON, exit codes.
+//! `rcu bench srcu`, `percpu` and `engines` as a user runs them: tables, verdicts, JSON, exit
+//! codes.
 
 mod common;
 
@@ -65,4 +66,34 @@ fn a_reader_that_stays_is_waited_for_without_burning_the_cpu() {
     assert!(sleeps.is_none_or(|sleeps| sleeps > 0.0), "{metrics:#}");
     let targets = ["blocked/1-reader", "blocked/1-reader"];
     assert_eq!(names(&document["targets"], "case"), targets);
+}
+
+#[test]
+fn engines_are_told_apart_or_the_document_says_by_how_much_they_can_differ() {
+    let args = "engines --case work,latency --only poll,tick --tree . --quiescent-every 400";
+    let args: Vec<&str> = args.split_whitespace().collect();
+    let (code, document, stderr) = document(&args, "6", None);
+    assert_eq!(code, 0, "nothing is promised of engines");
+    assert_eq!((&document["version"], &document["base"]), (&3.into(), &"tick".into()));
+    assert!(stderr.contains("every 400 look-ups"), "{stderr}");
+    let cases = document["cases"].as_array().expect("a list");
+    assert_eq!(names(&document["cases"], "id"), ["engines/work", "engines/latency"]);
+    for (case, metrics) in cases.iter().zip([
+        &["iteration", "CPU each", "CPU", "grace periods"][..],
+        &["callback p50", "callback p99", "waiter p50"],
+    ]) {
+        assert_eq!(names(&case["rivals"], "name"), ["poll", "tick"]);
+        let [poll, tick] = [0, 1].map(|rival| &case["rivals"][rival]["metrics"]);
+        assert_eq!(names(poll, "name"), metrics);
+        let rounds = tick[0]["rounds"].as_array().expect("a list").len();
+        assert_eq!(rounds, if case["id"] == "engines/work" { 4 * 6 } else { 6 });
+        for (poll, tick) in poll.as_array().unwrap().iter().zip(tick.as_array().unwrap()) {
+            assert!(tick["difference_at_most_percent"].is_null(), "the base: {tick}");
+            let end = |name| poll["ratio_to_base"][name].as_f64().expect("six rounds");
+            let is_tie = end("low") <= 1.0 && 1.0 <= end("high");
+            let most = poll["difference_at_most_percent"].as_f64();
+            assert_eq!(is_tie, most.is_some(), "{poll}");
+            assert!(most.is_none_or(|most| most >= 100.0 * (end("high") - 1.0) - 1e-6), "{poll}");
+        }
+    }
 }

@@ -74,6 +74,25 @@ fn the_same_options_give_the_same_bytes_in_the_given_order() {
     assert_ne!(first.stdout, other.stdout);
 }
 
+/// Table 3's rcu_sched: its idle loop passes through the scheduler while callbacks are pending.
+#[test]
+fn numbers_of_the_machine_are_set_by_name() {
+    let args = "--engine token --tickless off --set idle_look_every_ns=0,4600 --set softirq_runs=1 \
+                --set ksoftirqd_percent=10 --set background_every_us=1000 --json -";
+    let args: Vec<&str> = args.split_whitespace().collect();
+    let (stdout, _) = expect_code(&short(&args), 0);
+    let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    let runs = document["runs"].as_array().expect("a list");
+    assert_eq!(runs.len(), 2);
+    for (run, look_ns) in runs.iter().zip([0, 4_600]) {
+        assert_eq!(run["idle_look_every_ns"], look_ns);
+        assert_eq!((&run["softirq_runs"], &run["ksoftirqd_percent"]), (&1.into(), &10.into()));
+        assert_eq!(run["background_every_ns"], 1_000_000);
+    }
+    let switches = |run: &Value| run["report"]["machinery"]["context_switches"].as_u64().unwrap();
+    assert!(switches(&runs[1]) > 2 * switches(&runs[0]), "{} {}", runs[0], runs[1]);
+}
+
 #[test]
 fn a_sweep_of_many_runs_has_a_line_for_each() {
     let args = ["--engine", "poll,tick", "--cpus", "1,2,4", "--set", "busy_us=100,400"];
@@ -178,6 +197,10 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
         (&["--set", "milk=1"], "kernel_percent"),
         (&["--set", "kernel_percent=101"], "0 to 100"),
         (&["--set", "period=64"], "only tree-v0 would"),
+        (&["--set", "idle_look=4600"], "idle_look_every_ns"),
+        (&["--set", "idle_look_every_ns=1"], "1000 to 3600000000000"),
+        (&["--set", "softirq_runs=0"], "1 to 1000"),
+        (&["--engine", "tree-v2", "--set", "ready_shift=65"], "0 to 64"),
         (&["--workload", "waiter", "--set", "waiters=5"], "there are 4 CPUs"),
         (&["--cpus", "-1"], "invalid value '-1' for '--cpus"),
         (&["--list", "--json", "-"], "no JSON"),
@@ -225,8 +248,30 @@ fn one_workload_of_the_suite_runs_on_a_larger_machine() {
 #[test]
 fn the_list_names_engines_workloads_and_numbers() {
     let (stdout, _) = expect_code(&run(["simulate", "--list"]), 0);
-    for expected in ["poll-per-cpu", "srcu", "dcachebench", "p3", "sched_qs_jiffies", "5.19-rc1"] {
+    // Lines are wrapped.
+    let stdout = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "poll-per-cpu",
+        "srcu",
+        "dcachebench",
+        "p3",
+        "sched_qs_jiffies",
+        "5.19-rc1",
+        "tree-v2 64, tree-today 7",
+    ] {
         assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
+    }
+    for (number, usual) in [
+        ("budget_ppm", "10,000"),
+        ("slice_us", "3,000"),
+        ("softirq_runs", "10"),
+        ("ksoftirqd_percent", "100"),
+        ("idle_look_every_ns", "0"),
+        ("background_every_us", "1,000,000"),
+    ] {
+        let what = stdout.split_once(number).expect(number).1;
+        let ends = what.find(']').map(|end| &what[..end]);
+        assert!(ends.is_some_and(|text| text.ends_with(&format!("[machine {usual}"))), "{number}");
     }
 }
 

@@ -4,6 +4,7 @@ use grace::steps::Intact;
 
 use crate::kernel::on_demand::{self, OnDemand};
 use crate::kernel::token::v2;
+use crate::kernel::tree::options::NO_PART;
 use crate::kernel::tree::{Options, Tree, Variant};
 use crate::kernel::{Engine, Start, poll, tick, token};
 use crate::parameter::{self, Parameter, get, parameter};
@@ -43,16 +44,52 @@ const RELAY: [Parameter; 2] = [
     parameter("rest_jiffies", 1, JIFFIES_OR_DEFAULT, "rest of the token before a nudge"),
 ];
 
-/// What all trees have.
-const TREE: [Parameter; 7] = [
-    parameter("first_fqs_jiffies", 0, JIFFIES_OR_DEFAULT, "to the first scan; 0: as the kernel"),
-    parameter("next_fqs_jiffies", 0, JIFFIES_OR_DEFAULT, "between scans; 0: as the kernel"),
-    parameter("blimit", 10, COUNT, "callbacks to a pass of the softirq, at least"),
-    parameter("qhimark", 10_000, COUNT, "waiting callbacks at which that limit is lifted"),
-    parameter("qlowmark", 100, COUNT, "waiting callbacks at which it holds again"),
-    parameter("leaf_fanout", 16, (1, 64), "CPUs to a leaf"),
-    parameter("fanout", 64, (2, 64), "children of an inner node"),
-];
+/// What all trees have, as it was in the year of this variant. 0 stands for what the kernel
+/// computes from the tick and the number of CPUs.
+const fn tree(variant: Variant) -> [Parameter; 9] {
+    // What is taken from here depends on neither of these two.
+    let usual = Options::new(variant, 100, 1);
+    [
+        parameter(
+            "first_fqs_jiffies",
+            0,
+            JIFFIES_OR_DEFAULT,
+            "to the first scan; 0: as the kernel",
+        ),
+        parameter("next_fqs_jiffies", 0, JIFFIES_OR_DEFAULT, "between scans; 0: as the kernel"),
+        parameter(
+            "stall_jiffies",
+            0,
+            JIFFIES_OR_DEFAULT,
+            "age of a stall, at half of which holdouts are interrupted; 0: as the kernel, 21 s",
+        ),
+        parameter(
+            "blimit",
+            usual.blimit as u64,
+            COUNT,
+            "callbacks to a pass of the softirq, at least",
+        ),
+        parameter(
+            "ready_shift",
+            usual.ready_shift as u64,
+            (0, NO_PART as u64),
+            "or 1 / 2^this of those that are ready; 64: no part, as in 2014",
+        ),
+        parameter(
+            "qhimark",
+            usual.qhimark,
+            COUNT,
+            "waiting callbacks at which that limit is lifted",
+        ),
+        parameter("qlowmark", usual.qlowmark, COUNT, "waiting callbacks at which it holds again"),
+        parameter("leaf_fanout", usual.leaf_fanout as u64, (1, 64), "CPUs to a leaf"),
+        parameter("fanout", usual.fanout as u64, (2, 64), "children of an inner node"),
+    ]
+}
+
+/// The trees of 2014, all of which have the same limits.
+const TREE_2014: [Parameter; 9] = tree(Variant::V3_15);
+const TREE_TODAY: [Parameter; 9] = tree(Variant::Today);
 
 const PERIOD: Parameter =
     parameter("period", 256, (1, 1 << 31), "calls of cond_resched() to a quiescent state");
@@ -70,7 +107,12 @@ const SCHED_QS: Parameter = parameter(
 );
 const TODAY: [Parameter; 2] = [
     SCHED_QS,
-    parameter("qovld", 20_000, COUNT, "waiting callbacks on a CPU at which all are asked for help"),
+    parameter(
+        "qovld",
+        Options::new(Variant::Today, 100, 1).qovld,
+        COUNT,
+        "waiting callbacks on a CPU at which all are asked for help",
+    ),
 ];
 
 const ON_DEMAND: [Parameter; 8] = {
@@ -147,11 +189,16 @@ impl EngineKind {
                 "rcu_sched, version 2: segments, no count",
                 &[&RELAY],
             ),
-            of(Kind::Tree315, "tree-3.15", "Tree RCU before the change", &[&TREE]),
-            of(Kind::TreeV0, "tree-v0", "3.16-rc: cond_resched() counts", &[&TREE, &[PERIOD]]),
-            of(Kind::TreeV1, "tree-v1", "cond_resched() tests a flag", &[&TREE, &[FLAG_AFTER]]),
-            of(Kind::TreeV2, "tree-v2", "holdouts are interrupted", &[&TREE, &[SCHED_QS]]),
-            of(Kind::TreeToday, "tree-today", "Tree RCU today", &[&TREE, &TODAY]),
+            of(Kind::Tree315, "tree-3.15", "Tree RCU before the change", &[&TREE_2014]),
+            of(Kind::TreeV0, "tree-v0", "3.16-rc: cond_resched() counts", &[&TREE_2014, &[PERIOD]]),
+            of(
+                Kind::TreeV1,
+                "tree-v1",
+                "cond_resched() tests a flag",
+                &[&TREE_2014, &[FLAG_AFTER]],
+            ),
+            of(Kind::TreeV2, "tree-v2", "holdouts are interrupted", &[&TREE_2014, &[SCHED_QS]]),
+            of(Kind::TreeToday, "tree-today", "Tree RCU today", &[&TREE_TODAY, &TODAY]),
             of(
                 Kind::OnDemand,
                 "on-demand",
@@ -212,17 +259,9 @@ impl EngineKind {
                 let start = Start::default();
                 Box::new(token::Relay::with(setup.cpus, parameters, start, Intact))
             }
-            Kind::Tree315 => self.tree(Variant::V3_15, setup),
-            Kind::TreeV0 => self.tree(Variant::V0 { period: self.number("period") as u32 }, setup),
-            Kind::TreeV1 => match self.number("flag_after_jiffies") as u32 {
-                0 => self.tree(Variant::v1(setup.hz), setup),
-                flag_after_jiffies => self.tree(Variant::V1 { flag_after_jiffies }, setup),
-            },
-            Kind::TreeV2 => match self.number("sched_qs_jiffies") as u32 {
-                0 => self.tree(Variant::v2(setup.hz), setup),
-                sched_qs_jiffies => self.tree(Variant::V2 { sched_qs_jiffies }, setup),
-            },
-            Kind::TreeToday => self.tree(Variant::Today, setup),
+            Kind::Tree315 | Kind::TreeV0 | Kind::TreeV1 | Kind::TreeV2 | Kind::TreeToday => {
+                self.tree(setup)
+            }
             Kind::OnDemand => {
                 let parameters = self.on_demand_parameters();
                 let start = Start::default();
@@ -236,7 +275,32 @@ impl EngineKind {
     }
 
     /// Tree RCU; on a tickless machine every CPU is one of `nohz_full`.
-    fn tree(&self, variant: Variant, setup: &Setup) -> Box<dyn Engine> {
+    fn tree(&self, setup: &Setup) -> Box<dyn Engine> {
+        let tree = Tree::new(self.tree_options(setup), setup.cpus);
+        let tickless = if setup.tickless { 0..setup.cpus } else { 0..0 };
+        Box::new(tree.with_tickless(tickless))
+    }
+
+    /// Which Tree RCU it is; the newest for what is none.
+    fn variant(&self, hz: u32) -> Variant {
+        match self.kind {
+            Kind::Tree315 => Variant::V3_15,
+            Kind::TreeV0 => Variant::V0 { period: self.number("period") as u32 },
+            Kind::TreeV1 => match self.number("flag_after_jiffies") as u32 {
+                0 => Variant::v1(hz),
+                flag_after_jiffies => Variant::V1 { flag_after_jiffies },
+            },
+            Kind::TreeV2 => match self.number("sched_qs_jiffies") as u32 {
+                0 => Variant::v2(hz),
+                sched_qs_jiffies => Variant::V2 { sched_qs_jiffies },
+            },
+            _ => Variant::Today,
+        }
+    }
+
+    /// The limits of its year, but for those that were set.
+    fn tree_options(&self, setup: &Setup) -> Options {
+        let variant = self.variant(setup.hz);
         let mut options = Options::new(variant, setup.hz, setup.cpus);
         let or = |name, usual| match self.number(name) as u32 {
             0 => usual,
@@ -244,18 +308,18 @@ impl EngineKind {
         };
         options.first_fqs_jiffies = or("first_fqs_jiffies", options.first_fqs_jiffies);
         options.next_fqs_jiffies = or("next_fqs_jiffies", options.next_fqs_jiffies);
+        options.stall_jiffies = or("stall_jiffies", options.stall_jiffies);
         if variant == Variant::Today {
             options.sched_qs_jiffies = or("sched_qs_jiffies", options.sched_qs_jiffies);
             options.qovld = self.number("qovld");
         }
         options.blimit = u32::try_from(self.number("blimit")).unwrap_or(u32::MAX);
+        options.ready_shift = self.number("ready_shift") as u32;
         options.qhimark = self.number("qhimark");
         options.qlowmark = self.number("qlowmark");
         options.leaf_fanout = self.number("leaf_fanout") as u32;
         options.fanout = self.number("fanout") as u32;
-        let tree = Tree::new(options, setup.cpus);
-        let tickless = if setup.tickless { 0..setup.cpus } else { 0..0 };
-        Box::new(tree.with_tickless(tickless))
+        options
     }
 
     fn on_demand_parameters(&self) -> on_demand::Parameters {
@@ -283,5 +347,28 @@ mod tests {
         }
         let refused = EngineKind::named("steam").unwrap_err().to_string();
         assert!(refused.contains("poll, poll-per-cpu, tick"), "{refused}");
+    }
+
+    /// What the replay of 2014 takes.
+    #[test]
+    fn a_tree_has_the_limits_of_its_year_unless_others_are_set() {
+        let setup = Setup { cpus: 160, hz: 1_000, ..Setup::default() };
+        let variants = [
+            ("tree-3.15", Variant::V3_15),
+            ("tree-v0", Variant::v0()),
+            ("tree-v1", Variant::v1(setup.hz)),
+            ("tree-v2", Variant::v2(setup.hz)),
+            ("tree-today", Variant::Today),
+        ];
+        for (name, variant) in variants {
+            let mut engine = EngineKind::named(name).unwrap();
+            let usual = Options::new(variant, setup.hz, setup.cpus);
+            assert_eq!(engine.tree_options(&setup), usual, "{name}");
+            engine.set("ready_shift", 3).unwrap();
+            engine.set("stall_jiffies", 500).unwrap();
+            let changed = Options { ready_shift: 3, stall_jiffies: 500, ..usual };
+            assert_eq!(engine.tree_options(&setup), changed, "{name}");
+            assert!(engine.set("ready_shift", 65).is_err());
+        }
     }
 }

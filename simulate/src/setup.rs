@@ -134,16 +134,22 @@ impl Setup {
                 self.ksoftirqd_percent
             ));
         }
-        if self.idle_look_every != 0 && self.idle_look_every < MICROSECOND {
+        if self.idle_look_every != 0
+            && !(MICROSECOND..=Self::LENGTH_MAX).contains(&self.idle_look_every)
+        {
             return refuse(format!(
-                "a look of the idle loop every {} ns: 0 for none, or at least 1000",
-                self.idle_look_every
+                "a look of the idle loop every {} ns: 0 for none, or 1000 to {} (an hour)",
+                self.idle_look_every,
+                Self::LENGTH_MAX
             ));
         }
-        if self.background_every != 0 && self.background_every < 10 * MICROSECOND {
+        if self.background_every != 0
+            && !(10 * MICROSECOND..=Self::LENGTH_MAX).contains(&self.background_every)
+        {
             return refuse(format!(
-                "a kernel thread every {} ns: 0 for none, or at least 10000",
-                self.background_every
+                "a kernel thread every {} ns: 0 for none, or 10000 to {} (an hour)",
+                self.background_every,
+                Self::LENGTH_MAX
             ));
         }
         if self.timeline > Self::TIMELINE_MAX {
@@ -186,8 +192,10 @@ mod tests {
             (Setup { slice: 0, ..Setup::default() }, "slice"),
             (Setup { softirq_runs: 0, ..Setup::default() }, "1 to 1000"),
             (Setup { ksoftirqd_percent: 0, ..Setup::default() }, "1 to 100"),
-            (Setup { idle_look_every: 1, ..Setup::default() }, "at least 1000"),
-            (Setup { background_every: 1, ..Setup::default() }, "at least 10000"),
+            (Setup { idle_look_every: 1, ..Setup::default() }, "or 1000 to"),
+            (Setup { idle_look_every: u64::MAX, ..Setup::default() }, "an hour"),
+            (Setup { background_every: 1, ..Setup::default() }, "or 10000 to"),
+            (Setup { background_every: u64::MAX, ..Setup::default() }, "an hour"),
             (Setup { timeline: 10_001, ..Setup::default() }, "at most 10000"),
         ];
         for (setup, reason) in wrong {

@@ -1,116 +1,282 @@
-//! The engines of a domain side by side, on a path-lookup cache: what dcachebench was to
-//! rcu_ltimer, rcu_poll and rcu_sched (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003, table 3).
+//! The engines of a domain side by side, on a path-lookup cache: what dcachebench and dbench were
+//! to rcu_ltimer, rcu_poll and rcu_sched (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003, table 3
+//! and figure 7).
 //!
-//! As many QSBR readers as CPUs look up paths of a real directory tree in a [`PathCache`]; now and
-//! then one renames, unlinks or links again a file of its own. An *iteration* is a fixed number of
-//! look-ups, followed by a pause offline: benchmarks whose CPUs have nothing to do at times show
-//! what an engine does with idle ones. In the background a callback at a time is queued, and beside
-//! the readers one thread waits for grace periods, both to see how long they take.
+//! As many QSBR readers as CPUs, each on a CPU of its own, look up paths of a real directory tree
+//! in a [`PathCache`]; now and then one renames, unlinks or links again a file of its own. An
+//! *iteration* is a fixed number of look-ups, followed by a pause offline: benchmarks whose CPUs
+//! have nothing to do at times show what an engine does with idle ones.
+//!
+//! Nothing is lazy: with [`Tuning::lazy`](quiescence::Tuning) of 0 the worker asks for a grace
+//! period in its next turn, with the urgency of the background, and when that starts, and when its
+//! holdouts are scanned again, is the engine's to say. `call_hurry` would not do: it raises the
+//! urgency, and asks for a turn of the worker at once, which counts as the tick that `tick` waits
+//! for.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
 use quiescence::{Domain, Engine, Private, Qsbr};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::path_cache::{Id, PathCache, Tree};
-use super::thread_pool::{Presence, StopOnDrop};
+use super::thread_pool::{Presence, StopOnDrop, ThreadPool};
 
 /// Look-ups in one iteration.
 pub const LOOK_UPS: usize = 4_000;
 /// Look-ups between two changes of a thread: dcachebench's renames and unlinks beside look-ups.
 const LOOK_UPS_PER_CHANGE: usize = 50;
-/// Look-ups between two quiescent states.
-const LOOK_UPS_PER_QUIESCENT_STATE: usize = 16;
+/// Look-ups between two callbacks that say how long they took.
+const LOOK_UPS_PER_PROBE: usize = 200;
 /// The part of an iteration's time that its thread then has nothing to do: dcachebench left a fifth
 /// of its CPUs idle.
 const PAUSE_DIVISOR: u32 = 4;
-/// Between two grace periods that somebody waits for.
-const WAITER_PAUSE: Duration = Duration::from_millis(5);
+/// Between two grace periods that a thread waits for.
+const WAITER_PAUSE: Duration = Duration::from_millis(2);
+/// The longest latency that is distinguished from longer ones.
+const LATENCY_MAX_NS: u64 = 600_000_000_000;
 
-/// What [`measure`] saw.
+/// What the engines work under.
+#[derive(Clone, Copy, Debug)]
+pub struct Load<'t> {
+    /// The tree whose paths are looked up.
+    pub tree: &'t Tree,
+    /// Threads that look up, at least one.
+    pub threads: usize,
+    /// Look-ups of a thread from one quiescent state to the next. There is one at the end of each
+    /// iteration besides.
+    pub quiescent_every: usize,
+}
+
+/// What [`work`] saw.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Engines {
-    /// Nanoseconds for an iteration, its pause not included; the mean of all threads.
+pub struct Work {
+    /// Nanoseconds from the beginning of an iteration to its end, its pause not included; the mean
+    /// of all threads. The time that a thread was kept from its CPU counts as far as this process's
+    /// other threads, such as the worker, can have been the cause.
     pub ns_per_iteration: f64,
     /// CPU time of the whole process, in per cent of all CPUs.
     pub cpu_percent: f64,
-    /// Nanoseconds from `call` to the call, the median; none if none has run.
-    pub callback_ns: f64,
-    /// Nanoseconds that `synchronize` took, the median.
-    pub waiter_ns: f64,
+    /// CPU time of the whole process for an iteration, in nanoseconds.
+    pub cpu_ns_per_iteration: f64,
     /// Grace periods in a second.
     pub grace_periods_per_second: f64,
+    /// The share of the time that no other process kept a reader from its CPU, 0 to 1.
+    pub readers_share: f64,
 }
 
-/// Runs the cache of this tree in a domain with this engine, on so many threads, for about
-/// `duration`.
+/// What [`latencies`] saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latencies {
+    /// Nanoseconds from `call` to the call, the median.
+    pub callback_p50_ns: f64,
+    /// What one callback in a hundred exceeds.
+    pub callback_p99_ns: f64,
+    /// Nanoseconds that `synchronize` took, the median.
+    pub waiter_ns: f64,
+    /// Callbacks that were measured.
+    pub callbacks: u64,
+}
+
+/// Runs the cache in a domain with this engine for about `duration`: what iterations cost. The only
+/// callbacks are the cache's own, and no thread waits for grace periods.
 ///
 /// # Panics
 /// If a look-up of an entry that no thread touches fails, which would be a fault of ours.
-pub fn measure(engine: Engine, tree: &Tree, threads: usize, duration: Duration) -> Engines {
-    let threads = threads.max(1);
-    let domain = Domain::builder().engine(engine).build();
-    let bench = Bench {
-        cache: PathCache::new(tree, &domain),
-        domain: domain.clone(),
-        tree,
-        threads,
-        duration,
-        callback_ns: Arc::new(Mutex::new(Vec::new())),
-    };
-    let grace_periods_before = domain.statistics().grace_periods;
-    let (cpu_before, begin) = (process_cpu(), Instant::now());
-    let stop = AtomicI32::new(0);
-    let (iterations, waits) = thread::scope(|scope| {
-        let end = StopOnDrop(&stop);
-        let waiter = scope.spawn(|| bench.wait_until(&stop));
-        let readers: Vec<_> = (0..threads).map(|n| scope.spawn(move_ref(&bench, n))).collect();
-        let iterations: Vec<f64> =
-            readers.into_iter().map(|r| r.join().expect("readers do not panic")).collect();
-        drop(end);
-        (iterations, waiter.join().expect("the waiter does not panic"))
-    });
-    let elapsed = begin.elapsed();
-    let cpu = process_cpu().saturating_sub(cpu_before);
-    let grace_periods = domain.statistics().grace_periods - grace_periods_before;
-    domain.barrier();
-    let callbacks = bench.callback_ns.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Engines {
-        ns_per_iteration: iterations.iter().sum::<f64>() / threads as f64,
-        cpu_percent: 100.0 * cpu.as_secs_f64() / (elapsed.as_secs_f64() * cpus(threads)),
-        callback_ns: median(callbacks),
-        waiter_ns: median(waits),
-        grace_periods_per_second: grace_periods as f64 / elapsed.as_secs_f64(),
+pub fn work(engine: Engine, load: &Load<'_>, duration: Duration) -> Work {
+    let bench = Bench::new(engine, load, false);
+    let (ran, ()) = bench.run(|| thread::sleep(duration));
+    let iterations = ran.sum(|reader| reader.iterations.into());
+    let elapsed_s = ran.elapsed.as_secs_f64();
+    let cpu_s = ran.process_cpu.as_secs_f64();
+    Work {
+        ns_per_iteration: 1e9 * (ran.busy_s() - ran.strangers_s()) / iterations,
+        cpu_percent: 100.0 * cpu_s / (elapsed_s * cpus(bench.load.threads)),
+        cpu_ns_per_iteration: 1e9 * cpu_s / iterations,
+        grace_periods_per_second: ran.grace_periods as f64 / elapsed_s,
+        readers_share: 1.0 - ran.strangers_s() / ran.busy_s(),
     }
+}
+
+/// The same load: how long callbacks take, many of which are queued for two thirds of `duration`;
+/// then, once all of these have run, how long a thread beside the readers waits for grace periods.
+/// (At the same time the grace periods of the one would serve the others.)
+///
+/// # Panics
+/// As [`work`].
+pub fn latencies(engine: Engine, load: &Load<'_>, duration: Duration) -> Latencies {
+    let bench = Bench::new(engine, load, true);
+    let (_, waits) = bench.run(|| {
+        thread::sleep(duration * 2 / 3);
+        bench.run_out_of_probes();
+        bench.wait_for(duration / 3)
+    });
+    // A probe that slipped in last may still wait.
+    bench.domain.barrier();
+    let mut callbacks = histogram();
+    for probes in &bench.probes {
+        callbacks += &*probes.times();
+    }
+    Latencies {
+        callback_p50_ns: callbacks.value_at_quantile(0.50) as f64,
+        callback_p99_ns: callbacks.value_at_quantile(0.99) as f64,
+        waiter_ns: waits.value_at_quantile(0.50) as f64,
+        callbacks: callbacks.len(),
+    }
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("the bounds are constants in range")
 }
 
 /// One run.
 struct Bench<'t> {
     cache: PathCache,
     domain: Domain,
-    tree: &'t Tree,
-    threads: usize,
-    duration: Duration,
-    callback_ns: Arc<Mutex<Vec<u64>>>,
+    load: Load<'t>,
+    stop: AtomicI32,
+    /// Whether readers queue callbacks that say how long they took.
+    is_probing: AtomicBool,
+    /// Of each reader.
+    probes: Vec<Arc<Probes>>,
 }
 
-fn move_ref<'b>(bench: &'b Bench<'_>, number: usize) -> impl FnOnce() -> f64 + Send + 'b {
-    move || Reader::new(bench, number).run()
+/// What a reader's callbacks say.
+#[derive(Debug)]
+struct Probes {
+    queued: AtomicU64,
+    times: Mutex<Histogram<u64>>,
 }
 
-impl Bench<'_> {
+impl Probes {
+    fn new() -> Self {
+        Self { queued: AtomicU64::new(0), times: Mutex::new(histogram()) }
+    }
+
+    fn times(&self) -> std::sync::MutexGuard<'_, Histogram<u64>> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn record(&self, took: Duration) {
+        self.times().saturating_record((took.as_nanos() as u64).max(1));
+    }
+
+    fn have_all_run(&self) -> bool {
+        // Relaxed: a count that says when to stop waiting; at worst the last one is missed.
+        self.times().len() >= self.queued.load(Ordering::Relaxed)
+    }
+}
+
+/// What [`Bench::run`] saw.
+struct Ran {
+    elapsed: Duration,
+    process_cpu: Duration,
+    grace_periods: u64,
+    readers: Vec<Seen>,
+}
+
+/// What one reader saw of itself.
+struct Seen {
+    iterations: u32,
+    /// The time of its iterations, pauses not included.
+    busy: Duration,
+    /// Of that, how long it was kept waiting for its CPU.
+    delay: Duration,
+    cpu: Duration,
+}
+
+impl Ran {
+    fn sum(&self, of: impl Fn(&Seen) -> f64) -> f64 {
+        self.readers.iter().map(of).sum()
+    }
+
+    fn busy_s(&self) -> f64 {
+        self.sum(|reader| reader.busy.as_secs_f64())
+    }
+
+    /// How long readers waited for CPUs that the threads of this process cannot have kept busy.
+    fn strangers_s(&self) -> f64 {
+        let delay_s = self.sum(|reader| reader.delay.as_secs_f64());
+        let readers_s = self.sum(|reader| reader.cpu.as_secs_f64());
+        let others_s = (self.process_cpu.as_secs_f64() - readers_s).max(0.0);
+        (delay_s - others_s).clamp(0.0, self.busy_s())
+    }
+}
+
+impl<'t> Bench<'t> {
+    fn new(engine: Engine, load: &Load<'t>, is_probing: bool) -> Self {
+        let domain = Domain::builder().engine(engine).build();
+        let mut tuning = domain.tuning();
+        tuning.lazy = Duration::ZERO;
+        domain.tune(tuning);
+        let threads = load.threads.max(1);
+        Self {
+            cache: PathCache::new(load.tree, &domain),
+            domain,
+            load: Load { threads, ..*load },
+            stop: AtomicI32::new(0),
+            is_probing: AtomicBool::new(is_probing),
+            probes: (0..threads).map(|_| Arc::new(Probes::new())).collect(),
+        }
+    }
+
+    /// Has the readers work while `main` runs.
+    fn run<R>(&self, main: impl FnOnce() -> R) -> (Ran, R) {
+        // The worker may run where the thread that starts it may: that must not be a reader, which
+        // has one CPU.
+        self.domain.call(|| ()).expect("nothing waits yet");
+        self.domain.barrier();
+        let pool = ThreadPool::new(self.load.threads);
+        let start = Barrier::new(self.load.threads + 1);
+        thread::scope(|scope| {
+            let end = StopOnDrop(&self.stop);
+            let readers: Vec<_> = (0..self.load.threads)
+                .map(|number| {
+                    let (pool, start) = (&pool, &start);
+                    scope.spawn(move || {
+                        pool.settle(number);
+                        Reader::new(self, number).run(start)
+                    })
+                })
+                .collect();
+            start.wait();
+            let (cpu_before, begin) = (cpu_time(ClockId::ProcessCPUTime), Instant::now());
+            let grace_periods_before = self.domain.statistics().grace_periods;
+            let seen = main();
+            drop(end);
+            let readers =
+                readers.into_iter().map(|r| r.join().expect("readers do not panic")).collect();
+            let ran = Ran {
+                elapsed: begin.elapsed(),
+                process_cpu: cpu_time(ClockId::ProcessCPUTime).saturating_sub(cpu_before),
+                grace_periods: self.domain.statistics().grace_periods - grace_periods_before,
+                readers,
+            };
+            (ran, seen)
+        })
+    }
+
+    /// Has no more probes queued, and waits until those there are have run, beside the same load.
+    fn run_out_of_probes(&self) {
+        // Relaxed: a reader may queue one more, which is then one in thousands.
+        self.is_probing.store(false, Ordering::Relaxed);
+        while !self.probes.iter().all(|probes| probes.have_all_run()) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Waits for grace periods, one now and then; how long each took.
-    fn wait_until(&self, stop: &AtomicI32) -> Vec<u64> {
-        let mut waits = Vec::new();
-        // Relaxed: it ends a loop.
-        while stop.load(Ordering::Relaxed) == 0 {
+    fn wait_for(&self, duration: Duration) -> Histogram<u64> {
+        let mut waits = histogram();
+        let begin = Instant::now();
+        while waits.is_empty() || begin.elapsed() < duration {
             thread::sleep(WAITER_PAUSE);
             let begin = Instant::now();
             self.domain.synchronize();
-            waits.push(begin.elapsed().as_nanos() as u64);
+            waits.saturating_record((begin.elapsed().as_nanos() as u64).max(1));
         }
         waits
     }
@@ -126,8 +292,7 @@ struct Reader<'b> {
     own: Vec<OwnFile>,
     next_path: usize,
     next_own: usize,
-    /// Whether a callback of this thread is on its way.
-    calling: Arc<AtomicBool>,
+    probes: Arc<Probes>,
 }
 
 /// What was done last to a file of one's own.
@@ -158,47 +323,54 @@ impl OwnFile {
 
 impl<'b> Reader<'b> {
     fn new(bench: &'b Bench<'_>, number: usize) -> Self {
-        let files = bench.tree.files();
+        let tree = bench.load.tree;
         // Of each so many files one is touched, by one thread.
-        let stride = 2 * bench.threads;
-        let own = files.iter().skip(2 * number).step_by(stride);
-        let untouched = files.iter().skip(1).step_by(2);
+        let stride = 2 * bench.load.threads;
+        let own = tree.files().iter().skip(2 * number).step_by(stride);
+        let untouched = tree.files().iter().skip(1).step_by(2);
         // With a single file there is none that no thread touches: then the tree is only walked.
         Self {
             bench,
             qsbr: bench.domain.qsbr(),
-            paths: untouched.map(|id| (bench.tree.path(*id), *id)).collect(),
+            paths: untouched.map(|id| (tree.path(*id), *id)).collect(),
             own: own.map(|id| OwnFile::new(*id)).collect(),
             next_path: number * 7_919,
             next_own: 0,
-            calling: Arc::new(AtomicBool::new(false)),
+            probes: Arc::clone(&bench.probes[number]),
         }
     }
 
-    /// Nanoseconds for an iteration.
-    fn run(mut self) -> f64 {
-        let begin = Instant::now();
-        let (mut iterations, mut busy) = (0_u32, Duration::ZERO);
-        while iterations == 0 || begin.elapsed() < self.bench.duration {
+    /// As many iterations as there is time for, from the moment on when all have come to `start`.
+    fn run(mut self, start: &Barrier) -> Seen {
+        self.qsbr.while_offline(|| start.wait());
+        let cpu_before = cpu_time(ClockId::ThreadCPUTime);
+        let (mut iterations, mut busy, mut delay) = (0_u32, Duration::ZERO, Duration::ZERO);
+        // Relaxed: it ends a loop.
+        while iterations == 0 || self.bench.stop.load(Ordering::Relaxed) == 0 {
             let presence = Presence::new();
             let started = Instant::now();
             self.iterate();
-            let took = presence.own_time(started.elapsed());
-            busy += took;
+            let elapsed = started.elapsed();
+            let own = presence.own_time(elapsed);
+            busy += elapsed;
+            delay += elapsed.saturating_sub(own);
             iterations += 1;
-            self.qsbr.while_offline(|| thread::sleep(took / PAUSE_DIVISOR));
+            self.qsbr.while_offline(|| thread::sleep(own / PAUSE_DIVISOR));
         }
-        busy.as_nanos() as f64 / f64::from(iterations)
+        let cpu = cpu_time(ClockId::ThreadCPUTime).saturating_sub(cpu_before);
+        Seen { iterations, busy, delay, cpu }
     }
 
     fn iterate(&mut self) {
-        self.call();
         for number in 1..=LOOK_UPS {
             self.look_up();
             if number.is_multiple_of(LOOK_UPS_PER_CHANGE) {
                 self.change();
             }
-            if number.is_multiple_of(LOOK_UPS_PER_QUIESCENT_STATE) {
+            if number.is_multiple_of(LOOK_UPS_PER_PROBE) {
+                self.probe();
+            }
+            if number.is_multiple_of(self.bench.load.quiescent_every) {
                 self.qsbr.quiescent_state();
             }
         }
@@ -219,7 +391,7 @@ impl<'b> Reader<'b> {
         let Some(file) = self.own.get_mut(self.next_own % count.max(1)) else { return };
         self.next_own += 1;
         let (id, other) = (file.id, file.other.as_str());
-        let (parent, name) = self.bench.tree.entry(id);
+        let (parent, name) = self.bench.load.tree.entry(id);
         let (cache, section) = (&self.bench.cache, self.qsbr.read());
         file.state = match file.state {
             State::Named => {
@@ -237,33 +409,23 @@ impl<'b> Reader<'b> {
         };
     }
 
-    /// Queues a callback, unless one is on its way, that says how long it took.
-    fn call(&self) {
-        // Relaxed: it says when to queue the next one and orders nothing.
-        if self.calling.swap(true, Ordering::Relaxed) {
+    /// Queues a callback that says how long it took. At the domain's limit there is none.
+    fn probe(&self) {
+        // Relaxed, all of it: see `Bench::run_out_of_probes`.
+        if !self.bench.is_probing.load(Ordering::Relaxed) {
             return;
         }
-        let (calling, times) = (Arc::clone(&self.calling), Arc::clone(&self.bench.callback_ns));
-        let begin = Instant::now();
-        self.bench
-            .domain
-            .call(move || {
-                let took = begin.elapsed().as_nanos() as u64;
-                times.lock().unwrap_or_else(PoisonError::into_inner).push(took);
-                calling.store(false, Ordering::Relaxed);
-            })
-            .expect("one callback at a time is below every limit");
+        self.probes.queued.fetch_add(1, Ordering::Relaxed);
+        let (probes, queued) = (Arc::clone(&self.probes), Instant::now());
+        let called = self.bench.domain.try_call(move || probes.record(queued.elapsed()));
+        if called.is_err() {
+            self.probes.queued.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
-/// The middle one; 0 of none.
-fn median(mut times: Vec<u64>) -> f64 {
-    times.sort_unstable();
-    times.get(times.len() / 2).map_or(0.0, |ns| *ns as f64)
-}
-
-fn process_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+fn cpu_time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
@@ -278,16 +440,55 @@ mod tests {
     use super::*;
     use std::path::Path;
 
+    fn tree() -> Tree {
+        // So small that each file is renamed, unlinked and linked again many times.
+        Tree::read(Path::new(env!("CARGO_MANIFEST_DIR")), 40).expect("our sources")
+    }
+
     #[test]
     fn every_engine_looks_up_what_is_there_and_ends_grace_periods() {
-        // So small that each file is renamed, unlinked and linked again many times.
-        let tree = Tree::read(Path::new(env!("CARGO_MANIFEST_DIR")), 40).expect("our sources");
+        let tree = tree();
         for engine in Engine::ALL {
-            let seen = measure(engine, &tree, 2, Duration::from_millis(30));
-            assert!(seen.ns_per_iteration > 0.0, "{engine}");
-            assert!(seen.cpu_percent > 0.0, "{engine}");
-            assert!(seen.callback_ns > 0.0, "{engine}: a callback has run, at the barrier at last");
-            assert!(seen.waiter_ns > 0.0 && seen.grace_periods_per_second > 0.0, "{engine}");
+            for quiescent_every in [16, LOOK_UPS] {
+                let load = Load { tree: &tree, threads: 2, quiescent_every };
+                let work = work(engine, &load, Duration::from_millis(30));
+                assert!(work.ns_per_iteration > 0.0 && work.cpu_percent > 0.0, "{engine}");
+                assert!(work.cpu_ns_per_iteration > 0.0, "{engine}");
+                assert!((0.0..=1.0).contains(&work.readers_share), "{engine}");
+                let seen = latencies(engine, &load, Duration::from_millis(30));
+                // The first iteration alone queues so many.
+                assert!(seen.callbacks >= (2 * LOOK_UPS / LOOK_UPS_PER_PROBE) as u64, "{engine}");
+                assert!(0.0 < seen.callback_p50_ns, "{engine}");
+                assert!(seen.callback_p50_ns <= seen.callback_p99_ns, "{engine}");
+                assert!(seen.waiter_ns > 0.0, "{engine}");
+            }
         }
+    }
+
+    #[test]
+    fn nothing_is_lazy() {
+        let tree = tree();
+        let load = Load { tree: &tree, threads: 1, quiescent_every: 16 };
+        for engine in Engine::ALL {
+            let bench = Bench::new(engine, &load, true);
+            assert_eq!(bench.domain.tuning().lazy, Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn what_the_worker_can_have_taken_is_not_charged_to_strangers() {
+        let second = Duration::from_secs(1);
+        let reader = |delay| Seen { iterations: 1, busy: 4 * second, delay, cpu: second };
+        let ran = |process_cpu, delay| Ran {
+            elapsed: 5 * second,
+            process_cpu,
+            grace_periods: 0,
+            readers: vec![reader(delay), reader(delay)],
+        };
+        // The readers used two seconds of the process's time, the worker the rest.
+        assert_eq!(ran(4 * second, second).strangers_s(), 0.0);
+        assert_eq!(ran(3 * second, second).strangers_s(), 1.0);
+        assert_eq!(ran(2 * second, second).strangers_s(), 2.0);
+        assert_eq!(ran(second, Duration::ZERO).strangers_s(), 0.0, "clocks differ a little");
     }
 }

@@ -1,30 +1,62 @@
 //! `rcu bench engines`: the library's grace-period engines on a path-lookup cache, beside each
-//! other.
+//! other. Table 3 and figure 7 of the paper of 2003, with engines for threads.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiescence::Engine;
 
-use super::rounds::{Case, Metric, Sample, Session, Unit};
-use super::{Options, Suite};
+use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
+use super::{Group, Options, Suite};
 use crate::Error;
 use crate::cases::engines;
 use crate::cases::path_cache::Tree;
 use crate::units;
 
-/// What table 3 of the paper has, and what the engines trade against it.
-const METRICS: &[Metric] = &[
+/// What table 3 of the paper has, for an iteration too.
+const WORK: &[Metric] = &[
     Metric { name: "iteration", unit: Unit::Nanoseconds },
+    Metric { name: "CPU each", unit: Unit::Nanoseconds },
     Metric { name: "CPU", unit: Unit::Percent },
-    Metric { name: "callback", unit: Unit::Nanoseconds },
-    Metric { name: "waiter", unit: Unit::Nanoseconds },
     Metric { name: "grace periods", unit: Unit::PerSecond },
 ];
+/// Of these, those whose ratios to the base are shown.
+const WORK_COMPARED: usize = 2;
 
-/// How long one engine runs in one round.
-const DURATION: Duration = Duration::from_millis(300);
-const DURATION_QUICK: Duration = Duration::from_millis(100);
+/// What figure 7 has, and what the engines do for a thread that waits.
+const LATENCIES: &[Metric] = &[
+    Metric { name: "callback p50", unit: Unit::Nanoseconds },
+    Metric { name: "callback p99", unit: Unit::Nanoseconds },
+    Metric { name: "waiter p50", unit: Unit::Nanoseconds },
+];
+
+/// What `--case` takes. The worker is a thread: where readers keep all CPUs busy, it waits for one.
+pub const GROUPS: [Group; 4] = [
+    ("work", "Iterations and CPU time, as table 3 of 2003"),
+    ("latency", "Callbacks and waiters while readers keep every CPU busy, as figure 7 of 2003"),
+    ("latency-spare", "The same while one CPU is left to the worker"),
+    ("latency-crowded", "The same beside eight readers a CPU, which wait for it in turn"),
+];
+
+/// How long one engine runs in one round of a case.
+const DURATION: Duration = Duration::from_millis(240);
+const DURATION_QUICK: Duration = Duration::from_millis(80);
+
+/// Work is measured in so many rounds in place of each one, and for as much less time in each.
+const WORK_PARTS: u32 = 4;
+
+/// What the figures are to be held against, and why they differ.
+const PAPER: &str = "in figure 7 rcu_poll's latencies are more than ten times below those of the \
+    other two: over 100 ms under rcu_ltimer, up to almost a minute under rcu_sched, whose CPUs, \
+    one after the other, are seconds from a context switch. rcu_poll interrupts CPUs and runs on \
+    them at once; here no engine can force a reader, the worker is a thread that waits for a CPU, \
+    and a callback whose grace period another thread has ended waits for the worker's next tick";
+
+/// Readers a CPU that wait for it in turn: so they are far from their next quiescent state, as the
+/// CPUs of figure 7 were.
+const CROWD: usize = 8;
+/// There grace periods take long, and callbacks are waited for.
+const CROWDED_ROUNDS_MAX: u32 = 7;
 
 /// Trees that are there on most machines.
 const TREES: [&str; 3] = ["/usr/share", "/usr", "."];
@@ -39,26 +71,91 @@ pub struct Load {
     pub entries: u32,
     /// Threads that look up; one for each CPU without.
     pub threads: Option<u32>,
+    /// Look-ups of a thread from one quiescent state to the next, at least 1.
+    pub quiescent_every: u32,
 }
 
 /// The suite, ready to run.
 ///
 /// # Errors
-/// If an engine is named that there is not, or the tree cannot be read.
-pub fn prepare(load: &Load, options: &Options) -> Result<Suite, Error> {
+/// If an engine is named that there is not, or the tree cannot be read; or if all that is asked for
+/// needs a CPU to spare, and there is none.
+pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite, Error> {
     let (engines, base) = options.choose_by(&Engine::ALL, |engine| engine.name(), &["tick"])?;
     let tree = tree(load)?;
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let threads = load.threads.map_or(cpus, |threads| threads as usize);
+    let quiescent_every = load.quiescent_every.max(1) as usize;
     let duration = if options.quick { DURATION_QUICK } else { DURATION };
+    let loads = loads(cases, threads, cpus);
+    if loads.is_empty() {
+        let what =
+            format!("with {threads} threads on {cpus} CPUs there is none to leave, or one is");
+        return Err(Error::Unsupported(format!("{what} left anyway: take --case latency")));
+    }
+    let rounds = loads.iter().map(|(measured, _)| measured.rounds(options.rounds()));
     Ok(Suite {
         name: "engines",
         base,
-        duration: duration * options.rounds() * engines.len() as u32,
+        duration: duration * rounds.sum::<u32>() * engines.len() as u32,
         measure: Box::new(move |session| {
-            Ok(measure(&engines, &tree, threads, duration, session)?.into_iter().collect())
+            announce(&tree, threads, quiescent_every, session);
+            let mut cases = Vec::new();
+            for (measured, threads) in loads {
+                let load = engines::Load { tree: &tree, threads, quiescent_every };
+                cases.extend(match measured {
+                    Measured::Work => work(&engines, &load, duration, session)?,
+                    Measured::Latency(of) => latencies(of, &engines, &load, duration, session)?,
+                });
+            }
+            Ok(cases)
         }),
     })
+}
+
+/// What a case measures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Measured {
+    Work,
+    Latency(Of),
+}
+
+/// The readers beside which latencies are measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Of {
+    /// As many as are asked for.
+    Busy,
+    /// One fewer than CPUs.
+    Spare,
+    /// [`CROWD`] times as many as CPUs.
+    Crowded,
+}
+
+/// What is measured with how many threads; all there is if no case is named.
+fn loads(cases: &[String], threads: usize, cpus: usize) -> Vec<(Measured, usize)> {
+    let [work, latency, spare, crowded] = GROUPS.map(|(name, _)| name);
+    let all = [
+        (work, Measured::Work, Some(threads)),
+        (latency, Measured::Latency(Of::Busy), Some(threads)),
+        (spare, Measured::Latency(Of::Spare), leaving_a_cpu(threads, cpus)),
+        (crowded, Measured::Latency(Of::Crowded), Some(threads.max(CROWD * cpus))),
+    ];
+    let is_wanted = |name: &str| cases.is_empty() || cases.iter().any(|case| case == name);
+    let wanted = all.into_iter().filter(|(name, ..)| is_wanted(name));
+    wanted.filter_map(|(_, measured, threads)| Some((measured, threads?))).collect()
+}
+
+impl Measured {
+    /// In how many rounds, of so many.
+    fn rounds(self, rounds: u32) -> u32 {
+        if self == Self::Latency(Of::Crowded) { rounds.min(CROWDED_ROUNDS_MAX) } else { rounds }
+    }
+}
+
+/// So many threads that one CPU is left for the worker, where there are CPUs for that, and fewer
+/// than `threads`.
+fn leaving_a_cpu(threads: usize, cpus: usize) -> Option<usize> {
+    Some(cpus - 1).filter(|fewer| (1..threads).contains(fewer))
 }
 
 fn tree(load: &Load) -> Result<Tree, Error> {
@@ -74,36 +171,91 @@ fn tree(load: &Load) -> Result<Tree, Error> {
     }
 }
 
-fn measure(
+fn announce(tree: &Tree, threads: usize, quiescent_every: usize, session: &mut Session<'_>) {
+    session.host.note(&format_args!(
+        "a tree of {} entries, {} of them files; {} threads, each with a quiescent state every {} \
+         look-ups. An iteration is {} look-ups of a thread; CPU each is the whole process's time \
+         for one, CPU of all CPUs; a callback takes from call() to being run, a waiter as long as \
+         synchronize(). Nothing is lazy",
+        tree.len(),
+        tree.files().len(),
+        threads,
+        units::count(quiescent_every as u64),
+        units::count(engines::LOOK_UPS as u64)
+    ));
+}
+
+fn work(
     engines: &[&Engine],
-    tree: &Tree,
-    threads: usize,
+    load: &engines::Load<'_>,
     duration: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<Case>, Error> {
-    let title = "path look-ups beside renames and unlinks, QSBR threads";
+    let title = "as table 3 of 2003: path look-ups beside renames and unlinks, QSBR threads";
     let rivals = engines.iter().map(|engine| (engine.name(), true));
-    let case = Case::new("engines/path-cache", title, METRICS, rivals);
-    session.host.note(&format_args!(
-        "a tree of {} entries, {} of them files; {threads} threads. An iteration is {} look-ups of a \
-         thread; CPU is of all CPUs; a callback takes from call() to being run, a waiter as \
-         long as synchronize()",
-        tree.len(),
-        tree.files().len(),
-        units::count(engines::LOOK_UPS as u64)
-    ));
-    session.interleave(case, duration, |number| {
-        let seen = engines::measure(*engines[number], tree, threads, duration);
+    let case = Case::new("engines/work", title, WORK, rivals).comparing(WORK_COMPARED);
+    let duration = duration / WORK_PARTS;
+    session.interleave_finely(WORK_PARTS, case, duration, |number| {
+        let seen = engines::work(*engines[number], load, duration);
         Sample {
             values: vec![
                 seen.ns_per_iteration,
+                seen.cpu_ns_per_iteration,
                 seen.cpu_percent,
-                seen.callback_ns,
-                seen.waiter_ns,
                 seen.grace_periods_per_second,
             ],
+            readers_share: seen.readers_share,
+        }
+    })
+}
+
+fn latencies(
+    of: Of,
+    engines: &[&Engine],
+    load: &engines::Load<'_>,
+    duration: Duration,
+    session: &mut Session<'_>,
+) -> Result<Option<Case>, Error> {
+    let rivals = engines.iter().map(|engine| (engine.name(), true));
+    let (id, title) = match of {
+        Of::Busy => {
+            ("engines/latency", "as figure 7 of 2003: latencies while readers keep every CPU busy")
+        }
+        Of::Spare => {
+            ("engines/latency-spare", "the same latencies while one CPU is left to the worker")
+        }
+        Of::Crowded => ("engines/latency-crowded", "the same latencies beside eight readers a CPU"),
+    };
+    let case = Case::new(id, title, LATENCIES, rivals).comparing(LATENCIES.len());
+    let rounds_max = Measured::Latency(of).rounds(u32::MAX);
+    let case = session.interleave_at_most(rounds_max, case, duration, |number| {
+        let seen = engines::latencies(*engines[number], load, duration);
+        Sample {
+            values: vec![seen.callback_p50_ns, seen.callback_p99_ns, seen.waiter_ns],
             readers_share: 1.0,
         }
+    })?;
+    Ok(case.map(|mut case| {
+        case.notes.extend(apart(&case));
+        if of == Of::Busy {
+            case.notes.push(PAPER.to_owned());
+        }
+        case
+    }))
+}
+
+/// How far apart the engines are; nothing of a single one.
+fn apart(case: &Case) -> Option<String> {
+    let median = |series: &Series| series.spread(0).median;
+    let by_median = |a: &&Series, b: &&Series| median(a).total_cmp(&median(b));
+    let fastest = case.rivals.iter().min_by(by_median)?;
+    let slowest = case.rivals.iter().max_by(by_median)?;
+    (fastest.name != slowest.name).then(|| {
+        let times = units::figures(median(slowest) / median(fastest));
+        let (slowest, fastest) = (slowest.name, fastest.name);
+        format!(
+            "the median callback takes {times} times as long under {slowest} as under {fastest}"
+        )
     })
 }
 
@@ -112,23 +264,63 @@ mod tests {
     use super::*;
 
     fn load(tree: Option<&str>) -> Load {
-        Load { tree: tree.map(PathBuf::from), entries: 20_000, threads: None }
+        Load { tree: tree.map(PathBuf::from), entries: 20_000, threads: None, quiescent_every: 16 }
     }
 
     #[test]
     fn bad_input_is_refused_with_what_to_do() {
         let options = Options { only: vec!["fast".to_owned()], ..Options::default() };
-        let refused = prepare(&load(None), &options).unwrap_err().to_string();
+        let refused = prepare(&[], &load(None), &options).unwrap_err().to_string();
         assert!(refused.contains("adaptive, poll, tick, token"), "{refused}");
-        let refused = prepare(&load(Some("/no/such/tree")), &Options::default()).unwrap_err();
+        let refused = prepare(&[], &load(Some("/no/such/tree")), &Options::default()).unwrap_err();
         assert!(refused.to_string().contains("/no/such/tree"), "{refused}");
     }
 
     #[test]
     fn all_engines_are_compared_with_the_tick() {
         let options = Options { quick: true, ..Options::default() };
-        let suite = prepare(&load(Some(".")), &options).expect("our own sources hold files");
+        let suite = prepare(&[], &load(Some(".")), &options).expect("our own sources hold files");
         assert_eq!((suite.name, suite.base), ("engines", "tick"));
-        assert_eq!(suite.duration, DURATION_QUICK * 7 * 4);
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        let cases = if cpus == 1 { 3 } else { 4 };
+        assert_eq!(suite.duration, cases * DURATION_QUICK * 7 * 4);
+        let options = Options { rounds: Some(10), ..options };
+        let crowded = ["latency-crowded".to_owned()];
+        let suite = prepare(&crowded, &load(Some(".")), &options).expect("our own sources");
+        assert_eq!(suite.duration, DURATION_QUICK * 7 * 4, "not in ten rounds");
+    }
+
+    #[test]
+    fn cases_are_those_that_are_named_as_far_as_there_are_cpus() {
+        let of = |cases: &[&str], threads, cpus| {
+            loads(&cases.iter().map(|&case| case.to_owned()).collect::<Vec<_>>(), threads, cpus)
+        };
+        let [busy, spare, crowded] = [Of::Busy, Of::Spare, Of::Crowded].map(Measured::Latency);
+        let all = [(Measured::Work, 4), (busy, 4), (spare, 3), (crowded, 32)];
+        assert_eq!(of(&[], 4, 4), all);
+        assert_eq!(of(&[], 1, 1), [(Measured::Work, 1), (busy, 1), (crowded, 8)]);
+        assert_eq!(of(&["latency-spare", "work"], 16, 2), [(Measured::Work, 16), (spare, 1)]);
+        assert_eq!(of(&["latency-crowded"], 100, 2), [(crowded, 100)]);
+        assert_eq!(of(&["latency-spare"], 3, 4), []);
+    }
+
+    #[test]
+    fn a_cpu_is_left_where_readers_would_have_all() {
+        let left = [(1, 1), (2, 2), (1, 2), (16, 2), (4, 8), (8, 8)];
+        let left = left.map(|(threads, cpus)| leaving_a_cpu(threads, cpus));
+        assert_eq!(left, [None, Some(1), None, Some(1), None, Some(7)]);
+    }
+
+    #[test]
+    fn the_note_says_how_far_apart_the_engines_are() {
+        let names = [("poll", true), ("token", true), ("tick", true)];
+        let mut case = Case::new("engines/latency", "", LATENCIES, names);
+        for (series, ns) in case.rivals.iter_mut().zip([2e3, 8e6, 4e6]) {
+            series.values = vec![vec![ns]; LATENCIES.len()];
+        }
+        let note = apart(&case).expect("three engines");
+        assert!(note.contains("4000 times as long under token as under poll"), "{note}");
+        case.rivals.truncate(1);
+        assert_eq!(apart(&case), None);
     }
 }

@@ -67,6 +67,8 @@ pub struct Case {
     pub title: &'static str,
     /// What was measured, the most important first.
     pub metrics: &'static [Metric],
+    /// Of how many of these, from the first, tables show the ratios to the base, too.
+    pub compared: usize,
     /// Of whom, in the order of the table.
     pub rivals: Vec<Series>,
     /// Measurements that count although their readers were kept from running.
@@ -105,7 +107,13 @@ impl Case {
     ) -> Case {
         let rivals = rivals.into_iter();
         let rivals = rivals.map(|(name, ours)| Series::new(name, ours, metrics)).collect();
-        Case { id, title, metrics, rivals, disturbed: 0, notes: Vec::new() }
+        Case { id, title, metrics, compared: 1, rivals, disturbed: 0, notes: Vec::new() }
+    }
+
+    /// The same, where so many metrics matter.
+    pub(crate) fn comparing(self, compared: usize) -> Case {
+        assert!((1..=self.metrics.len()).contains(&compared), "{compared} metrics to compare");
+        Case { compared, ..self }
     }
 
     /// The same of rivals of the registry.
@@ -171,20 +179,42 @@ impl<'a> Session<'a> {
         budget: Duration,
         measure: impl FnMut(usize) -> Sample,
     ) -> Result<Option<Case>, Error> {
-        self.interleave_at_most(u32::MAX, case, budget, measure)
+        self.interleave_rounds(self.rounds, case, budget, measure)
     }
 
     /// The same in so many rounds at most, for what takes long.
     pub(crate) fn interleave_at_most(
         &mut self,
         rounds_max: u32,
+        case: Case,
+        budget: Duration,
+        measure: impl FnMut(usize) -> Sample,
+    ) -> Result<Option<Case>, Error> {
+        self.interleave_rounds(self.rounds.min(rounds_max), case, budget, measure)
+    }
+
+    /// The same in so many rounds in place of each one, for what takes no time to begin: a machine
+    /// whose speed changes by steps spoils the rounds in which it does, and they are fewer of all.
+    pub(crate) fn interleave_finely(
+        &mut self,
+        parts: u32,
+        case: Case,
+        budget: Duration,
+        measure: impl FnMut(usize) -> Sample,
+    ) -> Result<Option<Case>, Error> {
+        self.interleave_rounds(self.rounds.saturating_mul(parts), case, budget, measure)
+    }
+
+    fn interleave_rounds(
+        &mut self,
+        rounds: u32,
         mut case: Case,
         budget: Duration,
         mut measure: impl FnMut(usize) -> Sample,
     ) -> Result<Option<Case>, Error> {
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
         let mut tries = TRIES;
-        for _ in 0..self.rounds.min(rounds_max) {
+        for _ in 0..rounds {
             order.shuffle(&mut self.generator);
             let mut round = vec![Vec::new(); case.rivals.len()];
             for &number in &order {
@@ -315,6 +345,8 @@ mod tests {
             let case = session.interleave_at_most(rounds_max, case(), Duration::ZERO, sample);
             assert_eq!(case.unwrap().unwrap().rivals[0].values[0].len(), rounds);
         }
+        let fine = session.interleave_finely(3, case(), Duration::ZERO, sample).unwrap().unwrap();
+        assert!(fine.rivals.iter().all(|rival| rival.values[0].len() == 12));
     }
 
     #[test]

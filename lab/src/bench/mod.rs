@@ -85,18 +85,35 @@ struct UpdateArgs {
 
 #[derive(clap::Args, Clone, Debug)]
 struct EnginesArgs {
+    /// Measure only these [default: all]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(&engines::GROUPS),
+        value_delimiter = ','
+    )]
+    cases: Vec<String>,
     #[command(flatten)]
     options: Options,
     /// The directory tree whose paths are looked up; its names are read and nothing is changed
     /// [default: /usr/share, or the first of /usr and . that is there]
     #[arg(long, value_name = "DIR")]
     tree: Option<PathBuf>,
-    /// Entries of the tree that are taken, level by level
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    /// Entries of the tree that are taken, level by level; more than the caches of a CPU hold make
+    /// the figures of iterations depend on where memory lies
+    #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     entries: u32,
     /// Threads that look up [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
+    /// Look-ups of a thread from one quiescent state to the next; 4000: one in each iteration
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 16,
+        value_parser = clap::value_parser!(u32).range(1..=4_000)
+    )]
+    quiescent_every: u32,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -160,10 +177,14 @@ impl What {
             Self::Read(_) => read::prepare(options),
             Self::Gp(gp) => gp::prepare(gp.oversubscribed, options),
             Self::Update(update) => update::prepare(&update.cases, options),
-            Self::Engines(EnginesArgs { tree, entries, threads, .. }) => {
-                let load =
-                    engines::Load { tree: tree.clone(), entries: *entries, threads: *threads };
-                engines::prepare(&load, options)
+            Self::Engines(args) => {
+                let load = engines::Load {
+                    tree: args.tree.clone(),
+                    entries: args.entries,
+                    threads: args.threads,
+                    quiescent_every: args.quiescent_every,
+                };
+                engines::prepare(&args.cases, &load, options)
             }
             Self::Srcu(srcu) => srcu::SCENES.prepare(&srcu.cases, options),
             Self::Percpu(percpu) => percpu::SCENES.prepare(&percpu.cases, options),
@@ -257,10 +278,13 @@ mod tests {
             ["srcu", "--case", "boot"],
             ["percpu", "--case", "counter,lock"],
             ["compat", "--case", "table"],
+            ["engines", "--case", "work,latency-spare"],
         ] {
             assert!(options_of(&line).is_ok(), "{line:?}");
         }
         assert!(options_of(&["update", "--case", "speed"]).is_err());
         assert!(options_of(&["engines", "--entries", "1"]).is_err());
+        assert!(options_of(&["engines", "--quiescent-every", "0"]).is_err());
+        assert!(options_of(&["engines", "--quiescent-every", "4000"]).is_ok());
     }
 }

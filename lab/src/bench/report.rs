@@ -1,6 +1,6 @@
 //! The tables and the JSON of `rcu bench`.
 
-use ::bench::statistics::{Ratio, Spread, is_tie};
+use ::bench::statistics::{Ratio, Spread, difference_at_most};
 use ::bench::suites::promises::{Against, Bound, Held, Verdict};
 use ::bench::suites::rounds::{Case, Metric, Series, Unit};
 use ::bench::units;
@@ -11,13 +11,14 @@ use crate::exit::Failure;
 use crate::output::{self, Output};
 
 /// The version of the JSON; a reader of another one must not guess.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
-/// Prints the table of one case, ratios to `base` last.
+/// Prints the table of one case, ratios to `base` last, and below it how much its ties are worth.
 pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), Failure> {
     let rounds = case.rivals[0].values[0].len();
     output.heading(format_args!("{} ({})", case.title, in_rounds(rounds)))?;
-    let ratio_of = format!("{} / {base}", case.metrics[0].name);
+    let compared = &case.metrics[..case.compared];
+    let ratios: Vec<_> = compared.iter().map(|each| format!("{} / {base}", each.name)).collect();
     let mut header = vec![""];
     for metric in case.metrics {
         header.push(metric.name);
@@ -25,13 +26,19 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
             header.push("±");
         }
     }
-    header.extend([ratio_of.as_str(), "95 % interval"]);
+    header.extend(ratios.iter().map(String::as_str));
+    if compared.len() == 1 {
+        header.push("95 % interval");
+    }
     let mut table = output::table(&header);
     output::numeric(&mut table, 1..header.len());
     for rival in &case.rivals {
         table.add_row(row(case, rival, base));
     }
     output.table(table)?;
+    for sentence in ties(case, base) {
+        output.paragraph(sentence)?;
+    }
     if case.disturbed > 0 {
         let all = rounds * case.rivals.len();
         output.note(format_args!(
@@ -60,33 +67,63 @@ fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
             row.extend([number, spread]);
         }
     }
-    match case.ratio(rival.name, base, 0) {
-        Some(_) if rival.name == base => row.extend(["1".to_owned(), "the base".to_owned()]),
-        Some(ratio) if is_tie(&ratio) => {
-            // Wide intervals hold 1 too: there nothing is known, not even that they are equal.
-            let word = if ratio.high / ratio.low < TIE_WIDTH_MAX { "tie" } else { "unclear" };
-            row.extend([units::figures(ratio.median), format!("{}, {word}", interval(&ratio))]);
+    for number in 0..case.compared {
+        let is_base = rival.name == base;
+        let ratio = case.ratio(rival.name, base, number);
+        let [ratio, interval] = match &ratio {
+            Some(_) if is_base => ["1".to_owned(), "the base".to_owned()],
+            Some(ratio) => [units::ratio(ratio.median), interval(ratio)],
+            None => [String::new(), String::new()],
+        };
+        if case.compared == 1 {
+            row.extend([ratio, interval]);
+        } else {
+            row.push(format!("{ratio}\n{interval}"));
         }
-        Some(ratio) => row.extend([units::figures(ratio.median), interval(&ratio)]),
-        None => row.extend([String::new(), String::new()]),
     }
     row
 }
 
-/// Whether spreads stand below the figures rather than beside them: more columns would not fit.
-fn is_stacked(case: &Case) -> bool {
-    case.metrics.len() > 3
+/// For each metric that is compared, a sentence about those that cannot be told from the base: how
+/// much they can differ at most.
+fn ties(case: &Case, base: &str) -> Vec<String> {
+    let of = |(number, metric): (usize, &Metric)| {
+        let tie = |rival: &Series| {
+            let ratio = case.ratio(rival.name, base, number)?;
+            let most = difference_at_most(&ratio)?;
+            Some(format!("{} for {}", at_most(most), rival.name))
+        };
+        let others = case.rivals.iter().filter(|rival| rival.name != base);
+        let ties: Vec<_> = others.filter_map(tie).collect();
+        (!ties.is_empty()).then(|| {
+            let (metric, ties) = (metric.name, ties.join(", "));
+            format!("{metric}: no difference from {base} was seen; at 95 % it is at most {ties}")
+        })
+    };
+    case.metrics[..case.compared].iter().enumerate().filter_map(of).collect()
 }
 
-/// An interval whose ends are further apart than this says nothing about equality.
-const TIE_WIDTH_MAX: f64 = 1.5;
+/// A difference as a share, in words.
+fn at_most(difference: f64) -> String {
+    if difference <= 1.0 {
+        format!("{} %", units::ratio(100.0 * difference))
+    } else {
+        format!("a factor of {}", units::figures(1.0 + difference))
+    }
+}
+
+/// Whether spreads stand below the figures rather than beside them: more columns would not fit.
+fn is_stacked(case: &Case) -> bool {
+    case.metrics.len() > 3 || case.compared > 1
+}
 
 /// Half of what lies between the quartiles, as a share of the median.
 fn half_spread(median: f64, low: f64, high: f64) -> String {
     if median == 0.0 {
         return String::new();
     }
-    format!("{:.0} %", 50.0 * (high - low) / median)
+    let percent = 50.0 * (high - low) / median;
+    if percent < 999.5 { format!("{percent:.0} %") } else { "> 999 %".to_owned() }
 }
 
 fn number_of(metric: &Metric, value: f64) -> String {
@@ -106,7 +143,7 @@ fn interval(ratio: &Ratio) -> String {
     if ratio.high.is_infinite() {
         return "too few rounds".to_owned();
     }
-    format!("{} … {}", units::figures(ratio.low), units::figures(ratio.high))
+    format!("{} … {}", units::ratio(ratio.low), units::ratio(ratio.high))
 }
 
 /// Prints how the promises were kept.
@@ -133,7 +170,7 @@ pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Resul
 /// What was promised, what was measured of it, how sure that is, and the target.
 fn promised(Verdict { promise, metric, base, ratio, .. }: &Verdict) -> [String; 4] {
     let figure = |value| match base {
-        Some(_) => units::figures(value),
+        Some(_) => units::ratio(value),
         None => number_of(metric, value),
     };
     let what = match base {
@@ -207,6 +244,7 @@ struct MetricOut {
     spread: Option<Spread>,
     #[serde(serialize_with = "optional_ratio")]
     ratio_to_base: Option<Ratio>,
+    difference_at_most_percent: Option<f64>,
     rounds: Vec<f64>,
 }
 
@@ -252,18 +290,24 @@ pub(super) fn document<'a>(
 
 fn case_out(case: &Case, base: &str) -> CaseOut {
     let rivals = case.rivals.iter().map(|rival| {
-        let metrics = case.metrics.iter().enumerate().map(|(number, metric)| MetricOut {
-            name: metric.name,
-            unit: match metric.unit {
-                Unit::Nanoseconds => "ns",
-                Unit::PerSecond => "1/s",
-                Unit::Objects => "objects",
-                Unit::Percent => "%",
-                Unit::Bytes => "bytes",
-            },
-            spread: Some(rival.spread(number)),
-            ratio_to_base: case.ratio(rival.name, base, number),
-            rounds: rival.values[number].clone(),
+        let metrics = case.metrics.iter().enumerate().map(|(number, metric)| {
+            let ratio = case.ratio(rival.name, base, number);
+            let difference =
+                ratio.filter(|_| rival.name != base).as_ref().and_then(difference_at_most);
+            MetricOut {
+                name: metric.name,
+                unit: match metric.unit {
+                    Unit::Nanoseconds => "ns",
+                    Unit::PerSecond => "1/s",
+                    Unit::Objects => "objects",
+                    Unit::Percent => "%",
+                    Unit::Bytes => "bytes",
+                },
+                spread: Some(rival.spread(number)),
+                ratio_to_base: ratio,
+                difference_at_most_percent: difference.map(|share| 100.0 * share),
+                rounds: rival.values[number].clone(),
+            }
         });
         RivalOut { name: rival.name, ours: rival.ours, metrics: metrics.collect() }
     });
@@ -316,8 +360,93 @@ mod tests {
     }
 
     #[test]
+    fn a_spread_without_end_stays_short() {
+        assert_eq!(half_spread(10.0, 9.0, 11.0), "10 %");
+        assert_eq!(half_spread(5.0, 5.0, 10_000.0), "> 999 %");
+        assert_eq!(half_spread(0.0, 0.0, 1.0), "");
+    }
+
+    #[test]
     fn one_round_is_one() {
         assert_eq!([1, 2].map(in_rounds), ["1 round", "2 rounds"]);
+    }
+
+    const TIMES: &[Metric] = &[
+        Metric { name: "time", unit: Unit::Nanoseconds },
+        Metric { name: "CPU", unit: Unit::Percent },
+    ];
+
+    /// Six rounds of two metrics; `b` ties with `a` in the first and costs twice as much, `c` the
+    /// other way round, `d` is all over the place.
+    fn three_beside_a_base() -> Case {
+        let names = ["a", "b", "c", "d"].map(|name| (name, true));
+        let mut case = Case::new("x/y", "y", TIMES, names);
+        let base = vec![100.0; 6];
+        let near = vec![98.0, 99.0, 100.0, 100.0, 101.0, 101.5];
+        let wild = vec![20.0, 90.0, 100.0, 100.0, 150.0, 300.0];
+        let columns = [
+            [base.clone(), base],
+            [near.clone(), vec![200.0; 6]],
+            [vec![200.0; 6], near],
+            [wild.clone(), wild],
+        ];
+        for (rival, values) in case.rivals.iter_mut().zip(columns) {
+            rival.values = values.into();
+        }
+        case
+    }
+
+    #[test]
+    fn ties_are_said_with_the_most_that_they_can_differ() {
+        let case = three_beside_a_base();
+        assert_eq!(
+            ties(&case, "a"),
+            ["time: no difference from a was seen; at 95 % it is at most 2.00 % for b, \
+              a factor of 3.00 for d"]
+        );
+        let both = Case { compared: 2, ..case };
+        let sentences = ties(&both, "a");
+        assert_eq!(sentences.len(), 2);
+        assert!(sentences[1].starts_with("CPU: ") && sentences[1].contains("2.00 % for c"));
+        assert!(!sentences[1].contains("for b"), "{sentences:?}");
+        // Of two rounds nothing is known.
+        let mut short = three_beside_a_base();
+        short.rivals.iter_mut().flat_map(|rival| &mut rival.values).for_each(|v| v.truncate(2));
+        assert_eq!(ties(&short, "a"), [""; 0]);
+    }
+
+    #[test]
+    fn every_metric_that_is_compared_has_its_ratio_in_the_table() {
+        let case = three_beside_a_base();
+        assert_eq!(row(&case, &case.rivals[1], "a").len(), 1 + 2 * 2 + 2);
+        let both = Case { compared: 2, ..case };
+        let cells = row(&both, &both.rivals[1], "a");
+        assert_eq!(cells.len(), 1 + 2 + 2);
+        assert_eq!(cells[4], "2.00\n2.00 … 2.00");
+        assert_eq!(row(&both, &both.rivals[0], "a")[3], "1\nthe base");
+    }
+
+    #[test]
+    fn the_document_says_what_a_tie_is_worth() {
+        let header = Header {
+            bench: "engines",
+            seed: 1,
+            quick: true,
+            base: "a",
+            per_cpu_path: "portable",
+            interrupted: false,
+        };
+        let cases = [three_beside_a_base()];
+        let json = serde_json::to_value(document(&header, &cases, &[])).unwrap();
+        let most = |rival: usize, metric: usize| {
+            let metric = &json["cases"][0]["rivals"][rival]["metrics"][metric];
+            metric["difference_at_most_percent"].as_f64().map(f64::round)
+        };
+        assert_eq!(
+            [most(0, 0), most(1, 0), most(1, 1), most(2, 1)],
+            [None, Some(2.0), None, Some(2.0)]
+        );
+        assert_eq!(most(3, 0), Some(200.0));
     }
 
     #[test]
@@ -365,7 +494,7 @@ mod tests {
         };
         let json = serde_json::to_value(document(&header, &[case], &[])).unwrap();
         assert_eq!(json["schema"], "quiescence/bench");
-        assert_eq!(json["version"], 2);
+        assert_eq!(json["version"], 3);
         assert_eq!(json["base"], "a");
         assert_eq!(json["per_cpu_path"], "portable");
         let metric = &json["cases"][0]["rivals"][1]["metrics"][0];

@@ -4,7 +4,7 @@ use bench::units;
 use simulate::cost::Costs;
 use simulate::parameter::Parameter;
 use simulate::srcu::VARIANTS;
-use simulate::{EngineKind, Workload};
+use simulate::{EngineKind, Setup, Workload};
 
 use super::{costs, product, srcu};
 use crate::exit::Failure;
@@ -29,7 +29,11 @@ pub(super) fn print(output: &mut Output) -> Result<(), Failure> {
     output.heading("Delay functions of SRCU (--variant)")?;
     output.line(VARIANTS.join(", "))?;
     output.heading("Numbers (--set NAME=VALUE)")?;
-    output.entries(product::MACHINE.map(|(name, what)| (name, format!("machine: {what}"))))?;
+    let usual = Setup::default();
+    output.entries(product::MACHINE.map(|number| {
+        let value = units::count((number.get)(&usual));
+        (number.name, format!("{} [machine {value}]", number.what))
+    }))?;
     output.entries(owned(engines.iter().map(|each| (each.name(), each.parameters()))))?;
     output.entries(owned(workloads.iter().map(|each| (each.name(), each.parameters()))))?;
     let numbers = srcu::NUMBERS.iter();

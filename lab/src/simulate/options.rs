@@ -11,6 +11,7 @@ Examples:
   rcu simulate                                           on-demand on 4 CPUs
   rcu simulate --engine poll,tick,on-demand --cpus 4,64  engines side by side
   rcu simulate --engine tree-v0 --workload open-close --set period=64,256,1024
+  rcu simulate --engine token --tickless off --set idle_look_every_ns=0,4600   an idle loop of 2003
   rcu simulate --workload long-readers --svg held-up.svg who held it up, when
   rcu simulate --engine srcu --set calls=8000            SRCU in 2022
   rcu simulate --engine srcu --variant final --set looks=20,100 --set pause_us=200 --set cpus=1,128

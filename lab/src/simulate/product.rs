@@ -36,11 +36,60 @@ pub(super) struct Run {
     pub(super) sets: Vec<(String, u64)>,
 }
 
-/// Numbers of the machine that can be set.
-pub(super) const MACHINE: [(&str, &str); 2] = [
-    ("budget_ppm", "what an engine may use of all CPU time while no task waits, in millionths"),
-    ("slice_us", "how long ksoftirqd and the task on its CPU run in turn"),
+/// A number of the machine that can be set by name: those that have no option of their own.
+pub(super) struct MachineNumber {
+    pub(super) name: &'static str,
+    pub(super) what: &'static str,
+    pub(super) get: fn(&Setup) -> u64,
+    /// What is out of range is refused by [`Setup::check`].
+    set: fn(&mut Setup, u64),
+}
+
+/// All of them.
+pub(super) const MACHINE: [MachineNumber; 6] = [
+    MachineNumber {
+        name: "budget_ppm",
+        what: "what an engine may use of all CPU time while no task waits, in millionths",
+        get: |setup| setup.budget_ppm.into(),
+        set: |setup, value| setup.budget_ppm = at_most_u32(value),
+    },
+    MachineNumber {
+        name: "slice_us",
+        what: "how long ksoftirqd and the task on its CPU run in turn",
+        get: |setup| setup.slice / MICROSECOND,
+        set: |setup, value| setup.slice = value.saturating_mul(MICROSECOND),
+    },
+    MachineNumber {
+        name: "softirq_runs",
+        what: "runs of a softirq that raises itself before ksoftirqd takes over; 1 in 2003",
+        get: |setup| setup.softirq_runs.into(),
+        set: |setup, value| setup.softirq_runs = at_most_u32(value),
+    },
+    MachineNumber {
+        name: "ksoftirqd_percent",
+        what: "ksoftirqd's share of a CPU, of what the task there gets; 10 in 2003",
+        get: |setup| setup.ksoftirqd_percent.into(),
+        set: |setup, value| setup.ksoftirqd_percent = at_most_u32(value),
+    },
+    MachineNumber {
+        name: "idle_look_every_ns",
+        what: "between two passes of an idle CPU through its scheduler, while callbacks wait; 4600 \
+               in 2003 with rcu_sched; 0: none",
+        get: |setup| setup.idle_look_every,
+        set: |setup, value| setup.idle_look_every = value,
+    },
+    MachineNumber {
+        name: "background_every_us",
+        what: "between two short runs of a kernel thread on a busy CPU, on average; 0: none",
+        get: |setup| setup.background_every / MICROSECOND,
+        set: |setup, value| setup.background_every = value.saturating_mul(MICROSECOND),
+    },
 ];
+
+/// What does not fit is as impossible as the most that does.
+fn at_most_u32(value: u64) -> u32 {
+    value.try_into().unwrap_or(u32::MAX)
+}
 
 /// The machine and the names that all runs share, resolved.
 #[derive(Clone, Debug)]
@@ -159,7 +208,7 @@ fn known(sets: &[Set], base: &Base) -> Result<(), Failure> {
     let engines = base.engines.iter().flat_map(|engine| engine.parameters().iter());
     let workloads = base.workloads.iter().flat_map(|workload| workload.parameters().iter());
     let mut names: Vec<&str> = engines.chain(workloads).map(|each| each.name).collect();
-    names.extend(MACHINE.iter().map(|(name, _)| *name));
+    names.extend(MACHINE.iter().map(|number| number.name));
     names.dedup();
     match sets.iter().find(|set| !names.contains(&set.name.as_str())) {
         Some(set) => Err(Failure::Usage(format!(
@@ -192,13 +241,10 @@ impl Run {
     fn apply(&mut self) -> Result<(), Failure> {
         let usage = |error: simulate::Impossible| Failure::Usage(error.to_string());
         for (name, value) in std::mem::take(&mut self.sets) {
-            let mut is_taken = true;
-            match name.as_str() {
-                "budget_ppm" => {
-                    self.setup.budget_ppm = value.try_into().unwrap_or(u32::MAX);
-                }
-                "slice_us" => self.setup.slice = value.saturating_mul(MICROSECOND),
-                _ => is_taken = false,
+            let mut is_taken = false;
+            if let Some(number) = MACHINE.iter().find(|number| number.name == name) {
+                (number.set)(&mut self.setup, value);
+                is_taken = true;
             }
             if self.engine.parameters().iter().any(|each| each.name == name) {
                 self.engine.set(&name, value).map_err(usage)?;
@@ -236,6 +282,14 @@ pub(super) fn about(setup: &Setup, engine: &EngineKind, workload: &Workload) -> 
         "idle" | "waiter-idle" => IDLE_US,
         _ => OTHER_US,
     };
+    // What a CPU does again and again because of a number of the machine.
+    const EVENT_NS: u128 = 400;
+    let events = [setup.idle_look_every, setup.background_every];
+    let events_us = |every: u64| match every {
+        0 => 0,
+        every => EVENT_NS * 1_000_000 / u128::from(every),
+    };
+    let second_us = second_us + events.into_iter().map(events_us).sum::<u128>();
     let cpus = setup.cpus as u128;
     // Each of its CPUs looks at each.
     let square = if engine.name() == "poll-per-cpu" { 1 + cpus / 16 } else { 1 };
@@ -314,6 +368,21 @@ mod tests {
     }
 
     #[test]
+    fn every_number_of_the_machine_takes_effect_and_varies() {
+        for number in &MACHINE {
+            let usual = (number.get)(&Setup::default());
+            let other = if usual > 1 { usual - 1 } else { usual + 4_600 };
+            let set = set(&format!("{}={other},{usual}", number.name));
+            let runs = resolve(&WhatIfArgs { set: vec![set], ..args() }).unwrap();
+            let seen: Vec<u64> = runs.iter().map(|run| (number.get)(&run.setup)).collect();
+            assert_eq!(seen, [other, usual], "{}", number.name);
+            assert_ne!(runs[0].setup, Setup::default(), "{}", number.name);
+            assert_eq!(runs[1].setup, Setup::default(), "{}", number.name);
+            assert_eq!(runs[0].sets, [(number.name.to_owned(), other)]);
+        }
+    }
+
+    #[test]
     fn unknown_names_are_answered_with_the_known_ones() {
         let message = resolve(&WhatIfArgs { engine: vec!["steam".to_owned()], ..args() });
         let message = message.unwrap_err();
@@ -323,7 +392,9 @@ mod tests {
         assert!(message.unwrap_err().contains("dbench"));
         let message = resolve(&WhatIfArgs { set: vec![set("milk=1")], ..args() }).unwrap_err();
         assert!(message.contains("milk") && message.contains("busy_us"), "{message}");
-        assert!(message.contains("slice_us"), "{message}");
+        for number in &MACHINE {
+            assert!(message.contains(number.name), "{message}");
+        }
     }
 
     #[test]
@@ -335,6 +406,11 @@ mod tests {
             (WhatIfArgs { duration: Some(Span(0)), ..args() }, "must last"),
             (WhatIfArgs { set: vec![set("busy_us=0")], ..args() }, "busy_us = 0"),
             (WhatIfArgs { set: vec![set("budget_ppm=2000000")], ..args() }, "1000000"),
+            (WhatIfArgs { set: vec![set("softirq_runs=4294967297")], ..args() }, "1 to 1000"),
+            (WhatIfArgs { set: vec![set("ksoftirqd_percent=101")], ..args() }, "1 to 100"),
+            (WhatIfArgs { set: vec![set("idle_look_every_ns=999")], ..args() }, "1000 to"),
+            (WhatIfArgs { set: vec![set("background_every_us=9")], ..args() }, "10000 to"),
+            (WhatIfArgs { set: vec![set(&format!("slice_us={}", u64::MAX))], ..args() }, "slice"),
             (WhatIfArgs { seed: (0..1_001).collect(), ..args() }, "1000 combinations"),
             (
                 WhatIfArgs { cpus: vec![4_096], duration: Some(Span(3_000 * SECOND)), ..args() },

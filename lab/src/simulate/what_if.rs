@@ -325,6 +325,10 @@ struct RunOut<'a> {
     costs_ps: &'a simulate::cost::Costs,
     budget_ppm: u32,
     slice_ns: u64,
+    softirq_runs: u32,
+    ksoftirqd_percent: u32,
+    idle_look_every_ns: u64,
+    background_every_ns: u64,
     report: Option<&'a Report>,
 }
 
@@ -334,6 +338,10 @@ fn outs<'a>(runs: &'a [Run], reports: &'a [Option<Report>]) -> Vec<RunOut<'a>> {
         costs_ps: &run.setup.costs,
         budget_ppm: run.setup.budget_ppm,
         slice_ns: run.setup.slice,
+        softirq_runs: run.setup.softirq_runs,
+        ksoftirqd_percent: run.setup.ksoftirqd_percent,
+        idle_look_every_ns: run.setup.idle_look_every,
+        background_every_ns: run.setup.background_every,
         report: report.as_ref(),
     };
     runs.iter().zip(reports).map(out).collect()

@@ -135,12 +135,6 @@ impl Outcome {
     }
 }
 
-/// A variant with the limits of 2014, which had no share of ready callbacks.
-fn options(variant: Variant, cpus: usize) -> Options {
-    let shift = if variant == Variant::Today { 7 } else { 64 };
-    Options { ready_shift: shift, ..Options::new(variant, HZ, cpus) }
-}
-
 /// The loop under a variant.
 fn open_close(variant: Variant) -> Outcome {
     simulate(variant, RUN, &[("slab_zone_line_ns", ZONE_LINE_NS)])
@@ -164,7 +158,7 @@ fn simulate(variant: Variant, run: Time, numbers: &[(&str, u64)]) -> Outcome {
         duration: run / 2,
         ..Setup::default()
     };
-    let tree = Tree::new(options(variant, CPUS), CPUS);
+    let tree = Tree::new(Options::new(variant, HZ, CPUS), CPUS);
     let report = possible(run_engine(&setup, Box::new(tree), "tree", &workload));
     let slab = report.slab.unwrap_or_default();
     Outcome { report, slab }
@@ -180,7 +174,7 @@ fn exit_files(variant: Variant) -> Report {
     set(&mut workload, "pause_us", 100_000);
     set(&mut workload, "calls_per_1000_bursts", 1_000);
     let setup = Setup { cpus: CPUS, hz: HZ, duration: 2 * SECOND, ..Setup::default() };
-    let tree = Tree::new(options(variant, CPUS), CPUS).with_tickless([0]);
+    let tree = Tree::new(Options::new(variant, HZ, CPUS), CPUS).with_tickless([0]);
     possible(run_engine(&setup, Box::new(tree), "tree", &workload))
 }
 

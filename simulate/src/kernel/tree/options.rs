@@ -1,4 +1,17 @@
 //! What there is to choose about Tree RCU: the variant of its story, and its limits.
+//!
+//! The limits are those of the variant's year, as `kernel/rcu/tree.c` of 2014 and of today have
+//! them; the replay of 2014 and the engines `tree-...` both take them from [`Options::new`]:
+//!
+//! | limit | 2014 | today |
+//! |---|---|---|
+//! | `blimit`, `qhimark`, `qlowmark` | 10, 10,000, 100 | the same |
+//! | first scan, next scan | from HZ and the number of CPUs | the same |
+//! | stall | 21 s | the same |
+//! | CPUs to a leaf, children of a node | 16, 64 | the same |
+//! | part of the ready callbacks in a pass | none | 1 in 128 (`rcu_divisor`, 2019) |
+//! | holdouts are asked for help | v2 after HZ / 20 (so v1); else never | after HZ / 10 or more |
+//! | all of them are, from so many callbacks on | never | 20,000 (`qovld`, 2019) |
 
 /// How a grace period gets at CPUs that pass no quiescent state by themselves.
 ///
@@ -51,7 +64,19 @@ impl Variant {
     pub const fn v2(hz: u32) -> Self {
         Self::V2 { sched_qs_jiffies: at_least_one(hz / 20) }
     }
+
+    /// What a pass takes of the ready callbacks, as [`Options::ready_shift`] says it: the kernels
+    /// of 2014 had no such part.
+    const fn ready_shift(self) -> u32 {
+        match self {
+            Self::V3_15 | Self::V0 { .. } | Self::V1 { .. } | Self::V2 { .. } => NO_PART,
+            Self::Today => 7,
+        }
+    }
 }
+
+/// From this [`Options::ready_shift`] on, a pass takes no part of the ready callbacks.
+pub const NO_PART: u32 = 64;
 
 /// The limits. Zeros where one makes no sense count as 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,8 +97,8 @@ pub struct Options {
     pub stall_jiffies: u32,
     /// Callbacks to a pass of the softirq, at least.
     pub blimit: u32,
-    /// And at least this part of those that are ready: they are shifted right by so much. From 64
-    /// on there is no such part, as in the kernels of 2014.
+    /// And at least this part of those that are ready: they are shifted right by so much. From
+    /// [`NO_PART`] on there is no such part.
     pub ready_shift: u32,
     /// So many callbacks more than when it was last looked at: the limit of a pass is lifted, and a
     /// scan made at once.
@@ -85,7 +110,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The kernel's defaults, as it computes them from the tick and the number of CPUs.
+    /// The kernel's defaults in the year of this variant, as it computes them from the tick and
+    /// the number of CPUs.
     pub const fn new(variant: Variant, hz: u32, cpus: usize) -> Self {
         let large = (cpus / 256) as u32;
         let fqs = 1 + (hz > 250) as u32 + (hz > 500) as u32 + large;
@@ -99,7 +125,7 @@ impl Options {
             sched_qs_jiffies: if sched_qs > 3 * fqs { sched_qs } else { 3 * fqs },
             stall_jiffies: 21 * hz,
             blimit: 10,
-            ready_shift: 7,
+            ready_shift: variant.ready_shift(),
             qhimark: 10_000,
             qlowmark: 100,
             qovld: 20_000,
@@ -130,5 +156,16 @@ mod tests {
         assert_eq!(fqs(100, 4_096), (17, 17, 51), "the third scan is later");
         assert_eq!(Variant::v2(1_000), Variant::V2 { sched_qs_jiffies: 50 });
         assert_eq!(Variant::v1(10), Variant::V1 { flag_after_jiffies: 1 });
+    }
+
+    #[test]
+    fn kernels_of_2014_run_no_part_of_the_ready_callbacks() {
+        let today = Options::new(Variant::Today, 1_000, 160);
+        assert_eq!(today.ready_shift, 7);
+        for variant in [Variant::V3_15, Variant::v0(), Variant::v1(1_000), Variant::v2(1_000)] {
+            // All else that the two have in common is as it was.
+            let of_2014 = Options::new(variant, 1_000, 160);
+            assert_eq!(of_2014, Options { variant, ready_shift: NO_PART, ..today });
+        }
     }
 }
