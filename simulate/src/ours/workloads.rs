@@ -122,7 +122,7 @@ pub fn all() -> Vec<Workload> {
             "oversubscribed",
             "four busy readers to each CPU, and two updaters that wait",
             4,
-            2 * SECOND,
+            160 * SECOND,
             Normal,
             vec![some(16, READER), some(2, WAITER)],
         ),
