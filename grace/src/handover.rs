@@ -6,8 +6,8 @@
 //! carries out the pending action itself. One that comes by without waiting does the same
 //! ([`PassersPatience`]).
 //!
-//! Pure functions of what was seen and for how long, called by the library and by the simulator;
-//! sleeps, clocks and the taking of the place are theirs. Times in nanoseconds.
+//! What is decided here depends on what was seen and for how long alone. The library and the
+//! simulator call it; sleeps, clocks and the taking of the place are theirs. Times in nanoseconds.
 
 /// How long the first waiter sees no progress before it takes over: more than a grace period
 /// without holdouts takes, and no more than the kernel's timers are late by default.
@@ -86,6 +86,7 @@ impl Patience {
 
     /// It has slept for `ns`, and no thread has notified it. Returns whether its patience has run
     /// out, without any progress.
+    #[must_use]
     pub fn slept(&mut self, progress: Progress, ns: u64, least_ns: u64) -> bool {
         self.waited_ns = self.waited_ns.saturating_add(ns);
         if self.waited_ns < self.longest_ns(least_ns) {
@@ -103,7 +104,8 @@ impl Patience {
 }
 
 /// The patience of those who come by and do not wait, all together: the first takes over 50 us
-/// after one has seen the same, each further one in the same grace period after twice as long. Else
+/// after one of them saw this progress, each further one in the same grace period after twice as
+/// long. Else
 /// a few that come by again and again would supersede each other for as long as a step takes
 /// longer than that.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +125,7 @@ impl PassersPatience {
 
     /// One comes by and finds a driver at work, whose step takes `least_ns` at least. Returns
     /// whether patience has run out.
+    #[must_use]
     pub fn has_run_out(
         &mut self,
         now_ns: u64,

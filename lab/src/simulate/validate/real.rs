@@ -3,8 +3,9 @@
 //!
 //! A thread's work is measured in its own running time, as the model counts it: what the clock
 //! shows between two looks counts up to [`STEP`], or four looks where the clock is slower, so that
-//! of an interrupt, a preemption or a stay in the kernel hardly anything is work. A wait is counted without what the clock itself takes. Draws come from
-//! the same generator as the model's; which thread runs when is this machine's to say.
+//! of an interrupt, a preemption or a stay in the kernel hardly anything is work. A wait is counted
+//! without what the clock itself takes. Draws come from the same generator as the model's; which
+//! thread runs when is this machine's to say.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
