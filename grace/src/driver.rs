@@ -11,6 +11,10 @@ use crate::policy::Hint;
 /// overhead.
 pub const TICK_NS: u64 = 10_000_000;
 
+/// Between two looks of a thread that waits until others have made room, or have ended, in
+/// nanoseconds.
+pub const MOMENT_NS: u64 = 200_000;
+
 /// A fence that the registered readers ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Needed {

@@ -44,6 +44,22 @@ pub enum NextTurn {
     AtClose,
 }
 
+/// When the worker's first turn comes in a domain that announces its first callbacks: where a grace
+/// period is wanted already they need not wait for company.
+///
+/// ```
+/// use grace::worker::{Attention, NextTurn, first_turn};
+///
+/// assert_eq!(first_turn(Attention::None), NextTurn::AtClose);
+/// assert_eq!(first_turn(Attention::AtOnce), NextTurn::AtTick);
+/// ```
+pub const fn first_turn(asked: Attention) -> NextTurn {
+    match asked {
+        Attention::None => NextTurn::AtClose,
+        _ => NextTurn::AtTick,
+    }
+}
+
 /// When the worker's next turn comes in a domain that wants this, whose queues want that;
 /// `hurries` if some thread hurries, or callbacks were left ready.
 ///

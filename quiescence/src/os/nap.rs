@@ -16,7 +16,7 @@ pub(crate) fn tick() {
 /// Lets others do what this thread waits for.
 #[cfg(not(loom))]
 pub(crate) fn moment() {
-    nap(Duration::from_micros(200));
+    nap(Duration::from_nanos(grace::driver::MOMENT_NS));
 }
 
 /// Lets so much time go by, or less, if a signal comes. Loom has no clock.

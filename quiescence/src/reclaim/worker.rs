@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use grace::batch::RUNS_PER_TURN;
 use grace::limit::Zone;
-use grace::worker::{NextTurn, advances, closes, next_turn, stays};
+use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays};
 
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
@@ -66,6 +66,16 @@ fn after(now: Instant, ns: u64) -> Instant {
     now + Duration::from_nanos(ns).min(YEAR)
 }
 
+/// When that turn is, as seen now.
+fn due(turn: NextTurn, now: Instant, close_at: Instant) -> Instant {
+    match turn {
+        NextTurn::Now => now,
+        NextTurn::Within(ns) => after(now, ns),
+        NextTurn::AtTick => now + nap::TICK,
+        NextTurn::AtClose => close_at.max(now),
+    }
+}
+
 /// Tells the worker that `handle` has callbacks, or a grace period to attend to. Returns whether
 /// there is a worker.
 pub(crate) fn announce(handle: &Handle) -> bool {
@@ -75,8 +85,7 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     }
     let now = Instant::now();
     let close_at = after(now, handle.tuning.lazy_ns());
-    let wanted = handle.attention() != Attention::None;
-    let due = if wanted { now + nap::TICK } else { close_at };
+    let due = due(first_turn(handle.attention()), now, close_at);
     let task = Task { domain: handle.downgrade(), due, close_at, has_more: false };
     let first = state.domains.add(task);
     let refused = if state.started {
@@ -262,12 +271,7 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let wants = if asked == Attention::None { core.queues.leave() } else { core.queues.wants() };
     let hurried = core.queues.hurried.load(Relaxed);
     task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
-    task.due = match next_turn(asked, wants, hurried || task.has_more) {
-        NextTurn::Now => now,
-        NextTurn::Within(ns) => after(now, ns),
-        NextTurn::AtTick => now + nap::TICK,
-        NextTurn::AtClose => task.close_at.max(now),
-    };
+    task.due = due(next_turn(asked, wants, hurried || task.has_more), now, task.close_at);
     if stays(asked, wants) { asked.max(Attention::AtTick) } else { Attention::None }
 }
 

@@ -1,13 +1,11 @@
 //! Memory's limit: what [`grace::limit`] decides, with the words that threads share.
 
+use grace::driver::MOMENT_NS;
 use grace::limit::{self, Amount, Context, LimitAction, limit_action};
 
 use super::callbacks::{Contents, QueueId, Settle};
 use super::options::Algorithm;
 use super::world::{Frame, Next, ThreadId, World};
-
-/// Between two looks of a thread that waits for the worker to make room, in nanoseconds.
-const MOMENT_NS: u64 = 200_000;
 
 /// What comes of an object that was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -266,7 +266,7 @@ mod tests {
         for step in [40, 900, 60_000] {
             let mut reader = Reader::new(kind, Random::new(step));
             reader.resume(0);
-            let (looks, mut inside, mut left_sum, mut old) = (200_000, 0_u64, 0, 0);
+            let (looks, mut inside, mut left_sum, mut old) = (240_000, 0_u64, 0, 0);
             for look in 1..=looks {
                 let now = look * step;
                 reader.advance(now);

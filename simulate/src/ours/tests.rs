@@ -213,7 +213,7 @@ mod no_second_copy {
             ("driving.rs", &["grace::driver::{Needed, Passing, TICK_NS, fence_needed}", "Machine"]),
             ("callbacks.rs", &["Segments", "batch::is_full", "batch::in_one_go", "Wants::of"]),
             ("limit.rs", &["limit::admit", "limit::chunk", "limit_action"]),
-            ("worker.rs", &["advances, closes, next_turn, stays", "budget.rest_ns"]),
+            ("worker.rs", &["advances, closes, first_turn, next_turn, stays", "budget.rest_ns"]),
             ("readers.rs", &["word::entered", "word::QUIESCENT"]),
             ("handover.rs", &["patience.left_ns", "patience.slept", "passers.has_run_out"]),
         ];

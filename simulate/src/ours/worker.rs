@@ -2,7 +2,7 @@
 
 use grace::batch::{RUNS_PER_TURN, Wants};
 use grace::driver::TICK_NS;
-use grace::worker::{Attention, NextTurn, advances, closes, next_turn, stays};
+use grace::worker::{Attention, NextTurn, advances, closes, first_turn, next_turn, stays};
 
 use super::callbacks::{QueueId, Run};
 use super::cpus::Spending;
@@ -80,8 +80,7 @@ impl World<'_> {
         }
         let now = self.events.now();
         self.worker.close_at = now.saturating_add(self.options.lazy_ns);
-        let wanted = self.attention() != Attention::None;
-        self.worker.due = Some(if wanted { now + TICK_NS } else { self.worker.close_at });
+        self.worker.due = Some(self.due(first_turn(self.attention())));
         self.wake_at_cost(self.worker.thread);
     }
 
@@ -211,11 +210,18 @@ impl World<'_> {
             worker.due = None;
             return;
         }
-        worker.due = Some(match next_turn(asked, wants, worker.hurried || worker.has_more) {
+        let turn = next_turn(asked, wants, worker.hurried || worker.has_more);
+        self.worker.due = Some(self.due(turn));
+    }
+
+    /// When that turn is.
+    fn due(&self, turn: NextTurn) -> Time {
+        let now = self.events.now();
+        match turn {
             NextTurn::Now => now,
             NextTurn::Within(ns) => now + ns,
             NextTurn::AtTick => now + TICK_NS,
-            NextTurn::AtClose => worker.close_at.max(now),
-        });
+            NextTurn::AtClose => self.worker.close_at.max(now),
+        }
     }
 }
