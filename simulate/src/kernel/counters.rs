@@ -8,6 +8,8 @@
 //! Counters wrap. One that has come round exactly looks as if nothing had happened, so a grace
 //! period lasts longer than it need; never shorter.
 
+use grace::steps::Steps;
+
 use super::mask::Mask;
 use super::{Access, Host, Line};
 
@@ -81,6 +83,23 @@ impl Counters {
     /// extended quiescent state.
     pub(super) fn has_passed(&self, cpu: usize, since: u32) -> bool {
         self.counters[cpu] != since || self.eqs.contains(cpu)
+    }
+
+    /// The counter of `other`, if a grace period that `cpu` begins is to wait for it: not if it is
+    /// in an extended quiescent state.
+    pub(super) fn to_wait_for(
+        &self,
+        other: usize,
+        cpu: usize,
+        steps: &impl Steps,
+        host: &mut dyn Host,
+    ) -> Option<u32> {
+        if other == cpu && steps.omits("wait-for-itself") {
+            return None;
+        }
+        let counter = self.read(other, host);
+        let passed_over = self.is_in_eqs(other) && !steps.omits("pass-over-eqs");
+        (!passed_over).then_some(counter)
     }
 
     pub(super) fn is_in_eqs(&self, cpu: usize) -> bool {

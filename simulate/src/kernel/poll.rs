@@ -87,13 +87,8 @@ impl<S: Steps> Global<S> {
         self.in_progress = true;
         host.began(0);
         for other in 0..self.counters.cpus() {
-            if other == cpu && self.steps.omits("wait-for-itself") {
-                continue;
-            }
-            let counter = self.counters.read(other, host);
-            if self.counters.is_in_eqs(other) && !self.steps.omits("pass-over-eqs") {
-                continue;
-            }
+            let counter = self.counters.to_wait_for(other, cpu, &self.steps, host);
+            let Some(counter) = counter else { continue };
             if !self.steps.omits("snapshot") {
                 self.snapshots[other] = counter;
             }

@@ -59,6 +59,18 @@ const fn some(count: u32, role: Role) -> Group {
     Group { count, role }
 }
 
+const STALLED_READER: &str =
+    "a reader that sleeps 50 ms inside, beside one that retires and one that waits";
+
+fn stalled_reader() -> Vec<Group> {
+    const TIME: Time = 50 * MILLISECOND;
+    vec![
+        some(1, Role::Blocks { section_ns: TIME, apart_ns: TIME }),
+        some(1, retirer(1_000)),
+        some(1, seldom(MILLISECOND)),
+    ]
+}
+
 /// All of them.
 pub fn all() -> Vec<Workload> {
     use Waiters::{Mixed, Normal};
@@ -145,18 +157,7 @@ pub fn all() -> Vec<Workload> {
                 some(2, Role::Calls { work_ns: 100, bytes: 64, burst: 0, sleep_ns: 0 }),
             ],
         ),
-        (
-            "stalled-reader",
-            "a reader that sleeps 50 ms inside, beside one that retires and one that waits",
-            4,
-            2 * SECOND,
-            Normal,
-            vec![
-                some(1, Role::Blocks { section_ns: 50 * MS, apart_ns: 50 * MS }),
-                some(1, retirer(1_000)),
-                some(1, seldom(MS)),
-            ],
-        ),
+        ("stalled-reader", STALLED_READER, 4, 2 * SECOND, Normal, stalled_reader()),
         (
             "churn",
             "threads that live for a millisecond, and an updater that waits",
@@ -285,17 +286,7 @@ pub fn of_machine(cpus: usize) -> Vec<Workload> {
             Normal,
             vec![some(4 * (others + 1), READER), some(2, WAITER)],
         ),
-        (
-            "stalled-reader",
-            "a reader that sleeps 50 ms inside, beside one that retires and one that waits",
-            2 * SECOND,
-            Normal,
-            vec![
-                some(1, Role::Blocks { section_ns: 50 * MS, apart_ns: 50 * MS }),
-                some(1, retirer(1_000)),
-                some(1, seldom(MS)),
-            ],
-        ),
+        ("stalled-reader", STALLED_READER, 2 * SECOND, Normal, stalled_reader()),
     ];
     let workload = |(name, what, duration, waiters, threads)| Workload {
         name,
