@@ -15,6 +15,10 @@ pub const BATCH: u64 = 16_384;
 /// and cost next to nothing: what is freed is in the CPU's cache still.
 pub const BATCH_ALONE: u64 = 512;
 
+/// The same in a domain of hazard pointers. Its grace period is a fence and a look at all slots,
+/// which wait for no reader; what is freed soon is in the CPU's cache still.
+pub const BATCH_HAZARD: u64 = 1_024;
+
 /// The part of the limit that a full batch is, at most: a batch that waits, one that is being
 /// filled and one that is being run must fit in well.
 const BATCH_SHARE: u64 = 8;
@@ -38,6 +42,10 @@ pub const RUNS_PER_TURN: usize = 64;
 
 /// How long callbacks wait for company by default, in nanoseconds.
 pub const LAZY_NS: u64 = 100_000_000;
+
+/// The same in a domain of hazard pointers, whose grace periods wait for no reader: half a tick.
+/// What is replaced there is a value of its own, and may be large.
+pub const LAZY_HAZARD_NS: u64 = 5_000_000;
 
 /// Callbacks that are run in one go at least, by default.
 pub const RUN_MIN: u64 = 32;

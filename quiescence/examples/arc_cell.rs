@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use quiescence::{ArcCell, ArcCellOption};
+use quiescence::{ArcCell, ArcCellOption, ArcGuard, Weigh, hazard};
 
 #[derive(Debug)]
 struct Config {
@@ -11,13 +11,15 @@ struct Config {
     greeting: &'static str,
 }
 
+impl Weigh for Config {}
+
 /// Empty until somebody logs in.
 static USER: ArcCellOption<String> = ArcCellOption::empty();
 
 fn main() {
     let config = ArcCell::from_pointee(Config { version: 1, greeting: "hello" });
 
-    // A request takes its own reference, and keeps it as long as it likes, on any thread.
+    // A request keeps what it has loaded as long as it likes, on any thread.
     let request = config.load();
     let answer =
         thread::spawn(move || format!("{} (version {})", request.greeting, request.version));
@@ -29,11 +31,12 @@ fn main() {
     // Only if no thread has changed it meanwhile.
     let seen = config.load();
     let before = config.compare_and_swap(&seen, Arc::new(Config { version: 3, greeting: "hi" }));
-    assert!(Arc::ptr_eq(&before, &seen), "nobody had");
+    assert!(Arc::ptr_eq(&before, ArcGuard::as_inner(&seen)), "no thread had");
+    hazard::barrier(); // else the cell's reference to it goes within 5 ms
     assert_eq!(Arc::strong_count(&old), 1, "only `old` holds the first one now");
 
     USER.store(Some(Arc::new(String::from("ada"))));
-    if let Some(user) = USER.load() {
+    if let Some(user) = &*USER.load() {
         println!("{}, {user}: {:?}", config.load().greeting, config.load());
     }
 }

@@ -216,6 +216,13 @@ pub(crate) fn free<T: ?Sized>(object: Box<T>) {
     drop(object);
 }
 
+/// `Acquire`, unless that is what is removed.
+#[inline(always)]
+pub(crate) fn acquire_unless(removed: Mutant) -> std::sync::atomic::Ordering {
+    use std::sync::atomic::Ordering::{Acquire, Relaxed};
+    if mutant(removed) { Relaxed } else { Acquire }
+}
+
 /// `Release`, unless that is what is removed.
 #[inline(always)]
 pub(crate) fn release_unless(removed: Mutant) -> std::sync::atomic::Ordering {

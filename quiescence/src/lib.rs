@@ -95,6 +95,7 @@ mod os;
 mod event;
 #[cfg(not(loom))]
 mod percpu;
+mod hazptr;
 mod gp;
 #[cfg(not(loom))]
 mod srcu;
@@ -123,11 +124,12 @@ pub use crate::collections::intrusive;
 pub use crate::{
     call_rcu::callback_queue,
     call_rcu::liburcu_readers,
-    domain::arc_cell::{ArcCell, ArcCellOption},
+    domain::arc_cell::{self, ArcCell, ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard},
     domain::domain::{Builder, Cookie, Domain},
     domain::global::*,
     domain::guard::{Global, ThreadTag},
     domain::guard::{Guard, read},
+    domain::hazard,
     domain::names::Private,
     domain::qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     domain::raw,

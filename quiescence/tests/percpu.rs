@@ -63,7 +63,7 @@ impl Shared {
     fn check(&self) {
         self.domain.synchronize();
         assert_eq!(self.counter.sum(), self.expected.load(Relaxed));
-        assert_eq!(Arc::strong_count(&self.cell.load()), 2, "the cell's and this one");
+        assert_eq!(Arc::strong_count(&self.cell.load_full()), 2, "the cell's and this one");
     }
 }
 

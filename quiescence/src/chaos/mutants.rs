@@ -500,6 +500,26 @@ mutants! {
     HazardScan "hazard-scan" [
         Test(flavors("hazard::what_is_protected_stays_until_it_is_not")),
     ];
+    /// A hazard domain's grace period executes no heavy fence.
+    HazardNoFence "hazard-no-fence" [
+        Explorer, Torture("hazards"),
+    ];
+    /// What was loaded is protected without a second load of the source.
+    HazardNoRecheck "hazard-no-recheck" [
+        Explorer, Torture("hazards"),
+    ];
+    /// A slot is taken, and written, by relaxed accesses.
+    HazardReuse "hazard-reuse" [
+        Explorer, Loom(&["loom_tests::hazard::a_slot_is_handed_on_with_what_was_read"]),
+    ];
+    /// A protection ends by a relaxed store, which the scan loads so.
+    HazardRelease "hazard-release" [
+        Explorer, Loom(&["loom_tests::hazard::what_is_protected_is_not_freed"]),
+    ];
+    /// An object that is protected when it is its turn is forgotten.
+    HazardKeptLost "hazard-kept-lost" [
+        Torture("hazards"), Test(library("hazard", "what_is_protected_is_freed_later")),
+    ];
     /// The thread that reclaims is not woken.
     HazardWake "hazard-wake" [
         Test(flavors("hazard::the_thread_that_reclaims_is_woken").hangs()),

@@ -1,362 +1,93 @@
-//! [`ArcCell`] and [`ArcCellOption`]: a place for an [`Arc`] that is loaded at the price of its
-//! clone, and replaced at any time.
+//! Cells for counted pointers: [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`], which are loaded
+//! without a count, and replaced at any time.
 //!
-//! A load is one restartable sequence: load the pointer, add one to the count in front of what it
-//! points to. An updater swaps the pointer and asks for a grace period of restartable reads
-//! ([`rseq`](crate::rseq)), which is one system call; after it no thread can add to the old `Arc`'s
-//! count by way of the place any more, so the reference that the place had is the updater's, to
-//! give to its caller or to drop. There are no slots or lists of threads.
+//! A load writes the pointer into a hazard slot of the calling thread ([`hazptr`]), and the guard
+//! is that slot's: nothing that other threads write is written. An updater exchanges the pointer
+//! and retires the reference that the cell had ([`hazards`]): it is given up when a grace period of
+//! hazard pointers is over and no slot names the object.
 //!
-//! This file may touch the pointer and, in a sequence, the count; where that is, is found out by
-//! `count`.
+//! **Invariant [AC-1]: a guard that a slot protects borrows a reference that a cell has, or one
+//! that waits.** When the slot was validated the cell had a reference to the object with that
+//! address; each reference that a cell gives up waits until no slot has the address. (One object
+//! may be in several cells, and come back into one: each time with a reference of its own.)
+//!
+//! Source of the interface: `arc-swap` (Michal Vaner).
+//!
+//! # For those who come from `arc-swap`
+//! | `arc-swap` 1.9 | here |
+//! |---|---|
+//! | `ArcSwap<T>`, `ArcSwapOption<T>`, `ArcSwapWeak<T>` | [`ArcCell<T>`](ArcCell), [`ArcCellOption<T>`](ArcCellOption), [`ArcCellWeak<T>`](ArcCellWeak) |
+//! | `ArcSwapAny<P, S>` | [`ArcCellAny<P>`](ArcCellAny): there is one strategy |
+//! | `new`, `from_pointee`, `from` | the same, where the value says what it weighs ([`Weigh`]); else [`with_weight`](ArcCellAny::with_weight) |
+//! | `ArcSwapOption::const_empty`, `empty` | [`ArcCellOption::empty`], which is `const` |
+//! | `load` gives `Guard<Arc<T>>`, which derefs to `Arc<T>` | [`load`](ArcCellAny::load) gives [`ArcGuard`], which derefs to `T`: one `*` less. [`ArcGuard::as_inner`] is the `Arc` |
+//! | `Guard::into_inner`, `Guard::from_inner` | [`ArcGuard::into_inner`], [`ArcGuard::from_inner`] |
+//! | `load_full`, `store`, `swap`, `rcu`, `into_inner` | the same |
+//! | `compare_and_swap` gives a `Guard` | [`compare_and_swap`](ArcCellAny::compare_and_swap) gives the pointer; [`AsRaw`] is what it takes |
+//! | `swap(None)` | that, or [`take`](ArcCellOption::take) |
+//! | `Cache`, `cache::MapCache` | [`Cache`], [`MapCache`] |
+//! | `map`, `access::{Access, DynAccess, Map, Constant}` | [`map`](ArcCellAny::map), [`Access`], [`DynAccess`], [`Map`], [`Constant`] |
+//! | `RefCnt`, `AsRaw` | [`RefCnt`], [`AsRaw`] |
+//! | features `serde`, `weak` | feature `serde`; `Weak` is always there |
+//! | `strategy::*`, `debt` | none: hazard slots need no choice |
+//! | `Rc` in a cell | none: what was replaced may be given up by another thread |
+//! | the old reference is dropped by `store` | it is given up within the [lazy time](crate::Tuning), 5 ms here, once no guard has it; at once by [`hazard::barrier`](crate::hazard::barrier) |
+//!
+//! [`hazptr`]: crate::hazptr
+//! [`hazards`]: crate::reclaim::hazards
 
-mod count;
+mod access;
+mod cache;
+mod guard;
+mod pointer;
+#[cfg(feature = "serde")]
+mod serde;
+
+pub use access::{Access, Constant, ConstantGuard, DynAccess, DynGuard, Map, MapGuard};
+pub use cache::{Cache, MapCache};
+pub use guard::ArcGuard;
+pub use pointer::{AsRaw, RefCnt};
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::{Arc, Weak};
 
-use crate::os::percpu;
-use crate::rseq;
+use crate::hazptr::{self, Protected};
+use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS, Protectable};
+use crate::reclaim::weigh::{Scale, Weigh};
 
-/// A place for an `Arc` or none, in pointers. Whatever is in it holds a reference.
-struct Place<T> {
-    /// From `Arc::into_raw`, or null.
-    pointer: AtomicPtr<T>,
-    /// Makes it `Send` and `Sync` exactly where an `Arc<T>` is.
-    owns: PhantomData<Arc<T>>,
-}
-
-impl<T> Place<T> {
-    const fn empty() -> Self {
-        Self { pointer: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
-    }
-
-    fn new(arc: Option<Arc<T>>) -> Self {
-        Self { pointer: AtomicPtr::new(into_raw(arc)), owns: PhantomData }
-    }
-
-    /// One more reference to what is there.
-    #[inline(always)]
-    fn load(&self) -> Option<Arc<T>> {
-        if count::is_countable::<T>() {
-            // SAFETY: what is in the place keeps a reference until a grace period after it was
-            // taken out [RR-1], and its count is so far in front of it.
-            let loaded = unsafe { percpu::load_counted(&self.pointer, count::before::<T>()) };
-            if let Some(pointer) = loaded {
-                // SAFETY: from `into_raw`, and the reference that was just counted is ours. The
-                // count cannot overflow: 2^63 loads that are all forgotten take centuries.
-                return unsafe { from_raw(pointer) };
-            }
-        }
-        self.load_in_section()
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn load_in_section(&self) -> Option<Arc<T>> {
-        // An empty place needs no section. And where there is something, `rseq::prepare` has run,
-        // so that a child process is not left with ours. Acquire: as below.
-        if self.pointer.load(Acquire).is_null() {
-            return None;
-        }
-        let section = rseq::section();
-        // Acquire: pairs with the AcqRel of who put it there; the object is whole.
-        let pointer = self.pointer.load(Acquire);
-        if !pointer.is_null() {
-            // SAFETY: from `into_raw`; it keeps a reference until this section has ended [RR-2].
-            unsafe { Arc::increment_strong_count(pointer) };
-        }
-        drop(section);
-        // SAFETY: the reference that was just counted is ours.
-        unsafe { from_raw(pointer) }
-    }
-
-    /// Puts another one there, and waits until the reference that the place had is the caller's
-    /// alone.
-    fn swap(&self, new: Option<Arc<T>>) -> Option<Arc<T>> {
-        // AcqRel: what is replaced is whole for us, and the new one for the thread that loads it.
-        let old = self.pointer.swap(into_raw(new), AcqRel);
-        if !old.is_null() {
-            rseq::grace_period();
-        }
-        // SAFETY: the place's reference, which no thread can find there any more.
-        unsafe { from_raw(old) }
-    }
-
-    /// Puts another one there if it still is `current`. Returns what was there, and whether that
-    /// was replaced.
-    fn compare_and_swap(&self, current: *const T, new: Option<Arc<T>>) -> (Option<Arc<T>>, bool) {
-        let new = into_raw(new);
-        loop {
-            // AcqRel, Relaxed: as in `swap`; what is only compared is not looked into.
-            let exchanged = self.pointer.compare_exchange(current.cast_mut(), new, AcqRel, Relaxed);
-            if let Ok(old) = exchanged {
-                if !old.is_null() {
-                    rseq::grace_period();
-                }
-                // SAFETY: the place's reference, as in `swap`.
-                return (unsafe { from_raw(old) }, true);
-            }
-            let other = self.load();
-            // It may have come back meanwhile; then what is returned would say that it was
-            // replaced.
-            if as_raw(other.as_ref()) != current {
-                // SAFETY: from `into_raw` above, and in no place.
-                drop(unsafe { from_raw(new) });
-                return (other, false);
-            }
-        }
-    }
-
-    /// Replaces what is there by what `f` makes of it, and begins anew where it has changed
-    /// meanwhile.
-    fn rcu(&self, mut f: impl FnMut(&Option<Arc<T>>) -> Option<Arc<T>>) -> Option<Arc<T>> {
-        let mut current = self.load();
-        loop {
-            let new = f(&current);
-            let (previous, replaced) = self.compare_and_swap(as_raw(current.as_ref()), new);
-            if replaced {
-                return previous;
-            }
-            current = previous;
-        }
-    }
-
-    fn into_inner(mut self) -> Option<Arc<T>> {
-        self.take()
-    }
-
-    /// Takes it out where no other thread has the place. No grace period: a load borrows the place,
-    /// so none continues.
-    fn take(&mut self) -> Option<Arc<T>> {
-        let pointer = std::mem::replace(self.pointer.get_mut(), ptr::null_mut());
-        // SAFETY: the place's reference.
-        unsafe { from_raw(pointer) }
-    }
-}
-
-impl<T> Drop for Place<T> {
-    fn drop(&mut self) {
-        drop(self.take());
-    }
-}
-
-fn into_raw<T>(arc: Option<Arc<T>>) -> *mut T {
-    match arc {
-        Some(arc) => {
-            count::learn(); // before anybody can load it
-            Arc::into_raw(arc).cast_mut()
-        }
-        None => ptr::null_mut(),
-    }
-}
-
-fn as_raw<T>(arc: Option<&Arc<T>>) -> *const T {
-    arc.map_or(ptr::null(), Arc::as_ptr)
-}
-
-/// # Safety
-/// Null, or from [`into_raw`] with a reference that is the caller's to give.
-#[inline(always)]
-unsafe fn from_raw<T>(pointer: *const T) -> Option<Arc<T>> {
-    // SAFETY: by the contract.
-    (!pointer.is_null()).then(|| unsafe { Arc::from_raw(pointer) })
-}
-
-/// A place for an [`Arc`] that many threads load and some replace.
+/// A place for an [`Arc`] that many threads load and some replace. A load takes a nanosecond, and
+/// writes nothing that others read.
 ///
-/// [`load`](Self::load) gives an `Arc` of the caller's own, at the price of [`Arc::clone`]; it
-/// never waits, and no updater waits for the time that its caller keeps the `Arc`. Updaters pay:
-/// one `membarrier(2)` for each replacement, and the old `Arc` is theirs when it returns.
+/// All its methods are [`ArcCellAny`]'s, of which it is the usual form.
 ///
-/// If the value is read only, and not kept, [`Rcu`](crate::Rcu) costs less.
-///
-/// # From `arc-swap`
-/// The names are those of that crate, for which this can take over in common uses. Since a load
-/// gives an `Arc` and not a guard of one, these do not port as they are:
-///
-/// | there | here |
-/// |---|---|
-/// | `**cell.load()`, `&**cell.load()` | one star less: `*cell.load()`, `&*cell.load()` |
-/// | `&*option.load()`, as in `if let Some(value) = &*option.load()` | no star: `&option.load()`, or `option.load()` |
-/// | `Guard::into_inner(cell.load())` | `cell.load()` |
-/// | `compare_and_swap(&guard, new)`, or a raw pointer | `&Arc<T>` (`&Option<Arc<T>>`) only; gives an `Arc`, not a guard |
-/// | `ArcSwapOption::const_empty()` | [`ArcCellOption::empty`], which is `const` |
-/// | `Cache` | nothing: [`Rcu`](crate::Rcu) for loads without a locked instruction |
-/// | `map`, `access` | nothing: load, and take the field |
-/// | `ArcSwapWeak`, `Rc`, strategies, `Serialize` | nothing |
-///
-/// # Waiting
-/// Where restartable sequences are at hand ([`PerCpuPath::Restartable`](crate::PerCpuPath)) a load
-/// is a bounded number of instructions, and no updater waits for one, not even for one that is
-/// preempted or stopped. Elsewhere, and after eight interruptions in a row, a load counts itself in
-/// and out of a section of a few instructions, by atomic instructions of which it never repeats
-/// any; an updater waits for loads that are in such a section, so for one that is preempted there.
-///
-/// # Signal handlers
-/// A handler may call `load`, whatever it interrupted. It must not store, swap or drop the place:
-/// that may free memory, and may wait for the thread that it interrupted. **Dropping the last `Arc`
-/// frees too**: a handler that drops the one that it loaded, while another thread has replaced it,
-/// may be the one that frees. It should keep it (in a place of the program's) for others to drop,
-/// or the program should keep an `Arc` to everything that it stores.
-///
-/// # Memory
-/// One pointer. Nothing waits to be freed, and nothing counts against a domain's limit: what a
-/// store replaces is dropped before it returns, with all that it owns, unless somebody has it.
-///
-/// **A precondition where loads are restartable sequences: freed memory stays mapped for a while.**
-/// If the heap *unmaps* what is freed at once (it trims its end, or is of the sort that takes freed
-/// memory's rights away with `mprotect`) while a reader is in a page fault on just that memory, the
-/// kernel ends the process with SIGSEGV, for an access that would have begun anew. With the usual
-/// allocators that is the end of a heap, trimmed within the time of one fault; a program that
-/// cannot exclude it sets `M_TRIM_THRESHOLD`, and one that looks for uses of freed memory with such
-/// a heap runs with `QUIESCENCE_PERCPU=portable`. See "Restartable reads" in `docs/DESIGN.md`, and
-/// R-9 in `docs/GUARANTEES.md`.
-///
-/// Values above 64 KiB, which allocators do unmap at once, or aligned above 4,096 (by
-/// `size_of::<T>()` and `align_of::<T>()`, not what they own) always load in sections, and are safe
-/// from that; put into a `Box`, as `ArcCell<Box<T>>`, they are cheaper to load.
-///
-/// Source of the idea: Mathieu Desnoyers's `membarrier` for restartable sequences (Linux 5.10); the
-/// vocabulary: Michal Vaner's `arc-swap`.
+/// # Which one
+/// | | read | replaced |
+/// |---|---|---|
+/// | `ArcCell` | one value at a time, by a guard that may be kept, sent and held across `.await` | by `Arc`s that others have, too |
+/// | [`Rcu`](crate::Rcu) | in a section, which protects all that is read in it | by values |
+/// | [`Snapshot`](crate::Snapshot) | by copying a few words | by copying |
 ///
 /// ```
 /// use quiescence::ArcCell;
 /// use std::sync::Arc;
 ///
-/// let config = ArcCell::from_pointee(String::from("first"));
-/// let seen = config.load();
-/// config.store(Arc::new(String::from("second")));
-/// assert_eq!(*seen, "first");
-/// assert_eq!(*config.load(), "second");
-/// assert_eq!(Arc::strong_count(&seen), 1, "the place has let go of it");
-/// ```
+/// let config = ArcCell::from_pointee(String::from("debug"));
+/// let before = config.load();
+/// config.store(Arc::new(String::from("info")));
+/// assert_eq!(*before, "debug"); // as long as the guard lives
+/// assert_eq!(*config.load(), "info");
 ///
-/// It can be shared where an `Arc<T>` can:
-/// ```compile_fail,E0277
-/// fn shared<T: Sync>() {}
-/// shared::<quiescence::ArcCell<std::cell::Cell<u8>>>();
+/// // A guard goes to other threads.
+/// std::thread::spawn(move || assert_eq!(before.len(), 5)).join().unwrap();
 /// ```
-pub struct ArcCell<T> {
-    // Never empty.
-    place: Place<T>,
-}
+pub type ArcCell<T> = ArcCellAny<Arc<T>>;
 
-/// What is in the place of an [`ArcCell`].
-#[inline(always)]
-fn full<T>(arc: Option<Arc<T>>) -> Arc<T> {
-    match arc {
-        Some(arc) => arc,
-        // SAFETY: every constructor and every store of an `ArcCell` puts an `Arc` there; it is
-        // taken out only when the cell goes.
-        None => unsafe { std::hint::unreachable_unchecked() },
-    }
-}
-
-impl<T> ArcCell<T> {
-    /// A place with `arc` in it. Not `const`: for a static, take a `LazyLock`, or
-    /// [`ArcCellOption::empty`].
-    ///
-    /// The first `Arc` that comes into a place in the process makes the choice how it counts per
-    /// CPU: see [`per_cpu_path`](crate::per_cpu_path).
-    pub fn new(arc: Arc<T>) -> Self {
-        Self { place: Place::new(Some(arc)) }
-    }
-
-    /// A place with a new `Arc` of `value` in it.
-    pub fn from_pointee(value: T) -> Self {
-        Self::new(Arc::new(value))
-    }
-
-    /// Another reference to the `Arc` that is there now.
-    ///
-    /// Wait-free; for signal handlers too. Costs what `Arc::clone` costs: one locked instruction,
-    /// and the cache line of the count, which all who load share.
-    #[inline]
-    pub fn load(&self) -> Arc<T> {
-        full(self.place.load())
-    }
-
-    /// The same as [`load`](Self::load).
-    #[inline]
-    pub fn load_full(&self) -> Arc<T> {
-        self.load()
-    }
-
-    /// Puts `arc` there, and drops the reference to the old one.
-    ///
-    /// Blocks for one `membarrier(2)`: microseconds. See [Waiting](Self#waiting). If that reference
-    /// is the last one, the value is dropped here, after all the rest is done: its `Drop` may use
-    /// this place, and may panic.
-    pub fn store(&self, arc: Arc<T>) {
-        drop(self.swap(arc));
-    }
-
-    /// Puts `arc` there and gives the old one, which no load finds any more. Blocks as
-    /// [`store`](Self::store).
-    pub fn swap(&self, arc: Arc<T>) -> Arc<T> {
-        full(self.place.swap(Some(arc)))
-    }
-
-    /// Puts `new` there if `current` is there, and gives what was there. So it has been replaced if
-    /// and only if `Arc::ptr_eq(&answer, current)`.
-    ///
-    /// Compared are addresses, not values. Since the caller holds `current`, that address is the
-    /// caller's alone meanwhile: what is there *is* `current`, perhaps again. Blocks as
-    /// [`store`](Self::store) if it replaces, and else is lock-free.
-    #[must_use = "says whether it was replaced"]
-    pub fn compare_and_swap(&self, current: &Arc<T>, new: Arc<T>) -> Arc<T> {
-        full(self.place.compare_and_swap(Arc::as_ptr(current), Some(new)).0)
-    }
-
-    /// Replaces what is there by what `f` makes of it, and gives what was there. `f` returns a `T`
-    /// or an `Arc<T>`, and is called again where somebody else has replaced it meanwhile. Blocks as
-    /// [`store`](Self::store); lock-free among updaters. A panic of `f` changes nothing.
-    ///
-    /// ```
-    /// let count = quiescence::ArcCell::from_pointee(1);
-    /// count.rcu(|n| **n + 1);
-    /// assert_eq!(*count.load(), 2);
-    /// ```
-    pub fn rcu<R: Into<Arc<T>>>(&self, mut f: impl FnMut(&Arc<T>) -> R) -> Arc<T> {
-        full(self.place.rcu(|current| current.as_ref().map(|current| f(current).into())))
-    }
-
-    /// What is in the place. Waits for no thread.
-    pub fn into_inner(self) -> Arc<T> {
-        full(self.place.into_inner())
-    }
-}
-
-impl<T> From<Arc<T>> for ArcCell<T> {
-    fn from(arc: Arc<T>) -> Self {
-        Self::new(arc)
-    }
-}
-
-impl<T: Default> Default for ArcCell<T> {
-    fn default() -> Self {
-        Self::from_pointee(T::default())
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for ArcCell<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ArcCell").field(&self.load()).finish()
-    }
-}
-
-impl<T: fmt::Display> fmt::Display for ArcCell<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.load().fmt(f)
-    }
-}
-
-/// As [`ArcCell`], and may be empty. [`empty`](Self::empty) is for statics.
+/// As [`ArcCell`], and may be empty. [`empty`](ArcCellOption::empty) is for statics.
 ///
 /// ```
 /// use quiescence::ArcCellOption;
@@ -368,97 +99,359 @@ impl<T: fmt::Display> fmt::Display for ArcCell<T> {
 /// assert_eq!(SESSION.load().as_deref().map(String::as_str), Some("token 17"));
 /// SESSION.store(None);
 /// ```
-pub struct ArcCellOption<T> {
-    place: Place<T>,
+pub type ArcCellOption<T> = ArcCellAny<Option<Arc<T>>>;
+
+/// As [`ArcCell`], for a [`Weak`], which keeps no value alive.
+///
+/// ```
+/// use quiescence::ArcCellWeak;
+/// use std::sync::Arc;
+///
+/// let value = Arc::new(7);
+/// let last = ArcCellWeak::new(Arc::downgrade(&value));
+/// assert_eq!(last.load().upgrade().as_deref(), Some(&7));
+/// drop(value);
+/// assert!(last.load().upgrade().is_none());
+/// ```
+pub type ArcCellWeak<T> = ArcCellAny<Weak<T>>;
+
+/// A place for a counted pointer, which is loaded without a count.
+///
+/// # Progress and cost
+/// [`load`](Self::load) is lock-free: it is done again where the cell was replaced between its two
+/// looks. It stores to a cache line of the calling thread's own and loads the pointer twice;
+/// without `membarrier(2)` ([`Fences`](crate::Fences)) it executes a full fence as well. The first
+/// load of a thread may allocate. Updates are lock-free but for what is said under *Memory*; one
+/// exchange, and a write to memory of the calling thread's own.
+///
+/// # Memory
+/// A reference that a cell gives up waits until no guard has it: with others, for a grace period of
+/// the [hazard domain](crate::hazard), which is one `membarrier(2)` for up to 1,024 of them. It
+/// counts against that domain's limits ([`Tuning`](crate::Tuning)) with what the value owns
+/// ([`Weigh`]), as if it were the last one. At the limit an update waits, as
+/// [`Domain::retire`](crate::Domain::retire) says; in a section it goes over the limit.
+///
+/// **So the value is not dropped by the update that replaces it**, but within 5 ms (the
+/// [lazy time](crate::Tuning::lazy) of that domain) if no guard protects it, and within twice the
+/// time for which one did, a second at most, after that is gone. What [`swap`](Self::swap),
+/// [`compare_and_swap`](Self::compare_and_swap), [`rcu`](Self::rcu) and
+/// [`into_inner`](Self::into_inner) return has a count of its own, at once; so
+/// [`Arc::try_unwrap`] may have to wait. [`hazard::barrier`](crate::hazard::barrier) waits.
+///
+/// # Signal handlers and `fork`
+/// A handler may load on a thread that has loaded before, and must drop its guards before it
+/// returns. In a child process guards of threads that are gone protect for ever.
+pub struct ArcCellAny<P: RefCnt> {
+    /// From `RefCnt::into_ptr`. The cell has a reference to what is there.
+    pointer: AtomicPtr<P::Base>,
+    scale: Scale<P::Base>,
+    /// Makes it `Send` and `Sync` exactly where a `P` is.
+    owns: PhantomData<P>,
 }
 
-impl<T> ArcCellOption<T> {
-    /// A place with nothing in it. It is `arc-swap`'s `const_empty`, too.
-    pub const fn empty() -> Self {
-        Self { place: Place::empty() }
+/// A reference that a cell gives up.
+struct GivenUp<P>(PhantomData<P>);
+
+impl<P: RefCnt> Protectable for GivenUp<P> {
+    type Object = P::Base;
+
+    const BYTES: usize = P::BYTES;
+
+    // One object may be in several cells.
+    const UNIQUE: bool = false;
+
+    unsafe fn free(object: *mut P::Base) {
+        // SAFETY: the reference that the cell had.
+        drop(unsafe { P::from_ptr(object) });
+    }
+}
+
+impl<P: RefCnt> ArcCellAny<P> {
+    /// A cell with `pointer` in it.
+    pub fn new(pointer: P) -> Self
+    where
+        P::Base: Weigh,
+    {
+        Self::of(pointer, Scale::new())
     }
 
-    /// A place with `arc` in it.
-    pub fn new(arc: Option<Arc<T>>) -> Self {
-        Self { place: Place::new(arc) }
+    /// A cell with `pointer` in it, of a value that does not implement [`Weigh`]: `weight` gives
+    /// the bytes of a value and of all that it owns, which count against the limit when the cell
+    /// gives its reference up; never less than its size.
+    ///
+    /// ```
+    /// use quiescence::ArcCell;
+    /// use std::sync::Arc;
+    ///
+    /// mod foreign {
+    ///     pub struct Image(pub Vec<u8>);
+    /// }
+    ///
+    /// let image = Arc::new(foreign::Image(vec![0; 1 << 20]));
+    /// let cell = ArcCell::with_weight(image, |image| image.0.capacity());
+    /// assert_eq!(cell.load().0.len(), 1 << 20);
+    /// ```
+    pub fn with_weight(pointer: P, weight: fn(&P::Base) -> usize) -> Self {
+        Self::of(pointer, Scale::by(weight))
     }
 
-    /// A place with a new `Arc` of `value` in it, if there is one.
-    pub fn from_pointee(value: impl Into<Option<T>>) -> Self {
+    fn of(pointer: P, scale: Scale<P::Base>) -> Self {
+        Self { pointer: AtomicPtr::new(P::into_ptr(pointer)), scale, owns: PhantomData }
+    }
+
+    /// What is there now, protected by a hazard slot of the calling thread.
+    #[inline]
+    pub fn load(&self) -> ArcGuard<P> {
+        let Some(Protected { address, slot }) = hazptr::protect(&self.pointer) else {
+            return self.load_counted();
+        };
+        // SAFETY: the cell had a reference to it when the slot was validated, which is not given up
+        // while the slot names it [AC-1]; none needs no reference.
+        let pointer = ManuallyDrop::new(unsafe { P::from_ptr(address) });
+        // A slot of null protects nothing, and is free.
+        ArcGuard::of(pointer, (!address.is_null()).then_some(slot))
+    }
+
+    /// With a count, for a thread whose slots are all in use.
+    #[cold]
+    #[inline(never)]
+    fn load_counted(&self) -> ArcGuard<P> {
+        hazptr::with_slot(&self.pointer, |address| {
+            // SAFETY: protected while this is called; not dropped, since the reference is the
+            // cell's.
+            let pointer = ManuallyDrop::new(unsafe { P::from_ptr(address) });
+            ArcGuard::from_inner(P::clone(&pointer))
+        })
+    }
+
+    /// Another reference to what is there now. Costs what a clone costs: one locked instruction,
+    /// and the cache line of the count, which all who load so share.
+    #[inline]
+    pub fn load_full(&self) -> P {
+        ArcGuard::into_inner(self.load())
+    }
+
+    /// Puts `new` there, and gives up the reference to the old one: see [Memory](Self#memory).
+    #[inline]
+    #[track_caller]
+    pub fn store(&self, new: P) {
+        self.give_up(self.exchange(new));
+    }
+
+    /// Puts `new` there and gives a reference to the old one, which no load finds any more.
+    #[track_caller]
+    pub fn swap(&self, new: P) -> P {
+        let old = self.exchange(new);
+        // SAFETY: the cell's reference is here, and is given up below, not dropped.
+        let pointer = ManuallyDrop::new(unsafe { P::from_ptr(old) });
+        let given = P::clone(&pointer);
+        self.give_up(old);
+        given
+    }
+
+    /// Puts `new` there if `current` is there, and gives what was there. So it has been replaced if
+    /// and only if that is `current`: `Arc::ptr_eq`.
+    ///
+    /// Compared are addresses, not values. As long as the caller holds `current`, that address is
+    /// the object's alone: what is there *is* `current`, perhaps again.
+    ///
+    /// ```
+    /// use quiescence::ArcCell;
+    /// use std::sync::Arc;
+    ///
+    /// let cell = ArcCell::from_pointee(1);
+    /// let one = cell.load();
+    /// let was = cell.compare_and_swap(&one, Arc::new(2));
+    /// assert!(Arc::ptr_eq(&was, quiescence::ArcGuard::as_inner(&one)));
+    /// assert_eq!(*cell.compare_and_swap(&one, Arc::new(3)), 2); // not replaced
+    /// ```
+    #[must_use = "says whether it was replaced"]
+    #[track_caller]
+    pub fn compare_and_swap<C: AsRaw<P::Base>>(&self, current: C, new: P) -> P {
+        let current = current.as_raw();
+        loop {
+            let seen = self.load();
+            if !ptr::eq(P::as_ptr(ArcGuard::as_inner(&seen)), current) {
+                return ArcGuard::into_inner(seen);
+            }
+            if self.replace(current, &new) {
+                std::mem::forget(new); // it is the cell's
+                let given = ArcGuard::into_inner(seen);
+                self.give_up(current);
+                return given;
+            }
+        }
+    }
+
+    /// Replaces what is there by what `f` makes of it, and gives what was there. `f` is called
+    /// again where another thread has replaced it meanwhile. A panic of `f` changes nothing.
+    ///
+    /// ```
+    /// let count = quiescence::ArcCell::from_pointee(1);
+    /// count.rcu(|n| **n + 1);
+    /// assert_eq!(*count.load(), 2);
+    /// ```
+    #[track_caller]
+    pub fn rcu<R: Into<P>>(&self, mut f: impl FnMut(&P) -> R) -> P {
+        loop {
+            let seen = self.load();
+            let new = f(ArcGuard::as_inner(&seen)).into();
+            let current = P::as_ptr(ArcGuard::as_inner(&seen));
+            if self.replace(current, &new) {
+                std::mem::forget(new); // it is the cell's
+                let given = ArcGuard::into_inner(seen);
+                self.give_up(current);
+                return given;
+            }
+        }
+    }
+
+    /// What is in the cell, which is no more. Guards may have its reference still, so the caller
+    /// gets another.
+    pub fn into_inner(self) -> P {
+        self.load_full()
+    }
+
+    /// A part of what is in the cell, as an [`Access`]. For one that does not borrow the cell see
+    /// [`Map::new`].
+    ///
+    /// ```
+    /// use quiescence::ArcCell;
+    /// use quiescence::arc_cell::Access;
+    ///
+    /// let cell = ArcCell::from_pointee((80_u16, true));
+    /// let port = cell.map(|config: &(u16, bool)| &config.0);
+    /// assert_eq!(*port.load(), 80);
+    /// ```
+    pub fn map<R: ?Sized, F>(&self, projection: F) -> Map<&Self, P::Target, F>
+    where
+        F: Fn(&P::Target) -> &R + Clone,
+    {
+        Map::new(self, projection)
+    }
+
+    #[inline(always)]
+    fn exchange(&self, new: P) -> *mut P::Base {
+        // AcqRel: what is replaced is whole for us, and the new one for the thread that loads it.
+        self.pointer.swap(P::into_ptr(new), AcqRel)
+    }
+
+    /// Whether `current` was there, and the address of `new` is now; then both references have
+    /// changed hands.
+    fn replace(&self, current: *mut P::Base, new: &P) -> bool {
+        // AcqRel, Relaxed: as in `exchange`; what is only compared is not looked into.
+        self.pointer.compare_exchange(current, P::as_ptr(new), AcqRel, Relaxed).is_ok()
+    }
+
+    /// Gives up the reference that the cell had.
+    #[inline]
+    #[track_caller]
+    fn give_up(&self, old: *mut P::Base) {
+        if old.is_null() {
+            return;
+        }
+        let bytes = match self.scale.by_size() {
+            true => const { hazards::charge::<GivenUp<P>>(size_of::<P::Base>()) },
+            false => self.weigh(old),
+        };
+        // SAFETY: no load finds it in this cell any more, and its reference is given up once.
+        unsafe { hazards::retire::<_, GivenUp<P>>(&GlobalHazards, old, bytes) };
+    }
+
+    #[cold]
+    fn weigh(&self, old: *mut P::Base) -> u64 {
+        // SAFETY: as in `swap`.
+        let pointer = ManuallyDrop::new(unsafe { P::from_ptr(old) });
+        let size = size_of::<P::Base>();
+        let weight = P::base(&pointer).map_or(size, |value| self.scale.weight(&HAZARDS, value));
+        hazards::charge::<GivenUp<P>>(weight)
+    }
+}
+
+impl<T: Send + Sync + 'static> ArcCell<T> {
+    /// A cell with a new `Arc` of `value` in it. Allocates, so it is not `const`: for a static,
+    /// take a [`LazyLock`](std::sync::LazyLock), or [`ArcCellOption::empty`].
+    pub fn from_pointee(value: T) -> Self
+    where
+        T: Weigh,
+    {
+        Self::new(Arc::new(value))
+    }
+}
+
+impl<T: Send + Sync + 'static> ArcCellOption<T> {
+    /// A cell with nothing in it.
+    pub const fn empty() -> Self
+    where
+        T: Weigh,
+    {
+        Self::none(Scale::new())
+    }
+
+    /// As [`with_weight`](ArcCellAny::with_weight), with nothing in it.
+    pub const fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
+        Self::none(Scale::by(weight))
+    }
+
+    const fn none(scale: Scale<T>) -> Self {
+        Self { pointer: AtomicPtr::new(ptr::null_mut()), scale, owns: PhantomData }
+    }
+
+    /// A cell with a new `Arc` of `value` in it, if there is one.
+    pub fn from_pointee(value: impl Into<Option<T>>) -> Self
+    where
+        T: Weigh,
+    {
         Self::new(value.into().map(Arc::new))
     }
 
-    /// As [`ArcCell::load`]; an empty place costs no locked instruction.
-    #[inline]
-    pub fn load(&self) -> Option<Arc<T>> {
-        self.place.load()
-    }
-
-    /// The same as [`load`](Self::load).
-    #[inline]
-    pub fn load_full(&self) -> Option<Arc<T>> {
-        self.load()
-    }
-
-    /// As [`ArcCell::store`]; waits for no thread if the place was empty.
-    pub fn store(&self, arc: Option<Arc<T>>) {
-        drop(self.swap(arc));
-    }
-
-    /// As [`ArcCell::swap`]; waits for no thread if the place was empty.
-    pub fn swap(&self, arc: Option<Arc<T>>) -> Option<Arc<T>> {
-        self.place.swap(arc)
-    }
-
-    /// Empties the place, and gives what was there. Blocks as [`ArcCell::store`].
+    /// Empties the cell, and gives what was there.
+    #[track_caller]
     pub fn take(&self) -> Option<Arc<T>> {
         self.swap(None)
     }
+}
 
-    /// As [`ArcCell::compare_and_swap`], where `None` is an empty place.
-    #[must_use = "says whether it was replaced"]
-    pub fn compare_and_swap(
-        &self,
-        current: &Option<Arc<T>>,
-        new: Option<Arc<T>>,
-    ) -> Option<Arc<T>> {
-        self.place.compare_and_swap(as_raw(current.as_ref()), new).0
-    }
-
-    /// As [`ArcCell::rcu`]: `f` returns an `Option<Arc<T>>` or an `Arc<T>`.
-    pub fn rcu<R: Into<Option<Arc<T>>>>(
-        &self,
-        mut f: impl FnMut(&Option<Arc<T>>) -> R,
-    ) -> Option<Arc<T>> {
-        self.place.rcu(|current| f(current).into())
-    }
-
-    /// What is in the place. Waits for no thread.
-    pub fn into_inner(self) -> Option<Arc<T>> {
-        self.place.into_inner()
+/// The reference that the cell has is given up, as that of [`store`](ArcCellAny::store): a guard
+/// may outlive the cell.
+impl<P: RefCnt> Drop for ArcCellAny<P> {
+    fn drop(&mut self) {
+        let old = *self.pointer.get_mut();
+        self.give_up(old);
     }
 }
 
-impl<T> From<Arc<T>> for ArcCellOption<T> {
+impl<P: RefCnt<Base: Weigh>> From<P> for ArcCellAny<P> {
+    fn from(pointer: P) -> Self {
+        Self::new(pointer)
+    }
+}
+
+impl<T: Send + Sync + 'static + Weigh> From<Arc<T>> for ArcCellOption<T> {
     fn from(arc: Arc<T>) -> Self {
         Self::new(Some(arc))
     }
 }
 
-impl<T> From<Option<Arc<T>>> for ArcCellOption<T> {
-    fn from(arc: Option<Arc<T>>) -> Self {
-        Self::new(arc)
-    }
-}
-
-impl<T> Default for ArcCellOption<T> {
+impl<P: RefCnt<Base: Weigh> + Default> Default for ArcCellAny<P> {
     fn default() -> Self {
-        Self::empty()
+        Self::new(P::default())
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for ArcCellOption<T> {
+impl<P: RefCnt<Target: fmt::Debug>> fmt::Debug for ArcCellAny<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ArcCellOption").field(&self.load()).finish()
+        f.debug_tuple("ArcCell").field(&self.load()).finish()
     }
+}
+
+impl<P: RefCnt<Target: fmt::Display>> fmt::Display for ArcCellAny<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.load().fmt(f)
+    }
+}
+
+/// What is in it is weighed where it is given up.
+impl<P: RefCnt> Weigh for ArcCellAny<P> {
+    const OWNS: bool = false;
 }

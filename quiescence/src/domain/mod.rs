@@ -8,14 +8,15 @@
 //!   readers.
 //! - [`srcu`]: sleepable domains.
 //! - [`rcu`]: a value behind a pointer.
-//! - [`snapshot`], [`arc_cell`]: values that are read in a restartable sequence.
+//! - [`snapshot`]: a value that is read in a restartable sequence. [`arc_cell`]: a counted pointer
+//!   that is read by hazard pointers. [`hazard`]: these themselves.
 //! - [`raw`]: sections and callbacks without guards and boxes.
 //! - [`tasks`]: the same waits as futures.
 //!
-//! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu),
+//! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu), `hazptr`,
 //! [`gp`](crate::gp), [`srcu`](crate::srcu), [`rseq`](crate::rseq), [`reclaim`](crate::reclaim).
 
-pub(crate) mod arc_cell;
+pub mod arc_cell;
 // It is the room's first file, and a look for `Domain` begins with its name.
 #[expect(clippy::module_inception)]
 pub(crate) mod domain;
@@ -24,6 +25,7 @@ pub(crate) mod guard;
 pub(crate) mod tag;
 pub(crate) mod names;
 pub(crate) mod qsbr;
+pub mod hazard;
 pub mod raw;
 pub(crate) mod rcu;
 pub(crate) mod reader;

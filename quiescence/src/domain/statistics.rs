@@ -10,6 +10,8 @@ impl Statistics {
     /// Those of a domain now.
     pub(crate) fn of(core: &DomainState) -> Self {
         // What has run first: so it is never more than what was queued.
+        // What is kept first: it has left its queue, which counts it as run.
+        let kept = core.kept.amount();
         let callbacks = core.queues.counts().plus(core.callback_queues.counts());
         // Relaxed, all of them: counts, and nothing is inferred from them.
         let counters = core.counters();
@@ -24,9 +26,11 @@ impl Statistics {
             readers: core.readers() as u64,
             waiters: core.waiters() as u64,
             callbacks_queued: callbacks.queued,
-            callbacks_run: callbacks.run,
+            callbacks_run: callbacks.run.saturating_sub(kept.objects),
             callbacks_panicked: counters.callbacks_panicked.load(Relaxed),
-            bytes_waiting: callbacks.bytes_waiting,
+            bytes_waiting: callbacks.bytes_waiting.saturating_add(kept.bytes),
+            objects_protected: kept.objects,
+            bytes_protected: kept.bytes,
             batches: counters.batches.load(Relaxed),
             limit_waits: counters.limit_waits.load(Relaxed),
             limit_refusals: counters.limit_refusals.load(Relaxed),

@@ -53,6 +53,12 @@ pub struct Statistics {
     pub callbacks_panicked: u64,
     /// Bytes that wait now: of retired objects and closures.
     pub bytes_waiting: u64,
+    /// Of those that wait, objects whose grace period is over and that are kept since a hazard
+    /// pointer protects them, as far as the last look at these says. Only in a
+    /// [hazard domain](crate::hazptr::HazardDomain).
+    pub objects_protected: u64,
+    /// The bytes of these.
+    pub bytes_protected: u64,
     /// Batches of callbacks that were closed: each waits for a grace period as one.
     pub batches: u64,
     /// Times that a thread came to the limit of what may wait, and waited.

@@ -85,6 +85,9 @@ pub struct GracePeriods {
     pub(crate) alone: AtomicBool,
     /// What the worker is to do while a grace period is wanted here.
     when_wanted: Attention,
+    /// Whether hazard pointers protect what waits here: then a grace period is a heavy fence, and
+    /// what is protected is found by a scan of their slots afterwards.
+    pub(crate) hazards: bool,
     /// Where the sections of a sleepable domain are counted.
     #[cfg(not(loom))]
     counted: Option<srcu::CountedRef>,
@@ -195,6 +198,7 @@ impl GracePeriods {
                 observers: Observers::new(),
                 alone: AtomicBool::new(false),
                 when_wanted: Attention::while_wanted(&settings.policy),
+                hazards: false,
                 #[cfg(not(loom))]
                 counted: None,
             }
@@ -217,6 +221,13 @@ impl GracePeriods {
         state.protocol = Protocol::Srcu(protocol::SrcuProtocol::new(delay));
         self.observers.declared_name = name;
         self.observers.number = Observers::next_number();
+    }
+
+    /// Hazard pointers are to protect what waits in it.
+    #[cfg(not(loom))]
+    pub(crate) const fn make_hazard(&mut self) {
+        self.hazards = true;
+        self.tuning = tuning::Kept::hazard();
     }
 
     /// What people know the domain by: see [`Observers::label`].

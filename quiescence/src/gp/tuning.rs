@@ -107,6 +107,8 @@ pub(crate) struct Kept {
 const UNSET: u64 = u64::MAX - 1;
 /// The same for the limits of stall reports for [liburcu readers](crate::liburcu_readers).
 const UNSET_LIBURCU: u64 = u64::MAX - 2;
+/// The same for the patience of a hazard domain.
+const UNSET_HAZARD: u64 = u64::MAX - 3;
 
 impl Kept {
     /// For a domain of liburcu readers.
@@ -116,6 +118,11 @@ impl Kept {
             stall_after_expedited_ns: AtomicU64::new(UNSET_LIBURCU),
             ..Self::new()
         }
+    }
+
+    /// For a domain of hazard pointers.
+    pub(crate) const fn hazard() -> Self {
+        Self { lazy_ns: AtomicU64::new(UNSET_HAZARD), ..Self::new() }
     }
 
     pub(crate) const fn new() -> Self {
@@ -149,6 +156,7 @@ impl Kept {
     pub(crate) fn lazy_ns(&self) -> u64 {
         match self.lazy_ns.load(Relaxed) {
             UNSET => defaults().lazy_ns,
+            UNSET_HAZARD => defaults().lazy_hazard_ns,
             set => set,
         }
     }
@@ -210,6 +218,7 @@ struct Defaults {
     objects_max: u64,
     bytes_max: u64,
     lazy_ns: u64,
+    lazy_hazard_ns: u64,
     stall_after_ns: u64,
     stall_after_expedited_ns: u64,
     /// Of either urgency. Programs that were compiled against liburcu have not asked for reports,
@@ -247,6 +256,7 @@ impl Defaults {
             objects_max: objects.unwrap_or(fill),
             bytes_max,
             lazy_ns: lazy_ns.unwrap_or(batch::LAZY_NS),
+            lazy_hazard_ns: lazy_ns.unwrap_or(batch::LAZY_HAZARD_NS),
             stall_after_ns: stall_ns.unwrap_or(1_000 * MS),
             stall_after_expedited_ns: stall_ns.unwrap_or(200 * MS),
             stall_after_liburcu_ns: stall_ns.unwrap_or(10_000 * MS),
@@ -357,6 +367,7 @@ mod tests {
             objects_max: 12,
             bytes_max: 64 << 20,
             lazy_ns: 0,
+            lazy_hazard_ns: 0,
             stall_after_ns: 2_500 * MS,
             stall_after_expedited_ns: 2_500 * MS,
             stall_after_liburcu_ns: 2_500 * MS,

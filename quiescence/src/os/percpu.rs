@@ -82,7 +82,7 @@ mod imp;
 #[path = "percpu/unsupported.rs"]
 mod imp;
 
-pub(crate) use imp::{Word, add_at, increment, load_counted, load_words, take_at};
+pub(crate) use imp::{Word, add_at, increment, load_words, take_at};
 
 /// How a process counts per CPU; chosen once. See [`per_cpu_path`](crate::per_cpu_path).
 ///

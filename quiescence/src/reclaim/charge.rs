@@ -24,6 +24,8 @@ use crate::gp::engine::Settings;
 use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::GracePeriods;
 use crate::os::sync::{AtomicU64, const_unless_loom};
+#[cfg(not(loom))]
+use crate::reclaim::kept::Kept;
 
 /// What has been charged to a domain, and how many share the limit.
 #[derive(Debug)]
@@ -113,6 +115,9 @@ impl Charge {
 pub struct Charged {
     pub(crate) grace_periods: GracePeriods,
     pub(crate) charge: Line<Charge>,
+    /// Of a hazard domain: what was protected when it was to be freed.
+    #[cfg(not(loom))]
+    pub(crate) kept: Kept,
 }
 
 const _: () = assert!(std::mem::offset_of!(Charged, grace_periods) == 0);
@@ -132,6 +137,8 @@ impl Charged {
             Self {
                 grace_periods: GracePeriods::new(start, settings),
                 charge: Line(Charge::new()),
+                #[cfg(not(loom))]
+                kept: Kept::new(),
             }
         }
     }

@@ -306,7 +306,7 @@ fn add_value<K: Named, P: Retire>(tag: &K, queue: Option<&Queue>, value: P, byte
 /// # Safety
 /// As [`Queue::add`]: `kind` and `payload` fit.
 #[inline]
-unsafe fn add_object<K: Named, P>(
+pub(crate) unsafe fn add_object<K: Named, P>(
     tag: &K,
     queue: Option<&Queue>,
     what: &'static stream::CallbackType,
@@ -352,11 +352,22 @@ unsafe fn add<K: Named, P>(
     due
 }
 
+/// Objects in a full batch.
+fn batch_of(core: &DomainState) -> u64 {
+    if core.hazards {
+        batch::BATCH_HAZARD
+    // Relaxed: a hint.
+    } else if core.alone.load(Relaxed) {
+        BATCH_ALONE
+    } else {
+        BATCH
+    }
+}
+
 /// The thread's part, now and then: a step of the grace period and a few drops.
 #[cold]
 fn tend(core: &DomainState, queue: &Queue) {
-    // Relaxed: a hint.
-    close_if_full(core, queue, if core.alone.load(Relaxed) { BATCH_ALONE } else { BATCH });
+    close_if_full(core, queue, batch_of(core));
     if running::in_callback() {
         return;
     }

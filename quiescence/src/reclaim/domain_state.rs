@@ -18,6 +18,8 @@ use crate::gp::grace_periods::{HeldMachine, HeldRegistry};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::charge::Charged;
 #[cfg(not(loom))]
+use crate::reclaim::hazards;
+#[cfg(not(loom))]
 use crate::reclaim::head_queue::CallbackQueues;
 use crate::reclaim::thread_queue::Queues;
 #[cfg(not(loom))]
@@ -101,6 +103,15 @@ impl DomainState {
         domain
     }
 
+    /// A domain of hazard pointers.
+    #[cfg(not(loom))]
+    pub(crate) const fn hazard(name: Option<&'static str>) -> Self {
+        let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
+        domain.charged.grace_periods.observers.declared_name = name;
+        domain.charged.grace_periods.make_hazard();
+        domain
+    }
+
     /// A sleepable domain, which is to be given its counts.
     #[cfg(not(loom))]
     pub(crate) fn sleepable(name: Option<&'static str>, delay: AdaptiveDelay) -> Self {
@@ -180,6 +191,10 @@ impl Drop for DomainState {
         if *self.known.get_mut() {
             (crate::HOOKS.reclaim.domain_ends)(self);
         }
-        self.queues.run_all(self);
+        #[cfg(not(loom))]
+        if self.hazards {
+            return hazards::end(self);
+        }
+        self.queues.run_all(self, &[]);
     }
 }

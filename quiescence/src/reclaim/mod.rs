@@ -20,9 +20,12 @@
 //! - [`cache`]: blocks of memory that a thread keeps for the next object.
 //! - [`local`]: what a thread keeps in each domain: its slot and its queue.
 //! - [`debug_objects`]: the table of objects that wait, in a build with debug assertions.
+//! - `hazards`: the domain that objects behind hazard pointers are retired in by default, and the
+//!   callbacks that free such objects. `kept`: those that were protected when it was their turn.
 //! - `sleepable`: a sleepable domain, as far as it has been used.
 //!
-//! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`gp`](crate::gp), `srcu`.
+//! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`hazard`](crate::hazptr),
+//! [`gp`](crate::gp), `srcu`.
 
 #[cfg(not(loom))]
 pub(crate) mod at_limit;
@@ -49,6 +52,10 @@ pub(crate) mod head;
 pub(crate) mod head_queue;
 #[cfg(not(loom))]
 pub(crate) mod hooks;
+#[cfg(not(loom))]
+pub(crate) mod hazards;
+#[cfg(not(loom))]
+pub(crate) mod kept;
 pub(crate) mod llist;
 #[cfg(not(loom))]
 pub(crate) mod local;

@@ -46,12 +46,14 @@ use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
 use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::Me;
+#[cfg(not(loom))]
+use crate::hazptr;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::unwind;
 use crate::reclaim::charge::{Charged, LocalStock};
 use crate::reclaim::running::Uncharged;
-use crate::reclaim::stream::{CallbackType, Cursor, Stream};
+use crate::reclaim::stream::{CallbackType, Cursor, Run, Stream};
 
 /// Callbacks in a full batch, at most; fewer in models.
 pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { batch::BATCH };
@@ -113,6 +115,9 @@ struct Inner {
     claimed: u64,
     /// Threads that wait for the runner to stop.
     waiters: u32,
+    /// In a hazard domain: what is protected of those that are ready.
+    #[cfg(not(loom))]
+    scanned: Scanned,
     /// In a child process: what is known of the bytes that were lost.
     lost: Option<Lost>,
 }
@@ -125,6 +130,16 @@ struct Lost {
     finished: u64,
     /// ...it is so many bytes.
     bytes: u64,
+}
+
+/// What a scan of the hazard slots has found after the grace period of the callbacks in front.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+struct Scanned {
+    /// So many callbacks, from the front, that were ready before the scan.
+    covers: u64,
+    /// What was protected then, in ascending order.
+    protected: Vec<usize>,
 }
 
 /// What a queue has: each thread has one of either sort in a domain.
@@ -214,6 +229,8 @@ impl Inner {
     /// that may be gone; see [`Lost`].
     #[cfg(not(loom))]
     fn forget_runner(&mut self, queue: &Queue) {
+        // What it had found protected has gone with it.
+        self.scanned = Scanned::default();
         let mut cursor = self.cursor;
         let mut lost = Ran::default();
         while lost.count < self.claimed {
@@ -238,10 +255,38 @@ impl Inner {
     }
 
     /// How many may be run in one go.
-    fn claimable(&self, queue: &Queue) -> u64 {
-        let ready = self.segments.ready();
+    fn claimable(&mut self, core: &Charged, queue: &Queue) -> u64 {
+        let mut ready = self.segments.ready();
+        #[cfg(not(loom))]
+        if core.hazards {
+            if self.scanned.covers == 0 {
+                // After the end of their grace period was seen, with its fence [HP-1].
+                self.scanned = Scanned { covers: ready, protected: hazptr::scan() };
+            }
+            ready = ready.min(self.scanned.covers);
+        }
+        #[cfg(loom)]
+        let _ = core;
         // Relaxed: written under the lock.
         self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
+    }
+
+    /// What is protected of those that are claimed, for the thread that runs them.
+    fn take_protected(&mut self) -> Vec<usize> {
+        #[cfg(not(loom))]
+        return std::mem::take(&mut self.scanned.protected);
+        #[cfg(loom)]
+        Vec::new()
+    }
+
+    /// So many of those that were claimed have run.
+    fn ran_of_scanned(&mut self, count: u64, protected: Vec<usize>) {
+        #[cfg(not(loom))]
+        if self.scanned.covers != 0 {
+            self.scanned = Scanned { covers: self.scanned.covers - count, protected };
+        }
+        #[cfg(loom)]
+        let _ = (count, protected);
     }
 }
 
@@ -266,6 +311,8 @@ impl Queue {
                     runner: 0,
                     claimed: 0,
                     waiters: 0,
+                    #[cfg(not(loom))]
+                    scanned: Scanned::default(),
                     lost: None,
                 },
             ),
@@ -361,15 +408,17 @@ impl Queue {
             if ready == 0 || count > BATCH || count != 0 && !self.is_orphan() {
                 break;
             }
-            let claimable = inner.claimable(self);
+            let claimable = inner.claimable(core, self);
             inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
+            let protected = inner.take_protected();
             inner.runner = runner;
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
             chaos::point(Point::BeforeCallbacks);
-            let ran = self.run(core, &mut cursor, claimed, runner);
+            let ran = self.run(core, &mut cursor, claimed, runner, &protected);
             count += ran.count;
             inner = sync::lock(&self.inner);
+            inner.ran_of_scanned(ran.count, protected);
             core.charge.0.give_back(inner.finish(self, ran, cursor));
         }
         if inner.waiters != 0 {
@@ -383,7 +432,15 @@ impl Queue {
     }
 
     /// Runs so many callbacks, from `cursor` on, without the lock; fewer if that takes too long.
-    fn run(&self, core: &Charged, cursor: &mut Cursor, claimed: u64, runner: usize) -> Ran {
+    /// What is `protected` is kept.
+    fn run(
+        &self,
+        core: &Charged,
+        cursor: &mut Cursor,
+        claimed: u64,
+        runner: usize,
+        protected: &[usize],
+    ) -> Ran {
         let mut ran = Ran::default();
         let uncharged = Uncharged::new();
         let deadline = Deadline::of(core, claimed);
@@ -393,7 +450,10 @@ impl Queue {
                 let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
                 let max = chunk.min(claimed - ran.count);
                 // SAFETY: claimed and not yet read.
-                unsafe { self.run_next(cursor, max, &uncharged, &mut ran) };
+                let run = unsafe { cursor.next(max) };
+                // SAFETY: the next ones, and each is run once; readers have let go, since they
+                // were ready.
+                unsafe { self.run_next(core, &run, protected, &uncharged, &mut ran) };
             }
         });
         core.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
@@ -412,26 +472,39 @@ impl Queue {
         ran
     }
 
-    /// Runs the next callback, or the next few of a plain kind.
+    /// Runs the next callback, or the next few of a plain kind; what is `protected` is kept.
     ///
     /// # Safety
-    /// The caller is the thread that reads the stream, which has `max` callbacks left, at least
-    /// one.
-    unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, uncharged: &Uncharged, ran: &mut Ran) {
-        // SAFETY: by the contract.
-        let run = unsafe { cursor.next(max) };
+    /// They were read from the stream, and each is run once; readers have let go.
+    unsafe fn run_next(
+        &self,
+        core: &Charged,
+        run: &Run,
+        protected: &[usize],
+        uncharged: &Uncharged,
+        ran: &mut Ran,
+    ) {
         let bytes = run.bytes_each();
         ran.count += run.count;
         ran.bytes = ran.bytes.wrapping_add(bytes.wrapping_mul(run.count)); // as `Own::bytes` does
         if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {
             return;
         }
-        uncharged.begin_run(bytes);
-        while uncharged.progress.begun() < run.count {
-            // SAFETY: read above, and each is run once; readers have let go, since it was ready.
-            let call = || unsafe { (run.kind.run)(run.payload, run.count, &uncharged.progress) };
-            ran.panicked += u64::from(!unwind::caught(call));
+        if protected.is_empty() {
+            // SAFETY: by the contract.
+            return unsafe { run_unprotected(run, bytes, uncharged, ran) };
         }
+        #[cfg(not(loom))]
+        for (part, is_protected) in run.parts(protected) {
+            if is_protected {
+                core.kept.keep(&part);
+            } else {
+                // SAFETY: by the contract.
+                unsafe { run_unprotected(&part, bytes, uncharged, ran) };
+            }
+        }
+        #[cfg(loom)]
+        let _ = core;
     }
 
     /// Waits until callbacks can be run, or have been: for the thread that runs them, or for the
@@ -486,8 +559,9 @@ impl Queue {
         }
     }
 
-    /// Runs everything at once: there is no reader left. Returns how many.
-    fn run_all(&self) -> u64 {
+    /// Runs everything at once: there is no reader left, but for what is `protected`. Returns how
+    /// many.
+    fn run_all(&self, core: &Charged, protected: &[usize]) -> u64 {
         let mut ran = Ran::default();
         let mut inner = sync::lock(&self.inner);
         while self.finished.load(Relaxed) < self.own.0.stream.written() {
@@ -495,7 +569,9 @@ impl Queue {
             drop(inner);
             let mut one = Ran::default();
             // SAFETY: one is left, and no other thread reads: the domain ends on this thread.
-            unsafe { self.run_next(&mut cursor, 1, &Uncharged::new(), &mut one) };
+            let run = unsafe { cursor.next(1) };
+            // SAFETY: as above.
+            unsafe { self.run_next(core, &run, protected, &Uncharged::new(), &mut one) };
             ran.count += one.count;
             inner = sync::lock(&self.inner);
             inner.count(self);
@@ -548,6 +624,19 @@ impl Queue {
         }
         // Release: pairs with the Acquire in `is_orphan`; what was added comes before.
         self.orphan.store(true, chaos::release_unless(Mutant::RelaxedOrphan));
+    }
+}
+
+/// Runs these callbacks.
+///
+/// # Safety
+/// As [`Queue::run_next`].
+unsafe fn run_unprotected(run: &Run, bytes: u64, uncharged: &Uncharged, ran: &mut Ran) {
+    uncharged.begin_run(bytes);
+    while uncharged.progress.begun() < run.count {
+        // SAFETY: by the contract.
+        let call = || unsafe { (run.kind.run)(run.payload, run.count, &uncharged.progress) };
+        ran.panicked += u64::from(!unwind::caught(call));
     }
 }
 

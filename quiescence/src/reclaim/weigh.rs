@@ -117,17 +117,28 @@ impl<T> Scale<T> {
     /// What all values are charged, if they all weigh the same.
     #[inline(always)]
     pub(crate) const fn constant(self) -> Option<usize> {
-        if self.0.is_none() { Some(charge_of_box::<T>(size_of::<T>())) } else { None }
+        if self.by_size() { Some(charge_of_box::<T>(size_of::<T>())) } else { None }
     }
 
-    /// What this value is charged: for its size at least. A panic of the user's function ends here.
+    /// Whether all values weigh their size.
+    #[inline(always)]
+    pub(crate) const fn by_size(self) -> bool {
+        self.0.is_none()
+    }
+
+    /// What this value is charged: see [`weight`](Self::weight).
     #[inline]
     pub(crate) fn charge(self, core: &DomainState, value: &T) -> usize {
-        let weight = match self.0 {
+        charge_of_box::<T>(self.weight(core, value))
+    }
+
+    /// What this value weighs: its size at least. A panic of the user's function ends here.
+    #[inline]
+    pub(crate) fn weight(self, core: &DomainState, value: &T) -> usize {
+        match self.0 {
             None => size_of::<T>(),
             Some(weight) => ask(core, || weight(value)).max(size_of::<T>()),
-        };
-        charge_of_box::<T>(weight)
+        }
     }
 }
 

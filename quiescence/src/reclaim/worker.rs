@@ -34,6 +34,7 @@ use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, nap, signals, thread, unwind};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
+use crate::reclaim::thread_queue::Wants;
 
 mod tasks;
 
@@ -272,7 +273,15 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let hurried = core.queues.hurried.load(Relaxed);
     task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
     task.due = due(next_turn(asked, wants, hurried || task.has_more), now, task.close_at);
-    if stays(asked, wants) { asked.max(Attention::AtTick) } else { Attention::None }
+    // After the queues: what they have run was kept before.
+    let kept_due_ns = core.kept.due_ns();
+    if let Some(due_ns) = kept_due_ns {
+        let kept_due = after(now, due_ns.saturating_sub(clock::monotonic_ns()));
+        task.due = if wants == Wants::Nothing { kept_due } else { task.due.min(kept_due) };
+        core.queues.announced.store(true, Relaxed); // under the lock that `announce` takes
+    }
+    let stays = stays(asked, wants) || kept_due_ns.is_some();
+    if stays { asked.max(Attention::AtTick) } else { Attention::None }
 }
 
 /// Does what can be done in a domain without waiting.
@@ -314,6 +323,9 @@ fn tend(task: &mut Task<Handle>) {
         trace::worker_ran_callbacks(core.source(), clock::thread_cpu_ns().saturating_sub(began_ns));
     }
     core.queues.forget_orphans(core);
+    if core.kept.due_ns().is_some_and(|due_ns| due_ns <= clock::monotonic_ns()) {
+        core.kept.free_unprotected(core);
+    }
     if core.zone() != Zone::Full {
         // Also where it was not made by callbacks: a limit was raised, a thread has ended.
         core.tell_of_room();

@@ -136,6 +136,9 @@ impl GracePeriods {
     /// Which fence the readers ask for; none if there is no reader but the calling thread's own
     /// quiescent ones. The thread that registers later sees what was published before [GP-5].
     fn fence_needed(&self, me: Me) -> Option<Needed> {
+        if self.hazards && !chaos::mutant(Mutant::HazardNoFence) {
+            return Some(Needed::Heavy); // for the slots of hazard pointers [HP-1]
+        }
         let registry = sync::lock(&self.registry);
         let needed = fence_needed(registry.len(), me.quiescent_slots, registry.light());
         let needed = needed.filter(|_| !chaos::mutant(Mutant::AlwaysAlone));

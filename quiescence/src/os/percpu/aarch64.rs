@@ -222,38 +222,6 @@ pub(crate) unsafe fn take_at(place: &AtomicPtr<u64>, amount: u64) -> bool {
     true
 }
 
-/// Loads a pointer and adds one to the count that stands so many bytes before what it points to.
-/// Null stays null. `None` if it cannot be done in a sequence.
-///
-/// # Safety
-/// `place` is null or has such a count before it, as long as no [`barrier`](super::barrier) has
-/// come after it was taken out.
-#[inline(always)]
-pub(crate) unsafe fn load_counted<T>(place: &AtomicPtr<T>, before: usize) -> Option<*mut T> {
-    let area = area()?;
-    let (pointer, left): (*mut T, u64);
-    // SAFETY: the pointer's object is there until the sequence has happened, by the contract.
-    unsafe {
-        sequence!(
-            area,
-            [
-                "ldr {pointer}, [{place}]",
-                "cbz {pointer}, 45f",
-                "sub {t}, {pointer}, {before}",
-                "ldxr {count}, [{t}]",
-                "add {count}, {count}, #1",
-                "stxr {failed:w}, {count}, [{t}]",
-            ],
-            then ["cbnz {failed:w}, 66b",],
-            otherwise ["mov {left}, #0", "b 45b",],
-            place = in(reg) place.as_ptr(), before = in(reg) before,
-            pointer = out(reg) pointer, count = out(reg) _, failed = out(reg) _,
-            left = inout(reg) ABORTS_MAX => left,
-        );
-    }
-    (left != 0).then_some(pointer)
-}
-
 /// Words that need not hold anything.
 pub(crate) type Word = MaybeUninit<u64>;
 

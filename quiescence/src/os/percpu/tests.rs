@@ -91,10 +91,6 @@ fn sequences_leave_where_they_are_to() {
         assert!(!unsafe { imp::add_slowly(nobody, first, false, 1) }, "no CPU has words");
         assert_eq!(sum(first), 0);
     }
-    let nothing = AtomicPtr::new(std::ptr::null_mut::<u64>());
-    // SAFETY: null.
-    let loaded = unsafe { load_counted(&nothing, 16) };
-    assert_eq!(loaded, restartable().then_some(std::ptr::null_mut()));
 }
 
 /// As [`imp::add_slowly`], without a descriptor.

@@ -25,10 +25,6 @@ pub(crate) unsafe fn take_at(_: &AtomicPtr<u64>, _: u64) -> bool {
     false
 }
 
-pub(crate) unsafe fn load_counted<T>(_: &AtomicPtr<T>, _: usize) -> Option<*mut T> {
-    None
-}
-
 pub(crate) unsafe fn load_words<const N: usize>(_: &AtomicPtr<Word>) -> Option<[Word; N]> {
     None
 }

@@ -378,40 +378,6 @@ unsafe fn take_at_again(area: Area, place: &AtomicPtr<u64>, amount: u64, left: u
     left > 1 && unsafe { take_at_in(area, place, amount, left - 1) }
 }
 
-/// Loads a pointer and adds one to the count that stands so many bytes before what it points to.
-/// Null stays null. `None` if it cannot be done in a sequence.
-///
-/// # Safety
-/// `place` is null or has such a count before it, as long as no [`barrier`](super::barrier) has
-/// come after it was taken out.
-#[inline(always)]
-pub(crate) unsafe fn load_counted<T>(place: &AtomicPtr<T>, before: usize) -> Option<*mut T> {
-    let area = area()?;
-    let (pointer, left): (*mut T, u64);
-    // SAFETY: the pointer's object is there until the sequence has happened, by the contract.
-    unsafe {
-        sequence!(
-            area,
-            [
-                "mov {pointer}, qword ptr [{place}]",
-                "test {pointer}, {pointer}",
-                "jz 44f",
-                "mov {t}, {pointer}",
-                "sub {t}, {before}",
-                wait!(),
-                "lock inc qword ptr [{t}]",
-            ],
-            interrupted ["dec {left}", "jnz 66b",],
-            otherwise ["xor {left:e}, {left:e}", "jmp 44b",],
-            hooks [spin = out(reg) _, spins = in(reg) spins(),],
-            place = in(reg) place.as_ptr(), before = in(reg) before,
-            pointer = out(reg) pointer,
-            left = inout(reg) ABORTS_MAX => left,
-        );
-    }
-    (left != 0).then_some(pointer)
-}
-
 /// Words that need not hold anything.
 pub(crate) type Word = MaybeUninit<u64>;
 

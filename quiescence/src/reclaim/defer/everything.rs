@@ -22,6 +22,7 @@ pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
     }
     let callback_queues = core.callback_queues.begin_barrier(core);
     core.queues.drain(core, &me, thread::token());
+    core.kept.free_unprotected(core);
     callback_queues.finish(core, &core.callback_queues, &me);
     trace::deliver();
 }
@@ -38,6 +39,7 @@ pub(crate) fn finish(core: &DomainState) -> bool {
         while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0 {}
     });
     core.queues.forget_orphans(core);
+    core.kept.free_unprotected(core);
     core.queues.wants() == Wants::Nothing
 }
 

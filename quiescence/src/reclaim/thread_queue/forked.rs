@@ -67,7 +67,8 @@ impl Held<'_> {
             }
         }
         // Threads were stopped wherever they were: what is charged is counted anew.
-        let charged = self.0.iter().fold(callback_queues, |all, queue| all.plus(queue.charged()));
+        let others = callback_queues.plus(core.kept.amount());
+        let charged = self.0.iter().fold(others, |all, queue| all.plus(queue.charged()));
         core.charge.0.set(charged);
     }
 }

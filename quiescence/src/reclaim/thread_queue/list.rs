@@ -118,9 +118,11 @@ impl Queues {
 
     /// At the end of a domain, which has no reader left: runs everything. These are callbacks like
     /// others: the thread, which may be the worker, must not wait for callbacks meanwhile.
-    pub(crate) fn run_all(&self, core: &Charged) {
+    /// What is `protected` is kept.
+    pub(crate) fn run_all(&self, core: &Charged, protected: &[usize]) {
         running(core, &Uncharged::new(), || {
-            while self.all().iter().map(|queue| queue.run_all()).sum::<u64>() != 0 {}
+            let run_all = |queue: &Arc<Queue>| queue.run_all(core, protected);
+            while self.all().iter().map(run_all).sum::<u64>() != 0 {}
         });
     }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::{hint, mem};
 
-use quiescence::{ArcCell, ArcCellOption, Snapshot};
+use quiescence::{ArcCell, ArcCellOption, ArcGuard, Snapshot, hazard};
 
 use crate::context::ThreadContext;
 use crate::delays::spin;
@@ -95,6 +95,8 @@ impl Counted {
     }
 }
 
+impl quiescence::Weigh for Counted {}
+
 impl Drop for Counted {
     fn drop(&mut self) {
         if self.life.swap(DEAD, Relaxed) != ALIVE {
@@ -163,7 +165,7 @@ impl Default for Cells {
 impl Cells {
     /// Loads until the run is over.
     pub(crate) fn load(&self, context: &ThreadContext, random: &mut Random) {
-        let mut kept: VecDeque<Arc<Counted>> = VecDeque::new();
+        let mut kept: VecDeque<ArcGuard<Arc<Counted>>> = VecDeque::new();
         let (mut few, mut link) = (0, 0);
         while !context.is_over() {
             context.begin(Operation::SnapshotLoad);
@@ -211,11 +213,11 @@ impl Cells {
         &self,
         context: &ThreadContext,
         last: &mut u64,
-        kept: &mut VecDeque<Arc<Counted>>,
+        kept: &mut VecDeque<ArcGuard<Arc<Counted>>>,
         random: &mut Random,
     ) {
         let loaded = match random.below(4) {
-            0 => self.option.load(),
+            0 => self.option.load_full().map(ArcGuard::from_inner),
             1 => {
                 let link = self.chain.load();
                 if link.serial < *last {
@@ -315,7 +317,7 @@ impl Cells {
                 context.did(Operation::ArcCompare);
                 let current = self.chain.load();
                 let previous = self.chain.compare_and_swap(&current, fresh(current.serial + 1));
-                if Arc::ptr_eq(&previous, &current) {
+                if Arc::ptr_eq(&previous, ArcGuard::as_inner(&current)) {
                     self.links.fetch_add(1, Relaxed);
                 }
                 expect_alive(context, &previous);
@@ -351,6 +353,7 @@ impl Cells {
         if chain != links {
             fault(FaultKind::Sum, format!("{links} updates of an ArcCell came to {chain}"));
         }
+        hazard::barrier();
         // Acquire: pairs with the Release in the drop.
         let (made, dropped) = (MADE.load(Relaxed), DROPPED.load(Acquire));
         let there = 2 + u64::from(self.option.load().is_some());

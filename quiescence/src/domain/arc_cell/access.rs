@@ -1,0 +1,174 @@
+//! [`Access`]: a value that can be loaded, wherever it is: in a cell, as a part of what is in one
+//! ([`Map`]), or a constant. So a library asks for the part of the configuration that it needs.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use super::{ArcCellAny, ArcGuard, RefCnt};
+
+/// Something that a `T` can be loaded from.
+///
+/// ```
+/// use quiescence::ArcCell;
+/// use quiescence::arc_cell::{Access, Constant, Map};
+/// use std::sync::Arc;
+///
+/// struct Config { port: u16, name: String }
+/// impl quiescence::Weigh for Config {
+///     fn owned(&self) -> usize { self.name.capacity() }
+/// }
+///
+/// fn serve(port: impl Access<u16>) -> String { format!("listens on {}", *port.load()) }
+///
+/// let config = Arc::new(ArcCell::from_pointee(Config { port: 80, name: "web".into() }));
+/// assert_eq!(serve(Map::new(config.clone(), |config: &Config| &config.port)), "listens on 80");
+/// assert_eq!(serve(Constant(8080)), "listens on 8080");
+/// # assert_eq!(config.load().name, "web");
+/// ```
+pub trait Access<T: ?Sized> {
+    /// What keeps the value valid.
+    type Guard: Deref<Target = T>;
+
+    /// The value now.
+    fn load(&self) -> Self::Guard;
+}
+
+impl<P: RefCnt> Access<P::Target> for ArcCellAny<P> {
+    type Guard = ArcGuard<P>;
+
+    #[inline]
+    fn load(&self) -> ArcGuard<P> {
+        self.load()
+    }
+}
+
+impl<T: ?Sized, A: Access<T> + ?Sized, D: Deref<Target = A>> Access<T> for D {
+    type Guard = A::Guard;
+
+    #[inline]
+    fn load(&self) -> A::Guard {
+        (**self).load()
+    }
+}
+
+/// A value that never changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Constant<T>(pub T);
+
+/// The guard of a [`Constant`]: a copy.
+#[derive(Clone, Debug)]
+pub struct ConstantGuard<T>(T);
+
+impl<T> Deref for ConstantGuard<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Clone> Access<T> for Constant<T> {
+    type Guard = ConstantGuard<T>;
+
+    fn load(&self) -> ConstantGuard<T> {
+        ConstantGuard(self.0.clone())
+    }
+}
+
+/// A part of what is loaded from `A`; made by [`ArcCellAny::map`](super::ArcCellAny::map) or
+/// [`Map::new`].
+pub struct Map<A, T: ?Sized, F> {
+    access: A,
+    projection: F,
+    whole: PhantomData<fn() -> *const T>,
+}
+
+impl<A, T: ?Sized, F> Map<A, T, F> {
+    /// The part that `projection` gives of what is loaded from `access`. It is asked at each use of
+    /// a guard, and should be cheap.
+    pub fn new<R: ?Sized>(access: A, projection: F) -> Self
+    where
+        A: Access<T>,
+        F: Fn(&T) -> &R + Clone,
+    {
+        Self { access, projection, whole: PhantomData }
+    }
+}
+
+impl<A: Access<T>, T: ?Sized, R: ?Sized, F: Fn(&T) -> &R + Clone> Access<R> for Map<A, T, F> {
+    type Guard = MapGuard<A::Guard, T, R, F>;
+
+    fn load(&self) -> Self::Guard {
+        let (guard, projection) = (self.access.load(), self.projection.clone());
+        MapGuard { guard, projection, parts: PhantomData }
+    }
+}
+
+impl<A: Clone, T: ?Sized, F: Clone> Clone for Map<A, T, F> {
+    fn clone(&self) -> Self {
+        let (access, projection) = (self.access.clone(), self.projection.clone());
+        Self { access, projection, whole: PhantomData }
+    }
+}
+
+impl<A: fmt::Debug, T: ?Sized, F> fmt::Debug for Map<A, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Map").field("access", &self.access).finish_non_exhaustive()
+    }
+}
+
+/// The guard of a [`Map`].
+#[must_use = "the value is protected while the guard lives"]
+pub struct MapGuard<G, T: ?Sized, R: ?Sized, F> {
+    guard: G,
+    projection: F,
+    parts: PhantomData<fn() -> (*const T, *const R)>,
+}
+
+impl<G: Deref<Target = T>, T: ?Sized, R: ?Sized, F: Fn(&T) -> &R> Deref for MapGuard<G, T, R, F> {
+    type Target = R;
+
+    fn deref(&self) -> &R {
+        (self.projection)(&self.guard)
+    }
+}
+
+impl<G, T: ?Sized, R: ?Sized, F> fmt::Debug for MapGuard<G, T, R, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MapGuard").finish_non_exhaustive()
+    }
+}
+
+/// [`Access`] as an object: `Box<dyn DynAccess<T>>`. A load allocates.
+pub trait DynAccess<T: ?Sized> {
+    /// The value now.
+    fn load(&self) -> DynGuard<T>;
+}
+
+impl<T: ?Sized, A: Access<T> + ?Sized> DynAccess<T> for A
+where
+    A::Guard: 'static,
+{
+    fn load(&self) -> DynGuard<T> {
+        DynGuard(Box::new(Access::load(self)))
+    }
+}
+
+/// The guard of a [`DynAccess`].
+#[must_use = "the value is protected while the guard lives"]
+pub struct DynGuard<T: ?Sized>(Box<dyn Deref<Target = T>>);
+
+impl<T: ?Sized> Deref for DynGuard<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for DynGuard<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynGuard").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,130 @@
+//! [`Cache`]: a reference that is kept beside a cell, and looked after at each load.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{ArcCellAny, RefCnt};
+
+/// A reference of one's own to what is in a cell, which is exchanged at a load if the cell has
+/// another one by then.
+///
+/// A load is one load of the cell's pointer and a comparison: less than a guard's. The price is
+/// that the cache keeps an old value alive until it is loaded again, and that a load needs `&mut`.
+/// `A` is anything that leads to the cell: `&ArcCell<T>`, `Arc<ArcCell<T>>`.
+///
+/// ```
+/// use quiescence::ArcCell;
+/// use quiescence::arc_cell::Cache;
+/// use std::sync::Arc;
+///
+/// let cell = ArcCell::from_pointee(1);
+/// let mut cache = Cache::new(&cell);
+/// assert_eq!(**cache.load(), 1);
+/// cell.store(Arc::new(2));
+/// assert_eq!(**cache.load(), 2);
+/// ```
+#[derive(Clone)]
+pub struct Cache<A, P> {
+    cell: A,
+    cached: P,
+}
+
+impl<P: RefCnt, A: Deref<Target = ArcCellAny<P>>> Cache<A, P> {
+    /// A cache of what is in the cell now.
+    pub fn new(cell: A) -> Self {
+        Self { cached: cell.load_full(), cell }
+    }
+
+    /// What is in the cell now.
+    #[inline]
+    pub fn load(&mut self) -> &P {
+        // Relaxed: it is only compared. The object that is cached is alive, so that no other one
+        // has its address.
+        if self.cell.pointer.load(Relaxed) != P::as_ptr(&self.cached) {
+            self.renew();
+        }
+        &self.cached
+    }
+
+    #[cold]
+    fn renew(&mut self) {
+        self.cached = self.cell.load_full();
+    }
+
+    /// The cell, by what leads to it.
+    pub fn cell(&self) -> &A {
+        &self.cell
+    }
+
+    /// What leads to the cell.
+    pub fn into_inner(self) -> A {
+        self.cell
+    }
+
+    /// A cache of a part of the value.
+    ///
+    /// ```
+    /// use quiescence::ArcCell;
+    /// use quiescence::arc_cell::Cache;
+    ///
+    /// let cell = ArcCell::from_pointee((1, "one"));
+    /// let mut name = Cache::new(&cell).map(|pair| &pair.1);
+    /// assert_eq!(*name.load(), "one");
+    /// ```
+    pub fn map<R: ?Sized, F: FnMut(&P) -> &R>(self, projection: F) -> MapCache<A, P, F, R> {
+        MapCache { cache: self, projection, part: PhantomData }
+    }
+}
+
+impl<P: RefCnt, A: Deref<Target = ArcCellAny<P>>> From<A> for Cache<A, P> {
+    fn from(cell: A) -> Self {
+        Self::new(cell)
+    }
+}
+
+impl<A, P: fmt::Debug> fmt::Debug for Cache<A, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("cached", &self.cached).finish_non_exhaustive()
+    }
+}
+
+/// A [`Cache`] of a part of the value; made by [`Cache::map`].
+pub struct MapCache<A, P, F, R: ?Sized> {
+    cache: Cache<A, P>,
+    projection: F,
+    part: PhantomData<fn() -> *const R>,
+}
+
+impl<P, A, F, R> MapCache<A, P, F, R>
+where
+    P: RefCnt,
+    A: Deref<Target = ArcCellAny<P>>,
+    R: ?Sized,
+    F: FnMut(&P) -> &R,
+{
+    /// The part of what is in the cell now.
+    #[inline]
+    pub fn load(&mut self) -> &R {
+        (self.projection)(self.cache.load())
+    }
+
+    /// The cache of the whole value.
+    pub fn into_inner(self) -> Cache<A, P> {
+        self.cache
+    }
+}
+
+impl<A: Clone, P: Clone, F: Clone, R: ?Sized> Clone for MapCache<A, P, F, R> {
+    fn clone(&self) -> Self {
+        let (cache, projection) = (self.cache.clone(), self.projection.clone());
+        Self { cache, projection, part: PhantomData }
+    }
+}
+
+impl<A, P: fmt::Debug, F, R: ?Sized> fmt::Debug for MapCache<A, P, F, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MapCache").field("cache", &self.cache).finish_non_exhaustive()
+    }
+}

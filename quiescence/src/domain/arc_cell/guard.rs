@@ -1,0 +1,116 @@
+//! [`ArcGuard`]: what a load of a cell gives.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::pointer::RefCnt;
+use crate::hazptr::slots::Slot;
+
+/// What was in a cell when it was loaded. It stays valid as long as the guard, whatever becomes of
+/// the cell.
+///
+/// Of an [`ArcCell<T>`](super::ArcCell) it derefs to `T`; of an
+/// [`ArcCellOption<T>`](super::ArcCellOption) to `Option<Arc<T>>`, of an
+/// [`ArcCellWeak<T>`](super::ArcCellWeak) to `Weak<T>`: to [`RefCnt::Target`].
+///
+/// A guard is `Send` and `'static`: it may be kept, returned, sent to another thread, and held
+/// across `.await`. It holds up the one value, not a grace period, and nothing else that waits. As
+/// long as it lives it takes up one of the eight hazard slots of the thread that made it; where all
+/// eight are in use a guard has a reference of its own, as [`into_inner`](Self::into_inner) gives.
+/// To drop one is wait-free: one store, on any thread.
+///
+/// A guard that is leaked with [`std::mem::forget`] takes its slot for ever, and the value stays.
+#[must_use = "the value is protected while the guard lives"]
+pub struct ArcGuard<P: RefCnt> {
+    pointer: ManuallyDrop<P>,
+    /// The slot that protects it. None if the reference is the guard's own.
+    slot: Option<&'static Slot>,
+}
+
+impl<P: RefCnt> ArcGuard<P> {
+    /// Of a reference that the slot names, which is the guard's to release; without one the
+    /// reference is the guard's own.
+    #[inline(always)]
+    pub(super) fn of(pointer: ManuallyDrop<P>, slot: Option<&'static Slot>) -> Self {
+        Self { pointer, slot }
+    }
+
+    /// A guard of a pointer that no cell has to hold: `arc-swap`'s `Guard::from_inner`.
+    #[inline]
+    pub fn from_inner(pointer: P) -> Self {
+        Self::of(ManuallyDrop::new(pointer), None)
+    }
+
+    /// The pointer that was in the cell. A clone of it has a count of its own.
+    #[inline]
+    pub fn as_inner(guard: &Self) -> &P {
+        &guard.pointer
+    }
+
+    /// A reference of one's own, in place of the guard. Costs what a clone costs.
+    #[inline]
+    pub fn into_inner(guard: Self) -> P {
+        let mut guard = ManuallyDrop::new(guard);
+        match guard.slot {
+            Some(slot) => {
+                let pointer = P::clone(&guard.pointer);
+                slot.release();
+                pointer
+            }
+            // SAFETY: taken once: the guard is not dropped.
+            None => unsafe { ManuallyDrop::take(&mut guard.pointer) },
+        }
+    }
+}
+
+impl<P: RefCnt> Drop for ArcGuard<P> {
+    #[inline]
+    fn drop(&mut self) {
+        match self.slot {
+            Some(slot) => slot.release(),
+            // SAFETY: its own, and dropped once.
+            None => unsafe { ManuallyDrop::drop(&mut self.pointer) },
+        }
+    }
+}
+
+impl<P: RefCnt> Deref for ArcGuard<P> {
+    type Target = P::Target;
+
+    #[inline(always)]
+    fn deref(&self) -> &P::Target {
+        P::target(&self.pointer)
+    }
+}
+
+impl<P: RefCnt> From<P> for ArcGuard<P> {
+    fn from(pointer: P) -> Self {
+        Self::from_inner(pointer)
+    }
+}
+
+impl<T: Send + Sync + 'static> From<ArcGuard<Self>> for Arc<T> {
+    fn from(guard: ArcGuard<Self>) -> Self {
+        ArcGuard::into_inner(guard)
+    }
+}
+
+impl<P: RefCnt + Default> Default for ArcGuard<P> {
+    fn default() -> Self {
+        Self::from_inner(P::default())
+    }
+}
+
+impl<P: RefCnt<Target: fmt::Debug>> fmt::Debug for ArcGuard<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<P: RefCnt<Target: fmt::Display>> fmt::Display for ArcGuard<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

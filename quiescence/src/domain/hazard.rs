@@ -1,0 +1,375 @@
+//! Hazard pointers: a thread says which object it is reading, and only that one is kept.
+//!
+//! A hazard pointer protects one object for as long as its holder likes, across `.await` and in
+//! other threads, and holds up nothing else that waits. A section of [`Rcu`](crate::Rcu) protects
+//! all that is read in it, for less a read where it reads many, and holds up all that was retired
+//! since. So a cell that is read one value at a time wants a hazard pointer ([`ArcCell`] is built on
+//! them), and a structure of many nodes wants sections.
+//!
+//! ```
+//! use quiescence::hazard::{self, HazardPointer};
+//! use std::ptr;
+//! use std::sync::atomic::{AtomicPtr, Ordering};
+//!
+//! let place = AtomicPtr::new(Box::into_raw(Box::new(1)));
+//!
+//! // A reader:
+//! let mut holder = HazardPointer::new();
+//! // SAFETY: what is in `place` is from a box, and is retired after it was taken out.
+//! let one = unsafe { holder.protect(&place) }.expect("not null");
+//! assert_eq!(*one, 1);
+//!
+//! // An updater:
+//! let old = place.swap(Box::into_raw(Box::new(2)), Ordering::AcqRel);
+//! // SAFETY: from a box, and no thread finds it any more.
+//! hazard::retire(unsafe { Box::from_raw(old) });
+//! assert_eq!(*one, 1); // as long as the protection lives
+//! drop(one);
+//! hazard::barrier();
+//! # drop(unsafe { Box::from_raw(place.into_inner()) });
+//! # let _ = ptr::null::<u8>();
+//! ```
+//!
+//! What is retired waits in a [`HazardDomain`]: [`global`], or one of your own, with limits,
+//! statistics and a name of its own. Protections belong to none: a holder protects whatever it is
+//! pointed at. A retired object goes through the queues, the memory limit and the worker that
+//! objects of RCU go through, and is seen in the same [`Statistics`], in `rcu top` and at the end of
+//! the process. Its grace period is one `membarrier(2)` for up to 1,024 objects.
+//!
+//! Source: Michael, *Hazard Pointers*, IEEE TPDS 2004; the asymmetric fence as in folly's.
+//!
+//! [`ArcCell`]: crate::ArcCell
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+use crate::event::statistics::Statistics;
+use crate::gp::grace_periods::Me;
+use crate::gp::tuning::Tuning;
+use crate::hazptr;
+use crate::hazptr::slots::{Block, Slot};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::{Handle, Named};
+use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS, Protectable};
+use crate::reclaim::weigh::Weigh;
+use crate::reclaim::{self, defer, running, worker};
+
+/// Where what hazard pointers protect waits: its limits, its statistics, its name.
+///
+/// `const`, for statics. When the last handle goes its objects are freed, but for those that are
+/// protected: these move to the [global](global) one.
+///
+/// ```
+/// use quiescence::hazard::HazardDomain;
+///
+/// static NODES: HazardDomain = HazardDomain::named("nodes");
+/// NODES.retire(Box::new([0_u8; 64]));
+/// NODES.barrier();
+/// assert_eq!(NODES.statistics().callbacks_waiting(), 0);
+/// ```
+pub struct HazardDomain {
+    /// From `Arc::into_raw`, with a reference of ours; null until it is used. Not made under a lock
+    /// or a `Once`, which a fork could leave half done. Of the global one it stays null.
+    state: AtomicPtr<DomainState>,
+    name: Option<&'static str>,
+    is_global: bool,
+}
+
+static GLOBAL: HazardDomain =
+    HazardDomain { state: AtomicPtr::new(ptr::null_mut()), name: None, is_global: true };
+
+/// The hazard domain of the process, in which cells like [`ArcCell`](crate::ArcCell) retire.
+pub fn global() -> &'static HazardDomain {
+    &GLOBAL
+}
+
+/// [`HazardDomain::retire`] in the [global] domain.
+#[inline]
+#[track_caller]
+pub fn retire<T: Weigh + Send + 'static>(object: Box<T>) {
+    retire_box(&GlobalHazards, object);
+}
+
+/// [`HazardDomain::barrier`] of the [global] domain.
+#[track_caller]
+pub fn barrier() {
+    GLOBAL.barrier();
+}
+
+/// [`HazardDomain::statistics`] of the [global] domain.
+pub fn statistics() -> Statistics {
+    GLOBAL.statistics()
+}
+
+/// An object in a box.
+struct Boxed<T>(PhantomData<T>);
+
+impl<T: Send + 'static> Protectable for Boxed<T> {
+    type Object = T;
+
+    const UNIQUE: bool = true;
+
+    unsafe fn free(object: *mut T) {
+        // SAFETY: from a box, by `retire_box`.
+        unsafe { reclaim::retire::Boxed::free(object) };
+    }
+}
+
+#[inline]
+#[track_caller]
+fn retire_box<K: Named, T: Weigh + Send + 'static>(tag: &K, object: Box<T>) {
+    let weight = if T::OWNS { object.weight() } else { size_of::<T>() };
+    let bytes = hazards::charge::<Boxed<T>>(weight.max(size_of::<T>()));
+    // SAFETY: from a box, so it is the caller's alone but for those that protect it.
+    unsafe { hazards::retire::<K, Boxed<T>>(tag, Box::into_raw(object), bytes) };
+}
+
+impl HazardDomain {
+    /// A domain without a name.
+    pub const fn new() -> Self {
+        Self { state: AtomicPtr::new(ptr::null_mut()), name: None, is_global: false }
+    }
+
+    /// A domain that `rcu top` and reports call so.
+    pub const fn named(name: &'static str) -> Self {
+        Self { state: AtomicPtr::new(ptr::null_mut()), name: Some(name), is_global: false }
+    }
+
+    /// Frees `object` once no hazard pointer protects it.
+    ///
+    /// No thread that protects something from now on may find it: it was taken out of wherever
+    /// they look. It is freed by this thread when it retires again, by the worker, or by a thread
+    /// in [`barrier`](Self::barrier); within the [lazy time](Tuning::lazy), 5 ms here, if it is not
+    /// protected, and within twice the time for which it was, a second at most, after that is over.
+    ///
+    /// # Progress and cost
+    /// As [`Domain::retire`](crate::Domain::retire); at the limit it waits for a fence, never for a
+    /// reader. In a section at the limit it goes over it.
+    ///
+    /// # Panics
+    /// In debug builds, if the memory waits already, which takes unsafe code.
+    #[inline]
+    #[track_caller]
+    pub fn retire<T: Weigh + Send + 'static>(&self, object: Box<T>) {
+        if self.is_global { retire_box(&GlobalHazards, object) } else { retire_box(self, object) }
+    }
+
+    /// Waits until everything that was retired here before, by any thread, has been freed, but for
+    /// what is protected.
+    ///
+    /// # Panics
+    /// If it is called by a callback, or while an object is freed: it would wait for itself.
+    #[track_caller]
+    pub fn barrier(&self) {
+        assert!(
+            !running::in_callback(),
+            "quiescence: barrier() is called while an object is freed, which it would wait for"
+        );
+        self.with(|core| defer::barrier(core, || Me::NOBODY));
+    }
+
+    /// What deferral may take here: [`Domain::tuning`](crate::Domain::tuning).
+    pub fn tuning(&self) -> Tuning {
+        self.with(|core| core.tuning.get())
+    }
+
+    /// Sets that: [`Domain::tune`](crate::Domain::tune).
+    pub fn tune(&self, tuning: Tuning) {
+        self.with(|core| core.tuning.set(tuning));
+        worker::retune(&Named::handle(self));
+    }
+
+    /// Counts of what has happened here. A grace period is one heavy fence.
+    pub fn statistics(&self) -> Statistics {
+        self.with(Statistics::of)
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&DomainState) -> R) -> R {
+        f(self.core())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_state(&self) -> NonNull<DomainState> {
+        let mine = Arc::into_raw(Arc::new(DomainState::hazard(self.name))).cast_mut();
+        // AcqRel: the thread that finds it finds it whole.
+        match self.state.compare_exchange(ptr::null_mut(), mine, AcqRel, Acquire) {
+            Ok(_) => NonNull::new(mine),
+            Err(first) => {
+                // SAFETY: from `into_raw`, and no other thread has it.
+                drop(unsafe { Arc::from_raw(mine) });
+                NonNull::new(first)
+            }
+        }
+        .expect("a state, once there is one")
+    }
+}
+
+impl Named for HazardDomain {
+    fn core(&self) -> &DomainState {
+        if self.is_global {
+            return &HAZARDS;
+        }
+        // Acquire: pairs with the exchange in `make_state`.
+        let state = NonNull::new(self.state.load(Acquire)).unwrap_or_else(|| self.make_state());
+        // SAFETY: `self` has a reference.
+        unsafe { state.as_ref() }
+    }
+
+    fn handle(&self) -> Handle {
+        if self.is_global {
+            return GlobalHazards.handle();
+        }
+        let state: *const DomainState = self.core();
+        // SAFETY: from `Arc::into_raw`, and `self` has a reference.
+        unsafe { Arc::increment_strong_count(state) };
+        // SAFETY: the reference that was just counted.
+        Handle::Shared(unsafe { Arc::from_raw(state) })
+    }
+}
+
+impl Drop for HazardDomain {
+    fn drop(&mut self) {
+        let state = *self.state.get_mut();
+        if !state.is_null() {
+            // SAFETY: from `Arc::into_raw`, and the reference is ours.
+            drop(unsafe { Arc::from_raw(state) });
+        }
+    }
+}
+
+impl Default for HazardDomain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for HazardDomain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.is_global { Some("hazard") } else { self.name };
+        f.debug_struct("HazardDomain").field("name", &name).finish_non_exhaustive()
+    }
+}
+
+/// A hazard pointer: protects one object at a time.
+///
+/// To make one takes a slot of the process's list, which costs a walk over it; keep it. It may go to
+/// other threads. It is C++26's `hazard_pointer`.
+#[derive(Debug)]
+pub struct HazardPointer {
+    block: &'static Block,
+}
+
+impl HazardPointer {
+    /// One that protects nothing. Allocates where no ended holder or thread has left a slot.
+    #[expect(clippy::new_without_default, reason = "it is a resource")]
+    pub fn new() -> Self {
+        Self { block: hazptr::holder() }
+    }
+
+    /// Protects what `source` leads to, until the result is dropped; none if it is null.
+    ///
+    /// Lock-free: again for each time that the source changes meanwhile. Two loads, a store and a
+    /// [light fence](crate::Fences).
+    ///
+    /// # Safety
+    /// The source is null or leads to a valid `T`, which is retired in a [`HazardDomain`] after it
+    /// was taken out of the source, and is freed by that alone; it is not taken back from there
+    /// with an address that leads to another object meanwhile.
+    #[inline]
+    pub unsafe fn protect<'h, T>(&'h mut self, source: &AtomicPtr<T>) -> Option<Protected<'h, T>> {
+        // Relaxed: it is only compared.
+        let mut expected = source.load(Relaxed);
+        loop {
+            let (found, is_same) = hazptr::try_protect(self.slot(), source, expected);
+            if is_same {
+                let object = NonNull::new(found)?;
+                return Some(Protected { object, slot: self.slot(), holder: PhantomData });
+            }
+            expected = found;
+        }
+    }
+
+    /// Protects `expected`, if the source still leads there. Wait-free.
+    ///
+    /// # Errors
+    /// Where the source leads now; nothing is protected then.
+    ///
+    /// # Safety
+    /// As [`protect`](Self::protect); `expected` need not be valid.
+    #[inline]
+    pub unsafe fn try_protect<'h, T>(
+        &'h mut self,
+        source: &AtomicPtr<T>,
+        expected: *mut T,
+    ) -> Result<Option<Protected<'h, T>>, *mut T> {
+        let (found, is_same) = hazptr::try_protect(self.slot(), source, expected);
+        if !is_same {
+            self.slot().release();
+            return Err(found);
+        }
+        let protected = |object| Protected { object, slot: self.slot(), holder: PhantomData };
+        Ok(NonNull::new(found).map(protected))
+    }
+
+    #[inline(always)]
+    fn slot(&self) -> &'static Slot {
+        self.block.first()
+    }
+}
+
+impl Drop for HazardPointer {
+    fn drop(&mut self) {
+        // A protection may have been leaked with `mem::forget`: no reference is left of it.
+        self.slot().release();
+        hazptr::end_holder(self.block);
+    }
+}
+
+/// An object that a [`HazardPointer`] protects.
+#[must_use = "the object is protected while this lives"]
+pub struct Protected<'h, T> {
+    object: NonNull<T>,
+    slot: &'static Slot,
+    holder: PhantomData<(&'h mut HazardPointer, &'h T)>,
+}
+
+// SAFETY: a shared reference, whose protection any thread may end.
+unsafe impl<T: Sync> Send for Protected<'_, T> {}
+// SAFETY: a shared reference.
+unsafe impl<T: Sync> Sync for Protected<'_, T> {}
+
+impl<T> Protected<'_, T> {
+    /// The address.
+    pub fn as_ptr(&self) -> NonNull<T> {
+        self.object
+    }
+}
+
+impl<T> Deref for Protected<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: protected, and valid by the contract of `protect`.
+        unsafe { self.object.as_ref() }
+    }
+}
+
+impl<T> Drop for Protected<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.slot.release();
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Protected<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,251 @@
+//! Slots, the blocks that they stand in, and the list of all blocks.
+
+use std::alloc::{Layout, alloc};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use crate::chaos::{self, Mutant};
+use crate::os::fence;
+use crate::os::sync::{AtomicBool, AtomicPtr, AtomicU32, const_unless_loom};
+
+/// The address of an object that a thread is reading; or null.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Slot(AtomicPtr<()>);
+
+impl Slot {
+    const_unless_loom! {
+        pub(crate) fn new(address: *mut ()) -> Self {
+            Self(AtomicPtr::new(address))
+        }
+    }
+
+    /// Whether its owner may use it.
+    #[inline(always)]
+    pub(crate) fn is_free(&self) -> bool {
+        // Acquire: pairs with the Release in `release`, perhaps another thread's; what that one has
+        // read is handed on with the next address [HP-2].
+        self.0.load(chaos::acquire_unless(Mutant::HazardReuse)).is_null()
+    }
+
+    /// Protects what `source` leads to, with light fences; returns its address. Of a free slot, by
+    /// its owner. Lock-free: once more for each time that the source changes meanwhile.
+    #[inline(always)]
+    pub(crate) fn protect<T>(&self, source: &AtomicPtr<T>, cell: &fence::Cell) -> *mut T {
+        self.protect_with(source, || fence::light(cell))
+    }
+
+    /// As [`protect`](Self::protect), with whatever fence readers have in this process.
+    #[inline(always)]
+    pub(crate) fn protect_with<T>(&self, source: &AtomicPtr<T>, fence: impl Fn()) -> *mut T {
+        // Relaxed: it is compared below.
+        let mut seen = source.load(Relaxed);
+        loop {
+            let (again, is_same) = self.try_protect(source, seen, &fence);
+            if is_same {
+                return again;
+            }
+            seen = again;
+        }
+    }
+
+    /// Protects `expected`, if the source still leads there. Returns where it leads, and whether
+    /// that is it; if not, the slot still names what was expected.
+    #[inline(always)]
+    pub(crate) fn try_protect<T>(
+        &self,
+        source: &AtomicPtr<T>,
+        expected: *mut T,
+        fence: impl Fn(),
+    ) -> (*mut T, bool) {
+        // Release: hands on what the thread that cleared the slot before has read [HP-2].
+        self.0.store(expected.cast(), chaos::release_unless(Mutant::HazardReuse));
+        fence(); // [HP-1]
+        // Acquire: pairs with the Release of the thread that put it there; the object is whole. And
+        // with the fence of a grace period: see the module [HP-1].
+        let again = source.load(Acquire);
+        (again, again == expected || chaos::mutant(Mutant::HazardNoRecheck))
+    }
+
+    /// Ends the protection.
+    #[inline(always)]
+    pub(crate) fn release(&self) {
+        // Release: pairs with the Acquire in `Blocks::scan` and in `is_free` [HP-2]; what was read
+        // under the protection was read before the object is freed.
+        self.0.store(ptr::null_mut(), chaos::release_unless(Mutant::HazardRelease));
+    }
+}
+
+/// Two slots: a thread that has one in use most often has the other one free.
+#[derive(Debug)]
+#[repr(C, align(16))]
+pub(crate) struct Pair(pub(crate) [Slot; 2]);
+
+impl Pair {
+    const_unless_loom! {
+        pub(crate) fn new(address: *mut ()) -> Self {
+            Self([Slot::new(address), Slot::new(address)])
+        }
+    }
+}
+
+/// Pairs of a thread. Eight slots are a cache line.
+const PAIRS: usize = if cfg!(loom) { 1 } else { 4 };
+
+/// The slots of one thread. In a pair of cache lines of its own: the owner writes it all the time.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Block {
+    pub(crate) pairs: [Pair; PAIRS],
+    /// For a protection that ends before the call that began it returns.
+    pub(crate) transient: Slot,
+    /// Whether a thread has it.
+    in_use: AtomicBool,
+    /// The next block of the list. Written before the block is in it.
+    next: AtomicPtr<Self>,
+    pub(crate) fence: fence::Cell,
+}
+
+impl Block {
+    fn new() -> Self {
+        Self {
+            pairs: std::array::from_fn(|_| Pair::new(ptr::null_mut())),
+            transient: Slot::new(ptr::null_mut()),
+            in_use: AtomicBool::new(true),
+            next: AtomicPtr::new(ptr::null_mut()),
+            fence: fence::Cell::new(),
+        }
+    }
+
+    /// A new one in a box; none if there is no memory.
+    fn allocate() -> Option<NonNull<Self>> {
+        // SAFETY: of more than no bytes.
+        let memory = NonNull::new(unsafe { alloc(Layout::new::<Self>()) })?.cast::<Self>();
+        // SAFETY: of its size and alignment.
+        unsafe { memory.write(Self::new()) };
+        Some(memory)
+    }
+
+    /// The first slot: a holder's.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> &Slot {
+        &self.pairs[0].0[0]
+    }
+
+    /// The slots that a protection may keep.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.pairs.iter().flat_map(|pair| &pair.0)
+    }
+
+    /// Whether so many of its slots are free: protections may outlive the thread that began them.
+    fn has_free(&self, wants: Wants) -> bool {
+        let free = self.slots().filter(|slot| slot.is_free()).count();
+        match wants {
+            Wants::Half => free >= PAIRS,
+            Wants::All => free == 2 * PAIRS && self.transient.is_free(),
+        }
+    }
+
+    /// Gives the block back. Its protections stay.
+    pub(crate) fn give_back(&self, blocks: &Blocks) {
+        // Relaxed: a hint. Before the block can be taken, so that the count is never below zero.
+        blocks.free.fetch_add(1, Relaxed);
+        // Release: pairs with the Acquire in `Blocks::adopt`; the next owner's stores come after
+        // the last one's.
+        self.in_use.store(false, Release);
+    }
+}
+
+/// How many slots of a block are to be free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// At least half: for a thread, which passes over the others.
+    Half,
+    /// All of them.
+    All,
+}
+
+/// All blocks of the process. The list only grows; a thread that ends leaves its block to the next
+/// one. So there are as many as there were threads at once.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    first: AtomicPtr<Block>,
+    /// How many have no owner: where there is none, the list is not gone through.
+    free: AtomicU32,
+}
+
+impl Blocks {
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self { first: AtomicPtr::new(ptr::null_mut()), free: AtomicU32::new(0) }
+        }
+    }
+
+    /// A block that is the caller's. Lock-free; allocates if there is none to be had. `None` if
+    /// there is no memory.
+    pub(crate) fn adopt(&self, wants: Wants) -> Option<&Block> {
+        // Relaxed: a hint. A thread that misses a block makes another.
+        if self.free.load(Relaxed) != 0
+            && let Some(found) = self.all().find(|block| {
+                // Relaxed, then Acquire: the exchange decides, and pairs with the Release in
+                // `give_back`.
+                !block.in_use.load(Relaxed)
+                    && block.has_free(wants)
+                    && !block.in_use.swap(true, Acquire)
+            })
+        {
+            self.free.fetch_sub(1, Relaxed);
+            return Some(found);
+        }
+        let block = Block::allocate()?.as_ptr();
+        // Relaxed: compared again below.
+        let mut first = self.first.load(Relaxed);
+        loop {
+            // SAFETY: from a box, and in no list yet.
+            unsafe { &*block }.next.store(first, Relaxed);
+            // AcqRel: pairs with the Acquire in `all`; a thread that finds the block finds it made.
+            match self.first.compare_exchange_weak(first, block, AcqRel, Relaxed) {
+                // SAFETY: it stays as long as the list.
+                Ok(_) => return Some(unsafe { &*block }),
+                Err(other) => first = other,
+            }
+        }
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Block> {
+        // Acquire: pairs with the exchange in `adopt`. [HP-1]: a block that is added later belongs
+        // to a thread whose protections begin later.
+        let mut next = self.first.load(Acquire);
+        std::iter::from_fn(move || {
+            // SAFETY: null, or a block, which stays as long as the list.
+            let block = unsafe { next.as_ref() }?;
+            // Relaxed: written before the block came into the list.
+            next = block.next.load(Relaxed);
+            Some(block)
+        })
+    }
+
+    /// Calls `f` with each address that is protected.
+    pub(crate) fn scan(&self, mut f: impl FnMut(*const ())) {
+        for block in self.all() {
+            for slot in block.slots().chain([&block.transient]) {
+                // Acquire: pairs with the Release by which a protection ends [HP-2].
+                let address = slot.0.load(chaos::acquire_unless(Mutant::HazardRelease));
+                if !address.is_null() && !chaos::mutant(Mutant::HazardScan) {
+                    f(address);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        let mut next = self.first.load(Relaxed);
+        while !next.is_null() {
+            // SAFETY: from a box; no thread has the list any more.
+            let block = unsafe { Box::from_raw(next) };
+            next = block.next.load(Relaxed);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The calling thread's slots.
+//!
+//! The pair of slots that [`protect`] looks at is found by a thread-local without a destructor, so
+//! it can be used at any moment of a thread's life. Its fast path asks one question, whether one of
+//! the two is free, which also covers a thread that has no block yet and a process whose readers
+//! execute fences: those see a pair that is never free ([`NOT_READY`]).
+
+use std::cell::Cell;
+use std::ptr;
+
+use super::slots::{Block, Blocks, Pair, Slot, Wants};
+use crate::os::fence::{self, Fences};
+use crate::os::sync::AtomicPtr;
+
+static BLOCKS: Blocks = Blocks::new();
+
+/// The pair of a thread that must take the slow path. No thread writes it, and no scan sees it.
+static NOT_READY: Pair = Pair::new(ptr::without_provenance_mut(1));
+
+thread_local! {
+    /// The slots to be tried first.
+    static PAIR: Cell<&'static Pair> = const { Cell::new(&NOT_READY) };
+    /// The thread's block, if it has one. Without a destructor, so that it can be used until the
+    /// very end.
+    static BLOCK: Cell<Option<&'static Block>> = const { Cell::new(None) };
+    /// Gives the block back when the thread ends.
+    static OWNER: Owner = const { Owner };
+}
+
+struct Owner;
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        PAIR.set(&NOT_READY);
+        if let Some(block) = BLOCK.take() {
+            block.give_back(&BLOCKS);
+        }
+    }
+}
+
+/// The thread's block; none when the thread is ending.
+fn own_block() -> Option<&'static Block> {
+    if let Some(block) = BLOCK.get() {
+        return Some(block);
+    }
+    if OWNER.try_with(|_| ()).is_err() {
+        return None;
+    }
+    fence::chosen(); // before the first protection, never after
+    let block = BLOCKS.adopt(Wants::Half).unwrap_or_else(no_memory);
+    BLOCK.set(Some(block));
+    Some(block)
+}
+
+#[cold]
+fn no_memory() -> &'static Block {
+    std::alloc::handle_alloc_error(std::alloc::Layout::new::<Block>())
+}
+
+/// The fence of a reader of this process between its store and its load.
+fn reader_fence() {
+    match fence::chosen() {
+        Fences::Membarrier => {
+            std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst)
+        }
+        Fences::Portable => fence::full(),
+    }
+}
+
+/// What is protected, and by which slot.
+#[derive(Debug)]
+pub(crate) struct Protected<T> {
+    pub(crate) address: *mut T,
+    pub(crate) slot: &'static Slot,
+}
+
+/// Protects what `source` leads to in a slot of the calling thread. `None` if all eight are in use,
+/// or the thread is ending: see [`with_slot`].
+#[inline(always)]
+pub(crate) fn protect<T>(source: &AtomicPtr<T>) -> Option<Protected<T>> {
+    let [first, second] = &PAIR.get().0;
+    let slot = if first.is_free() {
+        first
+    } else if second.is_free() {
+        second
+    } else {
+        return protect_slowly(source);
+    };
+    // Light fences: no other process has a pair of slots in `PAIR`.
+    Some(Protected { address: slot.protect(source, &FENCE), slot })
+}
+
+/// No loom here: nothing is counted.
+static FENCE: fence::Cell = fence::Cell::new();
+
+#[cold]
+#[inline(never)]
+fn protect_slowly<T>(source: &AtomicPtr<T>) -> Option<Protected<T>> {
+    let slot = free_slot()?;
+    Some(Protected { address: slot.protect_with(source, reader_fence), slot })
+}
+
+/// A free slot of the thread's own.
+fn free_slot() -> Option<&'static Slot> {
+    let block = own_block()?;
+    let pair = block.pairs.iter().find(|pair| pair.0.iter().any(Slot::is_free))?;
+    if fence::chosen() == Fences::Membarrier {
+        PAIR.set(pair);
+    }
+    pair.0.iter().find(|slot| slot.is_free())
+}
+
+/// Calls `f` with the address that `source` leads to, which is protected until `f` returns. For
+/// threads whose slots are all in use, or that are ending.
+#[cold]
+#[inline(never)]
+pub(crate) fn with_slot<T, R>(source: &AtomicPtr<T>, f: impl FnOnce(*mut T) -> R) -> R {
+    /// Ends the protection also where `f` panics.
+    struct End(&'static Block, bool);
+
+    impl Drop for End {
+        fn drop(&mut self) {
+            self.0.transient.release();
+            if self.1 {
+                self.0.give_back(&BLOCKS);
+            }
+        }
+    }
+
+    // A signal handler may have interrupted a call of this function.
+    let own = own_block().filter(|block| block.transient.is_free());
+    fence::chosen();
+    let end = match own {
+        Some(block) => End(block, false),
+        None => End(BLOCKS.adopt(Wants::All).unwrap_or_else(no_memory), true),
+    };
+    f(end.0.transient.protect_with(source, reader_fence))
+}
+
+/// A block of slots for a holder, which may go to other threads: its first slot is the holder's, and
+/// the others stay free.
+pub(crate) fn holder() -> &'static Block {
+    fence::chosen(); // before the first protection, never after
+    BLOCKS.adopt(Wants::All).unwrap_or_else(no_memory)
+}
+
+/// A holder ends: its block is the next one's. It protects nothing.
+pub(crate) fn end_holder(block: &'static Block) {
+    block.give_back(&BLOCKS);
+}
+
+/// Protects in a holder's slot what `source` leads to, if that is `expected`. As
+/// [`Slot::try_protect`].
+#[inline(always)]
+pub(crate) fn try_protect<T>(
+    slot: &Slot,
+    source: &AtomicPtr<T>,
+    expected: *mut T,
+) -> (*mut T, bool) {
+    slot.try_protect(source, expected, reader_fence)
+}
+
+/// The addresses that are protected now, in ascending order. What a thread protects from now on is
+/// not what was unlinked before the last heavy fence [HP-A].
+pub(crate) fn scan() -> Vec<usize> {
+    let mut addresses = Vec::new();
+    BLOCKS.scan(|address| addresses.push(address.addr()));
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}

@@ -1,0 +1,228 @@
+//! Objects of a hazard domain that were protected when it was their turn to be freed.
+//!
+//! They have left their queue, whose other callbacks have run, and are charged to the domain as
+//! before. Their grace period is over: they need no other fence, only slots that do not name them
+//! any more ([`hazptr`](crate::hazptr), [HP-A]). There are at most as many as slots in use.
+//!
+//! The worker looks for them in the slots: at the next tick, and then after as long as they have
+//! been kept by then, and at least once a second. So an object whose protection has lasted long is
+//! freed later than one whose protection was short, and a process in which something is protected
+//! for ever wakes up once a second.
+
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use grace::driver::TICK_NS;
+use grace::limit::Amount;
+
+use crate::chaos::{self, Mutant};
+use crate::hazptr;
+use crate::os::clock;
+use crate::os::sync::AtomicU64;
+use crate::os::unwind;
+use crate::reclaim::charge::Charged;
+use crate::reclaim::running::{self, Uncharged};
+use crate::reclaim::stream::{CallbackType, Run, Word};
+
+/// The longest that one which is protected no more waits to be found.
+const REST_MAX_NS: u64 = 1_000_000_000;
+
+/// Words of the payload of an object that a slot may name: its address first.
+const PAYLOAD: usize = 2;
+
+/// The objects of a domain that are kept.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// A stack: pushed on by whoever has scanned, taken as a whole.
+    top: AtomicPtr<Node>,
+    objects: AtomicU64,
+    bytes: AtomicU64,
+    /// When they are to be looked for again, as `clock::monotonic_ns`.
+    due_ns: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Node {
+    next: *mut Self,
+    kind: &'static CallbackType,
+    payload: [Word; PAYLOAD],
+    bytes: u64,
+    since_ns: u64,
+}
+
+impl Node {
+    fn address(&self) -> usize {
+        // SAFETY: the first word of the payload is the object's address: see `Run::is_named_in`.
+        unsafe { self.payload[0].assume_init() }.addr()
+    }
+}
+
+impl Run {
+    /// The address of one of its objects. Only of kinds that slots may name: the address comes
+    /// first in their payloads.
+    fn address(&self, index: usize) -> usize {
+        // SAFETY: so many payloads stand side by side, and a pointer is the first word of each.
+        let word = unsafe { self.payload.add(index * self.kind.words) };
+        // SAFETY: as above.
+        unsafe { word.cast::<*mut ()>().read() }.addr()
+    }
+
+    /// Its objects, those side by side together that are protected, or that are not.
+    pub(crate) fn parts(&self, protected: &[usize]) -> impl Iterator<Item = (Self, bool)> {
+        let is_protected =
+            |index: u64| protected.binary_search(&self.address(index as usize)).is_ok();
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let first = (from < self.count).then(|| is_protected(from))?;
+            let alike = (from + 1..self.count).take_while(|index| is_protected(*index) == first);
+            let part = self.part(from, 1 + alike.count() as u64);
+            from += part.count;
+            Some((part, first))
+        })
+    }
+
+    /// So many of its objects, from that one on.
+    fn part(&self, from: u64, count: u64) -> Self {
+        // SAFETY: in the run.
+        let payload = unsafe { self.payload.add(from as usize * self.kind.words) };
+        Self { kind: self.kind, payload, count }
+    }
+}
+
+impl Kept {
+    pub(crate) const fn new() -> Self {
+        Self {
+            top: AtomicPtr::new(ptr::null_mut()),
+            objects: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            due_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// How much is kept.
+    pub(crate) fn amount(&self) -> Amount {
+        // Relaxed: counts.
+        Amount { objects: self.objects.load(Relaxed), bytes: self.bytes.load(Relaxed) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.objects.load(Acquire) == 0 // pairs with the Release in `push`
+    }
+
+    /// When they are to be looked for again, if any are kept.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        (!self.is_empty()).then(|| self.due_ns.load(Relaxed))
+    }
+
+    /// Keeps the objects of a run, which are protected, and whose payloads are copied.
+    pub(crate) fn keep(&self, run: &Run) {
+        debug_assert!(run.kind.words <= PAYLOAD, "an address, and what it is charged");
+        let (bytes, now_ns) = (run.bytes_each(), clock::monotonic_ns());
+        for index in 0..run.count {
+            let part = run.part(index, 1);
+            let mut payload = [Word::uninit(); PAYLOAD];
+            let words = run.kind.words.min(PAYLOAD);
+            // SAFETY: so many words stand there, and in `payload`.
+            unsafe { ptr::copy_nonoverlapping(part.payload, payload.as_mut_ptr(), words) };
+            if chaos::mutant(Mutant::HazardKeptLost) {
+                continue;
+            }
+            let node =
+                Node { next: ptr::null_mut(), kind: run.kind, payload, bytes, since_ns: now_ns };
+            self.push(Box::into_raw(Box::new(node)), now_ns.saturating_add(TICK_NS));
+        }
+    }
+
+    /// # Safety of what it does
+    /// `node` is from a box, and in no list.
+    fn push(&self, node: *mut Node, due_ns: u64) {
+        // Relaxed: the worker's turn comes by itself; at worst it comes a tick later.
+        if self.is_empty() || due_ns < self.due_ns.load(Relaxed) {
+            self.due_ns.store(due_ns, Relaxed);
+        }
+        // SAFETY: from a box, and the caller's alone.
+        self.bytes.fetch_add(unsafe { &*node }.bytes, Relaxed);
+        // Release: pairs with the Acquire in `is_empty`; whoever finds it finds when it is due.
+        self.objects.fetch_add(1, Release);
+        let mut top = self.top.load(Relaxed);
+        loop {
+            // SAFETY: as above.
+            unsafe { (*node).next = top };
+            // Release: pairs with the Acquire in `free_unprotected`. Taken as a whole, so no
+            // address comes back unseen.
+            match self.top.compare_exchange_weak(top, node, Release, Relaxed) {
+                Ok(_) => return,
+                Err(other) => top = other,
+            }
+        }
+    }
+
+    /// Frees what is protected no more. Returns how many.
+    pub(crate) fn free_unprotected(&self, core: &Charged) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
+        // AcqRel: as in `push`.
+        let mut node = self.top.swap(ptr::null_mut(), AcqRel);
+        if node.is_null() {
+            return 0; // another thread is at it
+        }
+        let protected = hazptr::scan();
+        let mut freed = Vec::new();
+        let mut again_ns = REST_MAX_NS;
+        let now_ns = clock::monotonic_ns();
+        while !node.is_null() {
+            // SAFETY: from a box, and ours since it was taken.
+            let one = unsafe { &*node };
+            let (this, age_ns) = (node, now_ns.saturating_sub(one.since_ns));
+            let is_protected = protected.binary_search(&one.address()).is_ok();
+            node = one.next;
+            // Relaxed, both: counts.
+            self.objects.fetch_sub(1, Relaxed);
+            self.bytes.fetch_sub(one.bytes, Relaxed);
+            if is_protected {
+                again_ns = again_ns.min(age_ns).max(TICK_NS);
+                self.push(this, now_ns.saturating_add(again_ns));
+            } else {
+                // SAFETY: from a box, and in no list any more.
+                freed.push(unsafe { Box::from_raw(this) });
+            }
+        }
+        if !self.is_empty() {
+            self.due_ns.store(now_ns.saturating_add(again_ns), Relaxed);
+        }
+        let count = freed.len() as u64;
+        let uncharged = Uncharged::new();
+        let mut panicked = 0;
+        running::running_callbacks(core, &uncharged, || {
+            for mut node in freed {
+                uncharged.begin_run(Amount::object(node.bytes).bytes);
+                let payload = node.payload.as_mut_ptr();
+                // SAFETY: taken out once; no slot has named it since its grace period [HP-A].
+                let free = || unsafe { (node.kind.run)(payload, 1, &uncharged.progress) };
+                panicked += u64::from(!unwind::caught(free));
+            }
+        });
+        core.counters().callbacks_panicked.fetch_add(panicked, Relaxed);
+        core.charge.0.give_back(uncharged.room());
+        if count != 0 {
+            core.tell_of_room();
+        }
+        count
+    }
+
+    /// Everything moves to another domain, which is charged from now on.
+    pub(crate) fn move_to(&self, other: &Charged) {
+        let mut node = self.top.swap(ptr::null_mut(), AcqRel);
+        while !node.is_null() {
+            // SAFETY: from a box, and ours since it was taken.
+            let (this, one) = (node, unsafe { &*node });
+            node = one.next;
+            self.objects.fetch_sub(1, Relaxed);
+            self.bytes.fetch_sub(one.bytes, Relaxed);
+            other.admit_over(Amount::object(one.bytes));
+            other.kept.push(this, 0);
+        }
+    }
+}
