@@ -31,6 +31,7 @@ mod threads;
 mod relay;
 mod callbacks;
 mod liburcu;
+mod hazard;
 mod llist;
 mod cookies;
 mod sleepers;

@@ -212,6 +212,21 @@ impl Kept {
         count
     }
 
+    /// In a child process: what another thread had in hand is lost.
+    pub(crate) fn after_fork(&self) {
+        let mut there = Amount::NONE;
+        // Relaxed, all of it: the only thread.
+        let mut node = self.top.load(Relaxed);
+        while !node.is_null() {
+            // SAFETY: in the list, which no other thread takes.
+            let one = unsafe { &*node };
+            there = there.plus(Amount::object(one.bytes));
+            node = one.next;
+        }
+        self.objects.store(there.objects, Relaxed);
+        self.bytes.store(there.bytes, Relaxed);
+    }
+
     /// Everything moves to another domain, which is charged from now on.
     pub(crate) fn move_to(&self, other: &Charged) {
         let mut node = self.top.swap(ptr::null_mut(), AcqRel);

@@ -256,19 +256,23 @@ impl Inner {
 
     /// How many may be run in one go.
     fn claimable(&mut self, core: &Charged, queue: &Queue) -> u64 {
-        let mut ready = self.segments.ready();
+        let ready = self.segments.ready();
         #[cfg(not(loom))]
-        if core.hazards {
-            if self.scanned.covers == 0 {
-                // After the end of their grace period was seen, with its fence [HP-1].
-                self.scanned = Scanned { covers: ready, protected: hazptr::scan() };
-            }
-            ready = ready.min(self.scanned.covers);
-        }
+        let ready = if core.hazards { self.scan(ready) } else { ready };
         #[cfg(loom)]
         let _ = core;
         // Relaxed: written under the lock.
         self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
+    }
+
+    /// How many of these callbacks, which are ready, the last scan covers; or else a new one, which
+    /// comes after the end of their grace period was seen, with its fence [HP-1].
+    #[cfg(not(loom))]
+    fn scan(&mut self, ready: u64) -> u64 {
+        if self.scanned.covers == 0 {
+            self.scanned = Scanned { covers: ready, protected: hazptr::scan() };
+        }
+        ready.min(self.scanned.covers)
     }
 
     /// What is protected of those that are claimed, for the thread that runs them.

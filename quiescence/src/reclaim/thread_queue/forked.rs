@@ -67,6 +67,7 @@ impl Held<'_> {
             }
         }
         // Threads were stopped wherever they were: what is charged is counted anew.
+        core.kept.after_fork();
         let others = callback_queues.plus(core.kept.amount());
         let charged = self.0.iter().fold(others, |all, queue| all.plus(queue.charged()));
         core.charge.0.set(charged);

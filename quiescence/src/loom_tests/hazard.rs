@@ -1,0 +1,133 @@
+//! The slots of hazard pointers.
+
+use std::ptr;
+
+use super::*;
+use crate::hazptr::slots::{Block, Blocks, Wants};
+use crate::os::sync::AtomicPtr;
+
+/// A place, and two objects that may be in it, by their addresses.
+struct Places {
+    blocks: Blocks,
+    source: AtomicPtr<()>,
+    objects: [UnsafeCell<u32>; 2],
+}
+
+// SAFETY: the cells are what the model checks: loom fails if an exclusive access meets another one.
+unsafe impl Sync for Places {}
+// SAFETY: as above.
+unsafe impl Send for Places {}
+
+/// The address that stands for an object: not null.
+fn address(object: usize) -> *mut () {
+    ptr::without_provenance_mut(8 * (object + 1))
+}
+
+impl Places {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            blocks: Blocks::new(),
+            source: AtomicPtr::new(address(0)),
+            objects: [const { () }; 2].map(|()| UnsafeCell::new(0)),
+        })
+    }
+
+    /// Protects what is there in the block's first slot, and reads it.
+    fn protect(&self, block: &Block) {
+        let slot = block.first();
+        assert!(slot.is_free());
+        let object = slot.protect(&self.source, &block.fence).addr() / 8 - 1;
+        // SAFETY: a read; that the object is not freed is what is tested.
+        self.objects[object].with(|cell| assert_eq!(unsafe { *cell }, 0));
+    }
+
+    /// Replaces the first object by the second, and frees it once no slot names it.
+    fn replace(&self) {
+        assert_eq!(self.source.swap(address(1), AcqRel), address(0));
+        fence::heavy(self.blocks.all().map(|block| &block.fence));
+        loop {
+            let mut is_protected = false;
+            self.blocks.scan(|found| is_protected |= ptr::eq(found, address(0)));
+            if !is_protected {
+                break;
+            }
+            thread::yield_now();
+        }
+        // SAFETY: a write; that no thread reads it is what is tested.
+        self.objects[0].with_mut(|cell| unsafe { *cell = 1 });
+    }
+}
+
+/// A reader that protects and reads twice, beside an updater that replaces what it reads.
+#[test]
+fn what_is_protected_is_not_freed() {
+    bounded(3, || {
+        let places = Places::new();
+        let reader = Arc::clone(&places);
+        // Registered before: a thread that comes later sees the new object, as by [HP-1].
+        let block = ptr::from_ref(places.blocks.adopt(Wants::Half).unwrap()).expose_provenance();
+        let reader = thread::spawn(move || {
+            // SAFETY: a block of `places`, which this thread keeps.
+            let block = unsafe { &*ptr::with_exposed_provenance::<Block>(block) };
+            for _ in 0..2 {
+                reader.protect(block);
+                block.first().release();
+            }
+        });
+        places.replace();
+        reader.join().unwrap();
+    });
+}
+
+/// A protection that another thread ends, after it has read; the owner takes the slot again.
+#[test]
+fn a_slot_is_handed_on_with_what_was_read() {
+    bounded(3, || {
+        let places = Places::new();
+        let block = places.blocks.adopt(Wants::Half).unwrap();
+        places.protect(block);
+        let [other, updater] = [Arc::clone(&places), Arc::clone(&places)];
+        let at = ptr::from_ref(block).expose_provenance();
+        let other = thread::spawn(move || {
+            // SAFETY: a read; that the object is not freed is what is tested.
+            other.objects[0].with(|cell| assert_eq!(unsafe { *cell }, 0));
+            // SAFETY: a block of `other`, which this thread keeps.
+            unsafe { &*ptr::with_exposed_provenance::<Block>(at) }.first().release();
+        });
+        let updater = thread::spawn(move || updater.replace());
+        if block.first().is_free() {
+            places.protect(block);
+            block.first().release();
+        }
+        other.join().unwrap();
+        updater.join().unwrap();
+    });
+}
+
+/// A block that a thread has left is the next one's, with what is protected there.
+#[test]
+fn a_block_changes_hands_with_its_protections() {
+    bounded(3, || {
+        let places = Places::new();
+        let first = Arc::clone(&places);
+        let first = thread::spawn(move || {
+            let block = first.blocks.adopt(Wants::Half).unwrap();
+            first.protect(block);
+            block.give_back(&first.blocks);
+            ptr::from_ref(block).expose_provenance()
+        });
+        let second = places.blocks.adopt(Wants::Half).unwrap();
+        let free = second.slots().find(|slot| slot.is_free()).unwrap();
+        let seen = free.protect(&places.source, &second.fence);
+        assert_eq!(seen, address(0));
+        free.release();
+        let first = first.join().unwrap();
+        // SAFETY: a block of `places`.
+        let first = unsafe { &*ptr::with_exposed_provenance::<Block>(first) };
+        let mut protected = 0;
+        places.blocks.scan(|_| protected += 1);
+        assert_eq!(protected, 1, "the protection of the thread that has left");
+        first.first().release();
+        places.blocks.scan(|_| panic!("nothing is protected"));
+    });
+}
