@@ -1,7 +1,8 @@
 //! Hazard pointers: what `<hazard_pointer>` of C++26 shares between all modules of a process.
 //!
-//! The header has inlined what a reader does, a few instructions on a [`Place`]. Places, retired
-//! objects and the thread that reclaims are here, once a process, for a module that protects an
+//! The header has inlined what a reader does, a few instructions on a word. The words are hazard
+//! slots of the library's ([`quiescence::hazard::raw`]), which one scan sees with those of Rust's
+//! cells. Retired objects and the thread that reclaims are here, once a process, for a module that protects an
 //! object need not be the one that retires it. Its functions are called by programs: a change of
 //! what they take, or of the first words of a place or an object, needs new names.
 //!
@@ -24,8 +25,6 @@ use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-
-use quiescence::liburcu_readers;
 
 use crate::flavor::Flavor;
 
@@ -162,9 +161,8 @@ fn scan() -> usize {
     if found == 0 {
         return 0;
     }
-    // Each reader has said by now what it protects, or its second load sees that the object is
-    // unlinked [HP-1].
-    liburcu_readers::heavy_fence();
+    // After the fence each reader has said what it protects, or its second load sees that the
+    // object is unlinked [HP-1].
     places::for_each_protected(|protected| {
         if let Some(object) = mine.take(protected) {
             // SAFETY: in no list of ours any more.

@@ -244,7 +244,9 @@ fn threads_come_and_go_and_protections_move() {
                         let mut holder = Box::new(HazardPointer::new());
                         let holder_of = &raw mut *holder;
                         // SAFETY: in its box, which goes with what it protects.
-                        let object = unsafe { (*holder_of).protect(&place.0) }.unwrap();
+                        let holder_of = unsafe { &mut *holder_of };
+                        // SAFETY: the place follows the protocol.
+                        let object = unsafe { holder_of.protect(&place.0) }.unwrap();
                         assert_eq!(object.mark, MARK);
                         left.lock().unwrap().push((object, holder));
                     })
@@ -286,6 +288,7 @@ fn a_child_made_by_fork_protects_and_frees() {
     static DOMAIN: HazardDomain = HazardDomain::named("forked");
     let drops = count();
     let place = Place::new(Object::boxed(drops));
+    place.replace(&DOMAIN, Object::boxed(drops)); // the library's first use comes before a fork
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {

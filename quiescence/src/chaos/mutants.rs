@@ -507,6 +507,7 @@ mutants! {
     /// What was loaded is protected without a second load of the source.
     HazardNoRecheck "hazard-no-recheck" [
         Explorer, Torture("hazards"),
+        Loom(&["loom_tests::hazard::what_is_protected_is_not_freed"]),
     ];
     /// A slot is taken, and written, by relaxed accesses.
     HazardReuse "hazard-reuse" [

@@ -373,3 +373,48 @@ impl<T: fmt::Debug> fmt::Debug for Protected<'_, T> {
         (**self).fmt(f)
     }
 }
+
+/// Slots without holders, for those who keep what is retired themselves, as C++'s
+/// `<hazard_pointer>` does.
+///
+/// A slot is a word that names what is protected, by its address. It is seen by the scans of all
+/// domains, and a [`scan`](raw::scan) sees the slots of all threads.
+pub mod raw {
+    use std::sync::atomic::AtomicPtr;
+
+    use crate::hazptr;
+    use crate::hazptr::slots::Block;
+    use crate::os::fence;
+
+    /// A slot that is the caller's alone and protects nothing; none if there is no memory.
+    ///
+    /// To protect: store the address with Release, pass a [light fence](crate::Fences), and load
+    /// the source again with Acquire. To end it: store null with Release.
+    pub fn acquire() -> Option<&'static AtomicPtr<()>> {
+        hazptr::holder_if_any().map(|block| block.first().word())
+    }
+
+    /// Gives a slot back, which protects nothing from now on.
+    ///
+    /// # Safety
+    /// It is from [`acquire`], and was not given back since.
+    pub unsafe fn release(slot: &'static AtomicPtr<()>) {
+        // SAFETY: by the contract the first word of a block; blocks stay.
+        let block: &'static Block = unsafe { &*std::ptr::from_ref(slot).cast::<Block>() };
+        block.first().release();
+        hazptr::end_holder(block);
+    }
+
+    /// Executes a heavy fence, and calls `f` with each address that is protected. What was out of
+    /// its place before and is not among them is protected by no thread, and never will be.
+    pub fn scan(f: impl FnMut(*const ())) {
+        fence::heavy(std::iter::empty()); // [HP-1]
+        hazptr::for_each_protected(f);
+    }
+
+    /// How many slots that [`acquire`] gives there are, and threads that have had slots of their
+    /// own: at most nine times as many objects are protected.
+    pub fn count() -> usize {
+        hazptr::blocks()
+    }
+}

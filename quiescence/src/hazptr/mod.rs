@@ -41,4 +41,7 @@ pub(crate) mod slots;
 mod thread;
 
 #[cfg(not(loom))]
-pub(crate) use thread::{Protected, end_holder, holder, protect, scan, try_protect, with_slot};
+pub(crate) use thread::{
+    Protected, blocks, end_holder, for_each_protected, holder, holder_if_any, protect, scan,
+    try_protect, with_slot,
+};

@@ -1,6 +1,6 @@
 //! Slots, the blocks that they stand in, and the list of all blocks.
 
-use std::alloc::{Layout, alloc};
+use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -64,7 +64,16 @@ impl Slot {
         // Acquire: pairs with the Release of the thread that put it there; the object is whole. And
         // with the fence of a grace period: see the module [HP-1].
         let again = source.load(Acquire);
-        (again, again == expected || chaos::mutant(Mutant::HazardNoRecheck))
+        if chaos::mutant(Mutant::HazardNoRecheck) {
+            return (expected, true);
+        }
+        (again, again == expected)
+    }
+
+    /// The word.
+    #[cfg(not(loom))]
+    pub(crate) fn word(&self) -> &AtomicPtr<()> {
+        &self.0
     }
 
     /// Ends the protection.
@@ -92,7 +101,8 @@ impl Pair {
 /// Pairs of a thread. Eight slots are a cache line.
 const PAIRS: usize = if cfg!(loom) { 1 } else { 4 };
 
-/// The slots of one thread. In a pair of cache lines of its own: the owner writes it all the time.
+/// The slots of one thread. The first word is that of its first slot: holders are found by it. In a
+/// pair of cache lines of its own: the owner writes it all the time.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Block {
@@ -117,10 +127,11 @@ impl Block {
         }
     }
 
-    /// A new one in a box; none if there is no memory.
+    /// A new one in a box; none if there is no memory. Zeroed memory, since the allocator of the
+    /// libraries for C ends the process where other memory is wanting.
     fn allocate() -> Option<NonNull<Self>> {
         // SAFETY: of more than no bytes.
-        let memory = NonNull::new(unsafe { alloc(Layout::new::<Self>()) })?.cast::<Self>();
+        let memory = NonNull::new(unsafe { alloc_zeroed(Layout::new::<Self>()) })?.cast::<Self>();
         // SAFETY: of its size and alignment.
         unsafe { memory.write(Self::new()) };
         Some(memory)
@@ -172,12 +183,13 @@ pub(crate) struct Blocks {
     first: AtomicPtr<Block>,
     /// How many have no owner: where there is none, the list is not gone through.
     free: AtomicU32,
+    count: AtomicU32,
 }
 
 impl Blocks {
     const_unless_loom! {
         pub(crate) fn new() -> Self {
-            Self { first: AtomicPtr::new(ptr::null_mut()), free: AtomicU32::new(0) }
+            Self { first: AtomicPtr::new(ptr::null_mut()), free: AtomicU32::new(0), count: AtomicU32::new(0) }
         }
     }
 
@@ -205,11 +217,19 @@ impl Blocks {
             unsafe { &*block }.next.store(first, Relaxed);
             // AcqRel: pairs with the Acquire in `all`; a thread that finds the block finds it made.
             match self.first.compare_exchange_weak(first, block, AcqRel, Relaxed) {
-                // SAFETY: it stays as long as the list.
-                Ok(_) => return Some(unsafe { &*block }),
+                Ok(_) => {
+                    self.count.fetch_add(1, Relaxed); // a count
+                    // SAFETY: it stays as long as the list.
+                    return Some(unsafe { &*block });
+                }
                 Err(other) => first = other,
             }
         }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.count.load(Relaxed) // a count
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Block> {

@@ -140,8 +140,13 @@ pub(crate) fn with_slot<T, R>(source: &AtomicPtr<T>, f: impl FnOnce(*mut T) -> R
 /// A block of slots for a holder, which may go to other threads: its first slot is the holder's, and
 /// the others stay free.
 pub(crate) fn holder() -> &'static Block {
+    holder_if_any().unwrap_or_else(no_memory)
+}
+
+/// The same; `None` if there is no memory.
+pub(crate) fn holder_if_any() -> Option<&'static Block> {
     fence::chosen(); // before the first protection, never after
-    BLOCKS.adopt(Wants::All).unwrap_or_else(no_memory)
+    BLOCKS.adopt(Wants::All)
 }
 
 /// A holder ends: its block is the next one's. It protects nothing.
@@ -160,11 +165,21 @@ pub(crate) fn try_protect<T>(
     slot.try_protect(source, expected, reader_fence)
 }
 
+/// Calls `f` with each address that is protected now. As [`scan`].
+pub(crate) fn for_each_protected(f: impl FnMut(*const ())) {
+    BLOCKS.scan(f);
+}
+
+/// How many blocks there are.
+pub(crate) fn blocks() -> usize {
+    BLOCKS.count() as usize
+}
+
 /// The addresses that are protected now, in ascending order. What a thread protects from now on is
 /// not what was unlinked before the last heavy fence [HP-A].
 pub(crate) fn scan() -> Vec<usize> {
     let mut addresses = Vec::new();
-    BLOCKS.scan(|address| addresses.push(address.addr()));
+    for_each_protected(|address| addresses.push(address.addr()));
     addresses.sort_unstable();
     addresses.dedup();
     addresses
