@@ -10,10 +10,13 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Barrier;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::AcqRel;
 use std::thread;
 
 use common::{expect_code, rcu};
 use quiescence::Domain;
+use quiescence::hazard::{HazardDomain, HazardPointer};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -82,6 +85,36 @@ fn wait_for(socket: &Path) {
     while std::os::unix::net::UnixStream::connect(socket).is_err() {
         thread::yield_now();
     }
+}
+
+#[test]
+fn what_hazard_pointers_protect_is_shown() {
+    if has_role() {
+        static NODES: HazardDomain = HazardDomain::named("nodes");
+        let place = AtomicPtr::new(Box::into_raw(Box::new([0_u8; 100])));
+        let mut holder = HazardPointer::new();
+        // SAFETY: from a box, and retired below, after it was taken out.
+        let protected = unsafe { holder.protect(&place) };
+        let old = place.swap(std::ptr::null_mut(), AcqRel);
+        // SAFETY: from a box, and no thread finds it any more.
+        NODES.retire(unsafe { Box::from_raw(old) });
+        NODES.barrier();
+        ready();
+        return drop(protected);
+    }
+    let runtime = runtime_directory();
+    let environment = [("QUIESCENCE_STATS", Path::new("1")), ("XDG_RUNTIME_DIR", runtime.path())];
+    let program = Program::start("what_hazard_pointers_protect_is_shown", &environment);
+    let pid = program.pid();
+    wait_for(&runtime.path().join(format!("quiescence/{pid}.sock")));
+    let (document, _) = expect_code(&top(runtime.path(), &[&pid, "--json", "-"]), 0);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let domain = &document["processes"][0]["domains"][0];
+    assert_eq!((&domain["name"], &domain["objects_protected"]), (&"nodes".into(), &1.into()));
+    assert!(domain["bytes_protected"].as_u64().unwrap() >= 100, "{domain}");
+    let (shown, _) = expect_code(&top(runtime.path(), &[&pid]), 0);
+    assert!(shown.contains("kept in nodes by hazard pointers"), "{shown}");
+    assert!(shown.contains("1 object"), "{shown}");
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub(super) struct Domain {
     pub(super) callbacks_run: u64,
     pub(super) callbacks_waiting: u64,
     pub(super) bytes_waiting: u64,
+    pub(super) objects_protected: u64,
+    pub(super) bytes_protected: u64,
     pub(super) objects_max: u64,
     pub(super) bytes_max: u64,
     worker_ns: u64,

@@ -83,7 +83,13 @@ pub(super) fn process(
         let longest = domain.longest_reader.as_ref()?;
         Some((format!("longest reader of {}", domain.name), reader(longest)))
     });
-    output.entries(readers)
+    let protected = later.domains.iter().filter(|domain| domain.objects_protected != 0);
+    let protected = protected.map(|domain| {
+        let (objects, bytes) = (domain.objects_protected, domain.bytes_protected);
+        let shown = format!("{} objects, {}", units::count(objects), units::bytes(bytes));
+        (format!("kept in {} by hazard pointers", domain.name), shown)
+    });
+    output.entries(readers.chain(protected))
 }
 
 fn row(before: &Domain, domain: &Domain, seconds: Option<f64>) -> [String; 11] {

@@ -521,6 +521,13 @@ mutants! {
     HazardKeptLost "hazard-kept-lost" [
         Torture("hazards"), Test(library("hazard", "what_is_protected_is_freed_later")),
     ];
+    /// A barrier does not wait for what another thread has taken to free it.
+    HazardKeptInHand "hazard-kept-in-hand" [
+        Test(library(
+            "regressions",
+            "barrier_beside_kept::a_barrier_waits_for_what_another_one_is_dropping",
+        )),
+    ];
     /// The thread that reclaims is not woken.
     HazardWake "hazard-wake" [
         Test(flavors("hazard::the_thread_that_reclaims_is_woken").hangs()),

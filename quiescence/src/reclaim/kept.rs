@@ -10,17 +10,17 @@
 //! for ever wakes up once a second.
 
 use std::ptr;
-use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU32};
 
 use grace::driver::TICK_NS;
 use grace::limit::Amount;
 
 use crate::chaos::{self, Mutant};
 use crate::hazptr;
-use crate::os::clock;
 use crate::os::sync::AtomicU64;
 use crate::os::unwind;
+use crate::os::{clock, nap};
 use crate::reclaim::charge::Charged;
 use crate::reclaim::running::{self, Uncharged};
 use crate::reclaim::stream::{CallbackType, Run, Word};
@@ -40,6 +40,8 @@ pub(crate) struct Kept {
     bytes: AtomicU64,
     /// When they are to be looked for again, as `clock::monotonic_ns`.
     due_ns: AtomicU64,
+    /// Threads that have taken the list.
+    in_hand: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -97,6 +99,7 @@ impl Kept {
             objects: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             due_ns: AtomicU64::new(0),
+            in_hand: AtomicU32::new(0),
         }
     }
 
@@ -158,15 +161,38 @@ impl Kept {
         }
     }
 
-    /// Frees what is protected no more. Returns how many.
-    pub(crate) fn free_unprotected(&self, core: &Charged) -> u64 {
-        if self.is_empty() {
-            return 0;
+    /// Frees what is protected no more, and waits for threads that are about to free some of it.
+    pub(crate) fn drain(&self, core: &Charged) {
+        while !self.free_unprotected(core) && !chaos::mutant(Mutant::HazardKeptInHand) {
+            nap::moment();
         }
+    }
+
+    /// Frees what is protected no more. Returns whether that was all there is: no other thread had
+    /// taken some of it.
+    pub(crate) fn free_unprotected(&self, core: &Charged) -> bool {
+        /// Gives the part back, also where the scan panics.
+        struct InHand<'k>(&'k AtomicU32);
+
+        impl Drop for InHand<'_> {
+            fn drop(&mut self) {
+                // Release: pairs with the Acquire below; what was in hand has been freed.
+                self.0.fetch_sub(1, Release);
+            }
+        }
+
+        // AcqRel: the thread that finds none here finds what others have kept again.
+        let is_all = self.in_hand.fetch_add(1, AcqRel) == 0;
+        let _in_hand = InHand(&self.in_hand);
+        self.free_taken(core);
+        is_all
+    }
+
+    fn free_taken(&self, core: &Charged) {
         // AcqRel: as in `push`.
         let mut node = self.top.swap(ptr::null_mut(), AcqRel);
         if node.is_null() {
-            return 0; // another thread is at it
+            return;
         }
         let protected = hazptr::scan();
         let mut freed = Vec::new();
@@ -209,7 +235,6 @@ impl Kept {
         if count != 0 {
             core.tell_of_room();
         }
-        count
     }
 
     /// In a child process: what another thread had in hand is lost.
@@ -225,6 +250,7 @@ impl Kept {
         }
         self.objects.store(there.objects, Relaxed);
         self.bytes.store(there.bytes, Relaxed);
+        self.in_hand.store(0, Relaxed);
     }
 
     /// Everything moves to another domain, which is charged from now on.

@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod barrier_beside_kept;
 mod reader_counts;
 mod far_cookies;
 mod worker_survives;

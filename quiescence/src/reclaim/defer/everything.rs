@@ -22,7 +22,7 @@ pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
     }
     let callback_queues = core.callback_queues.begin_barrier(core);
     core.queues.drain(core, &me, thread::token());
-    core.kept.free_unprotected(core);
+    core.kept.drain(core);
     callback_queues.finish(core, &core.callback_queues, &me);
     trace::deliver();
 }

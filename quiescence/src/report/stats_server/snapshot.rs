@@ -91,7 +91,7 @@ fn of_domain(json: &mut Json, core: &DomainState) {
 }
 
 /// The counts, by the names of the fields of [`Statistics`].
-fn counts(statistics: &Statistics) -> [(&'static str, u64); 19] {
+fn counts(statistics: &Statistics) -> [(&'static str, u64); 21] {
     [
         ("grace_periods", statistics.grace_periods),
         ("grace_periods_expedited", statistics.grace_periods_expedited),
@@ -106,6 +106,8 @@ fn counts(statistics: &Statistics) -> [(&'static str, u64); 19] {
         ("callbacks_waiting", statistics.callbacks_waiting()),
         ("callbacks_panicked", statistics.callbacks_panicked),
         ("bytes_waiting", statistics.bytes_waiting),
+        ("objects_protected", statistics.objects_protected),
+        ("bytes_protected", statistics.bytes_protected),
         ("batches", statistics.batches),
         ("limit_waits", statistics.limit_waits),
         ("limit_refusals", statistics.limit_refusals),

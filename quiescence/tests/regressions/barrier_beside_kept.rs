@@ -1,0 +1,60 @@
+//! `barrier` of a hazard domain returned while another thread was about to drop what had been
+//! protected: that thread had taken it out of the domain, so nothing seemed to be left.
+
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use quiescence::Weigh;
+use quiescence::hazard::{HazardDomain, HazardPointer};
+
+/// Its drop lasts until a second thread waits for it, and some more.
+struct Slow {
+    dropping: Arc<Barrier>,
+    waiting: Arc<AtomicBool>,
+    dropped: Arc<AtomicBool>,
+}
+
+impl Weigh for Slow {}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.dropping.wait();
+        while !self.waiting.load(Acquire) {
+            thread::yield_now();
+        }
+        // Time for a barrier that does not wait to return.
+        for _ in 0..1_000 {
+            thread::yield_now();
+        }
+        self.dropped.store(true, Release);
+    }
+}
+
+#[test]
+fn a_barrier_waits_for_what_another_one_is_dropping() {
+    let domain = HazardDomain::new();
+    let dropping = Arc::new(Barrier::new(2));
+    let (waiting, dropped) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let slow =
+        Slow { dropping: dropping.clone(), waiting: waiting.clone(), dropped: dropped.clone() };
+    let place = AtomicPtr::new(Box::into_raw(Box::new(slow)));
+    let mut holder = HazardPointer::new();
+    // SAFETY: from a box, and retired below after it was taken out.
+    let protected = unsafe { holder.protect(&place) };
+    let old = place.swap(ptr::null_mut(), AcqRel);
+    // SAFETY: from a box, and no thread finds it any more.
+    domain.retire(unsafe { Box::from_raw(old) });
+    domain.barrier(); // it is kept now
+    drop(protected);
+    thread::scope(|scope| {
+        scope.spawn(|| domain.barrier());
+        dropping.wait();
+        // One of the two threads, or the worker, is in the drop.
+        waiting.store(true, Release);
+        domain.barrier();
+        assert!(dropped.load(Acquire), "the barrier returned before the object was dropped");
+    });
+}
