@@ -147,12 +147,6 @@ pub(super) enum Op {
         before: Reg,
         order: Ordering,
     },
-    /// A locked addition to the reference count inside the object in `Reg::Object`, which is
-    /// touched by that; the value before goes into `Reg::Sum`.
-    Count {
-        by: u64,
-        order: Ordering,
-    },
     /// A full fence.
     Fence,
     /// A heavy fence.

@@ -55,8 +55,6 @@ mutants! {
     CommitTooEarly,
     /// A reference is dropped by a relaxed decrement.
     RelaxedDrop,
-    /// A reference is dropped by a release decrement, and the last one does not acquire.
-    DropWithoutAcquire,
     /// The writer does not look for guards.
     NoLook,
     /// Both sums are made before the barrier.
@@ -181,7 +179,7 @@ macro_rules! faults {
 }
 
 faults! {
-    NoAbortAtPreemption Unsafe Both ["snapshot-one-cpu" "arc-cell-one-cpu" "counts"
+    NoAbortAtPreemption Unsafe Both ["snapshot-one-cpu" "counts"
         "counts-in-two-steps" "snapshot" "local-global" "exact" "big-ref"]
         "a section goes on after the barrier, which does not interrupt who does not run; or on another \
          CPU than the one whose number it has";
@@ -189,39 +187,37 @@ faults! {
         "what the handler adds between the load and the store is lost";
     NoAbortBySignal Harmless Neither ["counts" "snapshot"]
         "a handler that returns to the same instruction has not let anybody else run there";
-    UnmappedAtOnce Unsafe Both ["snapshot-page-fault" "arc-cell-page-fault"]
+    UnmappedAtOnce Unsafe Both ["snapshot-page-fault"]
         "a page fault outlasts the barrier: the kernel looks for the mapping before it aborts";
-    NoBarrier Unsafe Both ["snapshot" "arc-cell" "guard" "growing-small" "local-global" "exact"
+    NoBarrier Unsafe Both ["snapshot" "guard" "growing-small" "local-global" "exact"
         "big-ref"]
         "nobody is stopped, and nothing is ordered";
-    PlainBarrier Unsafe Both ["snapshot" "arc-cell" "guard" "local-global" "exact" "big-ref"]
+    PlainBarrier Unsafe Both ["snapshot" "guard" "local-global" "exact" "big-ref"]
         "a section that has looked already goes on";
-    OwnFenceOnly Unsafe Both ["snapshot" "arc-cell" "local-global" "exact" "big-ref"]
+    OwnFenceOnly Unsafe Both ["snapshot" "local-global" "exact" "big-ref"]
         "the same";
-    BarrierFirst Unsafe Both ["snapshot" "arc-cell" "local-global" "exact" "big-ref"]
+    BarrierFirst Unsafe Both ["snapshot" "local-global" "exact" "big-ref"]
         "a section begins between the barrier and what it is to see";
-    FreeFirst Unsafe Both ["snapshot" "arc-cell"]
+    FreeFirst Unsafe Both ["snapshot"]
         "a section has the pointer";
-    PlainStore Harmless Neither ["snapshot" "arc-cell"]
+    PlainStore Harmless Neither ["snapshot"]
         "the barrier is a full fence: where there is one writer, a swap is not needed";
-    RelaxedSwap Unsafe WeakOnly ["snapshot" "arc-cell"]
+    RelaxedSwap Unsafe WeakOnly ["snapshot"]
         "a reader finds an object that it does not see initialised";
-    RelaxedPointer Unsafe WeakOnly ["snapshot" "arc-cell"]
+    RelaxedPointer Unsafe WeakOnly ["snapshot"]
         "the same";
-    PointerBeforeArm Unsafe Both ["snapshot" "arc-cell"]
+    PointerBeforeArm Unsafe Both ["snapshot"]
         "between the load and the section nothing is aborted";
-    PointerBeforeStart Unsafe Both ["snapshot" "arc-cell"]
+    PointerBeforeStart Unsafe Both ["snapshot"]
         "the kernel clears rseq_cs and aborts nothing: the program counter is not in the section yet";
-    AbortToStart Unsafe Both ["snapshot-two-updates" "snapshot-crowded" "arc-cell-two-updates"]
+    AbortToStart Unsafe Both ["snapshot-two-updates" "snapshot-crowded"]
         "the kernel has cleared rseq_cs: the second try is protected by nothing";
-    AbortKeepsPointer Unsafe Both ["snapshot" "arc-cell"]
+    AbortKeepsPointer Unsafe Both ["snapshot"]
         "the pointer may be of before the barrier";
-    CommitTooEarly Unsafe Both ["snapshot" "arc-cell"]
+    CommitTooEarly Unsafe Both ["snapshot"]
         "the access after the section is not protected";
-    RelaxedDrop Unsafe WeakOnly ["arc-cell" "big-ref-two-who-stay"]
+    RelaxedDrop Unsafe WeakOnly ["big-ref-two-who-stay"]
         "a holder's reads may come after it has let go";
-    DropWithoutAcquire Unsafe WeakOnly ["arc-cell"]
-        "whoever frees does not see that the other holders' reads are over";
     NoLook Unsafe Both ["guard"]
         "a reader in a guard is not aborted";
     LocksBeforeBarrier Unsafe Both ["guard"]

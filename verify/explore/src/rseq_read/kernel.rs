@@ -46,7 +46,7 @@ impl<M: Memory> World<M> {
     pub(super) fn fault_begins(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let Thread { pc, cpu, fault, .. } = self.threads[thread];
         let program = &turn.plan.programs[thread];
-        let touches = matches!(program.code.at(pc), Some(Op::Touch(_) | Op::Count { .. }));
+        let touches = matches!(program.code.at(pc), Some(Op::Touch(_)));
         if self.faults == 0 || !touches || fault.is_some() || cpu.is_none() {
             return Outcome::Blocked;
         }

@@ -5,8 +5,8 @@
 //! signals; a *section* of a thread that is preempted, gets a signal, or is interrupted by
 //! `membarrier(PRIVATE_EXPEDITED_RSEQ)` is aborted (`world` says how exactly). The subjects:
 //!
-//! - [`Subject::Snapshot`], [`Subject::ArcCell`] (`read`): the whole read is one section, and a
-//!   writer frees what it has replaced after one barrier;
+//! - [`Subject::Snapshot`] (`read`): the whole read is one section, and a writer frees what it has
+//!   replaced after one barrier;
 //! - [`Subject::Guard`] (`guard`): a read that falls back to a guard after some aborts;
 //! - [`Subject::Counts`], [`Subject::Growing`] (`count`, `grow`): increments without a locked
 //!   instruction, and counts that are small until used;

@@ -1,4 +1,4 @@
-//! Restartable reads: `Snapshot` and `ArcCell`.
+//! Restartable reads: `Snapshot`.
 //!
 //! ```text
 //! Snapshot::load
@@ -8,24 +8,16 @@
 //!          touch p                                          the last word: the commit
 //! end:
 //!
-//! ArcCell::load, and the drop of what it gives
-//! again:   rseq_cs = section {start, end, abort: again}
-//! start:   p = ptr (Acquire)
-//!          p.count += 1 (Relaxed, locked)                   the commit
-//! end:     touch p
-//!          before = p.count -= 1 (AcqRel, locked)
-//!          before == 1: free p
-//!
 //! store:   n = a new object; old = swap ptr, n (AcqRel)
 //!          membarrier(PRIVATE_EXPEDITED_RSEQ)
-//!          Snapshot: free old.  ArcCell: as the drop above
+//!          free old
 //! ```
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::Mutant;
 use super::code::{At, Barrier, Code, Label, Op, Reg, Value};
-use super::scenario::{Scenario, Subject};
+use super::scenario::Scenario;
 use super::world::{End, Plan, Program};
 use crate::memory::Location;
 
@@ -33,15 +25,9 @@ const POINTER: At = At::Is(Location::Pointer);
 pub(super) const MINUS_ONE: u64 = u64::MAX;
 
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
-    let is_arc = scenario.subject == Subject::ArcCell;
-    let reader = if is_arc { load(mutant) } else { read(mutant) };
-    let mut initial = Vec::new();
-    if is_arc {
-        // Each object is made with one reference, the cell's.
-        initial.extend((0..4).map(|object| (Location::Word(object), 1)));
-    }
-    let programs = programs(scenario, ("reader", reader), ("writer", store(mutant, is_arc)));
-    Plan { initial, end: all_but_the_last_are_freed, ..Plan::new(programs, name) }
+    let programs = programs(scenario, ("reader", read(mutant)), ("writer", store(mutant)));
+    let name = |at: Location| at.to_string();
+    Plan { end: all_but_the_last_are_freed, ..Plan::new(programs, name) }
 }
 
 /// Readers that move about, and writers on CPUs of their own, each so many times.
@@ -135,36 +121,6 @@ fn read(mutant: Option<Mutant>) -> Code {
     code
 }
 
-fn load(mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let end = section(&mut code, mutant);
-    code.op(Op::Count { by: 1, order: Relaxed });
-    if mutant != Some(Mutant::CommitTooEarly) {
-        code.place(end);
-    }
-    code.op(Op::Touch(Reg::Object));
-    drop_reference(&mut code, mutant);
-    repeat(&mut code, begin);
-    code
-}
-
-/// The drop of a reference to the object in `Reg::Object`.
-fn drop_reference(code: &mut Code, mutant: Option<Mutant>) {
-    let kept = code.label();
-    let order = match mutant {
-        Some(Mutant::RelaxedDrop) => Relaxed,
-        Some(Mutant::DropWithoutAcquire) => Release,
-        _ => AcqRel,
-    };
-    code.op(Op::Count { by: MINUS_ONE, order });
-    code.op(Op::IfNot(Reg::Sum, 1, kept));
-    code.op(Op::Free(Reg::Object));
-    code.place(kept);
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    code.op(Op::Set(Reg::Object, Value::Is(0)));
-}
-
 /// The barrier of a writer, as the mutant has it.
 pub(super) fn barrier(mutant: Option<Mutant>) -> Op {
     Op::Barrier(match mutant {
@@ -190,20 +146,14 @@ pub(super) fn publish(code: &mut Code, mutant: Option<Mutant>) {
     code.op(Op::Swap { at: POINTER, value, before: Reg::Object, order });
 }
 
-fn store(mutant: Option<Mutant>, is_arc: bool) -> Code {
+fn store(mutant: Option<Mutant>) -> Code {
     let mut code = Code::new();
     let begin = code.here();
     if mutant == Some(Mutant::BarrierFirst) {
         code.op(barrier(mutant));
     }
     publish(&mut code, mutant);
-    let free = |code: &mut Code| {
-        if is_arc {
-            drop_reference(code, mutant);
-        } else {
-            code.op(Op::Free(Reg::Object));
-        }
-    };
+    let free = |code: &mut Code| code.op(Op::Free(Reg::Object));
     match mutant {
         Some(Mutant::BarrierFirst) => free(&mut code),
         Some(Mutant::FreeFirst) => {
@@ -217,11 +167,4 @@ fn store(mutant: Option<Mutant>, is_arc: bool) -> Code {
     }
     repeat(&mut code, begin);
     code
-}
-
-fn name(at: Location) -> String {
-    match at {
-        Location::Word(object) => format!("count of object {object}"),
-        other => other.to_string(),
-    }
 }

@@ -8,8 +8,6 @@ use super::{count, exact, fold, grow, guard, lock, read, reference};
 pub enum Subject {
     /// `Snapshot`: the whole read is one section.
     Snapshot,
-    /// `ArcCell`: the section ends with the increment of the object's count.
-    ArcCell,
     /// A read that falls back to a guard after some aborts, or that has nothing else.
     Guard,
     /// Restartable increments, with nothing but one instruction that writes.
@@ -68,7 +66,7 @@ pub struct Scenario {
 impl Scenario {
     pub(super) fn plan(&self, mutant: Option<super::Mutant>) -> Plan {
         let plan = match self.subject {
-            Subject::Snapshot | Subject::ArcCell => read::plan(self, mutant),
+            Subject::Snapshot => read::plan(self, mutant),
             Subject::Guard => guard::plan(self, mutant),
             Subject::Counts | Subject::TwoStepCounts => count::plan(self, mutant),
             Subject::Growing => grow::plan(self, mutant),
@@ -111,7 +109,6 @@ pub fn scenarios() -> Vec<Scenario> {
 
 fn reads() -> Vec<Scenario> {
     let snapshot = named_as("snapshot", Subject::Snapshot, "a read against an update");
-    let arc = named_as("arc-cell", Subject::ArcCell, "a load against an update");
     vec![
         snapshot.clone(),
         Scenario {
@@ -145,36 +142,8 @@ fn reads() -> Vec<Scenario> {
             name: "snapshot-page-fault",
             about: "a read that runs into a page fault; what is freed stays mapped",
             faults: 1,
-            ..snapshot.clone()
+            ..snapshot
         },
-        arc.clone(),
-        Scenario {
-            name: "arc-cell-page-fault",
-            about: "a load that runs into a page fault; what is freed stays mapped",
-            faults: 1,
-            ..arc.clone()
-        },
-        Scenario {
-            name: "arc-cell-two-updates",
-            about: "two loads against two updates",
-            rounds: 2,
-            updates: 2,
-            ..arc.clone()
-        },
-        Scenario {
-            name: "arc-cell-one-cpu",
-            about: "reader and writer share a CPU",
-            cpus: 1,
-            writer_moves: true,
-            ..arc.clone()
-        },
-        Scenario {
-            name: "arc-cell-two-readers",
-            about: "two loads: whoever drops last frees",
-            readers: 2,
-            ..arc.clone()
-        },
-        Scenario { name: "arc-cell-two-writers", about: "two writers", writers: 2, ..arc },
     ]
 }
 

@@ -62,7 +62,7 @@ impl<M: Memory> World<M> {
             | Op::LockedAdd { .. }
             | Op::LockedChange { .. }
             | Op::Swap { .. } => self.access(thread, cpu, op, turn),
-            Op::Count { .. } | Op::New(_) | Op::NewAt(_) | Op::Touch(_) | Op::Free(_) => {
+            Op::New(_) | Op::NewAt(_) | Op::Touch(_) | Op::Free(_) => {
                 return self.handle(thread, cpu, op, turn);
             }
             Op::Fence | Op::Barrier(Barrier::Own) => {
@@ -197,17 +197,6 @@ impl<M: Memory> World<M> {
         let me = usize::from(cpu);
         let regs = self.threads[thread].regs;
         match op {
-            Op::Count { by, order } => {
-                let object = regs[Reg::Object as usize] as u8;
-                turn.tell(|| format!("count of object {object} += {}, locked", signed(by)));
-                let outcome = self.touch(thread, Reg::Object, turn);
-                if outcome != Outcome::Moved {
-                    return outcome;
-                }
-                let at = Location::Word(object);
-                let found = self.memory.update(me, at, order, u64::wrapping_add, by);
-                self.set(thread, Reg::Sum, found);
-            }
             Op::New(to) => {
                 let object = self.objects;
                 turn.tell(|| format!("makes object {object}"));
