@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr;
 
+use grace::word;
+
 use crate::domain::tag::{DomainTag, Section};
 use crate::gp::reader::{NOT_READY, Slot};
 use crate::reclaim::domain_state::DomainState;
@@ -127,14 +129,18 @@ pub(super) fn enter<'d, K: DomainTag>(
     location: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
-    if slot.is_quiescent() {
+    let word = slot.own_word();
+    if word::nesting(word) == 0 {
         slot.enter_outermost(&core.gp, location);
+        return Guard { slot, tag: PhantomData };
+    }
+    if slot.enter_nested(word) {
         return Guard { slot, tag: PhantomData };
     }
     enter_slow(slot, core, location, ready)
 }
 
-/// Nested, or not registered, or no membarrier.
+/// Not registered, or no membarrier, or too deep.
 #[cold]
 #[inline(never)]
 fn enter_slow<'d, K: DomainTag>(
@@ -156,7 +162,7 @@ impl<'d, K: DomainTag> Guard<'d, K> {
         if ptr::eq(core, &raw const GLOBAL) {
             return read_at(location);
         }
-        enter(&NOT_READY, core, location, || local::implicit_slot(core, || tag.handle()))
+        enter_slow(&NOT_READY, core, location, || local::implicit_slot(core, || tag.handle()))
     }
 }
 
