@@ -131,7 +131,7 @@ pub use crate::{
     domain::names::Private,
     domain::qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     domain::raw,
-    domain::rcu::{Rcu, RcuOption, Unlinked},
+    domain::rcu::{OwnedRcuRef, Rcu, RcuOption, RcuRef, Unlinked},
     domain::reader::Reader,
     domain::snapshot::Snapshot,
     domain::srcu::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize},
