@@ -134,10 +134,10 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     #[track_caller]
     pub fn read(&self) -> RcuRef<'_, T, K> {
         let section = self.domain().tag().enter(Location::caller());
-        let value = self.inner.load_pointer(&section);
-        // SAFETY: loaded under the section, out of a place that is never empty, and that the
-        // section borrows.
-        RcuRef(unsafe { Held::new(NonNull::new_unchecked(value.cast_mut()), section) })
+        // SAFETY: the section borrows the place.
+        let held = unsafe { self.inner.hold(section) };
+        // SAFETY: the place is never empty.
+        RcuRef(unsafe { held.unwrap_unchecked() })
     }
 
     /// What `f` makes of the value now, in a section of its own; the section ends also if `f`
@@ -174,9 +174,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[track_caller]
     pub fn read(&self) -> Option<RcuRef<'_, T, K>> {
         let section = self.domain().tag().enter(Location::caller());
-        let value = NonNull::new(self.load_pointer(&section).cast_mut())?;
-        // SAFETY: loaded under the section, out of a place that the section borrows.
-        Some(RcuRef(unsafe { Held::new(value, section) }))
+        // SAFETY: the section borrows the place.
+        unsafe { self.hold(section) }.map(RcuRef)
     }
 
     /// What `f` makes of the value now, or of none. See [`Rcu::with`].
@@ -187,6 +186,16 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[track_caller]
     pub fn with<R>(&self, f: impl FnOnce(Option<&T>) -> R) -> R {
         f(self.read().as_deref())
+    }
+
+    /// The value now, if there is one, with the section that protects it.
+    ///
+    /// # Safety
+    /// The place is not dropped, nor borrowed exclusively, as long as the section lives.
+    #[inline(always)]
+    unsafe fn hold<S: Section<K>>(&self, section: S) -> Option<Held<T, S>> {
+        let value = NonNull::new(self.load_pointer(&section).cast_mut())?;
+        Some(Held { value: Shared(value), section })
     }
 }
 
@@ -242,10 +251,10 @@ impl<T: Send + Sync + 'static> Rcu<T, Sleepable> {
     #[track_caller]
     pub fn read_owned(self: &Arc<Self>) -> OwnedRcuRef<T> {
         let section = OwnedSection::begin(Arc::clone(self) as _, Location::caller());
-        let value = self.inner.load_pointer(&section);
-        // SAFETY: loaded under the section, out of a place that is never empty, and that the
-        // section keeps alive.
-        OwnedRcuRef(unsafe { Held::new(NonNull::new_unchecked(value.cast_mut()), section) })
+        // SAFETY: the section keeps the place alive.
+        let held = unsafe { self.inner.hold(section) };
+        // SAFETY: the place is never empty.
+        OwnedRcuRef(unsafe { held.unwrap_unchecked() })
     }
 }
 
@@ -258,9 +267,8 @@ impl<T: Send + Sync + 'static> RcuOption<T, Sleepable> {
     #[track_caller]
     pub fn read_owned(self: &Arc<Self>) -> Option<OwnedRcuRef<T>> {
         let section = OwnedSection::begin(Arc::clone(self) as _, Location::caller());
-        let value = NonNull::new(self.load_pointer(&section).cast_mut())?;
-        // SAFETY: loaded under the section, out of a place that the section keeps alive.
-        Some(OwnedRcuRef(unsafe { Held::new(value, section) }))
+        // SAFETY: the section keeps the place alive.
+        unsafe { self.hold(section) }.map(OwnedRcuRef)
     }
 }
 
@@ -289,7 +297,8 @@ impl Srcu {
     }
 }
 
-/// A value, and the section that protects it. The value stays as long as the section.
+/// A value, and the section that protects it. Invariant: the value stays as long as the section,
+/// and is not borrowed exclusively.
 struct Held<T: ?Sized, S> {
     value: Shared<T>,
     section: S,
@@ -304,16 +313,9 @@ unsafe impl<T: ?Sized + Sync> Send for Shared<T> {}
 unsafe impl<T: ?Sized + Sync> Sync for Shared<T> {}
 
 impl<T: ?Sized, S> Held<T, S> {
-    /// # Safety
-    /// The value stays valid, and is not borrowed exclusively, as long as the section.
-    #[inline(always)]
-    unsafe fn new(value: NonNull<T>, section: S) -> Self {
-        Self { value: Shared(value), section }
-    }
-
     #[inline(always)]
     fn get(&self) -> &T {
-        // SAFETY: valid as long as the section, by the contract of `new`; and the section lives.
+        // SAFETY: valid as long as the section, which lives.
         unsafe { self.value.0.as_ref() }
     }
 
