@@ -30,8 +30,8 @@
 //! # By task
 //! | task | parts |
 //! |---|---|
-//! | read and replace a value | [`Rcu`], [`RcuRef`]; [`RcuOption`], which may be empty, and is `const` for statics |
-//! | begin a section for several values | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
+//! | read and replace a value | [`Rcu`]; [`RcuOption`], which may be empty, and is `const` for statics |
+//! | begin a section | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
 //! | keep an `Arc` of the current value | [`ArcCell`], [`ArcCellOption`] |
 //! | copy a few words, whole | [`Snapshot`] |
 //! | wait for a grace period, or ask about one | [`synchronize`]; [`start_poll`], [`snapshot`](crate::snapshot()), [`poll`], [`wait`] |

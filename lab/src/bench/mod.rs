@@ -68,7 +68,12 @@ struct Options {
 #[derive(clap::Args, Clone, Debug)]
 struct ReadArgs {
     /// Measure only these [default: all]
-    #[arg(long = "case", value_name = "A,B", value_parser = parser(&read::GROUPS), value_delimiter = ',')]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(&read::GROUPS),
+        value_delimiter = ','
+    )]
     cases: Vec<String>,
     #[command(flatten)]
     options: Options,

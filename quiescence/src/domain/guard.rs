@@ -75,15 +75,16 @@ pub struct Guard<'d, K: DomainTag = Global> {
     _thread: StaysOnItsThreadUnlikeSrcu<K>,
 }
 
-/// What keeps a guard on its thread, whose slot it has: neither `Send` nor `Sync`. What the compiler
-/// says of a guard that is sent is by this name and by the message below.
+/// What keeps a guard on its thread, whose slot it has: neither `Send` nor `Sync`. The compiler
+/// prints this name, and the message below, where a guard is sent.
 struct StaysOnItsThreadUnlikeSrcu<K>(PhantomData<fn() -> K>);
 
 /// Domains whose guards may go to other threads while they are [`Guard`]s: there is none.
 #[diagnostic::on_unimplemented(
     message = "a guard of a section of `{Self}` stays on the thread that began the section",
     label = "this would send the guard, or what was read under it, to another thread",
-    note = "sections that end on another thread, or are held across an `.await`, are those of an `Srcu`: make the value with `Rcu::sleepable` or `Srcu::rcu`",
+    note = "sections that end on another thread, or are held across an `.await`, are an `Srcu`'s",
+    note = "make the value with `Rcu::sleepable` or `Srcu::rcu`",
     note = "or end the section before: drop the guard, or use `Rcu::with`"
 )]
 trait GuardsChangeThreads {}
