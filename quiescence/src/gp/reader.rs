@@ -598,4 +598,27 @@ mod tests {
         assert!(refused.unwrap_err().is::<&str>(), "it says what leaks");
         assert_eq!(slot.word.load(Relaxed), deepest);
     }
+
+    /// One comparison covers both: a thread that is not ready sees a slot that is so deep.
+    #[test]
+    fn no_section_begins_in_the_slot_of_threads_that_are_not_ready() {
+        let word = NOT_READY.own_word();
+        assert!(!NOT_READY.is_quiescent() && !NOT_READY.enter_nested(word));
+        assert_eq!(NOT_READY.own_word(), word);
+    }
+
+    /// A mark is for the end of the outermost section, which alone reports.
+    #[test]
+    fn the_end_of_a_nested_section_leaves_the_marks_alone() {
+        let slot = Slot::new(QUIESCENT);
+        let (gp, location) = (AtomicU64::new(word::entered(Number(7))), Location::caller());
+        slot.enter_slow(&gp, location);
+        slot.enter_slow(&gp, location);
+        slot.mark_waited_for();
+        slot.leave();
+        assert_eq!(slot.own_word(), word::entered(Number(7)));
+        assert!(slot.clear_waited_for(), "the mark is still there");
+        slot.leave();
+        assert!(slot.is_quiescent());
+    }
 }

@@ -135,9 +135,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     pub fn read(&self) -> RcuRef<'_, T, K> {
         let section = self.domain().tag().enter(Location::caller());
         // SAFETY: the section borrows the place.
-        let held = unsafe { self.inner.hold(section) };
-        // SAFETY: the place is never empty.
-        RcuRef(unsafe { held.unwrap_unchecked() })
+        RcuRef(unsafe { self.hold(section) })
     }
 
     /// What `f` makes of the value now, in a section of its own; the section ends also if `f`
@@ -154,6 +152,18 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     #[track_caller]
     pub fn with<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         f(&self.read())
+    }
+
+    /// The value now, with the section that protects it.
+    ///
+    /// # Safety
+    /// The place is not dropped, nor borrowed exclusively, as long as the section lives.
+    #[inline(always)]
+    unsafe fn hold<S: Section<K>>(&self, section: S) -> Held<T, S> {
+        let value = self.inner.load_pointer(&section).cast_mut();
+        // SAFETY: the place is never empty.
+        let value = Shared(unsafe { NonNull::new_unchecked(value) });
+        Held { value, section }
     }
 }
 
@@ -194,8 +204,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// The place is not dropped, nor borrowed exclusively, as long as the section lives.
     #[inline(always)]
     unsafe fn hold<S: Section<K>>(&self, section: S) -> Option<Held<T, S>> {
-        let value = NonNull::new(self.load_pointer(&section).cast_mut())?;
-        Some(Held { value: Shared(value), section })
+        let value = Shared(NonNull::new(self.load_pointer(&section).cast_mut())?);
+        Some(Held { value, section })
     }
 }
 
@@ -252,9 +262,7 @@ impl<T: Send + Sync + 'static> Rcu<T, Sleepable> {
     pub fn read_owned(self: &Arc<Self>) -> OwnedRcuRef<T> {
         let section = OwnedSection::begin(Arc::clone(self) as _, Location::caller());
         // SAFETY: the section keeps the place alive.
-        let held = unsafe { self.inner.hold(section) };
-        // SAFETY: the place is never empty.
-        OwnedRcuRef(unsafe { held.unwrap_unchecked() })
+        OwnedRcuRef(unsafe { self.hold(section) })
     }
 }
 
