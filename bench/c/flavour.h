@@ -16,19 +16,39 @@ void NAME(unregister)(void) { rcu_unregister_thread(); }
 void NAME(offline)(void) { rcu_thread_offline(); }
 void NAME(synchronize)(void) { synchronize_rcu(); }
 
+static inline uint64_t NAME(batch)(uint64_t **slot)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < BATCH; i++) {
+		rcu_read_lock();
+		sum += *rcu_dereference(*slot);
+		rcu_read_unlock();
+	}
+	return sum;
+}
+
 /* `batches` times BATCH sections: enter, load the pointer, read its word, leave. */
 uint64_t NAME(read)(uint64_t batches, uint64_t **slot)
 {
 	uint64_t sum = 0;
 
 	for (uint64_t batch = 0; batch < batches; batch++) {
-		for (int i = 0; i < BATCH; i++) {
-			rcu_read_lock();
-			sum += *rcu_dereference(*slot);
-			rcu_read_unlock();
-		}
+		sum += NAME(batch)(slot);
 		rcu_quiescent_state();
 	}
+	return sum;
+}
+
+/* The same inside another section. */
+uint64_t NAME(read_nested)(uint64_t batches, uint64_t **slot)
+{
+	uint64_t sum = 0;
+
+	rcu_read_lock();
+	for (uint64_t batch = 0; batch < batches; batch++)
+		sum += NAME(batch)(slot);
+	rcu_read_unlock();
 	return sum;
 }
 

@@ -20,6 +20,15 @@ pub(crate) trait Read {
     fn read(batches: u64) -> Duration;
 }
 
+/// Reads such words in sections that are inside another section of the thread.
+pub(crate) trait Nested {
+    /// As [`Read::read`], with one section around all of it.
+    ///
+    /// # Panics
+    /// If the sum of all words is not their number.
+    fn read(batches: u64) -> Duration;
+}
+
 /// Reads four words whole, which are now and then replaced: see
 /// [`cases::cells`](crate::cases::cells).
 pub(crate) trait Cell {

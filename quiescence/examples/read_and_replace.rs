@@ -14,9 +14,8 @@ fn main() {
         for reader in 0..2 {
             let routes = &routes;
             scope.spawn(move || {
-                // The section: what is loaded stays valid until the guard goes.
-                let guard = quiescence::read();
-                let table = routes.load(&guard);
+                // The value and the section that protects it, in one: valid until it goes.
+                let table = routes.read();
                 println!("reader {reader} sees {} routes", table.len());
             });
         }
@@ -28,6 +27,5 @@ fn main() {
         });
     });
 
-    let guard = quiescence::read();
-    assert_eq!(routes.load(&guard).get(&destination), Some(&"eth0"));
+    assert_eq!(routes.read().get(&destination), Some(&"eth0"));
 }

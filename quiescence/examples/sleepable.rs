@@ -6,13 +6,13 @@ use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use quiescence::{Rcu, Srcu};
+use quiescence::Srcu;
 
 /// One domain for each thing whose readers are to hold up its own updaters only.
 static PLUGINS: Srcu = Srcu::named("plugins");
 
 fn main() {
-    let plugin = Rcu::new_in(String::from("first"), PLUGINS.domain());
+    let plugin = PLUGINS.rcu(String::from("first"));
 
     // A section that goes from thread to thread, and may take as long as it likes.
     thread::scope(|scope| {

@@ -11,10 +11,8 @@
 //!
 //! let routes = Rcu::new(vec!["10.0.0.0/8 via eth0"]);
 //!
-//! // A reader:
-//! let guard = quiescence::read();
-//! assert_eq!(routes.load(&guard).len(), 1);
-//! drop(guard);
+//! // A reader: the section ends when what `read` returns is dropped.
+//! assert_eq!(routes.read().len(), 1);
 //!
 //! // An updater: readers see the old table or the new one, whole.
 //! routes.update(|old| {
@@ -22,7 +20,7 @@
 //!     new.push("192.168.0.0/16 via eth1");
 //!     new
 //! });
-//! assert_eq!(routes.load(&quiescence::read()).len(), 2);
+//! assert_eq!(routes.read().len(), 2);
 //! ```
 //!
 //! **The [guide] teaches it**, from `RwLock` and `arc-swap` on, with examples that are
@@ -40,7 +38,7 @@
 //! | free, or call a function, after one | [`retire`], [`call`], [`barrier`]; [`Retire`] for types of your own |
 //! | bound the memory that waits | [`Tuning`], [`Weigh`]; [`try_retire`], [`try_call`], [`Refused`] |
 //! | keep readers apart from each other's updaters | [`Domain`], [`domain!`] |
-//! | sections that block or `.await`; tasks that wait | [`Srcu`]; [`Srcu::synchronize_async`], [`Rcu::store_async`], [`Unlinked::into_inner_async`] |
+//! | sections that block or `.await`; tasks that wait | [`Rcu::sleepable`], [`OwnedRcuRef`]; [`Srcu`]; [`Srcu::synchronize_async`], [`Rcu::store_async`], [`Unlinked::into_inner_async`] |
 //! | say when grace periods start, and what they may cost | [`Engine`], [`Builder`] |
 //! | count, refer and lock by CPU | [`sync`] |
 //! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
@@ -133,7 +131,7 @@ pub use crate::{
     domain::names::Private,
     domain::qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     domain::raw,
-    domain::rcu::{Rcu, RcuOption, Unlinked},
+    domain::rcu::{OwnedRcuRef, Rcu, RcuOption, RcuRef, Unlinked},
     domain::reader::Reader,
     domain::snapshot::Snapshot,
     domain::srcu::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize},

@@ -181,6 +181,7 @@ mod tests {
     #[test]
     fn every_rival_reads_the_word_as_often_as_it_is_told() {
         all_work(|rival| rival.read);
+        all_work(|rival| rival.nested);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crossbeam_epoch::{Atomic, Owned};
+use crossbeam_epoch::{Atomic, Guard, Owned};
 
 use super::{About, Family, Rival};
 use crate::advise::Placed;
@@ -13,17 +13,21 @@ use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::timed;
 use crate::cases::object::Freed;
 use crate::cases::replace::Replacements;
-use crate::serve::{Read, Replace};
+use crate::serve::{Nested, Read, Replace};
 
-pub(super) const RIVALS: &[Rival] = &[Rival::new("crossbeam-epoch")
-    .about(&ABOUT)
-    .config::<Placed<Epoch>>()
-    .per_key::<Placed<Epoch>>()
-    .read::<Epoch>()
-    .replace::<Epoch>()
-    .hoards()
-    .chains::<Epoch>()
-    .enqueue(Replacements::<Epoch>::boxed, || Box::new(Deferred))];
+pub(super) const RIVALS: &[Rival] = &[
+    Rival::new("crossbeam-epoch")
+        .about(&ABOUT)
+        .config::<Placed<Epoch>>()
+        .per_key::<Placed<Epoch>>()
+        .read::<Epoch>()
+        .nested::<Epoch>()
+        .replace::<Epoch>()
+        .hoards()
+        .chains::<Epoch>()
+        .enqueue(Replacements::<Epoch>::boxed, || Box::new(Deferred)),
+    Rival::new("crossbeam-handle").read::<Handle>().nested::<Handle>(),
+];
 
 const ABOUT: About = About {
     family: Family::Epoch,
@@ -36,17 +40,49 @@ const ABOUT: About = About {
 #[derive(Debug)]
 struct Epoch;
 
+/// The word that is read.
+static SLOT: LazyLock<Atomic<u64>> = LazyLock::new(|| Atomic::new(1));
+
 impl Read for Epoch {
     fn read(batches: u64) -> Duration {
-        static SLOT: LazyLock<Atomic<u64>> = LazyLock::new(|| Atomic::new(1));
-        let slot = black_box(&*SLOT);
-        let read = |_: &mut ()| {
-            let guard = crossbeam_epoch::pin();
-            // SAFETY: the slot points to a word that is never freed.
-            unsafe { *slot.load(Ordering::Acquire, &guard).deref() }
-        };
-        timed(batches, &mut (), read, |()| {})
+        read(batches, crossbeam_epoch::pin)
     }
+}
+
+impl Nested for Epoch {
+    fn read(batches: u64) -> Duration {
+        let _outer = crossbeam_epoch::pin();
+        <Self as Read>::read(batches)
+    }
+}
+
+/// The same by a handle of the thread's, without the look into thread-local storage.
+struct Handle;
+
+impl Read for Handle {
+    fn read(batches: u64) -> Duration {
+        let handle = crossbeam_epoch::default_collector().register();
+        read(batches, || handle.pin())
+    }
+}
+
+impl Nested for Handle {
+    fn read(batches: u64) -> Duration {
+        let handle = crossbeam_epoch::default_collector().register();
+        let _outer = handle.pin();
+        read(batches, || handle.pin())
+    }
+}
+
+#[inline(always)]
+fn read(batches: u64, pin: impl Fn() -> Guard) -> Duration {
+    let slot = black_box(&*SLOT);
+    let read = |_: &mut ()| {
+        let guard = pin();
+        // SAFETY: the slot points to a word that is never freed.
+        unsafe { *slot.load(Ordering::Acquire, &guard).deref() }
+    };
+    timed(batches, &mut (), read, |()| {})
 }
 
 struct Deferred;

@@ -19,18 +19,22 @@ use crate::cases::BATCH;
 use crate::cases::enqueue::BURST;
 use crate::cases::read::SLOT;
 use crate::cases::wait::{self, Idle, Member};
-use crate::serve::Read;
+use crate::serve::{Nested, Read};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("liburcu-memb")
         .read::<Memb>()
+        .nested::<Memb>()
         .hash_with(|keys| Box::new(Chains::memb(keys)))
         .wait(|| Arc::new(OneDomain(&MEMB))),
     Rival::new("liburcu-qsbr")
         .read::<QuiescentStates>()
         .hash_with(|keys| Box::new(Chains::qsbr(keys)))
         .wait(|| Arc::new(OneDomain(&QSBR))),
-    Rival::new("liburcu-bp").read::<BulletProof>().wait(|| Arc::new(OneDomain(&BP))),
+    Rival::new("liburcu-bp")
+        .read::<BulletProof>()
+        .nested::<BulletProof>()
+        .wait(|| Arc::new(OneDomain(&BP))),
     Rival::new("liburcu-call")
         .replace_with(|_| Box::new(Replaced::new(Way::Call)))
         .hoards()
@@ -44,7 +48,13 @@ struct Memb;
 
 impl Read for Memb {
     fn read(batches: u64) -> Duration {
-        read(batches, &MEMB)
+        read(batches, &MEMB, |flavour| flavour.read)
+    }
+}
+
+impl Nested for Memb {
+    fn read(batches: u64) -> Duration {
+        read(batches, &MEMB, |flavour| flavour.read_nested)
     }
 }
 
@@ -52,7 +62,7 @@ struct QuiescentStates;
 
 impl Read for QuiescentStates {
     fn read(batches: u64) -> Duration {
-        read(batches, &QSBR)
+        read(batches, &QSBR, |flavour| flavour.read)
     }
 }
 
@@ -60,18 +70,27 @@ struct BulletProof;
 
 impl Read for BulletProof {
     fn read(batches: u64) -> Duration {
-        read(batches, &BP)
+        read(batches, &BP, |flavour| flavour.read)
     }
 }
 
-fn read(batches: u64, flavour: &'static Flavour) -> Duration {
+impl Nested for BulletProof {
+    fn read(batches: u64) -> Duration {
+        read(batches, &BP, |flavour| flavour.read_nested)
+    }
+}
+
+fn read(batches: u64, flavour: &'static Flavour, which: fn(&Flavour) -> Reads) -> Duration {
     let mut registered = Registered::new(flavour);
     let begin = Instant::now();
-    let sum = registered.read(batches, black_box(&SLOT));
+    let sum = registered.read(which, batches, black_box(&SLOT));
     let elapsed = begin.elapsed();
     assert_eq!(sum, batches * BATCH, "every read saw the word");
     elapsed
 }
+
+/// So many batches of sections, and the sum of the words that were read.
+type Reads = unsafe extern "C" fn(u64, *const AtomicPtr<u64>) -> u64;
 
 /// The C functions of one flavour.
 pub(super) struct Flavour {
@@ -79,18 +98,21 @@ pub(super) struct Flavour {
     unregister: unsafe extern "C" fn(),
     offline: unsafe extern "C" fn(),
     synchronize: unsafe extern "C" fn(),
-    read: unsafe extern "C" fn(u64, *const AtomicPtr<u64>) -> u64,
+    read: Reads,
+    read_nested: Reads,
     read_until: unsafe extern "C" fn(*const AtomicI32, u32, *mut u64) -> u64,
 }
 
 macro_rules! flavour {
-    ($name:ident: $register:ident $unregister:ident $offline:ident $synchronize:ident $read:ident $read_until:ident) => {
+    ($name:ident: $register:ident $unregister:ident $offline:ident $synchronize:ident $read:ident $read_nested:ident
+        $read_until:ident) => {
         unsafe extern "C" {
             fn $register();
             fn $unregister();
             fn $offline();
             fn $synchronize();
             fn $read(batches: u64, slot: *const AtomicPtr<u64>) -> u64;
+            fn $read_nested(batches: u64, slot: *const AtomicPtr<u64>) -> u64;
             fn $read_until(stop: *const AtomicI32, steps: u32, chain: *mut u64) -> u64;
         }
         pub(super) static $name: Flavour = Flavour {
@@ -99,17 +121,21 @@ macro_rules! flavour {
             offline: $offline,
             synchronize: $synchronize,
             read: $read,
+            read_nested: $read_nested,
             read_until: $read_until,
         };
     };
 }
 
 flavour!(MEMB: rivals_memb_register rivals_memb_unregister rivals_memb_offline
-    rivals_memb_synchronize rivals_memb_read rivals_memb_read_until);
+    rivals_memb_synchronize rivals_memb_read rivals_memb_read_nested
+    rivals_memb_read_until);
 flavour!(QSBR: rivals_qsbr_register rivals_qsbr_unregister rivals_qsbr_offline
-    rivals_qsbr_synchronize rivals_qsbr_read rivals_qsbr_read_until);
+    rivals_qsbr_synchronize rivals_qsbr_read rivals_qsbr_read_nested
+    rivals_qsbr_read_until);
 flavour!(BP: rivals_bp_register rivals_bp_unregister rivals_bp_offline
-    rivals_bp_synchronize rivals_bp_read rivals_bp_read_until);
+    rivals_bp_synchronize rivals_bp_read rivals_bp_read_nested
+    rivals_bp_read_until);
 
 /// This thread's registration with a flavour. At most one per thread and flavour; online.
 pub(super) struct Registered {
@@ -138,10 +164,16 @@ impl Registered {
     }
 
     /// So many batches of [`BATCH`] sections; the sum of the words read.
-    pub(super) fn read(&mut self, batches: u64, slot: &AtomicPtr<u64>) -> u64 {
-        // SAFETY: this thread is registered; the slot is alive and points to a word that is never
-        // freed (the only caller's is static); C reads it with a volatile load.
-        unsafe { (self.flavour.read)(batches, slot) }
+    fn read(
+        &mut self,
+        which: fn(&Flavour) -> Reads,
+        batches: u64,
+        slot: &AtomicPtr<u64>,
+    ) -> u64 {
+        let read = which(self.flavour);
+        // SAFETY: this thread is registered with the flavour; the slot is alive and points to a
+        // word that is never freed (the only caller's is static); C reads it with a volatile load.
+        unsafe { read(batches, slot) }
     }
 
     /// Sections of `steps` steps until `stop` is not 0; how many there were.

@@ -108,6 +108,7 @@ pub struct Rival {
     pub(crate) config: Option<Make<Plan, dyn Prepared>>,
     pub(crate) table: Option<Make<Plan, dyn Prepared>>,
     pub(crate) read: Option<Loop>,
+    pub(crate) nested: Option<Loop>,
     pub(crate) cell: Option<Loop>,
     pub(crate) arc: Option<Loop>,
     pub(crate) reference: Option<Loop>,
@@ -195,6 +196,7 @@ impl Rival {
             config: None,
             table: None,
             read: None,
+            nested: None,
             cell: None,
             arc: None,
             reference: None,
@@ -242,6 +244,11 @@ impl Rival {
     /// A word that is read.
     const fn read<R: serve::Read>(self) -> Self {
         Self { read: Some(Loop::new(R::read)), ..self }
+    }
+
+    /// A word that is read inside another section.
+    const fn nested<N: serve::Nested>(self) -> Self {
+        Self { nested: Some(Loop::new(N::read)), ..self }
     }
 
     /// Four words that are read whole.
@@ -378,6 +385,7 @@ impl Rival {
     fn serves_any(&self) -> bool {
         let loops = [
             self.read,
+            self.nested,
             self.cell,
             self.arc,
             self.reference,

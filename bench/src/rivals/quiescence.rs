@@ -21,7 +21,7 @@ use crate::advise::Placed;
 use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
-use crate::serve::{Read, Section};
+use crate::serve::{Nested, Read, Section};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence")
@@ -29,6 +29,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .config::<Placed<Threads>>()
         .per_key::<Placed<Threads>>()
         .read::<GlobalReader>()
+        .nested::<GlobalReader>()
         .cell::<FourWords>()
         .arc(cells::arc)
         .store::<Stored>()
@@ -45,7 +46,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .boot(|| Box::new(InSrcu::new(Srcu::new())))
         .blocked(|| Box::new(Srcu::new()))
         .domain::<Srcu>(),
-    Rival::ours("quiescence-reader").read::<ExplicitReader>(),
+    Rival::ours("quiescence-reader").read::<ExplicitReader>().nested::<ExplicitReader>(),
     Rival::ours("quiescence-qsbr")
         .about(&ABOUT_QSBR)
         .config::<Placed<Announcers>>()
@@ -100,6 +101,13 @@ impl Read for GlobalReader {
     }
 }
 
+impl Nested for GlobalReader {
+    fn read(batches: u64) -> Duration {
+        let _outer = quiescence::read();
+        <Self as Read>::read(batches)
+    }
+}
+
 impl Section for GlobalReader {
     fn enter_and_leave(batches: u64) -> Duration {
         repeat(batches, || {
@@ -117,6 +125,13 @@ impl Read for ExplicitReader {
         let rcu = black_box(&*WORD);
         let mut reader = quiescence::reader();
         timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
+    }
+}
+
+impl Nested for ExplicitReader {
+    fn read(batches: u64) -> Duration {
+        let _outer = quiescence::read();
+        <Self as Read>::read(batches)
     }
 }
 

@@ -1,16 +1,22 @@
 //! sdd, the epochs below scc's tables.
 
+use std::hint::black_box;
+use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use sdd::{AtomicOwned, Guard, Owned, Tag};
 
 use super::Rival;
 use crate::cases::enqueue::{Caller, callback, closures_run};
+use crate::cases::loops::repeat;
 use crate::cases::object::Freed;
 use crate::cases::replace::Replacements;
-use crate::serve::Replace;
+use crate::serve::{Nested, Read, Replace};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
+    .read::<Sdd>()
+    .nested::<Sdd>()
     .replace::<Sdd>()
     .hoards()
     .chains::<Sdd>()
@@ -19,6 +25,24 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
 /// Epochs, with garbage in the retiring thread's hands.
 #[derive(Debug)]
 struct Sdd;
+
+impl Read for Sdd {
+    fn read(batches: u64) -> Duration {
+        static PLACE: LazyLock<AtomicOwned<u64>> = LazyLock::new(|| AtomicOwned::new(1));
+        let place = black_box(&*PLACE);
+        repeat(batches, || {
+            let guard = Guard::new();
+            *place.load(Ordering::Acquire, &guard).as_ref().expect("it is never taken out")
+        })
+    }
+}
+
+impl Nested for Sdd {
+    fn read(batches: u64) -> Duration {
+        let _outer = Guard::new();
+        <Self as Read>::read(batches)
+    }
+}
 
 /// Advances the epoch if no thread is behind. Garbage of ended threads is freed by the thread that
 /// gets it.

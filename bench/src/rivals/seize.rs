@@ -13,13 +13,14 @@ use crate::advise::Placed;
 use crate::cases::loops::timed;
 use crate::cases::object::Freed;
 use crate::cases::read::SLOT;
-use crate::serve::{Read, Replace};
+use crate::serve::{Nested, Read, Replace};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
     .about(&ABOUT)
     .config::<Placed<Hyaline>>()
     .per_key::<Placed<Hyaline>>()
     .read::<Hyaline>()
+    .nested::<Hyaline>()
     .replace::<Hyaline>()
     .hoards()
     .chains::<Hyaline>()];
@@ -35,9 +36,18 @@ const ABOUT: About = About {
 #[derive(Debug)]
 struct Hyaline(Collector);
 
+/// That of the word that is read.
+static COLLECTOR: LazyLock<Collector> = LazyLock::new(Collector::new);
+
+impl Nested for Hyaline {
+    fn read(batches: u64) -> Duration {
+        let _outer = COLLECTOR.enter();
+        <Self as Read>::read(batches)
+    }
+}
+
 impl Read for Hyaline {
     fn read(batches: u64) -> Duration {
-        static COLLECTOR: LazyLock<Collector> = LazyLock::new(Collector::new);
         let collector = black_box(&*COLLECTOR);
         let slot = black_box(&SLOT);
         let read = |_: &mut ()| {

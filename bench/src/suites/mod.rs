@@ -204,7 +204,7 @@ mod tests {
         for source in SOURCES.iter().filter(|source| !source.is_compiled_in) {
             let name = source.module.replace('_', "-");
             let options = Options { only: vec![name.clone()], ..Options::default() };
-            let Err(Error::Unsupported(message)) = read::prepare(&options) else {
+            let Err(Error::Unsupported(message)) = read::prepare(&[], &options) else {
                 panic!("{name} is compiled in, or another error");
             };
             let feature = source.feature.unwrap();

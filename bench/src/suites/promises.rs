@@ -147,12 +147,14 @@ const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
 use Bound::{AtLeast, AtMost};
 
 /// The targets that the library was built for.
-static PROMISES: [Promise; 61] = [
+static PROMISES: [Promise; 63] = [
     promise("read/1-thread", "read", "quiescence", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-qsbr", Against::Rival("plain-load"), AtMost(1.1)),
     promise("read/1-thread", "read", "crossbeam-epoch", OURS, AtLeast(3.0)),
     promise("read/1-thread", "read", "seize", OURS, AtLeast(3.0)),
+    promise("nested/1-thread", "read", "quiescence", MEMB, AtMost(1.2)),
+    promise("nested/1-thread", "read", "crossbeam-epoch", OURS, AtLeast(2.0)),
     promise("gp/alone", "p50", "quiescence", MEMB, AtMost(0.3)),
     promise("gp/busy-reader", "p50", "quiescence", MEMB, AtMost(0.65)),
     promise("gp/200-idle", "p50", "quiescence", MEMB, AtMost(0.8)),

@@ -25,8 +25,9 @@ pub(crate) struct BenchArgs {
 /// What is measured.
 #[derive(clap::Subcommand, Clone, Debug)]
 enum What {
-    /// A read: enter a section, load the pointer, read its word, leave; one thread and two
-    Read(Options),
+    /// A read: enter a section, load the pointer, read its word, leave; one thread and two, and
+    /// inside another section
+    Read(ReadArgs),
     /// A grace period: alone, beside a busy reader, with 200 and with 10,000 idle threads
     Gp(GpArgs),
     /// An update: replace an object of 64 bytes and retire the old one; and all that comes with it:
@@ -62,6 +63,20 @@ struct Options {
     /// percpu: quiescence; engines: tick; compat: liburcu]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct ReadArgs {
+    /// Measure only these [default: all]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(&read::GROUPS),
+        value_delimiter = ','
+    )]
+    cases: Vec<String>,
+    #[command(flatten)]
+    options: Options,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -161,7 +176,7 @@ impl From<&Options> for suites::Options {
 impl What {
     fn options(&self) -> suites::Options {
         let options = match self {
-            Self::Read(options) => options,
+            Self::Read(read) => &read.options,
             Self::Gp(gp) => &gp.options,
             Self::Update(update) => &update.options,
             Self::Engines(engines) => &engines.options,
@@ -174,7 +189,7 @@ impl What {
 
     fn prepare(&self, options: &suites::Options) -> Result<Suite, ::bench::Error> {
         match self {
-            Self::Read(_) => read::prepare(options),
+            Self::Read(args) => read::prepare(&args.cases, options),
             Self::Gp(gp) => gp::prepare(gp.oversubscribed, options),
             Self::Update(update) => update::prepare(&update.cases, options),
             Self::Engines(args) => {
@@ -274,6 +289,7 @@ mod tests {
     #[test]
     fn the_groups_of_a_suite_are_what_case_takes() {
         for line in [
+            ["read", "--case", "read,nested"],
             ["update", "--case", "hash,stall"],
             ["srcu", "--case", "boot"],
             ["percpu", "--case", "counter,lock"],

@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr;
 
+use grace::word;
+
 use crate::domain::tag::{DomainTag, Section};
 use crate::gp::reader::{NOT_READY, Slot};
 use crate::reclaim::domain_state::DomainState;
@@ -56,15 +58,41 @@ unsafe impl ThreadTag for Global {}
 /// Guards nest, in any order of dropping. To drop one is wait-free, but for a thread that has
 /// retired an object over the domain's limit in the section
 /// ([`Domain::retire`](crate::Domain::retire)): the drop of its outermost guard waits for a grace
-/// period then, and drops objects that the thread has retired. A guard belongs to its thread. A
-/// guard that is leaked with [`std::mem::forget`] is a section that never ends: sound, but every
-/// later grace period of the domain waits for ever.
+/// period then, and drops objects that the thread has retired. A guard that is leaked with
+/// [`std::mem::forget`] is a section that never ends: sound, but every later grace period of the
+/// domain waits for ever.
+///
+/// A guard belongs to its thread. Sections that end on another one, or are held across an `.await`,
+/// are those of an [`Srcu`](crate::Srcu); the compiler says so:
+/// ```compile_fail,E0277
+/// let guard = quiescence::read();
+/// std::thread::spawn(move || drop(guard));
+/// ```
 #[must_use = "the section ends when the guard is dropped"]
 pub struct Guard<'d, K: DomainTag = Global> {
     slot: &'d Slot,
-    // Not Send, not Sync: the slot is the thread's.
-    tag: PhantomData<(&'d K, *mut ())>,
+    tag: PhantomData<&'d K>,
+    _thread: StaysOnItsThreadUnlikeSrcu<K>,
 }
+
+/// What keeps a guard on its thread, whose slot it has: neither `Send` nor `Sync`. The compiler
+/// prints this name, and the message below, where a guard is sent.
+struct StaysOnItsThreadUnlikeSrcu<K>(PhantomData<fn() -> K>);
+
+/// Domains whose guards may go to other threads while they are [`Guard`]s: there is none.
+#[diagnostic::on_unimplemented(
+    message = "a guard of a section of `{Self}` stays on the thread that began the section",
+    label = "this would send the guard, or what was read under it, to another thread",
+    note = "sections that end on another thread, or are held across an `.await`, are an `Srcu`'s",
+    note = "make the value with `Rcu::sleepable` or `Srcu::rcu`",
+    note = "or end the section before: drop the guard, or use `Rcu::with`"
+)]
+trait GuardsChangeThreads {}
+
+// SAFETY: never: no type implements `GuardsChangeThreads`.
+unsafe impl<K: GuardsChangeThreads> Send for StaysOnItsThreadUnlikeSrcu<K> {}
+// SAFETY: as above.
+unsafe impl<K: GuardsChangeThreads> Sync for StaysOnItsThreadUnlikeSrcu<K> {}
 
 // SAFETY: the slot's nesting is not zero until the guard is dropped, so every scan that comes after
 // the section's begin counts it [M-2].
@@ -127,14 +155,18 @@ pub(super) fn enter<'d, K: DomainTag>(
     location: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
-    if slot.is_quiescent() {
+    let word = slot.own_word();
+    if word::nesting(word) == 0 {
         slot.enter_outermost(&core.gp, location);
-        return Guard { slot, tag: PhantomData };
+        return Guard::on(slot);
+    }
+    if slot.enter_nested(word) {
+        return Guard::on(slot);
     }
     enter_slow(slot, core, location, ready)
 }
 
-/// Nested, or not registered, or no membarrier.
+/// Not registered, or no membarrier, or too deep.
 #[cold]
 #[inline(never)]
 fn enter_slow<'d, K: DomainTag>(
@@ -145,10 +177,16 @@ fn enter_slow<'d, K: DomainTag>(
 ) -> Guard<'d, K> {
     let slot = if ptr::eq(slot, &raw const NOT_READY) { ready() } else { slot };
     slot.enter_slow(&core.gp, location);
-    Guard { slot, tag: PhantomData }
+    Guard::on(slot)
 }
 
 impl<'d, K: DomainTag> Guard<'d, K> {
+    /// The guard of a section that has begun.
+    #[inline(always)]
+    fn on(slot: &'d Slot) -> Self {
+        Guard { slot, tag: PhantomData, _thread: StaysOnItsThreadUnlikeSrcu(PhantomData) }
+    }
+
     /// A section of the calling thread, by way of its table.
     #[inline]
     pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {
@@ -156,7 +194,7 @@ impl<'d, K: DomainTag> Guard<'d, K> {
         if ptr::eq(core, &raw const GLOBAL) {
             return read_at(location);
         }
-        enter(&NOT_READY, core, location, || local::implicit_slot(core, || tag.handle()))
+        enter_slow(&NOT_READY, core, location, || local::implicit_slot(core, || tag.handle()))
     }
 }
 

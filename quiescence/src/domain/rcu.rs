@@ -13,9 +13,11 @@ use crate::reclaim::defer;
 use crate::reclaim::weigh::{Scale, Weigh};
 
 mod option;
+mod reference;
 mod tasks;
 mod unlinked;
 
+pub use reference::{OwnedRcuRef, RcuRef};
 pub use unlinked::Unlinked;
 
 /// A value that is read often, at the price of a load, and replaced now and then.
@@ -33,9 +35,22 @@ pub use unlinked::Unlinked;
 /// with what it owns. A `Vec` of a megabyte counts for a megabyte.
 ///
 /// The value is in a box of its own: a load is one pointer away from it. When the `Rcu` itself is
-/// dropped, its value is dropped at once, since no thread can have borrowed it. For a static there
-/// is [`RcuOption::empty`], or a [`LazyLock`](std::sync::LazyLock).
+/// dropped, its value is dropped at once, since no thread can have borrowed it.
 ///
+/// # In a static
+/// `Rcu::new` allocates, so it is not `const`: a static is a [`LazyLock`](std::sync::LazyLock) of
+/// it, or an [`RcuOption`], whose [`empty`](RcuOption::empty) and
+/// [`empty_in`](RcuOption::empty_in) are `const`.
+///
+/// ```
+/// use quiescence::Rcu;
+/// use std::sync::LazyLock;
+///
+/// static LEVEL: LazyLock<Rcu<String>> = LazyLock::new(|| Rcu::new("info".into()));
+/// assert_eq!(*LEVEL.read(), "info");
+/// ```
+///
+/// # Example
 /// ```
 /// use quiescence::Rcu;
 /// use std::thread;
@@ -43,8 +58,7 @@ pub use unlinked::Unlinked;
 /// let table = Rcu::new(vec![1, 2, 3]);
 /// thread::scope(|scope| {
 ///     scope.spawn(|| {
-///         let guard = quiescence::read();
-///         let seen = table.load(&guard);
+///         let seen = table.read();
 ///         assert!(seen.len() == 3 || seen.len() == 4);
 ///     });
 ///     table.update(|old| {
@@ -63,7 +77,7 @@ pub struct Rcu<T: Send + Sync + 'static, K: DomainTag = Global> {
 ///
 /// ```
 /// let config = quiescence::RcuOption::<String>::empty();
-/// assert!(config.load(&quiescence::read()).is_none());
+/// assert!(config.read().is_none());
 /// config.store(Some("ready".into()));
 /// let taken = config.take().expect("stored above");
 /// assert_eq!(taken.into_inner(), "ready"); // after a grace period
@@ -118,6 +132,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     }
 
     /// The value now. It stays valid as long as the section, whatever becomes of this place.
+    ///
+    /// For several loads in one section, and for sections by [`Reader`](crate::Reader) and
+    /// [`Qsbr`](crate::Qsbr); for one load [`read`](Self::read) is simpler.
     ///
     /// Wait-free: one load.
     ///
@@ -339,17 +356,13 @@ impl<T: Weigh + Send + Sync + 'static> Default for RcuOption<T> {
 
 impl<T: Send + Sync + fmt::Debug + 'static, K: DomainTag> fmt::Debug for Rcu<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Rcu")
-            .field(self.load(&self.inner.domain.tag().enter(Location::caller())))
-            .finish()
+        f.debug_tuple("Rcu").field(&self.read()).finish()
     }
 }
 
 impl<T: Send + Sync + fmt::Debug + 'static, K: DomainTag> fmt::Debug for RcuOption<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RcuOption")
-            .field(&self.load(&self.domain.tag().enter(Location::caller())))
-            .finish()
+        f.debug_tuple("RcuOption").field(&self.read()).finish()
     }
 }
 

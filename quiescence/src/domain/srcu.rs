@@ -38,11 +38,11 @@ pub use tasks::Synchronize;
 /// sections of one may last for minutes without anybody else's updaters noticing.
 ///
 /// ```
-/// use quiescence::{Rcu, Srcu};
+/// use quiescence::Srcu;
 ///
 /// static ZONES: Srcu = Srcu::new();
 ///
-/// let serial = Rcu::new_in(1, ZONES.domain());
+/// let serial = ZONES.rcu(1);
 /// let guard = ZONES.read();
 /// let seen = serial.load(&guard);
 /// let also_here = std::thread::spawn(move || drop(guard)); // ends on another thread

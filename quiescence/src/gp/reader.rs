@@ -3,18 +3,21 @@
 //! Protocol of the reader, each line one step that the explorer transcribes (docs/ORDERINGS.md):
 //!
 //! ```text
-//! enter:  current = gp.ctr (Acquire)          [GP-3]
-//!         word = current   (Release)          [GP-2]
-//!         light fence                         [GP-1]
-//! leave:  light fence
-//!         word = word - 1  (Release)          [GP-2]
-//!         light fence                         [GP-6]
-//!         if attention != 0: look at what is wanted
+//! enter, outermost:  current = gp.ctr (Acquire)          [GP-3]
+//!                    word = current   (Release)          [GP-2]
+//!                    light fence                         [GP-1]
+//! enter, nested:     word = word + 1  (Release)          [GP-2]
+//! leave:             light fence
+//!                    word = word - 1  (Release)          [GP-2]
+//!                    done if it was nested
+//!                    light fence                         [GP-6]
+//!                    if attention != 0: look at what is wanted
 //! ```
 //!
-//! Under membarrier no step is more than a plain load or store. The fast path asks one question
-//! ("is my nesting 0?") which also covers a thread that is not registered yet and a process without
-//! membarrier: those see a slot whose nesting is never 0 ([`NOT_READY`]) and take the slow path.
+//! Under membarrier no step is more than a plain load or store. A section asks one question, how
+//! deep it is: 0 is the outermost. The greatest number is the slow path's, and not only because one
+//! section more would change the other half of the word: a thread that is not registered yet and a
+//! process without membarrier see a slot that is always that deep ([`NOT_READY`]).
 
 use std::panic::Location;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -109,10 +112,13 @@ const OVERDUE: u32 = 8;
 /// stores this.
 const ARRIVED: u64 = 2 * COUNT;
 
-/// The slot of a thread that must take the slow path. Its nesting is never 0, and no thread writes
-/// it.
+/// How deep sections nest at most.
+const DEEPEST: u32 = u32::MAX;
+
+/// The slot of a thread that must take the slow path. Its nesting is neither 0 nor less than the
+/// greatest, so no section begins there, and no thread writes it.
 #[cfg(not(loom))]
-pub(crate) static NOT_READY: Slot = Slot::new(COUNT);
+pub(crate) static NOT_READY: Slot = Slot::new(DEEPEST as u64 * COUNT);
 
 impl Slot {
     const_unless_loom! {
@@ -164,11 +170,33 @@ impl Slot {
         chaos::point(Point::Entered);
     }
 
-    /// Begins a section in the cases that the fast path does not cover: nested, or no membarrier.
+    /// The word as the owner wrote it last, to decide how a section begins.
+    #[inline(always)]
+    pub(crate) fn own_word(&self) -> u64 {
+        // Relaxed: the owner reads its own word.
+        self.word.load(Relaxed)
+    }
+
+    /// Begins a section inside another one, if that is not the deepest there can be; whether it
+    /// did. Owner only; `word` is the slot's, its nesting not 0.
+    ///
+    /// No fence, light or full: until the outermost section ends the word says so, and what is
+    /// loaded meanwhile is the outermost's, whichever of the guards goes first. All that the store
+    /// has to do is to come after the one before it and before the one after, which are stores to
+    /// the same word.
+    #[inline(always)]
+    pub(crate) fn enter_nested(&self, word: u64) -> bool {
+        if word::nesting(word) == DEEPEST {
+            return false;
+        }
+        // Release: as in `enter_outermost` [GP-2]. The number, which the scan compares, stays.
+        self.word.store(word + COUNT, Release);
+        true
+    }
+
+    /// Begins a section in the cases that the fast path does not cover: no membarrier, or too deep.
     pub(crate) fn enter_slow(&self, gp: &AtomicU64, location: &'static Location<'static>) {
-        let word = self.word.load(Relaxed);
-        let nesting = word::nesting(word);
-        if nesting == 0 {
+        if self.is_quiescent() {
             self.enter_outermost(gp, location);
             if self.attention.load(Relaxed) & PORTABLE != 0 {
                 fence::full(); // the light fence of this process [GP-1]
@@ -176,11 +204,9 @@ impl Slot {
             return;
         }
         assert!(
-            nesting < u32::MAX,
+            self.enter_nested(self.own_word()),
             "read-side sections nested 2^32 deep: guards are being leaked with mem::forget"
         );
-        // Release: as in `enter_outermost` [GP-2]. The number, which the scan compares, stays.
-        self.word.store(word + COUNT, Release);
     }
 
     /// Ends a section. Owner only.
@@ -204,23 +230,25 @@ impl Slot {
         // Release: pairs with the Acquire in `is_holdout` [GP-2]; the section's loads happen before
         // whatever the updater does once it has seen this word.
         self.word.store(left, chaos::release_unless(Mutant::RelaxedUnlock));
+        if word::nesting(left) != 0 {
+            // Still in the outermost section, whose end does what there is to do. No scan passes
+            // this reader before that, so no sleeper misses a report, nor has use for the fence.
+            return;
+        }
         fence::light(&self.fence);
         chaos::point(Point::Left);
         // Relaxed: the light fence above, with the sleeper's heavy fence, makes sure that either
         // this load sees the mark or the sleeper's second look sees the word [GP-6].
         if self.attention.load(Relaxed) != 0 {
-            self.leave_slow(left);
+            self.leave_slow();
         }
     }
 
     /// Somebody waits, or the thread is leaving, or fences are instructions here.
     #[cold]
-    fn leave_slow(&self, word: u64) {
+    fn leave_slow(&self) {
         if self.attention.load(Relaxed) & PORTABLE != 0 {
             fence::full(); // the light fence of this process [GP-6]
-        }
-        if word::nesting(word) != 0 {
-            return;
         }
         self.report_quiescent();
         // Relaxed: only the owner sets these marks.
@@ -569,5 +597,28 @@ mod tests {
         let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(too_deep));
         assert!(refused.unwrap_err().is::<&str>(), "it says what leaks");
         assert_eq!(slot.word.load(Relaxed), deepest);
+    }
+
+    /// One comparison covers both: a thread that is not ready sees a slot that is so deep.
+    #[test]
+    fn no_section_begins_in_the_slot_of_threads_that_are_not_ready() {
+        let word = NOT_READY.own_word();
+        assert!(!NOT_READY.is_quiescent() && !NOT_READY.enter_nested(word));
+        assert_eq!(NOT_READY.own_word(), word);
+    }
+
+    /// A mark is for the end of the outermost section, which alone reports.
+    #[test]
+    fn the_end_of_a_nested_section_leaves_the_marks_alone() {
+        let slot = Slot::new(QUIESCENT);
+        let (gp, location) = (AtomicU64::new(word::entered(Number(7))), Location::caller());
+        slot.enter_slow(&gp, location);
+        slot.enter_slow(&gp, location);
+        slot.mark_waited_for();
+        slot.leave();
+        assert_eq!(slot.own_word(), word::entered(Number(7)));
+        assert!(slot.clear_waited_for(), "the mark is still there");
+        slot.leave();
+        assert!(slot.is_quiescent());
     }
 }

@@ -24,23 +24,19 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
     /// ```
     /// static CONFIG: quiescence::RcuOption<String> = quiescence::RcuOption::empty();
     /// CONFIG.store(Some("ready".into()));
-    /// assert_eq!(CONFIG.load(&quiescence::read()).unwrap(), "ready");
+    /// assert_eq!(*CONFIG.read().unwrap(), "ready");
     /// ```
     pub const fn empty() -> Self
     where
         T: Weigh,
     {
-        Self::empty_on(Scale::new())
+        Self::empty_on(Scale::new(), Domain::global())
     }
 
     /// An empty place in the global domain, for values of a type that does not implement [`Weigh`];
     /// may be a static. See [`Rcu::with_weight`].
     pub const fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
-        Self::empty_on(Scale::by(weight))
-    }
-
-    const fn empty_on(scale: Scale<T>) -> Self {
-        Self { pointer: AtomicPtr::new(ptr::null_mut()), scale, domain: Domain::global() }
+        Self::empty_on(Scale::by(weight), Domain::global())
     }
 
     /// A value in the global domain.
@@ -64,6 +60,27 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// The same for a type that does not implement [`Weigh`]. See [`Rcu::with_weight`].
     pub fn with_weight_in(value: Option<T>, weight: fn(&T) -> usize, domain: Domain<K>) -> Self {
         Self { pointer: AtomicPtr::new(into_raw(value)), scale: Scale::by(weight), domain }
+    }
+
+    /// An empty place in `domain`; may be a static, if the domain is a declared one.
+    ///
+    /// ```
+    /// use quiescence::{Domain, RcuOption};
+    ///
+    /// quiescence::domain! { struct Zones; }
+    /// static SERIAL: RcuOption<u32, Zones> = RcuOption::empty_in(Domain::of(Zones));
+    /// SERIAL.store(Some(7));
+    /// assert_eq!(*SERIAL.read().unwrap(), 7);
+    /// ```
+    pub const fn empty_in(domain: Domain<K>) -> Self
+    where
+        T: Weigh,
+    {
+        Self::empty_on(Scale::new(), domain)
+    }
+
+    const fn empty_on(scale: Scale<T>, domain: Domain<K>) -> Self {
+        Self { pointer: AtomicPtr::new(ptr::null_mut()), scale, domain }
     }
 
     /// The value now, if there is one. See [`Rcu::load`].
