@@ -32,7 +32,8 @@
 //! |---|---|
 //! | read and replace a value | [`Rcu`]; [`RcuOption`], which may be empty, and is `const` for statics |
 //! | begin a section | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
-//! | keep an `Arc` of the current value | [`ArcCell`], [`ArcCellOption`] |
+//! | load an `Arc` without a count, and keep what was loaded | [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`]; [`arc_cell`] |
+//! | protect one object | [`hazard`] |
 //! | copy a few words, whole | [`Snapshot`] |
 //! | wait for a grace period, or ask about one | [`synchronize`]; [`start_poll`], [`snapshot`](crate::snapshot()), [`poll`], [`wait`] |
 //! | free, or call a function, after one | [`retire`], [`call`], [`barrier`]; [`Retire`] for types of your own |
@@ -66,7 +67,7 @@
 //!
 //! # Features and environment
 //! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both
-//! by default; `tracing` (events of that crate).
+//! by default; `tracing` (events of that crate); `serde` (cells, as what is in them).
 //!
 //! | variable | effect |
 //! |---|---|

@@ -19,10 +19,11 @@ use std::path::{Path, PathBuf};
 
 /// The rooms, in their order. What is not in a room is `chaos`, which is above all and imports none
 /// of them, `lib.rs` and tests.
-const ROOMS: [&str; 13] = [
+const ROOMS: [&str; 14] = [
     "os",
     "event",
     "percpu",
+    "hazptr",
     "gp",
     "srcu",
     "reclaim",
