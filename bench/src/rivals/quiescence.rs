@@ -15,7 +15,7 @@ use quiescence::{ArcCell, Domain, Qsbr, Rcu, Snapshot, Srcu};
 
 use self::cells::{Counted, FourWords, Snapshots, Stored};
 use self::srcu::{BUSY, InSrcu};
-use self::threads::{Announcers, InDomain, Limited, QuiescentStates, Sections, Threads};
+use self::threads::{Announcers, InDomain, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads};
 use super::{About, Family, Rival};
 use crate::advise::Placed;
 use crate::cases::enqueue::{Caller, callback, closures_run};
@@ -52,6 +52,8 @@ pub(super) const RIVALS: &[Rival] = &[
         .per_key::<Placed<Announcers>>()
         .read::<QsbrReader>()
         .chains::<Announcers>()
+        .replace_with(announced)
+        .hoards()
         .wait(|| Arc::new(QuiescentStates(Domain::new()))),
     Rival::ours("quiescence-busy")
         .boot(|| Box::new(InSrcu::new(Srcu::with_delay(&BUSY))))
@@ -136,6 +138,14 @@ fn limited(limit: Limit) -> Box<dyn Site> {
         Limit::Usual => Replacements::<Threads>::boxed(),
         Limit::Low => Replacements::<Limited<LIMIT_BYTES>>::boxed(),
         Limit::High => Replacements::<Limited<{ u64::MAX }>>::boxed(),
+    }
+}
+
+fn announced(limit: Limit) -> Box<dyn Site> {
+    match limit {
+        Limit::Usual => Replacements::<Announcers>::boxed(),
+        Limit::Low => Replacements::<LimitedAnnouncers<LIMIT_BYTES>>::boxed(),
+        Limit::High => Replacements::<LimitedAnnouncers<{ u64::MAX }>>::boxed(),
     }
 }
 

@@ -342,7 +342,10 @@ impl Slot {
     /// Has the owner do its part at its next quiescent state. Owner only, QSBR.
     #[cfg(not(loom))]
     pub(crate) fn mark_overdue(&self) {
-        self.attention.fetch_or(OVERDUE, Relaxed);
+        // Relaxed: only the owner sets the mark and takes it away.
+        if self.attention.load(Relaxed) & OVERDUE == 0 {
+            self.attention.fetch_or(OVERDUE, Relaxed);
+        }
     }
 
     /// The owner does its part. Owner only.
