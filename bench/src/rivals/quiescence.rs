@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use quiescence::sync::{Counter, ExactCounter, LimitCounter, LocalGlobalLock};
-use quiescence::{ArcCell, Domain, Qsbr, Rcu, Snapshot, Srcu};
+use quiescence::{ArcCell, Domain, Fences, Private, Qsbr, Rcu, Snapshot, Srcu};
 
 use self::cells::{Counted, FourWords, Snapshots, Stored};
 use self::srcu::{BUSY, InSrcu};
@@ -55,6 +55,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .replace_with(announced)
         .hoards()
         .wait(|| Arc::new(QuiescentStates(Domain::new()))),
+    Rival::ours("quiescence-fencing").read::<FencingReader>().wait(|| Arc::new(Sections(fencing()))),
     Rival::ours("quiescence-busy")
         .boot(|| Box::new(InSrcu::new(Srcu::with_delay(&BUSY))))
         .blocked(|| Box::new(Srcu::with_delay(&BUSY))),
@@ -118,6 +119,23 @@ impl Read for ExplicitReader {
     fn read(batches: u64) -> Duration {
         let rcu = black_box(&*WORD);
         let mut reader = quiescence::reader();
+        timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
+    }
+}
+
+/// A domain whose readers fence.
+fn fencing() -> Domain {
+    Domain::builder().fences(Fences::Portable).build()
+}
+
+/// A section of such a domain.
+struct FencingReader;
+
+impl Read for FencingReader {
+    fn read(batches: u64) -> Duration {
+        static WORD: LazyLock<Rcu<u64, Private>> = LazyLock::new(|| Rcu::new_in(1, fencing()));
+        let rcu = black_box(&*WORD);
+        let mut reader = rcu.domain().reader();
         timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
     }
 }
