@@ -100,6 +100,15 @@ fn an_object_that_waits_costs_a_word_in_every_kind_of_domain() {
     check("QSBR", bytes_of_a_waiting_object(&private, quiescent_states));
 }
 
+/// Bytes of memory that the process has.
+#[cfg(all(target_os = "linux", feature = "stacks", not(miri)))]
+fn resident() -> i64 {
+    let all = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = all.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it says so");
+    let kib = line.trim().trim_end_matches(" kB").parse::<i64>().expect("a number");
+    kib << 10
+}
+
 /// A report reads the program's symbols and debug information, tens of megabytes, and kept them for
 /// the next one: a reader that stalled with the domain at its limit cost 54 MB over what waited.
 #[test]
@@ -118,7 +127,7 @@ fn a_report_gives_back_what_it_has_read_of_symbols() {
     let mut tuning = domain.tuning();
     tuning.stall_after = Some(Duration::from_millis(2));
     domain.tune(tuning);
-    let before = IN_USE.load(SeqCst);
+    let (before, resident_before) = (IN_USE.load(SeqCst), resident());
     let guard = domain.read();
     std::thread::scope(|scope| {
         scope.spawn(|| domain.synchronize());
@@ -129,8 +138,9 @@ fn a_report_gives_back_what_it_has_read_of_symbols() {
     });
     let read = most.load(SeqCst) - before;
     assert!(read > 1 << 20, "{read} bytes: the program has symbols");
-    while IN_USE.load(SeqCst) - before > read / 4 {
-        std::thread::yield_now(); // until the thread that reports has come so far
+    // Until the thread that reports has come so far.
+    while IN_USE.load(SeqCst) - before > read / 4 || resident() - resident_before > read / 2 {
+        std::thread::yield_now();
     }
     drop(quiescence::take_stall_hook());
 }

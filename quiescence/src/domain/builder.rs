@@ -93,16 +93,17 @@ impl Builder {
     /// Who executes the fences between readers and grace periods; [`Fences::Membarrier`] unless
     /// said otherwise.
     ///
-    /// With [`Fences::Portable`] **readers of this domain execute full fences, and its grace periods
-    /// no `membarrier(2)`**: one fence of the driver's own in its place, and another one if it
-    /// sleeps. A section then takes two full fences (where it begins and where it ends: 5 to 20 ns
-    /// each), and a handle of a [`Reader`](crate::Reader) saves nothing; a grace period beside a
-    /// busy reader takes as long as its section, and interrupts no CPU. That is the better choice
-    /// where grace periods are waited for as often as sections begin, on machines where a membarrier
-    /// is dear (`rcu costs` says: a microsecond on some, 13 on others), on
-    /// one with many CPUs that run threads of this process, or where no thread is to be interrupted
-    /// by another one's updates. It is the worse one wherever values are read more often than
-    /// waited for: `retire` and `call` wait for none, and share one membarrier between thousands.
+    /// With [`Fences::Portable`] **readers of this domain execute full fences, and its grace
+    /// periods no `membarrier(2)`**: one fence of the driver's own in its place, and another one if
+    /// it sleeps. A section then takes two full fences (where it begins and where it ends: some 6 ns
+    /// each), and the handle of a [`Reader`](crate::Reader) saves next to nothing; a grace period
+    /// beside a busy reader takes about as long as its section, and interrupts no CPU.
+    ///
+    /// That is the better choice where grace periods are waited for as often as sections begin, on
+    /// machines where a membarrier is dear (1 us on some, 12 on others: `rcu costs`), or where no
+    /// thread is to be interrupted by another one's updates. It is the worse one wherever values are
+    /// read more often than somebody waits: `retire` and `call` wait for no grace period, and
+    /// thousands of them share one membarrier.
     ///
     /// A process without membarrier has full fences in all its domains, whatever this says
     /// ([`fences`](crate::fences)). What is not of this domain's sections keeps its own fences:

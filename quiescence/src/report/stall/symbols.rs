@@ -30,6 +30,7 @@ mod imp {
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::StackFrame;
+    use crate::os::memory;
 
     /// Whether the reporter is inside the crate.
     static RESOLVING: AtomicBool = AtomicBool::new(false);
@@ -72,6 +73,7 @@ mod imp {
         if KEPT.load(Relaxed) && !CUT_OFF.load(Relaxed) {
             RESOLVING.store(true, Relaxed);
             backtrace::clear_symbol_cache();
+            memory::give_free_pages_back();
             KEPT.store(false, Relaxed);
             RESOLVING.store(false, Relaxed);
         }
