@@ -51,7 +51,8 @@ impl Flavour for Epochs {
 }
 
 impl Member for LocalHandle {
-    /// There is no such call: as a user would, it defers a function and collects until that has run.
+    /// There is no such call: as a user would, it defers a function, and collects until that has
+    /// run.
     fn synchronize(&mut self) {
         let is_over = Arc::new(AtomicBool::new(false));
         let inside = Arc::clone(&is_over);

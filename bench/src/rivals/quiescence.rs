@@ -15,7 +15,9 @@ use quiescence::{ArcCell, Domain, Fences, Private, Qsbr, Rcu, Snapshot, Srcu};
 
 use self::cells::{Counted, FourWords, Snapshots, Stored};
 use self::srcu::{BUSY, InSrcu};
-use self::threads::{Announcers, InDomain, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads};
+use self::threads::{
+    Announcers, InDomain, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads,
+};
 use super::{About, Family, Rival};
 use crate::advise::Placed;
 use crate::cases::enqueue::{Caller, callback, closures_run};
@@ -55,7 +57,9 @@ pub(super) const RIVALS: &[Rival] = &[
         .replace_with(announced)
         .hoards()
         .wait(|| Arc::new(QuiescentStates(Domain::new()))),
-    Rival::ours("quiescence-fencing").read::<FencingReader>().wait(|| Arc::new(Sections(fencing()))),
+    Rival::ours("quiescence-fencing")
+        .read::<FencingReader>()
+        .wait(|| Arc::new(Sections(fencing()))),
     Rival::ours("quiescence-busy")
         .boot(|| Box::new(InSrcu::new(Srcu::with_delay(&BUSY))))
         .blocked(|| Box::new(Srcu::with_delay(&BUSY))),
