@@ -37,7 +37,8 @@ impl Default for Domain<Private> {
 /// use quiescence::{Domain, Engine};
 ///
 /// let domain = Domain::builder().engine(Engine::Tick).build();
-/// domain.retire(Box::new(7)).expect("not in a section"); // dropped a tick or two after others joined it
+/// // Dropped a tick or two after others joined it:
+/// domain.retire(Box::new(7)).expect("not in a section");
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "build() makes the domain"]
@@ -95,14 +96,14 @@ impl Builder {
     ///
     /// With [`Fences::Portable`] **readers of this domain execute full fences, and its grace
     /// periods no `membarrier(2)`**: one fence of the driver's own in its place, and another one if
-    /// it sleeps. A section then takes two full fences (where it begins and where it ends: some 6 ns
-    /// each), and the handle of a [`Reader`](crate::Reader) saves next to nothing; a grace period
-    /// beside a busy reader takes about as long as its section, and interrupts no CPU.
+    /// it sleeps. A section then takes two full fences (where it begins and where it ends: some
+    /// 6 ns each), and the handle of a [`Reader`](crate::Reader) saves next to nothing; a grace
+    /// period beside a busy reader takes about as long as its section, and interrupts no CPU.
     ///
     /// That is the better choice where grace periods are waited for as often as sections begin, on
     /// machines where a membarrier is dear (1 us on some, 12 on others: `rcu costs`), or where no
-    /// thread is to be interrupted by another one's updates. It is the worse one wherever values are
-    /// read more often than somebody waits: `retire` and `call` wait for no grace period, and
+    /// thread is to be interrupted by another one's updates. It is the worse one wherever values
+    /// are read more often than somebody waits: `retire` and `call` wait for no grace period, and
     /// thousands of them share one membarrier.
     ///
     /// A process without membarrier has full fences in all its domains, whatever this says

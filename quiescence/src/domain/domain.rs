@@ -244,7 +244,8 @@ impl<K: DomainTag> Domain<K> {
         defer::call(&self.tag, f, Patience::None)
     }
 
-    /// Drops `object`, a [`Box`], an [`Arc`](std::sync::Arc) or another owner, after a grace period.
+    /// Drops `object`, a [`Box`], an [`Arc`](std::sync::Arc) or another owner, after a grace
+    /// period.
     ///
     /// What it owns must be unreachable for readers that begin their sections from now on: for what
     /// an [`Rcu`](crate::Rcu) points to, its own methods see to that. Dropped by this thread when

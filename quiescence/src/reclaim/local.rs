@@ -300,7 +300,8 @@ pub(crate) fn make_overdue() {
     each_section(Slot::mark_overdue);
 }
 
-/// Has the thread's QSBR readers of a domain see to what waits there at their next quiescent states.
+/// Has the thread's QSBR readers of a domain see to what waits there at their next quiescent
+/// states.
 pub(crate) fn make_due(core: &DomainState) {
     if let Some(table) = Table::existing()
         && let Some(local) = table.locals().get(core)

@@ -72,7 +72,7 @@ impl Drop for Counting {
 /// an ordinary reader.
 #[test]
 #[cfg_attr(miri, ignore = "10,000 objects")]
-fn a_qsbr_thread_frees_a_few_more_than_it_retires_at_each_quiescent_state() {
+fn a_qsbr_thread_frees_a_few_more_than_it_retires_at_a_time() {
     for retired_at_once in [1, 8, 64, 100] {
         let domain = Domain::new();
         // So that no worker comes, which would free some of them.
