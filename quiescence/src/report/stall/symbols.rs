@@ -12,8 +12,8 @@ pub(super) fn resolve(pointers: &[usize]) -> Vec<StackFrame> {
     imp::resolve(pointers)
 }
 
-/// Gives back what has been read of symbols and debug information: some 30 MB for a program of
-/// 7 MB, and a map of each file. The next report reads them anew.
+/// When no report is to be made: gives back what has been read of symbols and debug information,
+/// some 30 MB for a program of 7 MB, and a map of each file. The next report reads them anew.
 pub(super) fn forget() {
     imp::forget();
 }
