@@ -30,12 +30,29 @@ const RUN_SHIFT: u32 = 7;
 /// Callbacks of one kind that are run between two looks at the clock.
 pub const RUN_CHUNK: u64 = 32;
 
+/// Callbacks that are run in one go without a look at the clock.
+pub const RUN_UNTIMED: u64 = 2 * RUN_CHUNK;
+
 /// Additions between two looks at what is due.
 pub const TEND_EVERY: u32 = 8;
 
-/// Callbacks that such a look runs: a few more than were added, so that a thread that keeps
-/// retiring runs more than it adds; and not many more, so that what it frees is what it needs next.
-pub const RUN_SHARE: u64 = TEND_EVERY as u64 * 5 / 4;
+/// Callbacks that such a look runs.
+pub const RUN_SHARE: u64 = run_share(TEND_EVERY as u64);
+
+/// How many callbacks a thread runs that has added so many since it last ran some: a few more, so
+/// that a thread that keeps retiring runs more than it adds; and not many more, so that what it
+/// frees is what it needs next.
+///
+/// ```
+/// use grace::batch::{RUN_SHARE, TEND_EVERY, run_share};
+///
+/// assert_eq!(run_share(TEND_EVERY.into()), RUN_SHARE);
+/// assert_eq!(run_share(64), 73);
+/// assert_eq!(run_share(1), 2, "always more than were added");
+/// ```
+pub const fn run_share(added: u64) -> u64 {
+    added.saturating_add(added / 8 + 1)
+}
 
 /// Runs of a few callbacks that the worker gives one queue before the next one gets its turn.
 pub const RUNS_PER_TURN: usize = 64;
@@ -138,7 +155,7 @@ pub const fn in_one_go(ready: u64, least: u64, batch: u64) -> u64 {
 /// Whether a thread that runs so many callbacks in one go looks at the clock meanwhile, each
 /// [`RUN_CHUNK`] of them.
 pub const fn is_timed(claimed: u64) -> bool {
-    claimed > 2 * RUN_CHUNK
+    claimed > RUN_UNTIMED
 }
 
 /// Whether a thread outside of any section that has just tended its queue, and run so many

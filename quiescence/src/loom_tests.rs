@@ -40,6 +40,7 @@ mod sleepers;
 const SETTINGS: Settings = Settings {
     policy: AnyPolicy::Adaptive(Adaptive { looks_max: 1, looks_max_expedited: 2 }),
     budget: None,
+    readers_fence: false,
 };
 
 /// The calling thread has no slot of its own.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
-use common::{beside_a_section, until_an_updater_sleeps};
-use quiescence::{Domain, Guard, Qsbr, Rcu};
+use common::{beside_a_section, rounds, until_an_updater_sleeps};
+use quiescence::{Domain, Fences, Guard, Qsbr, Rcu};
 
 /// An object that notes when it is dropped.
 struct Noted(Arc<AtomicU32>);
@@ -352,4 +352,74 @@ fn concurrent_synchronizers_share_grace_periods() {
     });
     // One that the first of them began, and one for all that came while it lasted.
     assert_eq!(domain.statistics().grace_periods, 2);
+}
+
+/// Busy ordinary readers, a nested one and a QSBR one, with updaters that wait, some asleep.
+#[test]
+fn a_domain_whose_readers_fence_executes_no_membarrier() {
+    let domain = Domain::builder().fences(Fences::Portable).build();
+    let value = Rcu::new_in(Box::new(7_u64), domain.clone());
+    let (ready, stop) = (Barrier::new(4), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            ready.wait();
+            while !stop.load(Acquire) {
+                let outer = domain.read();
+                let inner = domain.read();
+                assert_eq!(**value.load(&inner), 7);
+                drop(outer);
+                assert_eq!(**value.load(&inner), 7);
+            }
+        });
+        scope.spawn(|| {
+            let reader = domain.reader();
+            ready.wait();
+            while !stop.load(Acquire) {
+                assert_eq!(**value.load(&reader.read()), 7);
+            }
+        });
+        scope.spawn(|| {
+            let mut reader = domain.qsbr();
+            ready.wait();
+            while !stop.load(Acquire) {
+                assert_eq!(**value.load(&reader.read()), 7);
+                reader.quiescent_state();
+            }
+        });
+        ready.wait();
+        for _ in 0..rounds(200, 3) {
+            value.store(Box::new(7));
+            domain.synchronize();
+        }
+        stop.store(true, Release);
+    });
+    // One that sleeps until a reader leaves.
+    beside_a_section(&domain, |guard_goes| {
+        let waiter = thread::spawn({
+            let domain = domain.clone();
+            move || domain.synchronize()
+        });
+        until_an_updater_sleeps(&domain);
+        guard_goes();
+        waiter.join().unwrap();
+    });
+    let statistics = domain.statistics();
+    assert!(statistics.sleeps != 0 && statistics.grace_periods != 0);
+    assert_eq!(statistics.heavy_fences, 0);
+}
+
+#[test]
+fn a_section_that_fences_holds_up_a_grace_period() {
+    let domain = Domain::builder().fences(Fences::Portable).build();
+    let elsewhere = |cookie| {
+        let domain = domain.clone();
+        thread::spawn(move || domain.poll(cookie)).join().unwrap()
+    };
+    let guard = domain.read();
+    let nested = domain.read();
+    let cookie = domain.start_poll();
+    drop(guard);
+    assert!(!elsewhere(cookie));
+    drop(nested);
+    assert!(elsewhere(cookie));
 }

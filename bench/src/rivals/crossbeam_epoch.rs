@@ -1,11 +1,11 @@
 //! crossbeam-epoch: epoch-based reclamation, with the collector that all its users share.
 
 use std::hint::black_box;
-use std::sync::LazyLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use crossbeam_epoch::{Atomic, Guard, Owned};
+use crossbeam_epoch::{Atomic, Collector, Guard, LocalHandle, Owned};
 
 use super::{About, Family, Rival};
 use crate::advise::Placed;
@@ -13,6 +13,7 @@ use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::timed;
 use crate::cases::object::Freed;
 use crate::cases::replace::Replacements;
+use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
 use crate::serve::{Nested, Read, Replace};
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -25,6 +26,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .replace::<Epoch>()
         .hoards()
         .chains::<Epoch>()
+        .wait(|| Arc::new(Epochs(Collector::new())))
         .enqueue(Replacements::<Epoch>::boxed, || Box::new(Deferred)),
     Rival::new("crossbeam-handle").read::<Handle>().nested::<Handle>(),
 ];
@@ -35,6 +37,43 @@ const ABOUT: About = About {
     reader_cost: "a full fence when the epoch is pinned, and collection at every 128th pin",
     limits: "tail latency: readers run destructors; memory is not bounded when a reader stalls",
 };
+
+/// A collector with participants of its own.
+struct Epochs(Collector);
+
+/// One that does not read.
+impl Idle for LocalHandle {}
+
+impl Flavour for Epochs {
+    fn enrol(&self) -> Box<dyn Member + '_> {
+        Box::new(self.0.register())
+    }
+
+    fn enrol_idle(&self) -> Box<dyn Idle + '_> {
+        Box::new(self.0.register())
+    }
+}
+
+impl Member for LocalHandle {
+    /// There is no such call: as a user would, it defers a function, and collects until that has
+    /// run.
+    fn synchronize(&mut self) {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let inside = Arc::clone(&is_over);
+        // Release and Acquire: the thread that runs it has waited for the readers.
+        self.pin().defer(move || inside.store(true, Ordering::Release));
+        while !is_over.load(Ordering::Acquire) {
+            self.pin().flush();
+        }
+    }
+
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
+        sections(stop, || {
+            let _guard = self.pin();
+            *x = chain(*x, steps);
+        })
+    }
+}
 
 /// Epochs: readers pin the current one.
 #[derive(Debug)]

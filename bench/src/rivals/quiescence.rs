@@ -11,11 +11,13 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use quiescence::sync::{Counter, ExactCounter, LimitCounter, LocalGlobalLock};
-use quiescence::{ArcCell, Domain, Qsbr, Rcu, Snapshot, Srcu};
+use quiescence::{ArcCell, Domain, Fences, Private, Qsbr, Rcu, Snapshot, Srcu};
 
 use self::cells::{Counted, FourWords, Snapshots, Stored};
 use self::srcu::{BUSY, InSrcu};
-use self::threads::{Announcers, InDomain, Limited, QuiescentStates, Sections, Threads};
+use self::threads::{
+    Announcers, InDomain, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads,
+};
 use super::{About, Family, Rival};
 use crate::advise::Placed;
 use crate::cases::enqueue::{Caller, callback, closures_run};
@@ -53,7 +55,12 @@ pub(super) const RIVALS: &[Rival] = &[
         .per_key::<Placed<Announcers>>()
         .read::<QsbrReader>()
         .chains::<Announcers>()
+        .replace_with(announced)
+        .hoards()
         .wait(|| Arc::new(QuiescentStates(Domain::new()))),
+    Rival::ours("quiescence-fencing")
+        .read::<FencingReader>()
+        .wait(|| Arc::new(Sections(fencing()))),
     Rival::ours("quiescence-busy")
         .boot(|| Box::new(InSrcu::new(Srcu::with_delay(&BUSY))))
         .blocked(|| Box::new(Srcu::with_delay(&BUSY))),
@@ -135,6 +142,23 @@ impl Nested for ExplicitReader {
     }
 }
 
+/// A domain whose readers fence.
+fn fencing() -> Domain {
+    Domain::builder().fences(Fences::Portable).build()
+}
+
+/// A section of such a domain.
+struct FencingReader;
+
+impl Read for FencingReader {
+    fn read(batches: u64) -> Duration {
+        static WORD: LazyLock<Rcu<u64, Private>> = LazyLock::new(|| Rcu::new_in(1, fencing()));
+        let rcu = black_box(&*WORD);
+        let mut reader = rcu.domain().reader();
+        timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
+    }
+}
+
 /// A reader that announces quiescent states.
 struct QsbrReader;
 
@@ -151,6 +175,14 @@ fn limited(limit: Limit) -> Box<dyn Site> {
         Limit::Usual => Replacements::<Threads>::boxed(),
         Limit::Low => Replacements::<Limited<LIMIT_BYTES>>::boxed(),
         Limit::High => Replacements::<Limited<{ u64::MAX }>>::boxed(),
+    }
+}
+
+fn announced(limit: Limit) -> Box<dyn Site> {
+    match limit {
+        Limit::Usual => Replacements::<Announcers>::boxed(),
+        Limit::Low => Replacements::<LimitedAnnouncers<LIMIT_BYTES>>::boxed(),
+        Limit::High => Replacements::<LimitedAnnouncers<{ u64::MAX }>>::boxed(),
     }
 }
 

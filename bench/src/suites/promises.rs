@@ -147,7 +147,7 @@ const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
 use Bound::{AtLeast, AtMost};
 
 /// The targets that the library was built for.
-static PROMISES: [Promise; 63] = [
+static PROMISES: [Promise; 64] = [
     promise("read/1-thread", "read", "quiescence", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-qsbr", Against::Rival("plain-load"), AtMost(1.1)),
@@ -157,6 +157,13 @@ static PROMISES: [Promise; 63] = [
     promise("nested/1-thread", "read", "crossbeam-epoch", OURS, AtLeast(2.0)),
     promise("gp/alone", "p50", "quiescence", MEMB, AtMost(0.3)),
     promise("gp/busy-reader", "p50", "quiescence", MEMB, AtMost(0.65)),
+    promise(
+        "gp/busy-reader",
+        "p50",
+        "quiescence-fencing",
+        Against::Rival("crossbeam-epoch"),
+        AtMost(1.0),
+    ),
     promise("gp/200-idle", "p50", "quiescence", MEMB, AtMost(0.8)),
     promise("gp/10000-idle", "p50", "quiescence", MEMB, AtMost(0.5)),
     promise("gp/oversubscribed", "reads per CPU s", "quiescence", MEMB, AtLeast(1.0)),
@@ -166,6 +173,7 @@ static PROMISES: [Promise; 63] = [
     ours("update/1-reader", "updates", UPDATERS, AtLeast(1.0)),
     ours("update/1-reader", "CPU", DEFERRERS, AtMost(1.0)),
     ours("update/1-reader", "p99.9", DEFERRERS, AtMost(0.5)),
+    promise("update/no-reader", "updates", "quiescence-qsbr", OURS, AtLeast(0.9)),
     ours("tail/1-updater", "p99.9", Against::Rival("liburcu-call"), AtMost(1.0)),
     ours("tail/1-updater", "p99.9", Against::Rival("seize"), AtMost(0.2)),
     ours("tail/1-updater", "p99.9", Against::Rival("crossbeam-epoch"), AtMost(0.2)),

@@ -162,6 +162,12 @@ mutants! {
     NoHeavyFence "no-heavy-fence" [
         Explorer, Loom(&["loom_tests::threads::one_section_one_grace_period"]),
     ];
+    /// Readers that are to execute full fences execute none where a section begins.
+    NoReaderFence "no-reader-fence" [
+        Loom(&["loom_tests::threads::a_domain_whose_readers_fence"]),
+    ];
+    /// The driver executes no fence of its own where its readers' are full ones.
+    NoOwnFence "no-own-fence" [Loom(&["loom_tests::threads::a_domain_whose_readers_fence"])];
     /// The light fences do nothing.
     NoLightFence "no-light-fence" [Loom(&["loom_tests::threads::one_section_one_grace_period"])];
     /// A section's end is stored with relaxed order.

@@ -2,19 +2,15 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::policy::Budget;
-use grace::{Start, Urgency};
+use grace::Urgency;
 
 use crate::domain::guard::Global;
 use crate::domain::names::Private;
 use crate::domain::tag::DomainTag;
 use crate::event::statistics::Statistics;
-use crate::gp::engine::{Engine, Settings};
 use crate::gp::grace_periods::Attention;
-use crate::gp::observers::Observers;
 use crate::gp::tuning::Tuning;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::DomainState;
@@ -66,106 +62,6 @@ impl Cookie {
     /// [`Domain::cookie_from_bits`].
     pub const fn to_bits(self) -> u64 {
         self.cookie.to_bits()
-    }
-}
-
-impl Domain<Private> {
-    /// A new domain without readers, with the default engine.
-    pub fn new() -> Self {
-        Self::builder().build()
-    }
-
-    /// Says how a new domain is to work.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-}
-
-/// How a domain is to work: made by [`Domain::builder`].
-///
-/// ```
-/// use quiescence::{Domain, Engine};
-///
-/// let domain = Domain::builder().engine(Engine::Tick).build();
-/// domain.retire(Box::new(7)).expect("not in a section"); // dropped a tick or two after others joined it
-/// ```
-#[derive(Clone, Debug)]
-#[must_use = "build() makes the domain"]
-pub struct Builder {
-    engine: Engine,
-    budget: Budget,
-    start: Start,
-    tuning: Option<Tuning>,
-    name: Option<String>,
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self {
-            engine: Engine::default(),
-            budget: Budget::DEFAULT,
-            start: Start::ZERO,
-            tuning: None,
-            name: None,
-        }
-    }
-}
-
-impl Builder {
-    /// The grace-period engine; [`Engine::Adaptive`] unless said otherwise.
-    pub const fn engine(mut self, engine: Engine) -> Self {
-        self.engine = engine;
-        self
-    }
-
-    /// What the worker thread may spend on grace periods of this domain, in millionths of one
-    /// CPU; 10,000 (1 %) unless said otherwise, taken as 1 to 1,000,000. Callbacks that it runs
-    /// are not counted.
-    ///
-    /// Holds under [`Engine::Adaptive`], unless somebody waits expedited
-    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or three quarters of what may wait
-    /// do ([`Tuning`]). Each turn is rested for when it has ended: a share of one in a million
-    /// means that callbacks wait for minutes, unless somebody waits. The other engines cost what
-    /// they cost.
-    pub const fn worker_budget_ppm(mut self, share_ppm: u32) -> Self {
-        self.budget = Budget::from_ppm(share_ppm);
-        self
-    }
-
-    /// What the domain's deferral may take; the default unless said otherwise.
-    pub const fn tuning(mut self, tuning: Tuning) -> Self {
-        self.tuning = Some(tuning);
-        self
-    }
-
-    /// The name that reports of stalls and statistics know the domain by; without one, a number.
-    pub fn name(mut self, name: &str) -> Self {
-        self.name = Some(name.to_owned());
-        self
-    }
-
-    /// Has the domain's counters begin at `start`: tests begin right before they wrap.
-    #[doc(hidden)]
-    pub const fn starting_at(mut self, start: Start) -> Self {
-        self.start = start;
-        self
-    }
-
-    /// The domain.
-    pub fn build(self) -> Domain<Private> {
-        let mut core = DomainState::new(self.start, Settings::of(self.engine, self.budget));
-        core.charged.grace_periods.observers.number = Observers::next_number();
-        core.charged.grace_periods.observers.given_name = self.name;
-        if let Some(tuning) = self.tuning {
-            core.tuning.set(tuning);
-        }
-        Domain { tag: Private(Arc::new(core)) }
-    }
-}
-
-impl Default for Domain<Private> {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -348,7 +244,8 @@ impl<K: DomainTag> Domain<K> {
         defer::call(&self.tag, f, Patience::None)
     }
 
-    /// Drops `object`, a [`Box`], an [`Arc`] or another owner, after a grace period.
+    /// Drops `object`, a [`Box`], an [`Arc`](std::sync::Arc) or another owner, after a grace
+    /// period.
     ///
     /// What it owns must be unreachable for readers that begin their sections from now on: for what
     /// an [`Rcu`](crate::Rcu) points to, its own methods see to that. Dropped by this thread when

@@ -2,8 +2,8 @@
 //!
 //! - [`kind`]: what the types that name a domain have in common. [`names`]: those of domains made
 //!   at run time, and declared ones.
-//! - [`domain`]: [`Domain`](crate::Domain), its builder, and cookies. [`global`]: the same for the
-//!   global domain, as free functions.
+//! - [`domain`]: [`Domain`](crate::Domain), and cookies. [`builder`]: how one that is made at run
+//!   time is to work. [`global`]: the global domain, as free functions.
 //! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of
 //!   readers.
 //! - [`srcu`]: sleepable domains.
@@ -17,6 +17,7 @@
 //! [`gp`](crate::gp), [`srcu`](crate::srcu), [`rseq`](crate::rseq), [`reclaim`](crate::reclaim).
 
 pub mod arc_cell;
+pub(crate) mod builder;
 // It is the room's first file, and a look for `Domain` begins with its name.
 #[expect(clippy::module_inception)]
 pub(crate) mod domain;

@@ -113,10 +113,12 @@ impl<K: ThreadTag> Qsbr<K> {
     /// # Progress and cost
     /// Four loads and a comparison when no thread has asked since the last time; else one store
     /// (under [`Engine::Token`](crate::Engine::Token), once its predecessor in the chain has handed
-    /// the number on) and, if an updater sleeps, one system call. If this thread has retired
-    /// objects in the domain, some whose grace period is over are dropped then, while the reader is
-    /// offline; and from three quarters of the domain's limit on ([`Tuning`](crate::Tuning)) this
-    /// waits for a grace period, as [`Domain::retire`] does elsewhere at the limit.
+    /// the number on) and, if an updater sleeps, one system call. A thread that retires objects in
+    /// the domain drops earlier ones here, whose grace periods are over, while the reader is
+    /// offline: once some 32 have come together, a few more than it has retired since the last
+    /// time, so that their memory is in the CPU's cache still when it is used again. And from three
+    /// quarters of the domain's limit on ([`Tuning`](crate::Tuning)) this waits for a grace period,
+    /// as [`Domain::retire`] does elsewhere at the limit.
     #[inline]
     pub fn quiescent_state(&mut self) {
         let core = self.domain.tag().core();

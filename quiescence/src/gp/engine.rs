@@ -9,6 +9,8 @@ use std::str::FromStr;
 
 use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
 
+use crate::os::fence::Fences;
+
 /// When a domain's grace periods start, how its holdouts are looked for, and who pays.
 ///
 /// | engine | starts | polls again | waiter's latency | costs |
@@ -113,6 +115,8 @@ pub(crate) struct Settings {
     pub(crate) policy: AnyPolicy,
     /// What the worker may spend on the domain's grace periods; `None`: whatever it takes.
     pub(crate) budget: Option<Budget>,
+    /// Whether its readers execute full fences also where the process has light ones.
+    pub(crate) readers_fence: bool,
 }
 
 impl Settings {
@@ -123,6 +127,12 @@ impl Settings {
             Engine::Adaptive => Some(budget),
             Engine::Poll | Engine::Tick | Engine::Token => None,
         };
-        Self { policy: engine.policy(), budget }
+        Self { policy: engine.policy(), budget, readers_fence: false }
+    }
+
+    /// The same with fences of this kind.
+    pub(crate) const fn with_fences(mut self, fences: Fences) -> Self {
+        self.readers_fence = matches!(fences, Fences::Portable);
+        self
     }
 }

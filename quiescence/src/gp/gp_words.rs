@@ -21,16 +21,20 @@ pub struct GpWords {
     /// Where its readers are liburcu readers: their words, and how they read. Written once, so it
     /// may stand in the line of `gp`, which changes once in a grace period.
     pub(crate) liburcu: Option<Links>,
+    /// Whether its readers execute full fences, also where the process has light ones: then its
+    /// grace periods need no heavy one [GP-1], [GP-6]. Written once, as well.
+    pub(crate) readers_fence: bool,
     /// How many holdouts the sleeping driver still waits for.
     pub(crate) wake: Line<AtomicU32>,
 }
 
 impl GpWords {
     const_unless_loom! {
-        pub(crate) fn new(entered: u64) -> Self {
+        pub(crate) fn new(entered: u64, readers_fence: bool) -> Self {
             Self {
                 gp: AtomicU64::new(entered),
                 liburcu: None,
+                readers_fence,
                 wake: Line(AtomicU32::new(0)),
             }
         }

@@ -175,7 +175,7 @@ impl GracePeriods {
         /// A domain without readers.
         pub(crate) fn new(start: Start, settings: Settings) -> Self {
             Self {
-                gp_words: GpWords::new(word::entered(start.number)),
+                gp_words: GpWords::new(word::entered(start.number), settings.readers_fence),
                 state: Mutex::new(Rank::GracePeriods, State {
                     protocol: Protocol::Threads(Machine::new(settings.policy, start)),
                     current: Current::NONE,

@@ -100,7 +100,7 @@ impl ReaderKind {
 const WAITED_FOR: u32 = 1;
 /// The thread is exiting: unregister once the section has ended.
 const LEAVING: u32 = 2;
-/// This process has no membarrier: fences are instructions.
+/// Fences are instructions here: this process has no membarrier, or the domain wants none.
 const PORTABLE: u32 = 4;
 /// A reader that has retired too much: it has its part to do when its section ends, or at its next
 /// quiescent state.
@@ -199,7 +199,10 @@ impl Slot {
         if self.is_quiescent() {
             self.enter_outermost(gp, location);
             if self.attention.load(Relaxed) & PORTABLE != 0 {
-                fence::full(); // the light fence of this process [GP-1]
+                // The light fence of this process, or of this domain [GP-1].
+                if !chaos::mutant(Mutant::NoReaderFence) {
+                    fence::full();
+                }
             }
             return;
         }
@@ -248,7 +251,7 @@ impl Slot {
     #[cold]
     fn leave_slow(&self) {
         if self.attention.load(Relaxed) & PORTABLE != 0 {
-            fence::full(); // the light fence of this process [GP-6]
+            fence::full(); // the light fence of this process, or of this domain [GP-6]
         }
         self.report_quiescent();
         // Relaxed: only the owner sets these marks.
@@ -310,7 +313,7 @@ impl Slot {
         chaos::point(Point::Left);
         if self.attention.load(Relaxed) != 0 {
             if self.attention.load(Relaxed) & PORTABLE != 0 {
-                fence::full(); // the light fence of this process [GP-6]
+                fence::full(); // as in `leave_slow` [GP-6]
             }
             self.report_quiescent();
         }
@@ -370,7 +373,10 @@ impl Slot {
     /// Has the owner do its part at its next quiescent state. Owner only, QSBR.
     #[cfg(not(loom))]
     pub(crate) fn mark_overdue(&self) {
-        self.attention.fetch_or(OVERDUE, Relaxed);
+        // Relaxed: only the owner sets the mark and takes it away.
+        if self.attention.load(Relaxed) & OVERDUE == 0 {
+            self.attention.fetch_or(OVERDUE, Relaxed);
+        }
     }
 
     /// The owner does its part. Owner only.
@@ -439,7 +445,7 @@ impl Slot {
         let lost = chaos::mutant(Mutant::ForgottenMark) || reader_kind.is_liburcu();
         let kept = if lost { 0 } else { WAITED_FOR };
         self.attention.fetch_and(kept, Relaxed);
-        if fence::chosen() == Fences::Portable {
+        if fence::chosen() == Fences::Portable || self.core().readers_fence {
             self.attention.fetch_or(PORTABLE, Relaxed);
         }
     }
@@ -507,7 +513,7 @@ impl Slot {
     /// Whether its fences are light, so that the updater's must be heavy.
     pub(crate) fn has_light_fences(&self) -> bool {
         match self.reader_kind.get() {
-            ReaderKind::Ordinary => true,
+            ReaderKind::Ordinary => !self.core().readers_fence,
             ReaderKind::Qsbr => false,
             ReaderKind::Liburcu(readers) => matches!(readers, Readers::Light | Readers::Silent),
         }

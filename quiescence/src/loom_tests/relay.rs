@@ -2,7 +2,11 @@
 
 use super::*;
 
-const RELAY: Settings = Settings { policy: AnyPolicy::Token(Token { looks_max: 1 }), budget: None };
+const RELAY: Settings = Settings {
+    policy: AnyPolicy::Token(Token { looks_max: 1 }),
+    budget: None,
+    readers_fence: false,
+};
 
 /// A slot of a QSBR reader, for a thread that it is moved to.
 fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {

@@ -141,7 +141,11 @@ fn a_request_in_mid_grace_period() {
 /// changes nothing any more, and both are served.
 fn one_takes_over(preemptions: usize, policy: Adaptive, sections: usize) {
     bounded(preemptions, move || {
-        let world = World::with(Settings { policy: AnyPolicy::Adaptive(policy), budget: None });
+        let world = World::with(Settings {
+            policy: AnyPolicy::Adaptive(policy),
+            budget: None,
+            readers_fence: false,
+        });
         let reader = spawn_reader(&world, sections, false);
         let driver = thread::spawn({
             let world = Arc::clone(&world);
@@ -195,10 +199,35 @@ fn a_grace_period_driven_in_steps() {
     });
 }
 
+/// Readers that execute full fences, and grace periods with none but the driver's own. One of the
+/// section and the grace period sees the other; and the driver, which goes to sleep at once, is
+/// woken.
+#[test]
+fn a_domain_whose_readers_fence() {
+    for policy in [Adaptive::DEFAULT, SLEEPY] {
+        model(move || {
+            let settings =
+                Settings { policy: AnyPolicy::Adaptive(policy), budget: None, readers_fence: true };
+            let world = World::with(settings);
+            let reader = spawn_reader(&world, 1, false);
+            world.replace(1);
+            reader.join().unwrap();
+            assert_eq!(
+                world.core.counters().heavy_fences.load(std::sync::atomic::Ordering::Relaxed),
+                0
+            );
+        });
+    }
+}
+
 #[test]
 fn everything_on_the_tick() {
     model(|| {
-        let world = World::with(Settings { policy: AnyPolicy::Tick(Tick), budget: None });
+        let world = World::with(Settings {
+            policy: AnyPolicy::Tick(Tick),
+            budget: None,
+            readers_fence: false,
+        });
         let reader = spawn_reader(&world, 2, false);
         world.replace(1);
         reader.join().unwrap();

@@ -19,7 +19,9 @@ use super::sync::{const_unless_loom, fence};
 #[cfg(loom)]
 use crate::chaos::{self, Mutant};
 
-/// How this process orders readers against updaters; chosen once at start.
+/// How readers are ordered against updaters: chosen once at start for the process
+/// ([`fences`](crate::fences)), and for single domains by
+/// [`Builder::fences`](crate::Builder::fences).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fences {
     /// Readers execute no fence instruction; a grace period executes one `membarrier(2)`.

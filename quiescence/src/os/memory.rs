@@ -104,6 +104,18 @@ mod imp {
     }
 }
 
+/// Has the allocator give the system the pages back that are free, of whatever thread: a free page
+/// stays with the allocator otherwise until what lies above it is free, too. It holds each of its
+/// locks meanwhile. Nothing where the program's allocator is not glibc's.
+#[cfg(feature = "stacks")]
+pub(crate) fn give_free_pages_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(any(loom, miri))))]
+    // SAFETY: it may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

@@ -5,6 +5,7 @@
 //! What is to be done is decided by [`grace::limit::limit_action`]; here it is carried out.
 
 use grace::Urgency;
+use grace::batch::{self, BATCH, RUN_UNTIMED};
 use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 
 use crate::chaos::{self, Mutant};
@@ -17,9 +18,6 @@ use crate::reclaim::local::{self, Own, Sections};
 use crate::reclaim::running;
 use crate::reclaim::thread_queue::{Contents, Queue};
 use crate::reclaim::worker;
-
-/// Runs of a few callbacks at one quiescent state.
-const RUNS_AT_QUIESCENT_STATE: usize = 64;
 
 /// Objects whose drops retire others, one within the other, that are freed on the spot. Deeper ones
 /// go over the limit, for the stack has one, too.
@@ -248,23 +246,46 @@ pub(crate) fn settle_over_limit() {
 /// A QSBR reader that retires is at a quiescent state: whether it has its part to do.
 pub(crate) fn is_due(core: &DomainState) -> bool {
     !running::in_callback()
-        && (local::existing_objects(core).is_some_and(|queue| !queue.is_empty())
+        && (local::own_objects(core).is_some_and(|queue| !queue.is_empty())
             || local::has_over_limit())
 }
 
-/// Its part, to be done offline: drops what is ready, and waits near the limit.
+/// Its part, to be done offline: drops of what is ready a few more than it has retired since the
+/// last time, as [`defer`](crate::reclaim::defer) does where no section is in the way; and waits
+/// near the limit.
 pub(crate) fn catch_up(core: &DomainState) {
-    settle_over_limit();
-    let Some(queue) = local::existing_objects(core) else { return };
+    if local::may_be_over_limit() {
+        settle_over_limit();
+    }
+    let Some(queue) = local::own_objects(core) else { return };
     if Sections::of_this_thread() != Sections::None {
         return;
     }
-    for _ in 0..RUNS_AT_QUIESCENT_STATE {
-        if queue.run_some(core, thread::token(), core.tuning.run_min()) == 0 {
-            break;
-        }
+    let share = match queue.take_added() {
+        0 => core.tuning.run_min(), // it only reads by now
+        added => batch::run_share(added).min(BATCH),
+    };
+    let ran = run_share(core, queue, share);
+    if batch::advances(ran, || queue.wants()) {
+        core.advance(Own::in_domain(core).me());
+        run_share(core, queue, share);
     }
     if core.zone() != Zone::Free {
-        settle(core, Some(&queue));
+        settle(core, Some(queue));
+    }
+}
+
+/// Drops so many of this thread's objects, or those that are ready, in goes too short for the clock
+/// to be looked at; or in one go for as long as the tuning allows. Returns how many.
+fn run_share(core: &DomainState, queue: &Queue, share: u64) -> u64 {
+    let go = if share > 4 * RUN_UNTIMED { share } else { RUN_UNTIMED };
+    let mut ran = 0;
+    loop {
+        let some = queue.run_some(core, thread::token(), go.min(share - ran));
+        ran += some;
+        // A drop may begin a section on this thread and leak it.
+        if some == 0 || ran >= share || Sections::of_this_thread() != Sections::None {
+            return ran;
+        }
     }
 }

@@ -378,10 +378,14 @@ fn tend(core: &DomainState, queue: &Queue) {
                 core.advance(Own::in_domain(core).me());
             }
         }
+        // Its grace period needs this thread's quiescent state, which does the thread's part.
         Sections::Qsbr => {
-            core.advance(Own::in_domain(core).me());
-            if core.zone() != Zone::Free {
-                local::make_overdue();
+            let is_near_limit = core.zone() != Zone::Free;
+            if is_near_limit {
+                core.advance(Own::in_domain(core).me());
+            }
+            if is_near_limit || queue.added() >= batch::RUN_CHUNK {
+                local::make_due(core);
             }
         }
         Sections::Ordinary => {}

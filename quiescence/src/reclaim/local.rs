@@ -281,6 +281,14 @@ pub(crate) fn existing_objects(core: &DomainState) -> Option<Arc<Queue>> {
     Table::existing()?.locals().get(core)?.objects.clone()
 }
 
+/// The same, for its owner: until the thread ends.
+pub(crate) fn own_objects(core: &DomainState) -> Option<&Queue> {
+    let locals = Table::existing()?.locals();
+    let queue = Arc::as_ptr(locals.get(core)?.objects.as_ref()?);
+    // SAFETY: the table holds the queue until `leave_thread`, and while `core` lives.
+    unsafe { queue.as_ref() }
+}
+
 /// The thread's queue of closures in a domain, if it ever queued one there.
 pub(crate) fn existing_closures(core: &DomainState) -> Option<Arc<Queue>> {
     Table::existing()?.locals().get(core)?.closures.clone()
@@ -290,6 +298,19 @@ pub(crate) fn existing_closures(core: &DomainState) -> Option<Arc<Queue>> {
 /// QSBR reader at its next quiescent state.
 pub(crate) fn make_overdue() {
     each_section(Slot::mark_overdue);
+}
+
+/// Has the thread's QSBR readers of a domain see to what waits there at their next quiescent
+/// states.
+pub(crate) fn make_due(core: &DomainState) {
+    if let Some(table) = Table::existing()
+        && let Some(local) = table.locals().get(core)
+    {
+        local
+            .slots()
+            .filter(|slot| slot.is_qsbr() && !slot.is_quiescent())
+            .for_each(Slot::mark_overdue);
+    }
 }
 
 /// Whether the thread may be over the limit in some domain, by an object or a closure. Where it

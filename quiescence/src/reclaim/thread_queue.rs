@@ -93,6 +93,8 @@ struct Own {
     bytes: AtomicU64,
     local_stock: LocalStock,
     until_tend: Cell<u32>,
+    /// Callbacks that had been added when [`Queue::take_added`] was last called.
+    taken: Cell<u64>,
     /// Whether this process has light fences only in name.
     portable: bool,
 }
@@ -304,6 +306,7 @@ impl Queue {
                 bytes: AtomicU64::new(0),
                 local_stock: LocalStock::new(),
                 until_tend: Cell::new(TEND_EVERY),
+                taken: Cell::new(0),
                 portable,
             }),
             inner: Mutex::new(
@@ -378,6 +381,20 @@ impl Queue {
                 false
             }
         }
+    }
+
+    /// How many have been added since [`take_added`](Self::take_added). The owner's.
+    #[cfg(not(loom))]
+    pub(crate) fn added(&self) -> u64 {
+        self.own.0.stream.written() - self.own.0.taken.get()
+    }
+
+    /// The same, and begins to count anew. The owner's.
+    #[cfg(not(loom))]
+    pub(crate) fn take_added(&self) -> u64 {
+        let added = self.added();
+        self.own.0.taken.set(self.own.0.stream.written());
+        added
     }
 
     /// Whether so many are open, or as much as the limit has room for. For the owner.

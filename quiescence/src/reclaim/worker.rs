@@ -377,7 +377,7 @@ mod tests {
 
     use super::*;
     use crate::Domain;
-    use crate::domain::domain::Builder;
+    use crate::domain::builder::Builder;
     use crate::domain::tag::DomainTag;
     use crate::reclaim::retire::{Boxed, Closure};
     use crate::reclaim::thread_queue::{BATCH, Contents, Queue};

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use grace::{Number, Sequence, Start};
-use quiescence::{Domain, DomainTag, Engine, Global, Private, Statistics, ThreadTag};
+use quiescence::{Domain, DomainTag, Engine, Fences, Global, Private, Statistics, ThreadTag};
 use serde::Serialize;
 
 use super::arena::{Arena, Participant};
@@ -42,6 +42,8 @@ enum Place {
     /// A private one in which one thread alone waits: where a reader does not wake it, no other
     /// waiter takes its place as the driver.
     Lone,
+    /// A private one whose readers execute full fences, and whose grace periods no membarrier.
+    Fencing,
 }
 
 /// What a thread does.
@@ -56,7 +58,7 @@ enum Part {
 }
 
 /// The parts of the readers, given out in this order and from the start again.
-const READERS: [(Part, Place); 14] = [
+const READERS: [(Part, Place); 18] = [
     (Part::Reader(ReaderKind::Read), Place::Global),
     (Part::Reader(ReaderKind::Nested), Place::Global),
     (Part::Reader(ReaderKind::Handle), Place::Global),
@@ -71,16 +73,21 @@ const READERS: [(Part, Place); 14] = [
     (Part::Passing, Place::Sparse),
     (Part::Reader(ReaderKind::Read), Place::Lone),
     (Part::Reader(ReaderKind::Handle), Place::Lone),
+    (Part::Reader(ReaderKind::Read), Place::Fencing),
+    (Part::Reader(ReaderKind::Nested), Place::Fencing),
+    (Part::Reader(ReaderKind::Qsbr), Place::Fencing),
+    (Part::Passing, Place::Fencing),
 ];
 
 /// As above, for the updaters: more than one in a domain, so that they share grace periods. The one
 /// that waits alone is the last, and is not given out again.
-const UPDATERS: [(Part, Place); 6] = [
+const UPDATERS: [(Part, Place); 7] = [
     (Part::Updater, Place::Global),
     (Part::Updater, Place::Wrapping),
     (Part::Updater, Place::Global),
     (Part::Updater, Place::Sparse),
     (Part::Updater, Place::Wrapping),
+    (Part::Updater, Place::Fencing),
     (Part::Waiter, Place::Lone),
 ];
 
@@ -91,6 +98,7 @@ struct Arenas {
     wrapping: Arc<Arena<Private>>,
     sparse: Arc<Arena<Private>>,
     lone: Arc<Arena<Private>>,
+    fencing: Arc<Arena<Private>>,
 }
 
 /// What has happened in a domain.
@@ -167,6 +175,7 @@ impl Fixture {
                 Place::Wrapping => play(&self.arenas.wrapping, ledger, record, part, seed),
                 Place::Sparse => play(&self.arenas.sparse, ledger, record, part, seed),
                 Place::Lone => play(&self.arenas.lone, ledger, record, part, seed),
+                Place::Fencing => play(&self.arenas.fencing, ledger, record, part, seed),
             }?;
         }
         for (number, part) in self.extras().enumerate() {
@@ -211,6 +220,7 @@ impl Fixture {
             close(&arenas.wrapping, &ledger, |arena| arena.published(&arena.domain.read()));
             close(&arenas.sparse, &ledger, |arena| arena.published(&arena.domain.read()));
             close(&arenas.lone, &ledger, |arena| arena.published(&arena.domain.read()));
+            close(&arenas.fencing, &ledger, |arena| arena.published(&arena.domain.read()));
             let (queued, run) = (ledger.calls_queued.load(Relaxed), ledger.calls_run.load(Relaxed));
             let known = arenas.callbacks() + per_cpu.callbacks();
             if queued != run || known < queued {
@@ -234,6 +244,7 @@ impl Fixture {
                 all.push(counts(&arenas.wrapping, first_of_wrapping()));
                 all.push(counts(&arenas.sparse, 0));
                 all.push(counts(&arenas.lone, 0));
+                all.push(counts(&arenas.fencing, 0));
             }
             all.extend(per_cpu.arenas().iter().map(|arena| counts(arena, 0)));
             // No thread may be listening any more.
@@ -252,11 +263,13 @@ impl Arenas {
             ..Start::ZERO
         });
         let sparse = domain(Start { number_bits: FEW_BITS, ..Start::ZERO });
+        let fencing = Domain::builder().engine(engine).fences(Fences::Portable).build();
         Self {
             global: Arc::new(Arena::new(Place::Global.name(), Domain::global())),
             wrapping: Arc::new(Arena::new(Place::Wrapping.name(), wrapping)),
             sparse: Arc::new(Arena::new(Place::Sparse.name(), sparse)),
             lone: Arc::new(Arena::new(Place::Lone.name(), domain(Start::ZERO))),
+            fencing: Arc::new(Arena::new(Place::Fencing.name(), fencing)),
         }
     }
 
@@ -266,6 +279,7 @@ impl Arenas {
             + self.wrapping.domain.statistics().callbacks_queued
             + self.sparse.domain.statistics().callbacks_queued
             + self.lone.domain.statistics().callbacks_queued
+            + self.fencing.domain.statistics().callbacks_queued
     }
 }
 
@@ -281,6 +295,7 @@ impl Place {
             Self::Wrapping => "private domain whose counters wrap",
             Self::Sparse => "private domain with few readers",
             Self::Lone => "private domain with one waiter",
+            Self::Fencing => "private domain whose readers fence",
         }
     }
 }

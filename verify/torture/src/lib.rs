@@ -73,8 +73,8 @@ const COMMIT: &str = match option_env!("RCU_COMMIT") {
 };
 
 /// Threads where no number is given: every part at least once, and more than there are CPUs.
-const READERS_MIN: usize = 14;
-const UPDATERS_MIN: usize = 6;
+const READERS_MIN: usize = 18;
+const UPDATERS_MIN: usize = 7;
 const READERS_PER_CPU: usize = 2;
 
 /// Threads that a torture may have of a kind.

@@ -115,15 +115,7 @@ impl<const BYTES_MAX: u64> Replace for Limited<BYTES_MAX> {
     type Thread<'a> = ();
 
     fn new() -> Self {
-        let domain = Domain::new();
-        let mut tuning = domain.tuning();
-        tuning.objects_max = u64::MAX;
-        tuning.bytes_max = BYTES_MAX;
-        // Stalls are on purpose here.
-        tuning.stall_after = None;
-        tuning.stall_after_expedited = None;
-        domain.tune(tuning);
-        Self(domain)
+        Self(domain_of(BYTES_MAX))
     }
 
     fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T> {
@@ -155,6 +147,74 @@ impl<const BYTES_MAX: u64> Replace for Limited<BYTES_MAX> {
         value: T,
     ) {
         place.store(value);
+    }
+
+    fn flush(&self) {
+        self.0.barrier();
+    }
+}
+
+/// A domain whose callbacks may hold up to so many bytes.
+fn domain_of(bytes_max: u64) -> Domain {
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.objects_max = u64::MAX;
+    tuning.bytes_max = bytes_max;
+    // Stalls are on purpose here.
+    tuning.stall_after = None;
+    tuning.stall_after_expedited = None;
+    domain.tune(tuning);
+    domain
+}
+
+/// As [`Announcers`], in a domain of its own whose callbacks may hold up to so many bytes.
+#[derive(Debug)]
+pub(super) struct LimitedAnnouncers<const BYTES_MAX: u64>(Domain);
+
+impl<const BYTES_MAX: u64> Replace for LimitedAnnouncers<BYTES_MAX> {
+    type Place<T: Send + Sync + 'static> = Rcu<T, Private>;
+    type Thread<'a> = Qsbr<Private>;
+
+    fn new() -> Self {
+        Self(domain_of(BYTES_MAX))
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T> {
+        Rcu::new_in(value, self.0.clone())
+    }
+
+    fn thread(&self) -> Qsbr<Private> {
+        self.0.qsbr()
+    }
+
+    fn freed() -> &'static Freed {
+        &ANNOUNCERS
+    }
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        thread: &mut Qsbr<Private>,
+        place: &Self::Place<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        let guard = thread.read();
+        look(place.load(&guard))
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(
+        &self,
+        _thread: &mut Qsbr<Private>,
+        place: &Self::Place<T>,
+        value: T,
+    ) {
+        place.store(value);
+    }
+
+    #[inline(always)]
+    fn pause(thread: &mut Qsbr<Private>) {
+        thread.quiescent_state();
     }
 
     fn flush(&self) {

@@ -164,10 +164,18 @@ impl GracePeriods {
     fn fence(&self, needed: Needed) {
         match needed {
             Needed::Heavy => self.heavy_fence(), // [GP-1]
-            // Pairs with the full fence of a QSBR reader that comes online [GP-8].
-            Needed::Full => fence::full(),
+            // Pairs with the full fence of a QSBR reader that comes online [GP-8], or with those of
+            // all readers [GP-1].
+            Needed::Full => self.own_fence(),
         }
         chaos::point(Point::Fenced);
+    }
+
+    /// A fence of the calling thread alone.
+    fn own_fence(&self) {
+        if !chaos::mutant(Mutant::NoOwnFence) {
+            fence::full();
+        }
     }
 
     pub(crate) fn heavy_fence(&self) {
@@ -245,7 +253,11 @@ impl GracePeriods {
         self.wake.0.fetch_add(registry.holdouts().count() as u32, Relaxed);
         registry.mark_holdouts();
         drop(registry);
-        self.heavy_fence(); // [GP-6]
+        if self.readers_fence {
+            self.own_fence(); // [GP-6]
+        } else {
+            self.heavy_fence(); // [GP-6]
+        }
         chaos::point(Point::Marked);
         let Some(mut registry) = self.registry_as(driver) else { return };
         let number = word::number(self.gp.load(Relaxed)); // the driver's own store

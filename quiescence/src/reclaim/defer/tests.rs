@@ -1,7 +1,9 @@
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
+
+use grace::batch::{BATCH_ALONE, run_share};
 
 use crate::domain::tag::DomainTag;
 use crate::reclaim::local;
@@ -54,4 +56,46 @@ fn the_end_of_a_section_waits_for_a_drop_of_its_objects_on_another_thread() {
     });
     domain.barrier();
     assert_eq!(domain.statistics().callbacks_waiting(), 0);
+}
+
+/// Counts drops.
+struct Counting(Arc<AtomicU64>);
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// A QSBR thread waited until 16,384 objects had come together, and freed 2,048 at a time: what it
+/// freed was no longer in the CPU's cache, and its updates took more than twice as long as those of
+/// an ordinary reader.
+#[test]
+#[cfg_attr(miri, ignore = "10,000 objects")]
+fn a_qsbr_thread_frees_a_few_more_than_it_retires_at_a_time() {
+    for retired_at_once in [1, 8, 64, 100] {
+        let domain = Domain::new();
+        // So that no worker comes, which would free some of them.
+        domain.tag().core().queues.announced.store(true, Relaxed);
+        let mut reader = domain.qsbr();
+        reader.synchronize(); // which finds that it is alone
+        let freed = Arc::new(AtomicU64::new(0));
+        let (mut retired, mut most_waiting, mut most_freed) = (0, 0, 0);
+        while retired < 10_000 {
+            for _ in 0..retired_at_once {
+                domain.retire(Box::new(Counting(Arc::clone(&freed)))).unwrap();
+            }
+            retired += retired_at_once;
+            let before = freed.load(SeqCst);
+            most_waiting = most_waiting.max(retired - before);
+            reader.quiescent_state();
+            most_freed = most_freed.max(freed.load(SeqCst) - before);
+        }
+        let portion = run_share(retired_at_once.max(2 * grace::batch::RUN_CHUNK));
+        assert!(most_waiting <= 2 * BATCH_ALONE, "{most_waiting} of {retired_at_once} at once");
+        assert!((1..=portion).contains(&most_freed), "{most_freed} of {retired_at_once} at once");
+        drop(reader);
+        domain.barrier();
+        assert_eq!(freed.load(SeqCst), retired);
+    }
 }

@@ -101,6 +101,12 @@ fn run() {
 
 fn work() {
     loop {
+        // The program may be short of memory, if it is at its limit that it stalls. (The lock is
+        // not held while symbols are forgotten: those who leave notes take it.)
+        let is_idle = sync::lock(&REPORTER).notes.is_empty();
+        if is_idle {
+            symbols::forget();
+        }
         let mut state = sync::lock(&REPORTER);
         let note = loop {
             if state.ends {

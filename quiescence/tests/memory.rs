@@ -1,0 +1,146 @@
+//! What the library takes of the allocator: for objects that wait, and for reports.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering::*};
+
+use quiescence::{Domain, DomainTag, Fences, Rcu, Srcu};
+
+/// The system's allocator, and how many bytes of it are in use.
+struct Counting;
+
+static IN_USE: AtomicI64 = AtomicI64::new(0);
+
+// SAFETY: the system's allocator does all of it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        IN_USE.fetch_add(layout.size() as i64, SeqCst);
+        // SAFETY: by the contract of this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size() as i64, SeqCst);
+        // SAFETY: by the contract of this function.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The tests of this file, one at a time: they look at what all threads have taken.
+static TURN: Mutex<()> = Mutex::new(());
+
+const OBJECTS: i64 = if cfg!(miri) { 2_000 } else { 100_000 };
+
+/// What does not grow with what waits: threads, tables, pages that are partly filled.
+const BESIDE: i64 = 64 << 10;
+
+type Object = [u64; 8];
+
+quiescence::domain! { struct Declared; }
+
+/// Lifts the limits, and reports nothing: stalls are on purpose here.
+fn unlimited<K: DomainTag>(domain: &Domain<K>) {
+    let mut tuning = domain.tuning();
+    (tuning.objects_max, tuning.bytes_max) = (u64::MAX, u64::MAX);
+    (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
+    domain.tune(tuning);
+}
+
+/// What each of many objects takes that wait, since this thread is in a section of the domain.
+/// `updates` calls its argument with all numbers below [`OBJECTS`], on a thread of its own.
+fn bytes_of_a_waiting_object<K: DomainTag>(
+    domain: &Domain<K>,
+    updates: impl FnOnce(&dyn Fn(i64)) + Send,
+) -> f64 {
+    unlimited(domain);
+    let place = Rcu::new_in([0; 8], domain.clone());
+    let guard = domain.read();
+    let bytes = std::thread::scope(|scope| {
+        let updater = scope.spawn(|| {
+            let before = IN_USE.load(SeqCst);
+            updates(&|number| place.store([number as u64; 8] as Object));
+            IN_USE.load(SeqCst) - before
+        });
+        updater.join().unwrap()
+    });
+    assert!(domain.statistics().callbacks_waiting() >= OBJECTS as u64);
+    drop(guard);
+    domain.barrier();
+    (bytes - BESIDE) as f64 / OBJECTS as f64
+}
+
+/// An object of 64 bytes takes them and one word.
+#[test]
+// Built with debug assertions the library keeps a list of what is retired.
+#[cfg_attr(debug_assertions, ignore = "cargo test --release")]
+fn an_object_that_waits_costs_a_word_in_every_kind_of_domain() {
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let check = |kind: &str, bytes: f64| {
+        let expected = 64.0 - 2.0..64.0 + 8.1;
+        assert!(expected.contains(&bytes), "{kind}: {bytes:.2} bytes an object");
+    };
+    let all = |replace: &dyn Fn(i64)| (0..OBJECTS).for_each(replace);
+    let (private, srcu) = (Domain::new(), Srcu::new());
+    let fencing = Domain::builder().fences(Fences::Portable).build();
+    check("global", bytes_of_a_waiting_object(&Domain::global(), all));
+    check("private", bytes_of_a_waiting_object(&private, all));
+    check("fencing", bytes_of_a_waiting_object(&fencing, all));
+    check("declared", bytes_of_a_waiting_object(&Domain::of(Declared), all));
+    check("sleepable", bytes_of_a_waiting_object(&srcu.domain(), all));
+    let quiescent_states = |replace: &dyn Fn(i64)| {
+        let mut reader = private.qsbr();
+        for number in 0..OBJECTS {
+            replace(number);
+            reader.quiescent_state();
+        }
+    };
+    check("QSBR", bytes_of_a_waiting_object(&private, quiescent_states));
+}
+
+/// Bytes of memory that the process has.
+#[cfg(all(target_os = "linux", feature = "stacks", not(miri)))]
+fn resident() -> i64 {
+    let all = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = all.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it says so");
+    let kib = line.trim().trim_end_matches(" kB").parse::<i64>().expect("a number");
+    kib << 10
+}
+
+/// A report reads the program's symbols and debug information, tens of megabytes, and kept them for
+/// the next one: a reader that stalled with the domain at its limit cost 54 MB over what waited.
+#[test]
+#[cfg(all(target_os = "linux", feature = "stacks", not(miri)))]
+fn a_report_gives_back_what_it_has_read_of_symbols() {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let most = Arc::new(AtomicI64::new(0));
+    quiescence::set_stall_hook({
+        let most = Arc::clone(&most);
+        move |_| _ = most.fetch_max(IN_USE.load(SeqCst), SeqCst)
+    });
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.stall_after = Some(Duration::from_millis(2));
+    domain.tune(tuning);
+    let (before, resident_before) = (IN_USE.load(SeqCst), resident());
+    let guard = domain.read();
+    std::thread::scope(|scope| {
+        scope.spawn(|| domain.synchronize());
+        while most.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        drop(guard);
+    });
+    let read = most.load(SeqCst) - before;
+    assert!(read > 1 << 20, "{read} bytes: the program has symbols");
+    // Until the thread that reports has come so far.
+    while IN_USE.load(SeqCst) - before > read / 4 || resident() - resident_before > read / 2 {
+        std::thread::yield_now();
+    }
+    drop(quiescence::take_stall_hook());
+}
