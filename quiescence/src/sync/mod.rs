@@ -50,13 +50,21 @@ mod big_ref;
 mod counter;
 mod exact;
 mod folding;
+mod latch;
 mod limit_counter;
 mod local_global;
 mod per_cpu;
+mod seq_lock;
+mod words;
+mod writers;
+
+pub use bytemuck::NoUninit;
 
 pub use big_ref::{BigRef, BigRefHandle};
 pub use counter::Counter;
 pub use exact::ExactCounter;
+pub use latch::Latch;
 pub use limit_counter::LimitCounter;
 pub use local_global::{LocalGlobalLock, LocalGlobalReadGuard, LocalGlobalWriteGuard};
 pub use per_cpu::{PerCpu, PerCpuIntoIter, PerCpuIter};
+pub use seq_lock::{SeqLock, SeqLockGuard};
