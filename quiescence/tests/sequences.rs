@@ -59,6 +59,7 @@ fn no_read_has_words_of_two_values() {
     is_whole(|serial| few.write(words(serial)), || few.read());
     let many = SeqLock::new(words::<MANY>(0));
     is_whole(|serial| many.write(words(serial)), || many.read());
+    let many = SeqLock::new(words::<MANY>(0));
     is_whole(
         |serial| many.write(words(serial)),
         || {

@@ -109,6 +109,7 @@ pub struct Rival {
     pub(crate) table: Option<Make<Plan, dyn Prepared>>,
     pub(crate) read: Option<Loop>,
     pub(crate) cell: Option<Loop>,
+    pub(crate) cell_store: Option<Loop>,
     pub(crate) arc: Option<Loop>,
     pub(crate) reference: Option<Loop>,
     pub(crate) count: Option<Loop>,
@@ -196,6 +197,7 @@ impl Rival {
             table: None,
             read: None,
             cell: None,
+            cell_store: None,
             arc: None,
             reference: None,
             count: None,
@@ -246,7 +248,11 @@ impl Rival {
 
     /// Four words that are read whole.
     const fn cell<C: serve::Cell>(self) -> Self {
-        Self { cell: Some(Loop::new(C::load).with_writer(C::store)), ..self }
+        Self {
+            cell: Some(Loop::new(C::load).with_writer(C::store)),
+            cell_store: Some(Loop::new(C::stores).with_reader(C::load)),
+            ..self
+        }
     }
 
     /// An `Arc` out of a place where it can be replaced.

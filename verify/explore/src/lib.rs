@@ -107,6 +107,7 @@ mod mutant;
 pub mod rseq_read;
 mod scenario;
 pub mod scenarios;
+pub mod sequence;
 mod system;
 pub mod srcu;
 mod world;
