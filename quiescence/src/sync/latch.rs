@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use bytemuck::NoUninit;
 
 use super::words::Words;
-use super::writers::Writers;
+use super::writers::{LOCKED, Writers};
 use crate::chaos::{self, Mutant};
 use crate::os::{self, nap, sync};
 
@@ -169,9 +169,9 @@ impl<T: NoUninit> Latch<T> {
     /// Replaces the value. See [Waiting](Self#waiting).
     #[inline]
     pub fn write(&self, value: T) {
-        let held = self.writers.lock();
+        let lock = self.lock();
         self.publish(value);
-        drop(held);
+        drop(lock);
     }
 
     /// Replaces the value by what `f` makes of it, and gives the old one.
@@ -179,12 +179,18 @@ impl<T: NoUninit> Latch<T> {
     /// `f` runs once, with the writers' lock held, and must not write here itself: it would wait for
     /// ever. Readers go on meanwhile. A panic of `f` changes nothing.
     pub fn update(&self, f: impl FnOnce(T) -> T) -> T {
-        let held = self.writers.lock();
+        let lock = self.lock();
         // SAFETY: under the lock both copies are whole, and stay so.
         let old = unsafe { *self.copies[0].get() };
         self.publish(f(old));
-        drop(held);
+        drop(lock);
         old
+    }
+
+    /// Keeps other writers out.
+    #[inline]
+    fn lock(&self) -> Held<'_> {
+        Held { number: self.writers.take(LOCKED), writers: &self.writers }
     }
 
     /// Replaces the value; under the lock.
@@ -227,6 +233,18 @@ impl<T: NoUninit> Latch<T> {
         assert!(!self.writers.is_held(), "a writer of the Latch has not come to its end");
         // SAFETY: no thread is in the midst of a write, so the value is whole.
         unsafe { *self.copies[0].get_mut() }
+    }
+}
+
+/// The writers' lock is held, until it is dropped.
+struct Held<'l> {
+    number: u64,
+    writers: &'l Writers,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.writers.let_go(self.number);
     }
 }
 

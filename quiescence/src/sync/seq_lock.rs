@@ -1,28 +1,32 @@
 //! A few words that are read whole, between two loads of a sequence number.
 //!
 //! ```text
-//!   write, one at a time [SQ-3]                    read
-//!   sequence += 1 (odd)                              before = sequence (Acquire)         [SQ-1]
+//!   write                                            read
+//!   sequence |= ODD, if free (Acquire)     [SQ-3]    before = sequence (Acquire)         [SQ-1]
 //!   fence (Release)                        [SQ-2]    words (Relaxed)
 //!   words (Relaxed)                                  fence (Acquire)                     [SQ-2]
-//!   sequence += 1 (even, Release)          [SQ-1]    sequence = before, even? else again
+//!   sequence = the next (Release)          [SQ-1]    sequence = before, not ODD? else again
 //! ```
 //!
 //! **Invariant: while the words are not those of one value, the sequence is odd.** A reader that
-//! found an even number, and finds it again, has loaded no word of a later value: to have done so
-//! would show it the odd number that comes before [SQ-2]; and none of an earlier one [SQ-1].
+//! found a number that is not, and finds it again, has loaded no word of a later value: to have done
+//! so would show it the odd number that comes before [SQ-2]; and none of an earlier one [SQ-1].
+//!
+//! The sequence is the writers' lock as well (`writers.rs`): so a write is one locked instruction,
+//! the words, and one store, all of them in one cache line if the value is small. `lock` takes it
+//! without making it odd.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, fence};
+use std::sync::atomic::fence;
 
 use bytemuck::NoUninit;
 
 use super::words::Words;
-use super::writers::{Held, Writers};
+use super::writers::{LOCKED, ODD, ONE, Writers};
 use crate::chaos::{self, Mutant};
 use crate::os::sync;
 
@@ -98,7 +102,7 @@ const RETRIES: u32 = 64;
 /// models?" (MSPC 2012).
 #[repr(C, align(64))]
 pub struct SeqLock<T: NoUninit> {
-    sequence: AtomicU64,
+    /// With the sequence.
     writers: Writers,
     words: Words<T>,
 }
@@ -111,7 +115,7 @@ unsafe impl<T: NoUninit + Send> Sync for SeqLock<T> {}
 impl<T: NoUninit> SeqLock<T> {
     /// A lock around a value.
     pub const fn new(value: T) -> Self {
-        Self { sequence: AtomicU64::new(0), writers: Writers::new(), words: Words::new(value) }
+        Self { writers: Writers::new(), words: Words::new(value) }
     }
 
     /// The value that is there now. See [Waiting](Self#waiting).
@@ -128,15 +132,16 @@ impl<T: NoUninit> SeqLock<T> {
     /// Wait-free; for signal handlers too.
     #[inline]
     pub fn try_read(&self) -> Option<T> {
-        // Acquire: pairs with the Release in `publish` [SQ-1]. If it is even, all words of that
+        let sequence = self.writers.word();
+        // Acquire: pairs with the Release in `write` [SQ-1]. If it is not odd, all words of that
         // value are seen, or later ones.
-        let before = self.sequence.load(Acquire);
+        let before = sequence.load(Acquire);
         let value: MaybeUninit<T> = self.words.load();
-        // Acquire: pairs with the fence in `publish` [SQ-2]. If one of the words is of a later
-        // value, the sequence that is loaded next is a later one.
+        // Acquire: pairs with the fence in `store` [SQ-2]. If one of the words is of a later value,
+        // the sequence that is loaded next is a later one.
         fence(Acquire);
-        // Odd or changed: one comparison finds both, since it only grows.
-        let is_whole = self.sequence.load(Relaxed) == before & !1;
+        // Odd or changed: one comparison finds both, since it becomes even by another number only.
+        let is_whole = sequence.load(Relaxed) == before & !ODD;
         if is_whole || chaos::mutant(Mutant::SeqNoRecheck) {
             // SAFETY: the words are those of one value, by the module's invariant.
             return Some(unsafe { value.assume_init() });
@@ -149,7 +154,10 @@ impl<T: NoUninit> SeqLock<T> {
     fn read_slow(&self) -> T {
         for _ in 0..RETRIES {
             sync::relax();
-            if let Some(value) = self.try_read() {
+            // Relaxed: a hint; while it is odd there is nothing to be copied.
+            if self.writers.word().load(Relaxed) & ODD == 0
+                && let Some(value) = self.try_read()
+            {
                 return value;
             }
         }
@@ -161,9 +169,21 @@ impl<T: NoUninit> SeqLock<T> {
     /// Blocks while another thread writes.
     #[inline]
     pub fn write(&self, value: T) {
-        let held = self.writers.lock();
-        self.publish(value);
-        drop(held);
+        let bit = if chaos::mutant(Mutant::SeqNoOdd) { LOCKED } else { ODD };
+        let number = self.writers.take(bit);
+        self.store(value);
+        // Release, in there: pairs with the Acquire in `try_read` [SQ-1]. The thread that sees the
+        // number sees all words.
+        self.writers.let_go(number + ONE);
+    }
+
+    /// Stores the words, while the sequence is odd.
+    #[inline(always)]
+    fn store(&self, value: T) {
+        // Release: pairs with the fence in `try_read` [SQ-2]. The thread that loads one of the
+        // words sees the odd number.
+        fence(Release);
+        self.words.store(value);
     }
 
     /// Replaces the value by what `f` makes of it, and gives the old one.
@@ -182,24 +202,8 @@ impl<T: NoUninit> SeqLock<T> {
     /// Keeps other writers out, until the guard is dropped. Readers go on.
     #[inline]
     pub fn lock(&self) -> SeqLockGuard<'_, T> {
-        SeqLockGuard { held: self.writers.lock(), lock: self, value: PhantomData }
-    }
-
-    /// Replaces the value; under the lock.
-    #[inline(always)]
-    fn publish(&self, value: T) {
-        // Relaxed: it is written under the lock only.
-        let before = self.sequence.load(Relaxed);
-        if !chaos::mutant(Mutant::SeqNoOdd) {
-            self.sequence.store(before + 1, Relaxed);
-        }
-        // Release: pairs with the fence in `try_read` [SQ-2]. The thread that loads one of the
-        // words sees the odd number.
-        fence(Release);
-        self.words.store(value);
-        // Release: pairs with the Acquire in `try_read` [SQ-1]. The thread that sees the number
-        // sees all words.
-        self.sequence.store(before + 2, Release);
+        self.writers.take(LOCKED);
+        SeqLockGuard { lock: self, value: PhantomData }
     }
 
     /// The value, to be changed in place: the thread that has `&mut` has no readers.
@@ -248,8 +252,6 @@ impl<T: NoUninit + fmt::Debug> fmt::Debug for SeqLock<T> {
 #[must_use = "the lock is let go when the guard is dropped"]
 pub struct SeqLockGuard<'l, T: NoUninit> {
     lock: &'l SeqLock<T>,
-    #[expect(dead_code, reason = "dropped")]
-    held: Held<'l>,
     /// `Sync` only if references to a `T` may be shared.
     value: PhantomData<&'l T>,
 }
@@ -258,7 +260,22 @@ impl<T: NoUninit> SeqLockGuard<'_, T> {
     /// Replaces the value, for readers too.
     #[inline]
     pub fn set(&mut self, value: T) {
-        self.lock.publish(value);
+        let SeqLock { writers, .. } = self.lock;
+        let number = writers.number();
+        if !chaos::mutant(Mutant::SeqNoOdd) {
+            // Relaxed: the fence in `store` orders it [SQ-2].
+            writers.word().store(number | LOCKED | ODD, Relaxed);
+        }
+        self.lock.store(value);
+        // Release: as in `write` [SQ-1].
+        writers.word().store((number + ONE) | LOCKED, Release);
+    }
+}
+
+impl<T: NoUninit> Drop for SeqLockGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.writers.let_go(self.lock.writers.number());
     }
 }
 

@@ -1,96 +1,120 @@
-//! The lock among the writers of a [`SeqLock`](super::SeqLock) or a [`Latch`](super::Latch).
+//! The lock among the writers of a [`SeqLock`](super::SeqLock) or a [`Latch`](super::Latch), in one
+//! word with a number: the sequence of a `SeqLock`.
 //!
 //! One locked instruction takes it, and a plain store lets it go: with membarrier, the thread that
 //! is about to sleep pays for the fence between that store and the look whether a thread waits.
 //!
 //! ```text
-//! take:    state FREE -> HELD (Acquire)                                              [SQ-3]
-//!   else   a few looks; then
+//! take:    word |= a bit, if it has none (Acquire)                                   [SQ-3]
+//!   else   again, for a while; then
 //!          turn = came; came += 1; heavy fence                                       [SQ-4]
 //!          sleep while left is not turn
-//!          until state FREE -> HELD, or HANDED -> HELD (Acquire):                    [SQ-3]
-//!              sleep while HELD; woken in vain? hungry = 1
-//!          hungry = 0; left = turn + 1; wake those who sleep on left
-//! let go:  hungry? state = HANDED (Release), wake                                    [SQ-3]
-//!   else   state = FREE (Release); light fence                                  [SQ-3] [SQ-4]
-//!          came is not left? wake
+//!          until word |= a bit, or it has HANDED, which goes (Acquire):              [SQ-3]
+//!              wakes = w; no bit? HANDED? else sleep while wakes = w; in vain? hungry = 1
+//!          hungry = 0; left = turn + 1 (Release); wake those who sleep on left
+//! let go:  hungry? word = number, LOCKED, HANDED (Release); wakes += 1, wake         [SQ-3]
+//!   else   word = number (Release); light fence                                 [SQ-3] [SQ-4]
+//!          came is not left? wakes += 1, wake
 //! ```
 //!
-//! **Invariants.** *Exclusion:* the state is not `FREE` from the moment that a thread has taken the
-//! lock until it lets go of it; `HANDED` is taken by the thread only whose turn is `left`. *No lost
+//! **Invariants.** *Exclusion:* the word has a bit from the moment that a thread has taken the lock
+//! until it lets go of it; `HANDED` is taken by the thread only whose turn is `left`. *No lost
 //! wake-up:* a thread sleeps after its heavy fence; a thread that lets go later sees that it has
-//! come, and of one that let go before the sleeper sees the state. *Bounded bypass:* those who
-//! sleep come in the order of their turns, and the first of them is passed by others only until it
-//! has been woken once in vain.
+//! come, and of one that let go before the sleeper sees the word. *Bounded bypass:* those who sleep
+//! come in the order of their turns; and when the first of them has been woken in vain, the next
+//! thread that lets go and sees that hands the lock over.
 
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::chaos::{self, Mutant};
 use crate::os::fence::{self, Fences};
 use crate::os::{futex, sync};
 
-/// Looks before a thread asks for its turn: the lock is held for the time of a copy, mostly.
-const LOOKS: u32 = 100;
+/// How often a thread tries before it asks for its turn, each time after twice as long: the lock is
+/// held for the time of a copy, mostly.
+const TRIALS: u32 = 7;
 
-const FREE: u32 = 0;
-const HELD: u32 = 1;
-const HANDED: u32 = 2;
+/// In the word: the holder is at the words of the value.
+pub(super) const ODD: u64 = 1;
+/// In the word: the lock is held.
+pub(super) const LOCKED: u64 = 2;
+/// In the word, beside [`LOCKED`]: it is for the first of those who wait.
+const HANDED: u64 = 4;
+const BITS: u64 = ODD | LOCKED | HANDED;
+/// The number in the word goes up by this.
+pub(super) const ONE: u64 = 8;
 
-/// The lock.
+/// The lock, and the number.
 #[derive(Debug)]
 pub(super) struct Writers {
-    state: AtomicU32,
+    word: AtomicU64,
     /// Whether the first of those who wait has been woken in vain.
     hungry: AtomicU32,
     /// How many threads have ever waited asleep, and how many of them have had their turn.
     came: AtomicU32,
     left: AtomicU32,
+    /// How often the first of them was woken: what it sleeps on.
+    wakes: AtomicU32,
 }
-
-/// The lock is held, until it is dropped, on whatever thread.
-pub(super) struct Held<'w>(&'w Writers);
 
 impl Writers {
     pub(super) const fn new() -> Self {
         Self {
-            state: AtomicU32::new(FREE),
+            word: AtomicU64::new(0),
             hungry: AtomicU32::new(0),
             came: AtomicU32::new(0),
             left: AtomicU32::new(0),
+            wakes: AtomicU32::new(0),
         }
     }
 
-    /// Takes the lock. Sleeps if that takes long.
-    #[inline]
-    pub(super) fn lock(&self) -> Held<'_> {
-        if !self.try_take() {
-            self.take_slow();
+    /// The word. Those who hold the lock may store to it, with the same bits or more.
+    #[inline(always)]
+    pub(super) fn word(&self) -> &AtomicU64 {
+        &self.word
+    }
+
+    /// The number, for the thread that holds the lock.
+    #[inline(always)]
+    pub(super) fn number(&self) -> u64 {
+        // Relaxed: no other thread changes it.
+        self.word.load(Relaxed) & !BITS
+    }
+
+    /// Takes the lock by setting a bit. Sleeps if that takes long. Gives the number.
+    #[inline(always)]
+    pub(super) fn take(&self, bit: u64) -> u64 {
+        match self.try_take(bit) {
+            Some(number) => number,
+            None => self.take_slow(bit),
         }
-        Held(self)
     }
 
     /// Whether a thread holds the lock, for one that has `&mut` of what it guards.
     pub(super) fn is_held(&mut self) -> bool {
-        *self.state.get_mut() != FREE
+        *self.word.get_mut() & BITS != 0
     }
 
-    #[inline]
-    fn try_take(&self) -> bool {
+    #[inline(always)]
+    fn try_take(&self, bit: u64) -> Option<u64> {
+        // Relaxed: the exchange says whether it is still so.
+        let word = self.word.load(Relaxed);
         // Acquire: pairs with the Release in `let_go` [SQ-3]. All that the holder before has
         // written is seen.
-        self.state.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+        let is_taken = word & BITS == 0
+            && self.word.compare_exchange(word, word | bit, Acquire, Relaxed).is_ok();
+        is_taken.then_some(word)
     }
 
     #[cold]
     #[inline(never)]
-    fn take_slow(&self) {
-        for _ in 0..LOOKS {
-            // Relaxed: a hint.
-            if self.state.load(Relaxed) == FREE && self.try_take() {
-                return;
+    fn take_slow(&self, bit: u64) -> u64 {
+        for trial in 0..TRIALS {
+            (0..1 << trial).for_each(|_| sync::relax());
+            if let Some(number) = self.try_take(bit) {
+                return number;
             }
-            sync::relax();
         }
         // Relaxed: the fence orders it.
         let turn = self.came.fetch_add(1, Relaxed);
@@ -107,50 +131,54 @@ impl Writers {
             }
             futex::wait(&self.left, left, None);
         }
-        self.take_first();
+        let number = self.take_first(bit);
         // Release: pairs with the Acquire above. No other thread stores it: we have the lock.
         self.left.store(turn.wrapping_add(1), Release);
         // Relaxed: who comes later finds its turn, or its futex the word changed.
         if self.came.load(Relaxed) != turn.wrapping_add(1) {
             futex::wake_all(&self.left);
         }
+        number
     }
 
     /// Takes the lock, as the first of those who wait.
-    fn take_first(&self) {
+    fn take_first(&self, bit: u64) -> u64 {
         let mut woken = false;
-        loop {
-            // Relaxed: what takes the lock acquires.
-            match self.state.load(Relaxed) {
-                FREE if self.try_take() => break,
-                FREE => {}
-                HANDED => {
-                    // Acquire: pairs with the Release in `hand_over` [SQ-3]. Nobody else takes it.
-                    self.state.swap(HELD, Acquire);
-                    break;
-                }
-                _ => {
-                    if woken {
-                        // Relaxed: it is seen by and by; and only who holds the lock acts on it.
-                        self.hungry.store(1, Relaxed);
-                    }
-                    futex::wait(&self.state, HELD, None);
-                    woken = true;
-                }
+        let number = loop {
+            // Relaxed: if the word is older than the wake-up, the next number is another one, and
+            // the futex returns.
+            let wakes = self.wakes.load(Relaxed);
+            // Acquire: pairs with the Release in `hand_over` [SQ-3], if that was the last.
+            let word = self.word.load(Acquire);
+            if word & HANDED != 0 {
+                // Relaxed: nobody else stores as long as it is handed to us.
+                self.word.store(word & !BITS | bit, Relaxed);
+                break word & !BITS;
             }
-        }
+            if let Some(number) = self.try_take(bit) {
+                break number;
+            }
+            if woken {
+                // Relaxed: it is seen by and by; and only who holds the lock acts on it.
+                self.hungry.store(1, Relaxed);
+            }
+            futex::wait(&self.wakes, wakes, None);
+            woken = true;
+        };
         // Relaxed: for the next one to let go, which is this thread, or takes the lock after it.
         self.hungry.store(0, Relaxed);
+        number
     }
 
-    #[inline]
-    fn let_go(&self) {
-        // Relaxed: a hint; if it is there the first of those who wait is not gone.
+    /// Lets go of the lock, with this number.
+    #[inline(always)]
+    pub(super) fn let_go(&self, number: u64) {
+        // Relaxed: a hint. The thread that has set it waits, since it would clear it under the lock.
         if self.hungry.load(Relaxed) != 0 {
-            return self.hand_over();
+            return self.hand_over(number);
         }
         // Release: pairs with the Acquire of whoever takes it [SQ-3].
-        self.state.store(FREE, Release);
+        self.word.store(number, Release);
         match fence::chosen() {
             // Light: pairs with the heavy fence in `take_slow` [SQ-4].
             Fences::Membarrier => fence::light(&fence::Cell::new()),
@@ -164,9 +192,9 @@ impl Writers {
 
     #[cold]
     #[inline(never)]
-    fn hand_over(&self) {
+    fn hand_over(&self, number: u64) {
         // Release: pairs with the Acquire in `take_first` [SQ-3].
-        self.state.store(HANDED, Release);
+        self.word.store(number | LOCKED | HANDED, Release);
         self.wake();
     }
 
@@ -175,15 +203,10 @@ impl Writers {
     #[inline(never)]
     fn wake(&self) {
         if !chaos::mutant(Mutant::NoWritersWakeUp) {
-            futex::wake_all(&self.state);
+            // Release: the word is older, for the thread that loads it after this number.
+            self.wakes.fetch_add(1, Release);
+            futex::wake_all(&self.wakes);
         }
-    }
-}
-
-impl Drop for Held<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.let_go();
     }
 }
 
@@ -192,40 +215,41 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// A thread that waits asleep is passed by no thread that comes after it has been woken in
-    /// vain; and those who sleep come in their order.
+    /// Those who wait asleep come in the order of their turns.
     #[test]
     fn those_who_sleep_come_in_the_order_of_their_turns() {
         let writers = Writers::new();
         let order = std::sync::Mutex::new(Vec::new());
         thread::scope(|scope| {
-            let held = writers.lock();
-            for number in 0..4 {
+            let number = writers.take(LOCKED);
+            for sleeper in 0..4 {
                 let (writers, order) = (&writers, &order);
                 scope.spawn(move || {
-                    let _held = writers.lock();
-                    order.lock().unwrap().push(number);
+                    let number = writers.take(LOCKED);
+                    order.lock().unwrap().push(sleeper);
+                    writers.let_go(number + ONE);
                 });
-                while writers.came.load(Relaxed) != number + 1 {
+                while writers.came.load(Relaxed) != sleeper + 1 {
                     thread::yield_now();
                 }
             }
-            drop(held);
+            writers.let_go(number + ONE);
         });
         assert_eq!(order.into_inner().unwrap(), [0, 1, 2, 3]);
-        assert_eq!(writers.left.load(Relaxed), 4);
+        assert_eq!((writers.left.load(Relaxed), writers.number()), (4, 5 * ONE));
     }
 
     /// The lock is handed to the first of those who wait, and to no other.
     #[test]
     fn a_lock_that_is_handed_over_is_taken_by_those_who_wait_only() {
         let writers = Writers::new();
-        let held = writers.lock();
+        let number = writers.take(ODD);
         writers.hungry.store(1, Relaxed);
-        drop(held);
-        assert!(!writers.try_take(), "not for those who come by");
-        drop(writers.lock()); // waits for its turn
+        writers.let_go(number + ONE);
+        assert_eq!(writers.try_take(ODD), None, "not for those who come by");
+        assert_eq!(writers.take(LOCKED), ONE); // waits for its turn
         assert_eq!(writers.hungry.load(Relaxed), 0);
-        assert!(writers.try_take(), "it is free again");
+        writers.let_go(ONE);
+        assert_eq!(writers.try_take(ODD), Some(ONE), "it is free again");
     }
 }
