@@ -40,7 +40,12 @@ pub static SCENES: Scenes = Scenes {
             snapshot(Threads::Beside),
         ),
         scene("snapshot/write", "four words, written", WRITE, snapshot_write(ONE)),
-        scene("snapshot/2-writers", "four words, written by two threads", WRITE, snapshot_write(TWO)),
+        scene(
+            "snapshot/2-writers",
+            "four words, written by two threads",
+            WRITE,
+            snapshot_write(TWO),
+        ),
         scene(
             "snapshot/write-1-reader",
             "four words, written beside a reader",

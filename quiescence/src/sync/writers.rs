@@ -10,11 +10,14 @@
 //!          turn = came; came += 1; heavy fence                                       [SQ-4]
 //!          sleep while left is not turn
 //!          until word |= a bit, or it has HANDED, which goes (Acquire):              [SQ-3]
-//!              wakes = w; no bit? HANDED? else sleep while wakes = w; in vain? hungry = 1
-//!          hungry = 0; left = turn + 1 (Release); wake those who sleep on left
-//! let go:  hungry? word = number, LOCKED, HANDED (Release); wakes += 1, wake         [SQ-3]
+//!              w = wakes (Acquire), before it looks                                 [SQ-6]
+//!              sleep while wakes = w; in vain? hungry = 1
+//!          hungry = 0; left = turn + 1 (Release); fence                              [SQ-5]
+//!          came is not left? wake those who sleep on left
+//! let go:  hungry? word = number, LOCKED, HANDED (Release)                           [SQ-3]
+//!                  wakes += 1 (Release), wake                                        [SQ-6]
 //!   else   word = number (Release); light fence                                 [SQ-3] [SQ-4]
-//!          came is not left? wakes += 1, wake
+//!          came is not left? wakes += 1 (Release), wake                              [SQ-6]
 //! ```
 //!
 //! **Invariants.** *Exclusion:* the word has a bit from the moment that a thread has taken the lock
@@ -32,8 +35,8 @@ use crate::os::fence::{self, Fences};
 use crate::os::{futex, sync};
 
 /// How often a thread tries before it asks for its turn, each time after twice as long: the lock is
-/// held for the time of a copy, mostly.
-const TRIALS: u32 = 7;
+/// held for the time of a copy, mostly. All in all about as long as falling asleep takes.
+const TRIALS: u32 = 10;
 
 /// In the word: the holder is at the words of the value.
 pub(super) const ODD: u64 = 1;
@@ -44,6 +47,11 @@ const HANDED: u64 = 4;
 const BITS: u64 = ODD | LOCKED | HANDED;
 /// The number in the word goes up by this.
 pub(super) const ONE: u64 = 8;
+
+/// Lets some time go by: twice as long at each trial.
+pub(super) fn back_off(trial: u32) {
+    (0..1_u32 << trial).for_each(|_| sync::relax());
+}
 
 /// The lock, and the number.
 #[derive(Debug)]
@@ -111,7 +119,7 @@ impl Writers {
     #[inline(never)]
     fn take_slow(&self, bit: u64) -> u64 {
         for trial in 0..TRIALS {
-            (0..1 << trial).for_each(|_| sync::relax());
+            back_off(trial);
             if let Some(number) = self.try_take(bit) {
                 return number;
             }
@@ -119,7 +127,8 @@ impl Writers {
         // Relaxed: the fence orders it.
         let turn = self.came.fetch_add(1, Relaxed);
         // Heavy: pairs with the light fence in `let_go` [SQ-4]. Either the holder sees that we have
-        // come, or we see that it has let go.
+        // come, or we see that it has let go. And it pairs with that of the thread whose turn is
+        // before ours [SQ-5].
         if !chaos::mutant(Mutant::NoWritersFence) {
             fence::heavy(std::iter::empty());
         }
@@ -134,7 +143,10 @@ impl Writers {
         let number = self.take_first(bit);
         // Release: pairs with the Acquire above. No other thread stores it: we have the lock.
         self.left.store(turn.wrapping_add(1), Release);
-        // Relaxed: who comes later finds its turn, or its futex the word changed.
+        // Full: pairs with the fence of the next one to come [SQ-5]. Either it finds its turn, or
+        // the futex the word changed; or we see that it has come.
+        fence::full();
+        // Relaxed: the fence orders it.
         if self.came.load(Relaxed) != turn.wrapping_add(1) {
             futex::wake_all(&self.left);
         }
@@ -145,9 +157,9 @@ impl Writers {
     fn take_first(&self, bit: u64) -> u64 {
         let mut woken = false;
         let number = loop {
-            // Relaxed: if the word is older than the wake-up, the next number is another one, and
-            // the futex returns.
-            let wakes = self.wakes.load(Relaxed);
+            // Acquire: pairs with the Release in `wake` [SQ-6]. The word that is loaded next is not
+            // older than this wake-up; and after the next one the futex returns.
+            let wakes = self.wakes.load(Acquire);
             // Acquire: pairs with the Release in `hand_over` [SQ-3], if that was the last.
             let word = self.word.load(Acquire);
             if word & HANDED != 0 {
@@ -203,7 +215,7 @@ impl Writers {
     #[inline(never)]
     fn wake(&self) {
         if !chaos::mutant(Mutant::NoWritersWakeUp) {
-            // Release: the word is older, for the thread that loads it after this number.
+            // Release: pairs with the Acquire in `take_first` [SQ-6].
             self.wakes.fetch_add(1, Release);
             futex::wake_all(&self.wakes);
         }

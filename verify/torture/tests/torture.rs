@@ -256,8 +256,7 @@ fn restartable_reads_and_tools_are_clean_without_sequences() {
 
 #[test]
 fn sequence_locks_and_latches_are_clean() {
-    let operations =
-        ["SeqLock::read", "SeqLock::update", "Latch::read", "Latch::update"];
+    let operations = ["SeqLock::read", "SeqLock::update", "Latch::read", "Latch::update"];
     does("best", "sequences", 2, &[&MOVED[..], &operations].concat());
 }
 

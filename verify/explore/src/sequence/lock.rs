@@ -17,10 +17,13 @@ use crate::system::{self, Outcome};
 
 const THREADS: usize = 3;
 
+/// The word: which bit it has, without the number.
 const STATE: Location = Location::Variable(0);
 const HUNGRY: Location = Location::Variable(1);
 const CAME: Location = Location::Variable(2);
 const LEFT: Location = Location::Variable(3);
+/// What the first of those who wait sleeps on.
+const WAKES: Location = Location::Wake;
 /// How often the lock was taken: what holders write.
 const TAKEN: Location = Location::Completed;
 
@@ -36,14 +39,12 @@ pub(super) fn explore(
     limit: usize,
 ) -> Verdict {
     match model {
-        Model::Tso => explore::run(
-            &System::<Tso> { times, portable, mutant, memory: PhantomData },
-            limit,
-        ),
-        Model::Weak => explore::run(
-            &System::<Weak> { times, portable, mutant, memory: PhantomData },
-            limit,
-        ),
+        Model::Tso => {
+            explore::run(&System::<Tso> { times, portable, mutant, memory: PhantomData }, limit)
+        }
+        Model::Weak => {
+            explore::run(&System::<Weak> { times, portable, mutant, memory: PhantomData }, limit)
+        }
     }
 }
 
@@ -60,10 +61,12 @@ enum At {
     AsleepTurn(u64),
     /// The first of those who wait; whether it has been woken.
     First(u64, bool),
-    TakeFree(u64, bool),
+    /// With the number of wake-ups, which the futex compares.
+    Word(u64, bool, u64),
+    TakeFree(u64, bool, u64),
     TakeHanded(u64),
-    Hungry(u64),
-    Wait(u64),
+    Hungry(u64, u64),
+    Wait(u64, u64),
     Asleep(u64),
     Sated(u64),
     Left(u64),
@@ -172,27 +175,32 @@ impl<M: Memory> System<M> {
                 if memory.newest(LEFT) == left { At::AsleepTurn(turn) } else { At::Turn(turn) }
             }
             At::AsleepTurn(_) | At::Asleep(_) => return Outcome::Blocked,
-            At::First(turn, woken) => match memory.load(me, STATE, Relaxed, choice) {
-                FREE => At::TakeFree(turn, woken),
-                HANDED => At::TakeHanded(turn),
-                _ if woken => At::Hungry(turn),
-                _ => At::Wait(turn),
-            },
-            At::TakeFree(turn, woken) => {
-                return self.try_take(world, me, At::Sated(turn), At::First(turn, woken));
+            At::First(turn, woken) => {
+                let order = self.unless(Mutant::WritersRelaxedWakes, Acquire);
+                At::Word(turn, woken, memory.load(me, WAKES, order, choice))
+            }
+            At::Word(turn, woken, wakes) => {
+                let order = self.unless(Mutant::WritersRelaxedTake, Acquire);
+                match memory.load(me, STATE, order, choice) {
+                    HANDED => At::TakeHanded(turn),
+                    _ => At::TakeFree(turn, woken, wakes),
+                }
             }
             At::TakeHanded(turn) => {
-                let order = self.unless(Mutant::WritersRelaxedTake, Acquire);
-                memory.update(me, STATE, order, |_, by| by, HELD);
+                memory.store(me, STATE, HELD, Relaxed);
                 return Self::taken(world, me, At::Sated(turn));
             }
-            At::Hungry(turn) => {
-                memory.store(me, HUNGRY, 1, Relaxed);
-                At::Wait(turn)
+            At::TakeFree(turn, woken, wakes) => {
+                let next = if woken { At::Hungry(turn, wakes) } else { At::Wait(turn, wakes) };
+                return self.try_take(world, me, At::Sated(turn), next);
             }
-            At::Wait(turn) => {
+            At::Hungry(turn, wakes) => {
+                memory.store(me, HUNGRY, 1, Relaxed);
+                At::Wait(turn, wakes)
+            }
+            At::Wait(turn, wakes) => {
                 memory.system_call(me);
-                if memory.newest(STATE) == HELD { At::Asleep(turn) } else { At::First(turn, true) }
+                if memory.newest(WAKES) == wakes { At::Asleep(turn) } else { At::First(turn, true) }
             }
             At::Sated(turn) => {
                 if !self.is(Mutant::WritersStaysHungry) {
@@ -202,6 +210,9 @@ impl<M: Memory> System<M> {
             }
             At::Left(turn) => {
                 memory.store(me, LEFT, turn + 1, Release);
+                if !self.is(Mutant::WritersNoTurnFence) {
+                    memory.fence(me);
+                }
                 At::Others(turn)
             }
             At::Others(turn) => {
@@ -250,13 +261,12 @@ impl<M: Memory> System<M> {
                 return Outcome::Moved;
             }
             At::Wake => {
-                memory.system_call(me);
-                for (at, _) in &mut world.threads {
-                    match *at {
-                        At::Asleep(turn) if !self.is(Mutant::NoWritersWakeUp) => {
+                if !self.is(Mutant::NoWritersWakeUp) {
+                    memory.update(me, WAKES, Release, |old, by| old + by, 1);
+                    for (at, _) in &mut world.threads {
+                        if let At::Asleep(turn) = *at {
                             *at = At::First(turn, true);
                         }
-                        _ => {}
                     }
                 }
                 world.threads[me] = (At::Take, left - 1);
@@ -273,7 +283,7 @@ impl<M: Memory> system::System for System<M> {
 
     fn first(&self) -> World<M> {
         let mut loaders = [0; LOCATIONS];
-        for at in [STATE, HUNGRY, CAME, LEFT, TAKEN] {
+        for at in [STATE, HUNGRY, CAME, LEFT, WAKES, TAKEN] {
             loaders[at.index()] = (1 << THREADS) - 1;
         }
         World {

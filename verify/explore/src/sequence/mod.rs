@@ -82,6 +82,10 @@ pub enum Mutant {
     NoWritersWakeUp,
     /// A thread that has had its turn does not wake the next.
     WritersNoTurn,
+    /// It executes no fence before it looks whether there is a next one.
+    WritersNoTurnFence,
+    /// The first of those who wait loads the number of wake-ups by a relaxed load.
+    WritersRelaxedWakes,
     /// It stays hungry.
     WritersStaysHungry,
     /// A thread says that it is hungry before it is the first.
@@ -143,10 +147,12 @@ faults! {
     WritersNoLightFence Stuck Both "writers-two-portable" "the same";
     NoWritersWakeUp Stuck Both "writers-two" "nobody wakes the sleeper";
     WritersNoTurn Stuck Both "writers-three" "the second who sleeps is not woken";
+    WritersNoTurnFence Stuck Both "writers-two-portable" "the next one is not seen to come";
+    WritersRelaxedWakes Stuck WeakOnly "writers-two" "it sleeps by a word before the wake-up";
     WritersStaysHungry Harmless Neither "writers-three"
         "a lock that is handed to no thread is taken by the next that comes, in its turn";
     WritersHungryEarly Harmless Neither "writers-three" "the lock is handed to the first";
-    WritersStolen Unsafe Both "writers-three" "the lock is taken by two";
+    WritersStolen Unsafe Both "writers-handed" "the lock is taken by two";
     WritersRelaxedTake Unsafe WeakOnly "writers-two" "what the holder before has written is not seen";
     WritersRelaxedLetGo Unsafe WeakOnly "writers-two" "the same";
 }
@@ -163,6 +169,7 @@ pub fn scenarios() -> Vec<Scenario> {
         of("latch-two-writers", What::Latch([1, 1], [2, 0]), false),
         of("latch-two-readers", What::Latch([1, 0], [1, 1]), false),
         of("writers-two", What::Writers([1, 2, 0]), false),
+        of("writers-handed", What::Writers([1, 3, 0]), false),
         of("writers-three", What::Writers([1, 1, 1]), false),
         of("writers-two-portable", What::Writers([1, 2, 0]), true),
         of("writers-three-portable", What::Writers([1, 1, 1]), true),

@@ -127,7 +127,7 @@ impl<M: Memory> System<M> {
             Writer::Load => Writer::Announce(0, memory.load(me, SEQUENCE, Relaxed, choice)),
             Writer::Announce(copy, before) if self.kind == Kind::SeqLock => {
                 if !self.is(Mutant::SeqNoOdd) {
-                    memory.store(me, SEQUENCE, before + 1, Relaxed);
+                    memory.update(me, SEQUENCE, Acquire, |_, by| by, before + 1);
                 }
                 if !self.is(Mutant::SeqNoWriterFence) {
                     memory.release_fence(me);
@@ -256,9 +256,7 @@ impl<M: Memory> System<M> {
             Reader::PinnedSequence => {
                 Reader::PinnedFirst(self.copy(memory.load(me, SEQUENCE, Acquire, choice)))
             }
-            Reader::PinnedFirst(copy) => {
-                Reader::PinnedSecond(copy, load(memory, copy, 0, choice))
-            }
+            Reader::PinnedFirst(copy) => Reader::PinnedSecond(copy, load(memory, copy, 0, choice)),
             Reader::PinnedSecond(copy, first) => {
                 memory.read_object(me, copy);
                 Reader::Unpin(first, load(memory, copy, 1, choice))
