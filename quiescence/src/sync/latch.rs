@@ -76,7 +76,7 @@ const LOOKS: u32 = 100;
 ///
 /// # Cost
 /// A read is two loads of the number and one of each word. A write is a locked instruction for the
-/// lock, and two full fences; each word is stored twice. 32 bytes beside the two copies, aligned to
+/// lock, and two exchanges; each word is stored twice. 40 bytes beside the two copies, aligned to
 /// a cache line.
 ///
 /// Source of the idea: the kernel's `seqcount_latch_t`, by Mathieu Desnoyers and Peter Zijlstra.

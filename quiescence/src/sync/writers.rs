@@ -155,7 +155,7 @@ impl Writers {
 
     /// Takes the lock, as the first of those who wait.
     fn take_first(&self, bit: u64) -> u64 {
-        let mut woken = false;
+        let mut returns = 0_u32;
         let number = loop {
             // Acquire: pairs with the Release in `wake` [SQ-6]. The word that is loaded next is not
             // older than this wake-up; and after the next one the futex returns.
@@ -170,12 +170,12 @@ impl Writers {
             if let Some(number) = self.try_take(bit) {
                 break number;
             }
-            if woken {
+            if returns == 1 {
                 // Relaxed: it is seen by and by; and only who holds the lock acts on it.
                 self.hungry.store(1, Relaxed);
             }
             futex::wait(&self.wakes, wakes, None);
-            woken = true;
+            returns = returns.saturating_add(1);
         };
         // Relaxed: for the next one to let go, which is this thread, or takes the lock after it.
         self.hungry.store(0, Relaxed);

@@ -59,15 +59,15 @@ enum At {
     /// With the number that was left, which the futex compares.
     WaitTurn(u64, u64),
     AsleepTurn(u64),
-    /// The first of those who wait; whether it has been woken.
-    First(u64, bool),
+    /// The first of those who wait; how often it has been woken, up to two.
+    First(u64, u8),
     /// With the number of wake-ups, which the futex compares.
-    Word(u64, bool, u64),
-    TakeFree(u64, bool, u64),
+    Word(u64, u8, u64),
+    TakeFree(u64, u8, u64),
     TakeHanded(u64),
     Hungry(u64, u64),
-    Wait(u64, u64),
-    Asleep(u64),
+    Wait(u64, u8, u64),
+    Asleep(u64, u8),
     Sated(u64),
     Left(u64),
     Others(u64),
@@ -116,8 +116,19 @@ impl<M: Memory> System<M> {
         Outcome::Moved
     }
 
-    /// Takes the lock if it is free, or else stands at `next`.
-    fn try_take(&self, world: &mut World<M>, me: usize, taken: At, next: At) -> Outcome {
+    /// Takes the lock if it is free, or else stands at `next`. Who finds it taken does not try.
+    fn try_take(
+        &self,
+        world: &mut World<M>,
+        me: usize,
+        choice: &mut Choice,
+        (taken, next): (At, At),
+    ) -> Outcome {
+        let seen = world.memory.load(me, STATE, Relaxed, choice);
+        if seen == HELD || (seen == HANDED && !self.is(Mutant::WritersStolen)) {
+            world.threads[me].0 = next;
+            return Outcome::Moved;
+        }
         let take = |old, _| if old == FREE { HELD } else { old };
         let steal = |old, _| if old == FREE || old == HANDED { HELD } else { old };
         let order = self.unless(Mutant::WritersRelaxedTake, Acquire);
@@ -139,7 +150,7 @@ impl<M: Memory> System<M> {
         let memory = &mut world.memory;
         let next = match at {
             At::Take if left == 0 => return Outcome::Blocked,
-            At::Take => return self.try_take(world, me, At::Look, At::Come),
+            At::Take => return self.try_take(world, me, choice, (At::Look, At::Come)),
             At::Come => {
                 let turn = memory.update(me, CAME, Relaxed, |old, by| old + by, 1);
                 if self.is(Mutant::NoWritersFence) {
@@ -164,17 +175,14 @@ impl<M: Memory> System<M> {
                 At::Fence(turn, left & !(1 << other))
             }
             At::Turn(turn) => match memory.load(me, LEFT, Acquire, choice) {
-                left if left == turn => At::First(turn, false),
+                left if left == turn => At::First(turn, 0),
                 left => At::WaitTurn(turn, left),
             },
             At::WaitTurn(turn, left) => {
-                if self.is(Mutant::WritersHungryEarly) {
-                    memory.store(me, HUNGRY, 1, Relaxed);
-                }
                 memory.system_call(me);
                 if memory.newest(LEFT) == left { At::AsleepTurn(turn) } else { At::Turn(turn) }
             }
-            At::AsleepTurn(_) | At::Asleep(_) => return Outcome::Blocked,
+            At::AsleepTurn(_) | At::Asleep(..) => return Outcome::Blocked,
             At::First(turn, woken) => {
                 let order = self.unless(Mutant::WritersRelaxedWakes, Acquire);
                 At::Word(turn, woken, memory.load(me, WAKES, order, choice))
@@ -191,16 +199,22 @@ impl<M: Memory> System<M> {
                 return Self::taken(world, me, At::Sated(turn));
             }
             At::TakeFree(turn, woken, wakes) => {
-                let next = if woken { At::Hungry(turn, wakes) } else { At::Wait(turn, wakes) };
-                return self.try_take(world, me, At::Sated(turn), next);
+                // It says so once.
+                let next =
+                    if woken == 1 { At::Hungry(turn, wakes) } else { At::Wait(turn, woken, wakes) };
+                return self.try_take(world, me, choice, (At::Sated(turn), next));
             }
             At::Hungry(turn, wakes) => {
                 memory.store(me, HUNGRY, 1, Relaxed);
-                At::Wait(turn, wakes)
+                At::Wait(turn, 2, wakes)
             }
-            At::Wait(turn, wakes) => {
+            At::Wait(turn, woken, wakes) => {
                 memory.system_call(me);
-                if memory.newest(WAKES) == wakes { At::Asleep(turn) } else { At::First(turn, true) }
+                if memory.newest(WAKES) == wakes {
+                    At::Asleep(turn, woken)
+                } else {
+                    At::First(turn, woken.max(1))
+                }
             }
             At::Sated(turn) => {
                 if !self.is(Mutant::WritersStaysHungry) {
@@ -264,8 +278,8 @@ impl<M: Memory> System<M> {
                 if !self.is(Mutant::NoWritersWakeUp) {
                     memory.update(me, WAKES, Release, |old, by| old + by, 1);
                     for (at, _) in &mut world.threads {
-                        if let At::Asleep(turn) = *at {
-                            *at = At::First(turn, true);
+                        if let At::Asleep(turn, woken) = *at {
+                            *at = At::First(turn, woken.max(1));
                         }
                     }
                 }

@@ -88,8 +88,6 @@ pub enum Mutant {
     WritersRelaxedWakes,
     /// It stays hungry.
     WritersStaysHungry,
-    /// A thread says that it is hungry before it is the first.
-    WritersHungryEarly,
     /// A thread that comes by takes a lock that was handed over.
     WritersStolen,
     /// The lock is taken by a relaxed exchange.
@@ -151,7 +149,6 @@ faults! {
     WritersRelaxedWakes Stuck WeakOnly "writers-two" "it sleeps by a word before the wake-up";
     WritersStaysHungry Harmless Neither "writers-three"
         "a lock that is handed to no thread is taken by the next that comes, in its turn";
-    WritersHungryEarly Harmless Neither "writers-three" "the lock is handed to the first";
     WritersStolen Unsafe Both "writers-handed" "the lock is taken by two";
     WritersRelaxedTake Unsafe WeakOnly "writers-two" "what the holder before has written is not seen";
     WritersRelaxedLetGo Unsafe WeakOnly "writers-two" "the same";
