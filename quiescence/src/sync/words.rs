@@ -67,13 +67,12 @@ impl<T: NoUninit> Words<T> {
         let mut value = MaybeUninit::uninit();
         let (from, to) = (self.0.get().cast::<u8>(), (&raw mut value).cast::<u8>());
         for_each_piece!(size_of::<T>(), |at, Piece, Number| {
-            // SAFETY: inside of the value, like all pieces.
-            let (from, to) = unsafe { (from.add(at), to.add(at)) };
-            // SAFETY: aligned, since the place is aligned for a word and the pieces get smaller;
-            // other threads access it as the same piece, by atomic instructions, or not at all
-            // while `self` is shared, or they only read.
+            let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
+            // SAFETY: inside of the value, and aligned, since the place is aligned for a word and
+            // the pieces get smaller. Other threads access it as the same piece, by atomic
+            // instructions, or only read.
             let piece = unsafe { Piece::from_ptr(from.cast()) }.load(Relaxed);
-            // SAFETY: ours alone.
+            // SAFETY: inside of the value, which is ours alone.
             unsafe { to.cast::<Number>().write_unaligned(piece) };
         });
         value
@@ -84,8 +83,7 @@ impl<T: NoUninit> Words<T> {
     pub(super) fn store(&self, value: T) {
         let (from, to) = ((&raw const value).cast::<u8>(), self.0.get().cast::<u8>());
         for_each_piece!(size_of::<T>(), |at, Piece, Number| {
-            // SAFETY: inside of the value, like all pieces.
-            let (from, to) = unsafe { (from.add(at), to.add(at)) };
+            let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
             // SAFETY: `NoUninit`: every byte of the value is initialised.
             let piece = unsafe { from.cast::<Number>().read_unaligned() };
             // SAFETY: as in `load`.

@@ -159,9 +159,9 @@ fn the_mutants_that_are_named_exist() {
                 MUTANTS.iter().any(|fault| fault.mutant.name() == name)
                     || Step::by_name(name).is_some()
                     || check::scenarios::named(name).is_some()
-                    || check::sequence::FAULTS.iter().any(|fault| {
-                        fault.kind != Kind::Harmless && fault.mutant.name() == name
-                    })
+                    || check::sequence::FAULTS
+                        .iter()
+                        .any(|fault| fault.kind != Kind::Harmless && fault.mutant.name() == name)
             }
             _ => continue,
         };
