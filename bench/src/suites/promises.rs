@@ -71,6 +71,11 @@ pub struct Verdict {
     pub held: Held,
 }
 
+/// What is written often: the sequence lock beside others.
+const fn sequence(case: &'static str, metric: &'static str) -> Promise {
+    promise(case, metric, "quiescence-seqlock", SNAPSHOTS, AtMost(1.0))
+}
+
 const fn promise(
     case: &'static str,
     metric: &'static str,
@@ -189,6 +194,11 @@ static PROMISES: [Promise; 61] = [
     ours("snapshot/1-thread", "read", SNAPSHOTS, AtMost(1.0)),
     ours("snapshot/2-threads", "read", SNAPSHOTS, AtMost(1.0)),
     ours("snapshot/1-writer", "read", SNAPSHOTS, AtMost(1.0)),
+    sequence("snapshot/1-thread", "read"),
+    sequence("snapshot/2-threads", "read"),
+    sequence("snapshot/1-writer", "read"),
+    sequence("snapshot/write", "write"),
+    sequence("snapshot/write-1-reader", "write"),
     ours("arc/1-thread", "load", Against::Rival("arc-clone"), AtMost(1.05)),
     ours("arc/2-threads", "load", Against::Rival("arc-clone"), AtMost(1.05)),
     promise(
