@@ -152,7 +152,7 @@ const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
 use Bound::{AtLeast, AtMost};
 
 /// The targets that the library was built for.
-static PROMISES: [Promise; 61] = [
+static PROMISES: [Promise; 66] = [
     promise("read/1-thread", "read", "quiescence", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-qsbr", Against::Rival("plain-load"), AtMost(1.1)),
