@@ -32,7 +32,7 @@ fn main() {
         for _ in 0..2 {
             scope.spawn(|| {
                 for step in 1..=10_000 {
-                    SEEN.update(Track::step); // nanoseconds, whoever reads
+                    SEEN.update(Track::step); // nanoseconds, also beside readers
                     if step % 1_000 == 0 {
                         RATE.update(|[ticks, ns]| [ticks + 3, ns + 3]);
                     }

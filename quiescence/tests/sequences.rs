@@ -1,4 +1,4 @@
-//! Sequence locks and latches: what is read is one value, whoever writes meanwhile; those who wait
+//! Sequence locks and latches: what is read is one value, also beside writers; those who wait
 //! have their turn.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

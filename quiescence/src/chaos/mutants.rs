@@ -388,7 +388,10 @@ mutants! {
         Explorer, Torture("sequences"), Test(library("sequences", WHOLE).in_one_of(5)),
     ];
     /// The writer of a latch writes a copy before it sends readers to the other one.
-    LatchCopyFirst "latch-copy-first" [Explorer, Torture("sequences")];
+    LatchCopyFirst "latch-copy-first" [
+        Explorer, Torture("sequences"),
+        Test(library("sequences", "no_read_of_a_latch_has_words_of_two_values").in_one_of(5)),
+    ];
     /// The writer of a latch does not wait for pinned readers.
     LatchNoPins "latch-no-pins" [
         Explorer,

@@ -26,11 +26,12 @@ use std::sync::atomic::fence;
 use bytemuck::NoUninit;
 
 use super::words::Words;
-use super::writers::{LOCKED, ODD, ONE, Writers, back_off};
+use super::writers::{LOCKED, ODD, ONE, Writers};
 use crate::chaos::{self, Mutant};
+use crate::os::sync;
 
-/// How often a reader tries again before it takes the writers' lock, each time after twice as long.
-const RETRIES: u32 = 8;
+/// How often a reader tries again before it takes the writers' lock.
+const RETRIES: u32 = 64;
 
 /// A value of a few words that many threads read whole, and that is written often: a sequence lock.
 ///
@@ -77,7 +78,7 @@ const RETRIES: u32 = 8;
 /// ```
 ///
 /// # Waiting
-/// A reader that meets a writer tries again, eight times, each time after twice as long; then it takes the writers' lock, for the
+/// A reader that meets a writer tries again, 64 times; then it takes the writers' lock, for the
 /// time of a copy, without disturbing other readers: so each read ends however often others write.
 /// The lock is taken in turns by those who wait asleep, and each of them is passed only until it
 /// has been woken once in vain. [`try_read`](Self::try_read) is wait-free and may fail.
@@ -151,12 +152,11 @@ impl<T: NoUninit> SeqLock<T> {
     #[cold]
     #[inline(never)]
     fn read_slow(&self) -> T {
-        for trial in 0..RETRIES {
-            back_off(trial);
+        for _ in 0..RETRIES {
             // Relaxed: a hint; while it is odd there is nothing to be copied.
-            if self.writers.word().load(Relaxed) & ODD == 0
-                && let Some(value) = self.try_read()
-            {
+            if self.writers.word().load(Relaxed) & ODD != 0 {
+                sync::relax();
+            } else if let Some(value) = self.try_read() {
                 return value;
             }
         }

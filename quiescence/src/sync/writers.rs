@@ -49,7 +49,7 @@ const BITS: u64 = ODD | LOCKED | HANDED;
 pub(super) const ONE: u64 = 8;
 
 /// Lets some time go by: twice as long at each trial.
-pub(super) fn back_off(trial: u32) {
+fn back_off(trial: u32) {
     (0..1_u32 << trial).for_each(|_| sync::relax());
 }
 
@@ -163,7 +163,7 @@ impl Writers {
             // Acquire: pairs with the Release in `hand_over` [SQ-3], if that was the last.
             let word = self.word.load(Acquire);
             if word & HANDED != 0 {
-                // Relaxed: nobody else stores as long as it is handed to us.
+                // Relaxed: no other thread stores as long as it is handed to us.
                 self.word.store(word & !BITS | bit, Relaxed);
                 break word & !BITS;
             }
@@ -189,7 +189,7 @@ impl Writers {
         if self.hungry.load(Relaxed) != 0 {
             return self.hand_over(number);
         }
-        // Release: pairs with the Acquire of whoever takes it [SQ-3].
+        // Release: pairs with the Acquire of the next thread that takes it [SQ-3].
         self.word.store(number, Release);
         match fence::chosen() {
             // Light: pairs with the heavy fence in `take_slow` [SQ-4].

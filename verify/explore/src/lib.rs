@@ -65,7 +65,7 @@
 //!
 //! **Sequence locks and latches** ([`sequence`]): no read has words of two values or goes back, no
 //! copy is written that a pinned reader reads; of the lock among writers, that it is one thread's and
-//! that nobody sleeps for ever. Of 29 mutants one does no harm. It found two wake-ups that were lost.
+//! that no thread sleeps for ever. Of 29 mutants one does no harm. It found two wake-ups that were lost.
 //!
 //! # What it does not do
 //!

@@ -143,7 +143,7 @@ faults! {
     NoWritersFence Stuck Both "writers-two" "the last look at who waits comes before its store";
     WritersOwnFence Stuck Both "writers-two" "the same";
     WritersNoLightFence Stuck Both "writers-two-portable" "the same";
-    NoWritersWakeUp Stuck Both "writers-two" "nobody wakes the sleeper";
+    NoWritersWakeUp Stuck Both "writers-two" "the sleeper sleeps on";
     WritersNoTurn Stuck Both "writers-three" "the second who sleeps is not woken";
     WritersNoTurnFence Stuck Both "writers-two-portable" "the next one is not seen to come";
     WritersRelaxedWakes Stuck WeakOnly "writers-two" "it sleeps by a word before the wake-up";

@@ -151,7 +151,7 @@ impl<M: Memory> System<M> {
                 let order = self.unless(Mutant::LatchRelaxedLook, Acquire);
                 if !self.is(Mutant::LatchNoPins) {
                     if memory.load(me, PINS, order, choice) != 0 {
-                        return Outcome::Moved; // and looks again
+                        return Outcome::Moved; // and loads the pins anew
                     }
                     if let Some(reader) = memory.racing_reader(me, copy) {
                         let reader = reader - WRITERS;
