@@ -35,7 +35,7 @@
 //! | read and replace a value | [`Rcu`]; [`RcuOption`], which may be empty, and is `const` for statics |
 //! | begin a section | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
 //! | keep an `Arc` of the current value | [`ArcCell`], [`ArcCellOption`] |
-//! | copy a few words, whole | [`Snapshot`]; written often: [`SeqLock`](sync::SeqLock), [`Latch`](sync::Latch) |
+//! | copy a few words, whole | [`Snapshot`]; `SeqLock` and `Latch` in [`sync`] |
 //! | wait for a grace period, or ask about one | [`synchronize`]; [`start_poll`], [`snapshot`](crate::snapshot()), [`poll`], [`wait`] |
 //! | free, or call a function, after one | [`retire`], [`call`], [`barrier`]; [`Retire`] for types of your own |
 //! | bound the memory that waits | [`Tuning`], [`Weigh`]; [`try_retire`], [`try_call`], [`Refused`] |

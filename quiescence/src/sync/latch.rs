@@ -20,8 +20,8 @@
 //! sees that number, and takes the other copy. Of that one the same holds for the writer's next
 //! number. So a pinned reader reads once, and there is nothing to try again.
 //!
-//! **Writers wait for few readers:** a reader pins only after two writers' steps have passed it, and
-//! while a writer waits none does; so a writer waits for reads that are going on, and for no
+//! **Writers wait for few readers:** a reader pins only after two writers' steps have passed it,
+//! and while a writer waits none does; so a writer waits for reads that are going on, and for no
 //! others.
 
 use std::fmt;
@@ -176,8 +176,8 @@ impl<T: NoUninit> Latch<T> {
 
     /// Replaces the value by what `f` makes of it, and gives the old one.
     ///
-    /// `f` runs once, with the writers' lock held, and must not write here itself: it would wait for
-    /// ever. Readers go on meanwhile. A panic of `f` changes nothing.
+    /// `f` runs once, with the writers' lock held, and must not write here itself: it would wait
+    /// for ever. Readers go on meanwhile. A panic of `f` changes nothing.
     pub fn update(&self, f: impl FnOnce(T) -> T) -> T {
         let lock = self.lock();
         // SAFETY: under the lock both copies are whole, and stay so.

@@ -1,12 +1,12 @@
-//! Tools that keep a word for each CPU: counters, a reference count, a reader-writer lock. And values
-//! of a few words that are read whole: [`SeqLock`], and [`Latch`], whose readers never wait. What
-//! those two cost and promise is said there.
+//! Tools that keep a word for each CPU: counters, a reference count, a reader-writer lock. And
+//! values of a few words that are read whole: [`SeqLock`], and [`Latch`], whose readers never wait.
+//! What those two cost and promise is said there.
 //!
-//! The tools of each CPU rest on one idea: what many threads do often is done on words of the CPU they run on,
-//! without an atomic instruction; and who does what is seldom first *folds* those words into one.
-//! To that end he takes them out of their place and interrupts those who are at it; until they are
-//! put back everybody uses the one word, which is exact, as any atomic is. No thread waits for
-//! that.
+//! The tools of each CPU rest on one idea. What many threads do often is done on words of the CPU
+//! they run on, without an atomic instruction; and who does what is seldom first *folds* those
+//! words into one. To that end he takes them out of their place and interrupts those who are at it;
+//! until they are put back everybody uses the one word, which is exact, as any atomic is. No thread
+//! waits for that.
 //!
 //! | | while no thread folds | folds | promise |
 //! |---|---|---|---|
@@ -19,7 +19,7 @@
 //!
 //! | | a reader | a writer | promise |
 //! |---|---|---|---|
-//! | [`SeqLock`] | copies words, again if a writer came between | one locked instruction | *whole*: a read gives one value |
+//! | [`SeqLock`] | copies words, perhaps again | one locked instruction | a read gives one value |
 //! | [`Latch`] | copies words; wait-free | three locked instructions, two copies | the same |
 //!
 //! None of the counters orders anything else: who sees a count may not conclude what the thread

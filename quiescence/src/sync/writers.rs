@@ -185,7 +185,7 @@ impl Writers {
     /// Lets go of the lock, with this number.
     #[inline(always)]
     pub(super) fn let_go(&self, number: u64) {
-        // Relaxed: a hint. The thread that has set it waits, since it would clear it under the lock.
+        // Relaxed: a hint. The thread that has set it waits: it would clear it under the lock.
         if self.hungry.load(Relaxed) != 0 {
             return self.hand_over(number);
         }

@@ -150,7 +150,7 @@ faults! {
     WritersStaysHungry Harmless Neither "writers-three"
         "a lock that is handed to no thread is taken by the next that comes, in its turn";
     WritersStolen Unsafe Both "writers-handed" "the lock is taken by two";
-    WritersRelaxedTake Unsafe WeakOnly "writers-two" "what the holder before has written is not seen";
+    WritersRelaxedTake Unsafe WeakOnly "writers-two" "what was written before is not seen";
     WritersRelaxedLetGo Unsafe WeakOnly "writers-two" "the same";
 }
 
