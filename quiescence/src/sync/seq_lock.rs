@@ -10,7 +10,8 @@
 //!
 //! **Invariant: while the words are not those of one value, the sequence is odd.** A reader that
 //! found a number that is not, and finds it again, has loaded no word of a later value: to have
-//! done so would show it the odd number that comes before [SQ-2]; and none of an earlier one [SQ-1].
+//! done so would show it the odd number that comes before [SQ-2]; and none of an earlier one
+//! [SQ-1].
 //!
 //! The sequence is the writers' lock as well (`writers.rs`): so a write is one locked instruction,
 //! the words, and one store, all of them in one cache line if the value is small. `lock` takes it

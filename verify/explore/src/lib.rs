@@ -64,8 +64,8 @@
 //! what is retired is looked at, with membarrier and without. Of twelve mutants one does no harm.
 //!
 //! **Sequence locks and latches** ([`sequence`]): no read has words of two values or goes back, no
-//! copy is written that a pinned reader reads; the lock among writers is one thread's, and no thread
-//! sleeps for ever. Of 29 mutants one does no harm. Two wake-ups that were lost were found so.
+//! copy is written that a pinned reader reads; the lock among writers is one thread's, and no
+//! thread sleeps for ever. Of 29 mutants one does no harm. Two wake-ups that were lost were found so.
 //!
 //! # What it does not do
 //!
