@@ -65,7 +65,7 @@
 //!
 //! **Sequence locks and latches** ([`sequence`]): no read has words of two values or goes back, no
 //! copy is written that a pinned reader reads; the lock among writers is one thread's, and no
-//! thread sleeps for ever. Of 29 mutants one does no harm. Two wake-ups that were lost were found so.
+//! thread sleeps for ever. Of 29 mutants one does no harm. It found two wake-ups that were lost.
 //!
 //! # What it does not do
 //!
