@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cases::loops::repeat;
 use crate::cases::object::Freed;
 
 /// Reads a word of shared memory, as [`cases::read`](crate::cases::read) has it.
@@ -40,6 +41,21 @@ pub(crate) trait Cell {
 
     /// Stores [`words(number)`](crate::cases::cells::words).
     fn store(number: u64);
+
+    /// Stores in so many batches; how long that took.
+    ///
+    /// # Panics
+    /// If something else is there afterwards than was stored by somebody.
+    fn stores(batches: u64) -> Duration {
+        let number = std::cell::Cell::new(0);
+        let elapsed = repeat(batches, || {
+            number.set(number.get() + 1);
+            Self::store(number.get());
+            1
+        });
+        Self::load(1);
+        elapsed
+    }
 }
 
 /// A place with an `Arc` in it, which is replaced.

@@ -34,7 +34,7 @@
 //! | begin a section | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
 //! | load an `Arc` without a count, and keep what was loaded | [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`]; [`arc_cell`] |
 //! | protect one object | [`hazard`] |
-//! | copy a few words, whole | [`Snapshot`] |
+//! | copy a few words, whole | [`Snapshot`]; `SeqLock` and `Latch` in [`sync`] |
 //! | wait for a grace period, or ask about one | [`synchronize`]; [`start_poll`], [`snapshot`](crate::snapshot()), [`poll`], [`wait`] |
 //! | free, or call a function, after one | [`retire`], [`call`], [`barrier`]; [`Retire`] for types of your own |
 //! | bound the memory that waits | [`Tuning`], [`Weigh`]; [`try_retire`], [`try_call`], [`Refused`] |

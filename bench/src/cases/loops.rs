@@ -1,4 +1,5 @@
-//! One operation in a loop: what it takes in one thread, in several, and beside a writer.
+//! One operation in a loop: what it takes in one thread, in several, and beside a thread that does
+//! the opposite.
 //!
 //! All rivals of a case run the same two nested loops around the same shared thing, in threads that
 //! start together; the inner loop is compiled into each of them.
@@ -20,30 +21,44 @@ const WRITE_EVERY: Duration = Duration::from_micros(10);
 pub struct Loop {
     /// Does it in so many batches; how long that took.
     run: fn(batches: u64) -> Duration,
-    /// Writes what is read, another value for each number.
-    write: Option<fn(number: u64)>,
+    opposite: Option<Opposite>,
 }
 
-/// What [`Loop::measure_beside_writer`] saw.
+/// What another thread does meanwhile.
+#[derive(Clone, Copy, Debug)]
+enum Opposite {
+    /// Writes what is read, another value for each number, every 10 microseconds.
+    Write(fn(number: u64)),
+    /// Reads what is written, in so many batches, all the time.
+    Read(fn(batches: u64) -> Duration),
+}
+
+/// What [`Loop::measure_beside`] saw.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BesideWriter {
+pub struct Beside {
     /// Nanoseconds for one operation.
     pub ns: f64,
-    /// The share of the time that the writer was not kept waiting for a CPU.
-    pub writer_share: f64,
-    /// Writes meanwhile, and while the reader made itself ready.
-    pub writes: u64,
+    /// The share of the time that the other thread was not kept waiting for a CPU.
+    pub other_share: f64,
+    /// What the other one did meanwhile, and while this one made itself ready: writes, or batches
+    /// of reads.
+    pub done: u64,
 }
 
 impl Loop {
-    /// A loop that none writes beside.
+    /// A loop that no thread does the opposite beside.
     pub(crate) const fn new(run: fn(u64) -> Duration) -> Self {
-        Self { run, write: None }
+        Self { run, opposite: None }
     }
 
     /// The same with something that writes.
     pub(crate) const fn with_writer(self, write: fn(u64)) -> Self {
-        Self { write: Some(write), ..self }
+        Self { opposite: Some(Opposite::Write(write)), ..self }
+    }
+
+    /// A loop that writes, with something that reads.
+    pub(crate) const fn with_reader(self, read: fn(u64) -> Duration) -> Self {
+        Self { opposite: Some(Opposite::Read(read)), ..self }
     }
 
     /// Nanoseconds for one operation, the mean over `threads` threads that do it at the same time,
@@ -65,31 +80,35 @@ impl Loop {
         total.as_nanos() as f64 / (threads as u64 * batches * BATCH) as f64
     }
 
-    /// The same of one thread while another one writes every 10 microseconds.
+    /// The same of one thread while another one writes every 10 microseconds, or reads.
     ///
     /// # Panics
-    /// If the rival has nothing to write.
-    pub fn measure_beside_writer(&self, iterations: u64) -> BesideWriter {
-        let write = self.write.expect("only those that write are asked");
+    /// If the rival has no opposite.
+    pub fn measure_beside(&self, iterations: u64) -> Beside {
+        let opposite = self.opposite.expect("only those that have one are asked");
         let batches = batches(iterations);
         let (pool, stop) = (ThreadPool::new(2), AtomicI32::new(0));
-        let (elapsed, (writes, writer_share)) = thread::scope(|scope| {
+        let (elapsed, (done, other_share)) = thread::scope(|scope| {
             let (pool, stop) = (&pool, &stop);
-            let writer = scope.spawn(move || {
+            let other = scope.spawn(move || {
                 pool.settle(1);
                 pool.meet();
                 let presence = Presence::new();
-                (write_until(stop, write), presence.share())
+                let done = match opposite {
+                    Opposite::Write(write) => write_until(stop, write),
+                    Opposite::Read(read) => read_until(stop, read),
+                };
+                (done, presence.share())
             });
-            let reader = scope.spawn(move || {
+            let measured = scope.spawn(move || {
                 let _stop = StopOnDrop(stop);
                 self.timed(pool, 0, batches)
             });
-            let elapsed = reader.join().expect("no rival panics");
-            (elapsed, writer.join().expect("no writer panics"))
+            let elapsed = measured.join().expect("no rival panics");
+            (elapsed, other.join().expect("no rival panics"))
         });
         let ns = elapsed.as_nanos() as f64 / (batches * BATCH) as f64;
-        BesideWriter { ns, writer_share, writes }
+        Beside { ns, other_share, done }
     }
 
     fn timed(&self, pool: &ThreadPool, number: usize, batches: u64) -> Duration {
@@ -121,6 +140,17 @@ fn write_until(stop: &AtomicI32, write: fn(u64)) -> u64 {
         }
     }
     writes
+}
+
+/// Reads until told to stop; how many batches.
+fn read_until(stop: &AtomicI32, read: fn(u64) -> Duration) -> u64 {
+    let mut done = 0;
+    // Relaxed: as above.
+    while stop.load(Ordering::Relaxed) == 0 {
+        read(1);
+        done += 1;
+    }
+    done
 }
 
 /// Does it `BATCH` times in each of so many batches, then `announce`; each time gives 1.
@@ -158,7 +188,7 @@ mod tests {
     use super::*;
     use crate::rivals;
 
-    /// Every rival does what is asked of it, alone, with another one, and beside its writer.
+    /// Every rival does what is asked of it, alone, with another one, and beside its opposite.
     fn all_work(of: fn(&rivals::Rival) -> Option<Loop>) {
         for (name, looped) in rivals::all().filter_map(|rival| Some((rival.name, of(rival)?))) {
             for threads in [1, 2] {
@@ -166,12 +196,12 @@ mod tests {
                 let ns = looped.measure(threads, 3 * BATCH - 1);
                 assert!(ns > 0.0 && ns.is_finite(), "{name}: {ns}");
             }
-            // Until something was written meanwhile, however busy the machine is.
-            while looped.write.is_some() {
-                let seen = looped.measure_beside_writer(64 * BATCH);
+            // Until the other one has done something, however busy the machine is.
+            while looped.opposite.is_some() {
+                let seen = looped.measure_beside(16 * BATCH);
                 assert!(seen.ns > 0.0 && seen.ns.is_finite(), "{name}: {seen:?}");
-                assert!((0.0..=1.0).contains(&seen.writer_share), "{name}: {seen:?}");
-                if seen.writes > 0 {
+                assert!((0.0..=1.0).contains(&seen.other_share), "{name}: {seen:?}");
+                if seen.done > 0 {
                     break;
                 }
             }
@@ -187,6 +217,11 @@ mod tests {
     #[test]
     fn every_cell_is_read_whole_also_beside_a_writer() {
         all_work(|rival| rival.cell);
+    }
+
+    #[test]
+    fn every_cell_is_written_whole_also_beside_a_reader() {
+        all_work(|rival| rival.cell_store);
     }
 
     #[test]

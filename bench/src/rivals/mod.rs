@@ -110,6 +110,7 @@ pub struct Rival {
     pub(crate) read: Option<Loop>,
     pub(crate) nested: Option<Loop>,
     pub(crate) cell: Option<Loop>,
+    pub(crate) cell_store: Option<Loop>,
     pub(crate) arc: Option<Loop>,
     pub(crate) reference: Option<Loop>,
     pub(crate) count: Option<Loop>,
@@ -198,6 +199,7 @@ impl Rival {
             read: None,
             nested: None,
             cell: None,
+            cell_store: None,
             arc: None,
             reference: None,
             count: None,
@@ -253,7 +255,11 @@ impl Rival {
 
     /// Four words that are read whole.
     const fn cell<C: serve::Cell>(self) -> Self {
-        Self { cell: Some(Loop::new(C::load).with_writer(C::store)), ..self }
+        Self {
+            cell: Some(Loop::new(C::load).with_writer(C::store)),
+            cell_store: Some(Loop::new(C::stores).with_reader(C::load)),
+            ..self
+        }
     }
 
     /// An `Arc` out of a place where it can be replaced.

@@ -73,6 +73,8 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-limit").count::<LimitCounter>(),
     Rival::ours("quiescence-snapshot")
         .waits_for_none(|| Arc::new(Snapshots(Snapshot::new([1; 4])))),
+    Rival::ours("quiescence-seqlock").cell::<cells::Sequence>(),
+    Rival::ours("quiescence-latch").cell::<cells::TwoCopies>(),
     Rival::ours("quiescence-arc-cell")
         .waits_for_none(|| Arc::new(Counted(ArcCell::from_pointee(1)))),
 ];

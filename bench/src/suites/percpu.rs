@@ -6,6 +6,7 @@ use super::scenes::{Scenes, What, scene};
 use super::timed::Threads;
 
 const SNAPSHOT: &[Metric] = &[Metric::new("read", Unit::Nanoseconds)];
+const WRITE: &[Metric] = &[Metric::new("write", Unit::Nanoseconds)];
 const ARC: &[Metric] = &[Metric::new("load", Unit::Nanoseconds)];
 const COUNTER: &[Metric] = &[Metric::new("add", Unit::Nanoseconds)];
 const LOCK: &[Metric] = &[Metric::new("pair", Unit::Nanoseconds)];
@@ -21,7 +22,7 @@ const TWO: Threads = Threads::Same(2);
 pub static SCENES: Scenes = Scenes {
     bench: "percpu",
     groups: &[
-        ("snapshot", "Four words that are read whole, with and without a writer"),
+        ("snapshot", "Four words that are read whole, and written, with and without the other"),
         ("arc", "Getting an Arc that can be replaced, and giving it back"),
         ("counter", "Adding one to a counter"),
         ("lock", "Taking a lock for reading, and giving it back"),
@@ -36,7 +37,20 @@ pub static SCENES: Scenes = Scenes {
             "snapshot/1-writer",
             "four words, beside a write every 10 µs",
             SNAPSHOT,
-            snapshot(Threads::BesideWriter),
+            snapshot(Threads::Beside),
+        ),
+        scene("snapshot/write", "four words, written", WRITE, snapshot_write(ONE)),
+        scene(
+            "snapshot/2-writers",
+            "four words, written by two threads",
+            WRITE,
+            snapshot_write(TWO),
+        ),
+        scene(
+            "snapshot/write-1-reader",
+            "four words, written beside a reader",
+            WRITE,
+            snapshot_write(Threads::Beside),
         ),
         scene("arc/1-thread", "an Arc and back, one thread", ARC, arc(ONE)),
         scene("arc/2-threads", "an Arc and back, two threads", ARC, arc(TWO)),
@@ -53,6 +67,10 @@ pub static SCENES: Scenes = Scenes {
 
 const fn snapshot(threads: Threads) -> What {
     What::Loop(|rival| rival.cell, threads)
+}
+
+const fn snapshot_write(threads: Threads) -> What {
+    What::Loop(|rival| rival.cell_store, threads)
 }
 
 const fn arc(threads: Threads) -> What {

@@ -23,8 +23,8 @@ const NS_MIN: f64 = 0.1;
 pub(crate) enum Threads {
     /// So many, all of which do the same.
     Same(usize),
-    /// One, and another one that writes.
-    BesideWriter,
+    /// One, and another one that does the opposite: writes, or reads.
+    Beside,
 }
 
 /// Time for one measurement of one rival.
@@ -65,9 +65,9 @@ fn sample(looped: Loop, threads: Threads, times: u64) -> Sample {
         Threads::Same(threads) => {
             Sample { values: vec![looped.measure(threads, times)], readers_share: 1.0 }
         }
-        Threads::BesideWriter => {
-            let seen = looped.measure_beside_writer(times);
-            Sample { values: vec![seen.ns], readers_share: seen.writer_share }
+        Threads::Beside => {
+            let seen = looped.measure_beside(times);
+            Sample { values: vec![seen.ns], readers_share: seen.other_share }
         }
     }
 }

@@ -384,6 +384,31 @@ mutants! {
     NoWriterWakeUp "no-writer-wake-up" [
         Torture("tools"), Test(library("local_global", ALONE).on("restartable").hangs()),
     ];
+    // Sequence locks and latches.
+    /// The writer of a sequence lock does not make the sequence odd.
+    SeqNoOdd "seq-no-odd" [
+        Explorer, Torture("sequences"), Test(library("sequences", WHOLE).in_one_of(5)),
+    ];
+    /// The reader of a sequence lock does not load the sequence again.
+    SeqNoRecheck "seq-no-recheck" [
+        Explorer, Torture("sequences"), Test(library("sequences", WHOLE).in_one_of(5)),
+    ];
+    /// The writer of a latch writes a copy before it sends readers to the other one.
+    LatchCopyFirst "latch-copy-first" [
+        Explorer, Torture("sequences"),
+        Test(library("sequences", "no_read_of_a_latch_has_words_of_two_values").in_one_of(5)),
+    ];
+    /// The writer of a latch does not wait for pinned readers.
+    LatchNoPins "latch-no-pins" [
+        Explorer,
+        Test(library("lib", "sync::latch::tests::a_writer_waits_for_a_reader_that_is_pinned")),
+    ];
+    /// A writer that is about to sleep executes no fence.
+    NoWritersFence "no-writers-fence" [Explorer];
+    /// A writer that lets go of the lock wakes no thread.
+    NoWritersWakeUp "no-writers-wake-up" [
+        Explorer, Test(library("sequences", TURNS).hangs()),
+    ];
     // The hash table.
     /// A search begins at a bucket before that stands in the list.
     UnlinkedStart "unlinked-start" [
@@ -553,6 +578,11 @@ const LIMITS: &str = "a_limit_that_all_together_reach_is_kept";
 const RELEASED: &str = "the_last_reference_releases_once";
 /// A writer of a local-global lock beside readers.
 const ALONE: &str = "writers_are_alone";
+
+/// Readers and writers of sequence locks.
+const WHOLE: &str = "no_read_has_words_of_two_values";
+/// Writers of a sequence lock that wait for each other.
+const TURNS: &str = "writers_that_sleep_have_their_turn";
 
 /// A test with a driver that is stopped: without the take-over the others wait for ever.
 const fn stalled(test: &'static str) -> Place {

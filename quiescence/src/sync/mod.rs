@@ -1,10 +1,12 @@
-//! Tools that keep a word for each CPU: counters, a reference count, a reader-writer lock.
+//! Tools that keep a word for each CPU: counters, a reference count, a reader-writer lock. And
+//! values of a few words that are read whole: [`SeqLock`], and [`Latch`], whose readers never wait.
+//! What those two cost and promise is said there.
 //!
-//! All rest on one idea: what many threads do often is done on words of the CPU they run on,
-//! without an atomic instruction; and who does what is seldom first *folds* those words into one.
-//! To that end he takes them out of their place and interrupts those who are at it; until they are
-//! put back everybody uses the one word, which is exact, as any atomic is. No thread waits for
-//! that.
+//! The tools of each CPU rest on one idea. What many threads do often is done on words of the CPU
+//! they run on, without an atomic instruction; and who does what is seldom first *folds* those
+//! words into one. To that end he takes them out of their place and interrupts those who are at it;
+//! until they are put back everybody uses the one word, which is exact, as any atomic is. No thread
+//! waits for that.
 //!
 //! | | while no thread folds | folds | promise |
 //! |---|---|---|---|
@@ -14,6 +16,11 @@
 //! | [`LimitCounter`] | takes from this CPU's stock | near the limit, and to say its value | *limit*: the value never exceeds the limit, and no addition is refused that would not exceed it |
 //! | [`BigRef`] | a reference comes and continues this CPU's words | once, when it is killed | the release runs once, after the last reference is gone |
 //! | [`LocalGlobalLock`] | a reader marks this CPU's word | each write | a writer is alone; readers do not disturb each other |
+//!
+//! | | a reader | a writer | promise |
+//! |---|---|---|---|
+//! | [`SeqLock`] | copies words, perhaps again | one locked instruction | a read gives one value |
+//! | [`Latch`] | copies words; wait-free | three locked instructions, two copies | the same |
 //!
 //! None of the counters orders anything else: who sees a count may not conclude what the thread
 //! that counted did before. References and the lock do.
@@ -50,13 +57,21 @@ mod big_ref;
 mod counter;
 mod exact;
 mod folding;
+mod latch;
 mod limit_counter;
 mod local_global;
 mod per_cpu;
+mod seq_lock;
+mod words;
+mod writers;
+
+pub use bytemuck::NoUninit;
 
 pub use big_ref::{BigRef, BigRefHandle};
 pub use counter::Counter;
 pub use exact::ExactCounter;
+pub use latch::Latch;
 pub use limit_counter::LimitCounter;
 pub use local_global::{LocalGlobalLock, LocalGlobalReadGuard, LocalGlobalWriteGuard};
 pub use per_cpu::{PerCpu, PerCpuIntoIter, PerCpuIter};
+pub use seq_lock::{SeqLock, SeqLockGuard};

@@ -17,7 +17,8 @@ fn document() -> String {
 }
 
 /// What the names of edges begin with.
-const EDGES: [&str; 12] = ["GP", "UL", "TK", "DQ", "DS", "LN", "FR", "SR", "RR", "FD", "BR", "LG"];
+const EDGES: [&str; 14] =
+    ["GP", "UL", "TK", "DQ", "DS", "LN", "FR", "SR", "RR", "FD", "BR", "LG", "SQ", "LT"];
 
 /// The names of edges cited in a text, as often as they are.
 fn citations(text: &str) -> Vec<String> {
@@ -158,6 +159,9 @@ fn the_mutants_that_are_named_exist() {
                 MUTANTS.iter().any(|fault| fault.mutant.name() == name)
                     || Step::by_name(name).is_some()
                     || check::scenarios::named(name).is_some()
+                    || check::sequence::FAULTS
+                        .iter()
+                        .any(|fault| fault.kind != Kind::Harmless && fault.mutant.name() == name)
             }
             _ => continue,
         };

@@ -254,13 +254,20 @@ fn restartable_reads_and_tools_are_clean_without_sequences() {
     counts("portable");
 }
 
+#[test]
+fn sequence_locks_and_latches_are_clean() {
+    let operations = ["SeqLock::read", "SeqLock::update", "Latch::read", "Latch::update"];
+    does("best", "sequences", 2, &[&MOVED[..], &operations].concat());
+}
+
 /// All at once. `RCU_TORTURE_SECONDS` says for how long. The tests of the single themes hold that
 /// each operation is carried out; here a rare one may not get its turn.
 #[test]
 fn everything_at_once_is_clean() {
     let seconds = std::env::var("RCU_TORTURE_SECONDS")
         .map_or(20, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
-    let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,tools";
+    let themes =
+        "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,sequences,tools";
     let report = defers(themes, seconds, &[]);
     for updates in report["updates"].as_array().expect("a list") {
         assert!(updates["count"].as_u64() > Some(0), "{} was never used", updates["way"]);

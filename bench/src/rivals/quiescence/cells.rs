@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use quiescence::sync::{Latch, SeqLock};
 use quiescence::{ArcCell, Snapshot};
 
 use crate::cases::cells::{Words, sum, words};
@@ -27,6 +28,38 @@ impl Cell for FourWords {
 
     fn store(number: u64) {
         WORDS.store(words(number));
+    }
+}
+
+/// Four words that readers read again if a writer came between.
+pub(super) struct Sequence;
+
+static SEQ_LOCK: SeqLock<Words> = SeqLock::new(words(0));
+
+impl Cell for Sequence {
+    fn load(batches: u64) -> Duration {
+        let lock = black_box(&SEQ_LOCK);
+        repeat(batches, || sum(&lock.read()))
+    }
+
+    fn store(number: u64) {
+        black_box(&SEQ_LOCK).write(words(number));
+    }
+}
+
+/// Two copies of them.
+pub(super) struct TwoCopies;
+
+static LATCH: Latch<Words> = Latch::new(words(0));
+
+impl Cell for TwoCopies {
+    fn load(batches: u64) -> Duration {
+        let latch = black_box(&LATCH);
+        repeat(batches, || sum(&latch.read()))
+    }
+
+    fn store(number: u64) {
+        black_box(&LATCH).write(words(number));
     }
 }
 

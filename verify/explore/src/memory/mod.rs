@@ -115,6 +115,12 @@ pub(crate) trait Memory: Clone + Eq + Hash {
     /// A sequentially consistent fence.
     fn fence(&mut self, me: usize);
 
+    /// An acquire fence.
+    fn acquire_fence(&mut self, me: usize);
+
+    /// A release fence.
+    fn release_fence(&mut self, me: usize);
+
     /// A heavy fence begins: a full fence of the caller.
     fn heavy_begin(&mut self, me: usize);
 

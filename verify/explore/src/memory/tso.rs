@@ -65,6 +65,10 @@ impl Memory for Tso {
         self.drain_all(me);
     }
 
+    fn acquire_fence(&mut self, _: usize) {}
+
+    fn release_fence(&mut self, _: usize) {}
+
     fn heavy_begin(&mut self, me: usize) {
         self.drain_all(me);
     }

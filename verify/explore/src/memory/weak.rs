@@ -213,6 +213,16 @@ impl Memory for Weak {
         views.released = views.current;
     }
 
+    fn acquire_fence(&mut self, me: usize) {
+        let views = &mut self.threads[me];
+        views.current.join(&views.acquired);
+    }
+
+    fn release_fence(&mut self, me: usize) {
+        let views = &mut self.threads[me];
+        views.released = views.current;
+    }
+
     fn heavy_begin(&mut self, me: usize) {
         self.fence(me);
         self.answers = View::default();

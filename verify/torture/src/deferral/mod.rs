@@ -83,7 +83,7 @@ fn parts(theme: Theme) -> &'static [Part] {
         Theme::Churn => &[Part::Churn],
         Theme::Processes => &[Part::Children],
         Theme::Forks => &[Part::Forks, Part::Storm, Part::Storm],
-        Theme::Sleepable | Theme::RseqRead | Theme::Tools => &[],
+        Theme::Sleepable | Theme::RseqRead | Theme::Sequences | Theme::Tools => &[],
     }
 }
 

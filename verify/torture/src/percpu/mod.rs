@@ -3,12 +3,13 @@
 //! [`shuffler`] moves their threads from CPU to CPU and interrupts them. [`sleepable`] has readers
 //! and updaters of domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains
 //! that grow meanwhile; [`rseq_read`] reads what no updater waits for, and [`tools`] counts, refers
-//! ([`references`]) and locks.
+//! ([`references`]) and locks. [`sequences`] has no such words, but the same threads.
 
 mod growing;
 mod shuffler;
 mod references;
 mod rseq_read;
+mod sequences;
 mod sleepable;
 mod tasks;
 mod tools;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use quiescence::Sleepable;
 
 use rseq_read::Cells;
+use sequences::Sequences;
 use shuffler::Shuffler;
 use sleepable::{Where, Yards};
 use tools::Tools;
@@ -35,6 +37,9 @@ const READERS_PER_CPU: usize = 8;
 
 /// The same, of restartable reads.
 const RESTARTABLE_PER_CPU: usize = 3;
+
+/// The same, of sequence locks and latches.
+const SEQUENCES_PER_CPU: usize = 2;
 
 /// The same, that use the tools.
 const WORKERS_PER_CPU: usize = 3;
@@ -60,6 +65,10 @@ pub(crate) enum Part {
     Store,
     /// Replaces `Arc`s.
     StoreArc,
+    /// Reads sequence locks and latches.
+    SeqRead,
+    /// Writes them.
+    SeqWrite,
     /// Uses the tools.
     Work,
     /// Sums counters.
@@ -86,6 +95,8 @@ impl Part {
             Self::Load => "reader of snapshots and Arcs",
             Self::Store => "updater of snapshots",
             Self::StoreArc => "updater of Arcs",
+            Self::SeqRead => "reader of sequence locks and latches",
+            Self::SeqWrite => "writer of sequence locks and latches",
             Self::Work => "user of per-CPU tools",
             Self::Sum => "summer of counters",
             Self::Kill => "killer of big references",
@@ -121,6 +132,11 @@ fn parts(theme: Theme, cpus: usize) -> Vec<Part> {
             parts.extend([Part::Store, Part::StoreArc, Part::Store, Part::StoreArc]);
             parts
         }
+        Theme::Sequences => {
+            let mut parts = vec![Part::SeqRead; cpus * SEQUENCES_PER_CPU];
+            parts.extend([Part::SeqWrite; 3]);
+            parts
+        }
         Theme::Tools => {
             let mut parts = vec![Part::Work; cpus * WORKERS_PER_CPU];
             parts.extend([Part::Sum, Part::Kill, Part::Write, Part::Write, Part::EndGuards]);
@@ -138,6 +154,7 @@ pub(crate) struct PerCpu {
     /// Nothing where the theme does not take part.
     yards: Option<Yards>,
     cells: Option<Arc<Cells>>,
+    sequences: Option<Arc<Sequences>>,
     tools: Option<Arc<Tools>>,
 }
 
@@ -152,6 +169,7 @@ impl PerCpu {
             shuffler: Shuffler::new()?,
             yards: themes.has(Theme::Sleepable).then(Yards::new),
             cells: themes.has(Theme::RseqRead).then(Arc::default),
+            sequences: themes.has(Theme::Sequences).then(Arc::default),
             tools: themes.has(Theme::Tools).then(|| Arc::new(Tools::new(cpus * WORKERS_PER_CPU))),
         })
     }
@@ -166,6 +184,13 @@ impl PerCpu {
                 Part::Kill => return tools.kill(context, random),
                 Part::Write => return tools.write(context, random),
                 Part::EndGuards => return tools.end_guards(context),
+                _ => {}
+            }
+        }
+        if let Some(sequences) = &self.sequences {
+            match part {
+                Part::SeqRead => return sequences.read(context, random),
+                Part::SeqWrite => return sequences.write(context, random),
                 _ => {}
             }
         }
@@ -202,6 +227,9 @@ impl PerCpu {
         self.arenas().iter().for_each(|arena| sleepable::close(arena, ledger));
         if let Some(cells) = &self.cells {
             cells.close(ledger);
+        }
+        if let Some(sequences) = &self.sequences {
+            sequences.close(ledger);
         }
         if let Some(tools) = &self.tools {
             tools.close(ledger);

@@ -39,11 +39,11 @@ const OBJECTS_KEPT: usize = 512;
 const REFERENCES: usize = 16;
 
 /// The words that go with a serial.
-fn words<const N: usize>(serial: u64) -> [u64; N] {
+pub(super) fn words<const N: usize>(serial: u64) -> [u64; N] {
     array::from_fn(|i| if i == 0 { serial } else { word(serial, i) })
 }
 
-fn word(serial: u64, i: usize) -> u64 {
+pub(super) fn word(serial: u64, i: usize) -> u64 {
     scramble(serial.wrapping_mul(31).wrapping_add(i as u64))
 }
 

@@ -1,0 +1,307 @@
+//! Two copies of a few words, of which one is whole at any time.
+//!
+//! ```text
+//!   write, one at a time [SQ-3]              read
+//!   sequence += 1 (odd)                        twice: before = sequence (Acquire)        [LT-1]
+//!   fence; sleep while pins      [LT-3]                copy[before & 1] (Relaxed)
+//!   copy[0] = value                                    fence (Acquire)                   [LT-2]
+//!   sequence += 1 (Release)      [LT-1]                sequence = before? done
+//!   fence; sleep while pins      [LT-3]        pins += 1; fence                          [LT-3]
+//!   copy[1] = value                            copy[sequence & 1] (Acquire)              [LT-1]
+//!                                              pins -= 1 (Release)                       [LT-4]
+//! ```
+//! The fences of the writer are release fences as well [LT-2]; it loads `pins` with Acquire [LT-4].
+//!
+//! **Invariant: while the sequence is `s`, `copy[s & 1]` is whole and is not written.** So a reader
+//! that finds the same number again has read one value. To a reader that is *pinned*, more is
+//! promised: the copy that it chooses is not written until it is unpinned. For the writer stores
+//! the number that sends readers to the other copy, fences, and looks at the pins, while the reader
+//! pins, fences, and loads the number: so either the writer sees the pin, and waits; or the reader
+//! sees that number, and takes the other copy. Of that one the same holds for the writer's next
+//! number. So a pinned reader reads once, and there is nothing to try again.
+//!
+//! **Writers wait for few readers:** a reader pins only after two writers' steps have passed it,
+//! and while a writer waits none does; so a writer waits for reads that are going on, and for no
+//! others.
+
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+
+use bytemuck::NoUninit;
+
+use super::words::Words;
+use super::writers::{LOCKED, Writers};
+use crate::chaos::{self, Mutant};
+use crate::os::{self, nap, sync};
+
+/// How often a reader tries before it pins.
+const ATTEMPTS: u32 = 2;
+
+/// Looks of a writer at the pins before it lets time go by.
+const LOOKS: u32 = 100;
+
+/// A value of a few words whose readers never wait, in whatever context they run: two copies behind
+/// a sequence number.
+///
+/// For what is read in signal handlers, profilers, real-time threads, and by threads that must not
+/// wait for a writer that is preempted: clocks and their conversion factors, tables of handlers.
+/// [`SeqLock`](super::SeqLock) has a table of the differences.
+///
+/// ```
+/// use quiescence::sync::Latch;
+///
+/// static RATE: Latch<[u64; 2]> = Latch::new([1, 1]);
+/// RATE.write([1_000, 3]);
+/// RATE.update(|[numerator, denominator]| [numerator + 1, denominator]);
+/// assert_eq!(RATE.read(), [1_001, 3]);
+/// ```
+///
+/// `T` is without padding, as for a [`SeqLock`](super::SeqLock#which-types).
+///
+/// # Waiting
+/// [`read`](Self::read) is wait-free: at most three copies, and two locked instructions before and
+/// after the last one. A handler that has interrupted a writer reads the value at the first
+/// attempt, since that writer cannot go on meanwhile: the old one until the new one is whole. (In
+/// the kernel's latch a reader repeats for as long as writers pass by, two steps each.)
+///
+/// A writer waits for other writers, as with `SeqLock`; and for readers that have pinned the
+/// copies, which one does that was passed by two steps of writers, for the time of a copy. Should
+/// such a reader be preempted there, the writer looks for it every few microseconds.
+///
+/// # Signal handlers and `fork`
+/// A handler may read, whatever it interrupted; it must not write. In a child made by `fork` while
+/// another thread was writing, or was pinned, reads work, and a write may wait for ever.
+///
+/// # Cost
+/// A read is two loads of the number and one of each word. A write is a locked instruction for the
+/// lock, and two exchanges; each word is stored twice. 40 bytes beside the two copies, aligned to
+/// a cache line.
+///
+/// Source of the idea: the kernel's `seqcount_latch_t`, by Mathieu Desnoyers and Peter Zijlstra.
+/// Pins are our own.
+#[repr(C, align(64))]
+pub struct Latch<T: NoUninit> {
+    sequence: AtomicU64,
+    writers: Writers,
+    /// Readers between whose pin and end no copy is begun to be written, but the one at which the
+    /// writer is.
+    pins: AtomicU32,
+    copies: [Words<T>; 2],
+}
+
+// SAFETY: a value that goes with it.
+unsafe impl<T: NoUninit + Send> Send for Latch<T> {}
+// SAFETY: threads get copies; what they share is words that are read and written atomically.
+unsafe impl<T: NoUninit + Send> Sync for Latch<T> {}
+
+impl<T: NoUninit> Latch<T> {
+    /// A latch with a value.
+    pub const fn new(value: T) -> Self {
+        Self {
+            sequence: AtomicU64::new(0),
+            writers: Writers::new(),
+            pins: AtomicU32::new(0),
+            copies: [Words::new(value), Words::new(value)],
+        }
+    }
+
+    /// The value that is there now.
+    ///
+    /// Wait-free; for signal handlers too.
+    #[inline]
+    pub fn read(&self) -> T {
+        match self.attempt() {
+            Some(value) => value,
+            None => self.read_slow(),
+        }
+    }
+
+    /// The value, unless a writer's step comes between.
+    #[inline(always)]
+    fn attempt(&self) -> Option<T> {
+        // Acquire: pairs with the Release in `publish` [LT-1]: the copy is whole.
+        let before = self.sequence.load(Acquire);
+        let value: MaybeUninit<T> = self.copy(before).load();
+        // Acquire: pairs with the fences in `publish` [LT-2]. If one of the words is of a later
+        // value, the number that is loaded next is a later one.
+        fence(Acquire);
+        if self.sequence.load(Relaxed) == before {
+            // SAFETY: the words are those of one value, by the module's invariant.
+            return Some(unsafe { value.assume_init() });
+        }
+        None
+    }
+
+    /// The copy that readers take at this number.
+    #[inline(always)]
+    fn copy(&self, sequence: u64) -> &Words<T> {
+        &self.copies[(sequence & 1) as usize]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_slow(&self) -> T {
+        for _ in 1..ATTEMPTS {
+            if let Some(value) = self.attempt() {
+                return value;
+            }
+        }
+        self.read_pinned()
+    }
+
+    /// Reads while no writer begins to write the copy that is read.
+    fn read_pinned(&self) -> T {
+        // Relaxed: the fence orders it.
+        self.pins.fetch_add(1, Relaxed);
+        // Full: pairs with those in `publish` [LT-3].
+        os::fence::full_after_locked();
+        // Acquire: pairs with the Release in `publish` [LT-1].
+        let value = self.copy(self.sequence.load(Acquire)).load();
+        // Release: pairs with the Acquire in `until_unpinned` [LT-4]. What is written next has not
+        // been read.
+        self.pins.fetch_sub(1, Release);
+        // SAFETY: the words are those of one value, by the module's invariant.
+        unsafe { value.assume_init() }
+    }
+
+    /// Replaces the value. See [Waiting](Self#waiting).
+    #[inline]
+    pub fn write(&self, value: T) {
+        let lock = self.lock();
+        self.publish(value);
+        drop(lock);
+    }
+
+    /// Replaces the value by what `f` makes of it, and gives the old one.
+    ///
+    /// `f` runs once, with the writers' lock held, and must not write here itself: it would wait
+    /// for ever. Readers go on meanwhile. A panic of `f` changes nothing.
+    pub fn update(&self, f: impl FnOnce(T) -> T) -> T {
+        let lock = self.lock();
+        // SAFETY: under the lock both copies are whole, and stay so.
+        let old = unsafe { *self.copies[0].get() };
+        self.publish(f(old));
+        drop(lock);
+        old
+    }
+
+    /// Keeps other writers out.
+    #[inline]
+    fn lock(&self) -> Held<'_> {
+        Held { number: self.writers.take(LOCKED), writers: &self.writers }
+    }
+
+    /// Replaces the value; under the lock.
+    fn publish(&self, value: T) {
+        // Relaxed: it is written under the lock only.
+        let before = self.sequence.load(Relaxed);
+        for (step, copy) in (1..).zip(&self.copies) {
+            if chaos::mutant(Mutant::LatchCopyFirst) {
+                copy.store(value);
+            }
+            // Release: pairs with the Acquire of readers [LT-1]. The thread that sees the number
+            // sees the words of the copy that it is sent to.
+            self.sequence.swap(before + step, Release);
+            // Full: pairs with the fence in `read_pinned` [LT-3]; and as a release fence with that
+            // in `attempt` [LT-2].
+            os::fence::full_after_locked();
+            if !chaos::mutant(Mutant::LatchNoPins) {
+                self.until_unpinned();
+            }
+            copy.store(value);
+        }
+    }
+
+    /// Waits until no reader is pinned.
+    #[inline]
+    fn until_unpinned(&self) {
+        let mut looks = 0;
+        // Acquire: pairs with the Release in `read_pinned` [LT-4].
+        while self.pins.load(Acquire) != 0 {
+            looks += 1;
+            if looks < LOOKS { sync::relax() } else { nap::moment() }
+        }
+    }
+
+    /// The value.
+    ///
+    /// # Panics
+    /// If a writer has stopped half-way, which takes a `fork` beside it.
+    pub fn into_inner(mut self) -> T {
+        assert!(!self.writers.is_held(), "a writer of the Latch has not come to its end");
+        // SAFETY: no thread is in the midst of a write, so the value is whole.
+        unsafe { *self.copies[0].get_mut() }
+    }
+}
+
+/// The writers' lock is held, until it is dropped.
+struct Held<'l> {
+    number: u64,
+    writers: &'l Writers,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.writers.let_go(self.number);
+    }
+}
+
+impl<T: NoUninit> From<T> for Latch<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: NoUninit + Default> Default for Latch<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: NoUninit + fmt::Debug> fmt::Debug for Latch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Latch").field(&self.read()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    #[test]
+    fn a_reader_that_is_pinned_reads_one_value() {
+        let latch = Latch::new([1_u64; 8]);
+        assert_eq!(latch.read_pinned(), [1; 8]);
+        latch.write([2; 8]);
+        assert_eq!((latch.read_pinned(), latch.read_slow()), ([2; 8], [2; 8]));
+        assert_eq!(latch.pins.load(Relaxed), 0);
+    }
+
+    /// It comes to its first step, and no further; and readers read the old value meanwhile.
+    #[test]
+    fn a_writer_waits_for_a_reader_that_is_pinned() {
+        let (latch, is_through) = (Latch::new(1_u64), AtomicBool::new(false));
+        latch.pins.fetch_add(1, Relaxed);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                latch.write(2);
+                is_through.store(true, Release);
+            });
+            while latch.sequence.load(Acquire) == 0 {
+                thread::yield_now();
+            }
+            for _ in 0..100 {
+                assert_eq!((latch.read(), latch.sequence.load(Acquire)), (1, 1));
+                assert!(!is_through.load(Acquire));
+                thread::yield_now();
+            }
+            latch.pins.fetch_sub(1, Release);
+        });
+        assert!(is_through.into_inner());
+        assert_eq!(latch.read(), 2);
+    }
+}

@@ -1,0 +1,296 @@
+//! A few words that are read whole, between two loads of a sequence number.
+//!
+//! ```text
+//!   write                                            read
+//!   sequence |= ODD, if free (Acquire)     [SQ-3]    before = sequence (Acquire)         [SQ-1]
+//!   fence (Release)                        [SQ-2]    words (Relaxed)
+//!   words (Relaxed)                                  fence (Acquire)                     [SQ-2]
+//!   sequence = the next (Release)          [SQ-1]    sequence = before, not ODD? else again
+//! ```
+//!
+//! **Invariant: while the words are not those of one value, the sequence is odd.** A reader that
+//! found a number that is not, and finds it again, has loaded no word of a later value: to have
+//! done so would show it the odd number that comes before [SQ-2]; and none of an earlier one
+//! [SQ-1].
+//!
+//! The sequence is the writers' lock as well (`writers.rs`): so a write is one locked instruction,
+//! the words, and one store, all of them in one cache line if the value is small. `lock` takes it
+//! without making it odd.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Deref;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::fence;
+
+use bytemuck::NoUninit;
+
+use super::words::Words;
+use super::writers::{LOCKED, ODD, ONE, Writers};
+use crate::chaos::{self, Mutant};
+use crate::os::sync;
+
+/// How often a reader tries again before it takes the writers' lock.
+const RETRIES: u32 = 64;
+
+/// A value of a few words that many threads read whole, and that is written often: a sequence lock.
+///
+/// [`read`](Self::read) copies the value between two loads of a sequence number, and writes nothing
+/// to memory; a writer makes the number odd, writes, and makes it even. No allocation, no system
+/// call: so a write costs nanoseconds, where one of a [`Snapshot`](crate::Snapshot) costs a
+/// `membarrier(2)`. What it costs is that readers wait for writers: for one that is preempted in
+/// the midst of a copy, too.
+///
+/// | | [`Snapshot`](crate::Snapshot) | [`SeqLock`] | [`Latch`](super::Latch) |
+/// |---|---|---|---|
+/// | read | wait-free | waits for writers | wait-free |
+/// | read, in a signal handler | yes | [`try_read`](Self::try_read) only | yes |
+/// | write | a system call | a locked instruction | three of them, two copies |
+/// | a writer waits for | other updaters | other writers | the same, and a reader here and there |
+/// | `T` | any `Copy` type, up to 8 KiB | no padding, of any size | no padding, of any size |
+///
+/// ```
+/// use quiescence::sync::SeqLock;
+///
+/// static POSITION: SeqLock<[f64; 3]> = SeqLock::new([0.0; 3]);
+/// POSITION.write([1.0, 2.0, 3.0]);
+/// POSITION.update(|[x, y, z]| [x, y, z + 1.0]);
+/// assert_eq!(POSITION.read(), [1.0, 2.0, 4.0]);
+/// ```
+///
+/// # Which types
+/// The value is read and written in words, each of them atomic, so that there is no data race. A
+/// byte of padding has no value that a word could have; so `T` must have none, which
+/// [`NoUninit`] says: numbers, arrays of them, and structs that derive it.
+///
+/// ```
+/// # // As the derive of `bytemuck` writes it.
+/// #[derive(Clone, Copy)]
+/// #[repr(C)]
+/// struct Clock { base_ns: u64, mult: u32, shift: u32 } // #[derive(bytemuck::NoUninit)]
+/// # unsafe impl quiescence::sync::NoUninit for Clock {}
+///
+/// let clock = quiescence::sync::SeqLock::new(Clock { base_ns: 0, mult: 1, shift: 0 });
+/// assert_eq!(clock.read().mult, 1);
+/// ```
+/// ```compile_fail,E0277
+/// quiescence::sync::SeqLock::new((1_u8, 2_u64)); // a tuple with padding
+/// ```
+///
+/// # Waiting
+/// A reader that meets a writer tries again, 64 times; then it takes the writers' lock, for the
+/// time of a copy, without disturbing other readers: so each read ends however often others write.
+/// The lock is taken in turns by those who wait asleep, and each of them is passed only until it
+/// has been woken once in vain. [`try_read`](Self::try_read) is wait-free and may fail.
+///
+/// A writer waits for other writers, and for what [`update`](Self::update) and
+/// [`lock`](Self::lock) do in between; readers go on meanwhile: the sequence is odd only while the
+/// words are written. A guard that is leaked keeps writers, and unlucky readers, out for ever.
+///
+/// # Signal handlers and `fork`
+/// A handler that may have interrupted a writer may call `try_read` only. In a child made by `fork`
+/// while another thread wrote, the lock stays held, and reads may wait for ever, as with the locks
+/// of the standard library.
+///
+/// # Cost
+/// A read is two loads of the number and one of each word. A write is one locked instruction and a
+/// store of each word. 24 bytes beside the value, aligned to a cache line: number, lock and a value
+/// of up to 40 bytes are one line, which a writer takes from its readers once for each write.
+///
+/// Source of the idea: the kernel's `seqlock_t`, by Stephen Hemminger and Andrea Arcangeli; its
+/// orderings in C11: Hans-J. Boehm, "Can seqlocks get along with programming language memory
+/// models?" (MSPC 2012).
+#[repr(C, align(64))]
+pub struct SeqLock<T: NoUninit> {
+    /// With the sequence.
+    writers: Writers,
+    words: Words<T>,
+}
+
+// SAFETY: a value that goes with it.
+unsafe impl<T: NoUninit + Send> Send for SeqLock<T> {}
+// SAFETY: threads get copies; what they share is words that are read and written atomically.
+unsafe impl<T: NoUninit + Send> Sync for SeqLock<T> {}
+
+impl<T: NoUninit> SeqLock<T> {
+    /// A lock around a value.
+    pub const fn new(value: T) -> Self {
+        Self { writers: Writers::new(), words: Words::new(value) }
+    }
+
+    /// The value that is there now. See [Waiting](Self#waiting).
+    #[inline]
+    pub fn read(&self) -> T {
+        match self.try_read() {
+            Some(value) => value,
+            None => self.read_slow(),
+        }
+    }
+
+    /// The value, unless a thread writes.
+    ///
+    /// Wait-free; for signal handlers too.
+    #[inline]
+    pub fn try_read(&self) -> Option<T> {
+        let sequence = self.writers.word();
+        // Acquire: pairs with the Release in `write` [SQ-1]. If it is not odd, all words of that
+        // value are seen, or later ones.
+        let before = sequence.load(Acquire);
+        let value: MaybeUninit<T> = self.words.load();
+        // Acquire: pairs with the fence in `store` [SQ-2]. If one of the words is of a later value,
+        // the sequence that is loaded next is a later one.
+        fence(Acquire);
+        // Odd or changed: one comparison finds both, since it becomes even by another number only.
+        let is_whole = sequence.load(Relaxed) == before & !ODD;
+        if is_whole || chaos::mutant(Mutant::SeqNoRecheck) {
+            // SAFETY: the words are those of one value, by the module's invariant.
+            return Some(unsafe { value.assume_init() });
+        }
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_slow(&self) -> T {
+        for _ in 0..RETRIES {
+            // Relaxed: a hint; while it is odd there is nothing to be copied.
+            if self.writers.word().load(Relaxed) & ODD != 0 {
+                sync::relax();
+            } else if let Some(value) = self.try_read() {
+                return value;
+            }
+        }
+        *self.lock()
+    }
+
+    /// Replaces the value.
+    ///
+    /// Blocks while another thread writes.
+    #[inline]
+    pub fn write(&self, value: T) {
+        let bit = if chaos::mutant(Mutant::SeqNoOdd) { LOCKED } else { ODD };
+        let number = self.writers.take(bit);
+        self.store(value);
+        // Release, in there: pairs with the Acquire in `try_read` [SQ-1]. The thread that sees the
+        // number sees all words.
+        self.writers.let_go(number + ONE);
+    }
+
+    /// Stores the words, while the sequence is odd.
+    #[inline(always)]
+    fn store(&self, value: T) {
+        // Release: pairs with the fence in `try_read` [SQ-2]. The thread that loads one of the
+        // words sees the odd number.
+        fence(Release);
+        self.words.store(value);
+    }
+
+    /// Replaces the value by what `f` makes of it, and gives the old one.
+    ///
+    /// Blocks while another thread writes. `f` runs once, with the writers' lock held, and must not
+    /// write here itself: it would wait for ever. Readers are not held up by it. A panic of `f`
+    /// changes nothing.
+    #[inline]
+    pub fn update(&self, f: impl FnOnce(T) -> T) -> T {
+        let mut guard = self.lock();
+        let old = *guard;
+        guard.set(f(old));
+        old
+    }
+
+    /// Keeps other writers out, until the guard is dropped. Readers go on.
+    #[inline]
+    pub fn lock(&self) -> SeqLockGuard<'_, T> {
+        self.writers.take(LOCKED);
+        SeqLockGuard { lock: self, value: PhantomData }
+    }
+
+    /// The value, to be changed in place: the thread that has `&mut` has no readers.
+    ///
+    /// # Panics
+    /// If a writer has stopped half-way, which takes a `fork` beside it, or a guard was leaked.
+    pub fn get_mut(&mut self) -> &mut T {
+        assert!(!self.writers.is_held(), "a writer of the SeqLock has not come to its end");
+        // SAFETY: no thread is in the midst of a write, so the value is whole.
+        unsafe { self.words.get_mut() }
+    }
+
+    /// The value.
+    ///
+    /// # Panics
+    /// As [`get_mut`](Self::get_mut).
+    pub fn into_inner(mut self) -> T {
+        *self.get_mut()
+    }
+}
+
+impl<T: NoUninit> From<T> for SeqLock<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: NoUninit + Default> Default for SeqLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: NoUninit + fmt::Debug> fmt::Debug for SeqLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_tuple("SeqLock");
+        match self.try_read() {
+            Some(value) => f.field(&value).finish(),
+            None => f.field(&format_args!("<written>")).finish(),
+        }
+    }
+}
+
+/// Keeps other writers of a [`SeqLock`] out, until it is dropped, on whatever thread. It derefs to
+/// the value.
+#[must_use = "the lock is let go when the guard is dropped"]
+pub struct SeqLockGuard<'l, T: NoUninit> {
+    lock: &'l SeqLock<T>,
+    /// `Sync` only if references to a `T` may be shared.
+    value: PhantomData<&'l T>,
+}
+
+impl<T: NoUninit> SeqLockGuard<'_, T> {
+    /// Replaces the value, for readers too.
+    #[inline]
+    pub fn set(&mut self, value: T) {
+        let SeqLock { writers, .. } = self.lock;
+        let number = writers.number();
+        if !chaos::mutant(Mutant::SeqNoOdd) {
+            // Relaxed: the fence in `store` orders it [SQ-2].
+            writers.word().store(number | LOCKED | ODD, Relaxed);
+        }
+        self.lock.store(value);
+        // Release: as in `write` [SQ-1].
+        writers.word().store((number + ONE) | LOCKED, Release);
+    }
+}
+
+impl<T: NoUninit> Drop for SeqLockGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.writers.let_go(self.lock.writers.number());
+    }
+}
+
+impl<T: NoUninit> Deref for SeqLockGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: only `set` stores, which needs this guard for itself; it leaves a whole value.
+        unsafe { self.lock.words.get() }
+    }
+}
+
+impl<T: NoUninit + fmt::Debug> fmt::Debug for SeqLockGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}

@@ -1,0 +1,343 @@
+//! The lock among writers: at most one thread has it, each sees what the one before has written,
+//! and no thread sleeps for ever.
+//!
+//! A thread that does not get the lock at once is at the end of its looks. The futex compares the
+//! newest value once, and then waits for a wake-up.
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+
+use super::Mutant;
+use crate::choice::Choice;
+use crate::explore::{self, Model, Verdict};
+use crate::memory::tso::Tso;
+use crate::memory::weak::Weak;
+use crate::memory::{LOCATIONS, Layout, Location, Memory};
+use crate::system::{self, Outcome};
+
+const THREADS: usize = 3;
+
+/// The word: which bit it has, without the number.
+const STATE: Location = Location::Variable(0);
+const HUNGRY: Location = Location::Variable(1);
+const CAME: Location = Location::Variable(2);
+const LEFT: Location = Location::Variable(3);
+/// What the first of those who wait sleeps on.
+const WAKES: Location = Location::Wake;
+/// How often the lock was taken: what holders write.
+const TAKEN: Location = Location::Completed;
+
+const FREE: u64 = 0;
+const HELD: u64 = 1;
+const HANDED: u64 = 2;
+
+pub(super) fn explore(
+    times: [u8; THREADS],
+    portable: bool,
+    model: Model,
+    mutant: Option<Mutant>,
+    limit: usize,
+) -> Verdict {
+    match model {
+        Model::Tso => {
+            explore::run(&System::<Tso> { times, portable, mutant, memory: PhantomData }, limit)
+        }
+        Model::Weak => {
+            explore::run(&System::<Weak> { times, portable, mutant, memory: PhantomData }, limit)
+        }
+    }
+}
+
+/// Where a thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum At {
+    Take,
+    Come,
+    /// With its turn, and the threads that the heavy fence has not reached yet.
+    Fence(u64, u8),
+    Turn(u64),
+    /// With the number that was left, which the futex compares.
+    WaitTurn(u64, u64),
+    AsleepTurn(u64),
+    /// The first of those who wait; how often it has been woken, up to two.
+    First(u64, u8),
+    /// With the number of wake-ups, which the futex compares.
+    Word(u64, u8, u64),
+    TakeFree(u64, u8, u64),
+    TakeHanded(u64),
+    Hungry(u64, u64),
+    Wait(u64, u8, u64),
+    Asleep(u64, u8),
+    Sated(u64),
+    Left(u64),
+    Others(u64),
+    Look,
+    Count(u64),
+    LetGo,
+    LetFree,
+    HandOver,
+    LightFence,
+    LookCame,
+    LookLeft(u64),
+    Wake,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct World<M> {
+    memory: M,
+    threads: [(At, u8); THREADS],
+    holder: Option<u8>,
+    taken: u64,
+}
+
+struct System<M> {
+    times: [u8; THREADS],
+    portable: bool,
+    mutant: Option<Mutant>,
+    memory: PhantomData<M>,
+}
+
+impl<M: Memory> System<M> {
+    fn is(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    fn unless(&self, mutant: Mutant, order: Ordering) -> Ordering {
+        if self.is(mutant) { Relaxed } else { order }
+    }
+
+    /// The lock is this thread's, which stands at `next` then.
+    fn taken(world: &mut World<M>, me: usize, next: At) -> Outcome {
+        if let Some(holder) = world.holder {
+            return Outcome::Violation(format!("thread {me} takes the lock of thread {holder}"));
+        }
+        world.holder = Some(me as u8);
+        world.threads[me].0 = next;
+        Outcome::Moved
+    }
+
+    /// Takes the lock if it is free, or else stands at `next`. Who finds it taken does not try.
+    fn try_take(
+        &self,
+        world: &mut World<M>,
+        me: usize,
+        choice: &mut Choice,
+        (taken, next): (At, At),
+    ) -> Outcome {
+        let seen = world.memory.load(me, STATE, Relaxed, choice);
+        if seen == HELD || (seen == HANDED && !self.is(Mutant::WritersStolen)) {
+            world.threads[me].0 = next;
+            return Outcome::Moved;
+        }
+        let take = |old, _| if old == FREE { HELD } else { old };
+        let steal = |old, _| if old == FREE || old == HANDED { HELD } else { old };
+        let order = self.unless(Mutant::WritersRelaxedTake, Acquire);
+        let before = if self.is(Mutant::WritersStolen) {
+            world.memory.update(me, STATE, order, steal, 0)
+        } else {
+            world.memory.update(me, STATE, order, take, 0)
+        };
+        if before == FREE || (before == HANDED && self.is(Mutant::WritersStolen)) {
+            return Self::taken(world, me, taken);
+        }
+        world.threads[me].0 = next;
+        Outcome::Moved
+    }
+
+    fn step(&self, world: &mut World<M>, me: usize, choice: &mut Choice) -> Outcome {
+        let (at, left) = world.threads[me];
+        let others = ((1_u8 << THREADS) - 1) & !(1 << me);
+        let memory = &mut world.memory;
+        let next = match at {
+            At::Take if left == 0 => return Outcome::Blocked,
+            At::Take => return self.try_take(world, me, choice, (At::Look, At::Come)),
+            At::Come => {
+                let turn = memory.update(me, CAME, Relaxed, |old, by| old + by, 1);
+                if self.is(Mutant::NoWritersFence) {
+                    At::Turn(turn)
+                } else if self.portable {
+                    memory.fence(me);
+                    At::Turn(turn)
+                } else {
+                    memory.heavy_begin(me);
+                    At::Fence(turn, if self.is(Mutant::WritersOwnFence) { 0 } else { others })
+                }
+            }
+            At::Fence(turn, 0) => {
+                memory.heavy_end(me);
+                At::Turn(turn)
+            }
+            At::Fence(turn, left) => {
+                let which = choice.choose(left.count_ones() as usize);
+                let other = (0..THREADS).filter(|other| left & 1 << other != 0).nth(which);
+                let other = other.expect("as many as there are to choose from");
+                memory.heavy_arrives(me, other);
+                At::Fence(turn, left & !(1 << other))
+            }
+            At::Turn(turn) => match memory.load(me, LEFT, Acquire, choice) {
+                left if left == turn => At::First(turn, 0),
+                left => At::WaitTurn(turn, left),
+            },
+            At::WaitTurn(turn, left) => {
+                memory.system_call(me);
+                if memory.newest(LEFT) == left { At::AsleepTurn(turn) } else { At::Turn(turn) }
+            }
+            At::AsleepTurn(_) | At::Asleep(..) => return Outcome::Blocked,
+            At::First(turn, woken) => {
+                let order = self.unless(Mutant::WritersRelaxedWakes, Acquire);
+                At::Word(turn, woken, memory.load(me, WAKES, order, choice))
+            }
+            At::Word(turn, woken, wakes) => {
+                let order = self.unless(Mutant::WritersRelaxedTake, Acquire);
+                match memory.load(me, STATE, order, choice) {
+                    HANDED => At::TakeHanded(turn),
+                    _ => At::TakeFree(turn, woken, wakes),
+                }
+            }
+            At::TakeHanded(turn) => {
+                memory.store(me, STATE, HELD, Relaxed);
+                return Self::taken(world, me, At::Sated(turn));
+            }
+            At::TakeFree(turn, woken, wakes) => {
+                // It says so once.
+                let next =
+                    if woken == 1 { At::Hungry(turn, wakes) } else { At::Wait(turn, woken, wakes) };
+                return self.try_take(world, me, choice, (At::Sated(turn), next));
+            }
+            At::Hungry(turn, wakes) => {
+                memory.store(me, HUNGRY, 1, Relaxed);
+                At::Wait(turn, 2, wakes)
+            }
+            At::Wait(turn, woken, wakes) => {
+                memory.system_call(me);
+                if memory.newest(WAKES) == wakes {
+                    At::Asleep(turn, woken)
+                } else {
+                    At::First(turn, woken.max(1))
+                }
+            }
+            At::Sated(turn) => {
+                if !self.is(Mutant::WritersStaysHungry) {
+                    memory.store(me, HUNGRY, 0, Relaxed);
+                }
+                At::Left(turn)
+            }
+            At::Left(turn) => {
+                memory.store(me, LEFT, turn + 1, Release);
+                if !self.is(Mutant::WritersNoTurnFence) {
+                    memory.fence(me);
+                }
+                At::Others(turn)
+            }
+            At::Others(turn) => {
+                let came = memory.load(me, CAME, Relaxed, choice);
+                if came != turn + 1 && !self.is(Mutant::WritersNoTurn) {
+                    memory.system_call(me);
+                    for (at, _) in &mut world.threads {
+                        if let At::AsleepTurn(turn) = *at {
+                            *at = At::Turn(turn);
+                        }
+                    }
+                }
+                At::Look
+            }
+            At::Look => At::Count(memory.load(me, TAKEN, Relaxed, choice)),
+            At::Count(seen) if seen != world.taken => {
+                return Outcome::Violation(format!(
+                    "a holder sees {seen} where those before it have written {}",
+                    world.taken
+                ));
+            }
+            At::Count(seen) => {
+                memory.store(me, TAKEN, seen + 1, Relaxed);
+                world.taken += 1;
+                At::LetGo
+            }
+            At::LetGo if memory.load(me, HUNGRY, Relaxed, choice) != 0 => At::HandOver,
+            At::LetGo => At::LetFree,
+            At::HandOver | At::LetFree => {
+                let order = self.unless(Mutant::WritersRelaxedLetGo, Release);
+                let to = if at == At::HandOver { HANDED } else { FREE };
+                memory.store(me, STATE, to, order);
+                world.holder = None;
+                if at == At::HandOver { At::Wake } else { At::LightFence }
+            }
+            At::LightFence => {
+                if self.portable && !self.is(Mutant::WritersNoLightFence) {
+                    memory.fence(me);
+                }
+                At::LookCame
+            }
+            At::LookCame => At::LookLeft(memory.load(me, CAME, Relaxed, choice)),
+            At::LookLeft(came) if memory.load(me, LEFT, Relaxed, choice) != came => At::Wake,
+            At::LookLeft(_) => {
+                world.threads[me] = (At::Take, left - 1);
+                return Outcome::Moved;
+            }
+            At::Wake => {
+                if !self.is(Mutant::NoWritersWakeUp) {
+                    memory.update(me, WAKES, Release, |old, by| old + by, 1);
+                    for (at, _) in &mut world.threads {
+                        if let At::Asleep(turn, woken) = *at {
+                            *at = At::First(turn, woken.max(1));
+                        }
+                    }
+                }
+                world.threads[me] = (At::Take, left - 1);
+                return Outcome::Moved;
+            }
+        };
+        world.threads[me].0 = next;
+        Outcome::Moved
+    }
+}
+
+impl<M: Memory> system::System for System<M> {
+    type State = World<M>;
+
+    fn first(&self) -> World<M> {
+        let mut loaders = [0; LOCATIONS];
+        for at in [STATE, HUNGRY, CAME, LEFT, WAKES, TAKEN] {
+            loaders[at.index()] = (1 << THREADS) - 1;
+        }
+        World {
+            memory: M::new(&Layout { threads: THREADS, initial: [0; LOCATIONS], loaders }),
+            threads: self.times.map(|times| (At::Take, times)),
+            holder: None,
+            taken: 0,
+        }
+    }
+
+    /// One of each thread, and one of each thread's memory.
+    fn steps(&self) -> u16 {
+        2 * THREADS as u16
+    }
+
+    fn take(
+        &self,
+        world: &mut World<M>,
+        step: u16,
+        choice: &mut Choice,
+        told: Option<&mut String>,
+    ) -> Outcome {
+        let (me, is_drain) = (usize::from(step / 2), step % 2 == 1);
+        let outcome = if !is_drain {
+            self.step(world, me, choice)
+        } else if world.memory.drain(me).is_some() {
+            Outcome::Moved
+        } else {
+            Outcome::Blocked
+        };
+        let active = (0..THREADS).filter(|thread| world.threads[*thread] != (At::Take, 0));
+        world.memory.settle(active.fold(0, |active, thread| active | 1 << thread));
+        if let Some(told) = told {
+            let memory = if is_drain { " (its store is seen)" } else { "" };
+            *told = format!("thread {me}{memory}: {:?}", world.threads);
+        }
+        outcome
+    }
+
+    fn is_end(&self, world: &World<M>) -> bool {
+        world.threads.iter().all(|thread| *thread == (At::Take, 0))
+    }
+}
