@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn promises_name_metrics_and_rivals_that_can_be_measured() {
-        for Promise { case, metric, rival, against, .. } in &PROMISES {
+        for Promise { case, metric, rival, against, .. } in PROMISES {
             let known = [read::known, gp::known, update::known, compat::known].into_iter();
             let (metrics, known) = known
                 .map(|known| known(case))
