@@ -37,6 +37,7 @@ pub fn entries() -> Vec<Entry> {
     of::<crate::rseq_read::Restart>(&mut entries);
     of::<crate::limit::Limited>(&mut entries);
     of::<crate::hazard::Hazard>(&mut entries);
+    of::<crate::compat_hazard::Hazard>(&mut entries);
     for subject in SUBJECTS {
         let harmful = subject.mutants.iter().filter_map(|expected| {
             let name = format!("{}-without-{}", subject.name, expected.step);
