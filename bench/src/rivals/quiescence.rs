@@ -13,7 +13,7 @@ use std::time::Duration;
 use quiescence::sync::{Counter, ExactCounter, LimitCounter, LocalGlobalLock};
 use quiescence::{ArcCell, Domain, Qsbr, Rcu, Snapshot, Srcu};
 
-use self::cells::{Counted, FourWords, Snapshots, Stored};
+use self::cells::{Counted, FourWords, InCell, Snapshots};
 use self::srcu::{BUSY, InSrcu};
 use self::threads::{Announcers, InDomain, Limited, QuiescentStates, Sections, Threads};
 use super::{About, Family, Rival};
@@ -30,8 +30,10 @@ pub(super) const RIVALS: &[Rival] = &[
         .per_key::<Placed<Threads>>()
         .read::<GlobalReader>()
         .cell::<FourWords>()
+        .guard(cells::guard)
         .arc(cells::arc)
-        .store::<Stored>()
+        .store::<InCell>()
+        .stored::<InCell>()
         .reference(sync::reference)
         .count::<Counter>()
         .sleepable::<Srcu>()
@@ -45,6 +47,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .boot(|| Box::new(InSrcu::new(Srcu::new())))
         .blocked(|| Box::new(Srcu::new()))
         .domain::<Srcu>(),
+    Rival::ours("quiescence-rcu").guard(GlobalReader::read).stored::<Threads>(),
     Rival::ours("quiescence-reader").read::<ExplicitReader>(),
     Rival::ours("quiescence-qsbr")
         .about(&ABOUT_QSBR)

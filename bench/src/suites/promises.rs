@@ -96,6 +96,10 @@ const LIBURCU: Against = Against::Rival("liburcu");
 /// The pair of a reader that keeps to its thread.
 const THREAD_READER: Against = Against::Rival("quiescence-thread");
 
+/// Reference counts with debts, and with borrows.
+const ARC_SWAP: Against = Against::Rival("arc-swap");
+const HAZARC: Against = Against::Rival("hazarc");
+
 /// A waiter that never sleeps.
 const BUSY: Against = Against::Rival("quiescence-busy");
 
@@ -147,7 +151,7 @@ const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
 use Bound::{AtLeast, AtMost};
 
 /// The targets that the library was built for.
-static PROMISES: [Promise; 61] = [
+static PROMISES: [Promise; 68] = [
     promise("read/1-thread", "read", "quiescence", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-qsbr", Against::Rival("plain-load"), AtMost(1.1)),
@@ -189,8 +193,16 @@ static PROMISES: [Promise; 61] = [
     ours("snapshot/1-thread", "read", SNAPSHOTS, AtMost(1.0)),
     ours("snapshot/2-threads", "read", SNAPSHOTS, AtMost(1.0)),
     ours("snapshot/1-writer", "read", SNAPSHOTS, AtMost(1.0)),
-    ours("arc/1-thread", "load", Against::Rival("arc-clone"), AtMost(1.05)),
-    ours("arc/2-threads", "load", Against::Rival("arc-clone"), AtMost(1.05)),
+    ours("load/1-thread", "load", ARC_SWAP, AtMost(0.3)),
+    ours("load/2-threads", "load", ARC_SWAP, AtMost(0.3)),
+    ours("load/1-thread", "load", HAZARC, AtMost(0.4)),
+    ours("load/2-threads", "load", HAZARC, AtMost(0.4)),
+    ours("full/1-thread", "load", Against::Rival("arc-clone"), AtMost(1.05)),
+    ours("full/2-threads", "load", Against::Rival("arc-clone"), AtMost(1.05)),
+    ours("store/alone", "store", ARC_SWAP, AtMost(0.5)),
+    ours("store/1-reader", "store", ARC_SWAP, AtMost(0.5)),
+    ours("store/200-threads", "store", ARC_SWAP, AtMost(0.5)),
+    ours("garbage/last-store", "freed after", Against::Nothing, AtMost(10e6)),
     promise(
         "grace/6-readers",
         "p50",
@@ -209,7 +221,6 @@ static PROMISES: [Promise; 61] = [
     ours("counter/2-threads", "add", Against::Rival("atomic-own"), AtMost(0.5)),
     ours("lock/1-thread", "pair", THREAD_READER, AtMost(1.5)),
     ours("lock/2-threads", "pair", THREAD_READER, AtMost(1.5)),
-    ours("store/200-threads", "store", Against::Rival("arc-swap"), AtMost(0.5)),
     ours("inlined/memb", "pair", LIBURCU, AtMost(1.05)),
     ours("inlined/mb", "pair", LIBURCU, AtMost(1.05)),
     ours("inlined/qsbr", "pair", LIBURCU, AtMost(1.05)),
@@ -296,7 +307,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Unit;
-    use super::super::{compat, gp, percpu, read, srcu, update};
+    use super::super::{cells, compat, gp, percpu, read, srcu, update};
     use super::*;
     use crate::rivals::left_out;
 
@@ -373,7 +384,10 @@ mod tests {
             let known = [read::known, gp::known, update::known, compat::known].into_iter();
             let (metrics, known) = known
                 .map(|known| known(case))
-                .chain([&srcu::SCENES, &percpu::SCENES].map(|scenes| scenes.known(case)))
+                .chain(
+                    [&srcu::SCENES, &percpu::SCENES, &cells::SCENES]
+                        .map(|scenes| scenes.known(case)),
+                )
                 .find_map(|known| known)
                 .unwrap_or_else(|| panic!("no suite measures {case}"));
             assert!(metrics.iter().any(|known| known.name == *metric), "{case}: {metric}");

@@ -12,8 +12,9 @@ use quiescence::{ArcCell, Snapshot};
 
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::repeat;
+use crate::cases::object::Freed;
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
-use crate::serve::{Cell, StoreArc};
+use crate::serve::{Cell, Replace, StoreArc};
 
 pub(super) struct FourWords;
 
@@ -30,23 +31,71 @@ impl Cell for FourWords {
     }
 }
 
-pub(super) fn arc(batches: u64) -> Duration {
-    static CELL: LazyLock<ArcCell<u64>> = LazyLock::new(|| ArcCell::from_pointee(1));
+static CELL: LazyLock<ArcCell<u64>> = LazyLock::new(|| ArcCell::from_pointee(1));
+
+pub(super) fn guard(batches: u64) -> Duration {
     let cell = black_box(&*CELL);
     repeat(batches, || *cell.load())
 }
 
-pub(super) struct Stored;
+pub(super) fn arc(batches: u64) -> Duration {
+    let cell = black_box(&*CELL);
+    repeat(batches, || *cell.load_full())
+}
+
+/// An `Arc` in its cell.
+#[derive(Debug)]
+pub(super) struct InCell;
 
 static STORED: LazyLock<ArcCell<u64>> = LazyLock::new(|| ArcCell::from_pointee(1));
 
-impl StoreArc for Stored {
+impl StoreArc for InCell {
     fn load() -> u64 {
         *STORED.load()
     }
 
     fn store(arc: Arc<u64>) {
         STORED.store(arc);
+    }
+}
+
+static FREED: Freed = Freed::new();
+
+impl Replace for InCell {
+    type Place<T: Send + Sync + 'static> = ArcCell<T>;
+    type Thread<'a> = ();
+
+    fn new() -> Self {
+        Self
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> ArcCell<T> {
+        ArcCell::from_pointee(value)
+    }
+
+    fn thread(&self) {}
+
+    fn freed() -> &'static Freed {
+        &FREED
+    }
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        _thread: &mut (),
+        place: &ArcCell<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        look(&place.load())
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &ArcCell<T>, value: T) {
+        place.store(Arc::new(value));
+    }
+
+    fn flush(&self) {
+        quiescence::barrier();
     }
 }
 
