@@ -37,6 +37,10 @@ pub enum Mutant {
     RelaxedRescan,
     /// The owner takes a slot that it finds free by a relaxed load.
     RelaxedOwner,
+    /// Both of the owner's, of a slot: the look at it and the protection.
+    Reuse,
+    /// Both of the end: the store, and the scan's load.
+    Release,
     /// The owner takes its first slot without a look at it.
     BlindOwner,
     /// What is protected is scanned by none again.
@@ -102,6 +106,8 @@ faults! {
     RelaxedRescan Unsafe WeakOnly "two-readers" "the same";
     RelaxedOwner Unsafe WeakOnly "handed-over"
         "the scan finds the owner's next protection, which says nothing of the other thread's read";
+    Reuse Unsafe WeakOnly "handed-over" "the same";
+    Release Unsafe WeakOnly "two-readers" "nothing orders a read before the free";
     BlindOwner Unsafe Both "two-slots" "the slot still protects what another thread reads";
     KeptLost Unsafe Both "two-readers" "it is never freed";
     KeptFreed Unsafe Both "two-readers" "the guard is still there";

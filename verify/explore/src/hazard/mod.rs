@@ -1,7 +1,7 @@
 //! Hazard pointers: what a guard protects is not freed, and what is retired is freed once no guard
 //! protects it.
 //!
-//! Transcribed from `quiescence/src/hazard`: `reader` has the threads that hold guards, `world`
+//! Transcribed from `quiescence/src/hazptr`: `reader` has the threads that hold guards, `world`
 //! those that reclaim. The grace period is two numbers here and one heavy fence; the machine that
 //! gives out cookies is explored in [`crate::explore`].
 //!

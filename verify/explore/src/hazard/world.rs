@@ -148,6 +148,10 @@ impl<M: Memory> System<M> {
         if self.is(mutant) { Relaxed } else { order }
     }
 
+    pub(super) fn unless_one_of(&self, mutants: [Mutant; 2], order: Ordering) -> Ordering {
+        if mutants.into_iter().any(|mutant| self.is(mutant)) { Relaxed } else { order }
+    }
+
     /// Whether references to the first object are counted.
     fn counts(&self) -> bool {
         self.scenario.readers.iter().any(|ops| ops.contains(&Op::Clone))
@@ -220,7 +224,7 @@ impl<M: Memory> System<M> {
                 None => self.waited(world),
             },
             Updater::Scan(scan) => {
-                let order = self.unless(Mutant::RelaxedScan, Acquire);
+                let order = self.unless_one_of([Mutant::RelaxedScan, Mutant::Release], Acquire);
                 match self.scan(memory, UPDATER, order, scan, choice) {
                     (Some(Scan::Slots(blocks, _)), NONE) if self.takes_blocks_first(scan) => {
                         world.blocks = blocks;
@@ -328,7 +332,7 @@ impl<M: Memory> System<M> {
                 if is_blind { Worker::Sort } else { Worker::Scan(Scan::Blocks) }
             }
             Worker::Scan(scan) => {
-                let order = self.unless(Mutant::RelaxedRescan, Acquire);
+                let order = self.unless_one_of([Mutant::RelaxedRescan, Mutant::Release], Acquire);
                 let (next, named) = self.scan(memory, WORKER, order, scan, choice);
                 world.found_again |= bit(named);
                 next.map_or(Worker::Sort, Worker::Scan)
