@@ -11,9 +11,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use quiescence::sync::{Counter, ExactCounter, LimitCounter, LocalGlobalLock};
-use quiescence::{ArcCell, Domain, Qsbr, Rcu, Snapshot, Srcu};
+use quiescence::{Domain, Qsbr, Rcu, Snapshot, Srcu};
 
-use self::cells::{Counted, FourWords, InCell, Snapshots};
+use self::cells::{FourWords, InCell, Snapshots};
 use self::srcu::{BUSY, InSrcu};
 use self::threads::{Announcers, InDomain, Limited, QuiescentStates, Sections, Threads};
 use super::{About, Family, Rival};
@@ -34,6 +34,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .arc(cells::arc)
         .store::<InCell>()
         .stored::<InCell>()
+        .protect(cells::protect)
         .reference(sync::reference)
         .count::<Counter>()
         .sleepable::<Srcu>()
@@ -68,8 +69,7 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-limit").count::<LimitCounter>(),
     Rival::ours("quiescence-snapshot")
         .waits_for_none(|| Arc::new(Snapshots(Snapshot::new([1; 4])))),
-    Rival::ours("quiescence-arc-cell")
-        .waits_for_none(|| Arc::new(Counted(ArcCell::from_pointee(1)))),
+    Rival::ours("quiescence-cache").guard(cells::cache),
 ];
 
 const ABOUT: About = About {

@@ -151,7 +151,7 @@ const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
 use Bound::{AtLeast, AtMost};
 
 /// The targets that the library was built for.
-static PROMISES: [Promise; 68] = [
+static PROMISES: [Promise; 69] = [
     promise("read/1-thread", "read", "quiescence", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-qsbr", Against::Rival("plain-load"), AtMost(1.1)),
@@ -199,6 +199,8 @@ static PROMISES: [Promise; 68] = [
     ours("load/2-threads", "load", HAZARC, AtMost(0.4)),
     ours("full/1-thread", "load", Against::Rival("arc-clone"), AtMost(1.05)),
     ours("full/2-threads", "load", Against::Rival("arc-clone"), AtMost(1.05)),
+    ours("protect/1-thread", "pair", Against::Rival("haphazard"), AtMost(0.5)),
+    ours("protect/2-threads", "pair", Against::Rival("haphazard"), AtMost(0.5)),
     ours("store/alone", "store", ARC_SWAP, AtMost(0.5)),
     ours("store/1-reader", "store", ARC_SWAP, AtMost(0.5)),
     ours("store/200-threads", "store", ARC_SWAP, AtMost(0.5)),
@@ -208,13 +210,6 @@ static PROMISES: [Promise; 68] = [
         "p50",
         "liburcu-memb",
         Against::Rival("quiescence-snapshot"),
-        AtLeast(1000.0),
-    ),
-    promise(
-        "grace/6-readers",
-        "p50",
-        "liburcu-memb",
-        Against::Rival("quiescence-arc-cell"),
         AtLeast(1000.0),
     ),
     ours("counter/1-thread", "add", Against::Rival("atomic-own"), AtMost(0.5)),
