@@ -81,6 +81,7 @@ impl Crowd {
             (place.store)(Arc::clone(black_box(&arcs[(number % 2) as usize])));
         }
         let elapsed = begin.elapsed();
+        (place.flush)();
         assert_eq!((place.load)(), 1, "{} holds a 1", rival.name);
         let held = arcs.iter().map(|arc| Arc::strong_count(arc) - 1).sum::<usize>();
         assert_eq!(held, usize::from(stores > 0), "{} holds the last one", rival.name);

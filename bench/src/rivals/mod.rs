@@ -183,6 +183,7 @@ pub(crate) struct Queue {
 pub(crate) struct Stored {
     pub(crate) load: fn() -> u64,
     pub(crate) store: fn(Arc<u64>),
+    pub(crate) flush: fn(),
 }
 
 /// What a rival serves: each method adds one case, and asks for the trait that the case needs.
@@ -280,7 +281,7 @@ impl Rival {
 
     /// Such an `Arc`, replaced by one of two.
     const fn store<S: serve::StoreArc>(self) -> Self {
-        Self { store: Some(Stored { load: S::load, store: S::store }), ..self }
+        Self { store: Some(Stored { load: S::load, store: S::store, flush: S::flush }), ..self }
     }
 
     /// A reference to something that stays.

@@ -21,8 +21,10 @@ pub(crate) enum Theme {
     Processes,
     /// Sleepable domains: sections that move, in threads and in tasks
     Sleepable,
-    /// Restartable reads: Snapshot and ArcCell
+    /// Restartable reads: Snapshot
     RseqRead,
+    /// Hazard pointers: ArcCell, its guards, bare pointers
+    Hazards,
     /// Per-CPU tools: counters, BigRef, LocalGlobalLock
     Tools,
     /// Forks in a storm; left to a child process unless asked for
@@ -42,7 +44,7 @@ pub(crate) struct Themes(Vec<Theme>);
 
 impl Themes {
     /// Those of a run about which nothing is said.
-    const DEFAULT: [Theme; 10] = [
+    const DEFAULT: [Theme; 11] = [
         Theme::Readers,
         Theme::Floods,
         Theme::Limits,
@@ -52,6 +54,7 @@ impl Themes {
         Theme::Processes,
         Theme::Sleepable,
         Theme::RseqRead,
+        Theme::Hazards,
         Theme::Tools,
     ];
 

@@ -79,6 +79,10 @@ impl StoreArc for InCell {
     fn store(arc: Arc<u64>) {
         STORED.store(arc);
     }
+
+    fn flush() {
+        hazard::barrier();
+    }
 }
 
 static FREED: Freed = Freed::new();
