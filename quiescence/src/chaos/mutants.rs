@@ -501,9 +501,7 @@ mutants! {
         Test(flavors("hazard::what_is_protected_stays_until_it_is_not")),
     ];
     /// A hazard domain's grace period executes no heavy fence.
-    HazardNoFence "hazard-no-fence" [
-        Explorer, Torture("hazards"),
-    ];
+    HazardNoFence "hazard-no-fence" [Explorer];
     /// What was loaded is protected without a second load of the source.
     HazardNoRecheck "hazard-no-recheck" [
         Explorer, Torture("hazards"),
