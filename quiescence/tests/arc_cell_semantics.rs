@@ -482,7 +482,6 @@ fn a_part_is_asked_for_of_a_cell_a_pointer_to_it_a_constant_or_a_part() {
     let before = owned.load();
     cell.store(Arc::new(config(443)));
     assert_eq!((*before, port(&borrowed), port(&owned)), (80, 443, 443));
-    drop(borrowed);
     drop(cell);
     let moved = thread::spawn(move || port(&owned));
     assert_eq!((moved.join().unwrap(), *before), (443, 80), "it has the cell");

@@ -234,7 +234,7 @@ impl Hazards {
             let short = move || {
                 delays::seed_thread(seed);
                 let loads = move || hazards.hand_out(&own, seed);
-                if seed % 8 == 0 { at_the_end(loads) } else { loads() }
+                if seed.is_multiple_of(8) { at_the_end(loads) } else { loads() }
             };
             if let Ok(thread) = thread::Builder::new().spawn(short) {
                 // A panic shows as objects that were never dropped, and on standard error.
@@ -369,7 +369,7 @@ impl Hazards {
             }
             context.ledger.did(Operation::HazardProtect, LOADS);
             domains += 1;
-            if domains % 64 == 0 {
+            if domains.is_multiple_of(64) {
                 holders = array::from_fn(|_| HazardPointer::new());
                 end_domain(context, &mut holders[0], random);
             }
