@@ -96,7 +96,7 @@ const LIBURCU: Against = Against::Rival("liburcu");
 /// The pair of a reader that keeps to its thread.
 const THREAD_READER: Against = Against::Rival("quiescence-thread");
 
-/// Reference counts with debts, and with borrows.
+/// Cells whose guards borrow a reference, as ours.
 const ARC_SWAP: Against = Against::Rival("arc-swap");
 const HAZARC: Against = Against::Rival("hazarc");
 

@@ -139,7 +139,12 @@ struct PercpuArgs {
 #[derive(clap::Args, Clone, Debug)]
 struct CellsArgs {
     /// Measure only these [default: all]
-    #[arg(long = "case", value_name = "A,B", value_parser = parser(cells::SCENES.groups), value_delimiter = ',')]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(cells::SCENES.groups),
+        value_delimiter = ','
+    )]
     cases: Vec<String>,
     #[command(flatten)]
     options: Options,

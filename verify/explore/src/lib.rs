@@ -62,8 +62,8 @@
 //!
 //! **Hazard pointers** ([`hazard`]): what a guard protects is not freed, in whatever thread the
 //! guard ends, and what is retired is freed in the end; one heavy fence a batch is enough, and what
-//! is scanned again needs none: 16 scenarios of up to some 170,000 states. Of 25 mutants one does no
-//! harm. And those of the C++ headers ([`compat_hazard`]), with a thread of their own.
+//! is scanned again needs none: 16 scenarios of up to some 170,000 states. Of 25 mutants one does
+//! no harm. And those of the C++ headers ([`compat_hazard`]), with a thread of their own.
 //!
 //! # What it does not do
 //!

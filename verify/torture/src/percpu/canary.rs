@@ -1,8 +1,8 @@
 //! Objects that know whether they are alive, and count themselves.
 //!
 //! A drop fills an object. The memory of one in an `Arc` stays for some time after it ([`Kept`]),
-//! so that a reader that a fault lets have it finds that out, and can count it. That of one in a box
-//! is the allocator's: what says whether it is alive stands where allocators do not write.
+//! so that a reader that a fault lets have it finds that out, and can count it. That of one in a
+//! box is the allocator's: what says whether it is alive stands where allocators do not write.
 
 use std::array;
 use std::collections::VecDeque;

@@ -385,7 +385,7 @@ impl Hazards {
             context.begin(Operation::HazardRetire);
             for _ in 0..STORES {
                 let at = random.below_mostly_low(PLACES as u64) as usize;
-                // AcqRel: the old one is whole for us, and the new one for the thread that loads it.
+                // AcqRel: the old one is whole for us, and the new one for those that load it.
                 let old = self.places[at].swap(boxed(self.next_serial()), AcqRel);
                 // SAFETY: from a box, and no thread finds it any more.
                 let old = unsafe { Box::from_raw(old) };

@@ -1,10 +1,10 @@
-//! What stands on per-CPU words, under torture: sleepable domains, restartable reads, and tools. And
-//! hazard pointers, whose guards may end on another CPU and in another thread, too.
+//! What stands on per-CPU words, under torture: sleepable domains, restartable reads, and tools.
+//! And hazard pointers, whose guards may end on another CPU and in another thread, too.
 //!
 //! [`shuffler`] moves their threads from CPU to CPU and interrupts them. [`sleepable`] has readers
 //! and updaters of domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains
-//! that grow meanwhile; [`rseq_read`] reads what no updater waits for, [`hazards`] what guards protect
-//! (each a [`canary`]), and [`tools`] counts, refers ([`references`]) and locks.
+//! that grow meanwhile; [`rseq_read`] reads what no updater waits for, [`hazards`] what guards
+//! protect (each a [`canary`]), and [`tools`] counts, refers ([`references`]) and locks.
 
 mod canary;
 mod growing;
