@@ -64,6 +64,8 @@ pub(crate) trait StoreArc {
     fn load() -> u64;
     /// Replaces the `Arc`.
     fn store(arc: Arc<u64>);
+    /// Has the references that were replaced given up, if the design can be asked to.
+    fn flush() {}
 }
 
 /// Adds to a counter that many threads add to.

@@ -76,6 +76,7 @@ Examples:
   rcu costs                             what synchronisation costs here
   rcu bench read                        single operations beside those of rivals
   rcu bench percpu --case counter       counters, reads and locks on the CPU's own words
+  rcu bench cells --case load,store     an Arc that is loaded and replaced
   rcu simulate --published              published figures, simulated
   rcu torture                           try to catch the library in a mistake
   rcu top                               processes that serve their statistics

@@ -32,10 +32,11 @@ fn bad_flags_are_refused_with_the_limits() {
         (&["fly"], "unrecognized subcommand"),
         (&["costs", "--threads", "2"], "unexpected argument"),
         (&["bench", "srcu", "--case", "speed"], "possible values: pair, boot, blocked, domains"),
-        (&["bench", "percpu", "--case", "pair"], "possible values: snapshot, arc, counter, lock"),
+        (&["bench", "percpu", "--case", "pair"], "possible values: snapshot, counter, lock"),
+        (&["bench", "cells", "--case", "pair"], "possible values: load, full, protect, store"),
         (&["bench", "percpu", "--rounds", "0"], "0 is not in 1..=10000"),
         (&["bench", "srcu", "--case", "pair", "--only", "papaya"], "there are: quiescence"),
-        (&["bench", "percpu", "--only", "arc-clone", "--base", "arc-swap"], "--base arc-swap"),
+        (&["bench", "cells", "--only", "arc-clone", "--base", "arc-swap"], "--base arc-swap"),
     ];
     for (args, expected) in cases {
         let (stdout, stderr) = expect_code(&run(*args), 2);

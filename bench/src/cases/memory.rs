@@ -69,7 +69,7 @@ pub fn measure(rival: &Rival, objects: u64) -> Option<f64> {
 fn plain_bytes(objects: u64) -> Option<f64> {
     let mut boxes = Vec::with_capacity(objects as usize);
     let before = bytes_in_use()?;
-    boxes.extend((0..objects).map(|_| Box::new(Object::<StdRwLock>::new())));
+    boxes.extend((0..objects).map(|_| Box::new(Object::<StdRwLock, 8>::new())));
     let after = bytes_in_use()?;
     Some(after.saturating_sub(before) as f64 / objects as f64)
 }

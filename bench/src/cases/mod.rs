@@ -11,7 +11,8 @@
 //! - [`enqueue`]: callbacks, and waiting for them.
 //! - Sleepable domains: [`boot`], a burst of grace periods; [`blocked`], a reader that stays;
 //!   [`domains`], their memory.
-//! - [`store`]: replacing an `Arc` that many threads have loaded.
+//! - [`store`]: replacing an `Arc` that many threads have loaded. [`garbage`]: what waits after the
+//!   last store.
 //! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
 //!
 //! A case takes the rivals of the registry that serve it, in the order of the registry: each module
@@ -29,6 +30,7 @@ mod thread_pool;
 pub mod domains;
 pub mod engines;
 pub mod enqueue;
+pub mod garbage;
 pub mod grace;
 pub mod hash;
 pub mod loops;

@@ -1,5 +1,5 @@
-//! The object that is replaced and retired, the same for all rivals: 64 bytes that are counted when
-//! they are dropped.
+//! The object that is replaced and retired, the same for all rivals: 64 bytes, or fewer, that are
+//! counted when they are dropped.
 //!
 //! The count costs all rivals the same, and little: each thread of a measurement has a line of its
 //! own and adds to it without a locked instruction; other threads (a library's worker, a thread in
@@ -49,21 +49,21 @@ thread_local! {
     static LINE_GUARD: Cell<usize> = const { Cell::new(STANDING) };
 }
 
-/// 64 bytes that count themselves when they are dropped.
+/// Words that count themselves when they are dropped: 64 bytes of them, or fewer.
 #[derive(Debug)]
-pub(crate) struct Object<S: Replace> {
-    words: [u64; OBJECT_BYTES / 8],
+pub(crate) struct Object<S: Replace, const WORDS: usize = { OBJECT_BYTES / 8 }> {
+    words: [u64; WORDS],
     scheme: PhantomData<fn() -> S>,
 }
 
-impl<S: Replace> quiescence::Weigh for Object<S> {
+impl<S: Replace, const WORDS: usize> quiescence::Weigh for Object<S, WORDS> {
     const OWNS: bool = false;
 }
 
-impl<S: Replace> Object<S> {
+impl<S: Replace, const WORDS: usize> Object<S, WORDS> {
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        Self { words: [1; OBJECT_BYTES / 8], scheme: PhantomData }
+        Self { words: [1; WORDS], scheme: PhantomData }
     }
 
     /// What a read of an object reads: 1.
@@ -73,7 +73,7 @@ impl<S: Replace> Object<S> {
     }
 }
 
-impl<S: Replace> Drop for Object<S> {
+impl<S: Replace, const WORDS: usize> Drop for Object<S, WORDS> {
     #[inline(always)]
     fn drop(&mut self) {
         let line_guard = LINE_GUARD.get();
@@ -134,12 +134,12 @@ mod tests {
                 scope.spawn(move || {
                     let _line_guard = LineGuard::take(number);
                     for _ in 0..1000 {
-                        drop(Object::<StdRwLock>::new());
+                        drop(Object::<StdRwLock, 8>::new());
                     }
                 });
             }
         });
-        drop(Object::<StdRwLock>::new());
+        drop(Object::<StdRwLock, 8>::new());
         assert_eq!(StdRwLock::freed().count() - before, 1000 * (LINE_GUARDS as u64 + 2) + 1);
     }
 }

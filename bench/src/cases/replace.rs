@@ -76,31 +76,31 @@ pub(crate) trait Reader {
     fn hold(&mut self, entered: &AtomicI32, release: &AtomicI32);
 }
 
-/// A design of [`Replace`] with one object in one place.
-pub(crate) struct Replacements<S: Replace> {
+/// A design of [`Replace`] with one object of so many words in one place.
+pub(crate) struct Replacements<S: Replace, const WORDS: usize = { OBJECT_BYTES / 8 }> {
     // Before the scheme, which it may need while it is dropped.
-    place: S::Place<Object<S>>,
+    place: S::Place<Object<S, WORDS>>,
     scheme: S,
 }
 
 /// A thread of a [`Replacements`].
-struct Worker<'a, S: Replace> {
-    site: &'a Replacements<S>,
+struct Worker<'a, S: Replace, const WORDS: usize> {
+    site: &'a Replacements<S, WORDS>,
     thread: S::Thread<'a>,
 }
 
-impl<S: Replace> Replacements<S> {
+impl<S: Replace, const WORDS: usize> Replacements<S, WORDS> {
     pub(crate) fn boxed() -> Box<dyn Site> {
         let scheme = S::new();
         Box::new(Self { place: scheme.place(Object::new()), scheme })
     }
 
-    fn worker(&self) -> Worker<'_, S> {
+    fn worker(&self) -> Worker<'_, S, WORDS> {
         Worker { site: self, thread: self.scheme.thread() }
     }
 }
 
-impl<S: Replace> Site for Replacements<S> {
+impl<S: Replace, const WORDS: usize> Site for Replacements<S, WORDS> {
     fn updater(&self) -> Box<dyn Updater + '_> {
         Box::new(self.worker())
     }
@@ -118,7 +118,7 @@ impl<S: Replace> Site for Replacements<S> {
     }
 }
 
-impl<S: Replace> Worker<'_, S> {
+impl<S: Replace, const WORDS: usize> Worker<'_, S, WORDS> {
     #[inline(always)]
     fn replace_one(&mut self) {
         self.site.scheme.replace(&mut self.thread, &self.site.place, Object::new());
@@ -130,7 +130,7 @@ impl<S: Replace> Worker<'_, S> {
     }
 }
 
-impl<S: Replace> Updater for Worker<'_, S> {
+impl<S: Replace, const WORDS: usize> Updater for Worker<'_, S, WORDS> {
     fn replace(&mut self, count: u64) {
         for _ in 0..count / PAUSE {
             for _ in 0..PAUSE {
@@ -156,7 +156,7 @@ impl<S: Replace> Updater for Worker<'_, S> {
     }
 }
 
-impl<S: Replace> Reader for Worker<'_, S> {
+impl<S: Replace, const WORDS: usize> Reader for Worker<'_, S, WORDS> {
     fn read_until(&mut self, stop: &AtomicI32) -> u64 {
         let (mut sum, mut reads) = (0_u64, 0);
         // Relaxed: the flag ends the loop and publishes nothing.

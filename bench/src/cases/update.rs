@@ -39,11 +39,28 @@ pub struct Updates {
 /// # Panics
 /// If the rival panics.
 pub fn measure(rival: &Rival, readers: usize, updates: u64, timed: usize) -> Updates {
+    measure_site(|| site(rival, Limit::Usual), readers, updates, timed)
+}
+
+/// The same of the `Arc` in a cell.
+///
+/// # Panics
+/// If the rival has none, or panics.
+pub fn measure_cell(rival: &Rival, readers: usize, updates: u64, timed: usize) -> Updates {
+    measure_site(rival.stored.expect("only rivals with a cell are asked"), readers, updates, timed)
+}
+
+fn measure_site(
+    make: impl FnOnce() -> Box<dyn Site> + Send,
+    readers: usize,
+    updates: u64,
+    timed: usize,
+) -> Updates {
     let _turn = Turn::wait();
     // Not in the caller's thread, where schemes would leave what they keep for threads.
     thread::scope(|scope| {
         let measured = scope.spawn(|| {
-            let site = site(rival, Limit::Usual);
+            let site = make();
             warm_up(&*site);
             let loops = Loops { site: &*site, readers };
             let counted = loops.count(updates.div_ceil(BATCH).max(1));

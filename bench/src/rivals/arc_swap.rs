@@ -21,17 +21,19 @@ pub(super) const RIVALS: &[Rival] = &[
         .per_key::<Placed<Swapped>>()
         .read::<Swapped>()
         .cell::<Swapped>()
+        .guard(<Swapped as Read>::read)
         .arc(|batches| {
             let slot = black_box(&*ONE);
             repeat(batches, || *slot.load_full())
         })
         .store::<Swapped>()
+        .stored::<Swapped>()
         .replace::<Swapped>(),
-    Rival::new("arc-swap-cache").about(&ABOUT_CACHED).config::<Cached>().read::<Cached>(),
-    Rival::new("arc-swap-guard").arc(|batches| {
-        let slot = black_box(&*ONE);
-        repeat(batches, || **slot.load())
-    }),
+    Rival::new("arc-swap-cache")
+        .about(&ABOUT_CACHED)
+        .config::<Cached>()
+        .read::<Cached>()
+        .guard(<Cached as Read>::read),
 ];
 
 const ABOUT: About = About {

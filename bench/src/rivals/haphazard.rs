@@ -1,13 +1,18 @@
 //! haphazard: hazard pointers, in the domain that all its users share.
 
+use std::hint::black_box;
+use std::sync::LazyLock;
+use std::time::Duration;
+
 use haphazard::{AtomicPtr, Domain, HazardPointer};
 
 use super::Rival;
+use crate::cases::loops::timed;
 use crate::cases::object::Freed;
 use crate::serve::Replace;
 
 pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("haphazard").replace::<Hazard>().chains::<Hazard>()];
+    &[Rival::new("haphazard").replace::<Hazard>().chains::<Hazard>().protect(protect)];
 
 /// Hazard pointers: a reader protects one object, not all that it might see.
 #[derive(Debug)]
@@ -22,6 +27,18 @@ impl<T: Send + 'static> Place<T> {
     fn pointer(&self) -> &AtomicPtr<T> {
         self.0.as_ref().expect("only drop empties a place")
     }
+}
+
+/// A hazard pointer that stays, as its documentation has it: no allocation or list in the loop.
+fn protect(batches: u64) -> Duration {
+    static PLACE: LazyLock<Place<u64>> = LazyLock::new(|| Hazard.place(1));
+    let pointer = black_box(&*PLACE).pointer();
+    let once = |hazard: &mut HazardPointer<'static>| {
+        let word = *pointer.safe_load(hazard).expect("a place is never empty");
+        hazard.reset_protection();
+        word
+    };
+    timed(batches, &mut HazardPointer::new(), once, |_| {})
 }
 
 static FREED: Freed = Freed::new();

@@ -58,6 +58,7 @@ registry! {
     seize,
     #[cfg(feature = "all-rivals")] sdd,
     #[cfg(feature = "all-rivals")] haphazard,
+    #[cfg(feature = "all-rivals")] hazarc,
     #[cfg(feature = "all-rivals")] seqlock,
     crossbeam_utils,
     arc_swap,
@@ -111,7 +112,10 @@ pub struct Rival {
     pub(crate) nested: Option<Loop>,
     pub(crate) cell: Option<Loop>,
     pub(crate) cell_store: Option<Loop>,
+    pub(crate) guard: Option<Loop>,
     pub(crate) arc: Option<Loop>,
+    pub(crate) stored: Option<fn() -> Box<dyn Site>>,
+    pub(crate) protect: Option<Loop>,
     pub(crate) reference: Option<Loop>,
     pub(crate) count: Option<Loop>,
     pub(crate) sleepable: Option<Loop>,
@@ -181,6 +185,7 @@ pub(crate) struct Queue {
 pub(crate) struct Stored {
     pub(crate) load: fn() -> u64,
     pub(crate) store: fn(Arc<u64>),
+    pub(crate) flush: fn(),
 }
 
 /// What a rival serves: each method adds one case, and asks for the trait that the case needs.
@@ -200,7 +205,10 @@ impl Rival {
             nested: None,
             cell: None,
             cell_store: None,
+            guard: None,
             arc: None,
+            stored: None,
+            protect: None,
             reference: None,
             count: None,
             sleepable: None,
@@ -262,14 +270,31 @@ impl Rival {
         }
     }
 
+    /// What stands for an `Arc` in a place where it can be replaced, for as long as it is read.
+    const fn guard(self, load: fn(batches: u64) -> Duration) -> Self {
+        Self { guard: Some(Loop::new(load)), ..self }
+    }
+
     /// An `Arc` out of a place where it can be replaced.
     const fn arc(self, get: fn(batches: u64) -> Duration) -> Self {
         Self { arc: Some(Loop::new(get)), ..self }
     }
 
-    /// The same `Arc`, replaced.
+    /// Such an `Arc`, of one word, replaced by new ones.
+    const fn stored<R: serve::Replace>(self) -> Self {
+        let this = Self { stored: Some(Replacements::<R, 1>::boxed), ..self };
+        this.checked::<R>()
+    }
+
+    /// A pointer that a hazard pointer protects for as long as its word is read.
+    #[cfg(feature = "all-rivals")]
+    const fn protect(self, protect: fn(batches: u64) -> Duration) -> Self {
+        Self { protect: Some(Loop::new(protect)), ..self }
+    }
+
+    /// Such an `Arc`, replaced by one of two.
     const fn store<S: serve::StoreArc>(self) -> Self {
-        Self { store: Some(Stored { load: S::load, store: S::store }), ..self }
+        Self { store: Some(Stored { load: S::load, store: S::store, flush: S::flush }), ..self }
     }
 
     /// A reference to something that stays.
@@ -393,7 +418,9 @@ impl Rival {
             self.read,
             self.nested,
             self.cell,
+            self.guard,
             self.arc,
+            self.protect,
             self.reference,
             self.count,
             self.sleepable,
@@ -402,6 +429,7 @@ impl Rival {
         loops.iter().any(Option::is_some)
             || (self.config.or(self.table).is_some() && self.about.is_some())
             || self.replace.is_some()
+            || self.stored.is_some()
             || self.hash.is_some()
             || self.enqueue.is_some()
             || self.wait.is_some()

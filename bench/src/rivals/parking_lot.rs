@@ -28,8 +28,10 @@ pub(super) const RIVALS: &[Rival] = &[
         .table::<Locked<RwLock<Index<Value>>>>()
         .read::<OneRwLock>()
         .cell::<OneRwLock>()
+        .guard(guard)
         .arc(arc)
         .store::<OneRwLock>()
+        .stored::<OneRwLock>()
         .chains::<OneRwLock>()
         .sleepable::<OneRwLock>()
         .local::<OneRwLock>()
@@ -125,9 +127,15 @@ impl Cell for OneRwLock {
     }
 }
 
+static COUNTED: LazyLock<RwLock<Arc<u64>>> = LazyLock::new(|| RwLock::new(Arc::new(1)));
+
+fn guard(batches: u64) -> Duration {
+    let lock = black_box(&*COUNTED);
+    repeat(batches, || **lock.read())
+}
+
 fn arc(batches: u64) -> Duration {
-    static LOCK: LazyLock<RwLock<Arc<u64>>> = LazyLock::new(|| RwLock::new(Arc::new(1)));
-    let lock = black_box(&*LOCK);
+    let lock = black_box(&*COUNTED);
     repeat(batches, || {
         let taken = Arc::clone(&lock.read());
         *taken

@@ -11,9 +11,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use quiescence::sync::{Counter, ExactCounter, LimitCounter, LocalGlobalLock};
-use quiescence::{ArcCell, Domain, Fences, Private, Qsbr, Rcu, Snapshot, Srcu};
+use quiescence::{Domain, Fences, Private, Qsbr, Rcu, Snapshot, Srcu};
 
-use self::cells::{Counted, FourWords, Snapshots, Stored};
+use self::cells::{FourWords, InCell, Snapshots};
 use self::srcu::{BUSY, InSrcu};
 use self::threads::{
     Announcers, InDomain, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads,
@@ -33,8 +33,11 @@ pub(super) const RIVALS: &[Rival] = &[
         .read::<GlobalReader>()
         .nested::<GlobalReader>()
         .cell::<FourWords>()
+        .guard(cells::guard)
         .arc(cells::arc)
-        .store::<Stored>()
+        .store::<InCell>()
+        .stored::<InCell>()
+        .protect(cells::protect)
         .reference(sync::reference)
         .count::<Counter>()
         .sleepable::<Srcu>()
@@ -48,6 +51,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .boot(|| Box::new(InSrcu::new(Srcu::new())))
         .blocked(|| Box::new(Srcu::new()))
         .domain::<Srcu>(),
+    Rival::ours("quiescence-rcu").guard(<GlobalReader as Read>::read).stored::<Threads>(),
     Rival::ours("quiescence-reader").read::<ExplicitReader>().nested::<ExplicitReader>(),
     Rival::ours("quiescence-qsbr")
         .about(&ABOUT_QSBR)
@@ -75,8 +79,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .waits_for_none(|| Arc::new(Snapshots(Snapshot::new([1; 4])))),
     Rival::ours("quiescence-seqlock").cell::<cells::Sequence>(),
     Rival::ours("quiescence-latch").cell::<cells::TwoCopies>(),
-    Rival::ours("quiescence-arc-cell")
-        .waits_for_none(|| Arc::new(Counted(ArcCell::from_pointee(1)))),
+    Rival::ours("quiescence-cache").guard(cells::cache),
 ];
 
 const ABOUT: About = About {

@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 use std::mem;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::{About, Family, Rival};
@@ -19,10 +19,24 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
     .config::<Locked<RwLock<Value>>>()
     .table::<Locked<RwLock<Index<Value>>>>()
     .read::<StdRwLock>()
+    .guard(|batches| {
+        let lock = black_box(&*COUNTED);
+        repeat(batches, || **lock.read().expect("no reader panics"))
+    })
+    .arc(|batches| {
+        let lock = black_box(&*COUNTED);
+        repeat(batches, || {
+            let taken = Arc::clone(&lock.read().expect("no reader panics"));
+            *taken
+        })
+    })
+    .stored::<StdRwLock>()
     .replace::<StdRwLock>()
     .chains::<StdRwLock>()
     .sleepable::<StdRwLock>()
     .local::<StdRwLock>()];
+
+static COUNTED: LazyLock<RwLock<Arc<u64>>> = LazyLock::new(|| RwLock::new(Arc::new(1)));
 
 const ABOUT: About = About {
     family: Family::Lock,

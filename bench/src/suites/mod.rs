@@ -2,10 +2,12 @@
 //! has promised of them.
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
-//! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`compat`]: the suites;
+//! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`cells`],
+//!   [`compat`]: the suites;
 //!   `timed` and [`scenes`]: how several of them do it.
 //! - [`promises`]: what the project has promised, and whether it holds here.
 
+pub mod cells;
 pub mod compat;
 pub mod engines;
 pub mod gp;
@@ -123,7 +125,8 @@ fn built_without(modules: &[&str], source: &Source) -> String {
 
 /// A benchmark that is ready to run.
 pub struct Suite {
-    /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu` or `compat`.
+    /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu`, `cells` or
+    /// `compat`.
     pub name: &'static str,
     /// With whom the others are compared.
     pub base: &'static str,

@@ -7,28 +7,23 @@ use super::timed::Threads;
 
 const SNAPSHOT: &[Metric] = &[Metric::new("read", Unit::Nanoseconds)];
 const WRITE: &[Metric] = &[Metric::new("write", Unit::Nanoseconds)];
-const ARC: &[Metric] = &[Metric::new("load", Unit::Nanoseconds)];
 const COUNTER: &[Metric] = &[Metric::new("add", Unit::Nanoseconds)];
 const LOCK: &[Metric] = &[Metric::new("pair", Unit::Nanoseconds)];
 const GRACE: &[Metric] =
     &[Metric::new("p50", Unit::Nanoseconds), Metric::new("p99", Unit::Nanoseconds)];
-const STORE: &[Metric] = &[Metric::new("store", Unit::Nanoseconds)];
 
 const ONE: Threads = Threads::Same(1);
 const TWO: Threads = Threads::Same(2);
 
-/// Stores last: arc-swap looks at every thread that it has ever seen.
 /// The suite.
 pub static SCENES: Scenes = Scenes {
     bench: "percpu",
     groups: &[
         ("snapshot", "Four words that are read whole, and written, with and without the other"),
-        ("arc", "Getting an Arc that can be replaced, and giving it back"),
         ("counter", "Adding one to a counter"),
         ("lock", "Taking a lock for reading, and giving it back"),
         ("bigref", "Getting a reference, and giving it back"),
         ("grace", "Grace periods beside six readers with sections of 1 µs"),
-        ("store", "Replacing an Arc that 200 threads have loaded"),
     ],
     all: &[
         scene("snapshot/1-thread", "four words, one thread", SNAPSHOT, snapshot(ONE)),
@@ -52,8 +47,6 @@ pub static SCENES: Scenes = Scenes {
             WRITE,
             snapshot_write(Threads::Beside),
         ),
-        scene("arc/1-thread", "an Arc and back, one thread", ARC, arc(ONE)),
-        scene("arc/2-threads", "an Arc and back, two threads", ARC, arc(TWO)),
         scene("counter/1-thread", "add one, one thread", COUNTER, counter(ONE)),
         scene("counter/2-threads", "add one, two threads", COUNTER, counter(TWO)),
         scene("lock/1-thread", "read lock and unlock, one thread", LOCK, lock(ONE)),
@@ -61,7 +54,6 @@ pub static SCENES: Scenes = Scenes {
         scene("bigref/1-thread", "get and put, one thread", LOCK, bigref(ONE)),
         scene("bigref/2-threads", "get and put, two threads", LOCK, bigref(TWO)),
         scene("grace/6-readers", "6 readers with sections of 1 µs", GRACE, What::Grace(6)),
-        scene("store/200-threads", "store, 200 threads have loaded", STORE, What::Store(200)),
     ],
 };
 
@@ -71,10 +63,6 @@ const fn snapshot(threads: Threads) -> What {
 
 const fn snapshot_write(threads: Threads) -> What {
     What::Loop(|rival| rival.cell_store, threads)
-}
-
-const fn arc(threads: Threads) -> What {
-    What::Loop(|rival| rival.arc, threads)
 }
 
 const fn counter(threads: Threads) -> What {

@@ -101,6 +101,10 @@ const LIBURCU: Against = Against::Rival("liburcu");
 /// The pair of a reader that keeps to its thread.
 const THREAD_READER: Against = Against::Rival("quiescence-thread");
 
+/// Cells whose guards borrow a reference, as ours.
+const ARC_SWAP: Against = Against::Rival("arc-swap");
+const HAZARC: Against = Against::Rival("hazarc");
+
 /// A waiter that never sleeps.
 const BUSY: Against = Against::Rival("quiescence-busy");
 
@@ -209,8 +213,18 @@ static PROMISES: &[Promise] = &[
     sequence("snapshot/1-writer", "read"),
     sequence("snapshot/write", "write"),
     sequence("snapshot/write-1-reader", "write"),
-    ours("arc/1-thread", "load", Against::Rival("arc-clone"), AtMost(1.05)),
-    ours("arc/2-threads", "load", Against::Rival("arc-clone"), AtMost(1.05)),
+    ours("load/1-thread", "load", ARC_SWAP, AtMost(0.3)),
+    ours("load/2-threads", "load", ARC_SWAP, AtMost(0.3)),
+    ours("load/1-thread", "load", HAZARC, AtMost(0.4)),
+    ours("load/2-threads", "load", HAZARC, AtMost(0.4)),
+    ours("full/1-thread", "load", Against::Rival("arc-clone"), AtMost(1.05)),
+    ours("full/2-threads", "load", Against::Rival("arc-clone"), AtMost(1.05)),
+    ours("protect/1-thread", "pair", Against::Rival("haphazard"), AtMost(0.5)),
+    ours("protect/2-threads", "pair", Against::Rival("haphazard"), AtMost(0.5)),
+    ours("store/alone", "store", ARC_SWAP, AtMost(0.5)),
+    ours("store/1-reader", "store", ARC_SWAP, AtMost(0.5)),
+    ours("store/200-threads", "store", ARC_SWAP, AtMost(0.5)),
+    ours("garbage/last-store", "freed after", Against::Nothing, AtMost(10e6)),
     promise(
         "grace/6-readers",
         "p50",
@@ -218,18 +232,10 @@ static PROMISES: &[Promise] = &[
         Against::Rival("quiescence-snapshot"),
         AtLeast(1000.0),
     ),
-    promise(
-        "grace/6-readers",
-        "p50",
-        "liburcu-memb",
-        Against::Rival("quiescence-arc-cell"),
-        AtLeast(1000.0),
-    ),
     ours("counter/1-thread", "add", Against::Rival("atomic-own"), AtMost(0.5)),
     ours("counter/2-threads", "add", Against::Rival("atomic-own"), AtMost(0.5)),
     ours("lock/1-thread", "pair", THREAD_READER, AtMost(1.5)),
     ours("lock/2-threads", "pair", THREAD_READER, AtMost(1.5)),
-    ours("store/200-threads", "store", Against::Rival("arc-swap"), AtMost(0.5)),
     ours("inlined/memb", "pair", LIBURCU, AtMost(1.05)),
     ours("inlined/mb", "pair", LIBURCU, AtMost(1.05)),
     ours("inlined/qsbr", "pair", LIBURCU, AtMost(1.05)),
@@ -316,7 +322,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Unit;
-    use super::super::{compat, gp, percpu, read, srcu, update};
+    use super::super::{cells, compat, gp, percpu, read, srcu, update};
     use super::*;
     use crate::rivals::left_out;
 
@@ -393,7 +399,10 @@ mod tests {
             let known = [read::known, gp::known, update::known, compat::known].into_iter();
             let (metrics, known) = known
                 .map(|known| known(case))
-                .chain([&srcu::SCENES, &percpu::SCENES].map(|scenes| scenes.known(case)))
+                .chain(
+                    [&srcu::SCENES, &percpu::SCENES, &cells::SCENES]
+                        .map(|scenes| scenes.known(case)),
+                )
                 .find_map(|known| known)
                 .unwrap_or_else(|| panic!("no suite measures {case}"));
             assert!(metrics.iter().any(|known| known.name == *metric), "{case}: {metric}");

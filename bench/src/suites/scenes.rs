@@ -1,6 +1,5 @@
 //! Tables of a benchmark that has several, in groups of which `--case` picks: what
-//! [`srcu`](super::srcu) and
-//! [`percpu`](super::percpu) have in common.
+//! [`srcu`](super::srcu), [`percpu`](super::percpu) and [`cells`](super::cells) have in common.
 //!
 //! Each table has rivals of its own, of which `--only` picks. Its name begins with its group's.
 
@@ -13,7 +12,7 @@ use crate::Error;
 use crate::cases::domains::Used;
 use crate::cases::grace::{IdleThreads, steps_for};
 use crate::cases::store::Crowd;
-use crate::cases::{blocked, boot, domains};
+use crate::cases::{blocked, boot, domains, garbage, update};
 use crate::rivals::{self, Rival};
 
 /// All tables of a benchmark.
@@ -50,6 +49,10 @@ pub(crate) enum What {
     Grace(usize),
     /// Replacing what so many threads have loaded.
     Store(usize),
+    /// Replacing an `Arc` by a new one beside so many readers.
+    StoreNew(usize),
+    /// What waits after the last store.
+    Garbage,
 }
 
 pub(crate) const fn scene(
@@ -70,6 +73,8 @@ struct Amounts {
     domains: usize,
     grace: Duration,
     stores: u32,
+    stores_new: u64,
+    stores_timed: usize,
 }
 
 const AMOUNTS: Amounts = Amounts {
@@ -79,6 +84,8 @@ const AMOUNTS: Amounts = Amounts {
     domains: 10_000,
     grace: Duration::from_millis(400),
     stores: 5000,
+    stores_new: 200_000,
+    stores_timed: 50_000,
 };
 
 const AMOUNTS_QUICK: Amounts = Amounts {
@@ -86,6 +93,8 @@ const AMOUNTS_QUICK: Amounts = Amounts {
     blocked: Duration::from_secs(2),
     grace: Duration::from_millis(150),
     stores: 500,
+    stores_new: 50_000,
+    stores_timed: 10_000,
     ..AMOUNTS
 };
 
@@ -100,6 +109,7 @@ const ROUNDS_DOMAINS: u32 = 3;
 /// About what an update with its grace period, a store, and one domain take, for the progress bar.
 const ABOUT_UPDATE: Duration = Duration::from_micros(20);
 const ABOUT_STORE: Duration = Duration::from_micros(5);
+const ABOUT_NEW: Duration = Duration::from_nanos(300);
 const ABOUT_DOMAIN: Duration = Duration::from_micros(10);
 
 /// What is to be measured of whom.
@@ -173,6 +183,7 @@ impl What {
             Self::Domains(_) => rival.domain.is_some(),
             Self::Grace(_) => rival.wait.is_some(),
             Self::Store(_) => rival.store.is_some(),
+            Self::StoreNew(_) | Self::Garbage => rival.stored.is_some(),
         }
     }
 }
@@ -206,6 +217,11 @@ impl Choice {
                 })
             }
             What::Grace(readers) => grace_periods(case, &rivals, readers, amounts.grace, session),
+            What::StoreNew(readers) => session
+                .interleave(case, budget, |number| sample_stores(rivals[number], readers, amounts)),
+            What::Garbage => {
+                session.interleave(case, budget, |number| sample_garbage(rivals[number], amounts))
+            }
             What::Store(threads) => match Crowd::gather(threads) {
                 Ok(crowd) => session.interleave(case, budget, |number| {
                     alone(crowd.measure(rivals[number], amounts.stores))
@@ -228,6 +244,7 @@ impl Choice {
             // Half of it is for the readers to arrive.
             What::Grace(_) => 2 * self.amounts.grace,
             What::Store(_) => ABOUT_STORE * self.amounts.stores,
+            What::StoreNew(_) | What::Garbage => ABOUT_NEW * self.amounts.stores_new as u32,
         }
     }
 
@@ -276,6 +293,22 @@ fn sample_boot(rival: &Rival, readers: usize, updates: u64) -> Sample {
     }
 }
 
+fn sample_stores(rival: &Rival, readers: usize, amounts: Amounts) -> Sample {
+    let seen = update::measure_cell(rival, readers, amounts.stores_new, amounts.stores_timed);
+    Sample {
+        values: vec![seen.ns, seen.cpu_ns, seen.p99_9_ns, seen.unreclaimed_peak as f64],
+        readers_share: seen.readers_share,
+    }
+}
+
+fn sample_garbage(rival: &Rival, amounts: Amounts) -> Sample {
+    let seen = garbage::measure(rival, amounts.stores_new);
+    let freed_after = seen.freed_after.as_nanos() as f64;
+    // Where the allocator does not say, there is nothing to be compared.
+    let bytes = seen.bytes.map_or(f64::NAN, |bytes| bytes as f64);
+    Sample { values: vec![freed_after, seen.waiting as f64, bytes], readers_share: 1.0 }
+}
+
 fn sample_blocked(rival: &Rival, blocked_for: Duration) -> Sample {
     let seen = blocked::measure(rival, blocked_for);
     Sample {
@@ -291,7 +324,7 @@ fn sample_domains(rival: &Rival, used: Used, count: usize) -> Sample {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ROUNDS_QUICK, percpu, srcu};
+    use super::super::{ROUNDS_QUICK, cells, percpu, srcu};
     use super::*;
     use crate::host::Quiet;
 
@@ -300,7 +333,7 @@ mod tests {
     }
 
     /// All benchmarks of scenes.
-    const ALL: [&Scenes; 2] = [&srcu::SCENES, &percpu::SCENES];
+    const ALL: [&Scenes; 3] = [&srcu::SCENES, &percpu::SCENES, &cells::SCENES];
 
     #[test]
     fn every_rival_of_every_case_gives_a_figure_for_each_metric() {
@@ -315,6 +348,8 @@ mod tests {
                 domains: 20,
                 grace: Duration::from_nanos(1),
                 stores: 20,
+                stores_new: 200,
+                stores_timed: 20,
             },
             rounds: 1,
             quick: true,

@@ -8,7 +8,7 @@ mod report;
 use std::path::PathBuf;
 
 use ::bench::suites::promises::Verdict;
-use ::bench::suites::{self, Group, Suite, compat, engines, gp, percpu, read, srcu, update};
+use ::bench::suites::{self, Group, Suite, cells, compat, engines, gp, percpu, read, srcu, update};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use quiescence::PerCpuPath;
 
@@ -37,9 +37,11 @@ enum What {
     Engines(EnginesArgs),
     /// Sleepable domains (SRCU): sections, a burst of grace periods, a reader that stays, memory
     Srcu(SrcuArgs),
-    /// What is done on the CPU's own words: reads that no grace period waits for, shared Arcs,
-    /// counters, locks, references
+    /// What is done on the CPU's own words: reads that no grace period waits for, counters, locks,
+    /// references
     Percpu(PercpuArgs),
+    /// An Arc in a place where it can be replaced, and hazard pointers: loads, stores, what waits
+    Cells(CellsArgs),
     /// The liburcu-compatible libraries beside Debian's, under the same C program
     Compat(CompatArgs),
 }
@@ -60,7 +62,7 @@ struct Options {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu,
-    /// percpu: quiescence; engines: tick; compat: liburcu]
+    /// percpu, cells: quiescence; engines: tick; compat: liburcu]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
 }
@@ -150,6 +152,20 @@ struct PercpuArgs {
 }
 
 #[derive(clap::Args, Clone, Debug)]
+struct CellsArgs {
+    /// Measure only these [default: all]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(cells::SCENES.groups),
+        value_delimiter = ','
+    )]
+    cases: Vec<String>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(clap::Args, Clone, Debug)]
 struct CompatArgs {
     /// Measure only these [default: all]
     #[arg(long = "case", value_name = "A,B", value_parser = parser(&compat::GROUPS), value_delimiter = ',')]
@@ -182,6 +198,7 @@ impl What {
             Self::Engines(engines) => &engines.options,
             Self::Srcu(srcu) => &srcu.options,
             Self::Percpu(percpu) => &percpu.options,
+            Self::Cells(cells) => &cells.options,
             Self::Compat(compat) => &compat.options,
         };
         options.into()
@@ -203,6 +220,7 @@ impl What {
             }
             Self::Srcu(srcu) => srcu::SCENES.prepare(&srcu.cases, options),
             Self::Percpu(percpu) => percpu::SCENES.prepare(&percpu.cases, options),
+            Self::Cells(cells) => cells::SCENES.prepare(&cells.cases, options),
             Self::Compat(compat) => compat::prepare(&compat.cases, &compat.libraries, options),
         }
     }
@@ -219,7 +237,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
             output.note(sentence);
         }
     }
-    if matches!(args.what, What::Srcu(_) | What::Percpu(_)) {
+    if matches!(args.what, What::Srcu(_) | What::Percpu(_) | What::Cells(_)) {
         output.note(format_args!("the library's path for words of a CPU: {}", per_cpu_path()));
     }
     let (name, base) = (suite.name, suite.base);
@@ -293,6 +311,7 @@ mod tests {
             ["update", "--case", "hash,stall"],
             ["srcu", "--case", "boot"],
             ["percpu", "--case", "counter,lock"],
+            ["cells", "--case", "load,garbage"],
             ["compat", "--case", "table"],
             ["engines", "--case", "work,latency-spare"],
         ] {

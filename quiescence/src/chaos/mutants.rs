@@ -532,9 +532,7 @@ mutants! {
         Test(flavors("hazard::what_is_protected_stays_until_it_is_not")),
     ];
     /// A hazard domain's grace period executes no heavy fence.
-    HazardNoFence "hazard-no-fence" [
-        Explorer, Torture("hazards"),
-    ];
+    HazardNoFence "hazard-no-fence" [Explorer];
     /// What was loaded is protected without a second load of the source.
     HazardNoRecheck "hazard-no-recheck" [
         Explorer, Torture("hazards"),
@@ -550,7 +548,7 @@ mutants! {
     ];
     /// An object that is protected when it is its turn is forgotten.
     HazardKeptLost "hazard-kept-lost" [
-        Torture("hazards"), Test(library("hazard", "what_is_protected_is_freed_later")),
+        Explorer, Torture("hazards"), Test(library("hazard", "what_is_protected_is_freed_later")),
     ];
     /// A barrier does not wait for what another thread has taken to free it.
     HazardKeptInHand "hazard-kept-in-hand" [

@@ -60,8 +60,10 @@
 //! each of up to some 440,000 states under TSO. Of 146 faults (a mutant in a scenario; 63 mutants)
 //! all but 16 are found.
 //!
-//! **Hazard pointers** of the C++ headers ([`hazard`]): what is protected is not reclaimed, and
-//! what is retired is looked at, with membarrier and without. Of twelve mutants one does no harm.
+//! **Hazard pointers** ([`hazard`]): what a guard protects is not freed, in whatever thread the
+//! guard ends, and what is retired is freed in the end; one heavy fence a batch is enough, and what
+//! is scanned again needs none: 16 scenarios of up to some 170,000 states. Of 25 mutants one does
+//! no harm. And those of the C++ headers ([`compat_hazard`]), with a thread of their own.
 //!
 //! **Sequence locks and latches** ([`sequence`]): no read has words of two values or goes back, no
 //! copy is written that a pinned reader reads; the lock among writers is one thread's, and no
@@ -94,7 +96,8 @@
 //!
 //! Reading order: `memory` (what a step may see), `scenario` (who does what), `world` (the
 //! transcriptions), `system` and `explore`, `mutant`, [`harness`], [`scenarios`], [`litmus`]; then
-//! [`engines`], [`limit`], [`srcu`], [`rseq_read`], [`hazard`], [`sequence`]; [`catalogue`].
+//! [`engines`], [`limit`], [`srcu`], [`rseq_read`], [`hazard`], [`compat_hazard`], [`sequence`];
+//! [`catalogue`].
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
@@ -103,6 +106,7 @@ pub mod engines;
 mod explore;
 mod fingerprint;
 pub mod harness;
+pub mod compat_hazard;
 pub mod hazard;
 pub mod limit;
 pub mod litmus;

@@ -132,28 +132,36 @@ fn every_edge_names_its_mutants() {
     }
 }
 
+/// The mutants of a world that do harm.
+fn harmful<M: std::fmt::Debug>(faults: &[check::Fault<M>]) -> Vec<String> {
+    let harmful = faults.iter().filter(|fault| fault.kind != Kind::Harmless);
+    harmful.map(|fault| format!("{:?}", fault.mutant)).collect()
+}
+
 /// Mutants that are named by the module of the explorer that has them, or as those of the registry.
 #[test]
 fn the_mutants_that_are_named_exist() {
-    let srcu: Vec<_> = check::srcu::FAULTS
-        .iter()
-        .filter(|fault| fault.kind != Kind::Harmless)
-        .map(|fault| format!("{:?}", fault.mutant))
-        .collect();
-    let rseq_read: Vec<_> = check::rseq_read::FAULTS
-        .iter()
-        .filter(|fault| fault.kind != Kind::Harmless)
-        .map(|fault| format!("{:?}", fault.mutant))
-        .collect();
+    let worlds = [
+        ("srcu", harmful(check::srcu::FAULTS)),
+        ("rseq_read", harmful(check::rseq_read::FAULTS)),
+        // Their harmless ones are in the document, too.
+        ("hazard", check::hazard::FAULTS.iter().map(|f| format!("{:?}", f.mutant)).collect()),
+        (
+            "compat_hazard",
+            check::compat_hazard::FAULTS.iter().map(|f| format!("{:?}", f.mutant)).collect(),
+        ),
+    ];
     let is_kebab =
         |name: &str| name.contains('-') && name.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     let text = document();
     let mut checked = 0;
     for name in text.split('`').skip(1).step_by(2) {
         let is_known = match name.split_once("::") {
-            Some(("srcu", name)) => srcu.iter().any(|known| known == name),
-            Some(("rseq_read", name)) if name.starts_with(char::is_uppercase) => {
-                rseq_read.iter().any(|known| known == name)
+            Some((world, name)) if name.starts_with(char::is_uppercase) => {
+                let Some((_, known)) = worlds.iter().find(|(module, _)| *module == world) else {
+                    continue;
+                };
+                known.iter().any(|known| known == name)
             }
             None if is_kebab(name) => {
                 MUTANTS.iter().any(|fault| fault.mutant.name() == name)
@@ -204,5 +212,17 @@ fn the_document_repeats_the_transcriptions_word_for_word() {
             let line = line.trim_start_matches("//!").trim_start_matches(' ');
             assert!(text.contains(line), "docs/ORDERINGS.md lacks the line of {file}: {line}");
         }
+    }
+}
+
+/// Each fault of hazard pointers is in the document, under the name of its world.
+#[test]
+fn every_mutant_of_hazard_pointers_is_in_the_document() {
+    let text = document();
+    let library = check::hazard::FAULTS.iter().map(|f| format!("`hazard::{:?}`", f.mutant));
+    let compat = check::compat_hazard::FAULTS.iter();
+    let compat = compat.map(|f| format!("`compat_hazard::{:?}`", f.mutant));
+    for name in library.chain(compat) {
+        assert!(text.contains(&name), "{name} is missing");
     }
 }

@@ -21,10 +21,12 @@ pub(crate) enum Theme {
     Processes,
     /// Sleepable domains: sections that move, in threads and in tasks
     Sleepable,
-    /// Restartable reads: Snapshot and ArcCell
+    /// Restartable reads: Snapshot
     RseqRead,
     /// Sequence locks and latches
     Sequences,
+    /// Hazard pointers: ArcCell, its guards, bare pointers
+    Hazards,
     /// Per-CPU tools: counters, BigRef, LocalGlobalLock
     Tools,
     /// Forks in a storm; left to a child process unless asked for
@@ -44,7 +46,7 @@ pub(crate) struct Themes(Vec<Theme>);
 
 impl Themes {
     /// Those of a run about which nothing is said.
-    const DEFAULT: [Theme; 11] = [
+    const DEFAULT: [Theme; 12] = [
         Theme::Readers,
         Theme::Floods,
         Theme::Limits,
@@ -55,6 +57,7 @@ impl Themes {
         Theme::Sleepable,
         Theme::RseqRead,
         Theme::Sequences,
+        Theme::Hazards,
         Theme::Tools,
     ];
 

@@ -90,11 +90,19 @@ fn defers(themes: &str, seconds: u64, operations: &[&str]) -> Value {
 
 /// The same, on this path per CPU.
 fn does(per_cpu: &str, themes: &str, seconds: u64, operations: &[&str]) -> Value {
+    does_with(("QUIESCENCE_PERCPU", per_cpu), themes, seconds, operations)
+}
+
+fn does_with(
+    (name, value): (&str, &str),
+    themes: &str,
+    seconds: u64,
+    operations: &[&str],
+) -> Value {
     let _alone = alone();
     let seconds = seconds.to_string();
     let args = ["--only", themes, "--seconds", &seconds, "--seed", "7", "--json", "-"];
-    let output =
-        torture(args).env("QUIESCENCE_PERCPU", per_cpu).output().expect("the program starts");
+    let output = torture(args).env(name, value).output().expect("the program starts");
     let (stdout, _) = expect_code(&output, 0);
     let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
     assert_eq!(report["verdict"], "clean");
@@ -217,18 +225,7 @@ fn sleepable_domains_are_clean_without_sequences() {
 
 /// The same about what else counts per CPU.
 fn counts(per_cpu: &str) {
-    let operations = [
-        "Snapshot::load",
-        "Snapshot::store",
-        "Snapshot::swap",
-        "Snapshot::update",
-        "ArcCell::load",
-        "ArcCell::store",
-        "ArcCell::swap",
-        "ArcCell::compare_and_swap",
-        "ArcCell::rcu",
-        "ArcCellOption::swap",
-    ];
+    let operations = ["Snapshot::load", "Snapshot::store", "Snapshot::swap", "Snapshot::update"];
     does(per_cpu, "rseq-read", 2, &[&MOVED[..], &operations].concat());
     let operations = [
         "addition to counters",
@@ -260,14 +257,44 @@ fn sequence_locks_and_latches_are_clean() {
     does("best", "sequences", 2, &[&MOVED[..], &operations].concat());
 }
 
+/// The same about guards and hazard pointers, which have light fences or portable ones.
+fn protects(fences: &str) {
+    let operations = [
+        "ArcCell::load",
+        "ArcGuard that ended on another thread",
+        "thread with guards that outlive it",
+        "Cache::load",
+        "ArcCell::store",
+        "ArcCell::swap",
+        "ArcCell::compare_and_swap",
+        "ArcCell::rcu",
+        "ArcCellOption::swap",
+        "ArcCellOption::take",
+        "one Arc in two cells",
+        "HazardPointer::protect",
+        "hazard::retire",
+        "hazard domain ended with something protected",
+    ];
+    does_with(("QUIESCENCE_FENCES", fences), "hazards", 3, &[&MOVED[..], &operations].concat());
+}
+
+#[test]
+fn hazard_pointers_are_clean() {
+    protects("best");
+}
+
+#[test]
+fn hazard_pointers_are_clean_with_portable_fences() {
+    protects("portable");
+}
+
 /// All at once. `RCU_TORTURE_SECONDS` says for how long. The tests of the single themes hold that
 /// each operation is carried out; here a rare one may not get its turn.
 #[test]
 fn everything_at_once_is_clean() {
     let seconds = std::env::var("RCU_TORTURE_SECONDS")
         .map_or(20, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
-    let themes =
-        "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,sequences,tools";
+    let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,hazards,sequences,tools";
     let report = defers(themes, seconds, &[]);
     for updates in report["updates"].as_array().expect("a list") {
         assert!(updates["count"].as_u64() > Some(0), "{} was never used", updates["way"]);

@@ -16,7 +16,7 @@ use crate::random::Random;
 
 /// What a child is about.
 const ROLES: [&str; 4] =
-    ["floods,limits", "forks", "sleepable,rseq-read,tools", "quiet,churn,stalls"];
+    ["floods,limits", "forks", "sleepable,rseq-read,hazards,tools", "quiet,churn,stalls"];
 
 /// How long a child runs.
 const SECONDS: u32 = 2;

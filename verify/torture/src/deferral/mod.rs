@@ -63,7 +63,7 @@ pub(crate) enum Part {
 }
 
 /// So much may wait; stalls, which are what this is about, are not reported.
-fn tuning(objects_max: u64, bytes_max: u64) -> Tuning {
+pub(crate) fn tuning(objects_max: u64, bytes_max: u64) -> Tuning {
     let mut tuning = Domain::global().tuning();
     tuning.objects_max = objects_max;
     tuning.bytes_max = bytes_max;
@@ -83,7 +83,9 @@ fn parts(theme: Theme) -> &'static [Part] {
         Theme::Churn => &[Part::Churn],
         Theme::Processes => &[Part::Children],
         Theme::Forks => &[Part::Forks, Part::Storm, Part::Storm],
-        Theme::Sleepable | Theme::RseqRead | Theme::Sequences | Theme::Tools => &[],
+        Theme::Sleepable | Theme::RseqRead | Theme::Hazards | Theme::Sequences | Theme::Tools => {
+            &[]
+        }
     }
 }
 

@@ -1,11 +1,15 @@
 //! What stands on per-CPU words, under torture: sleepable domains, restartable reads, and tools.
+//! And hazard pointers, whose guards may end on another CPU and in another thread, too.
 //!
 //! [`shuffler`] moves their threads from CPU to CPU and interrupts them. [`sleepable`] has readers
 //! and updaters of domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains
-//! that grow meanwhile; [`rseq_read`] reads what no updater waits for, and [`tools`] counts, refers
-//! ([`references`]) and locks. [`sequences`] has no such words, but the same threads.
+//! that grow meanwhile; [`rseq_read`] reads what no updater waits for, [`hazards`] what guards
+//! protect (each a [`canary`]), and [`tools`] counts, refers ([`references`]) and locks.
+//! [`sequences`] has no such words, but the same threads.
 
+mod canary;
 mod growing;
+mod hazards;
 mod shuffler;
 mod references;
 mod rseq_read;
@@ -19,6 +23,7 @@ use std::sync::Arc;
 
 use quiescence::Sleepable;
 
+use hazards::Hazards;
 use rseq_read::Cells;
 use sequences::Sequences;
 use shuffler::Shuffler;
@@ -40,6 +45,8 @@ const RESTARTABLE_PER_CPU: usize = 3;
 
 /// The same, of sequence locks and latches.
 const SEQUENCES_PER_CPU: usize = 2;
+/// The same, with guards of hazard slots.
+const GUARDED_PER_CPU: usize = 2;
 
 /// The same, that use the tools.
 const WORKERS_PER_CPU: usize = 3;
@@ -63,12 +70,22 @@ pub(crate) enum Part {
     Load,
     /// Replaces snapshots.
     Store,
-    /// Replaces `Arc`s.
+    /// Loads guards from cells.
+    Guard,
+    /// Keeps the guards of others.
+    Keep,
+    /// Starts threads that load and end.
+    ComeAndGo,
+    /// Replaces what is in cells.
     StoreArc,
     /// Reads sequence locks and latches.
     SeqRead,
     /// Writes them.
     SeqWrite,
+    /// Protects bare pointers.
+    Protect,
+    /// Replaces and retires what they lead to.
+    Retire,
     /// Uses the tools.
     Work,
     /// Sums counters.
@@ -92,11 +109,16 @@ impl Part {
             Self::Update(Where::Made) => "updater in a sleepable domain made at run time",
             Self::Tasks => "tasks in sleepable domains",
             Self::Grow => "one who has small sleepable domains",
-            Self::Load => "reader of snapshots and Arcs",
+            Self::Load => "reader of snapshots",
             Self::Store => "updater of snapshots",
-            Self::StoreArc => "updater of Arcs",
             Self::SeqRead => "reader of sequence locks and latches",
             Self::SeqWrite => "writer of sequence locks and latches",
+            Self::Guard => "reader of cells",
+            Self::Keep => "keeper of others' guards",
+            Self::ComeAndGo => "starter of threads with guards",
+            Self::StoreArc => "updater of cells",
+            Self::Protect => "user of hazard pointers",
+            Self::Retire => "updater of bare pointers",
             Self::Work => "user of per-CPU tools",
             Self::Sum => "summer of counters",
             Self::Kill => "killer of big references",
@@ -129,7 +151,14 @@ fn parts(theme: Theme, cpus: usize) -> Vec<Part> {
         }
         Theme::RseqRead => {
             let mut parts = vec![Part::Load; cpus * RESTARTABLE_PER_CPU];
-            parts.extend([Part::Store, Part::StoreArc, Part::Store, Part::StoreArc]);
+            parts.extend([Part::Store, Part::Store]);
+            parts
+        }
+        Theme::Hazards => {
+            let mut parts = vec![Part::Guard; cpus * GUARDED_PER_CPU];
+            parts.extend(vec![Part::Protect; cpus]);
+            let others = [Part::Keep, Part::ComeAndGo, Part::StoreArc, Part::Retire];
+            parts.extend(others.into_iter().chain(others));
             parts
         }
         Theme::Sequences => {
@@ -155,6 +184,7 @@ pub(crate) struct PerCpu {
     yards: Option<Yards>,
     cells: Option<Arc<Cells>>,
     sequences: Option<Arc<Sequences>>,
+    hazards: Option<Arc<Hazards>>,
     tools: Option<Arc<Tools>>,
 }
 
@@ -170,6 +200,7 @@ impl PerCpu {
             yards: themes.has(Theme::Sleepable).then(Yards::new),
             cells: themes.has(Theme::RseqRead).then(Arc::default),
             sequences: themes.has(Theme::Sequences).then(Arc::default),
+            hazards: themes.has(Theme::Hazards).then(Arc::default),
             tools: themes.has(Theme::Tools).then(|| Arc::new(Tools::new(cpus * WORKERS_PER_CPU))),
         })
     }
@@ -194,6 +225,17 @@ impl PerCpu {
                 _ => {}
             }
         }
+        if let Some(hazards) = &self.hazards {
+            match part {
+                Part::Guard => return hazards.load(context, random),
+                Part::Keep => return hazards.keep(context, random),
+                Part::ComeAndGo => return hazards.come_and_go(context, random),
+                Part::StoreArc => return hazards.store(context, random),
+                Part::Protect => return hazards.protect(context, random),
+                Part::Retire => return hazards.retire(context, random),
+                _ => {}
+            }
+        }
         match (part, &self.yards, &self.cells) {
             (Part::Shuffle, ..) => self.shuffler.shuffle(context, random),
             (Part::Signals, ..) => self.shuffler.storm(context, random),
@@ -207,7 +249,6 @@ impl PerCpu {
             (Part::Grow, Some(yards), _) => growing::run(yards, &self.shuffler, context, random),
             (Part::Load, _, Some(cells)) => cells.load(context, random),
             (Part::Store, _, Some(cells)) => cells.store(context, random),
-            (Part::StoreArc, _, Some(cells)) => cells.store_arcs(context, random),
             _ => unreachable!("a part of a theme that takes part"),
         }
     }
@@ -230,6 +271,9 @@ impl PerCpu {
         }
         if let Some(sequences) = &self.sequences {
             sequences.close(ledger);
+        }
+        if let Some(hazards) = &self.hazards {
+            hazards.close(ledger);
         }
         if let Some(tools) = &self.tools {
             tools.close(ledger);

@@ -93,7 +93,7 @@ pub enum Mutant {
 impl Mutant {
     /// Its name.
     pub fn name(self) -> String {
-        format!("hazard-{}", kebab(&self))
+        format!("compat-hazard-{}", kebab(&self))
     }
 }
 

@@ -1,0 +1,86 @@
+//! What waits after the last store of a burst, and until when: nothing asks for it to be freed, and
+//! the thread that has stored rests.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::allocator::bytes_in_use;
+use super::object::{LineGuard, Turn};
+use super::replace::warm_up;
+use crate::rivals::Rival;
+
+/// From one look at what is left to the next.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// What is not freed after this time is taken for never freed.
+pub const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What [`measure`] saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Garbage {
+    /// From the last store until all values that were replaced were freed; [`PATIENCE`] or more if
+    /// they were not.
+    pub freed_after: Duration,
+    /// Values that waited after the last store.
+    pub waiting: u64,
+    /// Bytes of memory that were taken then and not before. Nothing if the allocator does not say.
+    pub bytes: Option<u64>,
+}
+
+/// Stores so many times in a row into a cell of this rival.
+///
+/// One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If the rival has no cell, or panics.
+pub fn measure(rival: &Rival, stores: u64) -> Garbage {
+    let _turn = Turn::wait();
+    let make = rival.stored.expect("only rivals with a cell are asked");
+    let site = make();
+    warm_up(&*site);
+    let (stored, is_stored) = mpsc::channel();
+    let (leave, may_leave) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let freed_before = site.freed();
+        let site = &*site;
+        scope.spawn(move || {
+            let _line_guard = LineGuard::take(0);
+            let mut updater = site.updater();
+            let before = bytes_in_use();
+            updater.replace(stores);
+            let last = Instant::now();
+            let bytes = before.zip(bytes_in_use()).map(|(before, now)| now.saturating_sub(before));
+            stored.send((last, bytes)).expect("the measurement waits");
+            // It ends when the other half is dropped.
+            let _ = may_leave.recv();
+        });
+        let (last, bytes) = is_stored.recv().expect("the updater does not panic");
+        let left = || stores.saturating_sub(site.freed() - freed_before);
+        let waiting = left();
+        while left() > 0 && last.elapsed() < PATIENCE {
+            thread::sleep(LOOK);
+        }
+        let freed_after = last.elapsed();
+        drop(leave);
+        Garbage { freed_after, waiting, bytes }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_freed_and_a_lock_has_nothing_waiting() {
+        let with_cells = super::super::those(|rival| rival.stored.is_some());
+        assert!(with_cells.len() > 3);
+        for rival in with_cells {
+            let seen = measure(rival, 10_000);
+            assert!(seen.waiting <= 10_000, "{}: {seen:?}", rival.name);
+            if rival.name.ends_with("rwlock") {
+                assert_eq!(seen.waiting, 0, "{}: {seen:?}", rival.name);
+            }
+        }
+    }
+}
