@@ -2,7 +2,8 @@
 //!
 //! The header has inlined what a reader does, a few instructions on a word. The words are hazard
 //! slots of the library's ([`quiescence::hazard::raw`]), which one scan sees with those of Rust's
-//! cells. Retired objects and the thread that reclaims are here, once a process, for a module that protects an
+//! cells. Retired objects and the thread that reclaims are here, once a process, for a module that
+//! protects an
 //! object need not be the one that retires it. Its functions are called by programs: a change of
 //! what they take, or of the first words of a place or an object, needs new names.
 //!

@@ -191,6 +191,7 @@ static HOOKS: Hooks = Hooks {
     reclaim: reclaim::hooks::Hooks {
         thread_ends: reclaim::ends::thread_ends,
         domain_ends: reclaim::ends::domain_ends,
+        hazard_domain_ends: reclaim::hazards::end,
     },
 };
 

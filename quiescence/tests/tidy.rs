@@ -328,7 +328,7 @@ fn imports_are_found_in_whatever_form() {
     assert_eq!(found, expected);
     let names = BTreeMap::from([("Domain".to_owned(), 7)]);
     assert_eq!(room_of(&["Domain".to_owned(), "new".to_owned()], &names), Some(7));
-    assert_eq!(room_of(&["gp".to_owned()], &names), Some(3));
+    assert_eq!(room_of(&["gp".to_owned()], &names), Some(4));
 }
 
 /// The sources of the library.

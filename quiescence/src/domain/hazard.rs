@@ -3,8 +3,8 @@
 //! A hazard pointer protects one object for as long as its holder likes, across `.await` and in
 //! other threads, and holds up nothing else that waits. A section of [`Rcu`](crate::Rcu) protects
 //! all that is read in it, for less a read where it reads many, and holds up all that was retired
-//! since. So a cell that is read one value at a time wants a hazard pointer ([`ArcCell`] is built on
-//! them), and a structure of many nodes wants sections.
+//! since. So a cell that is read one value at a time wants a hazard pointer ([`ArcCell`] is built
+//! on them), and a structure of many nodes wants sections.
 //!
 //! ```
 //! use quiescence::hazard::{self, HazardPointer};
@@ -33,8 +33,8 @@
 //! What is retired waits in a [`HazardDomain`]: [`global`], or one of your own, with limits,
 //! statistics and a name of its own. Protections belong to none: a holder protects whatever it is
 //! pointed at. A retired object goes through the queues, the memory limit and the worker that
-//! objects of RCU go through, and is seen in the same [`Statistics`], in `rcu top` and at the end of
-//! the process. Its grace period is one `membarrier(2)` for up to 1,024 objects.
+//! objects of RCU go through, and is seen in the same [`Statistics`], in `rcu top` and at the end
+//! of the process. Its grace period is one `membarrier(2)` for up to 1,024 objects.
 //!
 //! Source: Michael, *Hazard Pointers*, IEEE TPDS 2004; the asymmetric fence as in folly's.
 //!
@@ -258,8 +258,8 @@ impl fmt::Debug for HazardDomain {
 
 /// A hazard pointer: protects one object at a time.
 ///
-/// To make one takes a slot of the process's list, which costs a walk over it; keep it. It may go to
-/// other threads. It is C++26's `hazard_pointer`.
+/// To make one takes a slot of the process's list, which costs a walk over it; keep it. It may go
+/// to other threads. It is C++26's `hazard_pointer`.
 #[derive(Debug)]
 pub struct HazardPointer {
     block: &'static Block,

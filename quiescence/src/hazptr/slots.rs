@@ -189,7 +189,11 @@ pub(crate) struct Blocks {
 impl Blocks {
     const_unless_loom! {
         pub(crate) fn new() -> Self {
-            Self { first: AtomicPtr::new(ptr::null_mut()), free: AtomicU32::new(0), count: AtomicU32::new(0) }
+            Self {
+                first: AtomicPtr::new(ptr::null_mut()),
+                free: AtomicU32::new(0),
+                count: AtomicU32::new(0),
+            }
         }
     }
 

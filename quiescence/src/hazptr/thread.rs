@@ -137,8 +137,8 @@ pub(crate) fn with_slot<T, R>(source: &AtomicPtr<T>, f: impl FnOnce(*mut T) -> R
     f(end.0.transient.protect_with(source, reader_fence))
 }
 
-/// A block of slots for a holder, which may go to other threads: its first slot is the holder's, and
-/// the others stay free.
+/// A block of slots for a holder, which may go to other threads: its first slot is the holder's,
+/// and the others stay free.
 pub(crate) fn holder() -> &'static Block {
     holder_if_any().unwrap_or_else(no_memory)
 }

@@ -18,8 +18,6 @@ use crate::gp::grace_periods::{HeldMachine, HeldRegistry};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::charge::Charged;
 #[cfg(not(loom))]
-use crate::reclaim::hazards;
-#[cfg(not(loom))]
 use crate::reclaim::head_queue::CallbackQueues;
 use crate::reclaim::thread_queue::Queues;
 #[cfg(not(loom))]
@@ -193,7 +191,7 @@ impl Drop for DomainState {
         }
         #[cfg(not(loom))]
         if self.hazards {
-            return hazards::end(self);
+            return (crate::HOOKS.reclaim.hazard_domain_ends)(self);
         }
         self.queues.run_all(self, &[]);
     }

@@ -12,6 +12,7 @@ use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::local;
+use crate::reclaim::rescan;
 use crate::reclaim::retire::charge_of_box;
 use crate::reclaim::stream::{CallbackType, Progress, Run, Word};
 use crate::reclaim::worker;
@@ -151,7 +152,7 @@ unsafe fn retire_slowly<K: Named, P: Protectable>(tag: &K, object: *mut P::Objec
             unsafe { payload.as_mut_ptr().cast::<Weighed<P::Object>>().write(weighed) };
             let kind = &Callback::<P>::WEIGHED;
             core.kept.keep(&Run { kind, payload: payload.as_mut_ptr(), count: 1 });
-            core.kept.free_unprotected(core);
+            rescan::free_unprotected(core);
             return;
         }
         Room::Full => admit_over(tag.core(), queue, amount),
@@ -180,14 +181,15 @@ unsafe fn add<K: Named, P: Protectable>(
     }
 }
 
-/// A hazard domain ends: frees what waits in it. What is protected outlives it, in [`HAZARDS`].
+/// A hazard domain ends, called through `HOOKS`: frees what waits in it. What is protected outlives
+/// it, in [`HAZARDS`].
 pub(crate) fn end(core: &DomainState) {
     core.heavy_fence(); // [HP-1]
     let protected = hazptr::scan();
     core.queues.run_all(core, &protected);
-    core.kept.free_unprotected(core);
+    rescan::free_unprotected(core);
     if !core.kept.is_empty() {
-        core.kept.move_to(&HAZARDS);
+        rescan::move_to(core, &HAZARDS);
         worker::attend(&GlobalHazards.handle());
     }
 }

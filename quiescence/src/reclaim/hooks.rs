@@ -9,4 +9,6 @@ pub(crate) struct Hooks {
     pub(crate) thread_ends: fn(),
     /// A domain ends that has been in use. Under no lock.
     pub(crate) domain_ends: fn(&DomainState),
+    /// A hazard domain ends: frees what waits in it.
+    pub(crate) hazard_domain_ends: fn(&DomainState),
 }

@@ -4,8 +4,9 @@
 //! before. Their grace period is over: they need no other fence, only slots that do not name them
 //! any more ([`hazptr`](crate::hazptr), [HP-A]). There are at most as many as slots in use.
 //!
-//! The worker looks for them in the slots: at the next tick, and then after as long as they have
-//! been kept by then, and at least once a second. So an object whose protection has lasted long is
+//! `rescan` frees them. The worker looks for them in the slots: at the next tick, and then after as
+//! long as they have been kept by then, and at least once a second. So an object whose protection
+//! has lasted long is
 //! freed later than one whose protection was short, and a process in which something is protected
 //! for ever wakes up once a second.
 
@@ -17,16 +18,9 @@ use grace::driver::TICK_NS;
 use grace::limit::Amount;
 
 use crate::chaos::{self, Mutant};
-use crate::hazptr;
+use crate::os::clock;
 use crate::os::sync::AtomicU64;
-use crate::os::unwind;
-use crate::os::{clock, nap};
-use crate::reclaim::charge::Charged;
-use crate::reclaim::running::{self, Uncharged};
-use crate::reclaim::stream::{CallbackType, Run, Word};
-
-/// The longest that one which is protected no more waits to be found.
-const REST_MAX_NS: u64 = 1_000_000_000;
+use crate::reclaim::stream::{CallbackType, Progress, Run, Word};
 
 /// Words of the payload of an object that a slot may name: its address first.
 const PAYLOAD: usize = 2;
@@ -34,8 +28,8 @@ const PAYLOAD: usize = 2;
 /// The objects of a domain that are kept.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// A stack: pushed on by whoever has scanned, taken as a whole.
-    top: AtomicPtr<Node>,
+    /// A stack: pushed on by the threads that scan, taken as a whole.
+    top: AtomicPtr<Object>,
     objects: AtomicU64,
     bytes: AtomicU64,
     /// When they are to be looked for again, as `clock::monotonic_ns`.
@@ -44,17 +38,29 @@ pub(crate) struct Kept {
     in_hand: AtomicU32,
 }
 
+/// An object that is kept.
 #[derive(Debug)]
-struct Node {
+pub(crate) struct Object {
     next: *mut Self,
     kind: &'static CallbackType,
     payload: [Word; PAYLOAD],
-    bytes: u64,
-    since_ns: u64,
+    /// What it was charged.
+    pub(crate) bytes: u64,
+    pub(crate) since_ns: u64,
 }
 
-impl Node {
-    fn address(&self) -> usize {
+impl Object {
+    /// Frees it.
+    ///
+    /// # Safety
+    /// No slot has named it since its grace period [HP-A].
+    pub(crate) unsafe fn free(mut self, progress: &Progress) {
+        // SAFETY: by the contract; it is taken out once.
+        unsafe { (self.kind.run)(self.payload.as_mut_ptr(), 1, progress) };
+    }
+
+    /// The address that slots may name.
+    pub(crate) fn address(&self) -> usize {
         // SAFETY: the first word of the payload is the object's address: see `Run::is_named_in`.
         unsafe { self.payload[0].assume_init() }.addr()
     }
@@ -131,110 +137,64 @@ impl Kept {
             if chaos::mutant(Mutant::HazardKeptLost) {
                 continue;
             }
-            let node =
-                Node { next: ptr::null_mut(), kind: run.kind, payload, bytes, since_ns: now_ns };
-            self.push(Box::into_raw(Box::new(node)), now_ns.saturating_add(TICK_NS));
+            let object =
+                Object { next: ptr::null_mut(), kind: run.kind, payload, bytes, since_ns: now_ns };
+            self.push(object, now_ns.saturating_add(TICK_NS));
         }
     }
 
-    /// # Safety of what it does
-    /// `node` is from a box, and in no list.
-    fn push(&self, node: *mut Node, due_ns: u64) {
+    /// Keeps an object, which is to be looked for at that time.
+    pub(crate) fn push(&self, object: Object, due_ns: u64) {
         // Relaxed: the worker's turn comes by itself; at worst it comes a tick later.
         if self.is_empty() || due_ns < self.due_ns.load(Relaxed) {
             self.due_ns.store(due_ns, Relaxed);
         }
-        // SAFETY: from a box, and the caller's alone.
-        self.bytes.fetch_add(unsafe { &*node }.bytes, Relaxed);
-        // Release: pairs with the Acquire in `is_empty`; whoever finds it finds when it is due.
+        self.bytes.fetch_add(object.bytes, Relaxed);
+        // Release: pairs with the Acquire in `is_empty`; the thread that finds it finds when it is
+        // due.
         self.objects.fetch_add(1, Release);
+        let object = Box::into_raw(Box::new(object));
         let mut top = self.top.load(Relaxed);
         loop {
-            // SAFETY: as above.
-            unsafe { (*node).next = top };
-            // Release: pairs with the Acquire in `free_unprotected`. Taken as a whole, so no
-            // address comes back unseen.
-            match self.top.compare_exchange_weak(top, node, Release, Relaxed) {
+            // SAFETY: from a box, and in no list yet.
+            unsafe { (*object).next = top };
+            // Release: pairs with the Acquire in `take` [HP-3]. Taken as a whole, so no address
+            // comes back unseen.
+            match self.top.compare_exchange_weak(top, object, Release, Relaxed) {
                 Ok(_) => return,
                 Err(other) => top = other,
             }
         }
     }
 
-    /// Frees what is protected no more, and waits for threads that are about to free some of it.
-    pub(crate) fn drain(&self, core: &Charged) {
-        while !self.free_unprotected(core) && !chaos::mutant(Mutant::HazardKeptInHand) {
-            nap::moment();
-        }
-    }
-
-    /// Frees what is protected no more. Returns whether that was all there is: no other thread had
-    /// taken some of it.
-    pub(crate) fn free_unprotected(&self, core: &Charged) -> bool {
-        /// Gives the part back, also where the scan panics.
-        struct InHand<'k>(&'k AtomicU32);
-
-        impl Drop for InHand<'_> {
-            fn drop(&mut self) {
-                // Release: pairs with the Acquire below; what was in hand has been freed.
-                self.0.fetch_sub(1, Release);
-            }
-        }
-
-        // AcqRel: the thread that finds none here finds what others have kept again.
-        let is_all = self.in_hand.fetch_add(1, AcqRel) == 0;
-        let _in_hand = InHand(&self.in_hand);
-        self.free_taken(core);
-        is_all
-    }
-
-    fn free_taken(&self, core: &Charged) {
-        // AcqRel: as in `push`.
-        let mut node = self.top.swap(ptr::null_mut(), AcqRel);
-        if node.is_null() {
-            return;
-        }
-        let protected = hazptr::scan();
-        let mut freed = Vec::new();
-        let mut again_ns = REST_MAX_NS;
-        let now_ns = clock::monotonic_ns();
-        while !node.is_null() {
+    /// Takes all of them.
+    pub(crate) fn take(&self) -> Vec<Object> {
+        let mut taken = Vec::new();
+        // Acquire: pairs with the Release in `push` [HP-3].
+        let mut next = self.top.swap(ptr::null_mut(), Acquire);
+        while !next.is_null() {
             // SAFETY: from a box, and ours since it was taken.
-            let one = unsafe { &*node };
-            let (this, age_ns) = (node, now_ns.saturating_sub(one.since_ns));
-            let is_protected = protected.binary_search(&one.address()).is_ok();
-            node = one.next;
+            let object = *unsafe { Box::from_raw(next) };
+            next = object.next;
             // Relaxed, both: counts.
             self.objects.fetch_sub(1, Relaxed);
-            self.bytes.fetch_sub(one.bytes, Relaxed);
-            if is_protected {
-                again_ns = again_ns.min(age_ns).max(TICK_NS);
-                self.push(this, now_ns.saturating_add(again_ns));
-            } else {
-                // SAFETY: from a box, and in no list any more.
-                freed.push(unsafe { Box::from_raw(this) });
-            }
+            self.bytes.fetch_sub(object.bytes, Relaxed);
+            taken.push(object);
         }
-        if !self.is_empty() {
-            self.due_ns.store(now_ns.saturating_add(again_ns), Relaxed);
-        }
-        let count = freed.len() as u64;
-        let uncharged = Uncharged::new();
-        let mut panicked = 0;
-        running::running_callbacks(core, &uncharged, || {
-            for mut node in freed {
-                uncharged.begin_run(Amount::object(node.bytes).bytes);
-                let payload = node.payload.as_mut_ptr();
-                // SAFETY: taken out once; no slot has named it since its grace period [HP-A].
-                let free = || unsafe { (node.kind.run)(payload, 1, &uncharged.progress) };
-                panicked += u64::from(!unwind::caught(free));
-            }
-        });
-        core.counters().callbacks_panicked.fetch_add(panicked, Relaxed);
-        core.charge.0.give_back(uncharged.room());
-        if count != 0 {
-            core.tell_of_room();
-        }
+        taken
+    }
+
+    /// They are to be looked for at that time, if any are kept.
+    pub(crate) fn set_due(&self, due_ns: u64) {
+        self.due_ns.store(due_ns, Relaxed); // as in `push`
+    }
+
+    /// Notes that the calling thread is about to take some, until the result is dropped. Returns
+    /// whether no other thread has taken any.
+    pub(crate) fn take_in_hand(&self) -> (InHand<'_>, bool) {
+        // AcqRel: the thread that finds none here finds what others have kept again.
+        let is_first = self.in_hand.fetch_add(1, AcqRel) == 0;
+        (InHand(&self.in_hand), is_first)
     }
 
     /// In a child process: what another thread had in hand is lost.
@@ -252,18 +212,15 @@ impl Kept {
         self.bytes.store(there.bytes, Relaxed);
         self.in_hand.store(0, Relaxed);
     }
+}
 
-    /// Everything moves to another domain, which is charged from now on.
-    pub(crate) fn move_to(&self, other: &Charged) {
-        let mut node = self.top.swap(ptr::null_mut(), AcqRel);
-        while !node.is_null() {
-            // SAFETY: from a box, and ours since it was taken.
-            let (this, one) = (node, unsafe { &*node });
-            node = one.next;
-            self.objects.fetch_sub(1, Relaxed);
-            self.bytes.fetch_sub(one.bytes, Relaxed);
-            other.admit_over(Amount::object(one.bytes));
-            other.kept.push(this, 0);
-        }
+/// A thread that has taken some.
+#[derive(Debug)]
+pub(crate) struct InHand<'k>(&'k AtomicU32);
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `Kept::take_in_hand`; what was in hand has been freed.
+        self.0.fetch_sub(1, Release);
     }
 }

@@ -21,7 +21,8 @@
 //! - [`local`]: what a thread keeps in each domain: its slot and its queue.
 //! - [`debug_objects`]: the table of objects that wait, in a build with debug assertions.
 //! - `hazards`: the domain that objects behind hazard pointers are retired in by default, and the
-//!   callbacks that free such objects. `kept`: those that were protected when it was their turn.
+//!   callbacks that free such objects. `kept`: those that were protected when it was their turn;
+//!   `rescan`: what frees them.
 //! - `sleepable`: a sleepable domain, as far as it has been used.
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`hazard`](crate::hazptr),
@@ -59,6 +60,8 @@ pub(crate) mod kept;
 pub(crate) mod llist;
 #[cfg(not(loom))]
 pub(crate) mod local;
+#[cfg(not(loom))]
+pub(crate) mod rescan;
 #[cfg(not(loom))]
 pub(crate) mod retire;
 pub(crate) mod running;

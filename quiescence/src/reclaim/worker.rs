@@ -34,6 +34,7 @@ use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, nap, signals, thread, unwind};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
+use crate::reclaim::rescan;
 use crate::reclaim::thread_queue::Wants;
 
 mod tasks;
@@ -324,7 +325,7 @@ fn tend(task: &mut Task<Handle>) {
     }
     core.queues.forget_orphans(core);
     if core.kept.due_ns().is_some_and(|due_ns| due_ns <= clock::monotonic_ns()) {
-        core.kept.free_unprotected(core);
+        rescan::free_unprotected(core);
     }
     if core.zone() != Zone::Full {
         // Also where it was not made by callbacks: a limit was raised, a thread has ended.

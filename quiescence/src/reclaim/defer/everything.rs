@@ -12,6 +12,7 @@ use crate::os::thread;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::local::{Own, Sections};
+use crate::reclaim::rescan;
 use crate::reclaim::thread_queue::{Contents, Queue, Wants};
 use crate::reclaim::worker;
 
@@ -22,7 +23,7 @@ pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
     }
     let callback_queues = core.callback_queues.begin_barrier(core);
     core.queues.drain(core, &me, thread::token());
-    core.kept.drain(core);
+    rescan::drain(core);
     callback_queues.finish(core, &core.callback_queues, &me);
     trace::deliver();
 }
@@ -39,7 +40,7 @@ pub(crate) fn finish(core: &DomainState) -> bool {
         while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0 {}
     });
     core.queues.forget_orphans(core);
-    core.kept.free_unprotected(core);
+    rescan::free_unprotected(core);
     core.queues.wants() == Wants::Nothing
 }
 
