@@ -1,5 +1,5 @@
-//! `rcu bench srcu`, `percpu` and `engines` as a user runs them: tables, verdicts, JSON, exit
-//! codes.
+//! `rcu bench srcu`, `percpu`, `cells` and `engines` as a user runs them: tables, verdicts, JSON,
+//! exit codes.
 
 mod common;
 
@@ -35,6 +35,21 @@ fn a_promise_that_is_missed_is_exit_code_1_and_no_other() {
     assert_eq!(names(&document["cases"][2]["rivals"], "name"), ["quiescence", "std-rwlock"]);
     // Of the lock nothing is promised against what was measured.
     assert_eq!(names(&document["targets"], "case"), cases[..2]);
+    let is_missed = names(&document["targets"], "verdict").contains(&"missed");
+    assert_eq!(code, i32::from(is_missed), "{:#}", document["targets"]);
+}
+
+#[test]
+fn cells_are_measured_beside_their_rivals_and_judged() {
+    let args = ["cells", "--case", "load,garbage", "--only", "quiescence,arc-swap"];
+    let (code, document, _) = document(&args, "3", None);
+    assert_eq!((&document["bench"], &document["base"]), (&"cells".into(), &"quiescence".into()));
+    let cases = ["load/1-thread", "load/2-threads", "garbage/last-store"];
+    assert_eq!(names(&document["cases"], "id"), cases);
+    for case in document["cases"].as_array().expect("a list") {
+        assert_eq!(names(&case["rivals"], "name"), ["quiescence", "arc-swap"]);
+    }
+    assert_eq!(names(&document["targets"], "case"), cases);
     let is_missed = names(&document["targets"], "verdict").contains(&"missed");
     assert_eq!(code, i32::from(is_missed), "{:#}", document["targets"]);
 }

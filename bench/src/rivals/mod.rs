@@ -287,7 +287,6 @@ impl Rival {
     }
 
     /// A pointer that a hazard pointer protects for as long as its word is read.
-    #[cfg(feature = "all-rivals")]
     const fn protect(self, protect: fn(batches: u64) -> Duration) -> Self {
         Self { protect: Some(Loop::new(protect)), ..self }
     }
