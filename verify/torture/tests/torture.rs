@@ -294,7 +294,8 @@ fn hazard_pointers_are_clean_with_portable_fences() {
 fn everything_at_once_is_clean() {
     let seconds = std::env::var("RCU_TORTURE_SECONDS")
         .map_or(20, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
-    let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,hazards,sequences,tools";
+    let themes = "readers,floods,limits,quiet,stalls,churn,processes,\
+         sleepable,rseq-read,hazards,sequences,tools";
     let report = defers(themes, seconds, &[]);
     for updates in report["updates"].as_array().expect("a list") {
         assert!(updates["count"].as_u64() > Some(0), "{} was never used", updates["way"]);
