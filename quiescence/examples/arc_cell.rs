@@ -32,7 +32,7 @@ fn main() {
     let seen = config.load();
     let before = config.compare_and_swap(&seen, Arc::new(Config { version: 3, greeting: "hi" }));
     assert!(Arc::ptr_eq(&before, ArcGuard::as_inner(&seen)), "no thread had");
-    hazard::barrier(); // else the cell's reference to it goes within 5 ms
+    hazard::barrier(); // else the cell's reference to it goes within 10 ms
     assert_eq!(Arc::strong_count(&old), 1, "only `old` holds the first one now");
 
     USER.store(Some(Arc::new(String::from("ada"))));

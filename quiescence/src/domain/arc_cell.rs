@@ -1,9 +1,9 @@
 //! Cells for counted pointers: [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`], which are loaded
 //! without a count, and replaced at any time.
 //!
-//! A load writes the pointer into a hazard slot of the calling thread ([`hazptr`]), and the guard
+//! A load writes the pointer into a hazard slot of the calling thread (`hazptr`), and the guard
 //! is that slot's: nothing that other threads write is written. An updater exchanges the pointer
-//! and retires the reference that the cell had ([`hazards`]): it is given up when a grace period of
+//! and retires the reference that the cell had (`reclaim::hazards`): it is given up when a grace period of
 //! hazard pointers is over and no slot names the object.
 //!
 //! **Invariant [AC-1]: a guard that a slot protects borrows a reference that a cell has, or one
@@ -31,10 +31,8 @@
 //! | features `serde`, `weak` | feature `serde`; `Weak` is always there |
 //! | `strategy::*`, `debt` | none: hazard slots need no choice |
 //! | `Rc` in a cell | none: what was replaced may be given up by another thread |
-//! | the old reference is dropped by `store` | it is given up within the [lazy time](crate::Tuning), 5 ms here, once no guard has it; at once by [`hazard::barrier`](crate::hazard::barrier) |
+//! | the old reference is dropped by `store` | it is given up within 10 ms, once no guard has it; at once by [`hazard::barrier`](crate::hazard::barrier) |
 //!
-//! [`hazptr`]: crate::hazptr
-//! [`hazards`]: crate::reclaim::hazards
 
 mod access;
 mod cache;
@@ -131,10 +129,10 @@ pub type ArcCellWeak<T> = ArcCellAny<Weak<T>>;
 /// ([`Weigh`]), as if it were the last one. At the limit an update waits, as
 /// [`Domain::retire`](crate::Domain::retire) says; in a section it goes over the limit.
 ///
-/// **So the value is not dropped by the update that replaces it**, but within 5 ms (the
-/// [lazy time](crate::Tuning::lazy) of that domain) if no guard protects it, and within twice the
-/// time for which one did, a second at most, after that is gone. What [`swap`](Self::swap),
-/// [`compare_and_swap`](Self::compare_and_swap), [`rcu`](Self::rcu) and
+/// **So the value is not dropped by the update that replaces it**, but within 10 ms (twice the
+/// [lazy time](crate::Tuning::lazy) of that domain, and what the worker takes) if no guard protects
+/// it, and within twice the time for which one did, a second at most, after that is gone. What
+/// [`swap`](Self::swap), [`compare_and_swap`](Self::compare_and_swap), [`rcu`](Self::rcu) and
 /// [`into_inner`](Self::into_inner) return has a count of its own, at once; so
 /// [`Arc::try_unwrap`] may have to wait. [`hazard::barrier`](crate::hazard::barrier) waits.
 ///

@@ -144,8 +144,9 @@ impl HazardDomain {
     ///
     /// No thread that protects something from now on may find it: it was taken out of wherever
     /// they look. It is freed by this thread when it retires again, by the worker, or by a thread
-    /// in [`barrier`](Self::barrier); within the [lazy time](Tuning::lazy), 5 ms here, if it is not
-    /// protected, and within twice the time for which it was, a second at most, after that is over.
+    /// in [`barrier`](Self::barrier); within 10 ms (twice the [lazy time](Tuning::lazy) here, and
+    /// what the worker takes) if it is not protected, and within twice the time for which it was, a
+    /// second at most, after that is over.
     ///
     /// # Progress and cost
     /// As [`Domain::retire`](crate::Domain::retire); at the limit it waits for a fence, never for a

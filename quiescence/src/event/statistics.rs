@@ -55,7 +55,7 @@ pub struct Statistics {
     pub bytes_waiting: u64,
     /// Of those that wait, objects whose grace period is over and that are kept since a hazard
     /// pointer protects them, as far as the last look at these says. Only in a
-    /// [hazard domain](crate::hazptr::HazardDomain).
+    /// [hazard domain](crate::hazard::HazardDomain).
     pub objects_protected: u64,
     /// The bytes of these.
     pub bytes_protected: u64,

@@ -1,7 +1,7 @@
 //! Hazard pointers: the slots in which threads say which object they are reading, and the scan that
 //! finds what is protected. What is retired, and who frees it, is [`reclaim`](crate::reclaim)'s.
 //!
-//! A thread has a [`Block`] of slots. To protect what a pointer leads to it writes the address into
+//! A thread has a [`slots::Block`] of slots. To protect what a pointer leads to it writes the address into
 //! a free slot of its own, passes a light fence and loads the pointer again: if that is the same,
 //! the object was not unlinked before the slot was written. A thread that ends a protection, which
 //! may be another one than the one that began it, clears the slot.
@@ -18,14 +18,14 @@
 //!           the others are freed
 //! ```
 //!
-//! **Invariant [HP-A]: an object is freed after a scan that came after a heavy fence that came
+//! **Invariant [HZ-A]: an object is freed after a scan that came after a heavy fence that came
 //! after its unlinking, and that found no slot with its address.** A protection that began before
 //! the fence is seen by the scan, unless it has ended. One that began after it has loaded the
 //! source again after the fence, and did not find the object there. So what a scan has found
 //! unprotected stays so, and what it has found protected needs no second fence: it is looked for
 //! again in the slots.
 //!
-//! **Invariant [HP-B]: a slot is written by its owner where it is null, and cleared by the thread
+//! **Invariant [HZ-B]: a slot is written by its owner where it is null, and cleared by the thread
 //! that has the protection.** The Acquire of the owner and its Release hand on, to the scan, what
 //! the thread before has read [HP-2].
 //!

@@ -176,7 +176,7 @@ pub(crate) fn blocks() -> usize {
 }
 
 /// The addresses that are protected now, in ascending order. What a thread protects from now on is
-/// not what was unlinked before the last heavy fence [HP-A].
+/// not what was unlinked before the last heavy fence [HZ-A].
 pub(crate) fn scan() -> Vec<usize> {
     let mut addresses = Vec::new();
     for_each_protected(|address| addresses.push(address.addr()));

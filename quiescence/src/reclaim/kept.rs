@@ -2,7 +2,7 @@
 //!
 //! They have left their queue, whose other callbacks have run, and are charged to the domain as
 //! before. Their grace period is over: they need no other fence, only slots that do not name them
-//! any more ([`hazptr`](crate::hazptr), [HP-A]). There are at most as many as slots in use.
+//! any more ([`hazptr`](crate::hazptr), [HZ-A]). There are at most as many as slots in use.
 //!
 //! `rescan` frees them. The worker looks for them in the slots: at the next tick, and then after as
 //! long as they have been kept by then, and at least once a second. So an object whose protection
@@ -53,7 +53,7 @@ impl Object {
     /// Frees it.
     ///
     /// # Safety
-    /// No slot has named it since its grace period [HP-A].
+    /// No slot has named it since its grace period [HZ-A].
     pub(crate) unsafe fn free(mut self, progress: &Progress) {
         // SAFETY: by the contract; it is taken out once.
         unsafe { (self.kind.run)(self.payload.as_mut_ptr(), 1, progress) };

@@ -274,6 +274,11 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let hurried = core.queues.hurried.load(Relaxed);
     task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
     task.due = due(next_turn(asked, wants, hurried || task.has_more), now, task.close_at);
+    if core.hazards && wants != Wants::Nothing {
+        // Its grace periods wait for no reader: what the worker comes by for twice, once to leave
+        // it to its thread, is freed within twice that time.
+        task.due = task.due.min(after(now, core.tuning.lazy_ns()));
+    }
     // After the queues: what they have run was kept before.
     let kept_due_ns = core.kept.due_ns();
     if let Some(due_ns) = kept_due_ns {

@@ -17,8 +17,8 @@ fn document() -> String {
 }
 
 /// What the names of edges begin with.
-const EDGES: [&str; 14] =
-    ["GP", "UL", "TK", "DQ", "DS", "LN", "FR", "SR", "RR", "FD", "BR", "LG", "SQ", "LT"];
+const EDGES: [&str; 15] =
+    ["GP", "UL", "TK", "DQ", "DS", "LN", "FR", "SR", "RR", "FD", "BR", "LG", "SQ", "LT", "HP"];
 
 /// The names of edges cited in a text, as often as they are.
 fn citations(text: &str) -> Vec<String> {
