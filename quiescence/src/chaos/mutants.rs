@@ -546,6 +546,10 @@ mutants! {
     HazardRelease "hazard-release" [
         Explorer, Loom(&["loom_tests::hazard::what_is_protected_is_not_freed"]),
     ];
+    /// A block is not looked at again once it is taken.
+    HazardAdopt "hazard-adopt" [
+        Loom(&["loom_tests::hazard::a_holder_has_a_slot_that_protects_nothing"]),
+    ];
     /// An object that is protected when it is its turn is forgotten.
     HazardKeptLost "hazard-kept-lost" [
         Explorer, Torture("hazards"), Test(library("hazard", "what_is_protected_is_freed_later")),

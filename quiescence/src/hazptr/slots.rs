@@ -157,6 +157,17 @@ impl Block {
         }
     }
 
+    /// The same of a block that was taken just now. Another owner may have come between, and left a
+    /// protection [HP-B]; then it is given back.
+    fn is_still_free(&self, wants: Wants) -> bool {
+        let is_free = self.has_free(wants) || chaos::mutant(Mutant::HazardAdopt);
+        if !is_free {
+            // Release: as in `give_back`.
+            self.in_use.store(false, Release);
+        }
+        is_free
+    }
+
     /// Gives the block back. Its protections stay.
     pub(crate) fn give_back(&self, blocks: &Blocks) {
         // Relaxed: a hint. Before the block can be taken, so that the count is never below zero.
@@ -208,6 +219,7 @@ impl Blocks {
                 !block.in_use.load(Relaxed)
                     && block.has_free(wants)
                     && !block.in_use.swap(true, Acquire)
+                    && block.is_still_free(wants)
             })
         {
             self.free.fetch_sub(1, Relaxed);

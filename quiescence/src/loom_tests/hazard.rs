@@ -131,3 +131,23 @@ fn a_block_changes_hands_with_its_protections() {
         places.blocks.scan(|_| panic!("nothing is protected"));
     });
 }
+
+/// A block is taken whole by a holder while a thread has it for a moment, and leaves a protection.
+#[test]
+fn a_holder_has_a_slot_that_protects_nothing() {
+    bounded(3, || {
+        let places = Places::new();
+        places.blocks.adopt(Wants::Half).unwrap().give_back(&places.blocks);
+        let first = Arc::clone(&places);
+        let first = thread::spawn(move || {
+            let block = first.blocks.adopt(Wants::Half).unwrap();
+            if block.first().is_free() {
+                first.protect(block); // by a guard that outlives the thread
+            }
+            block.give_back(&first.blocks);
+        });
+        let block = places.blocks.adopt(Wants::All).unwrap();
+        assert!(block.first().is_free(), "it protects something");
+        first.join().unwrap();
+    });
+}
