@@ -60,8 +60,8 @@ pub const RUNS_PER_TURN: usize = 64;
 /// How long callbacks wait for company by default, in nanoseconds.
 pub const LAZY_NS: u64 = 100_000_000;
 
-/// The same in a domain of hazard pointers, whose grace periods wait for no reader. What is replaced
-/// there is a value of its own, and may be large.
+/// The same in a domain of hazard pointers, whose grace periods wait for no reader. What is
+/// replaced there is a value of its own, and may be large.
 pub const LAZY_HAZARD_NS: u64 = 4_000_000;
 
 /// Callbacks that are run in one go at least, by default.

@@ -1,10 +1,10 @@
 //! Cells for counted pointers: [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`], which are loaded
 //! without a count, and replaced at any time.
 //!
-//! A load writes the pointer into a hazard slot of the calling thread (`hazptr`), and the guard
-//! is that slot's: nothing that other threads write is written. An updater exchanges the pointer
-//! and retires the reference that the cell had (`reclaim::hazards`): it is given up when a grace period of
-//! hazard pointers is over and no slot names the object.
+//! A load writes the pointer into a hazard slot of the calling thread (`hazptr`), and the guard is
+//! that slot's: nothing that other threads write is written. An updater exchanges the pointer and
+//! retires the reference that the cell had (`reclaim::hazards`): it is given up when a grace period
+//! of hazard pointers is over and no slot names the object.
 //!
 //! **Invariant [AC-1]: a guard that a slot protects borrows a reference that a cell has, or one
 //! that waits.** When the slot was validated the cell had a reference to the object with that

@@ -110,10 +110,10 @@ impl<K: DomainTag> Domain<K> {
     ///
     /// # Progress and cost
     /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
-    /// sleeps on a futex that the last holdout wakes; under [`Engine::Tick`](crate::Engine::Tick) and [`Engine::Token`](crate::Engine::Token)
-    /// it sleeps a tick at a time instead. One heavy fence (one more if it sleeps on the futex) and
-    /// one pass over the readers; neither if no other thread is registered. Concurrent callers
-    /// share grace periods.
+    /// sleeps on a futex that the last holdout wakes; under [`Engine::Tick`](crate::Engine::Tick)
+    /// and [`Engine::Token`](crate::Engine::Token) it sleeps a tick at a time instead. One heavy
+    /// fence (one more if it sleeps on the futex) and one pass over the readers; neither if no
+    /// other thread is registered. Concurrent callers share grace periods.
     ///
     /// # Panics
     /// If the calling thread is itself in a section of this domain, which would be waited for for
@@ -136,11 +136,11 @@ impl<K: DomainTag> Domain<K> {
     /// Asks for a full grace period, from now on, without waiting.
     ///
     /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
-    /// can be done without waiting, for readers or (under [`Engine::Tick`](crate::Engine::Tick)) for the tick. That may
-    /// be a whole grace period, its fence included; the rest is done by the next thread that
-    /// updates or waits, or by `poll`, and under engines other than [`Engine::Adaptive`](crate::Engine::Adaptive) by the
-    /// worker. In a child made by `fork` the worker starts with the first call there, be it of
-    /// `poll`. May be called inside a section.
+    /// can be done without waiting, for readers or (under [`Engine::Tick`](crate::Engine::Tick))
+    /// for the tick. That may be a whole grace period, its fence included; the rest is done by the
+    /// next thread that updates or waits, or by `poll`, and under engines other than
+    /// [`Engine::Adaptive`](crate::Engine::Adaptive) by the worker. In a child made by `fork` the
+    /// worker starts with the first call there, be it of `poll`. May be called inside a section.
     pub fn start_poll(&self) -> Cookie {
         let cookie = self.core().request(Urgency::Normal);
         self.advance();

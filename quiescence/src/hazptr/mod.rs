@@ -1,10 +1,10 @@
 //! Hazard pointers: the slots in which threads say which object they are reading, and the scan that
 //! finds what is protected. What is retired, and who frees it, is [`reclaim`](crate::reclaim)'s.
 //!
-//! A thread has a [`slots::Block`] of slots. To protect what a pointer leads to it writes the address into
-//! a free slot of its own, passes a light fence and loads the pointer again: if that is the same,
-//! the object was not unlinked before the slot was written. A thread that ends a protection, which
-//! may be another one than the one that began it, clears the slot.
+//! A thread has a [`slots::Block`] of slots. To protect what a pointer leads to it writes the
+//! address into a free slot of its own, passes a light fence and loads the pointer again: if that
+//! is the same, the object was not unlinked before the slot was written. A thread that ends a
+//! protection, which may be another one than the one that began it, clears the slot.
 //!
 //! ```text
 //! protect:  slot is null? (Acquire)                                              [HP-2]

@@ -158,7 +158,7 @@ impl Block {
     }
 
     /// The same of a block that was taken just now. Another owner may have come between, and left a
-    /// protection [HP-B]; then it is given back.
+    /// protection [HZ-B]; then it is given back.
     fn is_still_free(&self, wants: Wants) -> bool {
         let is_free = self.has_free(wants) || chaos::mutant(Mutant::HazardAdopt);
         if !is_free {

@@ -1,9 +1,9 @@
 //! Sequence locks and latches: what is read is one value; and the lock among their writers.
 //!
-//! Transcribed from `quiescence/src/sync`: `seq_lock.rs` and `latch.rs` in [`words`], `writers.rs`
-//! in [`lock`]. A value is two words, equal in each value; the words of a copy are variables. A
-//! reader tries once before it takes the lock, or pins. In [`words`] the lock among writers is one
-//! of the model's; in [`lock`] it is looked at for itself.
+//! Transcribed from `quiescence/src/sync`: `seq_lock.rs` and `latch.rs` in `words`, `writers.rs`
+//! in `lock`. A value is two words, equal in each value; the words of a copy are variables. A
+//! reader tries once before it takes the lock, or pins. In `words` the lock among writers is one
+//! of the model's; in `lock` it is looked at for itself.
 
 mod lock;
 mod words;
