@@ -127,7 +127,8 @@ pub type ArcCellWeak<T> = ArcCellAny<Weak<T>>;
 /// the [hazard domain](crate::hazard), which is one `membarrier(2)` for up to 1,024 of them. It
 /// counts against that domain's limits ([`Tuning`](crate::Tuning)) with what the value owns
 /// ([`Weigh`]), as if it were the last one. At the limit an update waits, as
-/// [`Domain::retire`](crate::Domain::retire) says; in a section it goes over the limit.
+/// [`Domain::retire`](crate::Domain::retire) says; in a section it goes over the limit. An update
+/// may drop values that were replaced earlier: see there about locks.
 ///
 /// **So the value is not dropped by the update that replaces it**, but within 10 ms (twice the
 /// [lazy time](crate::Tuning::lazy) of that domain, and what the worker takes) if no guard protects

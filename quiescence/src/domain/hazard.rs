@@ -194,6 +194,11 @@ impl HazardDomain {
         f(self.core())
     }
 
+    fn state(&self) -> NonNull<DomainState> {
+        // Acquire: pairs with the exchange in `make_state`.
+        NonNull::new(self.state.load(Acquire)).unwrap_or_else(|| self.make_state())
+    }
+
     #[cold]
     #[inline(never)]
     fn make_state(&self) -> NonNull<DomainState> {
@@ -216,17 +221,16 @@ impl Named for HazardDomain {
         if self.is_global {
             return &HAZARDS;
         }
-        // Acquire: pairs with the exchange in `make_state`.
-        let state = NonNull::new(self.state.load(Acquire)).unwrap_or_else(|| self.make_state());
         // SAFETY: `self` has a reference.
-        unsafe { state.as_ref() }
+        unsafe { &*self.state().as_ptr() }
     }
 
     fn handle(&self) -> Handle {
         if self.is_global {
             return GlobalHazards.handle();
         }
-        let state: *const DomainState = self.core();
+        // The pointer that `Arc::into_raw` gave: a reference to the state does not lead to its count.
+        let state = self.state().as_ptr().cast_const();
         // SAFETY: from `Arc::into_raw`, and `self` has a reference.
         unsafe { Arc::increment_strong_count(state) };
         // SAFETY: the reference that was just counted.
