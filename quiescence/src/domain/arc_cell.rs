@@ -138,8 +138,9 @@ pub type ArcCellWeak<T> = ArcCellAny<Weak<T>>;
 /// [`Arc::try_unwrap`] may have to wait. [`hazard::barrier`](crate::hazard::barrier) waits.
 ///
 /// # Signal handlers and `fork`
-/// A handler may load on a thread that has loaded before, and must drop its guards before it
-/// returns. In a child process guards of threads that are gone protect for ever.
+/// A handler may load on a thread that has loaded before and has fewer than eight guards, and must
+/// drop its guards before it returns. In a child process guards of threads that are gone protect
+/// for ever.
 pub struct ArcCellAny<P: RefCnt> {
     /// From `RefCnt::into_ptr`. The cell has a reference to what is there.
     pointer: AtomicPtr<P::Base>,

@@ -50,13 +50,14 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use crate::event::statistics::Statistics;
 use crate::gp::grace_periods::Me;
+use crate::gp::observers::Observers;
 use crate::gp::tuning::Tuning;
 use crate::hazptr;
 use crate::hazptr::slots::{Block, Slot};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS, Protectable};
-use crate::reclaim::weigh::Weigh;
+use crate::reclaim::weigh::{Scale, Weigh};
 use crate::reclaim::{self, defer, running, worker};
 
 /// Where what hazard pointers protect waits: its limits, its statistics, its name.
@@ -123,10 +124,13 @@ impl<T: Send + 'static> Protectable for Boxed<T> {
 #[inline]
 #[track_caller]
 fn retire_box<K: Named, T: Weigh + Send + 'static>(tag: &K, object: Box<T>) {
-    let weight = if T::OWNS { object.weight() } else { size_of::<T>() };
-    let bytes = hazards::charge::<Boxed<T>>(weight.max(size_of::<T>()));
+    // No box while it is weighed, by the user's code, which may panic: readers may see it.
+    let object = Box::into_raw(object);
+    // SAFETY: from a box, and not freed before it has been retired.
+    let weight = Scale::new().weight(tag.core(), unsafe { &*object });
+    let bytes = hazards::charge::<Boxed<T>>(weight);
     // SAFETY: from a box, so it is the caller's alone but for those that protect it.
-    unsafe { hazards::retire::<K, Boxed<T>>(tag, Box::into_raw(object), bytes) };
+    unsafe { hazards::retire::<K, Boxed<T>>(tag, object, bytes) };
 }
 
 impl HazardDomain {
@@ -161,7 +165,8 @@ impl HazardDomain {
     }
 
     /// Waits until everything that was retired here before, by any thread, has been freed, but for
-    /// what is protected.
+    /// what is protected. Frees some of it itself: it must not be called under a lock that drops
+    /// take, nor in a section that they wait for.
     ///
     /// # Panics
     /// If it is called by a callback, or while an object is freed: it would wait for itself.
@@ -202,7 +207,9 @@ impl HazardDomain {
     #[cold]
     #[inline(never)]
     fn make_state(&self) -> NonNull<DomainState> {
-        let mine = Arc::into_raw(Arc::new(DomainState::hazard(self.name))).cast_mut();
+        let mut state = DomainState::hazard(self.name);
+        state.charged.grace_periods.observers.number = Observers::next_number();
+        let mine = Arc::into_raw(Arc::new(state)).cast_mut();
         // AcqRel: the thread that finds it finds it whole.
         match self.state.compare_exchange(ptr::null_mut(), mine, AcqRel, Acquire) {
             Ok(_) => NonNull::new(mine),
@@ -229,7 +236,8 @@ impl Named for HazardDomain {
         if self.is_global {
             return GlobalHazards.handle();
         }
-        // The pointer that `Arc::into_raw` gave: a reference to the state does not lead to its count.
+        // The pointer that `Arc::into_raw` gave: a reference to the state does not lead to its
+        // count.
         let state = self.state().as_ptr().cast_const();
         // SAFETY: from `Arc::into_raw`, and `self` has a reference.
         unsafe { Arc::increment_strong_count(state) };
@@ -393,10 +401,20 @@ pub mod raw {
 
     /// A slot that is the caller's alone and protects nothing; none if there is no memory.
     ///
-    /// To protect: store the address with Release, pass a [light fence](crate::Fences), and load
-    /// the source again with Acquire. To end it: store null with Release.
+    /// To protect: store the address with Release, pass a [`light_fence`], and load the source
+    /// again with Acquire. To end it: store null with Release. A protection must not be copied from
+    /// one slot to another: a scan may look at the one before it is written and at the other after
+    /// it is cleared.
+    #[must_use = "a slot that is not released is lost"]
     pub fn acquire() -> Option<&'static AtomicPtr<()>> {
         hazptr::holder_if_any().map(|block| block.first().word())
+    }
+
+    /// The fence of a reader between its store and its load: none for the CPU where the process has
+    /// [`Fences::Membarrier`](crate::Fences).
+    #[inline]
+    pub fn light_fence() {
+        hazptr::reader_fence();
     }
 
     /// Gives a slot back, which protects nothing from now on.
@@ -404,8 +422,10 @@ pub mod raw {
     /// # Safety
     /// It is from [`acquire`], and was not given back since.
     pub unsafe fn release(slot: &'static AtomicPtr<()>) {
-        // SAFETY: by the contract the first word of a block; blocks stay.
-        let block: &'static Block = unsafe { &*std::ptr::from_ref(slot).cast::<Block>() };
+        // By the contract the first word of a block; blocks stay.
+        let block = std::ptr::with_exposed_provenance::<Block>(std::ptr::from_ref(slot).addr());
+        // SAFETY: as above; its provenance was exposed where it was made.
+        let block: &'static Block = unsafe { &*block };
         block.first().release();
         hazptr::end_holder(block);
     }

@@ -42,6 +42,6 @@ mod thread;
 
 #[cfg(not(loom))]
 pub(crate) use thread::{
-    Protected, blocks, end_holder, for_each_protected, holder, holder_if_any, protect, scan,
-    try_protect, with_slot,
+    Protected, blocks, end_holder, for_each_protected, holder, holder_if_any, is_protected,
+    protect, reader_fence, scan, try_protect, with_slot,
 };

@@ -134,6 +134,8 @@ impl Block {
         let memory = NonNull::new(unsafe { alloc_zeroed(Layout::new::<Self>()) })?.cast::<Self>();
         // SAFETY: of its size and alignment.
         unsafe { memory.write(Self::new()) };
+        // A slot is given back by its address: `hazard::raw::release`.
+        memory.as_ptr().expose_provenance();
         Some(memory)
     }
 

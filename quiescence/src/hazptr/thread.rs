@@ -7,6 +7,8 @@
 
 use std::cell::Cell;
 use std::ptr;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::compiler_fence;
 
 use super::slots::{Block, Blocks, Pair, Slot, Wants};
 use crate::os::fence::{self, Fences};
@@ -31,8 +33,13 @@ struct Owner;
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        // In this order, also for a signal handler that comes in between: without a block it finds
+        // no slot to put into `PAIR` again.
+        let block = BLOCK.take();
+        compiler_fence(SeqCst);
         PAIR.set(&NOT_READY);
-        if let Some(block) = BLOCK.take() {
+        compiler_fence(SeqCst);
+        if let Some(block) = block {
             block.give_back(&BLOCKS);
         }
     }
@@ -58,11 +65,10 @@ fn no_memory() -> &'static Block {
 }
 
 /// The fence of a reader of this process between its store and its load.
-fn reader_fence() {
+#[inline]
+pub(crate) fn reader_fence() {
     match fence::chosen() {
-        Fences::Membarrier => {
-            std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst)
-        }
+        Fences::Membarrier => compiler_fence(SeqCst),
         Fences::Portable => fence::full(),
     }
 }
@@ -163,6 +169,13 @@ pub(crate) fn try_protect<T>(
     expected: *mut T,
 ) -> (*mut T, bool) {
     slot.try_protect(source, expected, reader_fence)
+}
+
+/// Whether this address is protected now. As [`scan`].
+pub(crate) fn is_protected(address: usize) -> bool {
+    let mut is_protected = false;
+    for_each_protected(|protected| is_protected |= protected.addr() == address);
+    is_protected
 }
 
 /// Calls `f` with each address that is protected now. As [`scan`].

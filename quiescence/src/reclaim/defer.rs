@@ -403,7 +403,7 @@ fn close_if_full(core: &DomainState, queue: &Queue, batch: u64) -> bool {
 }
 
 /// Frees an object whose grace period is over, as callbacks are run.
-fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
+pub(crate) fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
     let whole = running::running_callbacks(core, &Uncharged::new(), || unwind::caught(free));
     core.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
 }

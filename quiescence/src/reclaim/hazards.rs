@@ -10,6 +10,7 @@ use crate::reclaim::at_limit::{Room, admit_over, leave_to_worker, make_room};
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
 use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::local;
 use crate::reclaim::rescan;
@@ -143,23 +144,34 @@ unsafe fn retire_slowly<K: Named, P: Protectable>(tag: &K, object: *mut P::Objec
     match make_room(tag, queue, amount, true) {
         Room::Charged => {}
         // Its grace period is over, but a slot may name it.
-        Room::Waited => {
-            let core = tag.core();
-            core.admit_over(amount);
-            let mut payload = [Word::uninit(); 2];
-            let weighed = Weighed { object, bytes: amount.bytes };
-            // SAFETY: two words, aligned as such.
-            unsafe { payload.as_mut_ptr().cast::<Weighed<P::Object>>().write(weighed) };
-            let kind = &Callback::<P>::WEIGHED;
-            core.kept.keep(&Run { kind, payload: payload.as_mut_ptr(), count: 1 });
-            rescan::free_unprotected(core);
-            return;
-        }
+        // SAFETY: by the contract.
+        Room::Waited => return unsafe { free_or_keep::<K, P>(tag, object, amount) },
         Room::Full => admit_over(tag.core(), queue, amount),
     }
     // SAFETY: by the contract; it has been charged.
     unsafe { add::<K, P>(tag, queue, object, amount) };
     leave_to_worker(tag, queue);
+}
+
+/// Frees an object for which there is no room, or keeps it over the limit if it is protected.
+///
+/// # Safety
+/// As [`retire`], and a grace period has gone by.
+unsafe fn free_or_keep<K: Named, P: Protectable>(tag: &K, object: *mut P::Object, amount: Amount) {
+    let core = tag.core();
+    if !hazptr::is_protected(object.addr()) {
+        // SAFETY: by the contract, and no slot names it [HZ-A].
+        return defer::on_the_spot(core, || unsafe { P::free(object) });
+    }
+    core.admit_over(amount);
+    let mut payload = [Word::uninit(); 2];
+    let weighed = Weighed { object, bytes: amount.bytes };
+    // SAFETY: two words, aligned as such.
+    unsafe { payload.as_mut_ptr().cast::<Weighed<P::Object>>().write(weighed) };
+    let kind = &Callback::<P>::WEIGHED;
+    core.kept.keep(&Run { kind, payload: payload.as_mut_ptr(), count: 1 });
+    // The worker may have left the domain: it comes by for what is kept.
+    worker::announce(&tag.handle());
 }
 
 /// # Safety
@@ -189,6 +201,7 @@ pub(crate) fn end(core: &DomainState) {
     core.queues.run_all(core, &protected);
     rescan::free_unprotected(core);
     if !core.kept.is_empty() {
+        domains::known(&GlobalHazards);
         rescan::move_to(core, &HAZARDS);
         worker::attend(&GlobalHazards.handle());
     }

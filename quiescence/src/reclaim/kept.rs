@@ -2,7 +2,9 @@
 //!
 //! They have left their queue, whose other callbacks have run, and are charged to the domain as
 //! before. Their grace period is over: they need no other fence, only slots that do not name them
-//! any more ([`hazptr`](crate::hazptr), [HZ-A]). There are at most as many as slots in use.
+//! any more ([`hazptr`](crate::hazptr), [HZ-A]). An object is kept once for each reference to it
+//! that
+//! was given up; so there may be more of them than slots in use, and the limit counts them.
 //!
 //! `rescan` frees them. The worker looks for them in the slots: at the next tick, and then after as
 //! long as they have been kept by then, and at least once a second. So an object whose protection
@@ -139,24 +141,29 @@ impl Kept {
             }
             let object =
                 Object { next: ptr::null_mut(), kind: run.kind, payload, bytes, since_ns: now_ns };
-            self.push(object, now_ns.saturating_add(TICK_NS));
+            self.add(Box::new(object), now_ns.saturating_add(TICK_NS));
         }
     }
 
-    /// Keeps an object, which is to be looked for at that time.
-    pub(crate) fn push(&self, object: Object, due_ns: u64) {
-        // Relaxed: the worker's turn comes by itself; at worst it comes a tick later.
-        if self.is_empty() || due_ns < self.due_ns.load(Relaxed) {
+    /// Keeps a new one, which is to be looked for at that time.
+    fn add(&self, object: Box<Object>, due_ns: u64) {
+        self.bytes.fetch_add(object.bytes, Relaxed); // a count
+        // Release: pairs with the Acquire in `is_empty`. The worker's turn comes by itself; a due
+        // time that it misses it finds a tick later.
+        if self.objects.fetch_add(1, Release) == 0 {
             self.due_ns.store(due_ns, Relaxed);
+        } else {
+            self.due_ns.fetch_min(due_ns, Relaxed);
         }
-        self.bytes.fetch_add(object.bytes, Relaxed);
-        // Release: pairs with the Acquire in `is_empty`; the thread that finds it finds when it is
-        // due.
-        self.objects.fetch_add(1, Release);
-        let object = Box::into_raw(Box::new(object));
+        self.put_back(object);
+    }
+
+    /// Puts one back that was taken, and counts still.
+    pub(crate) fn put_back(&self, object: Box<Object>) {
+        let object = Box::into_raw(object);
         let mut top = self.top.load(Relaxed);
         loop {
-            // SAFETY: from a box, and in no list yet.
+            // SAFETY: from a box, and in no list.
             unsafe { (*object).next = top };
             // Release: pairs with the Acquire in `take` [HP-3]. Taken as a whole, so no address
             // comes back unseen.
@@ -167,34 +174,54 @@ impl Kept {
         }
     }
 
-    /// Takes all of them.
-    pub(crate) fn take(&self) -> Vec<Object> {
-        let mut taken = Vec::new();
-        // Acquire: pairs with the Release in `push` [HP-3].
-        let mut next = self.top.swap(ptr::null_mut(), Acquire);
+    /// Takes all of them. They count until they have been [freed](Self::forget): so the worker
+    /// comes by again for those that are put back.
+    pub(crate) fn take(&self) -> Taken {
+        let due_ns = clock::monotonic_ns().saturating_add(TICK_NS);
+        self.due_ns.store(due_ns, Relaxed); // as in `add`
+        let mut objects = Vec::new();
+        // Acquire: pairs with the Release in `put_back` [HP-3]. Release: the thread that finds none
+        // left finds this one counted in `in_hand`.
+        let mut next = self.top.swap(ptr::null_mut(), AcqRel);
         while !next.is_null() {
             // SAFETY: from a box, and ours since it was taken.
-            let object = *unsafe { Box::from_raw(next) };
+            let object = unsafe { Box::from_raw(next) };
             next = object.next;
-            // Relaxed, both: counts.
-            self.objects.fetch_sub(1, Relaxed);
-            self.bytes.fetch_sub(object.bytes, Relaxed);
-            taken.push(object);
+            objects.push(object);
         }
-        taken
+        Taken { objects, due_ns }
     }
 
-    /// They are to be looked for at that time, if any are kept.
-    pub(crate) fn set_due(&self, due_ns: u64) {
-        self.due_ns.store(due_ns, Relaxed); // as in `push`
+    /// One that was taken has been freed, or moves elsewhere.
+    pub(crate) fn forget(&self, bytes: u64) {
+        // Relaxed, both: counts. Not below zero: a drop may have forked, and the child counts anew.
+        let _ = self.objects.fetch_update(Relaxed, Relaxed, |objects| objects.checked_sub(1));
+        let _ = self.bytes.fetch_update(Relaxed, Relaxed, |all| all.checked_sub(bytes));
     }
 
-    /// Notes that the calling thread is about to take some, until the result is dropped. Returns
-    /// whether no other thread has taken any.
-    pub(crate) fn take_in_hand(&self) -> (InHand<'_>, bool) {
-        // AcqRel: the thread that finds none here finds what others have kept again.
+    /// Those that were put back are to be looked for at that time, unless a new one has come that
+    /// is
+    /// to be looked for before.
+    pub(crate) fn postpone(&self, taken_due_ns: u64, due_ns: u64) {
+        // Relaxed: as in `add`.
+        let _ = self.due_ns.compare_exchange(taken_due_ns, due_ns, Relaxed, Relaxed);
+    }
+
+    /// Adds one that another domain has kept.
+    pub(crate) fn adopt(&self, object: Box<Object>) {
+        self.add(object, 0);
+    }
+
+    /// Takes all of them, and notes that until the result is dropped. Returns whether no other
+    /// thread had any of them, before and after.
+    pub(crate) fn take_in_hand(&self) -> (InHand<'_>, Taken, bool) {
+        // AcqRel: the thread that finds no other here finds what others have put back.
         let is_first = self.in_hand.fetch_add(1, AcqRel) == 0;
-        (InHand(&self.in_hand), is_first)
+        let in_hand = InHand(&self.in_hand);
+        let taken = self.take();
+        // Acquire: as above.
+        let is_only = self.in_hand.load(Acquire) == 1;
+        (in_hand, taken, is_first && is_only)
     }
 
     /// In a child process: what another thread had in hand is lost.
@@ -214,6 +241,14 @@ impl Kept {
     }
 }
 
+/// What was taken, and when the rest is due.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    #[expect(clippy::vec_box, reason = "nodes of the list, which are put back as they are")]
+    pub(crate) objects: Vec<Box<Object>>,
+    pub(crate) due_ns: u64,
+}
+
 /// A thread that has taken some.
 #[derive(Debug)]
 pub(crate) struct InHand<'k>(&'k AtomicU32);
@@ -221,6 +256,8 @@ pub(crate) struct InHand<'k>(&'k AtomicU32);
 impl Drop for InHand<'_> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `Kept::take_in_hand`; what was in hand has been freed.
-        self.0.fetch_sub(1, Release);
+        // Not below zero: a drop may have forked, and the child counts from zero.
+        let fewer = |hands: u32| hands.checked_sub(1);
+        let _ = self.0.fetch_update(Release, Relaxed, fewer);
     }
 }

@@ -7,7 +7,7 @@ use crate::chaos::{self, Mutant};
 use crate::hazptr;
 use crate::os::{clock, nap, unwind};
 use crate::reclaim::charge::Charged;
-use crate::reclaim::kept::Object;
+use crate::reclaim::kept::{Object, Taken};
 use crate::reclaim::running::{self, Uncharged};
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,33 +25,39 @@ pub(crate) fn drain(core: &Charged) {
 /// Frees what is protected no more. Returns whether that was all there is: no other thread had
 /// taken some of it.
 pub(crate) fn free_unprotected(core: &Charged) -> bool {
-    let (in_hand, is_all) = core.kept.take_in_hand();
-    let taken = core.kept.take();
-    if !taken.is_empty() {
-        free(core, keep_protected(core, taken));
+    if core.kept.is_empty() {
+        return true;
+    }
+    let (in_hand, taken, is_all) = core.kept.take_in_hand();
+    if !taken.objects.is_empty() {
+        free(core, put_back_protected(core, taken));
     }
     drop(in_hand);
     is_all
 }
 
-/// Keeps again what is protected still. Returns the rest.
-fn keep_protected(core: &Charged, taken: Vec<Object>) -> Vec<Object> {
+/// Puts back what is protected still. Returns the rest.
+#[expect(clippy::vec_box, reason = "nodes of the list")]
+fn put_back_protected(core: &Charged, taken: Taken) -> Vec<Box<Object>> {
     let protected = hazptr::scan();
     let now_ns = clock::monotonic_ns();
-    let is_protected = |object: &Object| protected.binary_search(&object.address()).is_ok();
-    let (kept, rest): (Vec<_>, Vec<_>) = taken.into_iter().partition(is_protected);
-    let age_ns = |object: &Object| now_ns.saturating_sub(object.since_ns);
-    let youngest_ns = kept.iter().map(age_ns).min();
-    let rest_ns = youngest_ns.unwrap_or(0).clamp(TICK_NS, REST_MAX_NS);
-    let due_ns = now_ns.saturating_add(rest_ns);
-    if !kept.is_empty() {
-        core.kept.set_due(due_ns);
+    let mut youngest_ns = REST_MAX_NS;
+    let mut rest = Vec::new();
+    for object in taken.objects {
+        if protected.binary_search(&object.address()).is_ok() {
+            youngest_ns = youngest_ns.min(now_ns.saturating_sub(object.since_ns));
+            core.kept.put_back(object);
+        } else {
+            rest.push(object);
+        }
     }
-    kept.into_iter().for_each(|object| core.kept.push(object, due_ns));
+    let due_ns = now_ns.saturating_add(youngest_ns.max(TICK_NS));
+    core.kept.postpone(taken.due_ns, due_ns);
     rest
 }
 
-fn free(core: &Charged, objects: Vec<Object>) {
+#[expect(clippy::vec_box, reason = "nodes of the list")]
+fn free(core: &Charged, objects: Vec<Box<Object>>) {
     if objects.is_empty() {
         return;
     }
@@ -59,10 +65,12 @@ fn free(core: &Charged, objects: Vec<Object>) {
     let mut panicked = 0;
     running::running_callbacks(core, &uncharged, || {
         for object in objects {
-            uncharged.begin_run(Amount::object(object.bytes).bytes);
+            let bytes = object.bytes;
+            uncharged.begin_run(Amount::object(bytes).bytes);
             // SAFETY: the scan came after its grace period, and found no slot with its address.
             let free = || unsafe { object.free(&uncharged.progress) };
             panicked += u64::from(!unwind::caught(free));
+            core.kept.forget(bytes);
         }
     });
     core.counters().callbacks_panicked.fetch_add(panicked, Relaxed); // a statistic
@@ -72,8 +80,9 @@ fn free(core: &Charged, objects: Vec<Object>) {
 
 /// What is kept moves to another domain, which is charged from now on.
 pub(crate) fn move_to(core: &Charged, other: &Charged) {
-    for object in core.kept.take() {
+    for object in core.kept.take().objects {
+        core.kept.forget(object.bytes);
         other.admit_over(Amount::object(object.bytes));
-        other.kept.push(object, 0);
+        other.kept.adopt(object);
     }
 }

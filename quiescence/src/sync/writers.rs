@@ -163,8 +163,9 @@ impl Writers {
             // Acquire: pairs with the Release in `hand_over` [SQ-3], if that was the last.
             let word = self.word.load(Acquire);
             if word & HANDED != 0 {
-                // Relaxed: no other thread stores as long as it is handed to us.
-                self.word.store(word & !BITS | bit, Relaxed);
+                // No other thread stores as long as it is handed to us. Release: an even word hands
+                // on what the holder before has written; a reader may find this store [SQ-1].
+                self.word.store(word & !BITS | bit, Release);
                 break word & !BITS;
             }
             if let Some(number) = self.try_take(bit) {

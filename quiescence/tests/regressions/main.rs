@@ -7,6 +7,7 @@
 mod common;
 
 mod barrier_beside_kept;
+mod kept_objects;
 mod reader_counts;
 mod far_cookies;
 mod worker_survives;

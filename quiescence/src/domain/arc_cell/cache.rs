@@ -11,7 +11,8 @@ use super::{ArcCellAny, RefCnt};
 /// another one by then.
 ///
 /// A load is one load of the cell's pointer and a comparison: less than a guard's. The price is
-/// that the cache keeps an old value alive until it is loaded again, and that a load needs `&mut`.
+/// that the cache keeps an old value alive until it is loaded again, that such a load may drop it,
+/// and that a load needs `&mut`.
 /// `A` is anything that leads to the cell: `&ArcCell<T>`, `Arc<ArcCell<T>>`.
 ///
 /// ```

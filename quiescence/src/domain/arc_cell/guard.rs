@@ -19,7 +19,8 @@ use crate::hazptr::slots::Slot;
 /// across `.await`. It holds up the one value, not a grace period, and nothing else that waits. As
 /// long as it lives it takes up one of the eight hazard slots of the thread that made it; where all
 /// eight are in use a guard has a reference of its own, as [`into_inner`](Self::into_inner) gives.
-/// To drop one is wait-free: one store, on any thread.
+/// To drop one that has a slot is wait-free: one store, on any thread. To drop another one is to
+/// drop its reference, which may be the last.
 ///
 /// A guard that is leaked with [`std::mem::forget`] takes its slot for ever, and the value stays.
 #[must_use = "the value is protected while the guard lives"]

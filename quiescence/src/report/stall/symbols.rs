@@ -73,9 +73,9 @@ mod imp {
         if KEPT.load(Relaxed) && !CUT_OFF.load(Relaxed) {
             RESOLVING.store(true, Relaxed);
             backtrace::clear_symbol_cache();
-            memory::give_free_pages_back();
             KEPT.store(false, Relaxed);
             RESOLVING.store(false, Relaxed);
+            memory::give_free_pages_back();
         }
     }
 

@@ -1,0 +1,62 @@
+//! Objects that hazard pointers protected: one was freed at once where the user's `Weigh` panicked,
+//! and one that found no room was never looked for again.
+
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr};
+use std::thread;
+
+use quiescence::Weigh;
+use quiescence::hazard::{HazardDomain, HazardPointer};
+
+/// Says when it is dropped, and cannot be weighed, if it is to be so.
+struct Flag {
+    dropped: &'static AtomicBool,
+    panics: bool,
+}
+
+impl Weigh for Flag {
+    fn owned(&self) -> usize {
+        assert!(!self.panics, "it cannot be weighed");
+        0
+    }
+}
+
+impl Drop for Flag {
+    fn drop(&mut self) {
+        self.dropped.store(true, Release);
+    }
+}
+
+/// Retires what is in the place while it is protected, and looks whether it is freed then, and
+/// later with no further call.
+fn is_freed_later(domain: &HazardDomain, panics: bool) {
+    let dropped: &'static AtomicBool = Box::leak(Box::default());
+    let place = AtomicPtr::new(Box::into_raw(Box::new(Flag { dropped, panics })));
+    let mut holder = HazardPointer::new();
+    // SAFETY: from a box, and retired below after it was taken out.
+    let protected = unsafe { holder.protect(&place) };
+    let old = place.swap(ptr::null_mut(), AcqRel);
+    // SAFETY: from a box, and no thread finds it any more.
+    domain.retire(unsafe { Box::from_raw(old) });
+    domain.barrier();
+    assert!(!dropped.load(Acquire), "freed while it is protected");
+    drop(protected);
+    while !dropped.load(Acquire) {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn an_object_that_cannot_be_weighed_is_protected_all_the_same() {
+    is_freed_later(&HazardDomain::new(), true);
+}
+
+#[test]
+fn an_object_that_found_no_room_is_looked_for_by_the_worker() {
+    let domain = HazardDomain::new();
+    let mut tuning = domain.tuning();
+    tuning.bytes_max = 1;
+    domain.tune(tuning);
+    is_freed_later(&domain, false);
+}
