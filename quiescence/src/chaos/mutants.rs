@@ -552,7 +552,7 @@ mutants! {
     ];
     /// An object that is protected when it is its turn is forgotten.
     HazardKeptLost "hazard-kept-lost" [
-        Explorer, Torture("hazards"), Test(library("hazard", "what_is_protected_is_freed_later")),
+        Explorer, Test(library("hazard", "what_is_protected_is_freed_later")),
     ];
     /// A barrier does not wait for what another thread has taken to free it.
     HazardKeptInHand "hazard-kept-in-hand" [
