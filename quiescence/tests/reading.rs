@@ -302,6 +302,7 @@ const PROGRAMS: [(&str, &str, &[&str]); 5] = [
 ];
 
 #[test]
+#[cfg_attr(miri, ignore = "runs the compiler")]
 fn the_compiler_names_srcu_where_a_guard_leaves_its_thread() {
     let Some(compiler) = Compiler::find() else {
         expect::say("rustc of this build", "", "have the toolchain in the PATH");
