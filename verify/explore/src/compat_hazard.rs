@@ -27,7 +27,7 @@ use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
 use crate::choice::Choice;
 use crate::explore::{self, Model, Verdict};
-use crate::harness::{self, Kind, Models, World as Harnessed, kebab};
+use crate::harness::{self, World as Harnessed, kebab};
 use crate::memory::tso::Tso;
 use crate::memory::weak::Weak;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS};
@@ -100,22 +100,7 @@ impl Mutant {
 /// What is known about a mutant.
 pub type Fault = harness::Fault<Mutant>;
 
-macro_rules! faults {
-    ($($mutant:ident $kind:ident $models:ident $scenario:literal $reason:literal;)*) => {
-        /// Every mutant.
-        pub const FAULTS: &[Fault] = &[
-            $(Fault {
-                mutant: Mutant::$mutant,
-                kind: Kind::$kind,
-                scenario: $scenario,
-                models: Models::$models,
-                reason: $reason,
-            },)*
-        ];
-    };
-}
-
-faults! {
+harness::faults! {
     NoHeavyFence Unsafe Both "two-readers"
         "the reader's place is in its store buffer while the runner looks";
     OwnFenceOnly Unsafe Both "two-readers" "the same";

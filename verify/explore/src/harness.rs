@@ -45,6 +45,27 @@ pub struct Fault<M> {
     pub reason: &'static str,
 }
 
+/// A world's table of faults, `FAULTS`, of its own `Mutant`: a line for each, with the scenario, or
+/// those, in which it is noticed.
+macro_rules! faults {
+    ($($mutant:ident $kind:ident $models:ident [$($scenario:literal)+] $reason:literal;)*) => {
+        /// Every mutant, in each scenario where it is noticed.
+        pub const FAULTS: &[$crate::harness::Fault<Mutant>] = &[
+            $($($crate::harness::Fault {
+                mutant: Mutant::$mutant,
+                kind: $crate::harness::Kind::$kind,
+                scenario: $scenario,
+                models: $crate::harness::Models::$models,
+                reason: $reason,
+            },)+)*
+        ];
+    };
+    ($($mutant:ident $kind:ident $models:ident $scenario:literal $reason:literal;)*) => {
+        $crate::harness::faults! { $($mutant $kind $models [$scenario] $reason;)* }
+    };
+}
+pub(crate) use faults;
+
 impl<M> Fault<M> {
     /// Whether an exploration under `model` has found just what is recorded.
     pub fn agrees(&self, model: Model, verdict: &Verdict) -> bool {

@@ -1,6 +1,6 @@
 //! Steps that are left out or weakened, and what comes of each.
 
-use crate::harness::{self, Kind, Models, kebab};
+use crate::harness::{self, kebab};
 
 /// A step that is left out or weakened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,22 +67,7 @@ impl Mutant {
 /// What is known about a mutant.
 pub type Fault = harness::Fault<Mutant>;
 
-macro_rules! faults {
-    ($($mutant:ident $kind:ident $models:ident $scenario:literal $reason:literal;)*) => {
-        /// Every mutant.
-        pub const FAULTS: &[Fault] = &[
-            $(Fault {
-                mutant: Mutant::$mutant,
-                kind: Kind::$kind,
-                scenario: $scenario,
-                models: Models::$models,
-                reason: $reason,
-            },)*
-        ];
-    };
-}
-
-faults! {
+harness::faults! {
     NoRecheck Unsafe Both "two-readers"
         "the object was retired, and scanned for, before the slot named it";
     NoFence Unsafe Both "two-readers"

@@ -3,7 +3,7 @@
 
 use quiescence::chaos::Mutant as Step;
 
-use crate::harness::{self, Kind, Models, kebab};
+use crate::harness::{self, kebab};
 
 macro_rules! mutants {
     ($($(#[$about:meta])* $mutant:ident,)*) => {
@@ -163,22 +163,7 @@ impl Mutant {
 /// What is known about a mutant in a scenario.
 pub type Fault = harness::Fault<Mutant>;
 
-macro_rules! faults {
-    ($($mutant:ident $kind:ident $models:ident [$($scenario:literal)+] $reason:literal;)*) => {
-        /// Every mutant, in each scenario where it is noticed.
-        pub const FAULTS: &[Fault] = &[
-            $($(Fault {
-                mutant: Mutant::$mutant,
-                kind: Kind::$kind,
-                scenario: $scenario,
-                models: Models::$models,
-                reason: $reason,
-            },)+)*
-        ];
-    };
-}
-
-faults! {
+harness::faults! {
     NoAbortAtPreemption Unsafe Both ["snapshot-one-cpu" "counts"
         "counts-in-two-steps" "snapshot" "local-global" "exact" "big-ref"]
         "a section goes on after the barrier, which does not interrupt who does not run; or on another \

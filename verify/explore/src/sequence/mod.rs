@@ -9,7 +9,7 @@ mod lock;
 mod words;
 
 use crate::explore::{Model, Verdict};
-use crate::harness::{self, Kind, Models, World as Harnessed, kebab};
+use crate::harness::{self, World as Harnessed, kebab};
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,22 +106,7 @@ impl Mutant {
 /// What is known about a mutant.
 pub type Fault = harness::Fault<Mutant>;
 
-macro_rules! faults {
-    ($($mutant:ident $kind:ident $models:ident $scenario:literal $reason:literal;)*) => {
-        /// Every mutant.
-        pub const FAULTS: &[Fault] = &[
-            $(Fault {
-                mutant: Mutant::$mutant,
-                kind: Kind::$kind,
-                scenario: $scenario,
-                models: Models::$models,
-                reason: $reason,
-            },)*
-        ];
-    };
-}
-
-faults! {
+harness::faults! {
     SeqNoOdd Unsafe Both "seq-one-each" "a reader between the words finds the number twice";
     SeqNoWriterFence Unsafe WeakOnly "seq-one-each" "a word comes before the odd number";
     SeqRelaxedEven Unsafe WeakOnly "seq-one-each" "the even number comes before a word";
