@@ -8,7 +8,6 @@
 //!
 //! ```
 //! use quiescence::hazard::{self, HazardPointer};
-//! use std::ptr;
 //! use std::sync::atomic::{AtomicPtr, Ordering};
 //!
 //! let place = AtomicPtr::new(Box::into_raw(Box::new(1)));
@@ -27,7 +26,6 @@
 //! drop(one);
 //! hazard::barrier();
 //! # drop(unsafe { Box::from_raw(place.into_inner()) });
-//! # let _ = ptr::null::<u8>();
 //! ```
 //!
 //! What is retired waits in a [`HazardDomain`]: [`global`], or one of your own, with limits,
@@ -176,27 +174,23 @@ impl HazardDomain {
             !running::in_callback(),
             "quiescence: barrier() is called while an object is freed, which it would wait for"
         );
-        self.with(|core| defer::barrier(core, || Me::NOBODY));
+        defer::barrier(self.core(), || Me::NOBODY);
     }
 
     /// What deferral may take here: [`Domain::tuning`](crate::Domain::tuning).
     pub fn tuning(&self) -> Tuning {
-        self.with(|core| core.tuning.get())
+        self.core().tuning.get()
     }
 
     /// Sets that: [`Domain::tune`](crate::Domain::tune).
     pub fn tune(&self, tuning: Tuning) {
-        self.with(|core| core.tuning.set(tuning));
+        self.core().tuning.set(tuning);
         worker::retune(&Named::handle(self));
     }
 
     /// Counts of what has happened here. A grace period is one heavy fence.
     pub fn statistics(&self) -> Statistics {
-        self.with(Statistics::of)
-    }
-
-    fn with<R>(&self, f: impl FnOnce(&DomainState) -> R) -> R {
-        f(self.core())
+        Statistics::of(self.core())
     }
 
     fn state(&self) -> NonNull<DomainState> {

@@ -25,6 +25,7 @@ mod forked;
 mod list;
 mod merge;
 mod run;
+mod scanned;
 
 pub(crate) use grace::batch::Wants;
 
@@ -34,6 +35,7 @@ pub(crate) use list::Queues;
 #[cfg(not(loom))]
 pub(crate) use list::drain;
 use run::{Deadline, running};
+use scanned::Scanned;
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -46,8 +48,6 @@ use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
 use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::Me;
-#[cfg(not(loom))]
-use crate::hazptr;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::unwind;
@@ -118,7 +118,6 @@ struct Inner {
     /// Threads that wait for the runner to stop.
     waiters: u32,
     /// In a hazard domain: what is protected of those that are ready.
-    #[cfg(not(loom))]
     scanned: Scanned,
     /// In a child process: what is known of the bytes that were lost.
     lost: Option<Lost>,
@@ -132,16 +131,6 @@ struct Lost {
     finished: u64,
     /// ...it is so many bytes.
     bytes: u64,
-}
-
-/// What a scan of the hazard slots has found after the grace period of the callbacks in front.
-#[cfg(not(loom))]
-#[derive(Debug, Default)]
-struct Scanned {
-    /// So many callbacks, from the front, that were ready before the scan.
-    covers: u64,
-    /// What was protected then, in ascending order.
-    protected: Vec<usize>,
 }
 
 /// What a queue has: each thread has one of either sort in a domain.
@@ -260,39 +249,11 @@ impl Inner {
     fn claimable(&mut self, core: &Charged, queue: &Queue) -> u64 {
         let ready = self.segments.ready();
         #[cfg(not(loom))]
-        let ready = if core.hazards { self.scan(ready) } else { ready };
+        let ready = if core.hazards { self.scanned.covered(ready) } else { ready };
         #[cfg(loom)]
         let _ = core;
         // Relaxed: written under the lock.
         self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
-    }
-
-    /// How many of these callbacks, which are ready, the last scan covers; or else a new one, which
-    /// comes after the end of their grace period was seen, with its fence [HP-1].
-    #[cfg(not(loom))]
-    fn scan(&mut self, ready: u64) -> u64 {
-        if self.scanned.covers == 0 {
-            self.scanned = Scanned { covers: ready, protected: hazptr::scan() };
-        }
-        ready.min(self.scanned.covers)
-    }
-
-    /// What is protected of those that are claimed, for the thread that runs them.
-    fn take_protected(&mut self) -> Vec<usize> {
-        #[cfg(not(loom))]
-        return std::mem::take(&mut self.scanned.protected);
-        #[cfg(loom)]
-        Vec::new()
-    }
-
-    /// So many of those that were claimed have run.
-    fn ran_of_scanned(&mut self, count: u64, protected: Vec<usize>) {
-        #[cfg(not(loom))]
-        if self.scanned.covers != 0 {
-            self.scanned = Scanned { covers: self.scanned.covers - count, protected };
-        }
-        #[cfg(loom)]
-        let _ = (count, protected);
     }
 }
 
@@ -318,7 +279,6 @@ impl Queue {
                     runner: 0,
                     claimed: 0,
                     waiters: 0,
-                    #[cfg(not(loom))]
                     scanned: Scanned::default(),
                     lost: None,
                 },
@@ -431,7 +391,7 @@ impl Queue {
             }
             let claimable = inner.claimable(core, self);
             inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
-            let protected = inner.take_protected();
+            let protected = inner.scanned.take_protected();
             inner.runner = runner;
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
@@ -439,7 +399,7 @@ impl Queue {
             let ran = self.run(core, &mut cursor, claimed, runner, &protected);
             count += ran.count;
             inner = sync::lock(&self.inner);
-            inner.ran_of_scanned(ran.count, protected);
+            inner.scanned.ran(ran.count, protected);
             core.charge.0.give_back(inner.finish(self, ran, cursor));
         }
         if inner.waiters != 0 {
