@@ -105,7 +105,7 @@ mod rseq;
 mod domain;
 #[cfg(not(loom))]
 pub mod sync;
-mod collections;
+pub mod collections;
 #[cfg(not(loom))]
 mod call_rcu;
 mod report;
