@@ -78,6 +78,16 @@ pub enum Point {
     TableAwaited,
     /// A table's worker looks at the table's list, or is about to free buckets.
     TableUsed,
+    /// A reader of a hash map has matched a tag and not yet compared the key.
+    SlotFound,
+    /// A tag is stored, and the entry is not there yet: in a mutant.
+    SlotTagged,
+    /// An updater has locked a bucket.
+    BucketLocked,
+    /// A reader has missed in a node and not yet looked whether it is still the bucket's.
+    NodeMissed,
+    /// The entries of a bucket have been copied, and the bucket does not say so yet.
+    BucketMoving,
 }
 
 #[cfg(quiescence_mutants)]

@@ -147,7 +147,7 @@ pub use crate::{
     os::stack::StackMissing,
     os::thread::ThreadState,
     reclaim::retire::{Refused, Retire, WithSize},
-    reclaim::weigh::Weigh,
+    reclaim::weigh::{Copied, Weigh},
     report::stall::hook::{StallHook, set_stall_hook, take_stall_hook},
     report::stall::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport},
 };

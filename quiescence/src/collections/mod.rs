@@ -9,6 +9,7 @@
 //!
 //! May import: the rooms from `os` to `sync`.
 
+pub mod hash_map;
 pub mod intrusive;
 
 mod patience;
@@ -18,6 +19,9 @@ mod wait_free_stack;
 mod lock_free_stack;
 mod lock_free_queue;
 mod hash_table;
+
+#[cfg(not(loom))]
+pub use self::hash_map::HashMap;
 
 #[cfg(all(test, loom))]
 mod loom_tests;

@@ -60,3 +60,11 @@ pub unsafe trait Section<K: DomainTag> {
     #[doc(hidden)]
     fn core(&self) -> *const DomainState;
 }
+
+// SAFETY: the section that is borrowed lasts longer.
+unsafe impl<K: DomainTag, S: Section<K>> Section<K> for &S {
+    #[inline(always)]
+    fn core(&self) -> *const DomainState {
+        S::core(self)
+    }
+}

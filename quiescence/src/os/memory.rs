@@ -28,6 +28,58 @@ pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
     let _ = unsafe { rustix::mm::munmap(memory.cast(), bytes) };
 }
 
+/// Bytes of a huge page, which the system may give instead of small ones.
+#[cfg(all(target_os = "linux", not(miri)))]
+const HUGE_PAGE: usize = 2 << 20;
+
+/// As [`map_zeroed`], for memory that will all be used: in huge pages, where the system has them.
+/// Then it begins with one.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub(crate) fn map_zeroed_huge(bytes: usize) -> Option<*mut u8> {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+    let before = if bytes < HUGE_PAGE { 0 } else { HUGE_PAGE };
+    let bytes = bytes.checked_next_multiple_of(PAGE)?;
+    let all = bytes.checked_add(before)?;
+    let (read_write, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: a new mapping, in place of no other.
+    let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), all, read_write, flags) }.ok()?;
+    if before == 0 {
+        return Some(mapped.cast());
+    }
+    let skipped = mapped.addr().next_multiple_of(HUGE_PAGE) - mapped.addr();
+    let memory = mapped.wrapping_byte_add(skipped);
+    let after = memory.wrapping_byte_add(bytes);
+    if skipped != 0 {
+        // SAFETY: whole pages of the mapping made above, which nothing uses. It does not fail.
+        let _ = unsafe { munmap(mapped, skipped) };
+    }
+    if skipped != before {
+        // SAFETY: as above.
+        let _ = unsafe { munmap(after, before - skipped) };
+    }
+    // SAFETY: the rest of the mapping. A kernel without huge pages says no, to no harm.
+    let _ = unsafe { madvise(memory, bytes, Advice::LinuxHugepage) };
+    Some(memory.cast())
+}
+
+/// Gives it back.
+///
+/// # Safety
+/// It came from [`map_zeroed_huge`], is of this length, and no thread uses it.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub(crate) unsafe fn unmap_huge(memory: *mut u8, bytes: usize) {
+    // SAFETY: by the contract.
+    unsafe { unmap(memory, bytes.next_multiple_of(PAGE)) };
+}
+
+/// A multiple of the pages of all systems.
+#[cfg(all(target_os = "linux", not(miri)))]
+const PAGE: usize = 65_536;
+
+#[cfg(any(not(target_os = "linux"), miri))]
+pub(crate) use {map_zeroed as map_zeroed_huge, unmap as unmap_huge};
+
 /// The same, from the allocator.
 #[cfg(any(not(target_os = "linux"), miri))]
 pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {

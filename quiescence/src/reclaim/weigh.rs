@@ -3,6 +3,7 @@
 mod owners;
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use crate::os::unwind::caught;
 use crate::reclaim::domain_state::DomainState;
@@ -71,6 +72,26 @@ pub trait Weigh {
     /// [`owned`](Self::owned) is not asked, and collections of such values are not walked over.
     const OWNS: bool = true;
 
+    /// Whether values of this type are `Copy`, so that a [`HashMap`](crate::collections::HashMap)
+    /// may have them in the slots of its table, in place of a box. `Copied::yes()` compiles for
+    /// types that are.
+    ///
+    /// ```
+    /// use quiescence::{Copied, Weigh};
+    ///
+    /// #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+    /// struct Point {
+    ///     x: i32,
+    ///     y: i32,
+    /// }
+    ///
+    /// impl Weigh for Point {
+    ///     const OWNS: bool = false;
+    ///     const COPIED: Copied<Self> = Copied::yes();
+    /// }
+    /// ```
+    const COPIED: Copied<Self> = Copied::no();
+
     /// Bytes that the value owns outside of itself. Nothing, unless it is implemented.
     fn owned(&self) -> usize {
         0
@@ -79,6 +100,35 @@ pub trait Weigh {
     /// Bytes of the value itself, and those that it owns.
     fn weight(&self) -> usize {
         size_of_val(self).saturating_add(self.owned())
+    }
+}
+
+/// Whether values of a type may be copied byte by byte while other threads read them: see
+/// [`Weigh::COPIED`]. Nothing in a `Copy` type changes through a shared reference.
+#[derive(Debug)]
+pub struct Copied<T: ?Sized>(bool, PhantomData<fn(&T)>);
+
+impl<T: ?Sized> Copied<T> {
+    /// They may not, or it is not said.
+    pub const fn no() -> Self {
+        Self(false, PhantomData)
+    }
+
+    /// Whether they may.
+    pub const fn is_yes(&self) -> bool {
+        self.0
+    }
+
+    /// They may if `is_copied`: which must be true of no type that is not `Copy`.
+    pub(crate) const fn when(is_copied: bool) -> Self {
+        Self(is_copied, PhantomData)
+    }
+}
+
+impl<T: Copy> Copied<T> {
+    /// They may: the type is `Copy`.
+    pub const fn yes() -> Self {
+        Self(true, PhantomData)
     }
 }
 
@@ -148,7 +198,8 @@ fn panicked(core: &DomainState) {
     core.counters().callbacks_panicked.fetch_add(1, Relaxed); // a statistic
 }
 
-fn ask(core: &DomainState, weight: impl FnOnce() -> usize) -> usize {
+/// What a function of the user's says; nothing, if it panics.
+pub(crate) fn ask(core: &DomainState, weight: impl FnOnce() -> usize) -> usize {
     let mut bytes = 0;
     if !caught(|| bytes = weight()) {
         panicked(core);

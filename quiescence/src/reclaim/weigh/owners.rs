@@ -14,7 +14,7 @@ use std::sync::atomic;
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::{net, time};
 
-use super::Weigh;
+use super::{Copied, Weigh};
 
 macro_rules! own_nothing {
     ($($type:ty),* $(,)?) => {
@@ -24,18 +24,30 @@ macro_rules! own_nothing {
     };
 }
 
-own_nothing! {
-    (), bool, char, str, f32, f64,
+/// The same for types that are `Copy`.
+macro_rules! are_copied {
+    ($($type:ty),* $(,)?) => {
+        $(impl Weigh for $type {
+            const OWNS: bool = false;
+            const COPIED: Copied<Self> = Copied::yes();
+        })*
+    };
+}
+
+are_copied! {
+    (), bool, char, f32, f64,
     i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize,
     num::NonZeroI8, num::NonZeroI16, num::NonZeroI32, num::NonZeroI64, num::NonZeroI128, num::NonZeroIsize,
     num::NonZeroU8, num::NonZeroU16, num::NonZeroU32, num::NonZeroU64, num::NonZeroU128, num::NonZeroUsize,
-    atomic::AtomicBool, atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64,
-    atomic::AtomicIsize, atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64,
-    atomic::AtomicUsize,
     time::Duration, time::Instant, time::SystemTime,
     net::IpAddr, net::Ipv4Addr, net::Ipv6Addr, net::SocketAddr, net::SocketAddrV4, net::SocketAddrV6,
     std::cmp::Ordering, std::any::TypeId, std::thread::ThreadId, std::alloc::Layout,
-    OsStr, CStr, Path,
+}
+
+own_nothing! {
+    atomic::AtomicBool, atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64,
+    atomic::AtomicIsize, atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64,
+    atomic::AtomicUsize, str, OsStr, CStr, Path,
 }
 
 /// Shared, or not known: counts for nothing.
@@ -47,7 +59,19 @@ macro_rules! share {
     };
 }
 
-share! { &T, *const T, *mut T, NonNull<T>, PhantomData<T>, Weak<T> }
+share! { Weak<T> }
+
+/// Pointers are `Copy`, and count for nothing.
+macro_rules! point {
+    ($($type:ty),* $(,)?) => {
+        $(impl<T: ?Sized> Weigh for $type {
+            const OWNS: bool = false;
+            const COPIED: Copied<Self> = Copied::yes();
+        })*
+    };
+}
+
+point! { &T, *const T, *mut T, NonNull<T>, PhantomData<T> }
 
 impl<T> Weigh for atomic::AtomicPtr<T> {
     const OWNS: bool = false;
@@ -71,6 +95,8 @@ macro_rules! tuples {
     ($($field:ident $place:tt),*) => {
         impl<$($field: Weigh),*> Weigh for ($($field,)*) {
             const OWNS: bool = $($field::OWNS)||*;
+            // A tuple is `Copy` if all its fields are.
+            const COPIED: Copied<Self> = Copied::when($($field::COPIED.is_yes())&&*);
 
             fn owned(&self) -> usize {
                 0_usize $(.saturating_add(self.$place.owned()))*
@@ -111,6 +137,7 @@ impl<T: Weigh> Weigh for [T] {
 
 impl<T: Weigh, const N: usize> Weigh for [T; N] {
     const OWNS: bool = T::OWNS;
+    const COPIED: Copied<Self> = Copied::when(T::COPIED.is_yes());
 
     fn owned(&self) -> usize {
         all(self)
@@ -145,6 +172,7 @@ impl<T: ?Sized + Weigh> Weigh for Arc<T> {
 
 impl<T: Weigh> Weigh for Option<T> {
     const OWNS: bool = T::OWNS;
+    const COPIED: Copied<Self> = Copied::when(T::COPIED.is_yes());
 
     fn owned(&self) -> usize {
         self.as_ref().map_or(0, T::owned)

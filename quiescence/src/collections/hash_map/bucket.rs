@@ -1,0 +1,583 @@
+//! Buckets: a word of tags and flags, a pointer, and slots, in whole cache lines.
+//!
+//! **Invariant [HM-I1]: an entry is where a word of tags says, from the store that says so to the
+//! store that does not.** Its slot is written before the first [HM-1], and not again after the
+//! second before every section has ended that may have loaded the word in between.
+//!
+//! **Invariant [HM-I2]: an entry comes into the slots of a bucket out of its node, or the other way
+//! round, only together with another node, or none, in the bucket's pointer.** So a reader that
+//! finds the same pointer before it loaded the bucket's word and after it has searched the node has
+//! missed no entry that was there all the time. (The address of a node that it loaded is not used
+//! again while its section lasts.)
+
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::entry::{At, BoxOf, Form};
+use super::node::{Node, NodeRef, Nodes};
+use super::tags::{self, DEAD, EMPTY, LOCK, MOVED, OVER, STAMPED};
+use crate::chaos::{self, Mutant, Point};
+use crate::collections::patience::Patience;
+use crate::os::sync::{AtomicPtr, AtomicU64};
+
+/// What a map must know of its domain's grace periods.
+pub(super) trait GracePeriods {
+    /// The cookie of a full grace period from now on; of a caller whose last step was an atomic
+    /// exchange. It asks for none.
+    fn snapshot(&self) -> u64;
+
+    /// Whether it is over.
+    fn is_over(&self, cookie: u64) -> bool;
+}
+
+/// The first words of a bucket.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Head {
+    /// Byte 0: flags. The others: the state of each slot.
+    pub(super) word: AtomicU64,
+    /// With the flag `OVER` the node. Else the cookie of the dead slots that are stamped, and one.
+    pub(super) over: AtomicPtr<Node>,
+}
+
+/// A bucket, and of which form its slots are.
+pub(super) struct Bucket<F> {
+    head: NonNull<Head>,
+    form: std::marker::PhantomData<fn() -> F>,
+}
+
+impl<F> Clone for Bucket<F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for Bucket<F> {}
+
+/// Where an entry is in a bucket.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Location {
+    /// The index of its byte in the bucket's word.
+    Head(usize),
+    /// The word, and the index of its byte, in the node.
+    Node(usize, usize),
+}
+
+/// The pointer that stands for a cookie.
+fn of_cookie(cookie: u64) -> *mut Node {
+    // Cookies are even.
+    ptr::without_provenance_mut(cookie as usize | 1)
+}
+
+/// The node that a bucket's pointer leads to, if it is one.
+#[inline]
+pub(super) fn node_of<F: Form>(over: *mut Node) -> Option<NodeRef<F>> {
+    let node = if over.addr() & 1 == 0 { NonNull::new(over)? } else { return None };
+    // SAFETY: buckets have nodes of their own form.
+    Some(unsafe { NodeRef::of(node) })
+}
+
+impl<F: Form> Bucket<F> {
+    /// The bytes of the word that are slots.
+    const SLOT_BYTES: u64 = tags::head_bytes(F::SLOTS);
+
+    /// # Safety
+    /// `head` is the first byte of a bucket of this form, whose table lives as long as this is used.
+    #[inline(always)]
+    pub(super) unsafe fn of(head: NonNull<Head>) -> Self {
+        Self { head, form: std::marker::PhantomData }
+    }
+
+    #[inline(always)]
+    pub(super) fn head<'b>(self) -> &'b Head {
+        // SAFETY: by the contract of `of`.
+        unsafe { self.head.as_ref() }
+    }
+
+    /// The slot of a byte of the word.
+    #[inline(always)]
+    pub(super) fn slot(self, index: usize) -> *mut u8 {
+        let first = size_of::<Head>().wrapping_sub(F::SLOT);
+        self.head.as_ptr().cast::<u8>().wrapping_add(first.wrapping_add(index * F::SLOT))
+    }
+
+    /// Makes a bucket of zeroes one that loom knows.
+    ///
+    /// # Safety
+    /// It is the caller's alone.
+    #[cfg(loom)]
+    pub(super) unsafe fn init(self) {
+        let head = Head { word: AtomicU64::new(0), over: AtomicPtr::new(ptr::null_mut()) };
+        // SAFETY: by the contract.
+        unsafe { self.head.write(head) };
+        for index in 1..=F::SLOTS {
+            // SAFETY: by the contract.
+            unsafe { F::init(self.slot(index)) };
+        }
+    }
+
+    /// The entry with a tag that `is_key` accepts, among the slots that a word speaks of.
+    ///
+    /// # Safety
+    /// The word was loaded from the bucket in the section that is in progress, with Acquire; or the
+    /// caller has the bucket.
+    #[inline(always)]
+    pub(super) unsafe fn search_head(
+        self,
+        word: u64,
+        tag: u64,
+        is_key: &impl Fn(&F::Key) -> bool,
+    ) -> Option<(usize, At<F>)> {
+        let mut found = tags::matches(word, tag) & Self::SLOT_BYTES;
+        while found != 0 {
+            let index = tags::first(found);
+            chaos::point(Point::SlotFound);
+            // SAFETY: the tag says that there is an entry.
+            let entry = unsafe { F::entry(self.slot(index)) };
+            // SAFETY: as above; it is not written to, or freed, before the section ends.
+            if is_key(unsafe { &(*entry).key }) {
+                return Some((index, entry));
+            }
+            found &= found - 1;
+        }
+        None
+    }
+}
+
+/// The same in a node.
+///
+/// # Safety
+/// The node was loaded from its bucket in the section that is in progress; or the caller has the
+/// bucket.
+pub(super) unsafe fn search_node<F: Form>(
+    node: NodeRef<F>,
+    tag: u64,
+    is_key: &impl Fn(&F::Key) -> bool,
+) -> Option<(Location, At<F>)> {
+    for word in 0..node.words() {
+        // Acquire: pairs with the Release that stored the tag; the slot was written [HM-1].
+        let found = tags::matches(node.word(word).load(Acquire), tag);
+        for index in tags::indexes(found) {
+            // SAFETY: the tag says that there is an entry.
+            let entry = unsafe { F::entry(node.slot(word, index)) };
+            // SAFETY: as in `search_head`.
+            if is_key(unsafe { &(*entry).key }) {
+                return Some((Location::Node(word, index), entry));
+            }
+        }
+    }
+    None
+}
+
+/// Its entries are in the next table.
+#[derive(Debug)]
+pub(super) struct Moved;
+
+/// A bucket that the caller has, alone among updaters. Readers see what it stores at once; it is
+/// unlocked when it is dropped.
+pub(super) struct Locked<'g, F: Form, G: GracePeriods> {
+    bucket: Bucket<F>,
+    /// The word without the flag `LOCK`.
+    word: u64,
+    grace_periods: &'g G,
+    /// Nodes that are out of reach.
+    garbage: &'g Nodes,
+}
+
+impl<F: Form, G: GracePeriods> Drop for Locked<'_, F, G> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire of the next one that locks it, and of readers [HM-5].
+        self.bucket.head().word.store(self.word, Release);
+    }
+}
+
+impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
+    /// Locks a bucket.
+    ///
+    /// Waits for other updaters of the same bucket, which are at most some hundred instructions
+    /// away from unlocking it.
+    pub(super) fn lock(
+        bucket: Bucket<F>,
+        grace_periods: &'g G,
+        garbage: &'g Nodes,
+    ) -> Result<Self, Moved> {
+        let head = bucket.head();
+        let mut polls = 0;
+        loop {
+            // Relaxed: the exchange checks it; for `MOVED` the caller loads more with Acquire.
+            let word = head.word.load(Relaxed);
+            if word & MOVED != 0 {
+                return Err(Moved);
+            }
+            // Acquire: pairs with the Release in `drop` [HM-5]. Relaxed: tried again.
+            if word & LOCK == 0
+                && head.word.compare_exchange_weak(word, word | LOCK, Acquire, Relaxed).is_ok()
+            {
+                let mut this = Self { bucket, word, grace_periods, garbage };
+                chaos::point(Point::BucketLocked);
+                if F::WAITS {
+                    this.stamp();
+                }
+                if this.word & OVER != 0 {
+                    this.collapse();
+                }
+                return Ok(this);
+            }
+            Patience::Wait.pass(&mut polls).expect("it waits");
+        }
+    }
+
+    /// Empties the dead slots whose grace period is over, and has a cookie cover others.
+    fn stamp(&mut self) {
+        let dead = tags::matches(self.word, DEAD) & Bucket::<F>::SLOT_BYTES;
+        let mut stamped = tags::matches(self.word, STAMPED) & Bucket::<F>::SLOT_BYTES;
+        if stamped != 0 && self.is_over() {
+            self.word = tags::with_all(self.word, stamped, EMPTY);
+            stamped = 0;
+        }
+        if dead != 0 && stamped == 0 {
+            if chaos::mutant(Mutant::MapNoCookie) {
+                self.word = tags::with_all(self.word, dead, EMPTY);
+                return;
+            }
+            // The last step was the exchange that locked the bucket: whoever killed these entries
+            // did so before [HM-4].
+            let cookie = self.grace_periods.snapshot();
+            self.set_cookie(cookie);
+            self.word = tags::with_all(self.word, dead, STAMPED);
+        }
+    }
+
+    fn node(&self) -> Option<NodeRef<F>> {
+        // Relaxed: only the thread that has the bucket writes it, and the lock is Acquire.
+        let over = self.bucket.head().over.load(Relaxed);
+        if self.word & OVER == 0 { None } else { node_of(over) }
+    }
+
+    fn cookie(&self) -> u64 {
+        match self.node() {
+            Some(node) => node.head().cookie.get(),
+            None => (self.bucket.head().over.load(Relaxed).addr() & !1) as u64,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.grace_periods.is_over(self.cookie())
+    }
+
+    fn set_cookie(&self, cookie: u64) {
+        match self.node() {
+            Some(node) => node.head().cookie.set(cookie),
+            // Relaxed: readers do not follow it.
+            None => self.bucket.head().over.store(of_cookie(cookie), Relaxed),
+        }
+    }
+
+    /// Stores the word, with the lock.
+    fn publish(&self) {
+        // Release: pairs with the Acquire of readers: slots and nodes that it speaks of have been
+        // written [HM-1] [HM-2].
+        self.bucket.head().word.store(self.word | LOCK, Release);
+    }
+
+    /// Moves the entries of the node into the slots of the bucket, if these have room again.
+    fn collapse(&mut self) {
+        let Some(node) = self.node() else { return };
+        let free = tags::matches(self.word, EMPTY) & Bucket::<F>::SLOT_BYTES;
+        if node.count() > free.count_ones() as usize {
+            return;
+        }
+        let mut word = self.word & !OVER;
+        for ((tag, from), index) in node.live().zip(tags::indexes(free)) {
+            // SAFETY: an empty slot, which is ours; the entry in the node stays as it is.
+            unsafe { F::copy(from, self.bucket.slot(index)) };
+            word = tags::with(word, index, tag);
+        }
+        // One store: a reader finds them in the node before, in the slots afterwards. Then the
+        // pointer: a reader that loaded the old word and comes too late to the node polls again.
+        self.word = word;
+        self.publish();
+        self.detach(node);
+    }
+
+    /// Takes the node out of the bucket, whose word does not speak of it any more.
+    fn detach(&mut self, node: NodeRef<F>) {
+        // Release: a reader that finds it here finds the word that came before it [HM-2].
+        self.bucket.head().over.store(of_cookie(node.head().cookie.get()), Release);
+        self.garbage.push(node);
+    }
+
+    /// The entry that `is_key` accepts.
+    pub(super) fn search(
+        &self,
+        tag: u64,
+        is_key: &impl Fn(&F::Key) -> bool,
+    ) -> Option<(Location, At<F>)> {
+        // SAFETY: we have the bucket.
+        if let Some((index, entry)) = unsafe { self.bucket.search_head(self.word, tag, is_key) } {
+            return Some((Location::Head(index), entry));
+        }
+        // SAFETY: as above.
+        self.node().and_then(|node| unsafe { search_node(node, tag, is_key) })
+    }
+
+    /// Where an entry is that was found before, if it is still there: told by its address.
+    pub(super) fn find_again(&self, tag: u64, found: At<F>) -> Option<Location> {
+        let is_it = |entry| ptr::eq(entry, found);
+        let head = tags::matches(self.word, tag) & Bucket::<F>::SLOT_BYTES;
+        // SAFETY: we have the bucket, and tags say that there are entries.
+        let at = tags::indexes(head).find(|&at| is_it(unsafe { F::entry(self.bucket.slot(at)) }));
+        if let Some(index) = at {
+            return Some(Location::Head(index));
+        }
+        let node = self.node()?;
+        (0..node.words()).find_map(|word| {
+            // Relaxed: only the thread that has the bucket writes it.
+            let found = tags::matches(node.word(word).load(Relaxed), tag);
+            // SAFETY: as above.
+            let at =
+                tags::indexes(found).find(|&at| is_it(unsafe { F::entry(node.slot(word, at)) }));
+            at.map(|at| Location::Node(word, at))
+        })
+    }
+
+    /// Entries in it.
+    pub(super) fn count(&self) -> usize {
+        let head = tags::live(self.word) & Bucket::<F>::SLOT_BYTES;
+        let head = head.count_ones() as usize;
+        head + self.node().map_or(0, NodeRef::count)
+    }
+
+    fn free_slot(&self) -> Option<usize> {
+        let free = tags::matches(self.word, EMPTY) & Bucket::<F>::SLOT_BYTES;
+        (free != 0).then(|| tags::first(free))
+    }
+
+    /// Adds an entry whose key is not there. Returns where it is.
+    pub(super) fn add(&mut self, tag: u64, stored: F::Stored) -> At<F> {
+        if let Some(index) = self.free_slot() {
+            return self.fill(index, tag, stored, self.word);
+        }
+        match self.node() {
+            Some(node) if let Some((word, index)) = node.free_slot() => {
+                fill_node(node, (word, index), tag, stored, None)
+            }
+            node => self.copy_node(node, None, tag, stored),
+        }
+    }
+
+    /// Replaces an entry. Returns where the new one is, and the box of the old one, if it has one.
+    pub(super) fn replace(
+        &mut self,
+        at: Location,
+        tag: u64,
+        stored: F::Stored,
+    ) -> (At<F>, BoxOf<F>) {
+        let slot = self.slot(at);
+        // SAFETY: we have the bucket, and there is an entry.
+        let stored = match unsafe { F::exchange(slot, stored) } {
+            // SAFETY: as above.
+            Ok(old) => return (unsafe { F::entry(slot) }, old),
+            Err(stored) => stored,
+        };
+        let new = match (at, self.node()) {
+            (Location::Head(old), node) => {
+                let without = tags::with(self.word, old, DEAD);
+                match self.free_slot() {
+                    // One store: the new entry, and the old one's end.
+                    Some(index) => self.fill(index, tag, stored, without),
+                    None => {
+                        if chaos::mutant(Mutant::MapOverflowLate) {
+                            self.word = without;
+                            self.publish();
+                        }
+                        // The new one first: a reader that does not find the old one finds it.
+                        let new = self.copy_node(node, None, tag, stored);
+                        self.word = tags::with(self.word, old, DEAD);
+                        new
+                    }
+                }
+            }
+            (Location::Node(word, old), Some(node)) => match node.free_in(word) {
+                Some(index) => fill_node(node, (word, index), tag, stored, Some(old)),
+                None => self.copy_node(Some(node), Some((word, old)), tag, stored),
+            },
+            (Location::Node(..), None) => unreachable!("the entry was found in a node"),
+        };
+        (new, ptr::null_mut())
+    }
+
+    /// Removes an entry. Returns its box, if it has one.
+    pub(super) fn remove(&mut self, at: Location) -> BoxOf<F> {
+        // SAFETY: we have the bucket, and there is an entry.
+        let old = unsafe { F::boxed(self.slot(at)) };
+        match at {
+            Location::Head(index) => {
+                self.word = tags::with(self.word, index, if F::WAITS { DEAD } else { EMPTY });
+            }
+            Location::Node(word, index) => {
+                let node = self.node().expect("the entry was found in a node");
+                let tags = node.word(word);
+                // Relaxed: our own. Release: nothing is published; the order of our own stores.
+                tags.store(tags::with(tags.load(Relaxed), index, DEAD), Release);
+                if node.count() == 0 {
+                    self.word &= !OVER;
+                    self.publish();
+                    self.detach(node);
+                }
+            }
+        }
+        old
+    }
+
+    fn slot(&self, at: Location) -> *mut u8 {
+        match at {
+            Location::Head(index) => self.bucket.slot(index),
+            Location::Node(word, index) => {
+                self.node().expect("the entry was found in a node").slot(word, index)
+            }
+        }
+    }
+
+    /// Writes an entry into an empty slot; the word will be `word` and the tag.
+    fn fill(&mut self, index: usize, tag: u64, stored: F::Stored, word: u64) -> At<F> {
+        self.word = tags::with(word, index, tag);
+        if chaos::mutant(Mutant::MapTagBeforeKey) {
+            self.publish();
+            chaos::point(Point::SlotTagged);
+        }
+        let slot = self.bucket.slot(index);
+        // SAFETY: empty, and ours. Readers look at it once the tag is stored [HM-1]: by `drop`.
+        unsafe { F::write(slot, stored) };
+        // SAFETY: written above.
+        unsafe { F::entry(slot) }
+    }
+
+    /// Puts a new node into the bucket: a copy of the old one, without the entry at `without`, and
+    /// with another one. Returns where that is.
+    fn copy_node(
+        &mut self,
+        old: Option<NodeRef<F>>,
+        without: Option<(usize, usize)>,
+        tag: u64,
+        stored: F::Stored,
+    ) -> At<F> {
+        let count = old.map_or(0, NodeRef::count) + 1;
+        let node = NodeRef::<F>::new(count + count / 2);
+        let without = without.zip(old).map(|((word, index), old)| old.slot(word, index));
+        let mut places = (0..node.words())
+            .flat_map(|word| (0..super::node::WORD_SLOTS).map(move |index| (word, index)));
+        for (tag, from) in old.into_iter().flat_map(NodeRef::live) {
+            if Some(from) != without {
+                let (word, index) = places.next().expect("there is room for more");
+                // SAFETY: the node is ours alone; the old entry stays as it is.
+                unsafe { F::copy(from, node.slot(word, index)) };
+                let tags = node.word(word);
+                tags.store(tags::with(tags.load(Relaxed), index, tag), Relaxed);
+            }
+        }
+        let place = places.next().expect("there is room for more");
+        let new = fill_node(node, place, tag, stored, None);
+        node.head().cookie.set(self.cookie());
+        // Release: pairs with the Acquire of readers: the node has been written [HM-2].
+        self.bucket.head().over.store(node.as_ptr(), Release);
+        self.word |= OVER;
+        self.publish();
+        if let Some(old) = old {
+            self.garbage.push(old);
+        }
+        new
+    }
+
+    /// All live entries, with their tags and slots.
+    pub(super) fn live(&self) -> impl Iterator<Item = *mut u8> + use<'_, 'g, F, G> {
+        let head = tags::live(self.word) & Bucket::<F>::SLOT_BYTES;
+        let head = tags::indexes(head).map(|index| self.bucket.slot(index));
+        head.chain(self.node().into_iter().flat_map(|node| node.live().map(|(_, slot)| slot)))
+    }
+
+    /// The mutant's: says that the entries have moved before they have.
+    pub(super) fn publish_moved(&self) {
+        self.bucket.head().word.store(MOVED | LOCK, Release);
+    }
+
+    /// Unlocks it as one whose entries are in the next table, where readers find them from now on.
+    pub(super) fn leave_moved(mut self) {
+        if let Some(node) = self.node() {
+            self.garbage.push(node);
+        }
+        // No tag is left: a reader that finds nothing sees the flag. By `drop`, with Release: the
+        // entries have been copied [HM-3].
+        self.word = MOVED;
+    }
+}
+
+/// Writes an entry into a slot of a node that was never filled, and ends another one of the same
+/// word, by one store.
+fn fill_node<F: Form>(
+    node: NodeRef<F>,
+    (word, index): (usize, usize),
+    tag: u64,
+    stored: F::Stored,
+    old: Option<usize>,
+) -> At<F> {
+    let slot = node.slot(word, index);
+    // SAFETY: never filled, and the caller has the bucket.
+    unsafe { F::write(slot, stored) };
+    let tags = node.word(word);
+    // Relaxed: our own.
+    let before = tags.load(Relaxed);
+    let before = old.map_or(before, |old| tags::with(before, old, DEAD));
+    // Release: pairs with the Acquire of readers: the slot has been written [HM-1].
+    tags.store(tags::with(before, index, tag), Release);
+    // SAFETY: written above.
+    unsafe { F::entry(slot) }
+}
+
+/// Adds an entry to a bucket that no other thread can reach.
+///
+/// # Safety
+/// It is so; `from` has an entry, which readers find there until then.
+pub(super) unsafe fn add_copy<F: Form>(bucket: Bucket<F>, tag: u64, from: *const u8) {
+    let head = bucket.head();
+    // Relaxed, all of it: the flag `MOVED` of the old bucket publishes it [HM-3].
+    let word = head.word.load(Relaxed);
+    let free = tags::matches(word, EMPTY) & Bucket::<F>::SLOT_BYTES;
+    if free != 0 {
+        let index = tags::first(free);
+        // SAFETY: empty, and ours.
+        unsafe { F::copy(from, bucket.slot(index)) };
+        return head.word.store(tags::with(word, index, tag), Relaxed);
+    }
+    let old = node_of::<F>(head.over.load(Relaxed));
+    let node = match old {
+        Some(node) if node.free_slot().is_some() => node,
+        old => {
+            let count = old.map_or(0, NodeRef::count);
+            let node = NodeRef::<F>::new(2 * count + 1);
+            for (tag, from) in old.into_iter().flat_map(NodeRef::live) {
+                // SAFETY: as for the whole.
+                unsafe { add_to_node(node, tag, from) };
+            }
+            head.over.store(node.as_ptr(), Relaxed);
+            head.word.store(word | OVER, Relaxed);
+            if let Some(old) = old {
+                // SAFETY: no other thread has seen it.
+                unsafe { old.free() };
+            }
+            node
+        }
+    };
+    // SAFETY: as for the whole.
+    unsafe { add_to_node(node, tag, from) };
+}
+
+/// Adds an entry to a node that has room, and that no other thread can reach.
+unsafe fn add_to_node<F: Form>(node: NodeRef<F>, tag: u64, from: *const u8) {
+    let (word, index) = node.free_slot().expect("there is room");
+    // SAFETY: never filled, and ours.
+    unsafe { F::copy(from, node.slot(word, index)) };
+    let tags = node.word(word);
+    tags.store(tags::with(tags.load(Relaxed), index, tag), Relaxed);
+}

@@ -1,0 +1,85 @@
+//! How a map is made that is not as most are: [`Builder`].
+
+use std::fmt;
+use std::hash::RandomState;
+
+use super::map::{HashMap, is_copied, weight};
+use crate::domain::domain::Domain;
+use crate::domain::guard::Global;
+use crate::domain::tag::DomainTag;
+use crate::reclaim::weigh::Weigh;
+
+/// Makes a [`HashMap`]: see [`HashMap::builder`].
+#[must_use = "a builder makes nothing until `build` is called"]
+pub struct Builder<K, V, S = RandomState, D: DomainTag = Global> {
+    capacity: usize,
+    hasher: S,
+    domain: Domain<D>,
+    entries: std::marker::PhantomData<fn() -> (K, V)>,
+}
+
+impl<K, V> Builder<K, V> {
+    pub(super) fn new() -> Self {
+        let (hasher, domain) = (RandomState::new(), Domain::global());
+        Self { capacity: 0, hasher, domain, entries: std::marker::PhantomData }
+    }
+}
+
+impl<K, V, S, D> Builder<K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+    /// Room for so many entries from the beginning.
+    pub fn capacity(self, capacity: usize) -> Self {
+        Self { capacity, ..self }
+    }
+
+    /// Another hasher.
+    pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T, D> {
+        let Self { capacity, domain, entries, .. } = self;
+        Builder { capacity, hasher, domain, entries }
+    }
+
+    /// Another domain: its guards protect what readers find, and its limit counts what is replaced.
+    pub fn domain<T: DomainTag>(self, domain: Domain<T>) -> Builder<K, V, S, T> {
+        let Self { capacity, hasher, entries, .. } = self;
+        Builder { capacity, hasher, domain, entries }
+    }
+
+    /// The map.
+    pub fn build(self) -> HashMap<K, V, S, D>
+    where
+        K: Weigh,
+        V: Weigh,
+    {
+        let Self { capacity, hasher, domain, .. } = self;
+        HashMap::make(capacity, hasher, domain, is_copied::<K, V>(), weight::<K, V>())
+    }
+
+    /// The map, of types that do not implement [`Weigh`]: `weight` gives the bytes of an entry and of
+    /// all that it owns. Entries are in boxes.
+    ///
+    /// ```
+    /// use quiescence::collections::HashMap;
+    ///
+    /// mod foreign {
+    ///     pub struct Image(pub Vec<u8>);
+    /// }
+    ///
+    /// let images = HashMap::builder()
+    ///     .build_with_weight(|_: &u32, image: &foreign::Image| image.0.capacity());
+    /// images.insert(1, foreign::Image(vec![0; 1 << 20]));
+    /// images.remove(&1); // a megabyte waits
+    /// ```
+    pub fn build_with_weight(self, weight: fn(&K, &V) -> usize) -> HashMap<K, V, S, D> {
+        HashMap::make(self.capacity, self.hasher, self.domain, false, Some(weight))
+    }
+}
+
+impl<K, V, S, D: DomainTag> fmt::Debug for Builder<K, V, S, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("capacity", &self.capacity).finish_non_exhaustive()
+    }
+}

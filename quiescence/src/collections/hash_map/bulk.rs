@@ -1,0 +1,214 @@
+//! Updates of many entries, and of the table.
+
+use std::hash::{BuildHasher, Hash};
+use std::panic::Location;
+
+use super::entry::{Boxed, Form, Inline};
+use super::garbage::Garbage;
+use super::growth;
+use super::map::{HashMap, by_form};
+use super::table::TableRef;
+use super::update::At;
+use super::walk::Walk;
+use crate::domain::tag::DomainTag;
+
+/// Buckets that are gone over in one section.
+const BATCH: usize = 64;
+
+/// # Many entries
+impl<K, V, S, D> HashMap<K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    /// Removes the entries that `keeps` returns `false` of: of those that are there all the time, each
+    /// one. One by one, and not at one moment. `keeps` is called under no lock, and again if the
+    /// entry is replaced meanwhile.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert); some entries have been removed then.
+    ///
+    /// ```
+    /// let map: quiescence::collections::HashMap<u32, ()> = (0..10).map(|n| (n, ())).collect();
+    /// map.retain(|n, ()| n % 2 == 0);
+    /// assert_eq!(map.len(), 5);
+    /// ```
+    #[track_caller]
+    pub fn retain(&self, mut keeps: impl FnMut(&K, &V) -> bool) {
+        let location = Location::caller();
+        let mut next = Some(0);
+        while let Some(at) = next {
+            self.may_replace("retain");
+            // Retired after the section.
+            let mut taken = Vec::new();
+            let _section = self.tag().enter(location);
+            next = by_form!(self, F, self.retain_batch::<F<K, V>>(at, &mut keeps, &mut taken));
+        }
+    }
+
+    /// The same for some buckets, from a position that [`advance`] gave. In a section.
+    fn retain_batch<'m, F: Form<Key = K, Value = V>>(
+        &'m self,
+        mut at: usize,
+        keeps: &mut impl FnMut(&K, &V) -> bool,
+        taken: &mut Vec<Garbage<'m, K, V, S, D>>,
+    ) -> Option<usize> {
+        for _ in 0..BATCH {
+            // SAFETY: in a section, and the form is the map's.
+            let table = unsafe { growth::root::<F>(&self.root) };
+            if table.is_nothing() {
+                return None;
+            }
+            let index = at & table.mask();
+            let mut walk = Walk::new(table, index, index + 1);
+            // SAFETY: the table was loaded in this section.
+            while let Some(entry) = unsafe { walk.next(|key| self.hash(key)) } {
+                taken.extend(self.retain_entry(entry, keeps));
+            }
+            at = advance(at, table.mask());
+            if at == 0 {
+                return None;
+            }
+        }
+        Some(at)
+    }
+
+    fn retain_entry(
+        &self,
+        entry: At<K, V>,
+        keeps: &mut impl FnMut(&K, &V) -> bool,
+    ) -> Option<Garbage<'_, K, V, S, D>> {
+        let mut entry = entry;
+        loop {
+            // SAFETY: found in this section.
+            let found = unsafe { &*entry };
+            if keeps(&found.key, &found.value) {
+                return None;
+            }
+            let (hash, garbage) = (self.hash(&found.key), Garbage::new(self));
+            if self.attempt_remove(hash, entry, &garbage) {
+                return Some(garbage);
+            }
+            drop(garbage);
+            // SAFETY: in a section.
+            entry = unsafe { self.find_hashed(&found.key, hash) }?;
+        }
+    }
+
+    /// Removes all entries that are there all the time: see [`retain`](Self::retain). The table
+    /// stays as large as it is.
+    ///
+    /// # Panics
+    /// As [`retain`](Self::retain).
+    #[track_caller]
+    pub fn clear(&self) {
+        self.retain(|_, _| false);
+    }
+
+    /// Inserts all of these, as [`insert`](Self::insert) does, one by one. A map that is shared can
+    /// be extended, too: `(&map).extend(...)` is this.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    #[track_caller]
+    pub fn extend(&self, entries: impl IntoIterator<Item = (K, V)>) {
+        let entries = entries.into_iter();
+        // Half of them, as the standard library has it: some keys may be there.
+        self.reserve(entries.size_hint().0.div_ceil(2));
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
+    }
+
+    /// Has the table be large enough for so many more entries. Moves all entries, beside other
+    /// updates, if it is not.
+    pub fn reserve(&self, additional: usize) {
+        let entries = self.len().saturating_add(additional);
+        self.resize(|buckets, enough| (enough > buckets).then_some(enough), entries);
+    }
+
+    /// Has the table be as small as it can be for the entries that it has, and for so many at least.
+    /// Moves all entries, by halves, beside other updates.
+    ///
+    /// ```
+    /// let map: quiescence::collections::HashMap<u64, u64> = (0..10_000).map(|n| (n, n)).collect();
+    /// map.retain(|n, _| *n < 10);
+    /// map.shrink_to(100);
+    /// assert!(map.capacity() >= 100 && map.capacity() < 1_000);
+    /// ```
+    pub fn shrink_to(&self, capacity: usize) {
+        let entries = self.len().max(capacity);
+        self.resize(|buckets, enough| (enough < buckets).then_some(buckets / 2), entries);
+    }
+
+    /// As [`shrink_to`](Self::shrink_to), for the entries that it has.
+    pub fn shrink_to_fit(&self) {
+        self.shrink_to(0);
+    }
+
+    /// Moves all entries to another table, as long as `wanted` says one, of the number of buckets
+    /// and of that which would be enough.
+    fn resize(&self, wanted: impl Fn(usize, usize) -> Option<usize>, entries: usize) {
+        by_form!(self, F, {
+            let enough = growth::buckets_for::<F<K, V>>(entries);
+            while self.resize_step::<F<K, V>>(|buckets| wanted(buckets, enough)) {}
+        });
+    }
+
+    /// Does a step of that. Returns whether there is more to do.
+    #[track_caller]
+    fn resize_step<F: Form<Key = K, Value = V>>(
+        &self,
+        wanted: impl Fn(usize) -> Option<usize>,
+    ) -> bool {
+        let garbage = Garbage::new(self);
+        let section = self.tag().enter(Location::caller());
+        let table: TableRef<F> = self.own_table();
+        if table.next().is_none() {
+            let Some(buckets) = wanted(table.buckets()) else { return false };
+            table.set_next(TableRef::new(buckets));
+        }
+        if !self.help(table, &garbage) {
+            // The rest of the buckets are other threads'.
+            drop(section);
+            std::thread::yield_now();
+        }
+        true
+    }
+}
+
+/// The position after `at`, so that all are gone over whatever sizes the table has meanwhile: the
+/// bits that choose a bucket are counted from the highest one. Zero after the last one.
+///
+/// Source: Pieter Noordhuis's cursor of Redis's `SCAN`.
+fn advance(at: usize, mask: usize) -> usize {
+    let reversed = (at | !mask).reverse_bits().wrapping_add(1);
+    reversed.reverse_bits()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_reach_every_hash_while_the_table_changes() {
+        // Each hash of 64 is in some bucket that is gone over, whatever happens to the mask.
+        for seed in 0..200_u64 {
+            let (mut seen, mut at, mut state) = (0_u64, 0, seed);
+            loop {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let mask = [3, 7, 15, 63][(state >> 60) as usize & 3];
+                for hash in 0..64 {
+                    seen |= u64::from(hash & mask == at & mask) << hash;
+                }
+                at = advance(at, mask);
+                if at == 0 {
+                    break;
+                }
+            }
+            assert_eq!(seen, u64::MAX, "{seed}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! How entries move to another table, a few buckets at each update.
+//!
+//! A bucket's entries go to buckets of the next table that get theirs from nowhere else, and that
+//! no thread can reach before the old bucket says [`MOVED`](super::tags::MOVED): so they are copied
+//! under the lock of the old one alone. Readers that hold references into the old bucket keep them;
+//! the old table is freed after a grace period.
+
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use super::bucket::{Bucket, GracePeriods, Locked, Moved, add_copy, node_of};
+use super::entry::Form;
+use super::node::Nodes;
+use super::table::{Table, TableRef};
+use super::tags;
+use crate::chaos::{self, Mutant, Point};
+use crate::os::sync::AtomicPtr;
+
+/// Buckets that an update moves, while a map grows.
+pub(super) const STEP: u64 = 4;
+
+/// Entries for each bucket on average from which on a table grows: eleven sixteenths of its slots.
+pub(super) const fn most<F: Form>(buckets: usize) -> usize {
+    buckets.saturating_mul(F::SLOTS * 11) / 16
+}
+
+/// Buckets for so many entries.
+pub(super) fn buckets_for<F: Form>(entries: usize) -> usize {
+    let buckets = entries.saturating_mul(16).div_ceil(F::SLOTS * 11).next_power_of_two();
+    buckets.max(SMALLEST)
+}
+
+/// Tables with fewer buckets grow by four.
+pub(super) const SMALL: usize = 256;
+
+/// Buckets of the smallest table.
+const SMALLEST: usize = if cfg!(loom) { 1 } else { 4 };
+
+/// Moves the next buckets of a table that is growing or shrinking. Returns the table if these were
+/// the last ones: it is out of reach then.
+///
+/// # Safety
+/// `table` was loaded from `root` in the section that is in progress, and has a next one.
+pub(super) unsafe fn help<F: Form, G: GracePeriods>(
+    root: &AtomicPtr<Table>,
+    table: TableRef<F>,
+    step: u64,
+    hash_of: &impl Fn(&F::Key) -> u64,
+    grace_periods: &G,
+    garbage: &Nodes,
+) -> Option<TableRef<F>> {
+    let next = table.next().expect("the caller has seen one");
+    let units = table.buckets().min(next.buckets()) as u64;
+    if !is_more_to_claim(table) {
+        return None;
+    }
+    // Relaxed: a ticket.
+    let first = table.head().claimed.fetch_add(step, Relaxed);
+    let mut mine = Claim { table: table.head(), moved: 0, is_done: false };
+    for unit in first..units.min(first.saturating_add(step)) {
+        mine.moved +=
+            u64::from(move_unit(table, next, unit as usize, hash_of, grace_periods, garbage));
+    }
+    mine.is_done = true;
+    let moved = mine.moved;
+    drop(mine);
+    // AcqRel: whoever comes last has seen all the others move theirs.
+    if moved == 0 || table.head().moved.fetch_add(moved, AcqRel) + moved != units {
+        return None;
+    }
+    // Release: pairs with the Acquire of readers that begin with the next table [HM-3]. It is
+    // `table` that is there: it has no next one before this.
+    root.store(next.as_ptr(), Release);
+    Some(table)
+}
+
+/// Whether there are buckets that no updater has taken on.
+pub(super) fn is_more_to_claim<F: Form>(table: TableRef<F>) -> bool {
+    let units = table.next().map_or(0, |next| table.buckets().min(next.buckets()));
+    // Relaxed: a ticket.
+    table.head().claimed.load(Relaxed) < units as u64
+}
+
+/// Buckets that an updater has taken on. If a hash function of the user's panics, others move what
+/// is left.
+struct Claim<'t> {
+    table: &'t Table,
+    moved: u64,
+    is_done: bool,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            // Not the last ones: one is left.
+            self.table.moved.fetch_add(self.moved, AcqRel);
+            // Relaxed: tickets; a bucket that has moved is passed over.
+            self.table.claimed.store(0, Relaxed);
+        }
+    }
+}
+
+/// Moves the entries of one bucket of the smaller table: to several ones, or from several ones.
+/// Returns whether it was this call that did.
+fn move_unit<F: Form, G: GracePeriods>(
+    table: TableRef<F>,
+    next: TableRef<F>,
+    unit: usize,
+    hash_of: &impl Fn(&F::Key) -> u64,
+    grace_periods: &G,
+    garbage: &Nodes,
+) -> bool {
+    let lock = |index| Locked::lock(table.bucket(index), grace_periods, garbage);
+    let Ok(first) = lock(unit) else { return false };
+    // A table shrinks by half at once.
+    let second = (next.buckets() < table.buckets()).then(|| {
+        let second = unit + next.buckets();
+        lock(second).unwrap_or_else(|Moved| unreachable!("both are moved under both locks"))
+    });
+    let mut targets = Targets { next, unit, step: table.buckets(), is_done: false };
+    if chaos::mutant(Mutant::MapMovedBeforeCopy) {
+        first.publish_moved();
+    }
+    for from in [Some(&first), second.as_ref()].into_iter().flatten().flat_map(Locked::live) {
+        // SAFETY: we have the bucket, and the tag says that there is an entry.
+        let entry = unsafe { F::entry(from) };
+        // SAFETY: as above.
+        let hash = hash_of(unsafe { &(*entry).key });
+        let target = next.bucket(hash as usize);
+        // SAFETY: no thread can reach it before the flag is stored.
+        unsafe { add_copy(target, tags::of_hash(hash), from) };
+    }
+    targets.is_done = true;
+    chaos::point(Point::BucketMoving);
+    first.leave_moved();
+    if let Some(second) = second {
+        second.leave_moved();
+    }
+    true
+}
+
+/// The buckets that entries move to. If the move is broken off, they are empty again.
+struct Targets<F: Form> {
+    next: TableRef<F>,
+    unit: usize,
+    step: usize,
+    is_done: bool,
+}
+
+impl<F: Form> Drop for Targets<F> {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        for index in (self.unit..self.next.buckets()).step_by(self.step) {
+            let bucket: Bucket<F> = self.next.bucket(index);
+            // Relaxed: no other thread can reach it.
+            let head = bucket.head();
+            if head.word.load(Relaxed) & tags::OVER != 0
+                && let Some(node) = node_of::<F>(head.over.load(Relaxed))
+            {
+                // SAFETY: ours alone; the entries are in the old bucket.
+                unsafe { node.free() };
+            }
+            head.over.store(ptr::null_mut(), Relaxed);
+            head.word.store(0, Relaxed);
+        }
+    }
+}
+
+/// The table of a map.
+///
+/// # Safety
+/// The caller is in a section, or has the map alone; the form is the map's.
+#[inline(always)]
+pub(super) unsafe fn root<F: Form>(root: &AtomicPtr<Table>) -> TableRef<F> {
+    // Acquire: pairs with the Release in `help`, and where the first table is stored [HM-3].
+    let table = root.load(Acquire);
+    // SAFETY: never null.
+    let table = unsafe { NonNull::new_unchecked(table) };
+    // SAFETY: by the contract.
+    unsafe { TableRef::of(table) }
+}

@@ -1,0 +1,448 @@
+//! The map itself: what it consists of, how it is made, and how it is read.
+
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::panic::Location;
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+
+use equivalent::Equivalent;
+
+use super::bucket::GracePeriods;
+use super::builder::Builder;
+use super::entry::{Boxed, Entry, Inline, may_be_inline};
+use super::growth;
+use super::search::search;
+use super::table::Table;
+use super::view::HashMapRef;
+use crate::domain::domain::Domain;
+use crate::domain::guard::Global;
+use crate::domain::srcu::Sleepable;
+use crate::domain::tag::{DomainTag, Section};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::retire::charge_of_box;
+use crate::reclaim::weigh::{self, Weigh};
+use crate::sync::Counter;
+
+/// Runs an expression with `$form` as the form of a map's entries.
+macro_rules! by_form {
+    ($map:expr, $form:ident, $body:expr) => {
+        if const { crate::collections::hash_map::entry::may_be_inline::<K, V>() }
+            && $map.is_inline()
+        {
+            type $form<K, V> = Inline<K, V>;
+            $body
+        } else {
+            type $form<K, V> = Boxed<K, V>;
+            $body
+        }
+    };
+}
+pub(super) use by_form;
+
+/// A concurrent hash map. Readers take no lock and write nothing that is shared; what they find
+/// stays valid as long as their section.
+///
+/// ```
+/// use quiescence::collections::HashMap;
+/// use std::thread;
+///
+/// let ports = HashMap::new();
+/// ports.insert("http", 80);
+/// thread::scope(|scope| {
+///     scope.spawn(|| {
+///         let ports = ports.read(); // a section; what it finds lives as long
+///         let http = ports.get("http").expect("it is never removed");
+///         assert!(*http == 80 || *http == 8080);
+///     });
+///     ports.update("http", |old| old + 8000);
+/// });
+/// assert_eq!(ports.read().get("http"), Some(&8080));
+/// ```
+///
+/// # Reading
+/// [`read`](Self::read) gives a [`HashMapRef`], which is a section with the map's methods.
+/// [`get`](Self::get) takes any guard of the map's domain: those of [`Reader`](crate::Reader) and
+/// [`Qsbr`](crate::Qsbr), and one guard for several maps. A reader finds an entry as it was at one
+/// moment: an entry that is replaced is seen as the old or as the new one, and never as absent.
+///
+/// # Updates
+/// The methods of the map itself have a section of their own. Those of [`HashMapRef`] are for
+/// updates that want a reference to what was there before, or is there now. An update may be made
+/// beside any guard and any reference out of the map: it waits for no reader. Functions that the
+/// user passes to updates are not called under a lock, and may use the map; `Hash` and `Eq` of keys
+/// are, and must not.
+///
+/// # Memory
+/// What is replaced or removed waits for a grace period. Where key and value are declared `Copy` by
+/// [`Weigh::COPIED`], and have 32 bytes together at most, they stand in the slots of the table, and
+/// a slot that was removed is used again after a grace period. Else they are in a box, which is
+/// retired in the domain and counts against its limit, as with [`Rcu`](crate::Rcu): at the limit an
+/// update waits where it may; in a section the first one is taken over the limit and another one
+/// panics; the `try_` forms do neither. Which of both it is makes no difference otherwise.
+///
+/// A table has a cache line for each six entries in boxes, and 128 bytes for each seven of 16 bytes,
+/// of which 40 to 69 in a hundred are in use after it has grown by itself. While it moves there are
+/// two, and an old one waits for a grace period: outside of the limit, but it is smaller than the
+/// one in use. Tables do not shrink by themselves: see [`shrink_to`](Self::shrink_to).
+///
+/// # Hashing
+/// With the default hasher, [`RandomState`], keys cannot be chosen so that they collide. A bucket
+/// with many entries is searched one by one. As in the standard library's map, a hasher should be
+/// good in its lowest and its highest bits.
+///
+/// # Progress and cost
+/// A look-up in a map of a million integers costs a cache miss, of two lines side by side. It is
+/// wait-free but where a bucket has an overflow node and is changed in between: there it is repeated.
+/// An update locks one bucket, with a spin lock in it, for some ten instructions; it allocates a box
+/// where entries are in boxes. While the table grows, each update moves four buckets, beside the
+/// others; none waits for the end of that.
+///
+/// # Other domains
+/// [`builder`](Self::builder) makes maps in domains of one's own. In a [sleepable](crate::Srcu) one
+/// guards may be held across an `.await`:
+///
+/// ```
+/// use quiescence::{Sleepable, collections::HashMap};
+/// use std::hash::RandomState;
+///
+/// let sessions: HashMap<u64, String, RandomState, Sleepable> = HashMap::sleepable();
+/// sessions.insert(7, "anna".into());
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// let open = sessions.read();
+/// let name = open.get(&7).unwrap();
+/// tokio::task::yield_now().await;
+/// sessions.remove(&7);
+/// assert_eq!(name, "anna");
+/// # });
+/// ```
+pub struct HashMap<K, V, S = RandomState, D = Global>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+    /// The table that readers begin with; never null.
+    pub(super) root: AtomicPtr<Table>,
+    /// Whether entries stand in slots.
+    is_inline: bool,
+    pub(super) hasher: S,
+    pub(super) domain: Domain<D>,
+    /// Entries.
+    pub(super) count: Counter,
+    weight: Weight<K, V>,
+}
+
+/// What an entry in a box weighs: its size, or what a function says.
+pub(super) type Weight<K, V> = Option<fn(&K, &V) -> usize>;
+
+// SAFETY: entries are shared with other threads, and dropped by any; the rest is Send and Sync.
+unsafe impl<K, V, S: Send, D> Send for HashMap<K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+}
+// SAFETY: as above.
+unsafe impl<K, V, S: Sync, D> Sync for HashMap<K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+}
+
+impl<K, V> HashMap<K, V>
+where
+    K: Weigh + Send + Sync + 'static,
+    V: Weigh + Send + Sync + 'static,
+{
+    /// An empty map in the global domain. Allocates nothing.
+    pub fn new() -> Self {
+        Self::with_capacity(0)
+    }
+
+    /// An empty map with room for so many entries.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self::with_capacity_and_hasher(capacity, RandomState::new())
+    }
+
+    /// Makes a map in another domain, with another hasher, or of types that do not implement
+    /// [`Weigh`].
+    ///
+    /// ```
+    /// use quiescence::{Domain, collections::HashMap};
+    ///
+    /// quiescence::domain! { struct Zones; }
+    /// let zones = HashMap::<u32, String>::builder().domain(Domain::of(Zones)).capacity(100).build();
+    /// zones.insert(1, "example.org".into());
+    /// assert_eq!(zones.get(&1, &Domain::of(Zones).read()).unwrap(), "example.org");
+    /// ```
+    pub fn builder() -> Builder<K, V> {
+        Builder::new()
+    }
+}
+
+impl<K, V, S> HashMap<K, V, S>
+where
+    K: Weigh + Send + Sync + 'static,
+    V: Weigh + Send + Sync + 'static,
+{
+    /// An empty map with another hasher.
+    pub fn with_hasher(hasher: S) -> Self {
+        Self::with_capacity_and_hasher(0, hasher)
+    }
+
+    /// An empty map with room for so many entries, and with another hasher.
+    pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
+        Self::make(capacity, hasher, Domain::global(), is_copied::<K, V>(), weight::<K, V>())
+    }
+}
+
+impl<K, V> HashMap<K, V, RandomState, Sleepable>
+where
+    K: Weigh + Send + Sync + 'static,
+    V: Weigh + Send + Sync + 'static,
+{
+    /// An empty map in a new [sleepable domain](crate::Srcu), whose guards may go to other threads
+    /// and be held across an `.await`.
+    pub fn sleepable() -> Self {
+        let domain = crate::Srcu::new().domain();
+        Self::make(0, RandomState::new(), domain, is_copied::<K, V>(), weight::<K, V>())
+    }
+}
+
+/// Whether both types are declared to be copied byte by byte.
+pub(super) const fn is_copied<K: Weigh, V: Weigh>() -> bool {
+    K::COPIED.is_yes() && V::COPIED.is_yes()
+}
+
+/// How entries of types that say it are weighed.
+pub(super) fn weight<K: Weigh, V: Weigh>() -> Weight<K, V> {
+    const { K::OWNS || V::OWNS }.then_some(|key, value| {
+        let owned = key.owned().saturating_add(value.owned());
+        owned.saturating_add(size_of::<Entry<K, V>>())
+    })
+}
+
+impl<K, V, S, D> HashMap<K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+    pub(super) fn make(
+        capacity: usize,
+        hasher: S,
+        domain: Domain<D>,
+        is_copied: bool,
+        weight: Weight<K, V>,
+    ) -> Self {
+        let is_inline = const { may_be_inline::<K, V>() } && is_copied;
+        let mut this = Self {
+            root: AtomicPtr::new(ptr::null_mut()),
+            is_inline,
+            hasher,
+            domain,
+            count: Counter::new(),
+            weight,
+        };
+        by_form!(this, F, {
+            use super::table::TableRef;
+            let table = match capacity {
+                0 => TableRef::<F<K, V>>::nothing(),
+                _ => TableRef::<F<K, V>>::new(growth::buckets_for::<F<K, V>>(capacity)).as_ptr(),
+            };
+            *this.root.get_mut() = table;
+        });
+        this
+    }
+
+    #[inline(always)]
+    pub(super) fn is_inline(&self) -> bool {
+        self.is_inline
+    }
+
+    #[inline(always)]
+    pub(super) fn tag(&self) -> &D {
+        self.domain.tag()
+    }
+
+    /// What an entry in a box is charged.
+    pub(super) fn charge(&self, entry: &Entry<K, V>) -> usize {
+        let size = size_of::<Entry<K, V>>();
+        let bytes = self.weight.map_or(size, |weight| {
+            weigh::ask(self.domain.core(), || weight(&entry.key, &entry.value)).max(size)
+        });
+        charge_of_box::<Entry<K, V>>(bytes)
+    }
+
+    /// What one is charged that owns nothing.
+    pub(super) fn charge_by_size(&self) -> usize {
+        charge_of_box::<Entry<K, V>>(size_of::<Entry<K, V>>())
+    }
+
+    /// How many entries the map has: exact if it is not changed meanwhile, and if it is, a number
+    /// that leaves out some changes of that time. Looks at a word of each CPU.
+    pub fn len(&self) -> usize {
+        usize::try_from(self.count.sum()).unwrap_or(0)
+    }
+
+    /// Whether it has none, as [`len`](Self::len) says.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many entries it can have before its table grows.
+    pub fn capacity(&self) -> usize {
+        let _section = self.tag().enter(Location::caller());
+        // SAFETY: in a section, and the form is the map's.
+        by_form!(self, F, unsafe {
+            let table = growth::root::<F<K, V>>(&self.root);
+            let table = table.next().unwrap_or(table);
+            if table.is_nothing() { 0 } else { growth::most::<F<K, V>>(table.buckets()) }
+        })
+    }
+
+    /// The domain whose sections protect what readers find.
+    pub fn domain(&self) -> &Domain<D> {
+        &self.domain
+    }
+
+    /// The hasher.
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// Refuses a section of another domain, where the types do not.
+    #[inline(always)]
+    pub(super) fn check<G: Section<D>>(&self, section: &G) {
+        if !D::STATIC {
+            assert!(
+                ptr::eq(section.core(), self.domain.core()),
+                "quiescence: the guard is of another domain than the map"
+            );
+        }
+    }
+
+    /// A section, with the methods of the map.
+    ///
+    /// # Panics
+    /// If a thread's sections are nested 2^32 deep.
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> HashMapRef<'_, K, V, S, D, D::Section<'_>> {
+        HashMapRef::new(self, self.tag().enter(Location::caller()))
+    }
+
+    /// The same under a section that the caller has: of a [`Reader`](crate::Reader), a
+    /// [`Qsbr`](crate::Qsbr), or one for several maps.
+    ///
+    /// ```
+    /// use quiescence::collections::HashMap;
+    ///
+    /// let (names, ages) = (HashMap::new(), HashMap::new());
+    /// names.insert(1, "anna");
+    /// ages.insert(1, 44);
+    /// let guard = quiescence::read();
+    /// let (names, ages) = (names.read_in(&guard), ages.read_in(&guard));
+    /// assert_eq!((names.get(&1), ages.get(&1)), (Some(&"anna"), Some(&44)));
+    /// ```
+    ///
+    /// # Panics
+    /// If the section is one of another domain (checked when the program runs only for domains made
+    /// with [`Domain::new`]; the compiler refuses the others).
+    #[inline]
+    pub fn read_in<'s, G: Section<D>>(
+        &'s self,
+        section: &'s G,
+    ) -> HashMapRef<'s, K, V, S, D, &'s G> {
+        self.check(section);
+        HashMapRef::new(self, section)
+    }
+}
+
+impl<K, V, S, D> HashMap<K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    #[inline(always)]
+    pub(super) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The entry of a key.
+    ///
+    /// # Safety
+    /// The caller is in a section of the map's domain, or has the map alone.
+    #[inline(always)]
+    pub(super) unsafe fn find<Q>(&self, key: &Q) -> Option<*const Entry<K, V>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let hash = self.hash(key);
+        by_form!(self, F, {
+            // SAFETY: in a section, and the form is the map's.
+            let table = unsafe { growth::root::<F<K, V>>(&self.root) };
+            // SAFETY: loaded in the section.
+            unsafe { search(table, hash, &|other: &K| key.equivalent(other)) }
+        })
+    }
+
+    /// The value of a key. It stays valid as long as the section, also if it is removed or replaced.
+    ///
+    /// Under a [`HashMapRef`] it is shorter: `map.read().get(key)`.
+    ///
+    /// # Panics
+    /// As [`read_in`](Self::read_in).
+    #[inline]
+    pub fn get<'s, Q, G>(&'s self, key: &Q, section: &'s G) -> Option<&'s V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        G: Section<D>,
+    {
+        self.check(section);
+        // SAFETY: in a section.
+        let entry = unsafe { self.find(key) };
+        // SAFETY: it is not written to or freed before the section ends.
+        entry.map(|entry| unsafe { &(*entry).value })
+    }
+}
+
+impl GracePeriods for DomainState {
+    #[inline]
+    fn snapshot(&self) -> u64 {
+        self.snapshot_after_unlinking().to_bits()
+    }
+
+    #[inline]
+    fn is_over(&self, cookie: u64) -> bool {
+        self.sequence().is_done(grace::Cookie::from_bits(cookie))
+    }
+}
+
+impl<K, V, S, D> Drop for HashMap<K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+    fn drop(&mut self) {
+        by_form!(self, F, {
+            // SAFETY: borrowed exclusively: no thread can have a reference out of it.
+            let table = unsafe { growth::root::<F<K, V>>(&self.root) };
+            let end = |entry: *mut Entry<K, V>| {
+                if !entry.is_null() {
+                    // SAFETY: each box of the map, once.
+                    drop(unsafe { Box::from_raw(entry) });
+                }
+            };
+            // SAFETY: as above.
+            unsafe { table.end(end) };
+        });
+    }
+}

@@ -1,0 +1,69 @@
+//! A concurrent hash map: [`HashMap`].
+//!
+//! # Design
+//! A look-up in a large map costs its cache misses, and the section around it next to nothing. So
+//! a bucket is one or two cache lines side by side, which have all that a look-up needs: a word
+//! with a tag for each slot, and slots with key and value, or pointers to them ([`entry`]).
+//! Updaters lock one bucket, by a bit of that word ([`bucket`]). An update is one store of the word:
+//! for all readers at one moment. What a bucket has no slot for is in an overflow node ([`node`]):
+//! nothing is waited for, and no bucket takes entries of another one. A map grows while it is used:
+//! each update moves a few buckets to the next table ([`growth`]).
+//!
+//! ```text
+//! word: tag tag dead tag 0 0 tag | flags     over: cookie, or node
+//! slots: [key value] [key value] ...
+//! ```
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `tags` | the word of a bucket |
+//! | `entry` | entries in slots, and entries in boxes |
+//! | `node` | overflow nodes |
+//! | `bucket` | a bucket, and all changes of one; the invariants |
+//! | `table` | tables |
+//! | `search` | a look-up |
+//! | `growth` | from one table to the next |
+//! | `walk` | iteration |
+//! | `map`, `update`, `bulk`, `builder`, `view`, `compute`, `traits` | what users see |
+//! | `garbage` | what an update leaves, retired |
+//!
+//! Sources: tags that are compared at once, from SwissTable (Kulukundis, CppCon 2017); buckets of
+//! cache lines whose updaters lock them and whose readers do not, from CLHT (David, Guerraoui,
+//! Trigonakis, ASPLOS 2015) and MemC3 (Fan, Andersen, Kaminsky, NSDI 2013); moving by updaters in
+//! steps, from Click's non-blocking hash map (2007). That a slot waits for a grace period, and not
+//! an object, is ours.
+
+mod bucket;
+mod entry;
+mod growth;
+mod node;
+mod search;
+mod table;
+mod tags;
+mod walk;
+
+#[cfg(not(loom))]
+mod builder;
+#[cfg(not(loom))]
+mod bulk;
+#[cfg(not(loom))]
+mod compute;
+#[cfg(not(loom))]
+mod garbage;
+#[cfg(not(loom))]
+mod map;
+#[cfg(not(loom))]
+mod traits;
+#[cfg(not(loom))]
+mod update;
+#[cfg(not(loom))]
+mod view;
+
+#[cfg(not(loom))]
+pub use self::{
+    builder::Builder,
+    compute::{Compute, Operation},
+    map::HashMap,
+    update::AtLimit,
+    view::{HashMapRef, Iter, Keys, Values},
+};

@@ -1,0 +1,196 @@
+//! Overflow nodes: what a bucket has no slot for.
+//!
+//! A node has one word of tags for each eight slots, without flags. Its slots are filled once: an
+//! entry that is replaced goes to another slot of the same word, so that one store does both, or
+//! the whole node is replaced by a copy. A node that is out of reach is never written to again.
+
+use std::alloc::{self, Layout};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::entry::Form;
+use super::tags;
+use crate::os::sync::AtomicU64;
+
+/// The head of a node; its words and slots follow.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Node {
+    /// Words of tags.
+    words: usize,
+    /// The cookie of the bucket's dead slots, while the bucket has this node.
+    pub(super) cookie: Cell<u64>,
+    /// The next one of those that are to be retired.
+    pub(super) link: Cell<*mut Node>,
+}
+
+/// Slots that have one word of tags.
+pub(super) const WORD_SLOTS: usize = if cfg!(loom) { 2 } else { 8 };
+
+/// A node, and of which form its slots are.
+pub(super) struct NodeRef<F> {
+    node: NonNull<Node>,
+    form: PhantomData<fn() -> F>,
+}
+
+impl<F> Clone for NodeRef<F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for NodeRef<F> {}
+
+impl<F> PartialEq for NodeRef<F> {
+    fn eq(&self, other: &Self) -> bool {
+        self.node == other.node
+    }
+}
+
+impl<F: Form> NodeRef<F> {
+    const SLOTS_AT: usize = size_of::<Node>();
+
+    /// # Safety
+    /// `node` came from [`new`](Self::new) with the same form.
+    pub(super) unsafe fn of(node: NonNull<Node>) -> Self {
+        Self { node, form: PhantomData }
+    }
+
+    /// An empty node with room for so many entries at least.
+    pub(super) fn new(entries: usize) -> Self {
+        let words = entries.div_ceil(WORD_SLOTS).next_power_of_two();
+        let layout = Self::layout(words);
+        // SAFETY: not of no bytes.
+        let memory = unsafe { alloc::alloc_zeroed(layout) };
+        let Some(node) = NonNull::new(memory.cast::<Node>()) else {
+            alloc::handle_alloc_error(layout)
+        };
+        // SAFETY: memory of this layout.
+        unsafe { node.write(Node { words, cookie: Cell::new(0), link: Cell::default() }) };
+        let this = Self { node, form: PhantomData };
+        #[cfg(loom)]
+        for word in 0..words {
+            // SAFETY: within the memory, which is ours.
+            unsafe { this.word_at(word).cast_mut().write(AtomicU64::new(0)) };
+            for index in 0..WORD_SLOTS {
+                // SAFETY: as above.
+                unsafe { F::init(this.slot(word, index)) };
+            }
+        }
+        this
+    }
+
+    fn layout(words: usize) -> Layout {
+        let word = size_of::<AtomicU64>() + WORD_SLOTS * F::SLOT;
+        let bytes = words.checked_mul(word).and_then(|bytes| bytes.checked_add(Self::SLOTS_AT));
+        let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, 8).ok());
+        layout.expect("a node is smaller than the address space")
+    }
+
+    /// Gives its memory back.
+    ///
+    /// # Safety
+    /// No thread uses it any more; boxes in it have other owners.
+    pub(super) unsafe fn free(self) {
+        let layout = Self::layout(self.words());
+        // SAFETY: from `new`.
+        unsafe { alloc::dealloc(self.node.as_ptr().cast(), layout) };
+    }
+
+    /// Bytes of its memory.
+    pub(super) fn bytes(self) -> usize {
+        Self::layout(self.words()).size()
+    }
+
+    pub(super) fn as_ptr(self) -> *mut Node {
+        self.node.as_ptr()
+    }
+
+    /// Its head. As long as the caller says, who is in a section or has the bucket.
+    pub(super) fn head<'n>(self) -> &'n Node {
+        // SAFETY: it lives, as whoever has a `NodeRef` has seen to.
+        unsafe { self.node.as_ref() }
+    }
+
+    /// Slots that have one word of tags.
+    pub(super) const fn word_slots(self) -> usize {
+        WORD_SLOTS
+    }
+
+    pub(super) fn words(self) -> usize {
+        self.head().words
+    }
+
+    fn word_at(self, word: usize) -> *const AtomicU64 {
+        // SAFETY: within the memory of the node.
+        let words = unsafe { self.node.as_ptr().cast::<u8>().add(Self::SLOTS_AT) };
+        // SAFETY: as above.
+        unsafe { words.cast::<AtomicU64>().add(word) }
+    }
+
+    /// A word of tags.
+    pub(super) fn word<'n>(self, word: usize) -> &'n AtomicU64 {
+        debug_assert!(word < self.words());
+        // SAFETY: made by `new`; it lives.
+        unsafe { &*self.word_at(word) }
+    }
+
+    /// A slot.
+    pub(super) fn slot(self, word: usize, index: usize) -> *mut u8 {
+        let slots = self.word_at(self.words()).cast::<u8>().cast_mut();
+        // SAFETY: within the memory of the node.
+        unsafe { slots.add((word * WORD_SLOTS + index) * F::SLOT) }
+    }
+
+    /// The first slot that was never filled. The caller has the bucket.
+    pub(super) fn free_slot(self) -> Option<(usize, usize)> {
+        (0..self.words()).find_map(|word| self.free_in(word).map(|index| (word, index)))
+    }
+
+    /// The same in one word.
+    pub(super) fn free_in(self, word: usize) -> Option<usize> {
+        // Relaxed: only the thread that has the bucket writes it.
+        let found = tags::matches(self.word(word).load(Relaxed), tags::EMPTY);
+        let found = found & tags::node_bytes(WORD_SLOTS);
+        (found != 0).then(|| tags::first(found))
+    }
+
+    /// All live slots, with their tags.
+    pub(super) fn live(self) -> impl Iterator<Item = (u64, *mut u8)> {
+        (0..self.words()).flat_map(move |word| {
+            // Acquire: pairs with the Release that stored the tag; the slot was written [HM-1].
+            let tags = self.word(word).load(Acquire);
+            tags::indexes(tags::live(tags))
+                .map(move |index| (tags::get(tags, index), self.slot(word, index)))
+        })
+    }
+
+    /// How many entries it has. The caller has the bucket.
+    pub(super) fn count(self) -> usize {
+        let live = |word| tags::live(self.word(word).load(Relaxed)).count_ones() as usize;
+        (0..self.words()).map(live).sum()
+    }
+}
+
+/// Nodes that are out of reach, to be retired.
+#[derive(Debug, Default)]
+pub(super) struct Nodes(Cell<*mut Node>);
+
+impl Nodes {
+    pub(super) fn push<F: Form>(&self, node: NodeRef<F>) {
+        // Readers do not look at the link.
+        node.head().link.set(self.0.replace(node.as_ptr()));
+    }
+
+    /// # Safety
+    /// All that were pushed are of this form.
+    pub(super) unsafe fn pop<F: Form>(&self) -> Option<NodeRef<F>> {
+        let node = NonNull::new(self.0.get())?;
+        // SAFETY: by the contract.
+        let node = unsafe { NodeRef::of(node) };
+        self.0.set(node.head().link.get());
+        Some(node)
+    }
+}

@@ -1,0 +1,102 @@
+//! How readers find an entry: without a lock, and without a store.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::bucket::{Bucket, node_of, search_node};
+use super::entry::{At, Form};
+use super::node::NodeRef;
+use super::table::TableRef;
+use super::tags::{self, MOVED, OVER};
+use crate::chaos::{self, Mutant, Point};
+
+/// The entry with this hash that `is_key` accepts.
+///
+/// Linearizable: an entry that is found was there at a moment of the call, and a key that is not
+/// found was not there at one. Lock-free; wait-free where buckets have no nodes. Usually one cache
+/// line, or two that lie side by side.
+///
+/// # Safety
+/// The table was loaded in the section that is in progress; or the caller has it alone.
+#[inline]
+pub(super) unsafe fn search<F: Form>(
+    table: TableRef<F>,
+    hash: u64,
+    is_key: &impl Fn(&F::Key) -> bool,
+) -> Option<At<F>> {
+    let tag = tags::of_hash(hash);
+    let bucket = table.bucket(hash as usize);
+    // Acquire: pairs with the Release that stored the tag; the slot has been written [HM-1].
+    let word = bucket.head().word.load(Acquire);
+    // SAFETY: loaded in the section.
+    if let Some((_, entry)) = unsafe { bucket.search_head(word, tag, is_key) } {
+        return Some(entry);
+    }
+    if word & (OVER | MOVED) == 0 {
+        return None;
+    }
+    // SAFETY: by the contract.
+    unsafe { search_further(table, hash, is_key) }
+}
+
+/// The same where the bucket has a node, or its entries have moved.
+#[cold]
+#[inline(never)]
+unsafe fn search_further<F: Form>(
+    mut table: TableRef<F>,
+    hash: u64,
+    is_key: &impl Fn(&F::Key) -> bool,
+) -> Option<At<F>> {
+    let tag = tags::of_hash(hash);
+    loop {
+        let bucket = table.bucket(hash as usize);
+        let (word, node) = load::<F>(bucket);
+        // SAFETY: loaded in the section.
+        if let Some((_, entry)) = unsafe { bucket.search_head(word, tag, is_key) } {
+            return Some(entry);
+        }
+        if word & MOVED != 0 {
+            // The entries have been copied before the flag was stored [HM-3].
+            table = table.next().expect("entries have moved there");
+            continue;
+        }
+        let node = node?;
+        // SAFETY: loaded in the section.
+        if let Some((_, entry)) = unsafe { search_node(node, tag, is_key) } {
+            return Some(entry);
+        }
+        chaos::point(Point::NodeMissed);
+        // By [HM-I2] nothing was missed, unless the pointer has changed.
+        if is_still(bucket, node) || chaos::mutant(Mutant::MapNoRecheck) {
+            return None;
+        }
+    }
+}
+
+/// The word of a bucket, and the node that its pointer led to when the word was loaded.
+pub(super) fn load<F: Form>(bucket: Bucket<F>) -> (u64, Option<NodeRef<F>>) {
+    let head = bucket.head();
+    loop {
+        // Acquire: pairs with the Release in `copy_node`; the node has been written [HM-2]. It is
+        // loaded before the word, so that what moves between both after that changes it.
+        let over = head.over.load(Acquire);
+        // Acquire: as in `search` [HM-1].
+        let word = head.word.load(Acquire);
+        if word & (OVER | MOVED) != OVER {
+            return (word, None);
+        }
+        if let Some(node) = node_of(over)
+            && (is_still(bucket, node) || chaos::mutant(Mutant::MapNoRecheck))
+        {
+            return (word, Some(node));
+        }
+        // An updater came in between, or an older pointer was loaded.
+        crate::os::sync::relax();
+    }
+}
+
+/// Whether a bucket's pointer is what it was.
+pub(super) fn is_still<F: Form>(bucket: Bucket<F>, node: NodeRef<F>) -> bool {
+    // The loads before this one, of words, are Acquire, so this one is not earlier. Relaxed: it is
+    // compared only.
+    std::ptr::eq(bucket.head().over.load(Relaxed), node.as_ptr())
+}

@@ -1,0 +1,239 @@
+//! Tables: a power of two of buckets in one piece of memory, behind a head that says how many.
+
+use std::alloc::{self, Layout};
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+use super::bucket::{Bucket, node_of};
+use super::entry::{BoxOf, Form};
+use super::node::NodeRef;
+use super::tags;
+use crate::os::memory;
+use crate::os::sync::{AtomicPtr, AtomicU64};
+
+/// The head of a table; its buckets follow.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Table {
+    /// The number of buckets, less one.
+    mask: usize,
+    /// The table that the entries of this one move to, if it is growing or shrinking.
+    next: AtomicPtr<Table>,
+    /// How many buckets of the smaller of both tables have been taken on by updaters.
+    pub(super) claimed: AtomicU64,
+    /// How many of them are done.
+    pub(super) moved: AtomicU64,
+}
+
+/// From this on a table is a mapping of its own.
+const MAPPED_FROM: usize = 1 << 16;
+
+/// A table, and of which form its slots are.
+pub(super) struct TableRef<F> {
+    table: NonNull<Table>,
+    form: PhantomData<fn() -> F>,
+}
+
+impl<F> Clone for TableRef<F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for TableRef<F> {}
+
+impl<F> PartialEq for TableRef<F> {
+    fn eq(&self, other: &Self) -> bool {
+        self.table == other.table
+    }
+}
+
+/// A table of one bucket that is empty, of whatever form: what a map begins with. It is never
+/// written to.
+#[cfg(not(loom))]
+#[repr(C, align(64))]
+struct Nothing {
+    table: Table,
+    bucket: [u64; 32],
+}
+
+#[cfg(not(loom))]
+static NOTHING: Nothing = Nothing {
+    table: Table {
+        mask: 0,
+        next: AtomicPtr::new(ptr::null_mut()),
+        claimed: AtomicU64::new(0),
+        moved: AtomicU64::new(0),
+    },
+    bucket: [0; 32],
+};
+
+impl<F: Form> TableRef<F> {
+    const BUCKETS_AT: usize = size_of::<Table>();
+
+    /// # Safety
+    /// `table` is [`nothing`](Self::nothing) or came from [`new`](Self::new) with the same form, and
+    /// lives as long as this is used.
+    #[inline(always)]
+    pub(super) unsafe fn of(table: NonNull<Table>) -> Self {
+        Self { table, form: PhantomData }
+    }
+
+    /// The table of maps that have none of their own.
+    #[cfg(not(loom))]
+    pub(super) const fn nothing() -> *mut Table {
+        assert!(F::STRIDE <= size_of::<[u64; 32]>());
+        (&raw const NOTHING).cast_mut().cast()
+    }
+
+    /// Whether it is that one.
+    #[cfg(not(loom))]
+    pub(super) fn is_nothing(self) -> bool {
+        ptr::eq(self.table.as_ptr(), Self::nothing())
+    }
+
+    /// An empty table.
+    ///
+    /// # Panics
+    /// If so many buckets are more than the address space has room for.
+    pub(super) fn new(buckets: usize) -> Self {
+        debug_assert!(buckets.is_power_of_two());
+        let layout = Self::layout(buckets);
+        let memory = if layout.size() >= MAPPED_FROM {
+            memory::map_zeroed_huge(layout.size()).unwrap_or(ptr::null_mut())
+        } else {
+            // SAFETY: not of no bytes.
+            unsafe { alloc::alloc_zeroed(layout) }
+        };
+        let Some(table) = NonNull::new(memory.cast::<Table>()) else {
+            alloc::handle_alloc_error(layout)
+        };
+        let head = Table {
+            mask: buckets - 1,
+            next: AtomicPtr::new(ptr::null_mut()),
+            claimed: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+        };
+        // SAFETY: memory of this layout.
+        unsafe { table.write(head) };
+        let this = Self { table, form: PhantomData };
+        #[cfg(loom)]
+        for index in 0..buckets {
+            // SAFETY: ours alone.
+            unsafe { this.bucket(index).init() };
+        }
+        this
+    }
+
+    fn layout(buckets: usize) -> Layout {
+        let bytes = buckets.checked_mul(F::STRIDE).and_then(|b| b.checked_add(Self::BUCKETS_AT));
+        let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, 64).ok());
+        layout.expect("quiescence: a map of so many entries is larger than the address space")
+    }
+
+    /// Gives its memory back.
+    ///
+    /// # Safety
+    /// No thread uses it any more; what is in it has another owner. It came from `new`.
+    pub(super) unsafe fn free(self) {
+        let (layout, memory) = (Self::layout(self.buckets()), self.as_ptr().cast::<u8>());
+        if layout.size() >= MAPPED_FROM {
+            // SAFETY: mapped with this size by `new`.
+            unsafe { memory::unmap_huge(memory, layout.size()) };
+        } else {
+            // SAFETY: allocated with this layout by `new`.
+            unsafe { alloc::dealloc(memory, layout) };
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn as_ptr(self) -> *mut Table {
+        self.table.as_ptr()
+    }
+
+    #[inline(always)]
+    pub(super) fn head<'t>(self) -> &'t Table {
+        // SAFETY: by the contract of `of`.
+        unsafe { self.table.as_ref() }
+    }
+
+    pub(super) fn buckets(self) -> usize {
+        self.mask() + 1
+    }
+
+    #[inline(always)]
+    pub(super) fn mask(self) -> usize {
+        self.head().mask
+    }
+
+    /// The bucket of a hash, or with an index.
+    #[inline(always)]
+    pub(super) fn bucket(self, hash: usize) -> Bucket<F> {
+        let at = Self::BUCKETS_AT + (hash & self.mask()) * F::STRIDE;
+        // SAFETY: within the memory of the table.
+        let bucket = unsafe { self.table.cast::<u8>().add(at) };
+        // SAFETY: a bucket begins there.
+        unsafe { Bucket::of(bucket.cast()) }
+    }
+
+    /// The table that its entries move to.
+    #[inline]
+    pub(super) fn next(self) -> Option<Self> {
+        // Acquire: pairs with the Release in `set_next`: the table has been made.
+        let next = NonNull::new(self.head().next.load(Acquire))?;
+        // SAFETY: of the same form; it lives longer than this one.
+        Some(unsafe { Self::of(next) })
+    }
+
+    /// Has its entries move to another one, unless they do already: then the other one is freed.
+    pub(super) fn set_next(self, next: Self) {
+        let (none, new) = (ptr::null_mut(), next.as_ptr());
+        // AcqRel: pairs with the Acquire in `next`.
+        if self.head().next.compare_exchange(none, new, AcqRel, Relaxed).is_err() {
+            // SAFETY: no other thread has seen it, and it is empty.
+            unsafe { next.free() };
+        }
+    }
+
+    /// Frees it and the tables after it, with their nodes; `end` has the box of each entry, if
+    /// entries are boxed.
+    ///
+    /// # Safety
+    /// The caller has it alone.
+    pub(super) unsafe fn end(self, mut end: impl FnMut(BoxOf<F>)) {
+        let mut table = Some(self);
+        while let Some(this) = table {
+            table = this.next();
+            for index in 0..this.buckets() {
+                let bucket = this.bucket(index);
+                let word = bucket.head().word.load(Relaxed);
+                if word & tags::MOVED != 0 {
+                    continue;
+                }
+                let live = tags::live(word) & tags::head_bytes(F::SLOTS);
+                for index in tags::indexes(live) {
+                    // SAFETY: the tag says that there is an entry.
+                    end(unsafe { F::boxed(bucket.slot(index)) });
+                }
+                let over = bucket.head().over.load(Relaxed);
+                if word & tags::OVER != 0
+                    && let Some(node) = node_of::<F>(over)
+                {
+                    for (_, slot) in node.live() {
+                        // SAFETY: as above.
+                        end(unsafe { F::boxed(slot) });
+                    }
+                    // SAFETY: the caller has it alone.
+                    unsafe { NodeRef::free(node) };
+                }
+            }
+            #[cfg(not(loom))]
+            if this.is_nothing() {
+                continue;
+            }
+            // SAFETY: the caller has it alone.
+            unsafe { this.free() };
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Words of tags: the state of up to eight slots in one atomic word, a byte each.
+//!
+//! | byte | slot |
+//! |---|---|
+//! | 0 | empty |
+//! | 1 | dead: its entry was removed, and no cookie covers it yet |
+//! | 2 | dead, and covered by the cookie of the bucket |
+//! | 3 to 255 | live: the tag of its key, from the hash |
+//!
+//! In the word of a bucket byte 0 has flags instead, and the slots are bytes 1 to 7. All functions
+//! here are arithmetic on one word. Source of the idea: the control bytes of SwissTable, compared
+//! in a general register, as hashbrown does where it has no vectors.
+
+/// An updater has the bucket.
+pub(super) const LOCK: u64 = 1;
+/// The bucket has an overflow node.
+pub(super) const OVER: u64 = 2;
+/// Its entries are in the next table.
+pub(super) const MOVED: u64 = 4;
+
+pub(super) const EMPTY: u64 = 0;
+pub(super) const DEAD: u64 = 1;
+pub(super) const STAMPED: u64 = 2;
+const FIRST_TAG: u64 = 3;
+
+/// The bytes that have slots in the word of a bucket with so many of them.
+pub(super) const fn head_bytes(slots: usize) -> u64 {
+    node_bytes(slots) << 8
+}
+
+/// The bytes that have slots in a word without flags.
+pub(super) const fn node_bytes(slots: usize) -> u64 {
+    if slots == 8 { u64::MAX } else { (1 << (8 * slots)) - 1 }
+}
+
+const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+const HIGH: u64 = !LOW;
+
+/// The tag of a hash: from its upper bits, as the lower ones choose the bucket.
+#[inline(always)]
+pub(super) const fn of_hash(hash: u64) -> u64 {
+    let byte = hash >> 56;
+    byte + FIRST_TAG * (byte < FIRST_TAG) as u64
+}
+
+/// The bytes that are `byte`, as their highest bits. Exact.
+#[inline(always)]
+pub(super) const fn matches(word: u64, byte: u64) -> u64 {
+    let x = word ^ (byte * 0x0101_0101_0101_0101);
+    !(((x & LOW) + LOW) | x | LOW)
+}
+
+/// The bytes that are tags, as their highest bits.
+#[inline(always)]
+pub(super) const fn live(word: u64) -> u64 {
+    // A carry out of seven bits says three or more.
+    (((word & LOW) + (LOW ^ 0x0202_0202_0202_0202)) | word) & HIGH
+}
+
+/// The index of the lowest byte of `matches` or `live`.
+#[inline(always)]
+pub(super) const fn first(found: u64) -> usize {
+    (found.trailing_zeros() / 8) as usize
+}
+
+/// The byte of an index.
+#[inline(always)]
+pub(super) const fn get(word: u64, index: usize) -> u64 {
+    (word >> (8 * index)) & 0xff
+}
+
+/// The word with another byte at an index.
+#[inline(always)]
+pub(super) const fn with(word: u64, index: usize, byte: u64) -> u64 {
+    word & !(0xff << (8 * index)) | byte << (8 * index)
+}
+
+/// The word with all bytes that `found` marks, and that are equal, changed to `byte`.
+#[inline(always)]
+pub(super) const fn with_all(word: u64, found: u64, byte: u64) -> u64 {
+    let ones = found >> 7;
+    (word & !(ones * 0xff)) | (ones * byte)
+}
+
+/// The indexes that `found` marks.
+pub(super) fn indexes(mut found: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let index = (found != 0).then(|| first(found));
+        found &= found.wrapping_sub(1);
+        index
+    })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn words() -> impl Iterator<Item = u64> {
+        let mut state = 1_u64;
+        (0..20_000).map(move |round| {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            // Bytes that are near to those that have a meaning, and others.
+            let near = (0..8).fold(0, |word, byte| word << 8 | (state >> (4 * byte + 8) & 0x83));
+            if round % 2 == 0 { state ^ state >> 29 } else { near }
+        })
+    }
+
+    #[test]
+    fn bytes_are_found_exactly() {
+        for word in words() {
+            for byte in [0, 1, 2, 3, 0x7f, 0x80, 0x81, 0xff, word & 0xff, word >> 56] {
+                let expected = (0..8).filter(|&i| get(word, i) == byte).collect::<Vec<_>>();
+                assert_eq!(indexes(matches(word, byte)).collect::<Vec<_>>(), expected, "{word:x}");
+            }
+            let expected = (0..8).filter(|&i| get(word, i) >= 3).collect::<Vec<_>>();
+            assert_eq!(indexes(live(word)).collect::<Vec<_>>(), expected, "{word:x}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_changed_and_no_others() {
+        for word in words() {
+            for index in 0..8 {
+                let changed = with(word, index, 0xab);
+                assert_eq!(get(changed, index), 0xab);
+                assert_eq!(with(changed, index, get(word, index)), word);
+            }
+            let cleared = with_all(word, matches(word, 1), 2);
+            for index in 0..8 {
+                let byte = get(word, index);
+                assert_eq!(get(cleared, index), if byte == 1 { 2 } else { byte });
+            }
+        }
+    }
+
+    #[test]
+    fn a_hash_never_has_the_tag_of_a_slot_that_is_not_live() {
+        for byte in 0..=255_u64 {
+            assert!((3..=255).contains(&of_hash(byte << 56)));
+        }
+    }
+}

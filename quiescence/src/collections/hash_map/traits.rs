@@ -1,0 +1,175 @@
+//! What a map is to the standard library, and to serde.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+
+use super::map::HashMap;
+use crate::domain::tag::DomainTag;
+use crate::reclaim::weigh::Weigh;
+
+impl<K, V, S> Default for HashMap<K, V, S>
+where
+    K: Weigh + Send + Sync + 'static,
+    V: Weigh + Send + Sync + 'static,
+    S: Default,
+{
+    fn default() -> Self {
+        Self::with_hasher(S::default())
+    }
+}
+
+impl<K, V, S> FromIterator<(K, V)> for HashMap<K, V, S>
+where
+    K: Weigh + Hash + Eq + Send + Sync + 'static,
+    V: Weigh + Send + Sync + 'static,
+    S: BuildHasher + Default,
+{
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let map = Self::default();
+        map.extend(entries);
+        map
+    }
+}
+
+impl<K, V, const N: usize> From<[(K, V); N]> for HashMap<K, V>
+where
+    K: Weigh + Hash + Eq + Send + Sync + 'static,
+    V: Weigh + Send + Sync + 'static,
+{
+    fn from(entries: [(K, V); N]) -> Self {
+        entries.into_iter().collect()
+    }
+}
+
+impl<K, V, S, D> Extend<(K, V)> for HashMap<K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        Self::extend(self, entries);
+    }
+}
+
+impl<K, V, S, D> Extend<(K, V)> for &HashMap<K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        HashMap::extend(self, entries);
+    }
+}
+
+impl<K, V, S, D> fmt::Debug for HashMap<K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + fmt::Debug + 'static,
+    V: Send + Sync + fmt::Debug + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.read(), f)
+    }
+}
+
+/// The same keys with the same values; of maps that do not change meanwhile.
+impl<K, V, S, D> PartialEq for HashMap<K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: PartialEq + Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    fn eq(&self, other: &Self) -> bool {
+        let (one, other) = (self.read(), other.read());
+        one.len() == other.len() && one.iter().all(|(key, value)| other.get(key) == Some(value))
+    }
+}
+
+impl<K, V, S, D> Eq for HashMap<K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Eq + Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+}
+
+/// What is in it is weighed where it is replaced there.
+impl<K, V, S, D> Weigh for HashMap<K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+    const OWNS: bool = false;
+}
+
+#[cfg(feature = "serde")]
+mod serde {
+    use std::fmt;
+    use std::hash::{BuildHasher, Hash};
+    use std::marker::PhantomData;
+
+    use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+    use serde::ser::{Serialize, Serializer};
+
+    use super::{HashMap, Weigh};
+    use crate::domain::tag::DomainTag;
+
+    impl<K, V, S, D> Serialize for HashMap<K, V, S, D>
+    where
+        K: Serialize + Hash + Eq + Send + Sync + 'static,
+        V: Serialize + Send + Sync + 'static,
+        S: BuildHasher,
+        D: DomainTag,
+    {
+        fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+            // Entries may come and go meanwhile, and formats ask for the number first.
+            let map = self.read();
+            let entries: Vec<_> = map.iter().collect();
+            serializer.collect_map(entries)
+        }
+    }
+
+    impl<'de, K, V, S> Deserialize<'de> for HashMap<K, V, S>
+    where
+        K: Deserialize<'de> + Weigh + Hash + Eq + Send + Sync + 'static,
+        V: Deserialize<'de> + Weigh + Send + Sync + 'static,
+        S: BuildHasher + Default,
+    {
+        fn deserialize<T: Deserializer<'de>>(deserializer: T) -> Result<Self, T::Error> {
+            deserializer.deserialize_map(Entries(PhantomData))
+        }
+    }
+
+    struct Entries<K, V, S>(PhantomData<fn() -> (K, V, S)>);
+
+    impl<'de, K, V, S> Visitor<'de> for Entries<K, V, S>
+    where
+        K: Deserialize<'de> + Weigh + Hash + Eq + Send + Sync + 'static,
+        V: Deserialize<'de> + Weigh + Send + Sync + 'static,
+        S: BuildHasher + Default,
+    {
+        type Value = HashMap<K, V, S>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            // What the input says of its length is not believed beyond a page.
+            let capacity = entries.size_hint().unwrap_or(0).min(256);
+            let map = HashMap::with_capacity_and_hasher(capacity, S::default());
+            while let Some((key, value)) = entries.next_entry()? {
+                map.insert(key, value);
+            }
+            Ok(map)
+        }
+    }
+}

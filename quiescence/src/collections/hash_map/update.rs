@@ -1,0 +1,415 @@
+//! Updates of one entry.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::panic::Location;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+use equivalent::Equivalent;
+
+use super::bucket::{Locked, Moved};
+use super::entry::{Boxed, Entry, Form, Inline};
+use super::garbage::{Garbage, TableOwner};
+use super::growth::{self, STEP};
+use super::map::{HashMap, by_form};
+use super::table::TableRef;
+use super::tags;
+use crate::domain::tag::DomainTag;
+use crate::reclaim::defer;
+use crate::reclaim::domain_state::DomainState;
+
+/// The domain is at its limit, and the update would have to wait for room, or to go over it. Nothing
+/// has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtLimit;
+
+impl fmt::Display for AtLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the domain is at the limit of what may wait for a grace period: \
+             try again outside of sections, or raise the limit in its Tuning",
+        )
+    }
+}
+
+impl std::error::Error for AtLimit {}
+
+/// A pointer to an entry.
+pub(super) type At<K, V> = *const Entry<K, V>;
+
+/// # Updates
+/// Each of these has a section of its own, and retires what it takes out after that section: so it
+/// waits at the domain's limit, unless the caller is in a section.
+///
+/// Under a [`HashMapRef`](super::HashMapRef) they give references to what was there.
+impl<K, V, S, D> HashMap<K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    /// Has the map have this value for this key. Returns whether the key is new. The key is stored
+    /// with the value, so an equal key that was there before is replaced as well.
+    ///
+    /// # Panics
+    /// In a section, at the domain's limit, if this thread has gone over it there already and the
+    /// map has its entries in boxes: see [`Rcu::store`](crate::Rcu::store). Nothing has changed
+    /// then. See [`try_insert`](Self::try_insert).
+    ///
+    /// ```
+    /// let map = quiescence::collections::HashMap::new();
+    /// assert!(map.insert("a", 1));
+    /// assert!(!map.insert("a", 2));
+    /// assert_eq!(map.read().get("a"), Some(&2));
+    /// ```
+    #[track_caller]
+    pub fn insert(&self, key: K, value: V) -> bool {
+        self.may_replace("insert");
+        let garbage = Garbage::new(self);
+        let _section = self.tag().enter(Location::caller());
+        self.put(key, value, &garbage).1.is_none()
+    }
+
+    /// As [`insert`](Self::insert), but never waits.
+    ///
+    /// # Errors
+    /// Key and value, at the domain's limit, if entries are in boxes. (A key that is not there is
+    /// refused as well.)
+    #[track_caller]
+    pub fn try_insert(&self, key: K, value: V) -> Result<bool, (K, V)> {
+        let Some(garbage) = Garbage::without_waiting(self) else { return Err((key, value)) };
+        let _section = self.tag().enter(Location::caller());
+        Ok(self.put(key, value, &garbage).1.is_none())
+    }
+
+    /// Removes a key. Returns whether it was there.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    #[track_caller]
+    pub fn remove<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.may_replace("remove");
+        let garbage = Garbage::new(self);
+        let _section = self.tag().enter(Location::caller());
+        self.take(key, &garbage).is_some()
+    }
+
+    /// As [`remove`](Self::remove), but never waits.
+    ///
+    /// # Errors
+    /// At the domain's limit, if entries are in boxes.
+    #[track_caller]
+    pub fn try_remove<Q>(&self, key: &Q) -> Result<bool, AtLimit>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let garbage = Garbage::without_waiting(self).ok_or(AtLimit)?;
+        let _section = self.tag().enter(Location::caller());
+        Ok(self.take(key, &garbage).is_some())
+    }
+
+    /// Replaces the value of a key by `f` of it. Returns whether the key was there. If another
+    /// update comes in between, `f` is called again with the newer value; it is called under no
+    /// lock, in a section. If it panics nothing has changed.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// let hits = quiescence::collections::HashMap::new();
+    /// hits.insert("/", 1);
+    /// assert!(hits.update("/", |hits| hits + 1));
+    /// assert!(!hits.update("/about", |hits| hits + 1));
+    /// assert_eq!(hits.read().get("/"), Some(&2));
+    /// ```
+    #[track_caller]
+    pub fn update<Q>(&self, key: &Q, mut f: impl FnMut(&V) -> V) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        K: Clone,
+    {
+        self.may_replace("update");
+        let garbage = Garbage::new(self);
+        let _section = self.tag().enter(Location::caller());
+        self.replace(key, |_, value| f(value), &garbage).is_some()
+    }
+
+    /// As [`update`](Self::update), but never waits.
+    ///
+    /// # Errors
+    /// At the domain's limit, if entries are in boxes.
+    #[track_caller]
+    pub fn try_update<Q>(&self, key: &Q, mut f: impl FnMut(&V) -> V) -> Result<bool, AtLimit>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        K: Clone,
+    {
+        let garbage = Garbage::without_waiting(self).ok_or(AtLimit)?;
+        let _section = self.tag().enter(Location::caller());
+        Ok(self.replace(key, |_, value| f(value), &garbage).is_some())
+    }
+
+    /// Refuses an update that might go over the limit a second time in one section.
+    #[inline]
+    #[track_caller]
+    pub(super) fn may_replace(&self, what: &str) {
+        if !self.is_inline()
+            && !self.domain.core().is_sleepable()
+            && !defer::may_replace(self.tag(), None)
+        {
+            refuse(what);
+        }
+    }
+
+    /// Puts an entry into the map. Returns where it is, and the one that was there before.
+    /// In a section.
+    pub(super) fn put(
+        &self,
+        key: K,
+        value: V,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> (At<K, V>, Option<At<K, V>>) {
+        let hash = self.hash(&key);
+        by_form!(self, F, {
+            let stored = F::<K, V>::store(Entry { key, value });
+            self.change::<F<K, V>, _>(hash, garbage, |bucket| {
+                let tag = tags::of_hash(hash);
+                match bucket.search(tag, &|other| F::<K, V>::key(&stored) == other) {
+                    Some((at, old)) => {
+                        let (new, boxed) = bucket.replace(at, tag, stored);
+                        garbage.entry.set(boxed);
+                        (new, Some(old))
+                    }
+                    None => (bucket.add(tag, stored), None),
+                }
+            })
+        })
+    }
+
+    /// Takes an entry out of the map. Returns where it was. In a section.
+    pub(super) fn take<Q>(&self, key: &Q, garbage: &Garbage<'_, K, V, S, D>) -> Option<At<K, V>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let hash = self.hash(key);
+        by_form!(self, F, {
+            if self.is_nothing::<F<K, V>>() {
+                return None;
+            }
+            self.change::<F<K, V>, _>(hash, garbage, |bucket| {
+                let found = bucket.search(tags::of_hash(hash), &|other| key.equivalent(other));
+                let (at, old) = found?;
+                garbage.entry.set(bucket.remove(at));
+                Some(old)
+            })
+        })
+    }
+
+    /// Replaces the value of a key by `f` of the entry. Returns where the new entry is. In a section.
+    pub(super) fn replace<Q>(
+        &self,
+        key: &Q,
+        mut f: impl FnMut(&K, &V) -> V,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> Option<At<K, V>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        K: Clone,
+    {
+        let hash = self.hash(key);
+        loop {
+            // SAFETY: in a section.
+            let old = unsafe { self.find_hashed(key, hash) }?;
+            // SAFETY: found in the section.
+            let entry = unsafe { &*old };
+            let value = f(&entry.key, &entry.value);
+            let own_key = entry.key.clone();
+            if let Ok(new) = self.attempt_insert(own_key, value, hash, Some(old), garbage) {
+                return Some(new);
+            }
+        }
+    }
+
+    /// Puts an entry in the place of the one that was found in this section, or of none, if that is
+    /// still there. Returns where it is; else its key again. In a section.
+    pub(super) fn attempt_insert(
+        &self,
+        key: K,
+        value: V,
+        hash: u64,
+        found: Option<At<K, V>>,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> Result<At<K, V>, K> {
+        by_form!(self, F, {
+            let stored = F::<K, V>::store(Entry { key, value });
+            self.change::<F<K, V>, _>(hash, garbage, |bucket| {
+                let tag = tags::of_hash(hash);
+                let now = bucket.search(tag, &|other| F::<K, V>::key(&stored) == other);
+                // Entries are told apart by address: none is used again while the section lasts.
+                if now.map(|(_, entry)| entry) != found {
+                    return Err(F::<K, V>::unstore(stored).key);
+                }
+                Ok(match now {
+                    Some((at, _)) => {
+                        let (new, boxed) = bucket.replace(at, tag, stored);
+                        garbage.entry.set(boxed);
+                        new
+                    }
+                    None => bucket.add(tag, stored),
+                })
+            })
+        })
+    }
+
+    /// Removes the entry that was found in this section, if it is still there. Returns whether it
+    /// was. In a section.
+    pub(super) fn attempt_remove(
+        &self,
+        hash: u64,
+        found: At<K, V>,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> bool {
+        by_form!(self, F, {
+            self.change::<F<K, V>, _>(hash, garbage, |bucket| {
+                let at = bucket.find_again(tags::of_hash(hash), found);
+                at.map(|at| garbage.entry.set(bucket.remove(at))).is_some()
+            })
+        })
+    }
+
+    /// Puts an entry into the map, unless the key is there. Returns where the key is then. In a
+    /// section.
+    pub(super) fn put_if_absent(
+        &self,
+        key: K,
+        value: V,
+        hash: u64,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> At<K, V> {
+        by_form!(self, F, {
+            let stored = F::<K, V>::store(Entry { key, value });
+            self.change::<F<K, V>, _>(hash, garbage, |bucket| {
+                let tag = tags::of_hash(hash);
+                match bucket.search(tag, &|other| F::<K, V>::key(&stored) == other) {
+                    Some((_, entry)) => entry,
+                    None => bucket.add(tag, stored),
+                }
+            })
+        })
+    }
+
+    /// As [`find`](Self::find), of a key whose hash is known.
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn find_hashed<Q>(&self, key: &Q, hash: u64) -> Option<At<K, V>>
+    where
+        Q: Equivalent<K> + ?Sized,
+    {
+        by_form!(self, F, {
+            // SAFETY: in a section, and the form is the map's.
+            let table = unsafe { growth::root::<F<K, V>>(&self.root) };
+            // SAFETY: loaded in the section.
+            unsafe { super::search::search(table, hash, &|other: &K| key.equivalent(other)) }
+        })
+    }
+
+    fn is_nothing<F: Form<Key = K, Value = V>>(&self) -> bool {
+        // SAFETY: in a section, and the form is the map's.
+        unsafe { growth::root::<F>(&self.root) }.is_nothing()
+    }
+
+    /// Runs `f` with the bucket of a hash locked, counts what it has added or removed, and does its
+    /// share if the table is growing. In a section.
+    fn change<F, R>(
+        &self,
+        hash: u64,
+        garbage: &Garbage<'_, K, V, S, D>,
+        f: impl FnOnce(&mut Locked<'_, F, DomainState>) -> R,
+    ) -> R
+    where
+        F: Form<Key = K, Value = V>,
+    {
+        let mut table = self.own_table::<F>();
+        if table.next().is_some() {
+            self.help(table, garbage);
+        }
+        let mut bucket = loop {
+            match Locked::lock(table.bucket(hash as usize), self.domain.core(), &garbage.nodes) {
+                Ok(bucket) => break bucket,
+                Err(Moved) => table = table.next().expect("entries have moved there"),
+            }
+        };
+        let before = bucket.count();
+        let result = f(&mut bucket);
+        let after = bucket.count();
+        drop(bucket);
+        if after != before {
+            self.count.add(after as i64 - before as i64);
+            if after > before && after >= F::SLOTS - 1 {
+                self.grow_if_full(table);
+            }
+        }
+        result
+    }
+
+    /// The table, which is made if there is none. In a section.
+    pub(super) fn own_table<F: Form<Key = K, Value = V>>(&self) -> TableRef<F> {
+        loop {
+            // SAFETY: in a section, and the form is the map's.
+            let table = unsafe { growth::root::<F>(&self.root) };
+            if !table.is_nothing() {
+                return table;
+            }
+            let new = TableRef::<F>::new(growth::buckets_for::<F>(1));
+            // AcqRel: pairs with the Acquire in `growth::root`.
+            let (old, new_pointer) = (table.as_ptr(), new.as_ptr());
+            if self.root.compare_exchange(old, new_pointer, AcqRel, Acquire).is_err() {
+                // SAFETY: no other thread has seen it, and it is empty.
+                unsafe { new.free() };
+            }
+        }
+    }
+
+    /// Moves some buckets of a table that is growing or shrinking. Returns whether there are more
+    /// that no thread has taken on. In a section.
+    pub(super) fn help<F: Form<Key = K, Value = V>>(
+        &self,
+        table: TableRef<F>,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> bool {
+        let (core, hash_of) = (self.domain.core(), |key: &K| self.hash(key));
+        // SAFETY: in a section, and the table is the map's, or was a moment ago.
+        let old = unsafe { growth::help(&self.root, table, STEP, &hash_of, core, &garbage.nodes) };
+        if let Some(old) = old {
+            let old = TableOwner(old);
+            defer::call_over_now(self.tag(), move || drop(old));
+        }
+        growth::is_more_to_claim(table)
+    }
+
+    /// Has the table grow, if it has too many entries and does not grow already.
+    #[cold]
+    #[inline(never)]
+    fn grow_if_full<F: Form<Key = K, Value = V>>(&self, table: TableRef<F>) {
+        let buckets = table.buckets();
+        if table.next().is_none() && self.len() > growth::most::<F>(buckets) {
+            let factor = if buckets < growth::SMALL { 4 } else { 2 };
+            table.set_next(TableRef::new(buckets * factor));
+        }
+    }
+}
+
+#[cold]
+#[track_caller]
+fn refuse(what: &str) -> ! {
+    panic!(
+        "quiescence: HashMap::{what}() in a section, at the limit of what may wait, and this thread is over \
+         it already: update the map outside of sections, use try_{what}(), or raise the limit in the \
+         domain's Tuning"
+    );
+}

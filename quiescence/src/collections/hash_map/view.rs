@@ -1,0 +1,485 @@
+//! A map and a section: [`HashMapRef`], and iteration.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+
+use equivalent::Equivalent;
+
+use super::compute::{Compute, Operation};
+use super::entry::{Boxed, Inline};
+use super::garbage::Garbage;
+use super::growth;
+use super::map::HashMap;
+use super::update::{At, AtLimit};
+use super::walk::Walk;
+use crate::domain::tag::{DomainTag, Section};
+
+/// A map in a section: what it finds stays valid as long as this.
+///
+/// Made by [`HashMap::read`]. It ends the section when it is dropped; at the domain's limit that may
+/// wait, if updates were made by it: see [`HashMap`].
+#[must_use = "the section ends when this is dropped"]
+pub struct HashMapRef<'m, K, V, S, D, G>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+    G: Section<D>,
+{
+    map: &'m HashMap<K, V, S, D>,
+    section: G,
+}
+
+impl<'m, K, V, S, D, G> HashMapRef<'m, K, V, S, D, G>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+    G: Section<D>,
+{
+    #[inline(always)]
+    pub(super) fn new(map: &'m HashMap<K, V, S, D>, section: G) -> Self {
+        Self { map, section }
+    }
+
+    /// The map.
+    pub fn map(&self) -> &'m HashMap<K, V, S, D> {
+        self.map
+    }
+
+    /// The section.
+    pub fn section(&self) -> &G {
+        &self.section
+    }
+
+    /// As [`HashMap::len`].
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// As [`HashMap::is_empty`].
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+}
+
+/// Key and value of an entry.
+///
+/// # Safety
+/// It was found in a section that lasts as long as `'s`, or longer.
+unsafe fn pair<'s, K, V>(at: At<K, V>) -> (&'s K, &'s V) {
+    // SAFETY: by the contract: it is not written to or freed before the section ends.
+    let entry = unsafe { &*at };
+    (&entry.key, &entry.value)
+}
+
+/// # Reading
+impl<K, V, S, D, G> HashMapRef<'_, K, V, S, D, G>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+    G: Section<D>,
+{
+    /// The value of a key. It stays valid as long as the section, also if it is removed or replaced.
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Option<&V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        // SAFETY: in a section.
+        let entry = unsafe { self.map.find(key) };
+        // SAFETY: found in the section, which lasts as long as `self`.
+        entry.map(|at| unsafe { &(*at).value })
+    }
+
+    /// The key as it is in the map, and its value.
+    #[inline]
+    pub fn get_key_value<Q>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        // SAFETY: in a section.
+        let entry = unsafe { self.map.find(key) };
+        // SAFETY: found in the section, which lasts as long as `self`.
+        entry.map(|at| unsafe { pair(at) })
+    }
+
+    /// Whether a key is there.
+    #[inline]
+    pub fn contains_key<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        // SAFETY: in a section.
+        unsafe { self.map.find(key) }.is_some()
+    }
+
+    /// All entries, in no order. An entry that is there all the time is seen once; of those that
+    /// come or go meanwhile some are seen, and a key that is removed and inserted again may be seen
+    /// twice. An entry that is replaced is seen as one of both.
+    ///
+    /// ```
+    /// let map: quiescence::collections::HashMap<_, _> = [(1, "a"), (2, "b")].into_iter().collect();
+    /// let map = map.read();
+    /// let mut all: Vec<_> = map.iter().collect();
+    /// all.sort();
+    /// assert_eq!(all, [(&1, &"a"), (&2, &"b")]);
+    /// ```
+    pub fn iter(&self) -> Iter<'_, K, V, S, D> {
+        Iter { map: self.map, walk: AnyWalk::of(self.map) }
+    }
+
+    /// All keys: see [`iter`](Self::iter).
+    pub fn keys(&self) -> Keys<'_, K, V, S, D> {
+        Keys(self.iter())
+    }
+
+    /// All values: see [`iter`](Self::iter).
+    pub fn values(&self) -> Values<'_, K, V, S, D> {
+        Values(self.iter())
+    }
+}
+
+/// # Updates
+/// They are made in this section, and so wait for nothing: at the domain's limit what the first one
+/// takes out goes over the limit, and the thread waits when its outermost section ends. The `try_`
+/// forms of [`HashMap`] go over no limit.
+impl<K, V, S, D, G> HashMapRef<'_, K, V, S, D, G>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+    G: Section<D>,
+{
+    /// Has the map have this value for this key. Returns the value that the key had before.
+    ///
+    /// # Panics
+    /// As [`HashMap::insert`].
+    #[track_caller]
+    pub fn insert(&self, key: K, value: V) -> Option<&V> {
+        self.map.may_replace("insert");
+        let (_, old) = self.map.put(key, value, &Garbage::new(self.map));
+        // SAFETY: found in the section, which lasts as long as `self`.
+        old.map(|at| unsafe { &(*at).value })
+    }
+
+    /// Removes a key. Returns the value that it had.
+    ///
+    /// # Panics
+    /// As [`HashMap::insert`].
+    #[track_caller]
+    pub fn remove<Q>(&self, key: &Q) -> Option<&V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.remove_entry(key).map(|(_, value)| value)
+    }
+
+    /// Removes a key. Returns the entry.
+    ///
+    /// # Panics
+    /// As [`HashMap::insert`].
+    #[track_caller]
+    pub fn remove_entry<Q>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.map.may_replace("remove");
+        let old = self.map.take(key, &Garbage::new(self.map));
+        // SAFETY: found in the section, which lasts as long as `self`.
+        old.map(|at| unsafe { pair(at) })
+    }
+
+    /// Replaces the value of a key by `f` of it, as [`HashMap::update`] does. Returns the new value.
+    ///
+    /// # Panics
+    /// As [`HashMap::insert`].
+    #[track_caller]
+    pub fn update<Q>(&self, key: &Q, mut f: impl FnMut(&V) -> V) -> Option<&V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        K: Clone,
+    {
+        self.map.may_replace("update");
+        let new = self.map.replace(key, |_, value| f(value), &Garbage::new(self.map));
+        // SAFETY: stored in the section, which lasts as long as `self`.
+        new.map(|at| unsafe { &(*at).value })
+    }
+
+    /// The value of a key; if it has none, `value`, which is inserted.
+    pub fn get_or_insert(&self, key: K, value: V) -> &V {
+        self.get_or_insert_with(key, || value)
+    }
+
+    /// The value of a key; if it has none, what `make` returns, which is inserted. It is called
+    /// under no lock: if another thread inserts the key meanwhile, that one's value is given, and
+    /// the other dropped.
+    ///
+    /// ```
+    /// let names = quiescence::collections::HashMap::<u32, String>::new();
+    /// let names = names.read();
+    /// assert_eq!(names.get_or_insert_with(1, || "anna".into()), "anna");
+    /// assert_eq!(names.get_or_insert_with(1, || unreachable!()), "anna");
+    /// ```
+    pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
+        let hash = self.map.hash(&key);
+        // SAFETY: in a section.
+        let found = unsafe { self.map.find_hashed(&key, hash) };
+        let at = match found {
+            Some(at) => at,
+            None => {
+                let value = make();
+                self.map.put_if_absent(key, value, hash, &Garbage::new(self.map))
+            }
+        };
+        // SAFETY: found or stored in the section, which lasts as long as `self`.
+        unsafe { &(*at).value }
+    }
+
+    /// Has `f` decide what is to become of a key, and does that, at one moment: nothing comes
+    /// between what `f` has seen and what it decides. If something does, `f` is called again. It is
+    /// called under no lock.
+    ///
+    /// ```
+    /// use quiescence::collections::hash_map::{Compute, HashMap, Operation};
+    ///
+    /// let seats = HashMap::<&str, u32>::new();
+    /// seats.insert("train", 1);
+    /// let seats = seats.read();
+    /// let book = || {
+    ///     seats.compute("train", |entry| match entry {
+    ///         Some((_, 1)) => Operation::Remove,
+    ///         Some((_, free)) => Operation::Insert(free - 1),
+    ///         None => Operation::Abort("sold out"),
+    ///     })
+    /// };
+    /// assert_eq!(book(), Compute::Removed(&"train", &1));
+    /// assert_eq!(book(), Compute::Aborted("sold out"));
+    /// ```
+    ///
+    /// # Panics
+    /// As [`HashMap::insert`].
+    #[track_caller]
+    pub fn compute<T>(
+        &self,
+        key: K,
+        f: impl FnMut(Option<(&K, &V)>) -> Operation<V, T>,
+    ) -> Compute<'_, K, V, T> {
+        self.map.may_replace("compute");
+        self.decide(key, f, &Garbage::new(self.map))
+    }
+
+    /// As [`compute`](Self::compute), but does not go over the domain's limit.
+    ///
+    /// # Errors
+    /// At the domain's limit, if entries are in boxes; `f` has not been called.
+    #[track_caller]
+    pub fn try_compute<T>(
+        &self,
+        key: K,
+        f: impl FnMut(Option<(&K, &V)>) -> Operation<V, T>,
+    ) -> Result<Compute<'_, K, V, T>, AtLimit> {
+        let garbage = Garbage::without_waiting(self.map).ok_or(AtLimit)?;
+        Ok(self.decide(key, f, &garbage))
+    }
+
+    fn decide<T>(
+        &self,
+        key: K,
+        mut f: impl FnMut(Option<(&K, &V)>) -> Operation<V, T>,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> Compute<'_, K, V, T> {
+        let hash = self.map.hash(&key);
+        let mut key = key;
+        loop {
+            // SAFETY: in a section.
+            let old = unsafe { self.map.find_hashed(&key, hash) };
+            // SAFETY: found in the section, which lasts as long as `self`.
+            let before = old.map(|at| unsafe { pair(at) });
+            let done = match (f(before), before) {
+                (Operation::Abort(value), _) => return Compute::Aborted(value),
+                (Operation::Remove, None) => return Compute::Absent,
+                (Operation::Remove, Some((old_key, value))) => {
+                    let at: At<K, V> = old.expect("the entry was found");
+                    if self.map.attempt_remove(hash, at, garbage) {
+                        return Compute::Removed(old_key, value);
+                    }
+                    continue;
+                }
+                (Operation::Insert(value), _) => {
+                    self.map.attempt_insert(key, value, hash, old, garbage)
+                }
+            };
+            let new = match done {
+                Ok(at) => at,
+                Err(again) => {
+                    key = again;
+                    continue;
+                }
+            };
+            // SAFETY: stored in the section, which lasts as long as `self`.
+            let (key, value) = unsafe { pair(new) };
+            return match before {
+                None => Compute::Inserted(key, value),
+                Some(old) => Compute::Updated { old, new: (key, value) },
+            };
+        }
+    }
+}
+
+impl<K, V, S, D, G> fmt::Debug for HashMapRef<'_, K, V, S, D, G>
+where
+    K: Hash + Eq + Send + Sync + fmt::Debug + 'static,
+    V: Send + Sync + fmt::Debug + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+    G: Section<D>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// A walk over a map of either form.
+pub(super) enum AnyWalk<K: 'static, V: 'static> {
+    Inline(Walk<Inline<K, V>>),
+    Boxed(Walk<Boxed<K, V>>),
+}
+
+impl<K, V> AnyWalk<K, V>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// All entries of a map. The caller is in a section, as long as the walk lasts.
+    pub(super) fn of<S, D: DomainTag>(map: &HashMap<K, V, S, D>) -> Self {
+        if map.is_inline() {
+            // SAFETY: in a section; the form is the map's.
+            let table = unsafe { growth::root::<Inline<K, V>>(&map.root) };
+            Self::Inline(Walk::new(table, 0, table.buckets()))
+        } else {
+            // SAFETY: as above.
+            let table = unsafe { growth::root::<Boxed<K, V>>(&map.root) };
+            Self::Boxed(Walk::new(table, 0, table.buckets()))
+        }
+    }
+
+    /// The next entry.
+    ///
+    /// # Safety
+    /// In the section that the walk began in, of the same map.
+    pub(super) unsafe fn next(&mut self, hash_of: impl Fn(&K) -> u64) -> Option<At<K, V>> {
+        match self {
+            // SAFETY: by the contract.
+            Self::Inline(walk) => unsafe { walk.next(hash_of) },
+            // SAFETY: by the contract.
+            Self::Boxed(walk) => unsafe { walk.next(hash_of) },
+        }
+    }
+}
+
+/// The entries of a map: see [`HashMapRef::iter`].
+pub struct Iter<'s, K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+    map: &'s HashMap<K, V, S, D>,
+    walk: AnyWalk<K, V>,
+}
+
+impl<'s, K, V, S, D> Iterator for Iter<'s, K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    type Item = (&'s K, &'s V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // SAFETY: the section lasts as long as `'s`.
+        let at = unsafe { self.walk.next(|key| self.map.hash(key)) }?;
+        // SAFETY: found in the section.
+        Some(unsafe { pair(at) })
+    }
+}
+
+/// The keys of a map: see [`HashMapRef::keys`].
+pub struct Keys<'s, K, V, S, D>(Iter<'s, K, V, S, D>)
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag;
+
+/// The values of a map: see [`HashMapRef::values`].
+pub struct Values<'s, K, V, S, D>(Iter<'s, K, V, S, D>)
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag;
+
+impl<'s, K, V, S, D> Iterator for Keys<'s, K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    type Item = &'s K;
+
+    fn next(&mut self) -> Option<&'s K> {
+        self.0.next().map(|(key, _)| key)
+    }
+}
+
+impl<'s, K, V, S, D> Iterator for Values<'s, K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    type Item = &'s V;
+
+    fn next(&mut self) -> Option<&'s V> {
+        self.0.next().map(|(_, value)| value)
+    }
+}
+
+impl<'s, K, V, S, D, G> IntoIterator for &'s HashMapRef<'_, K, V, S, D, G>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+    G: Section<D>,
+{
+    type Item = (&'s K, &'s V);
+    type IntoIter = Iter<'s, K, V, S, D>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+macro_rules! debug_iterators {
+    ($($name:ident),*) => {
+        $(impl<K, V, S, D> fmt::Debug for $name<'_, K, V, S, D>
+        where
+            K: Send + Sync + 'static,
+            V: Send + Sync + 'static,
+            D: DomainTag,
+        {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        })*
+    };
+}
+
+debug_iterators!(Iter, Keys, Values);

@@ -1,0 +1,393 @@
+//! `collections::HashMap`: what each operation does, in both forms, alone and beside others.
+
+use std::collections::HashMap as Model;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::thread;
+
+use quiescence::collections::HashMap;
+use quiescence::collections::hash_map::{Compute, Operation};
+use quiescence::{Domain, Tuning};
+
+/// Numbers without a pattern: SplitMix64.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+/// Keys of a type that both forms are tested with.
+trait Of:
+    Clone + Ord + std::hash::Hash + std::fmt::Debug + quiescence::Weigh + Send + Sync + 'static
+{
+    fn of(number: u64) -> Self;
+}
+
+impl Of for u64 {
+    fn of(number: u64) -> Self {
+        number
+    }
+}
+
+impl Of for String {
+    fn of(number: u64) -> Self {
+        format!("number {number}")
+    }
+}
+
+impl Of for u8 {
+    fn of(number: u64) -> Self {
+        number as u8
+    }
+}
+
+impl Of for (u64, u32) {
+    fn of(number: u64) -> Self {
+        (number, number as u32)
+    }
+}
+
+/// Runs the same random operations on a map and on the standard library's.
+fn as_the_model<K: Of, V: Of, S: BuildHasher + Default>(keys: u64, rounds: usize) {
+    let map = HashMap::<K, V, S>::with_hasher(S::default());
+    let (mut model, mut numbers) = (Model::<K, V>::new(), Numbers(keys));
+    for round in 0..rounds {
+        let key = K::of(numbers.below(keys));
+        let value = V::of(numbers.below(200));
+        let view = map.read();
+        match numbers.below(12) {
+            0..3 => assert_eq!(
+                view.insert(key.clone(), value.clone()).cloned(),
+                model.insert(key, value)
+            ),
+            3 => assert_eq!(
+                map.insert(key.clone(), value.clone()),
+                model.insert(key, value).is_none()
+            ),
+            4 | 5 => assert_eq!(view.remove(&key).cloned(), model.remove(&key)),
+            6 => assert_eq!(map.remove(&key), model.remove(&key).is_some()),
+            7 => {
+                let before =
+                    model.get_mut(&key).map(|place| std::mem::replace(place, value.clone()));
+                let after = view.update(&key, |old| {
+                    assert_eq!(Some(old), before.as_ref());
+                    value.clone()
+                });
+                assert_eq!(after, model.get(&key));
+            }
+            8 => {
+                let expected = model.entry(key.clone()).or_insert(value.clone()).clone();
+                assert_eq!(*view.get_or_insert_with(key, || value), expected);
+            }
+            9 => {
+                let before = model.get_key_value(&key).map(|(k, v)| (k.clone(), v.clone()));
+                let decision = numbers.below(3);
+                let done = view.compute(key.clone(), |entry| {
+                    assert_eq!(entry, before.as_ref().map(|(k, v)| (k, v)));
+                    match decision {
+                        0 => Operation::Insert(value.clone()),
+                        1 => Operation::Remove,
+                        _ => Operation::Abort(round),
+                    }
+                });
+                let old = before.as_ref().map(|(k, v)| (k, v));
+                let expected = match (decision, old) {
+                    (0, None) => Compute::Inserted(&key, &value),
+                    (0, Some(old)) => Compute::Updated { old, new: (&key, &value) },
+                    (1, None) => Compute::Absent,
+                    (1, Some((k, v))) => Compute::Removed(k, v),
+                    _ => Compute::Aborted(round),
+                };
+                assert_eq!(done, expected);
+                match decision {
+                    0 => drop(model.insert(key, value)),
+                    1 => drop(model.remove(&key)),
+                    _ => {}
+                }
+            }
+            _ => {
+                assert_eq!(view.get(&key), model.get(&key));
+                assert_eq!(view.contains_key(&key), model.contains_key(&key));
+                assert_eq!(view.get_key_value(&key), model.get_key_value(&key));
+            }
+        }
+        drop(view);
+        assert_eq!(map.len(), model.len());
+        match numbers.below(2_000) {
+            0 => {
+                map.retain(|key, _| key.clone() < K::of(keys / 2));
+                model.retain(|key, _| key.clone() < K::of(keys / 2));
+            }
+            1 => map.reserve(numbers.below(5 * keys) as usize),
+            2 | 3 => map.shrink_to_fit(),
+            4 => {
+                map.clear();
+                model.clear();
+            }
+            5..15 => {
+                let mut all: Vec<_> =
+                    map.read().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+                let mut expected: Vec<_> =
+                    model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+                all.sort();
+                expected.sort();
+                assert_eq!(all, expected, "{round}");
+            }
+            _ => {}
+        }
+    }
+    quiescence::barrier();
+}
+
+/// A hash of few values, so that buckets have nodes with many entries.
+#[derive(Default)]
+struct Poor(u64);
+
+impl Hasher for Poor {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.wrapping_mul(31).wrapping_add(u64::from(byte));
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        (self.0 % 7) | ((self.0 % 3) << 60)
+    }
+}
+
+type PoorHash = BuildHasherDefault<Poor>;
+type GoodHash = std::hash::RandomState;
+
+#[test]
+fn operations_do_what_the_standard_librarys_map_does() {
+    as_the_model::<u64, u64, GoodHash>(300, 60_000);
+    as_the_model::<u64, u64, GoodHash>(8, 20_000);
+    as_the_model::<u8, u8, GoodHash>(200, 20_000);
+    as_the_model::<(u64, u32), u64, GoodHash>(300, 20_000);
+    as_the_model::<String, u64, GoodHash>(300, 60_000);
+    as_the_model::<u64, String, GoodHash>(8, 20_000);
+}
+
+#[test]
+fn operations_do_the_same_where_keys_collide() {
+    as_the_model::<u64, u64, PoorHash>(100, 40_000);
+    as_the_model::<String, String, PoorHash>(100, 40_000);
+    as_the_model::<(u64, u32), u64, PoorHash>(1_000, 20_000);
+}
+
+#[test]
+fn what_was_found_stays_as_it_was_while_the_section_lasts() {
+    fn check<V: Of>() {
+        let map: HashMap<u64, V> = (0..100).map(|n| (n, V::of(n))).collect();
+        let view = map.read();
+        let found: Vec<_> = (0..100).map(|n| view.get(&n).expect("inserted above")).collect();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..200 {
+                    for n in 0..100 {
+                        match round % 3 {
+                            0 => _ = map.remove(&n),
+                            _ => _ = map.insert(n, V::of(n + 100 * round)),
+                        }
+                    }
+                    map.insert(1_000 + round, V::of(0));
+                }
+            });
+        });
+        for (n, value) in found.into_iter().enumerate() {
+            assert_eq!(*value, V::of(n as u64));
+        }
+    }
+    check::<u64>();
+    check::<String>();
+}
+
+#[test]
+fn no_reader_misses_a_key_that_is_replaced_and_moved() {
+    fn check<K: Of, S: BuildHasher + Default + Sync + Send>(most: u64) {
+        let map = HashMap::<K, u64, S>::with_hasher(S::default());
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        for n in 0..8 {
+            map.insert(K::of(n), n);
+        }
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut least = [0; 8];
+                while !is_over.load(Relaxed) {
+                    for n in 0..8 {
+                        let view = map.read();
+                        let value = *view.get(&K::of(n)).expect("it is never removed");
+                        assert!(value % 8 == n && value >= least[n as usize]);
+                        least[n as usize] = value;
+                    }
+                    let seen =
+                        map.read().keys().filter(|key| (0..8).any(|n| K::of(n) == **key)).count();
+                    assert_eq!(seen, 8, "each is seen once");
+                }
+            });
+            for round in 0..most {
+                for n in 0..8 {
+                    map.insert(K::of(n), n + 8 * round);
+                }
+                // Others come and go, and the table with them.
+                map.insert(K::of(100 + round % 500), 0);
+                if round % 1_000 == 999 {
+                    map.retain(|key, _| (0..8).any(|n| K::of(n) == *key));
+                    map.shrink_to_fit();
+                }
+            }
+            is_over.store(true, Relaxed);
+            reader.join().unwrap();
+        });
+    }
+    check::<u64, GoodHash>(20_000);
+    check::<u64, PoorHash>(4_000);
+    check::<String, GoodHash>(8_000);
+    check::<String, PoorHash>(2_000);
+}
+
+#[test]
+fn every_update_counts_once() {
+    fn check<K: Of>() {
+        let map = HashMap::<K, u64>::new();
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for round in 0..20_000_u64 {
+                        let key = K::of(round % 50);
+                        map.read().get_or_insert_with(key.clone(), || 0);
+                        map.update(&key, |count| count + 1);
+                        let view = map.read();
+                        view.compute(key, |entry| match entry {
+                            Some((_, count)) => Operation::<_, ()>::Insert(count + 1),
+                            None => unreachable!("it was inserted above"),
+                        });
+                    }
+                });
+            }
+        });
+        let view = map.read();
+        assert_eq!(view.values().sum::<u64>(), 120_000);
+        assert!(view.values().all(|count| *count == 2_400));
+        assert_eq!(map.len(), 50);
+    }
+    check::<u64>();
+    check::<String>();
+}
+
+/// Counts itself.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(alive: &Arc<AtomicUsize>) -> Self {
+        alive.fetch_add(1, SeqCst);
+        Self(Arc::clone(alive))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+impl quiescence::Weigh for Counted {}
+
+#[test]
+fn every_value_is_dropped_once() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let domain = Domain::new();
+    let map = HashMap::<u64, Counted>::builder().domain(domain.clone()).build();
+    thread::scope(|scope| {
+        for thread in 0..3 {
+            let (map, alive) = (&map, &alive);
+            scope.spawn(move || {
+                let mut numbers = Numbers(thread);
+                for _ in 0..20_000 {
+                    let key = numbers.below(500);
+                    match numbers.below(8) {
+                        0..4 => _ = map.insert(key, Counted::new(alive)),
+                        4 | 5 => _ = map.remove(&key),
+                        6 => _ = map.update(&key, |_| Counted::new(alive)),
+                        _ => _ = map.read().get_or_insert_with(key, || Counted::new(alive)),
+                    }
+                }
+                map.shrink_to_fit();
+            });
+        }
+    });
+    domain.barrier();
+    assert_eq!(alive.load(SeqCst), map.len());
+    drop(map);
+    assert_eq!(alive.load(SeqCst), 0);
+}
+
+#[test]
+fn the_limit_holds_and_try_forms_refuse_at_it() {
+    let domain = Domain::new();
+    let mut tuning = Tuning::default();
+    tuning.objects_max = 100;
+    domain.tune(tuning);
+    let map = HashMap::<u64, String>::builder().domain(domain.clone()).build();
+    map.insert(1, "first".into());
+    let guard = domain.read();
+    let mut refused = 0;
+    for n in 0..1_000 {
+        if let Err((key, value)) = map.try_insert(1, n.to_string()) {
+            assert_eq!((key, value), (1, n.to_string()));
+            refused += 1;
+        }
+    }
+    assert!(refused > 0);
+    assert!(domain.statistics().callbacks_waiting() <= 100);
+    assert_eq!(map.try_remove(&1), Err(quiescence::collections::hash_map::AtLimit));
+    drop(guard);
+    domain.barrier();
+    assert_eq!(map.try_insert(1, "last".into()), Ok(false));
+}
+
+#[test]
+fn a_panic_in_a_key_leaves_the_map_as_it_was() {
+    #[derive(Clone, PartialOrd, Ord, Debug)]
+    struct Key(u64);
+    thread_local!(static PANICS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+    impl PartialEq for Key {
+        fn eq(&self, other: &Self) -> bool {
+            assert!(!PANICS.get(), "on purpose");
+            self.0 == other.0
+        }
+    }
+    impl Eq for Key {}
+    impl std::hash::Hash for Key {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            assert!(!PANICS.get() || self.0 != 7, "on purpose");
+            self.0.hash(state);
+        }
+    }
+    impl quiescence::Weigh for Key {}
+    let map: HashMap<Key, u64> = (0..10).map(|n| (Key(n), n)).collect();
+    let panicking = |f: &dyn Fn()| {
+        PANICS.set(true);
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+        PANICS.set(false);
+        assert!(result.is_err());
+    };
+    panicking(&|| _ = map.insert(Key(3), 0));
+    panicking(&|| _ = map.remove(&Key(3)));
+    panicking(&|| map.reserve(1_000));
+    assert_eq!(map.read().get(&Key(3)), Some(&3));
+    map.reserve(10_000);
+    for n in 10..2_000 {
+        map.insert(Key(n), n);
+    }
+    assert_eq!(map.len(), 2_000);
+    assert!((0..2_000).all(|n| map.read().get(&Key(n)) == Some(&n)));
+    assert_eq!(map.read().iter().count(), 2_000);
+}
