@@ -149,7 +149,7 @@ impl<K: DomainTag> Domain<K> {
 
     /// Does what can be done without waiting. Where the engine goes by the tick, the worker does
     /// the rest; or the caller, if the system gives us no thread.
-    fn advance(&self) {
+    pub(crate) fn advance(&self) {
         let core = self.core();
         core.advance(Own::in_domain(core).me());
         // Relaxed: a stale `true` is put right by the worker's own look under its lock, as for

@@ -11,10 +11,10 @@
 //! again while its section lasts.)
 
 use std::ptr::{self, NonNull};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::entry::{At, BoxOf, Form};
-use super::node::{Node, NodeRef, Nodes};
+use super::node::{Left, Node, NodeRef};
 use super::tags::{self, DEAD, EMPTY, LOCK, MOVED, OVER, STAMPED};
 use crate::chaos::{self, Mutant, Point};
 use crate::collections::patience::Patience;
@@ -180,13 +180,18 @@ pub(super) struct Locked<'g, F: Form, G: GracePeriods> {
     /// The word without the flag `LOCK`.
     word: u64,
     grace_periods: &'g G,
-    /// Nodes that are out of reach.
-    garbage: &'g Nodes,
+    /// What is left behind.
+    left: &'g Left,
+    /// Whether a slot has died under this lock.
+    has_died: bool,
 }
 
 impl<F: Form, G: GracePeriods> Drop for Locked<'_, F, G> {
     #[inline]
     fn drop(&mut self) {
+        if F::WAITS && self.has_died {
+            self.stamp_now();
+        }
         // Release: pairs with the Acquire of the next one that locks it, and of readers [HM-5].
         self.bucket.head().word.store(self.word, Release);
     }
@@ -200,7 +205,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     pub(super) fn lock(
         bucket: Bucket<F>,
         grace_periods: &'g G,
-        garbage: &'g Nodes,
+        left: &'g Left,
     ) -> Result<Self, Moved> {
         let head = bucket.head();
         let mut polls = 0;
@@ -214,7 +219,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
             if word & LOCK == 0
                 && head.word.compare_exchange_weak(word, word | LOCK, Acquire, Relaxed).is_ok()
             {
-                let mut this = Self { bucket, word, grace_periods, garbage };
+                let mut this = Self { bucket, word, grace_periods, left, has_died: false };
                 chaos::point(Point::BucketLocked);
                 if F::WAITS {
                     this.stamp();
@@ -247,6 +252,26 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
             self.set_cookie(cookie);
             self.word = tags::with_all(self.word, dead, STAMPED);
         }
+    }
+
+    /// Has a cookie cover the slots that have died under this lock, if the bucket's is free.
+    fn stamp_now(&mut self) {
+        let dead = tags::matches(self.word, DEAD) & Bucket::<F>::SLOT_BYTES;
+        self.left.died.set(self.left.died.get() + 1);
+        if chaos::mutant(Mutant::MapNoCookie) {
+            return;
+        }
+        // AcqRel: an exchange, so that the grace period of a cookie that is taken after it begins
+        // later than this [HM-4]; and it publishes what the word speaks of [HM-1].
+        self.bucket.head().word.swap(self.word | LOCK, AcqRel);
+        let cookie = self.grace_periods.snapshot();
+        let stamped = tags::matches(self.word, STAMPED) & Bucket::<F>::SLOT_BYTES;
+        if stamped == 0 {
+            self.set_cookie(cookie);
+        } else if cookie != self.cookie() {
+            return; // covered when those that are stamped are empty
+        }
+        self.word = tags::with_all(self.word, dead, STAMPED);
     }
 
     fn node(&self) -> Option<NodeRef<F>> {
@@ -305,7 +330,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     fn detach(&mut self, node: NodeRef<F>) {
         // Release: a reader that finds it here finds the word that came before it [HM-2].
         self.bucket.head().over.store(of_cookie(node.head().cookie.get()), Release);
-        self.garbage.push(node);
+        self.left.push(node);
     }
 
     /// The entry that `is_key` accepts.
@@ -383,6 +408,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         };
         let new = match (at, self.node()) {
             (Location::Head(old), node) => {
+                self.has_died = true;
                 let without = tags::with(self.word, old, DEAD);
                 match self.free_slot() {
                     // One store: the new entry, and the old one's end.
@@ -414,6 +440,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         let old = unsafe { F::boxed(self.slot(at)) };
         match at {
             Location::Head(index) => {
+                self.has_died = true;
                 self.word = tags::with(self.word, index, if F::WAITS { DEAD } else { EMPTY });
             }
             Location::Node(word, index) => {
@@ -485,7 +512,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         self.word |= OVER;
         self.publish();
         if let Some(old) = old {
-            self.garbage.push(old);
+            self.left.push(old);
         }
         new
     }
@@ -505,7 +532,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     /// Unlocks it as one whose entries are in the next table, where readers find them from now on.
     pub(super) fn leave_moved(mut self) {
         if let Some(node) = self.node() {
-            self.garbage.push(node);
+            self.left.push(node);
         }
         // No tag is left: a reader that finds nothing sees the flag. By `drop`, with Release: the
         // entries have been copied [HM-3].

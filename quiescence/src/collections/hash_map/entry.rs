@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::bucket::Head;
 use crate::os::sync::{AtomicPtr, Tracked};
+#[cfg(not(loom))]
 use crate::reclaim::cache;
 
 /// A key and its value.
@@ -229,7 +230,10 @@ unsafe impl<K: 'static, V: 'static> Form for Boxed<K, V> {
 
     #[inline(always)]
     fn store(entry: Entry<K, V>) -> Self::Stored {
-        cache::boxed(entry)
+        #[cfg(not(loom))]
+        return cache::boxed(entry);
+        #[cfg(loom)]
+        Box::new(entry)
     }
 
     #[inline(always)]

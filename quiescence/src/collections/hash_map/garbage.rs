@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::entry::{Boxed, Entry, Inline};
 use super::map::{HashMap, by_form};
-use super::node::{NodeRef, Nodes};
+use super::node::{Left, NodeRef};
 use super::table::TableRef;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer::{self, Reserved};
@@ -22,7 +23,10 @@ where
     pub(super) map: &'m HashMap<K, V, S, D>,
     /// A box, or null.
     pub(super) entry: Cell<*mut Entry<K, V>>,
-    pub(super) nodes: Nodes,
+    /// Nodes, and how many slots have died.
+    pub(super) left: Left,
+    /// Buckets of the table.
+    pub(super) buckets: Cell<usize>,
     /// Whether it may be waited for at the limit.
     waits: bool,
     /// Room for the box.
@@ -37,8 +41,8 @@ where
 {
     /// For an update that waits at the limit, where it may.
     pub(super) fn new(map: &'m HashMap<K, V, S, D>) -> Self {
-        let (entry, nodes) = (Cell::new(ptr::null_mut()), Nodes::default());
-        Self { map, entry, nodes, waits: true, room: None }
+        let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
+        Self { map, entry, left, buckets: Cell::new(0), waits: true, room: None }
     }
 
     /// For an update that does not wait; `None` if there is no room for what it may take out.
@@ -47,8 +51,8 @@ where
             true => None,
             false => Some(defer::reserve_any(map.tag(), map.charge_by_size())?),
         };
-        let (entry, nodes) = (Cell::new(ptr::null_mut()), Nodes::default());
-        Some(Self { map, entry, nodes, waits: false, room })
+        let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
+        Some(Self { map, entry, left, buckets: Cell::new(0), waits: false, room })
     }
 }
 
@@ -71,13 +75,60 @@ where
             // SAFETY: from a box; taken out of the map by this update.
             unsafe { defer::retire_raw(tag, entry, bytes) };
         }
+        let mut died = self.left.died.get();
         by_form!(map, F, {
             // SAFETY: the map's form.
-            while let Some(node) = unsafe { self.nodes.pop::<F<K, V>>() } {
+            while let Some(node) = unsafe { self.left.pop::<F<K, V>>() } {
+                died += NODE;
                 // What is refused is retired over the limit.
                 drop(defer::retire(tag, NodeOwner(node), self.waits));
             }
         });
+        if died != 0 {
+            let all = DIED.get() + died;
+            let is_due = all >= patience(self.buckets.get());
+            DIED.set(if is_due { 0 } else { all });
+            if is_due {
+                map.ask();
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// Slots that have died in maps by this thread's updates, since it asked for a grace period.
+    static DIED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// For how many slots a node stands.
+const NODE: u32 = 8;
+
+/// Slots of a table of so many buckets that die in one thread's updates before it asks for a grace
+/// period, which lets them be used again. As many as there are buckets, so that a bucket has about
+/// one; not fewer than make up for the fence of a grace period, nor more than a thread should leave
+/// behind.
+fn patience(buckets: usize) -> u32 {
+    buckets.clamp(128, 4_096) as u32
+}
+
+impl<K, V, S, D> HashMap<K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+    /// Asks for a grace period, unless the one that was asked for last is not over: then does a step
+    /// of that. Waits for nothing.
+    #[cold]
+    fn ask(&self) {
+        let asked = self.domain.core().sequence();
+        // Relaxed: a cookie of some thread's; if it is an old one, one grace period more is asked.
+        if asked.is_done(grace::Cookie::from_bits(self.asked.load(Relaxed))) {
+            let cookie = self.domain.start_poll();
+            self.asked.store(self.domain.own(cookie).to_bits(), Relaxed);
+        } else {
+            self.domain.advance();
+        }
     }
 }
 

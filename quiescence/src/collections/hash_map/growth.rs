@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::bucket::{Bucket, GracePeriods, Locked, Moved, add_copy, node_of};
 use super::entry::Form;
-use super::node::Nodes;
+use super::node::Left;
 use super::table::{Table, TableRef};
 use super::tags;
 use crate::chaos::{self, Mutant, Point};
@@ -47,7 +47,7 @@ pub(super) unsafe fn help<F: Form, G: GracePeriods>(
     step: u64,
     hash_of: &impl Fn(&F::Key) -> u64,
     grace_periods: &G,
-    garbage: &Nodes,
+    left: &Left,
 ) -> Option<TableRef<F>> {
     let next = table.next().expect("the caller has seen one");
     let units = table.buckets().min(next.buckets()) as u64;
@@ -59,7 +59,7 @@ pub(super) unsafe fn help<F: Form, G: GracePeriods>(
     let mut mine = Claim { table: table.head(), moved: 0, is_done: false };
     for unit in first..units.min(first.saturating_add(step)) {
         mine.moved +=
-            u64::from(move_unit(table, next, unit as usize, hash_of, grace_periods, garbage));
+            u64::from(move_unit(table, next, unit as usize, hash_of, grace_periods, left));
     }
     mine.is_done = true;
     let moved = mine.moved;
@@ -108,9 +108,9 @@ fn move_unit<F: Form, G: GracePeriods>(
     unit: usize,
     hash_of: &impl Fn(&F::Key) -> u64,
     grace_periods: &G,
-    garbage: &Nodes,
+    left: &Left,
 ) -> bool {
-    let lock = |index| Locked::lock(table.bucket(index), grace_periods, garbage);
+    let lock = |index| Locked::lock(table.bucket(index), grace_periods, left);
     let Ok(first) = lock(unit) else { return false };
     // A table shrinks by half at once.
     let second = (next.buckets() < table.buckets()).then(|| {

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicPtr, AtomicU64};
 
 use equivalent::Equivalent;
 
@@ -131,6 +131,8 @@ where
     /// Entries.
     pub(super) count: Counter,
     weight: Weight<K, V>,
+    /// The cookie of the grace period that was asked for last, so that dead slots are used again.
+    pub(super) asked: AtomicU64,
 }
 
 /// What an entry in a box weighs: its size, or what a function says.
@@ -240,6 +242,7 @@ where
         weight: Weight<K, V>,
     ) -> Self {
         let is_inline = const { may_be_inline::<K, V>() } && is_copied;
+        let domain_sequence = grace::Cookie::done_at(domain.core().sequence()).to_bits();
         let mut this = Self {
             root: AtomicPtr::new(ptr::null_mut()),
             is_inline,
@@ -247,6 +250,7 @@ where
             domain,
             count: Counter::new(),
             weight,
+            asked: AtomicU64::new(domain_sequence),
         };
         by_form!(this, F, {
             use super::table::TableRef;

@@ -174,23 +174,31 @@ impl<F: Form> NodeRef<F> {
     }
 }
 
-/// Nodes that are out of reach, to be retired.
+/// What changes of buckets leave behind.
 #[derive(Debug, Default)]
-pub(super) struct Nodes(Cell<*mut Node>);
+pub(super) struct Left {
+    /// The first of the nodes that are out of reach, to be retired.
+    nodes: Cell<*mut Node>,
+    /// Slots that have died.
+    pub(super) died: Cell<u32>,
+}
 
-impl Nodes {
+impl Left {
+    /// A node is out of reach.
     pub(super) fn push<F: Form>(&self, node: NodeRef<F>) {
         // Readers do not look at the link.
-        node.head().link.set(self.0.replace(node.as_ptr()));
+        node.head().link.set(self.nodes.replace(node.as_ptr()));
     }
 
+    /// Takes one that is out of reach.
+    ///
     /// # Safety
     /// All that were pushed are of this form.
     pub(super) unsafe fn pop<F: Form>(&self) -> Option<NodeRef<F>> {
-        let node = NonNull::new(self.0.get())?;
+        let node = NonNull::new(self.nodes.get())?;
         // SAFETY: by the contract.
         let node = unsafe { NodeRef::of(node) };
-        self.0.set(node.head().link.get());
+        self.nodes.set(node.head().link.get());
         Some(node)
     }
 }

@@ -339,11 +339,12 @@ where
             self.help(table, garbage);
         }
         let mut bucket = loop {
-            match Locked::lock(table.bucket(hash as usize), self.domain.core(), &garbage.nodes) {
+            match Locked::lock(table.bucket(hash as usize), self.domain.core(), &garbage.left) {
                 Ok(bucket) => break bucket,
                 Err(Moved) => table = table.next().expect("entries have moved there"),
             }
         };
+        garbage.buckets.set(table.buckets());
         let before = bucket.count();
         let result = f(&mut bucket);
         let after = bucket.count();
@@ -384,7 +385,7 @@ where
     ) -> bool {
         let (core, hash_of) = (self.domain.core(), |key: &K| self.hash(key));
         // SAFETY: in a section, and the table is the map's, or was a moment ago.
-        let old = unsafe { growth::help(&self.root, table, STEP, &hash_of, core, &garbage.nodes) };
+        let old = unsafe { growth::help(&self.root, table, STEP, &hash_of, core, &garbage.left) };
         if let Some(old) = old {
             let old = TableOwner(old);
             defer::call_over_now(self.tag(), move || drop(old));
