@@ -371,7 +371,10 @@ where
     ///
     /// # Safety
     /// In the section that the walk began in, of the same map.
-    pub(super) unsafe fn next(&mut self, hash_of: impl Fn(&K) -> u64) -> Option<At<K, V>> {
+    pub(super) unsafe fn next(&mut self, hash_of: impl Fn(&K) -> u64) -> Option<At<K, V>>
+    where
+        K: Eq,
+    {
         match self {
             // SAFETY: by the contract.
             Self::Inline(walk) => unsafe { walk.next(hash_of) },

@@ -23,10 +23,15 @@ pub(super) struct Walk<F: Form> {
     moved: Vec<Moved<F>>,
     /// Which entries of the bucket are wanted, if it may have others.
     only: Option<Hashes>,
-    /// What is left of a bucket and of its node.
-    bucket: Option<Bucket<F>>,
-    found: u64,
+    /// The bucket that is being gone over, and its word of one moment.
+    bucket: Option<(Bucket<F>, u64)>,
+    /// Its node, and which word of that is next.
     node: Option<(NodeRef<F>, usize)>,
+    /// What is left of a word, and whether it is one of the node.
+    found: u64,
+    in_node: bool,
+    /// The word of the node that is being gone over.
+    tags: u64,
 }
 
 /// A bucket to which entries have moved.
@@ -60,7 +65,7 @@ impl<F: Form> Walk<F> {
     /// The entries of the buckets from `next` to `end`.
     pub(super) fn new(table: TableRef<F>, next: usize, end: usize) -> Self {
         let (moved, only, bucket, node) = (Vec::new(), None, None, None);
-        Self { table, next, end, moved, only, bucket, found: 0, node }
+        Self { table, next, end, moved, only, bucket, node, found: 0, in_node: false, tags: 0 }
     }
 
     /// The next entry.
@@ -68,53 +73,64 @@ impl<F: Form> Walk<F> {
     /// # Safety
     /// The table was loaded in the section that is in progress; or the caller has it alone.
     /// `hash_of` is the map's.
-    pub(super) unsafe fn next(&mut self, hash_of: impl Fn(&F::Key) -> u64) -> Option<At<F>> {
+    pub(super) unsafe fn next(&mut self, hash_of: impl Fn(&F::Key) -> u64) -> Option<At<F>>
+    where
+        F::Key: Eq,
+    {
         loop {
-            // SAFETY: by the contract.
-            let slot = unsafe { self.next_slot() }?;
+            let (tag, slot) = self.next_slot()?;
             // SAFETY: a tag said that there was an entry, in this section.
             let entry = unsafe { F::entry(slot) };
-            let is_wanted = self.only.is_none_or(|only| {
-                // SAFETY: as above.
-                let hash = hash_of(unsafe { &(*entry).key });
-                only.have(hash as usize)
-            });
-            if is_wanted {
+            // SAFETY: as above.
+            let key = unsafe { &(*entry).key };
+            let is_wanted = self.only.is_none_or(|only| only.have(hash_of(key) as usize));
+            if is_wanted && !(F::WAITS && self.is_in_head_too(tag, key)) {
                 return Some(entry);
             }
         }
     }
 
-    unsafe fn next_slot(&mut self) -> Option<*mut u8> {
+    /// Whether an entry of the node is in the slots of the bucket as well: for a moment it is, while
+    /// it moves from there to the node. (Pointers do not move there: they are replaced in place, in
+    /// slots that may have another one by now.)
+    fn is_in_head_too(&self, tag: u64, key: &F::Key) -> bool
+    where
+        F::Key: Eq,
+    {
+        let Some((bucket, word)) = self.bucket.filter(|_| self.in_node) else { return false };
+        // SAFETY: the word was loaded in this section.
+        unsafe { bucket.search_head(word, tag, &|other| other == key) }.is_some()
+    }
+
+    /// The next slot with an entry, and its tag.
+    fn next_slot(&mut self) -> Option<(u64, *mut u8)> {
         loop {
             if self.found != 0 {
                 let index = tags::first(self.found);
                 self.found &= self.found - 1;
-                return Some(match (self.node, self.bucket) {
-                    (_, Some(bucket)) => bucket.slot(index),
-                    (Some((node, word)), None) => node.slot(word, index),
-                    (None, None) => unreachable!("slots are found in one of both"),
+                return Some(match (self.in_node, self.node, self.bucket) {
+                    (false, _, Some((bucket, word))) => {
+                        (tags::get(word, index), bucket.slot(index))
+                    }
+                    (true, Some((node, next)), _) => {
+                        (tags::get(self.tags, index), node.slot(next - 1, index))
+                    }
+                    _ => unreachable!("slots are found in one of both"),
                 });
             }
-            match (self.bucket.take(), self.node) {
+            match self.node {
                 // After the slots of a bucket those of its node.
-                (Some(_), Some((node, _))) => self.enter_word(node, 0),
-                (None, Some((node, word))) if word + 1 < node.words() => {
-                    self.enter_word(node, word + 1);
+                Some((node, next)) if next < node.words() => {
+                    // Acquire: pairs with the Release that stored the tags; the slots are written
+                    // [HM-1].
+                    self.tags = node.word(next).load(Acquire);
+                    self.found = tags::live(self.tags) & tags::node_bytes(node.word_slots());
+                    self.node = Some((node, next + 1));
+                    self.in_node = true;
                 }
-                _ => {
-                    self.node = None;
-                    self.enter_bucket()?;
-                }
+                _ => self.enter_bucket()?,
             }
         }
-    }
-
-    fn enter_word(&mut self, node: NodeRef<F>, word: usize) {
-        // Acquire: pairs with the Release that stored the tags; the slots are written [HM-1].
-        self.found =
-            tags::live(node.word(word).load(Acquire)) & tags::node_bytes(node.word_slots());
-        self.node = Some((node, word));
     }
 
     fn enter_bucket(&mut self) -> Option<()> {
@@ -137,12 +153,14 @@ impl<F: Form> Walk<F> {
                 let wanted = wanted.within(mask, index)?;
                 Some(Moved { table: table_after, index, wanted })
             }));
+            self.node = None;
             return Some(());
         }
         self.only = (table.mask() < wanted.mask).then_some(wanted);
         self.found = tags::live(word) & tags::head_bytes(F::SLOTS);
-        self.bucket = Some(bucket);
+        self.bucket = Some((bucket, word));
         self.node = node.map(|node| (node, 0));
+        self.in_node = false;
         Some(())
     }
 }
