@@ -80,7 +80,7 @@ pub enum Point {
     TableUsed,
     /// A reader of a hash map has matched a tag and not yet compared the key.
     SlotFound,
-    /// A tag is stored, and the entry is not there yet: in a mutant.
+    /// A tag is stored, and the entry is not there yet.
     SlotTagged,
     /// An updater has locked a bucket.
     BucketLocked,

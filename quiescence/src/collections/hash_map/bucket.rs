@@ -135,7 +135,7 @@ impl<F: Form> Bucket<F> {
             // SAFETY: the tag says that there is an entry.
             let entry = unsafe { F::entry(self.slot(index)) };
             // SAFETY: as above; it is not written to, or freed, before the section ends.
-            if is_key(unsafe { &(*entry).key }) {
+            if (F::WAITS || !entry.is_null()) && is_key(unsafe { &(*entry).key }) {
                 return Some((index, entry));
             }
             found &= found - 1;
@@ -441,6 +441,8 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         match at {
             Location::Head(index) => {
                 self.has_died = true;
+                // SAFETY: we have the bucket, and there is an entry.
+                unsafe { F::clear(self.bucket.slot(index)) };
                 self.word = tags::with(self.word, index, if F::WAITS { DEAD } else { EMPTY });
             }
             Location::Node(word, index) => {
@@ -470,12 +472,14 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     /// Writes an entry into an empty slot; the word will be `word` and the tag.
     fn fill(&mut self, index: usize, tag: u64, stored: F::Stored, word: u64) -> At<F> {
         self.word = tags::with(word, index, tag);
-        if chaos::mutant(Mutant::MapTagBeforeKey) {
+        if !F::WAITS || chaos::mutant(Mutant::MapTagBeforeKey) {
+            // The pointer is null, and its store the moment; see `entry`.
             self.publish();
             chaos::point(Point::SlotTagged);
         }
         let slot = self.bucket.slot(index);
-        // SAFETY: empty, and ours. Readers look at it once the tag is stored [HM-1]: by `drop`.
+        // SAFETY: empty, and ours. Readers look at it once the tag is stored [HM-1], by `drop`; or
+        // find null.
         unsafe { F::write(slot, stored) };
         // SAFETY: written above.
         unsafe { F::entry(slot) }

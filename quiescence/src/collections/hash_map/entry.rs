@@ -6,7 +6,9 @@
 //! entry was removed is used again after a grace period.
 //!
 //! **Boxed.** The slot is a pointer to a box with key and value. A slot is used again at once; it is
-//! the box that waits for the grace period.
+//! the box that waits for the grace period. A reader may have a word from before a slot was used
+//! again, with the tag of the entry that was there. So it is the pointer whose store is the moment
+//! at which an entry comes and goes: it is null before the tag is stored, and until after.
 
 use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
@@ -89,10 +91,17 @@ pub(super) unsafe trait Form: Sized + 'static {
     /// that found it there.
     unsafe fn copy(from: *const u8, slot: *mut u8);
 
-    /// The entry of a slot that a tag says is live.
+    /// Ends the entry of a slot, if that is its pointer's to say.
     ///
     /// # Safety
-    /// The slot had an entry when its tag was loaded, in the section that is in progress.
+    /// The caller has the bucket, and the slot an entry.
+    unsafe fn clear(slot: *mut u8);
+
+    /// The entry of a slot that a tag says is live; null, if it has not come yet, or is gone.
+    ///
+    /// # Safety
+    /// The slot had an entry, or was about to, when its tag was loaded, in the section that is in
+    /// progress.
     unsafe fn entry(slot: *const u8) -> At<Self>;
 
     /// Replaces the entry of a slot at one moment for all readers, where the form can: gives the
@@ -189,6 +198,9 @@ unsafe impl<K: 'static, V: 'static> Form for Inline<K, V> {
     }
 
     #[inline(always)]
+    unsafe fn clear(_slot: *mut u8) {}
+
+    #[inline(always)]
     unsafe fn entry(slot: *const u8) -> *const Entry<K, V> {
         // SAFETY: by the contract.
         unsafe { tracked(slot) }.read(0);
@@ -260,6 +272,13 @@ unsafe impl<K: 'static, V: 'static> Form for Boxed<K, V> {
         // Release: as in `write` [HM-1].
         // SAFETY: by the contract.
         unsafe { place(slot) }.store(entry, Release);
+    }
+
+    #[inline(always)]
+    unsafe fn clear(slot: *mut u8) {
+        // Release: the order of our own stores: before the byte of the slot is empty.
+        // SAFETY: by the contract.
+        unsafe { place::<K, V>(slot) }.store(ptr::null_mut(), Release);
     }
 
     #[inline(always)]

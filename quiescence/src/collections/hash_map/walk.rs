@@ -11,6 +11,7 @@ use super::node::NodeRef;
 use super::search;
 use super::table::TableRef;
 use super::tags;
+use std::ptr;
 use std::sync::atomic::Ordering::Acquire;
 
 /// Entries of some buckets of a table.
@@ -25,13 +26,14 @@ pub(super) struct Walk<F: Form> {
     only: Option<Hashes>,
     /// The bucket that is being gone over, and its word of one moment.
     bucket: Option<(Bucket<F>, u64)>,
+    /// The entries in its slots, and how many of these are left.
+    head: [At<F>; 7],
+    heads: usize,
     /// Its node, and which word of that is next.
     node: Option<(NodeRef<F>, usize)>,
-    /// What is left of a word, and whether it is one of the node.
-    found: u64,
-    in_node: bool,
-    /// The word of the node that is being gone over.
+    /// The word of the node that is being gone over, and what is left of it.
     tags: u64,
+    found: u64,
 }
 
 /// A bucket to which entries have moved.
@@ -65,7 +67,8 @@ impl<F: Form> Walk<F> {
     /// The entries of the buckets from `next` to `end`.
     pub(super) fn new(table: TableRef<F>, next: usize, end: usize) -> Self {
         let (moved, only, bucket, node) = (Vec::new(), None, None, None);
-        Self { table, next, end, moved, only, bucket, node, found: 0, in_node: false, tags: 0 }
+        let (head, heads, tags, found) = ([ptr::null(); 7], 0, 0, 0);
+        Self { table, next, end, moved, only, bucket, head, heads, node, tags, found }
     }
 
     /// The next entry.
@@ -78,13 +81,12 @@ impl<F: Form> Walk<F> {
         F::Key: Eq,
     {
         loop {
-            let (tag, slot) = self.next_slot()?;
-            // SAFETY: a tag said that there was an entry, in this section.
-            let entry = unsafe { F::entry(slot) };
-            // SAFETY: as above.
+            // SAFETY: by the contract.
+            let (tag, entry) = unsafe { self.next_entry() }?;
+            // SAFETY: found in this section.
             let key = unsafe { &(*entry).key };
             let is_wanted = self.only.is_none_or(|only| only.have(hash_of(key) as usize));
-            if is_wanted && !(F::WAITS && self.is_in_head_too(tag, key)) {
+            if is_wanted && !tag.is_some_and(|tag| self.is_in_head_too(tag, key)) {
                 return Some(entry);
             }
         }
@@ -97,36 +99,35 @@ impl<F: Form> Walk<F> {
     where
         F::Key: Eq,
     {
-        let Some((bucket, word)) = self.bucket.filter(|_| self.in_node) else { return false };
+        let Some((bucket, word)) = self.bucket.filter(|_| F::WAITS) else { return false };
         // SAFETY: the word was loaded in this section.
         unsafe { bucket.search_head(word, tag, &|other| other == key) }.is_some()
     }
 
-    /// The next slot with an entry, and its tag.
-    fn next_slot(&mut self) -> Option<(u64, *mut u8)> {
+    /// The next entry, and its tag if it is in a node.
+    ///
+    /// # Safety
+    /// As [`next`](Self::next).
+    unsafe fn next_entry(&mut self) -> Option<(Option<u64>, At<F>)> {
         loop {
-            if self.found != 0 {
-                let index = tags::first(self.found);
-                self.found &= self.found - 1;
-                return Some(match (self.in_node, self.node, self.bucket) {
-                    (false, _, Some((bucket, word))) => {
-                        (tags::get(word, index), bucket.slot(index))
-                    }
-                    (true, Some((node, next)), _) => {
-                        (tags::get(self.tags, index), node.slot(next - 1, index))
-                    }
-                    _ => unreachable!("slots are found in one of both"),
-                });
+            if self.heads != 0 {
+                self.heads -= 1;
+                return Some((None, self.head[self.heads]));
             }
             match self.node {
-                // After the slots of a bucket those of its node.
+                Some((node, next)) if self.found != 0 => {
+                    let index = tags::first(self.found);
+                    self.found &= self.found - 1;
+                    // SAFETY: the tag said that there was an entry, in this section.
+                    let entry = unsafe { F::entry(node.slot(next - 1, index)) };
+                    return Some((Some(tags::get(self.tags, index)), entry));
+                }
                 Some((node, next)) if next < node.words() => {
                     // Acquire: pairs with the Release that stored the tags; the slots are written
                     // [HM-1].
                     self.tags = node.word(next).load(Acquire);
                     self.found = tags::live(self.tags) & tags::node_bytes(node.word_slots());
                     self.node = Some((node, next + 1));
-                    self.in_node = true;
                 }
                 _ => self.enter_bucket()?,
             }
@@ -144,23 +145,41 @@ impl<F: Form> Walk<F> {
             None => return None,
         };
         let bucket = table.bucket(index);
-        let (word, node) = search::load(bucket);
+        let (word, node) = self.load_head(bucket);
+        self.node = node.map(|node| (node, 0));
         if word & tags::MOVED != 0 {
-            let table_after = table.next().expect("entries have moved there");
-            let mask = table_after.mask();
+            let after = table.next().expect("entries have moved there");
+            let mask = after.mask();
             let buckets = (index & mask..=mask).step_by(table.buckets());
             self.moved.extend(buckets.filter_map(|index| {
                 let wanted = wanted.within(mask, index)?;
-                Some(Moved { table: table_after, index, wanted })
+                Some(Moved { table: after, index, wanted })
             }));
-            self.node = None;
             return Some(());
         }
         self.only = (table.mask() < wanted.mask).then_some(wanted);
-        self.found = tags::live(word) & tags::head_bytes(F::SLOTS);
         self.bucket = Some((bucket, word));
-        self.node = node.map(|node| (node, 0));
-        self.in_node = false;
         Some(())
+    }
+
+    /// Loads the word of a bucket, the entries in its slots, and its node, as they are together at
+    /// one moment [HM-I2].
+    fn load_head(&mut self, bucket: Bucket<F>) -> (u64, Option<NodeRef<F>>) {
+        loop {
+            let (word, node) = search::load(bucket);
+            self.heads = 0;
+            for index in tags::indexes(tags::live(word) & tags::head_bytes(F::SLOTS)) {
+                // SAFETY: the tag said that there was an entry, in this section.
+                let entry = unsafe { F::entry(bucket.slot(index)) };
+                if !entry.is_null() {
+                    self.head[self.heads] = entry;
+                    self.heads += 1;
+                }
+            }
+            // What came out of the node into a slot that has the same tag again is not seen twice.
+            if node.is_none_or(|node| search::is_still(bucket, node)) {
+                return (word, node);
+            }
+        }
     }
 }
