@@ -14,7 +14,7 @@
 
 use std::alloc::{self, Layout};
 use std::cell::Cell;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use crate::reclaim::debug_objects;
 use crate::reclaim::thread_end;
@@ -72,6 +72,26 @@ pub(crate) fn boxed<T>(value: T) -> Box<T> {
     Box::new(value)
 }
 
+/// Memory of this layout, out of a kept block if there is one; `None` if the system has none. It is
+/// not initialised.
+#[inline]
+pub(crate) fn allocate(layout: Layout) -> Option<NonNull<u8>> {
+    debug_assert!(layout.size() != 0);
+    let block = if is_kept(layout) { take(layout.size()) } else { ptr::null_mut() };
+    // SAFETY: not of no bytes.
+    NonNull::new(block.cast::<u8>()).or_else(|| NonNull::new(unsafe { alloc::alloc(layout) }))
+}
+
+/// Keeps it, or gives it back.
+///
+/// # Safety
+/// It came from [`allocate`] with this layout, and is not used any more.
+#[inline]
+pub(crate) unsafe fn release(memory: NonNull<u8>, layout: Layout) {
+    // SAFETY: by the contract.
+    unsafe { give(memory.as_ptr(), layout) };
+}
+
 /// Drops an object that came from a box, and keeps its memory or gives it back, even if the drop
 /// panics.
 ///
@@ -84,7 +104,7 @@ pub(crate) unsafe fn free<T>(object: *mut T) {
     impl<T> Drop for Memory<T> {
         fn drop(&mut self) {
             // SAFETY: the object has been dropped, and its memory is ours.
-            unsafe { give::<T>(self.0.cast()) };
+            unsafe { give(self.0.cast(), Layout::new::<T>()) };
         }
     }
 
@@ -115,19 +135,18 @@ fn take(size: usize) -> *mut Block {
     })
 }
 
-/// Keeps the memory of a T, or gives it back.
+/// Keeps the memory of an object, or gives it back.
 ///
 /// # Safety
-/// `memory` was allocated by the global allocator with the layout of T, and is not used any more.
-#[inline]
-unsafe fn give<T>(memory: *mut u8) {
-    let layout = Layout::new::<T>();
+/// `memory` was allocated by the global allocator with this layout, and is not used any more.
+#[inline(always)]
+unsafe fn give(memory: *mut u8, layout: Layout) {
     if layout.size() == 0 {
         return; // a box of it has no memory
     }
     // SAFETY: by the contract.
     unsafe { debug_objects::poison(memory, layout.size()) };
-    if const { is_kept(Layout::new::<T>()) } {
+    if is_kept(layout) {
         let kept = SHELVES.with(|shelves| {
             let shelf = &shelves[layout.size() / 8];
             let room = shelf.room.get();

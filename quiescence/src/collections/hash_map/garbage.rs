@@ -108,7 +108,7 @@ const NODE: u32 = 8;
 /// one; not fewer than make up for the fence of a grace period, nor more than a thread should leave
 /// behind.
 fn patience(buckets: usize) -> u32 {
-    buckets.clamp(128, 4_096) as u32
+    (buckets / 4).clamp(64, 4_096) as u32
 }
 
 impl<K, V, S, D> HashMap<K, V, S, D>

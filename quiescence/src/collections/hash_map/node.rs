@@ -13,6 +13,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use super::entry::Form;
 use super::tags;
 use crate::os::sync::AtomicU64;
+#[cfg(not(loom))]
+use crate::reclaim::cache;
 
 /// The head of a node; its words and slots follow.
 #[derive(Debug)]
@@ -62,24 +64,29 @@ impl<F: Form> NodeRef<F> {
     pub(super) fn new(entries: usize) -> Self {
         let words = entries.div_ceil(WORD_SLOTS).next_power_of_two();
         let layout = Self::layout(words);
-        // SAFETY: not of no bytes.
-        let memory = unsafe { alloc::alloc_zeroed(layout) };
-        let Some(node) = NonNull::new(memory.cast::<Node>()) else {
-            alloc::handle_alloc_error(layout)
-        };
+        let Some(memory) = Self::allocate(layout) else { alloc::handle_alloc_error(layout) };
+        let node = memory.cast::<Node>();
         // SAFETY: memory of this layout.
         unsafe { node.write(Node { words, cookie: Cell::new(0), link: Cell::default() }) };
         let this = Self { node, form: PhantomData };
-        #[cfg(loom)]
         for word in 0..words {
             // SAFETY: within the memory, which is ours.
             unsafe { this.word_at(word).cast_mut().write(AtomicU64::new(0)) };
+            #[cfg(loom)]
             for index in 0..WORD_SLOTS {
                 // SAFETY: as above.
                 unsafe { F::init(this.slot(word, index)) };
             }
         }
         this
+    }
+
+    fn allocate(layout: Layout) -> Option<NonNull<u8>> {
+        #[cfg(not(loom))]
+        return cache::allocate(layout);
+        #[cfg(loom)]
+        // SAFETY: not of no bytes.
+        NonNull::new(unsafe { alloc::alloc(layout) })
     }
 
     fn layout(words: usize) -> Layout {
@@ -95,8 +102,16 @@ impl<F: Form> NodeRef<F> {
     /// No thread uses it any more; boxes in it have other owners.
     pub(super) unsafe fn free(self) {
         let layout = Self::layout(self.words());
+        #[cfg(not(loom))]
         // SAFETY: from `new`.
-        unsafe { alloc::dealloc(self.node.as_ptr().cast(), layout) };
+        unsafe {
+            cache::release(self.node.cast(), layout)
+        };
+        #[cfg(loom)]
+        // SAFETY: from `new`.
+        unsafe {
+            alloc::dealloc(self.node.as_ptr().cast(), layout)
+        };
     }
 
     /// Bytes of its memory.

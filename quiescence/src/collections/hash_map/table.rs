@@ -1,11 +1,13 @@
 //! Tables: a power of two of buckets in one piece of memory, behind a head that says how many.
 
 use std::alloc::{self, Layout};
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use super::bucket::{Bucket, node_of};
+use super::bucket::{Bucket, Head, node_of};
 use super::entry::{BoxOf, Form};
 use super::node::NodeRef;
 use super::tags;
@@ -175,6 +177,17 @@ impl<F: Form> TableRef<F> {
         let bucket = unsafe { self.table.cast::<u8>().add(at) };
         // SAFETY: a bucket begins there.
         unsafe { Bucket::of(bucket.cast()) }
+    }
+
+    /// Has the lines of a bucket loaded that are not the first one.
+    #[inline(always)]
+    pub(super) fn prefetch(self, hash: usize) {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        if F::STRIDE > 64 {
+            let second = self.bucket(hash).slot(1).wrapping_add(64 - size_of::<Head>());
+            // SAFETY: a hint, whatever the address is.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(second.cast()) };
+        }
     }
 
     /// The table that its entries move to.

@@ -335,6 +335,7 @@ where
         F: Form<Key = K, Value = V>,
     {
         let mut table = self.own_table::<F>();
+        table.prefetch(hash as usize);
         if table.next().is_some() {
             self.help(table, garbage);
         }
