@@ -391,3 +391,106 @@ fn a_panic_in_a_key_leaves_the_map_as_it_was() {
     assert!((0..2_000).all(|n| map.read().get(&Key(n)) == Some(&n)));
     assert_eq!(map.read().iter().count(), 2_000);
 }
+
+#[test]
+fn look_ups_go_by_borrowed_and_by_equivalent_keys() {
+    #[derive(Hash)]
+    struct Pair<'a>(&'a str, u32);
+    impl equivalent::Equivalent<(String, u32)> for Pair<'_> {
+        fn equivalent(&self, key: &(String, u32)) -> bool {
+            self.0 == key.0 && self.1 == key.1
+        }
+    }
+    let by_name: HashMap<String, u32> = HashMap::from([("a".to_owned(), 1)]);
+    assert_eq!(by_name.read().get("a"), Some(&1));
+    let by_pair: HashMap<(String, u32), u32> = HashMap::from([(("a".to_owned(), 7), 2)]);
+    assert_eq!(by_pair.read().get(&Pair("a", 7)), Some(&2));
+    assert!(by_pair.remove(&Pair("a", 7)) && by_pair.is_empty());
+}
+
+#[test]
+fn every_guard_of_the_domain_will_do() {
+    let map: HashMap<u32, u32> = (0..10).map(|n| (n, n)).collect();
+    let reader = quiescence::reader();
+    let guard = reader.read();
+    assert_eq!(map.get(&3, &guard), Some(&3));
+    assert_eq!(map.read_in(&guard).iter().count(), 10);
+    drop(guard);
+    let private = HashMap::<u32, u32>::builder().domain(Domain::new()).build();
+    let foreign = Domain::new();
+    let guard = foreign.read();
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        private.get(&1, &guard);
+    }));
+    assert!(refused.is_err(), "a guard of another domain");
+}
+
+#[test]
+fn a_sleepable_map_is_read_by_other_threads_with_the_guard_of_one() {
+    let map = HashMap::<u64, String, _, quiescence::Sleepable>::sleepable();
+    (0..100).for_each(|n| _ = map.insert(n, n.to_string()));
+    let view = map.read();
+    let found = view.get(&7).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            map.clear();
+            assert_eq!(found, "7");
+            assert!(view.get(&7).is_none());
+        });
+    });
+    assert_eq!(found, "7");
+}
+
+#[test]
+fn sets_do_what_the_standard_librarys_do() {
+    let set: quiescence::collections::HashSet<u64> = (0..100).collect();
+    assert_eq!((set.len(), set.insert(7), set.insert(700)), (101 - 1, false, true));
+    assert!(set.remove(&7) && !set.remove(&7) && !set.read().contains(&7));
+    set.retain(|n| n % 2 == 0);
+    let mut left: Vec<_> = set.read().iter().copied().collect();
+    left.sort();
+    assert_eq!(left, (0..100).step_by(2).chain([700]).collect::<Vec<_>>());
+    let words = quiescence::collections::HashSet::from(["a".to_owned(), "b".to_owned()]);
+    assert_eq!(words.read().get("a").map(String::as_str), Some("a"));
+    assert_eq!(words, ["b".to_owned(), "a".to_owned()].into());
+    set.clear();
+    assert!(set.is_empty() && format!("{set:?}") == "{}");
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn maps_and_sets_come_back_from_json() {
+    let map: HashMap<String, u32> = (0..100).map(|n| (n.to_string(), n)).collect();
+    let json = serde_json::to_string(&map).unwrap();
+    assert_eq!(serde_json::from_str::<HashMap<String, u32>>(&json).unwrap(), map);
+    assert!(serde_json::from_str::<HashMap<String, u32>>("[1]").is_err());
+    let set: quiescence::collections::HashSet<u32> = (0..100).collect();
+    let json = serde_json::to_string(&set).unwrap();
+    let back: quiescence::collections::HashSet<u32> = serde_json::from_str(&json).unwrap();
+    assert_eq!(back, set);
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn threads_of_a_pool_go_over_a_map_and_extend_it() {
+    use rayon::prelude::*;
+
+    let map: HashMap<u64, u64> = (0..50_000_u64).into_par_iter().map(|n| (n, n)).collect();
+    let view = map.read();
+    let sum: u64 = (&view).into_par_iter().map(|(_, value)| *value).sum();
+    assert_eq!((map.len(), sum), (50_000, 50_000 * 49_999 / 2));
+    (&map).par_extend((0..50_000_u64).into_par_iter().map(|n| (n, 1)));
+    assert_eq!((&view).into_par_iter().map(|(_, value)| *value).sum::<u64>(), 50_000);
+}
+
+#[test]
+fn small_types_need_no_alignment_of_their_own() {
+    let bytes: HashMap<u8, ()> = (0..=255).map(|n| (n, ())).collect();
+    assert!((0..=255).all(|n| bytes.read().contains_key(&n)));
+    let wide: HashMap<u128, u128> = (0..100).map(|n| (n, n)).collect();
+    assert!((0..100).all(|n| wide.read().get(&n) == Some(&n)));
+    let one: HashMap<(), u64> = HashMap::from([((), 7)]);
+    assert_eq!(one.read().get(&()), Some(&7));
+    let nothing: HashMap<(), ()> = HashMap::from([((), ())]);
+    assert!(nothing.remove(&()) && nothing.insert((), ()));
+}

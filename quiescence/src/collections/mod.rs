@@ -10,6 +10,8 @@
 //! May import: the rooms from `os` to `sync`.
 
 pub mod hash_map;
+#[cfg(not(loom))]
+pub mod hash_set;
 pub mod intrusive;
 
 mod patience;
@@ -22,6 +24,8 @@ mod hash_table;
 
 #[cfg(not(loom))]
 pub use self::hash_map::HashMap;
+#[cfg(not(loom))]
+pub use self::hash_set::HashSet;
 
 #[cfg(all(test, loom))]
 mod loom_tests;

@@ -104,9 +104,8 @@ thread_local! {
 const NODE: u32 = 8;
 
 /// Slots of a table of so many buckets that die in one thread's updates before it asks for a grace
-/// period, which lets them be used again. As many as there are buckets, so that a bucket has about
-/// one; not fewer than make up for the fence of a grace period, nor more than a thread should leave
-/// behind.
+/// period, which lets them be used again. So few that most buckets have none when it is over; but as
+/// many as make up for the fence of a grace period, and no more than a thread should leave behind.
 fn patience(buckets: usize) -> u32 {
     (buckets / 4).clamp(64, 4_096) as u32
 }

@@ -24,7 +24,7 @@
 //! | `search` | a look-up |
 //! | `growth` | from one table to the next |
 //! | `walk` | iteration |
-//! | `map`, `update`, `bulk`, `builder`, `view`, `compute`, `traits` | what users see |
+//! | `map`, `update`, `bulk`, `builder`, `view`, `compute`, `traits`, `parallel` | what users see |
 //! | `garbage` | what an update leaves, retired |
 //!
 //! Sources: tags that are compared at once, from SwissTable (Kulukundis, CppCon 2017); buckets of
@@ -52,6 +52,8 @@ mod compute;
 mod garbage;
 #[cfg(not(loom))]
 mod map;
+#[cfg(all(feature = "rayon", not(loom)))]
+mod parallel;
 #[cfg(not(loom))]
 mod traits;
 #[cfg(not(loom))]
@@ -59,6 +61,8 @@ mod update;
 #[cfg(not(loom))]
 mod view;
 
+#[cfg(all(feature = "rayon", not(loom)))]
+pub use self::parallel::ParIter;
 #[cfg(not(loom))]
 pub use self::{
     builder::Builder,

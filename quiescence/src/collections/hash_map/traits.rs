@@ -148,7 +148,7 @@ mod serde {
         }
     }
 
-    struct Entries<K, V, S>(PhantomData<fn() -> (K, V, S)>);
+    struct Entries<K, V, S>(PhantomData<(K, V, S)>);
 
     impl<'de, K, V, S> Visitor<'de> for Entries<K, V, S>
     where

@@ -83,6 +83,23 @@ where
         Ok(self.put(key, value, &garbage).1.is_none())
     }
 
+    /// Has the map have this value for this key, unless the key is there. Returns whether it was
+    /// inserted. Nothing is replaced, so it does not wait.
+    ///
+    /// ```
+    /// let map = quiescence::collections::HashMap::new();
+    /// assert!(map.insert_if_absent("a", 1));
+    /// assert!(!map.insert_if_absent("a", 2));
+    /// assert_eq!(map.read().get("a"), Some(&1));
+    /// ```
+    #[track_caller]
+    pub fn insert_if_absent(&self, key: K, value: V) -> bool {
+        let garbage = Garbage::new(self);
+        let _section = self.tag().enter(Location::caller());
+        let hash = self.hash(&key);
+        self.put_if_absent(key, value, hash, &garbage).1
+    }
+
     /// Removes a key. Returns whether it was there.
     ///
     /// # Panics
@@ -281,22 +298,22 @@ where
         })
     }
 
-    /// Puts an entry into the map, unless the key is there. Returns where the key is then. In a
-    /// section.
+    /// Puts an entry into the map, unless the key is there. Returns where the key is then, and
+    /// whether it is this entry. In a section.
     pub(super) fn put_if_absent(
         &self,
         key: K,
         value: V,
         hash: u64,
         garbage: &Garbage<'_, K, V, S, D>,
-    ) -> At<K, V> {
+    ) -> (At<K, V>, bool) {
         by_form!(self, F, {
             let stored = F::<K, V>::store(Entry { key, value });
             self.change::<F<K, V>, _>(hash, garbage, |bucket| {
                 let tag = tags::of_hash(hash);
                 match bucket.search(tag, &|other| F::<K, V>::key(&stored) == other) {
-                    Some((_, entry)) => entry,
-                    None => bucket.add(tag, stored),
+                    Some((_, entry)) => (entry, false),
+                    None => (bucket.add(tag, stored), true),
                 }
             })
         })

@@ -232,7 +232,7 @@ where
             Some(at) => at,
             None => {
                 let value = make();
-                self.map.put_if_absent(key, value, hash, &Garbage::new(self.map))
+                self.map.put_if_absent(key, value, hash, &Garbage::new(self.map)).0
             }
         };
         // SAFETY: found or stored in the section, which lasts as long as `self`.
@@ -384,6 +384,17 @@ where
     }
 }
 
+#[cfg(feature = "rayon")]
+impl<K: 'static, V: 'static> AnyWalk<K, V> {
+    /// Splits off the second half of the buckets that are left.
+    pub(super) fn split(&mut self) -> Option<Self> {
+        match self {
+            Self::Inline(walk) => walk.split().map(Self::Inline),
+            Self::Boxed(walk) => walk.split().map(Self::Boxed),
+        }
+    }
+}
+
 /// The entries of a map: see [`HashMapRef::iter`].
 pub struct Iter<'s, K, V, S, D>
 where
@@ -391,8 +402,8 @@ where
     V: Send + Sync + 'static,
     D: DomainTag,
 {
-    map: &'s HashMap<K, V, S, D>,
-    walk: AnyWalk<K, V>,
+    pub(super) map: &'s HashMap<K, V, S, D>,
+    pub(super) walk: AnyWalk<K, V>,
 }
 
 impl<'s, K, V, S, D> Iterator for Iter<'s, K, V, S, D>

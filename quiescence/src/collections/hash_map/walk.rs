@@ -71,6 +71,17 @@ impl<F: Form> Walk<F> {
         Self { table, next, end, moved, only, bucket, head, heads, node, tags, found }
     }
 
+    /// Splits off the second half of the buckets that are left.
+    #[cfg(feature = "rayon")]
+    pub(super) fn split(&mut self) -> Option<Self> {
+        let middle = self.next + self.end.saturating_sub(self.next) / 2;
+        (middle > self.next).then(|| {
+            let second = Self::new(self.table, middle, self.end);
+            self.end = middle;
+            second
+        })
+    }
+
     /// The next entry.
     ///
     /// # Safety

@@ -1,0 +1,120 @@
+//! Maps as parallel iterators of rayon.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+
+use rayon::iter::plumbing::{Folder, UnindexedConsumer, UnindexedProducer, bridge_unindexed};
+use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
+
+use super::map::HashMap;
+use super::view::{HashMapRef, Iter};
+use crate::domain::tag::{DomainTag, Section};
+use crate::reclaim::weigh::Weigh;
+
+/// The entries of a map, gone over by several threads: of `&HashMapRef`.
+///
+/// The threads need no section: that of the [`HashMapRef`] lasts longer than their work, and began
+/// before it, so no grace period that could free what they find ends meanwhile.
+pub struct ParIter<'s, K, V, S, D>(Iter<'s, K, V, S, D>)
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag;
+
+// SAFETY: references to a map that is Sync, and to entries that are; the section is another's, and
+// lasts as long as `'s`.
+unsafe impl<K, V, S: Sync, D> Send for ParIter<'_, K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+}
+
+impl<'s, K, V, S, D, G> IntoParallelIterator for &'s HashMapRef<'_, K, V, S, D, G>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Sync,
+    D: DomainTag,
+    G: Section<D>,
+{
+    type Iter = ParIter<'s, K, V, S, D>;
+    type Item = (&'s K, &'s V);
+
+    fn into_par_iter(self) -> Self::Iter {
+        ParIter(self.iter())
+    }
+}
+
+impl<'s, K, V, S, D> ParallelIterator for ParIter<'s, K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Sync,
+    D: DomainTag,
+{
+    type Item = (&'s K, &'s V);
+
+    fn drive_unindexed<C: UnindexedConsumer<Self::Item>>(self, consumer: C) -> C::Result {
+        bridge_unindexed(self, consumer)
+    }
+}
+
+impl<'s, K, V, S, D> UnindexedProducer for ParIter<'s, K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Sync,
+    D: DomainTag,
+{
+    type Item = (&'s K, &'s V);
+
+    fn split(mut self) -> (Self, Option<Self>) {
+        let second = self.0.walk.split().map(|walk| Self(Iter { map: self.0.map, walk }));
+        (self, second)
+    }
+
+    fn fold_with<F: Folder<Self::Item>>(self, folder: F) -> F {
+        folder.consume_iter(self.0)
+    }
+}
+
+impl<K, V, S, D> fmt::Debug for ParIter<'_, K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParIter").finish_non_exhaustive()
+    }
+}
+
+impl<K, V, S, D> ParallelExtend<(K, V)> for &HashMap<K, V, S, D>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Sync,
+    D: DomainTag,
+{
+    fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, entries: I) {
+        let map = *self;
+        entries.into_par_iter().for_each(|(key, value)| {
+            map.insert(key, value);
+        });
+    }
+}
+
+impl<K, V, S> FromParallelIterator<(K, V)> for HashMap<K, V, S>
+where
+    K: Weigh + Hash + Eq + Send + Sync + 'static,
+    V: Weigh + Send + Sync + 'static,
+    S: BuildHasher + Default + Sync,
+{
+    fn from_par_iter<I: IntoParallelIterator<Item = (K, V)>>(entries: I) -> Self {
+        let map = Self::default();
+        (&map).par_extend(entries);
+        map
+    }
+}

@@ -1,0 +1,403 @@
+//! A concurrent hash set: a [`HashMap`] without values.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, RandomState};
+
+use equivalent::Equivalent;
+
+use super::hash_map::{AtLimit, HashMap, HashMapRef, Keys};
+use crate::domain::domain::Domain;
+use crate::domain::guard::Global;
+use crate::domain::tag::{DomainTag, Section};
+use crate::reclaim::weigh::Weigh;
+
+/// A concurrent hash set. Readers take no lock and write nothing that is shared.
+///
+/// Everything is as with [`HashMap`], which see; a set of integers has a cache line for each six of
+/// them.
+///
+/// ```
+/// use quiescence::collections::HashSet;
+///
+/// let blocked = HashSet::new();
+/// assert!(blocked.insert("10.0.0.1"));
+/// assert!(!blocked.insert("10.0.0.1"));
+/// let guard = blocked.read();
+/// assert!(guard.contains("10.0.0.1"));
+/// blocked.remove("10.0.0.1"); // beside the guard
+/// assert!(!guard.contains("10.0.0.1"));
+/// ```
+pub struct HashSet<T, S = RandomState, D = Global>(HashMap<T, (), S, D>)
+where
+    T: Send + Sync + 'static,
+    D: DomainTag;
+
+/// A set in a section: what it finds stays valid as long as this. Made by [`HashSet::read`].
+#[must_use = "the section ends when this is dropped"]
+pub struct HashSetRef<'m, T, S, D, G>(HashMapRef<'m, T, (), S, D, G>)
+where
+    T: Send + Sync + 'static,
+    D: DomainTag,
+    G: Section<D>;
+
+impl<T: Weigh + Send + Sync + 'static> HashSet<T> {
+    /// An empty set in the global domain. Allocates nothing.
+    pub fn new() -> Self {
+        Self(HashMap::new())
+    }
+
+    /// An empty set with room for so many elements.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self(HashMap::with_capacity(capacity))
+    }
+
+    /// An empty set in another domain.
+    pub fn new_in<D: DomainTag>(domain: Domain<D>) -> HashSet<T, RandomState, D> {
+        HashSet(HashMap::builder().domain(domain).build())
+    }
+}
+
+impl<T: Weigh + Send + Sync + 'static, S> HashSet<T, S> {
+    /// An empty set with another hasher.
+    pub fn with_hasher(hasher: S) -> Self {
+        Self(HashMap::with_hasher(hasher))
+    }
+
+    /// An empty set with room for so many elements, and with another hasher.
+    pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
+        Self(HashMap::with_capacity_and_hasher(capacity, hasher))
+    }
+}
+
+impl<T, S, D> HashSet<T, S, D>
+where
+    T: Send + Sync + 'static,
+    D: DomainTag,
+{
+    /// A section, with the methods of the set: see [`HashMap::read`].
+    ///
+    /// # Panics
+    /// If a thread's sections are nested 2^32 deep.
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> HashSetRef<'_, T, S, D, D::Section<'_>> {
+        HashSetRef(self.0.read())
+    }
+
+    /// The same under a section that the caller has: see [`HashMap::read_in`].
+    ///
+    /// # Panics
+    /// If the section is one of another domain, as there.
+    #[inline]
+    pub fn read_in<'s, G: Section<D>>(&'s self, section: &'s G) -> HashSetRef<'s, T, S, D, &'s G> {
+        HashSetRef(self.0.read_in(section))
+    }
+
+    /// How many elements it has: see [`HashMap::len`].
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many elements it can have before its table grows.
+    pub fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
+    /// The domain whose sections protect what readers find.
+    pub fn domain(&self) -> &Domain<D> {
+        self.0.domain()
+    }
+}
+
+impl<T, S, D> HashSet<T, S, D>
+where
+    T: Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    /// Adds an element. Returns whether it is new. If it is not, the one that is there stays.
+    pub fn insert(&self, element: T) -> bool {
+        self.0.insert_if_absent(element, ())
+    }
+
+    /// Removes an element. Returns whether it was there.
+    ///
+    /// # Panics
+    /// As [`HashMap::remove`].
+    #[track_caller]
+    pub fn remove<Q>(&self, element: &Q) -> bool
+    where
+        Q: Hash + Equivalent<T> + ?Sized,
+    {
+        self.0.remove(element)
+    }
+
+    /// As [`remove`](Self::remove), but never waits.
+    ///
+    /// # Errors
+    /// At the domain's limit, if elements are in boxes.
+    #[track_caller]
+    pub fn try_remove<Q>(&self, element: &Q) -> Result<bool, AtLimit>
+    where
+        Q: Hash + Equivalent<T> + ?Sized,
+    {
+        self.0.try_remove(element)
+    }
+
+    /// Removes the elements that `keeps` returns `false` of: see [`HashMap::retain`].
+    ///
+    /// # Panics
+    /// As there.
+    #[track_caller]
+    pub fn retain(&self, mut keeps: impl FnMut(&T) -> bool) {
+        self.0.retain(|element, ()| keeps(element));
+    }
+
+    /// Removes all elements: see [`HashMap::clear`].
+    ///
+    /// # Panics
+    /// As there.
+    #[track_caller]
+    pub fn clear(&self) {
+        self.0.clear();
+    }
+
+    /// Adds all of these.
+    pub fn extend(&self, elements: impl IntoIterator<Item = T>) {
+        for element in elements {
+            self.insert(element);
+        }
+    }
+
+    /// Has the table be large enough for so many more: see [`HashMap::reserve`].
+    pub fn reserve(&self, additional: usize) {
+        self.0.reserve(additional);
+    }
+
+    /// Has the table be as small as it can be: see [`HashMap::shrink_to`].
+    pub fn shrink_to(&self, capacity: usize) {
+        self.0.shrink_to(capacity);
+    }
+}
+
+impl<T, S, D, G> HashSetRef<'_, T, S, D, G>
+where
+    T: Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+    G: Section<D>,
+{
+    /// Whether an element is there.
+    #[inline]
+    pub fn contains<Q>(&self, element: &Q) -> bool
+    where
+        Q: Hash + Equivalent<T> + ?Sized,
+    {
+        self.0.contains_key(element)
+    }
+
+    /// The element as it is in the set.
+    #[inline]
+    pub fn get<Q>(&self, element: &Q) -> Option<&T>
+    where
+        Q: Hash + Equivalent<T> + ?Sized,
+    {
+        self.0.get_key_value(element).map(|(element, ())| element)
+    }
+
+    /// Removes an element. Returns it.
+    ///
+    /// # Panics
+    /// As [`HashMap::remove`].
+    #[track_caller]
+    pub fn remove<Q>(&self, element: &Q) -> Option<&T>
+    where
+        Q: Hash + Equivalent<T> + ?Sized,
+    {
+        self.0.remove_entry(element).map(|(element, ())| element)
+    }
+
+    /// All elements: see [`HashMapRef::iter`].
+    pub fn iter(&self) -> Keys<'_, T, (), S, D> {
+        self.0.keys()
+    }
+
+    /// How many elements the set has.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'s, T, S, D, G> IntoIterator for &'s HashSetRef<'_, T, S, D, G>
+where
+    T: Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+    G: Section<D>,
+{
+    type Item = &'s T;
+    type IntoIter = Keys<'s, T, (), S, D>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<T: Weigh + Send + Sync + 'static, S: Default> Default for HashSet<T, S> {
+    fn default() -> Self {
+        Self::with_hasher(S::default())
+    }
+}
+
+impl<T, S> FromIterator<T> for HashSet<T, S>
+where
+    T: Weigh + Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher + Default,
+{
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        let set = Self::default();
+        set.extend(elements);
+        set
+    }
+}
+
+impl<T, const N: usize> From<[T; N]> for HashSet<T>
+where
+    T: Weigh + Hash + Eq + Send + Sync + 'static,
+{
+    fn from(elements: [T; N]) -> Self {
+        elements.into_iter().collect()
+    }
+}
+
+impl<T, S, D> Extend<T> for HashSet<T, S, D>
+where
+    T: Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        Self::extend(self, elements);
+    }
+}
+
+impl<T, S, D> fmt::Debug for HashSet<T, S, D>
+where
+    T: Hash + Eq + Send + Sync + fmt::Debug + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.read(), f)
+    }
+}
+
+impl<T, S, D, G> fmt::Debug for HashSetRef<'_, T, S, D, G>
+where
+    T: Hash + Eq + Send + Sync + fmt::Debug + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+    G: Section<D>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// The same elements; of sets that do not change meanwhile.
+impl<T, S, D> PartialEq for HashSet<T, S, D>
+where
+    T: Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<T, S, D> Eq for HashSet<T, S, D>
+where
+    T: Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+}
+
+/// What is in it is weighed where it is removed there.
+impl<T, S, D> Weigh for HashSet<T, S, D>
+where
+    T: Send + Sync + 'static,
+    D: DomainTag,
+{
+    const OWNS: bool = false;
+}
+
+#[cfg(feature = "serde")]
+mod serde {
+    use std::fmt;
+    use std::hash::{BuildHasher, Hash};
+    use std::marker::PhantomData;
+
+    use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+    use serde::ser::{Serialize, Serializer};
+
+    use super::{HashSet, Weigh};
+    use crate::domain::tag::DomainTag;
+
+    impl<T, S, D> Serialize for HashSet<T, S, D>
+    where
+        T: Serialize + Hash + Eq + Send + Sync + 'static,
+        S: BuildHasher,
+        D: DomainTag,
+    {
+        fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
+            // Elements may come and go meanwhile, and formats ask for the number first.
+            let set = self.read();
+            let elements: Vec<_> = set.iter().collect();
+            serializer.collect_seq(elements)
+        }
+    }
+
+    impl<'de, T, S> Deserialize<'de> for HashSet<T, S>
+    where
+        T: Deserialize<'de> + Weigh + Hash + Eq + Send + Sync + 'static,
+        S: BuildHasher + Default,
+    {
+        fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
+            deserializer.deserialize_seq(Elements(PhantomData))
+        }
+    }
+
+    struct Elements<T, S>(PhantomData<fn() -> (T, S)>);
+
+    impl<'de, T, S> Visitor<'de> for Elements<T, S>
+    where
+        T: Deserialize<'de> + Weigh + Hash + Eq + Send + Sync + 'static,
+        S: BuildHasher + Default,
+    {
+        type Value = HashSet<T, S>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a sequence")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+            let set = HashSet::with_hasher(S::default());
+            while let Some(element) = elements.next_element()? {
+                set.insert(element);
+            }
+            Ok(set)
+        }
+    }
+}
