@@ -128,6 +128,12 @@ pub(super) struct Boxed<K, V>(PhantomData<fn() -> (K, V)>);
 
 const TRACKED: usize = size_of::<Tracked<1>>();
 
+#[cfg(loom)]
+impl<K, V> Inline<K, V> {
+    /// Where the entry is in its slot.
+    pub(super) const ENTRY_AT: usize = TRACKED;
+}
+
 /// Seven slots, or six where these, and not seven, fit into one cache line.
 const fn slots(bytes: usize) -> usize {
     if cfg!(loom) {

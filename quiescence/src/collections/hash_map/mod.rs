@@ -42,6 +42,9 @@ mod table;
 mod tags;
 mod walk;
 
+#[cfg(all(test, loom))]
+mod loom_tests;
+
 #[cfg(not(loom))]
 mod builder;
 #[cfg(not(loom))]

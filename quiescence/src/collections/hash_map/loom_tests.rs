@@ -1,0 +1,303 @@
+//! Buckets, nodes and tables under loom: every interleaving of an updater and a reader.
+//!
+//! Tables have one bucket of two slots, or two; so two entries fill one, and a third needs a node.
+//! A grace period is over when the one reader is in no section, or in a later one. Loom sees each
+//! write and read of a slot ([`Tracked`](crate::os::sync::Tracked)), and refuses those that nothing
+//! orders.
+
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::bucket::{GracePeriods, Locked, Moved};
+use super::entry::{Boxed, Entry, Form, Inline};
+use super::growth;
+use super::node::Left;
+use super::search::search;
+use super::table::{Table, TableRef};
+use super::tags;
+use crate::os::sync::{AtomicPtr, AtomicU64, fence};
+
+fn model(f: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(3);
+    builder.max_branches = 10_000;
+    builder.check(f);
+}
+
+/// Grace periods of one reader.
+struct Periods {
+    /// Odd while it is in a section.
+    sections: AtomicU64,
+}
+
+impl GracePeriods for Periods {
+    fn snapshot(&self) -> u64 {
+        fence(SeqCst);
+        // Acquire: pairs with the Release that ended a section.
+        self.sections.load(Acquire) << 1
+    }
+
+    fn is_over(&self, cookie: u64) -> bool {
+        let then = cookie >> 1;
+        // Acquire: as above.
+        then % 2 == 0 || self.sections.load(Acquire) != then
+    }
+}
+
+struct World<F: Form> {
+    root: AtomicPtr<Table>,
+    periods: Periods,
+    form: std::marker::PhantomData<fn() -> F>,
+}
+
+/// The hash of a key: keys of one bucket, with one tag for all.
+fn hash_of(key: &u32) -> u64 {
+    0x55 << 56 | u64::from(key % 2)
+}
+
+impl<F: Form<Key = u32, Value = u32>> World<F> {
+    fn new(buckets: usize) -> Arc<Self> {
+        Arc::new(Self {
+            root: AtomicPtr::new(TableRef::<F>::new(buckets).as_ptr()),
+            periods: Periods { sections: AtomicU64::new(0) },
+            form: std::marker::PhantomData,
+        })
+    }
+
+    fn table(&self) -> TableRef<F> {
+        // SAFETY: nothing is freed before the end of the model.
+        unsafe { growth::root(&self.root) }
+    }
+
+    /// Has the reader's section last as long as `f`.
+    fn section<R>(&self, f: impl FnOnce() -> R) -> R {
+        // Relaxed: the reader's own.
+        let before = self.sections().load(Relaxed);
+        // Release: an updater that finds this section has seen the ones before end.
+        self.sections().store(before + 1, Release);
+        fence(SeqCst);
+        let result = f();
+        self.sections().store(before + 2, Release);
+        result
+    }
+
+    fn sections(&self) -> &AtomicU64 {
+        &self.periods.sections
+    }
+
+    fn find(&self, key: u32) -> Option<*const Entry<u32, u32>> {
+        // SAFETY: in a section.
+        unsafe { search(self.table(), hash_of(&key), &|other: &u32| *other == key) }
+    }
+
+    /// The value of a key. In a section.
+    fn get(&self, key: u32) -> Option<u32> {
+        // SAFETY: found in the section.
+        self.find(key).map(|entry| unsafe { (*entry).value })
+    }
+
+    fn change<R>(
+        &self,
+        left: &Left,
+        key: u32,
+        f: impl FnOnce(&mut Locked<'_, F, Periods>) -> R,
+    ) -> R {
+        let mut table = self.table();
+        let mut bucket = loop {
+            match Locked::lock(table.bucket(hash_of(&key) as usize), &self.periods, left) {
+                Ok(bucket) => break bucket,
+                Err(Moved) => table = table.next().expect("entries have moved there"),
+            }
+        };
+        f(&mut bucket)
+    }
+
+    fn insert(&self, left: &Left, key: u32, value: u32) {
+        self.change(left, key, |bucket| {
+            let (tag, stored) = (tags::of_hash(hash_of(&key)), F::store(Entry { key, value }));
+            match bucket.search(tag, &|other| *other == key) {
+                // The old box is leaked: readers may have it, and loom does not mind.
+                Some((at, _)) => _ = bucket.replace(at, tag, stored),
+                None => _ = bucket.add(tag, stored),
+            }
+        });
+    }
+
+    fn remove(&self, left: &Left, key: u32) {
+        self.change(left, key, |bucket| {
+            let found = bucket.search(tags::of_hash(hash_of(&key)), &|other| *other == key);
+            let (at, _) = found.expect("the key is there");
+            bucket.remove(at);
+        });
+    }
+
+    /// Frees what the updater left behind, and the tables.
+    fn end(this: Arc<Self>, left: &Left) {
+        // SAFETY: of this form; no thread is left.
+        while let Some(node) = unsafe { left.pop::<F>() } {
+            // SAFETY: as above.
+            unsafe { node.free() };
+        }
+        let table = NonNull::new(this.root.load(Relaxed)).expect("never null");
+        let end = |entry: *mut Entry<u32, u32>| {
+            if !entry.is_null() {
+                // SAFETY: of the map, once.
+                drop(unsafe { Box::from_raw(entry) });
+            }
+        };
+        // SAFETY: no thread is left.
+        unsafe { TableRef::<F>::of(table).end(end) };
+    }
+}
+
+/// Runs an updater beside a reader, in a table that `first` has filled.
+fn beside<F: Form<Key = u32, Value = u32>>(
+    buckets: usize,
+    first: impl Fn(&World<F>, &Left) + Send + Sync + Copy + 'static,
+    update: impl Fn(&World<F>, &Left) + Send + Sync + Copy + 'static,
+    read: impl Fn(&World<F>) + Send + Sync + Copy + 'static,
+) {
+    model(move || {
+        let (world, left) = (World::<F>::new(buckets), Left::default());
+        first(&world, &left);
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || read(&world)
+        });
+        update(&world, &left);
+        reader.join().unwrap();
+        World::end(world, &left);
+    });
+}
+
+type InlineForm = Inline<u32, u32>;
+type BoxedForm = Boxed<u32, u32>;
+
+/// A key that is replaced until it is in a node is found all the time, and never older than before.
+fn replaced<F: Form<Key = u32, Value = u32>>() {
+    beside::<F>(
+        1,
+        |world, left| {
+            world.insert(left, 0, 10);
+            world.insert(left, 2, 20);
+        },
+        |world, left| (11..13).for_each(|value| world.insert(left, 0, value)),
+        |world| {
+            let get = || world.section(|| world.get(0)).expect("it is never removed");
+            let first = get();
+            assert!(get() >= first);
+        },
+    );
+}
+
+#[test]
+fn a_key_that_is_replaced_is_found() {
+    replaced::<InlineForm>();
+}
+
+#[test]
+fn a_boxed_key_that_is_replaced_is_found() {
+    replaced::<BoxedForm>();
+}
+
+#[test]
+fn a_slot_is_filled_again_after_the_sections_of_its_readers() {
+    beside::<InlineForm>(
+        1,
+        |world, left| world.insert(left, 0, 10),
+        |world, left| {
+            world.remove(left, 0);
+            world.insert(left, 2, 20);
+            world.insert(left, 4, 40);
+        },
+        |world| {
+            world.section(|| {
+                let Some(entry) = world.find(0) else { return };
+                // SAFETY: found in the section. Loom sees the read.
+                let slot = unsafe { entry.cast::<u8>().sub(InlineForm::ENTRY_AT) };
+                // SAFETY: as above.
+                let entry = unsafe { InlineForm::entry(slot) };
+                // SAFETY: as above.
+                assert_eq!(unsafe { (*entry).value }, 10);
+            });
+        },
+    );
+}
+
+/// A boxed entry is found by all from one moment on, also by a reader with an older word.
+#[test]
+fn a_boxed_key_is_found_by_all_or_by_none() {
+    beside::<BoxedForm>(
+        1,
+        |world, left| world.insert(left, 0, 10),
+        |world, left| {
+            world.remove(left, 0);
+            world.insert(left, 2, 20);
+        },
+        |world| {
+            let first = world.section(|| world.get(2));
+            let second = world.section(|| world.get(2));
+            assert!(first.is_none() || second.is_some(), "found, and then not");
+        },
+    );
+}
+
+/// Key 2 is in a node, comes into the slots, and goes to another node.
+#[test]
+fn a_key_that_comes_and_goes_between_slots_and_nodes_is_found() {
+    beside::<InlineForm>(
+        1,
+        |world, left| {
+            world.insert(left, 0, 10);
+            world.insert(left, 4, 40);
+            world.insert(left, 2, 20);
+            world.remove(left, 4);
+        },
+        |world, left| {
+            world.insert(left, 6, 60);
+            world.insert(left, 2, 21);
+        },
+        |world| {
+            world.section(|| assert!(world.get(2).is_some(), "it is never removed"));
+        },
+    );
+}
+
+/// A key is found while its bucket moves to a larger table, and to a smaller one.
+fn moved<F: Form<Key = u32, Value = u32>>(from: usize, to: usize) {
+    beside::<F>(
+        from,
+        |world, left| (0..3).for_each(|key| world.insert(left, key, key)),
+        move |world, left| {
+            let table = world.table();
+            table.set_next(TableRef::new(to));
+            // SAFETY: nothing is freed before the end of the model.
+            let old =
+                unsafe { growth::help(&world.root, table, 2, &hash_of, &world.periods, left) };
+            assert!(old.is_some(), "all of it has moved");
+            world.insert(left, 0, 10);
+        },
+        |world| {
+            world.section(|| assert!(matches!(world.get(0), Some(0 | 10))));
+            world.section(|| assert_eq!(world.get(1), Some(1)));
+        },
+    );
+}
+
+#[test]
+fn a_key_is_found_while_its_bucket_moves() {
+    moved::<InlineForm>(1, 2);
+}
+
+#[test]
+fn a_key_is_found_while_its_table_shrinks() {
+    moved::<InlineForm>(2, 1);
+}
+
+#[test]
+fn a_boxed_key_is_found_while_its_bucket_moves() {
+    moved::<BoxedForm>(1, 2);
+}
