@@ -202,12 +202,33 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     ///
     /// Waits for other updaters of the same bucket, which are at most some hundred instructions
     /// away from unlocking it.
+    #[inline(always)]
     pub(super) fn lock(
         bucket: Bucket<F>,
         grace_periods: &'g G,
         left: &'g Left,
     ) -> Result<Self, Moved> {
         let head = bucket.head();
+        // Relaxed: the exchange checks it.
+        let seen = head.word.load(Relaxed);
+        // Acquire: pairs with the Release in `drop` [HM-5]. Relaxed: tried again.
+        let is_free = seen & (LOCK | MOVED) == 0
+            && head.word.compare_exchange(seen, seen | LOCK, Acquire, Relaxed).is_ok();
+        let word = if is_free { seen } else { Self::wait_for_lock(head)? };
+        let mut this = Self { bucket, word, grace_periods, left, has_died: false };
+        chaos::point(Point::BucketLocked);
+        if F::WAITS {
+            this.stamp();
+        }
+        if this.word & OVER != 0 {
+            this.collapse();
+        }
+        Ok(this)
+    }
+
+    /// Locks a bucket that another updater has. Returns its word.
+    #[cold]
+    fn wait_for_lock(head: &Head) -> Result<u64, Moved> {
         let mut polls = 0;
         loop {
             // Relaxed: the exchange checks it; for `MOVED` the caller loads more with Acquire.
@@ -215,25 +236,18 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
             if word & MOVED != 0 {
                 return Err(Moved);
             }
-            // Acquire: pairs with the Release in `drop` [HM-5]. Relaxed: tried again.
+            // As in `lock` [HM-5].
             if word & LOCK == 0
                 && head.word.compare_exchange_weak(word, word | LOCK, Acquire, Relaxed).is_ok()
             {
-                let mut this = Self { bucket, word, grace_periods, left, has_died: false };
-                chaos::point(Point::BucketLocked);
-                if F::WAITS {
-                    this.stamp();
-                }
-                if this.word & OVER != 0 {
-                    this.collapse();
-                }
-                return Ok(this);
+                return Ok(word);
             }
             Patience::Wait.pass(&mut polls).expect("it waits");
         }
     }
 
     /// Empties the dead slots whose grace period is over, and has a cookie cover others.
+    #[inline]
     fn stamp(&mut self) {
         let dead = tags::matches(self.word, DEAD) & Bucket::<F>::SLOT_BYTES;
         let mut stamped = tags::matches(self.word, STAMPED) & Bucket::<F>::SLOT_BYTES;
@@ -307,6 +321,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     }
 
     /// Moves the entries of the node into the slots of the bucket, if these have room again.
+    #[inline(never)]
     fn collapse(&mut self) {
         let Some(node) = self.node() else { return };
         let free = tags::matches(self.word, EMPTY) & Bucket::<F>::SLOT_BYTES;
