@@ -10,8 +10,6 @@
 //! May import: the rooms from `os` to `sync`.
 
 pub mod hash_map;
-#[cfg(not(loom))]
-pub mod hash_set;
 pub mod intrusive;
 
 mod patience;
@@ -23,9 +21,7 @@ mod lock_free_queue;
 mod hash_table;
 
 #[cfg(not(loom))]
-pub use self::hash_map::HashMap;
-#[cfg(not(loom))]
-pub use self::hash_set::HashSet;
+pub use self::hash_map::{HashMap, HashSet};
 
 #[cfg(all(test, loom))]
 mod loom_tests;

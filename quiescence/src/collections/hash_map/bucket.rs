@@ -82,7 +82,8 @@ impl<F: Form> Bucket<F> {
     const SLOT_BYTES: u64 = tags::head_bytes(F::SLOTS);
 
     /// # Safety
-    /// `head` is the first byte of a bucket of this form, whose table lives as long as this is used.
+    /// `head` is the first byte of a bucket of this form, whose table lives as long as this is
+    /// used.
     #[inline(always)]
     pub(super) unsafe fn of(head: NonNull<Head>) -> Self {
         Self { head, form: std::marker::PhantomData }
@@ -260,8 +261,8 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
                 self.word = tags::with_all(self.word, dead, EMPTY);
                 return;
             }
-            // The last step was the exchange that locked the bucket: whoever killed these entries
-            // did so before [HM-4].
+            // The last step was the exchange that locked the bucket: the updaters that killed these
+            // entries did so before [HM-4].
             let cookie = self.grace_periods.snapshot();
             self.set_cookie(cookie);
             self.word = tags::with_all(self.word, dead, STAMPED);

@@ -58,8 +58,8 @@ where
         HashMap::make(capacity, hasher, domain, is_copied::<K, V>(), weight::<K, V>())
     }
 
-    /// The map, of types that do not implement [`Weigh`]: `weight` gives the bytes of an entry and of
-    /// all that it owns. Entries are in boxes.
+    /// The map, of types that do not implement [`Weigh`]: `weight` gives the bytes of an entry and
+    /// of all that it owns. Entries are in boxes.
     ///
     /// ```
     /// use quiescence::collections::HashMap;

@@ -23,9 +23,9 @@ where
     S: BuildHasher,
     D: DomainTag,
 {
-    /// Removes the entries that `keeps` returns `false` of: of those that are there all the time, each
-    /// one. One by one, and not at one moment. `keeps` is called under no lock, and again if the
-    /// entry is replaced meanwhile.
+    /// Removes the entries that `keeps` returns `false` of: of those that are there all the time,
+    /// each one. One by one, and not at one moment. `keeps` is called under no lock, and again if
+    /// the entry is replaced meanwhile.
     ///
     /// # Panics
     /// As [`insert`](Self::insert); some entries have been removed then.
@@ -129,8 +129,8 @@ where
         self.resize(|buckets, enough| (enough > buckets).then_some(enough), entries);
     }
 
-    /// Has the table be as small as it can be for the entries that it has, and for so many at least.
-    /// Moves all entries, by halves, beside other updates.
+    /// Has the table be as small as it can be for the entries that it has, and for so many at
+    /// least. Moves all entries, by halves, beside other updates.
     ///
     /// ```
     /// let map: quiescence::collections::HashMap<u64, u64> = (0..10_000).map(|n| (n, n)).collect();

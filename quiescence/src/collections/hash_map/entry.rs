@@ -5,8 +5,8 @@
 //! reference, so growth may copy them while readers hold references to the old place. A slot whose
 //! entry was removed is used again after a grace period.
 //!
-//! **Boxed.** The slot is a pointer to a box with key and value. A slot is used again at once; it is
-//! the box that waits for the grace period. A reader may have a word from before a slot was used
+//! **Boxed.** The slot is a pointer to a box with key and value. A slot is used again at once; it
+//! is the box that waits for the grace period. A reader may have a word from before a slot was used
 //! again, with the tag of the entry that was there. So it is the pointer whose store is the moment
 //! at which an entry comes and goes: it is null before the tag is stored, and until after.
 

@@ -104,8 +104,9 @@ thread_local! {
 const NODE: u32 = 8;
 
 /// Slots of a table of so many buckets that die in one thread's updates before it asks for a grace
-/// period, which lets them be used again. So few that most buckets have none when it is over; but as
-/// many as make up for the fence of a grace period, and no more than a thread should leave behind.
+/// period, which lets them be used again. So few that most buckets have none when it is over; but
+/// as many as make up for the fence of a grace period, and no more than a thread should leave
+/// behind.
 fn patience(buckets: usize) -> u32 {
     (buckets / 4).clamp(64, 4_096) as u32
 }
@@ -116,8 +117,8 @@ where
     V: Send + Sync + 'static,
     D: DomainTag,
 {
-    /// Asks for a grace period, unless the one that was asked for last is not over: then does a step
-    /// of that. Waits for nothing.
+    /// Asks for a grace period, unless the one that was asked for last is not over: then does a
+    /// step of that. Waits for nothing.
     #[cold]
     fn ask(&self) {
         let asked = self.domain.core().sequence();

@@ -64,7 +64,7 @@ pub(super) unsafe fn help<F: Form, G: GracePeriods>(
     mine.is_done = true;
     let moved = mine.moved;
     drop(mine);
-    // AcqRel: whoever comes last has seen all the others move theirs.
+    // AcqRel: the last one has seen all the others move theirs.
     if moved == 0 || table.head().moved.fetch_add(moved, AcqRel) + moved != units {
         return None;
     }

@@ -80,10 +80,10 @@ pub(super) use by_form;
 /// update waits where it may; in a section the first one is taken over the limit and another one
 /// panics; the `try_` forms do neither. Which of both it is makes no difference otherwise.
 ///
-/// A table has a cache line for each six entries in boxes, and 128 bytes for each seven of 16 bytes,
-/// of which 40 to 69 in a hundred are in use after it has grown by itself. While it moves there are
-/// two, and an old one waits for a grace period: outside of the limit, but it is smaller than the
-/// one in use. Tables do not shrink by themselves: see [`shrink_to`](Self::shrink_to).
+/// A table has a cache line for each six entries in boxes, and 128 bytes for each seven of 16
+/// bytes, of which 40 to 69 in a hundred are in use after it has grown by itself. While it moves
+/// there are two, and an old one waits for a grace period: outside of the limit, but it is smaller
+/// than the one in use. Tables do not shrink by themselves: see [`shrink_to`](Self::shrink_to).
 ///
 /// # Hashing
 /// With the default hasher, [`RandomState`], keys cannot be chosen so that they collide. A bucket
@@ -92,10 +92,10 @@ pub(super) use by_form;
 ///
 /// # Progress and cost
 /// A look-up in a map of a million integers costs a cache miss, of two lines side by side. It is
-/// wait-free but where a bucket has an overflow node and is changed in between: there it is repeated.
-/// An update locks one bucket, with a spin lock in it, for some ten instructions; it allocates a box
-/// where entries are in boxes. While the table grows, each update moves four buckets, beside the
-/// others; none waits for the end of that.
+/// wait-free but where a bucket has an overflow node and is changed in between: there it is
+/// repeated. An update locks one bucket, with a spin lock in it, for some ten instructions; it
+/// allocates a box where entries are in boxes. While the table grows, each update moves four
+/// buckets, beside the others; none waits for the end of that.
 ///
 /// # Other domains
 /// [`builder`](Self::builder) makes maps in domains of one's own. In a [sleepable](crate::Srcu) one
@@ -169,7 +169,13 @@ where
     pub fn with_capacity(capacity: usize) -> Self {
         Self::with_capacity_and_hasher(capacity, RandomState::new())
     }
+}
 
+impl<K, V> HashMap<K, V>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
     /// Makes a map in another domain, with another hasher, or of types that do not implement
     /// [`Weigh`].
     ///
@@ -177,7 +183,8 @@ where
     /// use quiescence::{Domain, collections::HashMap};
     ///
     /// quiescence::domain! { struct Zones; }
-    /// let zones = HashMap::<u32, String>::builder().domain(Domain::of(Zones)).capacity(100).build();
+    /// let zones = Domain::of(Zones);
+    /// let zones = HashMap::<u32, String>::builder().domain(zones).capacity(100).build();
     /// zones.insert(1, "example.org".into());
     /// assert_eq!(zones.get(&1, &Domain::of(Zones).read()).unwrap(), "example.org");
     /// ```
@@ -397,7 +404,8 @@ where
         })
     }
 
-    /// The value of a key. It stays valid as long as the section, also if it is removed or replaced.
+    /// The value of a key. It stays valid as long as the section, also if it is removed or
+    /// replaced.
     ///
     /// Under a [`HashMapRef`] it is shorter: `map.read().get(key)`.
     ///

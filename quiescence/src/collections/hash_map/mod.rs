@@ -1,13 +1,13 @@
-//! A concurrent hash map: [`HashMap`].
+//! A concurrent hash map, and a set: [`HashMap`], [`HashSet`].
 //!
 //! # Design
 //! A look-up in a large map costs its cache misses, and the section around it next to nothing. So
 //! a bucket is one or two cache lines side by side, which have all that a look-up needs: a word
 //! with a tag for each slot, and slots with key and value, or pointers to them ([`entry`]).
-//! Updaters lock one bucket, by a bit of that word ([`bucket`]). An update is one store of the word:
-//! for all readers at one moment. What a bucket has no slot for is in an overflow node ([`node`]):
-//! nothing is waited for, and no bucket takes entries of another one. A map grows while it is used:
-//! each update moves a few buckets to the next table ([`growth`]).
+//! Updaters lock one bucket, by a bit of that word ([`bucket`]). An update is one store of the
+//! word: for all readers at one moment. What a bucket has no slot for is in an overflow node
+//! ([`node`]): nothing is waited for, and no bucket takes entries of another one. A map grows while
+//! it is used: each update moves a few buckets to the next table ([`growth`]).
 //!
 //! ```text
 //! word: tag tag dead tag 0 0 tag | flags     over: cookie, or node
@@ -25,6 +25,7 @@
 //! | `growth` | from one table to the next |
 //! | `walk` | iteration |
 //! | `map`, `update`, `bulk`, `builder`, `view`, `compute`, `traits`, `parallel` | what users see |
+//! | `set` | a map without values |
 //! | `garbage` | what an update leaves, retired |
 //!
 //! Sources: tags that are compared at once, from SwissTable (Kulukundis, CppCon 2017); buckets of
@@ -58,6 +59,8 @@ mod map;
 #[cfg(all(feature = "rayon", not(loom)))]
 mod parallel;
 #[cfg(not(loom))]
+mod set;
+#[cfg(not(loom))]
 mod traits;
 #[cfg(not(loom))]
 mod update;
@@ -71,6 +74,7 @@ pub use self::{
     builder::Builder,
     compute::{Compute, Operation},
     map::HashMap,
+    set::{HashSet, HashSetRef},
     update::AtLimit,
     view::{HashMapRef, Iter, Keys, Values},
 };

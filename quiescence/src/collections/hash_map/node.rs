@@ -125,7 +125,7 @@ impl<F: Form> NodeRef<F> {
 
     /// Its head. As long as the caller says, who is in a section or has the bucket.
     pub(super) fn head<'n>(self) -> &'n Node {
-        // SAFETY: it lives, as whoever has a `NodeRef` has seen to.
+        // SAFETY: it lives, as the maker of a `NodeRef` has seen to.
         unsafe { self.node.as_ref() }
     }
 

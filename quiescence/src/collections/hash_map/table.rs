@@ -75,8 +75,8 @@ impl<F: Form> TableRef<F> {
     const BUCKETS_AT: usize = size_of::<Table>();
 
     /// # Safety
-    /// `table` is [`nothing`](Self::nothing) or came from [`new`](Self::new) with the same form, and
-    /// lives as long as this is used.
+    /// `table` is [`nothing`](Self::nothing) or came from [`new`](Self::new) with the same form,
+    /// and lives as long as this is used.
     #[inline(always)]
     pub(super) unsafe fn of(table: NonNull<Table>) -> Self {
         Self { table, form: PhantomData }

@@ -18,8 +18,8 @@ use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 
-/// The domain is at its limit, and the update would have to wait for room, or to go over it. Nothing
-/// has changed.
+/// The domain is at its limit, and the update would have to wait for room, or to go over it.
+/// Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtLimit;
 
@@ -226,7 +226,8 @@ where
         })
     }
 
-    /// Replaces the value of a key by `f` of the entry. Returns where the new entry is. In a section.
+    /// Replaces the value of a key by `f` of the entry. Returns where the new entry is. In a
+    /// section.
     pub(super) fn replace<Q>(
         &self,
         key: &Q,
@@ -427,8 +428,8 @@ where
 #[track_caller]
 fn refuse(what: &str) -> ! {
     panic!(
-        "quiescence: HashMap::{what}() in a section, at the limit of what may wait, and this thread is over \
-         it already: update the map outside of sections, use try_{what}(), or raise the limit in the \
-         domain's Tuning"
+        "quiescence: HashMap::{what}() in a section, at the limit of what may wait, and this \
+         thread is over it already: update the map outside of sections, use the try_ form, or \
+         raise the limit in the domain's Tuning"
     );
 }

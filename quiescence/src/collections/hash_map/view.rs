@@ -16,8 +16,8 @@ use crate::domain::tag::{DomainTag, Section};
 
 /// A map in a section: what it finds stays valid as long as this.
 ///
-/// Made by [`HashMap::read`]. It ends the section when it is dropped; at the domain's limit that may
-/// wait, if updates were made by it: see [`HashMap`].
+/// Made by [`HashMap::read`]. It ends the section when it is dropped; at the domain's limit that
+/// may wait, if updates were made by it: see [`HashMap`].
 #[must_use = "the section ends when this is dropped"]
 pub struct HashMapRef<'m, K, V, S, D, G>
 where
@@ -82,7 +82,8 @@ where
     D: DomainTag,
     G: Section<D>,
 {
-    /// The value of a key. It stays valid as long as the section, also if it is removed or replaced.
+    /// The value of a key. It stays valid as long as the section, also if it is removed or
+    /// replaced.
     #[inline]
     pub fn get<Q>(&self, key: &Q) -> Option<&V>
     where
@@ -121,7 +122,7 @@ where
     /// twice. An entry that is replaced is seen as one of both.
     ///
     /// ```
-    /// let map: quiescence::collections::HashMap<_, _> = [(1, "a"), (2, "b")].into_iter().collect();
+    /// let map = quiescence::collections::HashMap::from([(1, "a"), (2, "b")]);
     /// let map = map.read();
     /// let mut all: Vec<_> = map.iter().collect();
     /// all.sort();
@@ -193,7 +194,8 @@ where
         old.map(|at| unsafe { pair(at) })
     }
 
-    /// Replaces the value of a key by `f` of it, as [`HashMap::update`] does. Returns the new value.
+    /// Replaces the value of a key by `f` of it, as [`HashMap::update`] does. Returns the new
+    /// value.
     ///
     /// # Panics
     /// As [`HashMap::insert`].

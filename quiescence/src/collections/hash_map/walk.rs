@@ -103,9 +103,9 @@ impl<F: Form> Walk<F> {
         }
     }
 
-    /// Whether an entry of the node is in the slots of the bucket as well: for a moment it is, while
-    /// it moves from there to the node. (Pointers do not move there: they are replaced in place, in
-    /// slots that may have another one by now.)
+    /// Whether an entry of the node is in the slots of the bucket as well: for a moment it is,
+    /// while it moves from there to the node. (Pointers do not move there: they are replaced in
+    /// place, in slots that may have another one by now.)
     fn is_in_head_too(&self, tag: u64, key: &F::Key) -> bool
     where
         F::Key: Eq,

@@ -5,7 +5,9 @@ use std::hash::{BuildHasher, Hash, RandomState};
 
 use equivalent::Equivalent;
 
-use super::hash_map::{AtLimit, HashMap, HashMapRef, Keys};
+use super::map::HashMap;
+use super::update::AtLimit;
+use super::view::{HashMapRef, Keys};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
