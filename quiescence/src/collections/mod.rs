@@ -13,6 +13,10 @@ pub mod hash_map;
 #[cfg(not(loom))]
 pub mod hash_set;
 pub mod intrusive;
+#[cfg(not(loom))]
+pub mod queue;
+#[cfg(not(loom))]
+pub mod stack;
 
 mod patience;
 mod wait_free_queue;
@@ -21,6 +25,8 @@ mod wait_free_stack;
 mod lock_free_stack;
 mod lock_free_queue;
 mod hash_table;
+#[cfg(not(loom))]
+mod valued;
 
 #[cfg(not(loom))]
 pub use self::hash_map::HashMap;
@@ -29,6 +35,9 @@ pub use self::hash_set::HashSet;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
+
+#[cfg(not(loom))]
+pub use self::{queue::Queue, stack::Stack};
 
 #[cfg(not(loom))]
 pub(crate) use self::hash_table::worker as hash_table_worker;
