@@ -43,7 +43,7 @@ macro_rules! pair {
 fn main() {
     pair!("data-locking", data_locking::Table, 4_096, 50_000);
     pair!("lock-pairs", lock_pairs::Accounts, 1_024, 50_000);
-    pair!("shipping", shipping::Record, 4_096, 50_000);
+    pair!("shipping", shipping::Records, 4_096, 50_000);
     pair!("rcu", rcu::Table, 1_024, 50_000);
     pair!("deleted-flag", deleted_flag::Table, 1_024, 50_000);
     pair!("publish", publish::Table, 16, 50_000);
