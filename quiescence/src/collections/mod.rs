@@ -13,6 +13,7 @@ pub mod hash_map;
 #[cfg(not(loom))]
 pub mod hash_set;
 pub mod intrusive;
+pub mod list;
 #[cfg(not(loom))]
 pub mod queue;
 #[cfg(not(loom))]
@@ -37,7 +38,7 @@ pub use self::hash_set::HashSet;
 mod loom_tests;
 
 #[cfg(not(loom))]
-pub use self::{queue::Queue, stack::Stack};
+pub use self::{list::List, queue::Queue, stack::Stack};
 
 #[cfg(not(loom))]
 pub(crate) use self::hash_table::worker as hash_table_worker;

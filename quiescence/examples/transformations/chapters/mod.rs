@@ -7,6 +7,7 @@
 //! the same. Structures that are updated have a `total` besides, which is the sum of what all calls
 //! have returned, if no update was lost.
 
+#![allow(clippy::missing_panics_doc, reason = "only where a thread has panicked under a lock")]
 #![allow(unreachable_pub, dead_code, reason = "several programs share it, and use parts of it")]
 
 pub mod data_locking;

@@ -49,7 +49,7 @@ fn run(
         if operation % UPDATE_EACH == 0 {
             shift(random.below(fields), random.below(fields), random.number() & 15);
         } else {
-            all = all.wrapping_add(sum());
+            all = all.wrapping_add(sum() ^ random.number());
         }
     }
     all
@@ -83,7 +83,7 @@ pub mod before {
             self.shares.lock().unwrap().shift(from, to, amount);
         }
 
-        /// Reads and updates; the sum of the sums.
+        /// Reads and updates; a checksum of the sums.
         pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
             let shift = |from, to, amount| self.shift(from, to, amount);
             super::run(self.fields, thread, operations, seed, || self.sum(), shift)
@@ -129,7 +129,7 @@ pub mod after {
             });
         }
 
-        /// Reads and updates; the sum of the sums.
+        /// Reads and updates; a checksum of the sums.
         pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
             let shift = |from, to, amount| self.shift(from, to, amount);
             super::run(self.fields, thread, operations, seed, || self.sum(), shift)
