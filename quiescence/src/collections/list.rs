@@ -18,5 +18,7 @@ mod updater;
 pub use self::{
     public::{IntoIter, List},
     reader::{Iter, Reader},
-    updater::{AtLimit, ListUpdater},
+    updater::ListUpdater,
 };
+#[cfg(not(loom))]
+pub use super::hash_map::AtLimit;

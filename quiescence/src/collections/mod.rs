@@ -29,16 +29,11 @@ mod hash_table;
 #[cfg(not(loom))]
 mod valued;
 
-#[cfg(not(loom))]
-pub use self::hash_map::HashMap;
-#[cfg(not(loom))]
-pub use self::hash_set::HashSet;
-
 #[cfg(all(test, loom))]
 mod loom_tests;
 
 #[cfg(not(loom))]
-pub use self::{list::List, queue::Queue, stack::Stack};
+pub use self::{hash_map::HashMap, hash_set::HashSet, list::List, queue::Queue, stack::Stack};
 
 #[cfg(not(loom))]
 pub(crate) use self::hash_table::worker as hash_table_worker;

@@ -12,6 +12,7 @@ use std::ptr;
 use super::chain::{Ends, Node, follow};
 use super::public::List;
 use super::reader::Iter;
+use crate::collections::hash_map::AtLimit;
 use crate::domain::guard::Global;
 use crate::domain::tag::DomainTag;
 use crate::os::sync::MutexGuard;
@@ -53,22 +54,6 @@ pub struct ListUpdater<'l, T: Send + Sync + 'static, D: DomainTag = Global> {
     ends: MutexGuard<'l, Ends<T>>,
     removed: Removed<'l, T, D>,
 }
-
-/// An element cannot be removed: the domain's limit is reached, in a section, and this thread has
-/// gone over it already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AtLimit;
-
-impl fmt::Display for AtLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the domain's limit is reached, and this thread is over it already: remove outside of \
-             sections, or raise the limit in the domain's Tuning",
-        )
-    }
-}
-
-impl std::error::Error for AtLimit {}
 
 #[cold]
 #[track_caller]
