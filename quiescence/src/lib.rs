@@ -173,6 +173,13 @@ pub mod guide {}
 #[doc = include_str!("../docs/GLOSSARY.md")]
 pub mod glossary {}
 
+#[cfg(any(doc, doctest))]
+#[doc = "[glossary]: crate::glossary"]
+#[doc = "[guide]: crate::guide"]
+#[doc = ""]
+#[doc = include_str!("../docs/TRANSFORMATIONS.md")]
+pub mod transformations {}
+
 /// What rooms do for rooms above them, by the room that asks.
 #[cfg(not(loom))]
 struct Hooks {

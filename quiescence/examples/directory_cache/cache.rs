@@ -329,10 +329,10 @@ fn split(path: &str) -> Result<(&str, &str), Error> {
 }
 
 /// Looks a name's directory up, and gives its number and the name in it.
-fn place<'p>(
-    path: &'p str,
+fn place(
+    path: &str,
     find: impl FnMut(u64, &str) -> Result<Option<Inode>, Infallible>,
-) -> Result<(u64, &'p str), Error> {
+) -> Result<(u64, &str), Error> {
     let (directory, name) = split(path)?;
     match walk(directory, find) {
         Ok(Some(Inode { number, is_directory: true })) => Ok((number, name)),
@@ -384,7 +384,7 @@ impl DirectoryCache {
     fn look_up_cached<const N: usize>(&self, paths: [&str; N]) -> Option<[Option<Inode>; N]> {
         // Acquire: pairs with the Release at the end of a rename, all of which is seen.
         let before = self.renames.load(Acquire);
-        if before % 2 != 0 {
+        if !before.is_multiple_of(2) {
             return None;
         }
         let entries = self.entries.read();
@@ -452,7 +452,7 @@ impl Paths for DirectoryCache {
             if let Some(found) = self.look_up_cached(paths) {
                 return found;
             }
-            if renames % 2 == 0 && self.renames.load(Relaxed) == renames {
+            if renames.is_multiple_of(2) && self.renames.load(Relaxed) == renames {
                 break; // it was no rename
             }
         }
