@@ -12,8 +12,8 @@
 //! - **All changes are made under the lock of the disk**: also those by which a look-up fills the
 //!   cache. So what is filled in is what is on the disk at that moment.
 //! - **Pruning** by second chance: an entry has a bit that says whether it was used since the last
-//!   pruning. A look-up sets it where it is clear, and only there: so an entry that is used often is
-//!   written to once from one pruning to the next, and a look-up of it writes nothing as a rule.
+//!   pruning. A look-up sets it where it is clear, and only there: so an entry that is used often
+//!   is written to once from one pruning to the next, and a look-up writes nothing as a rule.
 //! - **A domain of its own**: its sections begin and end in this file, and none of them lasts while
 //!   a lock is waited for. So a grace period may be waited for under the lock, at the limit of what
 //!   may wait.

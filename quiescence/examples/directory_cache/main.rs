@@ -24,7 +24,7 @@ fn main() -> Result<(), Error> {
     }
     println!("100 look-ups of an absent name: {} read of the disk", cache.disk_reads() - before);
 
-    // Whoever looks finds the file under one of its names.
+    // Each look-up finds the file under one of its names.
     let done = AtomicBool::new(false);
     let seen: u64 = thread::scope(|scope| {
         let readers = [0, 1].map(|_| {

@@ -1,5 +1,5 @@
-//! Concurrent structures: of values, [`HashMap`], [`List`], [`Queue`] and [`Stack`]; and the queues,
-//! stacks and the hash table of [`intrusive`], whose nodes the caller brings along.
+//! Concurrent structures: of values, [`HashMap`], [`List`], [`Queue`] and [`Stack`]; and the
+//! queues, stacks and the hash table of [`intrusive`], whose nodes the caller brings along.
 //!
 //! - [`hash_map`], [`list`], [`queue`], [`stack`]: the names of each that are public.
 //! - [`wait_free_queue`], [`sentinel_queue`], [`lock_free_queue`]: queues. [`wait_free_stack`],

@@ -60,7 +60,9 @@ impl<T: Send + 'static> Stack<T> {
     /// An empty stack; may be a static.
     ///
     /// ```
-    /// static FREE: quiescence::collections::Stack<Vec<u8>> = quiescence::collections::Stack::new();
+    /// use quiescence::collections::Stack;
+    ///
+    /// static FREE: Stack<Vec<u8>> = Stack::new();
     /// FREE.push(Vec::new());
     /// assert!(FREE.pop().is_some());
     /// ```

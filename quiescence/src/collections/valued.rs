@@ -1,8 +1,8 @@
 //! A node with a value that is its structure's own, for the safe structures over the intrusive
 //! ones.
 //!
-//! A thread that takes a node out takes its value at once, and so does nobody else: who has won
-//! the node has won the value. Other threads may still look at the *node*, in sections that began
+//! A thread that takes a node out takes its value at once, and no other thread does: the one that
+//! has won the node has won the value. Other threads may still look at the *node*, in sections that began
 //! before, so its memory is retired; the value is gone by then, and nothing of it is dropped there.
 
 use std::cell::UnsafeCell;

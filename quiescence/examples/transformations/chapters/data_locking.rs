@@ -33,7 +33,7 @@ fn counter(bucket: &mut Vec<(u64, u64)>, key: u64) -> &mut u64 {
     &mut bucket[place].1
 }
 
-/// One lock, which is held by whoever runs this code.
+/// One lock, which each thread holds that runs this code.
 pub mod before {
     use std::sync::Mutex;
 

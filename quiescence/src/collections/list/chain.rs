@@ -6,11 +6,11 @@
 //! 2. one that is inserted or removed meanwhile once or not at all;
 //! 3. of an element and its replacement at most one, and one of them if only that happens.
 //!
-//! **A removed element keeps its `next`.** A reader that stands on it goes to what was its successor
-//! when it was removed. That one may have been removed since, and has kept its own; so the reader
-//! comes back into the list, and passes by no element that has been there all along: what follows
-//! an element that is removed is, at that moment, the next one of the list, and none that stays
-//! lies before it. The memory of all these is there, since each of them was unlinked after the
+//! **A removed element keeps its `next`.** A reader that stands on it goes to what was its
+//! successor when it was removed. That one may have been removed since, and has kept its own; so
+//! the reader comes back into the list, and passes by no element that has been there all along:
+//! what follows an element that is removed is, at that moment, the next one of the list, and none
+//! that stays lies before it. The memory of all these is there, since each of them was unlinked after the
 //! reader's section had begun: its grace period waits for that section.
 //!
 //! A store that links an element is a Release, also where a removal links one that has been in the

@@ -140,9 +140,9 @@ impl Drop for World {
     }
 }
 
-/// What a reader on a thread of its own sees beside what this thread does. (The reader is the thread
-/// that is spawned: where an updater loads a link before it stores to it, loom does not come back
-/// to what another thread has loaded there before.)
+/// What a reader on a thread of its own sees beside what this thread does. (The reader is the
+/// thread that is spawned: where an updater loads a link before it stores to it, loom does not come
+/// back to what another thread has loaded there before.)
 fn read_beside(world: &Arc<World>, f: impl FnOnce(&World)) -> Vec<usize> {
     let reader = thread::spawn({
         let world = Arc::clone(world);

@@ -265,8 +265,8 @@ impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for ListUpd
     }
 }
 
-/// Elements that were removed, each with the next of them in its `previous`: to be retired when this
-/// is dropped.
+/// Elements that were removed, each with the next of them in its `previous`: to be retired when
+/// this is dropped.
 struct Removed<'l, T: Send + Sync + 'static, D: DomainTag> {
     list: &'l List<T, D>,
     first: *mut Node<T>,
