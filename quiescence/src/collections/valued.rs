@@ -2,8 +2,9 @@
 //! ones.
 //!
 //! A thread that takes a node out takes its value at once, and no other thread does: the one that
-//! has won the node has won the value. Other threads may still look at the *node*, in sections that began
-//! before, so its memory is retired; the value is gone by then, and nothing of it is dropped there.
+//! has won the node has won the value. Other threads may still look at the *node*, in sections that
+//! began before, so its memory is retired; the value is gone by then, and nothing of it is dropped
+//! there.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;

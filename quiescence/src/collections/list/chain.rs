@@ -10,8 +10,8 @@
 //! successor when it was removed. That one may have been removed since, and has kept its own; so
 //! the reader comes back into the list, and passes by no element that has been there all along:
 //! what follows an element that is removed is, at that moment, the next one of the list, and none
-//! that stays lies before it. The memory of all these is there, since each of them was unlinked after the
-//! reader's section had begun: its grace period waits for that section.
+//! that stays lies before it. The memory of all these is there, since each of them was unlinked
+//! after the reader's section had begun: its grace period waits for that section.
 //!
 //! A store that links an element is a Release, also where a removal links one that has been in the
 //! list before: a reader that finds it there has perhaps never seen the store that inserted it. The
