@@ -24,8 +24,9 @@
 //! ```
 //!
 //! **The [guide] teaches it**, from `RwLock` and `arc-swap` on, with examples that are
-//! tests. The [glossary] has the terms, beside those of the Linux kernel, liburcu
-//! and crossbeam. Programs for each part are in `examples/`.
+//! tests. The [transformations] lead programs from a lock to the right tool, step by step. The
+//! [glossary] has the terms, beside those of the Linux kernel, liburcu and crossbeam. Programs for
+//! each part are in `examples/`.
 //!
 //! # By task
 //! | task | parts |
@@ -41,8 +42,9 @@
 //! | keep readers apart from each other's updaters | [`Domain`], [`domain!`] |
 //! | sections that block or `.await`; tasks that wait | [`Rcu::sleepable`], [`OwnedRcuRef`]; [`Srcu`]; [`Srcu::synchronize_async`], [`Rcu::store_async`], [`Unlinked::into_inner_async`] |
 //! | say when grace periods start, and what they may cost | [`Engine`], [`Builder`] |
-//! | count, refer and lock by CPU | [`sync`] |
+//! | count, refer and lock by CPU; lock two mutexes | [`sync`] |
 //! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
+//! | lists, queues and stacks of values | `List`, `Queue`, `Stack` in [`collections`] |
 //! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
 //! | callbacks with embedded heads, sections without guards | [`callback_queue`], [`raw`] |
 //! | readers that are compiled against liburcu | [`liburcu_readers`] |
@@ -163,6 +165,7 @@ pub struct Readme;
 // page in rustdoc, in the repository to the file.
 #[cfg(any(doc, doctest))]
 #[doc = "[glossary]: crate::glossary"]
+#[doc = "[transformations]: crate::transformations"]
 #[doc = ""]
 #[doc = include_str!("../docs/GUIDE.md")]
 pub mod guide {}
@@ -172,6 +175,13 @@ pub mod guide {}
 #[doc = ""]
 #[doc = include_str!("../docs/GLOSSARY.md")]
 pub mod glossary {}
+
+#[cfg(any(doc, doctest))]
+#[doc = "[glossary]: crate::glossary"]
+#[doc = "[guide]: crate::guide"]
+#[doc = ""]
+#[doc = include_str!("../docs/TRANSFORMATIONS.md")]
+pub mod transformations {}
 
 /// What rooms do for rooms above them, by the room that asks.
 #[cfg(not(loom))]

@@ -52,6 +52,7 @@ const LOCK_RANKS: &str = "os/lock_rank.rs";
 const LOCKS_WITHOUT_RANK: &[(&str, &str)] = &[
     ("os/sync.rs", "makes those with a rank of them"),
     ("reclaim/weigh/owners.rs", "weighs what users put into theirs"),
+    ("sync/lock_pair.rs", "takes two of users' locks"),
     ("chaos.rs", "imports no room; taken where no other lock is held"),
 ];
 

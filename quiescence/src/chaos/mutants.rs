@@ -465,6 +465,21 @@ mutants! {
     TailLeftBehind "tail-left-behind" [Loom(&[
         "collections::loom_tests::what_left_a_lock_free_queue_is_not_found_by_later_sections",
     ])];
+    // The list of values.
+    /// An element is linked before its content can be seen.
+    UnseenElement "unseen-element" [Loom(&[
+        "collections::list::loom_tests::an_insertion_is_seen_whole",
+        "collections::list::loom_tests::a_removal_links_what_another_updater_has_inserted",
+        "collections::list::loom_tests::a_reader_sees_an_element_or_its_replacement",
+    ])];
+    /// An element that is removed loses its successor.
+    RemovedNext "removed-next" [Loom(&[
+        "collections::list::loom_tests::a_reader_on_removed_elements_comes_back_into_the_list",
+    ])];
+    /// An element is taken out before its replacement is put in.
+    ReplacedInTwo "replaced-in-two" [Loom(&[
+        "collections::list::loom_tests::a_reader_sees_an_element_or_its_replacement",
+    ])];
     // Mistakes of a user of RCU, which the torture itself makes.
     /// An updater publishes a block, and writes its payload only then.
     PublishBeforeInit "publish-before-init" [Torture("readers")];

@@ -236,6 +236,19 @@ unsafe extern "C" fn call_after_global(head: *mut raw::Head, function: raw::Func
     unsafe { raw::call_head(&Domain::global(), head, function) };
 }
 
+/// [`CallAfter`] of the global domain that retires a dummy as an object, for queues whose nodes are
+/// retired as well: the thread that has taken it out frees it.
+#[cfg(not(loom))]
+unsafe extern "C" fn retire_in_global(head: *mut raw::Head, _free: raw::Function) {
+    unsafe fn free(dummy: *mut ()) {
+        // SAFETY: a dummy, whose grace period is over, by the contract of `CallAfter`'s users.
+        unsafe { Dummy::free(dummy.cast()) };
+    }
+    let dummy = head.wrapping_byte_sub(offset_of!(Dummy, head)).cast::<Dummy>();
+    // SAFETY: by the same contract: only the queue calls this, with a dummy that is out of reach.
+    unsafe { raw::retire_with(&Domain::global(), dummy, size_of::<Dummy>(), free) };
+}
+
 #[cfg(loom)]
 impl LockFreeQueue {
     /// The dummy that has this head.
@@ -250,6 +263,14 @@ impl LockFreeQueue {
     pub fn new() -> Self {
         // SAFETY: it calls after a grace period of the global domain, as is asked.
         unsafe { Self::with(call_after_global) }
+    }
+
+    /// The same, whose dummies are retired by the thread that takes them out: it may wait for that
+    /// where its section ends.
+    #[cfg(not(loom))]
+    pub(super) fn retiring() -> Self {
+        // SAFETY: it frees dummies after a grace period of the global domain, as is asked.
+        unsafe { Self::with(retire_in_global) }
     }
 
     /// An empty queue whose users read in the domain of whose `call_rcu` this is.
@@ -358,6 +379,45 @@ impl LockFreeQueue {
             // SAFETY: no other thread has passed it; a thread that still looks at it is in a
             // section.
             unsafe { self.free_after(first) };
+        }
+    }
+
+    /// Whether no node but dummies is in the queue. It may be otherwise a moment later.
+    ///
+    /// # Safety
+    /// The caller is in a read-side critical section of the queue's domain.
+    pub(super) unsafe fn is_empty(&self) -> bool {
+        // Acquire: pairs with the Release that moved it here.
+        let mut node = self.first.load(Acquire);
+        // SAFETY: it was the first in our section, or behind that, and is not freed in it.
+        while unsafe { SharedNode::is_dummy(node) } {
+            // SAFETY: as above.
+            let link = unsafe { &(*node).next };
+            // Acquire: pairs with the exchange that linked it.
+            node = link.load(Acquire);
+            if node.is_null() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes the first node of a queue that has one user, at its end: once it has taken the last,
+    /// the queue may be dropped, and no more.
+    pub(super) fn take_first(&mut self) -> Option<NonNull<SharedNode>> {
+        loop {
+            // Relaxed: the thread that gave us the queue saw to the order.
+            let first = NonNull::new(self.first.load(Relaxed))?;
+            // SAFETY: in the queue, which no other thread uses.
+            let link = unsafe { &first.as_ref().next };
+            // Relaxed: as above, and there is no other thread to see it.
+            self.first.store(link.load(Relaxed), Relaxed);
+            // SAFETY: as above.
+            if !unsafe { SharedNode::is_dummy(first.as_ptr()) } {
+                return Some(first);
+            }
+            // SAFETY: a dummy that no thread can reach any more.
+            unsafe { Dummy::free(first.as_ptr()) };
         }
     }
 

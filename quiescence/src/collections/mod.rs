@@ -1,16 +1,23 @@
-//! Concurrent queues, stacks, and the hash table, as structures whose nodes the caller brings
-//! along.
+//! Concurrent structures: of values, [`HashMap`], [`List`], [`Queue`] and [`Stack`]; and the
+//! queues, stacks and the hash table of [`intrusive`], whose nodes the caller brings along.
 //!
+//! - [`hash_map`], [`list`], [`queue`], [`stack`]: the names of each that are public.
 //! - [`wait_free_queue`], [`sentinel_queue`], [`lock_free_queue`]: queues. [`wait_free_stack`],
 //!   [`lock_free_stack`]: stacks.
 //! - [`hash_table`]: the hash table, which grows and shrinks beside its users.
 //! - [`patience`]: how long an operation waits for another one that is half-way.
-//! - [`intrusive`]: the names that are public.
+//! - `valued`: a node with a value that is the structure's own.
+//! - [`intrusive`]: the names of those that are public.
 //!
 //! May import: the rooms from `os` to `sync`.
 
 pub mod hash_map;
 pub mod intrusive;
+pub mod list;
+#[cfg(not(loom))]
+pub mod queue;
+#[cfg(not(loom))]
+pub mod stack;
 
 mod patience;
 mod wait_free_queue;
@@ -19,12 +26,19 @@ mod wait_free_stack;
 mod lock_free_stack;
 mod lock_free_queue;
 mod hash_table;
-
 #[cfg(not(loom))]
-pub use self::hash_map::{HashMap, HashSet};
+mod valued;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
+
+#[cfg(not(loom))]
+pub use self::{
+    hash_map::{HashMap, HashSet},
+    list::List,
+    queue::Queue,
+    stack::Stack,
+};
 
 #[cfg(not(loom))]
 pub(crate) use self::hash_table::worker as hash_table_worker;

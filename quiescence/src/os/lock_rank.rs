@@ -25,7 +25,8 @@
 #[repr(u8)]
 #[allow(dead_code, reason = "some locks exist in some builds only")]
 pub(crate) enum Rank {
-    /// The thread that consumes from a `WaitFreeQueue`: held by users, across whatever they call.
+    /// The thread that consumes from a `WaitFreeQueue`, or updates a `List`: held by users, across
+    /// whatever they call.
     Consumers,
     /// The statistics server's socket and client. *fork*
     StatsServer,

@@ -229,6 +229,12 @@ impl Reserved<'_> {
     }
 }
 
+/// Whether the calling thread is in a section, of whatever domain of threads: what it retires here
+/// waits for nothing [D-1].
+pub(crate) fn in_section() -> bool {
+    context() == Context::Section
+}
+
 /// Whether an object of so many bytes, if that is known, may be unlinked here, to be retired then:
 /// not in a section, where nothing can be waited for, if this thread has gone over the limit there
 /// already.

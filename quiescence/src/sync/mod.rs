@@ -22,6 +22,8 @@
 //! | [`SeqLock`] | copies words, perhaps again | one locked instruction | a read gives one value |
 //! | [`Latch`] | copies words; wait-free | three locked instructions, two copies | the same |
 //!
+//! And [`lock_pair`] takes two of the standard library's locks in an order without deadlock.
+//!
 //! None of the counters orders anything else: who sees a count may not conclude what the thread
 //! that counted did before. References and the lock do.
 //!
@@ -60,6 +62,7 @@ mod folding;
 mod latch;
 mod limit_counter;
 mod local_global;
+mod lock_pair;
 mod per_cpu;
 mod seq_lock;
 mod words;
@@ -73,5 +76,6 @@ pub use exact::ExactCounter;
 pub use latch::Latch;
 pub use limit_counter::LimitCounter;
 pub use local_global::{LocalGlobalLock, LocalGlobalReadGuard, LocalGlobalWriteGuard};
+pub use lock_pair::lock_pair;
 pub use per_cpu::{PerCpu, PerCpuIntoIter, PerCpuIter};
 pub use seq_lock::{SeqLock, SeqLockGuard};

@@ -5,11 +5,12 @@
 //! and updaters of domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains
 //! that grow meanwhile; [`rseq_read`] reads what no updater waits for, [`hazards`] what guards
 //! protect (each a [`canary`]), and [`tools`] counts, refers ([`references`]) and locks.
-//! [`sequences`] has no such words, but the same threads.
+//! [`sequences`] and [`lists`] have no such words, but the same threads.
 
 mod canary;
 mod growing;
 mod hazards;
+mod lists;
 mod shuffler;
 mod references;
 mod rseq_read;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use quiescence::Sleepable;
 
 use hazards::Hazards;
+use lists::Lists;
 use rseq_read::Cells;
 use sequences::Sequences;
 use shuffler::Shuffler;
@@ -47,6 +49,9 @@ const RESTARTABLE_PER_CPU: usize = 3;
 const SEQUENCES_PER_CPU: usize = 2;
 /// The same, with guards of hazard slots.
 const GUARDED_PER_CPU: usize = 2;
+
+/// The same, of lists; and that push and pop.
+const LISTS_PER_CPU: usize = 2;
 
 /// The same, that use the tools.
 const WORKERS_PER_CPU: usize = 3;
@@ -82,6 +87,12 @@ pub(crate) enum Part {
     SeqRead,
     /// Writes them.
     SeqWrite,
+    /// Traverses lists.
+    Traverse,
+    /// Updates lists.
+    UpdateList,
+    /// Pushes and pops.
+    PushPop,
     /// Protects bare pointers.
     Protect,
     /// Replaces and retires what they lead to.
@@ -113,6 +124,9 @@ impl Part {
             Self::Store => "updater of snapshots",
             Self::SeqRead => "reader of sequence locks and latches",
             Self::SeqWrite => "writer of sequence locks and latches",
+            Self::Traverse => "reader of lists",
+            Self::UpdateList => "updater of lists",
+            Self::PushPop => "user of queues and stacks",
             Self::Guard => "reader of cells",
             Self::Keep => "keeper of others' guards",
             Self::ComeAndGo => "starter of threads with guards",
@@ -166,6 +180,12 @@ fn parts(theme: Theme, cpus: usize) -> Vec<Part> {
             parts.extend([Part::SeqWrite; 3]);
             parts
         }
+        Theme::Lists => {
+            let mut parts = vec![Part::Traverse; cpus * LISTS_PER_CPU];
+            parts.extend([Part::UpdateList; 3]);
+            parts.extend(vec![Part::PushPop; cpus * LISTS_PER_CPU]);
+            parts
+        }
         Theme::Tools => {
             let mut parts = vec![Part::Work; cpus * WORKERS_PER_CPU];
             parts.extend([Part::Sum, Part::Kill, Part::Write, Part::Write, Part::EndGuards]);
@@ -185,6 +205,7 @@ pub(crate) struct PerCpu {
     cells: Option<Arc<Cells>>,
     sequences: Option<Arc<Sequences>>,
     hazards: Option<Arc<Hazards>>,
+    lists: Option<Arc<Lists>>,
     tools: Option<Arc<Tools>>,
 }
 
@@ -201,6 +222,7 @@ impl PerCpu {
             cells: themes.has(Theme::RseqRead).then(Arc::default),
             sequences: themes.has(Theme::Sequences).then(Arc::default),
             hazards: themes.has(Theme::Hazards).then(Arc::default),
+            lists: themes.has(Theme::Lists).then(Arc::default),
             tools: themes.has(Theme::Tools).then(|| Arc::new(Tools::new(cpus * WORKERS_PER_CPU))),
         })
     }
@@ -222,6 +244,14 @@ impl PerCpu {
             match part {
                 Part::SeqRead => return sequences.read(context, random),
                 Part::SeqWrite => return sequences.write(context, random),
+                _ => {}
+            }
+        }
+        if let Some(lists) = &self.lists {
+            match part {
+                Part::Traverse => return lists.read(context, random),
+                Part::UpdateList => return lists.update(context, random),
+                Part::PushPop => return lists.push_and_pop(context, random),
                 _ => {}
             }
         }
@@ -271,6 +301,10 @@ impl PerCpu {
         }
         if let Some(sequences) = &self.sequences {
             sequences.close(ledger);
+        }
+        // First, for the hazards count what is left of all canaries.
+        if let Some(lists) = &self.lists {
+            lists.close(ledger);
         }
         if let Some(hazards) = &self.hazards {
             hazards.close(ledger);

@@ -1,0 +1,634 @@
+//! A directory cache: names of files, as paths are looked up, in front of a slow disk. The kernel
+//! has one (`fs/dcache.c`), from which the idea of each part here is taken; no code is.
+//!
+//! - **One table for all directories**, by the number of the directory and the name in it, as the
+//!   kernel's. A directory that is renamed keeps its number, so nothing below it changes; and a
+//!   small directory costs no table of its own.
+//! - **A look-up of what is cached takes no lock and writes nothing that is shared.** It goes from
+//!   component to component in one section. Absent names are cached, too: *negative* entries.
+//! - **A rename is two changes of the table**, between which both names are there. A sequence count
+//!   is odd meanwhile, and a look-up that finds it odd, or changed, begins again. After some times
+//!   it takes the disk's lock, as it does for a name that is not cached: so it ends.
+//! - **All changes are made under the lock of the disk**: also those by which a look-up fills the
+//!   cache. So what is filled in is what is on the disk at that moment.
+//! - **Pruning** by second chance: an entry has a bit that says whether it was used since the last
+//!   pruning. A look-up sets it where it is clear, and only there: so an entry that is used often
+//!   is written to once from one pruning to the next, and a look-up writes nothing as a rule.
+//! - **A domain of its own**: its sections begin and end in this file, and none of them lasts while
+//!   a lock is waited for. So a grace period may be waited for under the lock, at the limit of what
+//!   may wait.
+
+use std::borrow::Borrow;
+use std::collections::HashMap as StdHashMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::hash::{Hash, Hasher, RandomState};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+use quiescence::collections::HashMap;
+use quiescence::{Domain, Weigh};
+
+quiescence::domain! {
+    /// The domain of directory caches.
+    pub struct Directories;
+}
+
+/// A file or a directory, by a number that no other one ever gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inode {
+    /// The number.
+    pub number: u64,
+    /// Whether it has names in it.
+    pub is_directory: bool,
+}
+
+const ROOT: Inode = Inode { number: 0, is_directory: true };
+
+/// Why something was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// There is no such name, or no such directory on the way.
+    NotFound,
+    /// The name is there already.
+    Exists,
+    /// It is a directory with names in it.
+    NotEmpty,
+    /// A directory cannot be moved into itself.
+    IntoItself,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotFound => "no such file or directory",
+            Self::Exists => "the name is there already",
+            Self::NotEmpty => "the directory is not empty",
+            Self::IntoItself => "a directory cannot be moved into itself",
+        })
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What can be done with paths, whatever keeps them. The names of a path are separated by `/`.
+pub trait Paths: Sync {
+    /// What these paths lead to, at a moment at which nothing is being renamed.
+    fn look_up_all<const N: usize>(&self, paths: [&str; N]) -> [Option<Inode>; N];
+
+    /// What a path leads to.
+    fn look_up(&self, path: &str) -> Option<Inode> {
+        let [found] = self.look_up_all([path]);
+        found
+    }
+
+    /// Makes a file, or a directory.
+    ///
+    /// # Errors
+    /// The name is there, or a directory on the way is not.
+    fn create(&self, path: &str, is_directory: bool) -> Result<Inode, Error>;
+
+    /// Removes a file, or an empty directory.
+    ///
+    /// # Errors
+    /// There is none, or it is not empty.
+    fn unlink(&self, path: &str) -> Result<(), Error>;
+
+    /// Gives a file or directory, with all that is in it, another path.
+    ///
+    /// # Errors
+    /// There is none; the new name is there; or it would be in itself.
+    fn rename(&self, from: &str, to: &str) -> Result<(), Error>;
+
+    /// How often the disk was asked for a name.
+    fn disk_reads(&self) -> u64;
+
+    /// How many entries are cached.
+    fn cached(&self) -> usize;
+}
+
+/// A name in a directory: what entries are found by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key {
+    directory: u64,
+    name: Box<str>,
+}
+
+/// The same, borrowed: a key, or its parts.
+trait Name {
+    fn parts(&self) -> (u64, &str);
+}
+
+impl Name for Key {
+    fn parts(&self) -> (u64, &str) {
+        (self.directory, &self.name)
+    }
+}
+
+impl Name for (u64, &str) {
+    fn parts(&self) -> (u64, &str) {
+        *self
+    }
+}
+
+impl Hash for dyn Name + '_ {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl PartialEq for dyn Name + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for dyn Name + '_ {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl<'k> Borrow<dyn Name + 'k> for Key {
+    fn borrow(&self) -> &(dyn Name + 'k) {
+        self
+    }
+}
+
+impl Weigh for Key {
+    fn owned(&self) -> usize {
+        self.name.owned()
+    }
+}
+
+impl Key {
+    fn new(directory: u64, name: &str) -> Self {
+        Self { directory, name: name.into() }
+    }
+}
+
+/// What is known of a name.
+#[derive(Debug)]
+struct Entry {
+    /// `None`: the disk has no such name.
+    inode: Option<Inode>,
+    /// Since the last pruning.
+    used: AtomicBool,
+}
+
+impl Weigh for Entry {
+    const OWNS: bool = false;
+}
+
+impl Entry {
+    fn new(inode: Option<Inode>) -> Self {
+        Self { inode, used: AtomicBool::new(false) }
+    }
+
+    /// What is known, by a look-up.
+    fn hit(&self) -> Option<Inode> {
+        // Relaxed: a hint. It is written only where that changes it.
+        if !self.used.load(Relaxed) {
+            self.used.store(true, Relaxed);
+        }
+        self.inode
+    }
+}
+
+/// Which entries a pruning takes: so many of those that were not used, spread over all of them.
+#[derive(Debug)]
+struct Quota {
+    excess: usize,
+    unused: usize,
+    sum: usize,
+}
+
+impl Quota {
+    /// Of so many entries, `unused` of which were not used, to come to three quarters of `most`.
+    fn new(count: usize, unused: usize, most: usize) -> Self {
+        Self { excess: count - most / 4 * 3, unused, sum: 0 }
+    }
+
+    /// Whether an entry is taken. Its second chance is used up if not.
+    fn takes(&mut self, entry: &Entry) -> bool {
+        if entry.used.swap(false, Relaxed) {
+            return false;
+        }
+        self.sum += self.excess;
+        let takes = self.sum >= self.unused;
+        self.sum -= if takes { self.unused } else { 0 };
+        takes
+    }
+}
+
+/// Goes from the root to where a path leads; `find` knows what is in a directory.
+fn walk<E>(
+    path: &str,
+    mut find: impl FnMut(u64, &str) -> Result<Option<Inode>, E>,
+) -> Result<Option<Inode>, E> {
+    let mut at = ROOT;
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        if !at.is_directory {
+            return Ok(None);
+        }
+        match find(at.number, name)? {
+            Some(next) => at = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(at))
+}
+
+/// The names on a disk.
+#[derive(Debug)]
+struct Disk {
+    names: StdHashMap<Key, Inode>,
+    /// By number: where a directory is, and how many names are in it.
+    directories: StdHashMap<u64, (u64, usize)>,
+    next_number: u64,
+    reads: u64,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let directories = [(ROOT.number, (ROOT.number, 0))].into();
+        Self { names: StdHashMap::new(), directories, next_number: 1, reads: 0 }
+    }
+
+    fn find(&mut self, directory: u64, name: &str) -> Option<Inode> {
+        self.reads += 1;
+        self.names.get(&(directory, name) as &dyn Name).copied()
+    }
+
+    fn insert(&mut self, directory: u64, name: &str, inode: Inode) {
+        self.names.insert(Key::new(directory, name), inode);
+        self.directories.get_mut(&directory).expect("there is one").1 += 1;
+    }
+
+    fn create(&mut self, directory: u64, name: &str, is_directory: bool) -> Result<Inode, Error> {
+        if self.names.contains_key(&(directory, name) as &dyn Name) {
+            return Err(Error::Exists);
+        }
+        let inode = Inode { number: self.next_number, is_directory };
+        self.next_number += 1;
+        self.insert(directory, name, inode);
+        if is_directory {
+            self.directories.insert(inode.number, (directory, 0));
+        }
+        Ok(inode)
+    }
+
+    fn unlink(&mut self, directory: u64, name: &str) -> Result<(), Error> {
+        let key = &(directory, name) as &dyn Name;
+        let inode = *self.names.get(key).ok_or(Error::NotFound)?;
+        if self.directories.get(&inode.number).is_some_and(|(_, names)| *names != 0) {
+            return Err(Error::NotEmpty);
+        }
+        self.directories.remove(&inode.number);
+        self.remove(directory, name);
+        Ok(())
+    }
+
+    fn remove(&mut self, directory: u64, name: &str) {
+        self.names.remove(&(directory, name) as &dyn Name);
+        self.directories.get_mut(&directory).expect("there is one").1 -= 1;
+    }
+
+    fn rename(&mut self, from: (u64, &str), to: (u64, &str)) -> Result<Inode, Error> {
+        let inode = *self.names.get(&from as &dyn Name).ok_or(Error::NotFound)?;
+        if self.names.contains_key(&to as &dyn Name) {
+            return Err(Error::Exists);
+        }
+        let mut above = to.0;
+        while above != ROOT.number {
+            if above == inode.number {
+                return Err(Error::IntoItself);
+            }
+            above = self.directories[&above].0;
+        }
+        self.remove(from.0, from.1);
+        self.insert(to.0, to.1, inode);
+        if let Some(directory) = self.directories.get_mut(&inode.number) {
+            directory.0 = to.0;
+        }
+        Ok(inode)
+    }
+}
+
+/// The directory of a path, by its own path, and the name in it.
+fn split(path: &str) -> Result<(&str, &str), Error> {
+    let path = path.trim_end_matches('/');
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    if name.is_empty() { Err(Error::Exists) } else { Ok((directory, name)) }
+}
+
+/// Looks a name's directory up, and gives its number and the name in it.
+fn place(
+    path: &str,
+    find: impl FnMut(u64, &str) -> Result<Option<Inode>, Infallible>,
+) -> Result<(u64, &str), Error> {
+    let (directory, name) = split(path)?;
+    match walk(directory, find) {
+        Ok(Some(Inode { number, is_directory: true })) => Ok((number, name)),
+        Ok(_) => Err(Error::NotFound),
+    }
+}
+
+/// How often a look-up that meets renames begins again, before it takes the lock.
+const TRIES: u32 = 4;
+
+/// The cache.
+pub struct DirectoryCache {
+    entries: HashMap<Key, Entry, RandomState, Directories>,
+    /// Odd while a rename changes the table. Written under the lock.
+    renames: AtomicU64,
+    disk: Mutex<Shared>,
+    entries_max: usize,
+}
+
+/// What is under the lock.
+#[derive(Debug)]
+struct Shared {
+    disk: Disk,
+    cached: usize,
+}
+
+impl DirectoryCache {
+    /// An empty disk, of whose names `entries_max` are cached at most.
+    pub fn new(entries_max: usize) -> Self {
+        let entries = HashMap::builder().domain(Domain::of(Directories)).build();
+        let disk = Mutex::new(Shared { disk: Disk::new(), cached: 0 });
+        Self { entries, renames: AtomicU64::new(0), disk, entries_max }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something under the lock, and prunes the cache then.
+    fn change<R>(&self, f: impl FnOnce(&mut Shared) -> R) -> R {
+        let mut shared = self.lock();
+        let result = f(&mut shared);
+        self.prune(&mut shared);
+        result
+    }
+
+    /// Looks paths up in the cache; `None` if a name on the way is not cached, or if a rename came
+    /// between.
+    fn look_up_cached<const N: usize>(&self, paths: [&str; N]) -> Option<[Option<Inode>; N]> {
+        // Acquire: pairs with the Release at the end of a rename, all of which is seen.
+        let before = self.renames.load(Acquire);
+        if !before.is_multiple_of(2) {
+            return None;
+        }
+        let entries = self.entries.read();
+        let mut all_cached = true;
+        let found = paths.map(|path| {
+            let find = |directory, name: &str| {
+                entries.get(&(directory, name) as &dyn Name).map(Entry::hit).ok_or(())
+            };
+            walk(path, find).unwrap_or_else(|()| {
+                all_cached = false;
+                None
+            })
+        });
+        // Acquire: pairs with the Release fence of a rename: who has seen one of its changes above
+        // sees here that it has begun.
+        fence(Acquire);
+        (all_cached && self.renames.load(Relaxed) == before).then_some(found)
+    }
+
+    /// What a directory has under a name, by the cache, or by the disk and cached then. Under the
+    /// lock.
+    fn find(&self, shared: &mut Shared, directory: u64, name: &str) -> Option<Inode> {
+        let entries = self.entries.read();
+        if let Some(entry) = entries.get(&(directory, name) as &dyn Name) {
+            return entry.hit();
+        }
+        drop(entries); // what is inserted may wait
+        let inode = shared.disk.find(directory, name);
+        self.put(shared, directory, name, inode);
+        inode
+    }
+
+    /// Has the cache know this of a name.
+    fn put(&self, shared: &mut Shared, directory: u64, name: &str, inode: Option<Inode>) {
+        let is_new = self.entries.insert(Key::new(directory, name), Entry::new(inode));
+        shared.cached += usize::from(is_new);
+    }
+
+    /// Looks a name's directory up, under the lock.
+    fn place<'p>(&self, shared: &mut Shared, path: &'p str) -> Result<(u64, &'p str), Error> {
+        place(path, |directory, name| Ok(self.find(shared, directory, name)))
+    }
+
+    /// Removes entries, if there are too many: those that were not used since this was done last.
+    /// If that is not enough, no entry has been used since then, and the next ones are removed.
+    fn prune(&self, shared: &mut Shared) {
+        while shared.cached > self.entries_max {
+            let is_unused = |entry: &&Entry| !entry.used.load(Relaxed);
+            let unused = self.entries.read().values().filter(is_unused).count();
+            let mut quota = Quota::new(shared.cached, unused, self.entries_max);
+            self.entries.retain(|_, entry| {
+                let takes = quota.takes(entry);
+                shared.cached -= usize::from(takes);
+                !takes
+            });
+        }
+    }
+}
+
+impl Paths for DirectoryCache {
+    fn look_up_all<const N: usize>(&self, paths: [&str; N]) -> [Option<Inode>; N] {
+        // A name that is not cached is not there the next time either, but the lock finds out.
+        for _ in 0..TRIES {
+            let renames = self.renames.load(Relaxed);
+            if let Some(found) = self.look_up_cached(paths) {
+                return found;
+            }
+            if renames.is_multiple_of(2) && self.renames.load(Relaxed) == renames {
+                break; // it was no rename
+            }
+        }
+        self.change(|shared| {
+            paths.map(|path| {
+                let find = |directory, name: &str| Ok(self.find(shared, directory, name));
+                walk::<Infallible>(path, find).unwrap_or_else(|never| match never {})
+            })
+        })
+    }
+
+    fn create(&self, path: &str, is_directory: bool) -> Result<Inode, Error> {
+        self.change(|shared| {
+            let (directory, name) = self.place(shared, path)?;
+            let inode = shared.disk.create(directory, name, is_directory)?;
+            self.put(shared, directory, name, Some(inode));
+            Ok(inode)
+        })
+    }
+
+    fn unlink(&self, path: &str) -> Result<(), Error> {
+        self.change(|shared| {
+            let (directory, name) = self.place(shared, path)?;
+            shared.disk.unlink(directory, name)?;
+            self.put(shared, directory, name, None);
+            Ok(())
+        })
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+        self.change(|shared| {
+            let (from, to) = (self.place(shared, from)?, self.place(shared, to)?);
+            let inode = shared.disk.rename(from, to)?;
+            let count = self.renames.load(Relaxed);
+            self.renames.store(count + 1, Relaxed);
+            // Release: pairs with the Acquire fence in `look_up_cached`.
+            fence(Release);
+            self.put(shared, to.0, to.1, Some(inode));
+            self.put(shared, from.0, from.1, None);
+            // Release: pairs with the Acquire in `look_up_cached`.
+            self.renames.store(count + 2, Release);
+            Ok(())
+        })
+    }
+
+    fn disk_reads(&self) -> u64 {
+        self.lock().disk.reads
+    }
+
+    fn cached(&self) -> usize {
+        self.lock().cached
+    }
+}
+
+impl fmt::Debug for DirectoryCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirectoryCache").field("cached", &self.cached()).finish_non_exhaustive()
+    }
+}
+
+/// The same with one reader-writer lock around everything.
+#[derive(Debug)]
+pub struct LockedCache {
+    entries_max: usize,
+    shared: RwLock<LockedShared>,
+}
+
+#[derive(Debug)]
+struct LockedShared {
+    disk: Disk,
+    entries: StdHashMap<Key, Entry>,
+}
+
+impl LockedShared {
+    fn find(&mut self, directory: u64, name: &str) -> Option<Inode> {
+        if let Some(entry) = self.entries.get(&(directory, name) as &dyn Name) {
+            return entry.hit();
+        }
+        let inode = self.disk.find(directory, name);
+        self.put(directory, name, inode);
+        inode
+    }
+
+    fn put(&mut self, directory: u64, name: &str, inode: Option<Inode>) {
+        self.entries.insert(Key::new(directory, name), Entry::new(inode));
+    }
+
+    fn place<'p>(&mut self, path: &'p str) -> Result<(u64, &'p str), Error> {
+        place(path, |directory, name| Ok(self.find(directory, name)))
+    }
+
+    fn prune(&mut self, most: usize) {
+        while self.entries.len() > most {
+            let unused = self.entries.values().filter(|entry| !entry.used.load(Relaxed)).count();
+            let mut quota = Quota::new(self.entries.len(), unused, most);
+            self.entries.retain(|_, entry| !quota.takes(entry));
+        }
+    }
+}
+
+impl LockedCache {
+    /// An empty disk, of whose names `entries_max` are cached at most.
+    pub fn new(entries_max: usize) -> Self {
+        let shared = LockedShared { disk: Disk::new(), entries: StdHashMap::new() };
+        Self { entries_max, shared: RwLock::new(shared) }
+    }
+
+    /// Changes something, under the lock.
+    fn change<R>(&self, f: impl FnOnce(&mut LockedShared) -> R) -> R {
+        let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        let result = f(&mut shared);
+        shared.prune(self.entries_max);
+        result
+    }
+
+    fn look_up_cached<const N: usize>(&self, paths: [&str; N]) -> Option<[Option<Inode>; N]> {
+        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all_cached = true;
+        let found = paths.map(|path| {
+            let find = |directory, name: &str| {
+                shared.entries.get(&(directory, name) as &dyn Name).map(Entry::hit).ok_or(())
+            };
+            walk(path, find).unwrap_or_else(|()| {
+                all_cached = false;
+                None
+            })
+        });
+        all_cached.then_some(found)
+    }
+}
+
+impl Paths for LockedCache {
+    fn look_up_all<const N: usize>(&self, paths: [&str; N]) -> [Option<Inode>; N] {
+        self.look_up_cached(paths).unwrap_or_else(|| {
+            self.change(|shared| {
+                paths.map(|path| {
+                    let find = |directory, name: &str| Ok(shared.find(directory, name));
+                    walk::<Infallible>(path, find).unwrap_or_else(|never| match never {})
+                })
+            })
+        })
+    }
+
+    fn create(&self, path: &str, is_directory: bool) -> Result<Inode, Error> {
+        self.change(|shared| {
+            let (directory, name) = shared.place(path)?;
+            let inode = shared.disk.create(directory, name, is_directory)?;
+            shared.put(directory, name, Some(inode));
+            Ok(inode)
+        })
+    }
+
+    fn unlink(&self, path: &str) -> Result<(), Error> {
+        self.change(|shared| {
+            let (directory, name) = shared.place(path)?;
+            shared.disk.unlink(directory, name)?;
+            shared.put(directory, name, None);
+            Ok(())
+        })
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+        self.change(|shared| {
+            let (from, to) = (shared.place(from)?, shared.place(to)?);
+            let inode = shared.disk.rename(from, to)?;
+            shared.put(to.0, to.1, Some(inode));
+            shared.put(from.0, from.1, None);
+            Ok(())
+        })
+    }
+
+    fn disk_reads(&self) -> u64 {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner).disk.reads
+    }
+
+    fn cached(&self) -> usize {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner).entries.len()
+    }
+}

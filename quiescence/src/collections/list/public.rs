@@ -1,0 +1,346 @@
+//! The list as users hold it.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::panic::Location;
+use std::ptr;
+
+use super::chain::{Chain, Ends, Node};
+use super::reader::{Iter, Reader};
+use super::updater::ListUpdater;
+use crate::collections::valued::drop_all;
+use crate::domain::domain::Domain;
+use crate::domain::guard::Global;
+use crate::domain::tag::{DomainTag, Section};
+use crate::os::sync::{Mutex, Rank, lock_another};
+use crate::reclaim::retire::charge_of_box;
+use crate::reclaim::weigh::{Scale, Weigh};
+
+/// A list that readers traverse without a lock, while one updater at a time changes it: the
+/// kernel's RCU list (`list_add_rcu`, `list_del_rcu`, `list_replace_rcu`).
+///
+/// # Promise
+/// Each change is seen as a whole, by one store of a pointer. A traversal passes each element that
+/// is in the list from its begin to its end once, in the list's order; one that is inserted or
+/// removed meanwhile once or not at all; and of an element and its replacement one, where nothing
+/// else happens to them. A reader that stands on an element that is removed goes to that element's
+/// successor.
+///
+/// References to elements live as long as the section in which they were found, whatever becomes of
+/// the elements. An element is dropped a grace period after it was removed.
+///
+/// # Progress and cost
+/// Readers are wait-free at each step: a load, and a section around the whole. They write nothing
+/// that others read. Updaters exclude each other by a lock: [`update`](Self::update) and all that
+/// changes the list block. **No grace period is waited for under the lock**: what was removed is
+/// retired when it has been let go, or, in a section, at once and without waiting. So a thread may
+/// update a list while it has a guard or a reference out of it, and readers never wait for
+/// updaters.
+///
+/// An element is a box of its own, with 16 bytes more than the value.
+///
+/// # At the limit
+/// What is removed or replaced counts against the domain's limit ([`Tuning`](crate::Tuning)): its
+/// own bytes, and those that [`Weigh`] says it owns. Outside of sections the thread may wait where
+/// the updater is dropped, as in [`Rcu::store`](crate::Rcu::store), and may drop objects that it
+/// has retired earlier. In a section nothing waits: one element may go over the limit, and the
+/// thread settles that where its outermost section ends; what would be removed next panics, or is
+/// refused by the `try_` forms of [`ListUpdater`]. In a [sleepable
+/// domain](crate::Srcu#at-the-limit), where sections are not known, it waits for 10 ms at most, and
+/// then goes over the limit.
+///
+/// # Source
+/// McKenney and Walpole, "Introducing technology into the Linux kernel: a case study", 2008;
+/// `include/linux/rculist.h`.
+///
+/// ```
+/// use quiescence::collections::List;
+///
+/// let handlers = List::new();
+/// handlers.push_back(("log", 1));
+/// handlers.push_back(("count", 2));
+///
+/// let reader = handlers.read();
+/// let mut names = reader.iter().map(|handler| handler.0);
+/// assert_eq!(names.next(), Some("log"));
+///
+/// // An updater, here on the same thread, while the reader stands on the first element.
+/// let mut updater = handlers.update();
+/// updater.move_to_front();
+/// updater.replace_current(("trace", 3)).unwrap();
+/// updater.insert_after(("drop", 4));
+/// drop(updater);
+///
+/// assert_eq!(names.next(), Some("count")); // the successor of what it stands on
+/// assert!(reader.iter().map(|handler| handler.0).eq(["trace", "drop", "count"]));
+/// ```
+pub struct List<T: Send + Sync + 'static, D: DomainTag = Global> {
+    chain: Chain<T>,
+    ends: Mutex<Ends<T>>,
+    scale: Scale<T>,
+    domain: Domain<D>,
+}
+
+impl<T: Send + Sync + 'static> List<T> {
+    /// An empty list in the global domain; may be a static.
+    ///
+    /// ```
+    /// use quiescence::collections::List;
+    ///
+    /// static HANDLERS: List<fn() -> u32> = List::new();
+    /// HANDLERS.push_back(|| 7);
+    /// assert_eq!(HANDLERS.read().iter().map(|handler| handler()).sum::<u32>(), 7);
+    /// ```
+    pub const fn new() -> Self
+    where
+        T: Weigh,
+    {
+        Self::on(Scale::new(), Domain::global())
+    }
+
+    /// An empty list in the global domain, for values of a type that does not implement [`Weigh`].
+    /// See [`Rcu::with_weight`](crate::Rcu::with_weight).
+    pub const fn with_weight(weight: fn(&T) -> usize) -> Self {
+        Self::on(Scale::by(weight), Domain::global())
+    }
+}
+
+impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
+    /// An empty list in `domain`; may be a static, if the domain is a declared one.
+    pub const fn new_in(domain: Domain<D>) -> Self
+    where
+        T: Weigh,
+    {
+        Self::on(Scale::new(), domain)
+    }
+
+    /// The same for values of a type that does not implement [`Weigh`].
+    pub const fn with_weight_in(weight: fn(&T) -> usize, domain: Domain<D>) -> Self {
+        Self::on(Scale::by(weight), domain)
+    }
+
+    const fn on(scale: Scale<T>, domain: Domain<D>) -> Self {
+        let ends = Mutex::new(Rank::Consumers, Ends::new());
+        Self { chain: Chain::new(), ends, scale, domain }
+    }
+
+    /// Begins a section, in which the list is read.
+    ///
+    /// # Panics
+    /// If a thread's sections are nested 2^32 deep.
+    ///
+    /// ```
+    /// let list: quiescence::collections::List<_> = (1..=3).collect();
+    /// assert_eq!(list.read().iter().sum::<i32>(), 6);
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> Reader<'_, T, D> {
+        Reader::new(self, self.domain.tag().enter(Location::caller()))
+    }
+
+    /// The elements, from the first to the last, under a section that the caller has.
+    ///
+    /// # Progress
+    /// Wait-free for each element: one load.
+    ///
+    /// # Panics
+    /// If the section is one of another domain, where the types do not tell.
+    #[inline]
+    pub fn iter<'s, S: Section<D>>(&'s self, section: &'s S) -> Iter<'s, T> {
+        if !D::STATIC {
+            assert!(
+                ptr::eq(section.core(), self.domain.core()),
+                "quiescence: the guard is of another domain than the list"
+            );
+        }
+        // SAFETY: the section is borrowed as long as the iterator; what is removed is retired in
+        // its domain.
+        unsafe { Iter::new(self.chain.link()) }
+    }
+
+    /// The right to change the list, when no other thread has it.
+    ///
+    /// The updater's cursor stands before the first element.
+    ///
+    /// # Progress
+    /// Blocking. A thread that calls this, or one of the methods below, while it has an updater of
+    /// the same list waits for itself.
+    #[track_caller]
+    pub fn update(&self) -> ListUpdater<'_, T, D> {
+        ListUpdater::new(self, lock_another(&self.ends))
+    }
+
+    /// Puts a value before the first. Blocking, as [`update`](Self::update); retires nothing.
+    pub fn push_front(&self, value: T) {
+        self.update().push_front(value);
+    }
+
+    /// Puts a value behind the last. Blocking, as [`update`](Self::update); retires nothing.
+    pub fn push_back(&self, value: T) {
+        self.update().push_back(value);
+    }
+
+    /// Removes the elements for which `f` is true, one after the other, and says how many.
+    ///
+    /// `f` is called under the updaters' lock: it must not change the list. If it panics, what it
+    /// has chosen so far is removed.
+    ///
+    /// # Panics
+    /// In a section, at the domain's limit: see [above](Self#at-the-limit).
+    ///
+    /// ```
+    /// let list: quiescence::collections::List<_> = (0..10).collect();
+    /// assert_eq!(list.remove_if(|number| number % 2 == 1), 5);
+    /// assert!(list.read().iter().eq(&[0, 2, 4, 6, 8]));
+    /// ```
+    #[track_caller]
+    pub fn remove_if(&self, mut f: impl FnMut(&T) -> bool) -> usize {
+        let mut updater = self.update();
+        updater.move_next();
+        let mut removed = 0;
+        while let Some(value) = updater.current() {
+            if f(value) {
+                updater.remove_current();
+                removed += 1;
+            } else {
+                updater.move_next();
+            }
+        }
+        removed
+    }
+
+    /// Removes the elements for which `f` is false: see [`remove_if`](Self::remove_if).
+    ///
+    /// # Panics
+    /// As [`remove_if`](Self::remove_if).
+    #[track_caller]
+    pub fn retain(&self, mut f: impl FnMut(&T) -> bool) {
+        self.remove_if(|value| !f(value));
+    }
+
+    /// Removes all elements, one after the other, from the first on.
+    ///
+    /// # Panics
+    /// As [`remove_if`](Self::remove_if).
+    #[track_caller]
+    pub fn clear(&self) {
+        self.remove_if(|_| true);
+    }
+
+    /// How many elements the list has. It may be otherwise a moment later. Wait-free.
+    pub fn len(&self) -> usize {
+        self.chain.len()
+    }
+
+    /// Whether the list has no elements. It may be otherwise a moment later. Wait-free.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The domain whose sections protect the elements.
+    pub fn domain(&self) -> &Domain<D> {
+        &self.domain
+    }
+
+    pub(super) fn chain(&self) -> &Chain<T> {
+        &self.chain
+    }
+
+    /// What all elements are charged, if they all weigh the same.
+    pub(super) fn constant_charge(&self) -> Option<usize> {
+        self.scale.by_size().then(|| charge_of_box::<Node<T>>(size_of::<Node<T>>()))
+    }
+
+    /// What an element is charged.
+    pub(super) fn charge(&self, value: &T) -> usize {
+        let links = size_of::<Node<T>>() - size_of::<T>();
+        let weight = self.scale.weight(self.domain.core(), value).saturating_add(links);
+        charge_of_box::<Node<T>>(weight)
+    }
+
+    /// The first value of a list that is the caller's alone, at its end.
+    fn take_first(&mut self) -> Option<T> {
+        let node = self.chain.take_first();
+        // SAFETY: elements are boxes; no thread can reach this one: a reference to it, or to one
+        // that would lead to it, borrows the list.
+        (!node.is_null()).then(|| unsafe { Box::from_raw(node) }.into_value())
+    }
+}
+
+impl<T: Send + Sync + 'static, D: DomainTag> Drop for List<T, D> {
+    /// Drops the elements at once, since no thread can have borrowed them.
+    fn drop(&mut self) {
+        drop_all(|| self.take_first());
+    }
+}
+
+impl<T: Weigh + Send + Sync + 'static> Default for List<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for List<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.read().fmt(f)
+    }
+}
+
+impl<T: Send + Sync + 'static, D: DomainTag> Extend<T> for &List<T, D> {
+    /// Puts the values behind the last, one after the other; the iterator is not called under the
+    /// updaters' lock.
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        values.into_iter().for_each(|value| self.push_back(value));
+    }
+}
+
+impl<T: Send + Sync + 'static, D: DomainTag> Extend<T> for List<T, D> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        (&*self).extend(values);
+    }
+}
+
+impl<T: Weigh + Send + Sync + 'static> FromIterator<T> for List<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        let list = Self::new();
+        (&list).extend(values);
+        list
+    }
+}
+
+impl<T: Send + Sync + 'static, D: DomainTag> IntoIterator for List<T, D> {
+    type Item = T;
+    type IntoIter = IntoIter<T, D>;
+
+    /// The values, from the first to the last. Nothing is retired: no other thread has the list.
+    fn into_iter(self) -> IntoIter<T, D> {
+        IntoIter { list: self }
+    }
+}
+
+/// The values of a [`List`].
+pub struct IntoIter<T: Send + Sync + 'static, D: DomainTag = Global> {
+    list: List<T, D>,
+}
+
+impl<T: Send + Sync + 'static, D: DomainTag> Iterator for IntoIter<T, D> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.list.take_first()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.list.len(), Some(self.list.len()))
+    }
+}
+
+impl<T: Send + Sync + 'static, D: DomainTag> ExactSizeIterator for IntoIter<T, D> {}
+impl<T: Send + Sync + 'static, D: DomainTag> FusedIterator for IntoIter<T, D> {}
+
+impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for IntoIter<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.list.fmt(f)
+    }
+}

@@ -1,0 +1,106 @@
+//! How a [`List`] is read: [`Reader`], and [`Iter`].
+
+use std::fmt;
+use std::iter::FusedIterator;
+
+use super::chain::{Node, follow};
+use super::public::List;
+use crate::domain::guard::Global;
+use crate::domain::tag::{DomainTag, Section};
+use crate::os::sync::AtomicPtr;
+use crate::reclaim::domain_state::DomainState;
+
+/// A list that is being read, and the section that protects what is found: what [`List::read`]
+/// gives. It is a [`Section`] of the list's domain, for other values that are read with it.
+#[must_use = "the section ends when this is dropped"]
+pub struct Reader<'l, T: Send + Sync + 'static, D: DomainTag = Global> {
+    list: &'l List<T, D>,
+    section: D::Section<'l>,
+}
+
+impl<'l, T: Send + Sync + 'static, D: DomainTag> Reader<'l, T, D> {
+    pub(super) fn new(list: &'l List<T, D>, section: D::Section<'l>) -> Self {
+        Self { list, section }
+    }
+
+    /// The elements, from the first to the last. See [`List::iter`].
+    #[inline]
+    pub fn iter(&self) -> Iter<'_, T> {
+        self.list.iter(&self.section)
+    }
+
+    /// The first element.
+    pub fn front(&self) -> Option<&T> {
+        self.iter().next()
+    }
+
+    /// The list.
+    pub fn list(&self) -> &'l List<T, D> {
+        self.list
+    }
+}
+
+// SAFETY: it has a section, which ends when it is dropped.
+unsafe impl<T: Send + Sync + 'static, D: DomainTag> Section<D> for Reader<'_, T, D> {
+    #[inline(always)]
+    fn core(&self) -> *const DomainState {
+        self.section.core()
+    }
+}
+
+impl<'r, T: Send + Sync + 'static, D: DomainTag> IntoIterator for &'r Reader<'_, T, D> {
+    type Item = &'r T;
+    type IntoIter = Iter<'r, T>;
+
+    fn into_iter(self) -> Iter<'r, T> {
+        self.iter()
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for Reader<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
+/// The elements of a [`List`], in its order: what [`List::iter`] gives.
+pub struct Iter<'s, T> {
+    /// Where the next element is found. `None` after the last.
+    link: Option<&'s AtomicPtr<Node<T>>>,
+}
+
+impl<'s, T> Iter<'s, T> {
+    /// # Safety
+    /// As long as `'s` lasts, there is either a section of the list's domain, or no other thread
+    /// changes the list; and elements are freed a grace period after they were removed.
+    pub(super) unsafe fn new(link: &'s AtomicPtr<Node<T>>) -> Self {
+        Self { link: Some(link) }
+    }
+}
+
+impl<'s, T> Iterator for Iter<'s, T> {
+    type Item = &'s T;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'s T> {
+        // SAFETY: found in the section, by links of elements that were found in it; so it is valid
+        // as long as the section.
+        let node = unsafe { follow(self.link?).as_ref() };
+        self.link = node.map(Node::link);
+        node.map(Node::value)
+    }
+}
+
+impl<T> FusedIterator for Iter<'_, T> {}
+
+impl<T> Clone for Iter<'_, T> {
+    fn clone(&self) -> Self {
+        Self { link: self.link }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Iter<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}

@@ -1,0 +1,204 @@
+//! A queue of values: [`Queue`].
+//!
+//! Its nodes stand in a [`LockFreeQueue`], and are protected by sections of the global domain.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::lock_free_queue::{LockFreeQueue, SharedNode};
+use super::valued::{Valued, drop_all};
+use crate::domain::guard;
+
+type Node<T> = Valued<SharedNode, T>;
+
+/// A queue, first in, first out, into which any thread puts values, and out of which any thread
+/// takes them.
+///
+/// # Promise
+/// What one thread pushes comes out in that order; each value comes out once, or is dropped with
+/// the queue. What was done before a `push` happens before the return of the `pop` that gives the
+/// value.
+///
+/// # Progress and cost
+/// [`push`](Self::push) is lock-free but for the allocator: a node is allocated, and linked by two
+/// compare-and-exchanges. [`pop`](Self::pop) is lock-free but for the limit of the global domain:
+/// one compare-and-exchange, in a section. So a thread that is stopped in the midst of either keeps
+/// no other one from its work. When the last value is taken, a node of the queue's own is allocated
+/// besides.
+///
+/// # Memory
+/// A popped value is the caller's at once. Its *node*, of 16 bytes and the size of the value, may
+/// still be looked at by other threads in `pop`: it is retired in the global domain, and counts
+/// against its limit ([`Tuning`](crate::Tuning)). So a `pop` may wait there as
+/// [`retire`](crate::retire) may, but is never refused: in a section, at the limit, the node goes
+/// over it, and the thread settles that where its section ends.
+///
+/// # Source
+/// The algorithm is that of [`intrusive::LockFreeQueue`](crate::intrusive::LockFreeQueue): Michael
+/// and Scott, PODC 1996, with grace periods.
+///
+/// ```
+/// use quiescence::collections::Queue;
+/// use std::thread;
+///
+/// let jobs = Queue::new();
+/// thread::scope(|scope| {
+///     for producer in 0..2 {
+///         let jobs = &jobs;
+///         scope.spawn(move || (0..100).for_each(|number| jobs.push((producer, number))));
+///     }
+/// });
+/// let numbers = |of| jobs.drain().filter(move |job| job.0 == of).map(|job| job.1);
+/// assert!(numbers(0).eq(0..100)); // and what the other one has pushed is gone by now
+/// assert!(jobs.is_empty());
+/// ```
+pub struct Queue<T: Send + 'static> {
+    nodes: LockFreeQueue,
+    values: PhantomData<T>,
+}
+
+// SAFETY: values go from thread to thread, which `T: Send` allows; no two threads see one at once.
+unsafe impl<T: Send + 'static> Send for Queue<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + 'static> Sync for Queue<T> {}
+
+impl<T: Send + 'static> Queue<T> {
+    /// An empty queue. Allocates 40 bytes.
+    pub fn new() -> Self {
+        Self { nodes: LockFreeQueue::retiring(), values: PhantomData }
+    }
+
+    /// Puts a value behind the last.
+    ///
+    /// # Progress
+    /// Lock-free but for the allocator.
+    pub fn push(&self, value: T) {
+        let node = Node::boxed(SharedNode::new(), value);
+        let _section = guard::read();
+        // SAFETY: in a section of the queue's domain; the box is given away.
+        unsafe { self.nodes.enqueue(node) };
+    }
+
+    /// Takes the first value; `None` if there is none.
+    ///
+    /// # Progress
+    /// Lock-free but for the allocator, and for the limit of the global domain: see
+    /// [above](Self#memory).
+    #[track_caller]
+    pub fn pop(&self) -> Option<T> {
+        let section = guard::read();
+        // SAFETY: in a section of the queue's domain; what becomes of the node is seen to below.
+        let node = unsafe { self.nodes.dequeue() }?;
+        // SAFETY: all nodes but the queue's own are made by `push`; this thread has taken it out.
+        let value = unsafe { Node::value(node) };
+        drop(section);
+        // SAFETY: taken out above, so that later sections do not find it.
+        unsafe { Node::<T>::retire(node) };
+        Some(value)
+    }
+
+    /// Takes values as long as it finds one; also those that are pushed meanwhile.
+    ///
+    /// ```
+    /// let queue: quiescence::collections::Queue<_> = (0..3).collect();
+    /// assert!(queue.drain().eq(0..3));
+    /// ```
+    pub fn drain(&self) -> Drain<'_, T> {
+        Drain { queue: self }
+    }
+
+    /// Whether no value is in the queue. It may be otherwise a moment later.
+    ///
+    /// # Progress
+    /// Wait-free but for nodes of the queue's own, of which there may be one for each thread that
+    /// is popping.
+    pub fn is_empty(&self) -> bool {
+        let _section = guard::read();
+        // SAFETY: in a section of the queue's domain.
+        unsafe { self.nodes.is_empty() }
+    }
+
+    /// Takes the first value of a queue that is this thread's alone.
+    fn take_first(&mut self) -> Option<T> {
+        // SAFETY: no other thread uses the queue, so the node is this thread's as well.
+        self.nodes.take_first().map(|node| unsafe { Node::unboxed(node) })
+    }
+}
+
+impl<T: Send + 'static> Default for Queue<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Send + 'static> Drop for Queue<T> {
+    fn drop(&mut self) {
+        drop_all(|| self.take_first());
+    }
+}
+
+impl<T: Send + 'static> fmt::Debug for Queue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("is_empty", &self.is_empty()).finish_non_exhaustive()
+    }
+}
+
+impl<T: Send + 'static> Extend<T> for &Queue<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        values.into_iter().for_each(|value| self.push(value));
+    }
+}
+
+impl<T: Send + 'static> Extend<T> for Queue<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        (&*self).extend(values);
+    }
+}
+
+impl<T: Send + 'static> FromIterator<T> for Queue<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        let queue = Self::new();
+        (&queue).extend(values);
+        queue
+    }
+}
+
+impl<T: Send + 'static> IntoIterator for Queue<T> {
+    type Item = T;
+    type IntoIter = IntoIter<T>;
+
+    /// The values, from the first to the last. Nothing is retired: no other thread has the queue.
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter { queue: self }
+    }
+}
+
+/// Takes values out of a [`Queue`]: what [`Queue::drain`] gives.
+#[derive(Debug)]
+pub struct Drain<'q, T: Send + 'static> {
+    queue: &'q Queue<T>,
+}
+
+impl<T: Send + 'static> Iterator for Drain<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.queue.pop()
+    }
+}
+
+/// The values of a [`Queue`].
+#[derive(Debug)]
+pub struct IntoIter<T: Send + 'static> {
+    queue: Queue<T>,
+}
+
+impl<T: Send + 'static> Iterator for IntoIter<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.queue.take_first()
+    }
+}
+
+impl<T: Send + 'static> std::iter::FusedIterator for IntoIter<T> {}

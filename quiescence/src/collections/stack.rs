@@ -1,0 +1,232 @@
+//! A stack of values: [`Stack`].
+//!
+//! Its nodes stand on a [`LockFreeStack`], and are protected by sections of the global domain.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+
+use super::lock_free_stack::{LockFreeStack, Unstacked};
+use super::valued::{Valued, drop_all};
+use super::wait_free_stack::StackNode;
+use crate::domain::guard;
+
+type Node<T> = Valued<StackNode, T>;
+
+/// A stack, last in, first out, onto which any thread puts values, and off which any thread takes
+/// them.
+///
+/// # Promise
+/// Each value comes off once, or is dropped with the stack; of those that are there the last comes
+/// first. What was done before a `push` happens before the return of the `pop` that gives the
+/// value.
+///
+/// # Progress and cost
+/// [`push`](Self::push) is lock-free but for the allocator: a node is allocated, and put on by one
+/// compare-and-exchange. [`pop`](Self::pop) and [`pop_all`](Self::pop_all) are lock-free but for
+/// the limit of the global domain; `pop_all` takes everything with one exchange. So a thread that
+/// is stopped in the midst of one of them keeps no other one from its work.
+///
+/// # Memory
+/// As with a [`Queue`](super::Queue#memory): a popped value is the caller's at once, and its node,
+/// of 8 bytes and the size of the value, is retired in the global domain.
+///
+/// # Source
+/// The algorithm is that of [`intrusive::LockFreeStack`](crate::intrusive::LockFreeStack): Treiber,
+/// 1986, with grace periods against ABA.
+///
+/// ```
+/// use quiescence::collections::Stack;
+///
+/// let free = Stack::new();
+/// free.push("first");
+/// free.push("last");
+/// assert_eq!(free.pop(), Some("last"));
+/// free.push("again");
+/// assert!(free.pop_all().eq(["again", "first"]));
+/// assert!(free.is_empty());
+/// ```
+pub struct Stack<T: Send + 'static> {
+    nodes: LockFreeStack,
+    values: PhantomData<T>,
+}
+
+// SAFETY: values go from thread to thread, which `T: Send` allows; no two threads see one at once.
+unsafe impl<T: Send + 'static> Send for Stack<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + 'static> Sync for Stack<T> {}
+
+impl<T: Send + 'static> Stack<T> {
+    /// An empty stack; may be a static.
+    ///
+    /// ```
+    /// use quiescence::collections::Stack;
+    ///
+    /// static FREE: Stack<Vec<u8>> = Stack::new();
+    /// FREE.push(Vec::new());
+    /// assert!(FREE.pop().is_some());
+    /// ```
+    pub const fn new() -> Self {
+        Self { nodes: LockFreeStack::new(), values: PhantomData }
+    }
+
+    /// Puts a value on top.
+    ///
+    /// # Progress
+    /// Lock-free but for the allocator.
+    pub fn push(&self, value: T) {
+        let node = Node::boxed(StackNode::new(), value);
+        // SAFETY: a node of a box that is given away. It is new, so no `pop` has a hold of it; and
+        // its address is another one than those that a `pop` in progress has seen, since nodes are
+        // freed a grace period after they have come off.
+        unsafe { self.nodes.push(node) };
+    }
+
+    /// Takes the topmost value off; `None` if there is none.
+    ///
+    /// # Progress
+    /// Lock-free but for the limit of the global domain: see [above](Self#memory).
+    #[track_caller]
+    pub fn pop(&self) -> Option<T> {
+        let section = guard::read();
+        // SAFETY: in a section; the node is retired, below, so it is neither freed nor put on again
+        // before a grace period has passed.
+        let node = unsafe { self.nodes.pop() }?;
+        // SAFETY: made by `push`; this thread has taken it off.
+        let value = unsafe { Node::value(node) };
+        drop(section);
+        // SAFETY: taken off above, so that later sections do not find it.
+        unsafe { Node::<T>::retire(node) };
+        Some(value)
+    }
+
+    /// Takes all values off at one moment; they come topmost first. What is left when the iterator
+    /// is dropped is dropped with it.
+    ///
+    /// # Progress
+    /// Wait-free; the iterator is so but for the limit of the global domain.
+    pub fn pop_all(&self) -> PopAll<T> {
+        PopAll { nodes: self.nodes.pop_all(), values: PhantomData }
+    }
+
+    /// Whether no value is on the stack. It may be otherwise a moment later.
+    ///
+    /// # Progress
+    /// Wait-free: one load.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+}
+
+impl<T: Send + 'static> Default for Stack<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Send + 'static> Drop for Stack<T> {
+    fn drop(&mut self) {
+        drop(IntoIter { nodes: self.nodes.pop_all(), values: PhantomData::<T> });
+    }
+}
+
+impl<T: Send + 'static> fmt::Debug for Stack<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stack").field("is_empty", &self.is_empty()).finish_non_exhaustive()
+    }
+}
+
+impl<T: Send + 'static> Extend<T> for &Stack<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        values.into_iter().for_each(|value| self.push(value));
+    }
+}
+
+impl<T: Send + 'static> Extend<T> for Stack<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        (&*self).extend(values);
+    }
+}
+
+impl<T: Send + 'static> FromIterator<T> for Stack<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        let stack = Self::new();
+        (&stack).extend(values);
+        stack
+    }
+}
+
+impl<T: Send + 'static> IntoIterator for Stack<T> {
+    type Item = T;
+    type IntoIter = IntoIter<T>;
+
+    /// The values, topmost first. Nothing is retired: no other thread has the stack.
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter { nodes: self.nodes.pop_all(), values: PhantomData }
+    }
+}
+
+/// Values that have come off a [`Stack`] together: what [`Stack::pop_all`] gives.
+#[must_use = "the values are dropped with it"]
+#[derive(Debug)]
+pub struct PopAll<T: Send + 'static> {
+    nodes: Unstacked,
+    values: PhantomData<T>,
+}
+
+// SAFETY: the values are its own, and may go to another thread; nodes may be taken by any.
+unsafe impl<T: Send + 'static> Send for PopAll<T> {}
+// SAFETY: a shared reference gives out nothing.
+unsafe impl<T: Send + 'static> Sync for PopAll<T> {}
+
+impl<T: Send + 'static> Iterator for PopAll<T> {
+    type Item = T;
+
+    #[track_caller]
+    fn next(&mut self) -> Option<T> {
+        let node = self.nodes.next()?;
+        // SAFETY: made by `push`; it came off, with all above it, by one exchange of this thread's
+        // or of one that has sent the iterator here, and is retired below.
+        let value = unsafe { Node::value(node) };
+        // SAFETY: it came off, so later sections do not find it.
+        unsafe { Node::<T>::retire(node) };
+        Some(value)
+    }
+}
+
+impl<T: Send + 'static> FusedIterator for PopAll<T> {}
+
+impl<T: Send + 'static> Drop for PopAll<T> {
+    fn drop(&mut self) {
+        drop_all(|| self.next());
+    }
+}
+
+/// The values of a [`Stack`], topmost first.
+#[derive(Debug)]
+pub struct IntoIter<T: Send + 'static> {
+    nodes: Unstacked,
+    values: PhantomData<T>,
+}
+
+// SAFETY: as for `PopAll`.
+unsafe impl<T: Send + 'static> Send for IntoIter<T> {}
+// SAFETY: a shared reference gives out nothing.
+unsafe impl<T: Send + 'static> Sync for IntoIter<T> {}
+
+impl<T: Send + 'static> Iterator for IntoIter<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        // SAFETY: made by `push`; the stack was this thread's alone, so the nodes are, too.
+        self.nodes.next().map(|node| unsafe { Node::unboxed(node) })
+    }
+}
+
+impl<T: Send + 'static> FusedIterator for IntoIter<T> {}
+
+impl<T: Send + 'static> Drop for IntoIter<T> {
+    fn drop(&mut self) {
+        drop_all(|| self.next());
+    }
+}

@@ -1,0 +1,87 @@
+//! A node with a value that is its structure's own, for the safe structures over the intrusive
+//! ones.
+//!
+//! A thread that takes a node out takes its value at once, and no other thread does: the one that
+//! has won the node has won the value. Other threads may still look at the *node*, in sections that
+//! began before, so its memory is retired; the value is gone by then, and nothing of it is dropped
+//! there.
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use crate::domain::guard::Global;
+use crate::reclaim::cache;
+use crate::reclaim::defer;
+use crate::reclaim::retire::charge_of_box;
+
+/// A node of type `N`, which comes first, and the value.
+#[repr(C)]
+pub(super) struct Valued<N, T> {
+    node: N,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+impl<N: Send + 'static, T: Send + 'static> Valued<N, T> {
+    /// What its memory is charged where it waits. The value does not wait.
+    const CHARGE: usize = charge_of_box::<Self>(size_of::<Self>());
+
+    /// In a box of its own, as its node.
+    pub(super) fn boxed(node: N, value: T) -> *mut N {
+        let value = UnsafeCell::new(MaybeUninit::new(value));
+        Box::into_raw(cache::boxed(Self { node, value })).cast()
+    }
+
+    /// The value of a node that the caller has taken out, whose memory other threads may read.
+    ///
+    /// # Safety
+    /// The node is one of [`boxed`](Self::boxed), and no other thread has taken it out. The caller
+    /// is in the section in which it has done so, or no thread has retired the node yet.
+    pub(super) unsafe fn value(node: NonNull<N>) -> T {
+        // SAFETY: by this function's contract it is there.
+        let value = unsafe { &node.cast::<Self>().as_ref().value };
+        // SAFETY: of all threads only this one has the value; others see the node alone.
+        let value = unsafe { value.get().read() };
+        // SAFETY: it was written where the node was made, and is read once.
+        unsafe { value.assume_init() }
+    }
+
+    /// Frees the memory of a node after a grace period of the global domain. May wait for one.
+    ///
+    /// # Safety
+    /// The node is one of [`boxed`](Self::boxed), its value has been taken, and sections that begin
+    /// from now on do not find it.
+    #[track_caller]
+    pub(super) unsafe fn retire(node: NonNull<N>) {
+        // SAFETY: from a box, and out of reach, by this function's contract.
+        unsafe { defer::retire_raw(&Global, node.cast::<Self>().as_ptr(), Self::CHARGE) };
+    }
+
+    /// The value of a node that no other thread can reach; the node is freed.
+    ///
+    /// # Safety
+    /// The node is one of [`boxed`](Self::boxed), and is not used any more.
+    pub(super) unsafe fn unboxed(node: NonNull<N>) -> T {
+        // SAFETY: by this function's contract.
+        let value = unsafe { Self::value(node) };
+        // SAFETY: from a box; what is left in it needs no drop.
+        unsafe { cache::free(node.cast::<Self>().as_ptr()) };
+        value
+    }
+}
+
+/// Calls `next`, and drops what it gives, until it gives nothing; the rest as well, if a drop
+/// panics.
+pub(super) fn drop_all<T>(next: impl FnMut() -> Option<T>) {
+    struct Rest<T, F: FnMut() -> Option<T>>(F);
+
+    impl<T, F: FnMut() -> Option<T>> Drop for Rest<T, F> {
+        fn drop(&mut self) {
+            while (self.0)().is_some() {}
+        }
+    }
+
+    let mut rest = Rest(next);
+    // The loop in `drop` is what runs after a panic in this one; else it finds nothing.
+    while (rest.0)().is_some() {}
+}
