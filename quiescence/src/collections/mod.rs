@@ -5,6 +5,7 @@
 //!   [`lock_free_stack`]: stacks.
 //! - [`hash_table`]: the hash table, which grows and shrinks beside its users.
 //! - [`patience`]: how long an operation waits for another one that is half-way.
+//! - [`id_map`]: a table of values by ids.
 //! - [`intrusive`]: the names that are public.
 //!
 //! May import: the rooms from `os` to `sync`.
@@ -12,6 +13,7 @@
 pub mod hash_map;
 #[cfg(not(loom))]
 pub mod hash_set;
+pub mod id_map;
 pub mod intrusive;
 
 mod patience;
@@ -26,6 +28,9 @@ mod hash_table;
 pub use self::hash_map::HashMap;
 #[cfg(not(loom))]
 pub use self::hash_set::HashSet;
+#[cfg(not(loom))]
+pub use self::id_map::IdMap;
+pub use self::id_map::{Id, Mark};
 
 #[cfg(all(test, loom))]
 mod loom_tests;
