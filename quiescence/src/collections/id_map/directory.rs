@@ -1,17 +1,22 @@
 //! Where the chunks are, and which of them searches need not look into.
 //!
 //! Chunks are made when an index of theirs is claimed first, and stay where they are until the map
-//! ends. Their addresses stand in tables of doubling size, which do not move either: the table of a
-//! chunk is named by the length of the chunk's number in bits, and all tables are read at that
-//! number, so that the lower half of each but the first is unused (memory that the system does not
-//! give before it is written). Beside each table stands a summary: a few bits for each chunk.
+//! ends. Their addresses stand in a table that is replaced by one of twice the size when the number
+//! of a chunk is too large for it; a reader that has the old one misses chunks that were made
+//! meanwhile, and no others. Old tables, which are as large together as the new one, stay until the
+//! map ends. (Memory that was not written is not given by the system: the table for one far index
+//! is large, and costs little.)
+//!
+//! Beside them stand summaries, a few bits for each chunk, which are written all the time: these
+//! do not move. The summary of a chunk is named by the length of the chunk's number in bits, and
+//! all of them are read at that number, so that the lower half of each but the first is unused.
 
 use std::ptr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::chunk::{Chunk, SLOTS};
 use super::id::{MARKS, Mark};
-use crate::os::sync::{AtomicPtr, AtomicU64};
+use crate::os::sync::{AtomicPtr, AtomicU64, Mutex, Rank, lock};
 
 /// Chunks of the first table, as a power of two.
 const FIRST_SHIFT: u32 = if cfg!(loom) { 1 } else { 6 };
@@ -49,24 +54,29 @@ impl Kind {
 /// The chunks of a map.
 #[derive(Debug)]
 pub(super) struct Directory<V> {
-    /// Tables of chunks.
+    /// How many chunks the table has room for. It is written after `table`, and read before.
+    room: AtomicU64,
+    table: AtomicPtr<AtomicPtr<Chunk<V>>>,
+    /// Held by the thread that makes a chunk.
+    making: Mutex<()>,
+    /// All tables that there were, by their sizes.
     tables: [AtomicPtr<AtomicPtr<Chunk<V>>>; TABLES],
-    /// Of each table, [`KINDS`] words for each group of chunks.
+    /// [`KINDS`] words for each group of chunks.
     summaries: [AtomicPtr<AtomicU64>; TABLES],
 }
 
-/// The table of a chunk.
+/// The smallest table that has room for a chunk, and the summary that has it.
 #[inline(always)]
 const fn table_of(number: usize) -> usize {
     ((number | ((1 << FIRST_SHIFT) - 1)).ilog2() - (FIRST_SHIFT - 1)) as usize
 }
 
-/// Where a table ends: one more than the number of its last chunk.
+/// Chunks that a table has room for.
 const fn end_of(table: usize) -> usize {
     1 << (FIRST_SHIFT as usize + table)
 }
 
-/// Words of a table's summary.
+/// Words of a summary.
 const fn words_of(table: usize) -> usize {
     end_of(table).div_ceil(GROUP) * KINDS
 }
@@ -75,6 +85,9 @@ impl<V> Directory<V> {
     #[cfg(not(loom))]
     pub(super) const fn new() -> Self {
         Self {
+            room: AtomicU64::new(0),
+            table: AtomicPtr::new(ptr::null_mut()),
+            making: Mutex::new(Rank::IdChunks, ()),
             tables: [const { AtomicPtr::new(ptr::null_mut()) }; TABLES],
             summaries: [const { AtomicPtr::new(ptr::null_mut()) }; TABLES],
         }
@@ -83,6 +96,9 @@ impl<V> Directory<V> {
     #[cfg(loom)]
     pub(super) fn new() -> Self {
         Self {
+            room: AtomicU64::new(0),
+            table: AtomicPtr::new(ptr::null_mut()),
+            making: Mutex::new(Rank::IdChunks, ()),
             tables: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             summaries: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
         }
@@ -91,14 +107,16 @@ impl<V> Directory<V> {
     /// The chunk with this number, which is less than [`CHUNKS_MAX`], if it has been made.
     #[inline(always)]
     pub(super) fn chunk(&self, number: usize) -> Option<&Chunk<V>> {
-        // Acquire: pairs with the Release in `lasting` [ID-1]; the table was made before.
-        let table = self.tables[table_of(number)].load(Acquire);
-        if table.is_null() {
+        // Acquire: pairs with the Release in `make` [ID-1]; the table that is loaded next is that
+        // one or a later one.
+        if number as u64 >= self.room.load(Acquire) {
             return None;
         }
-        // SAFETY: the table of this number has more entries than that, and lasts.
+        // Acquire: as above; what is in the table was written before.
+        let table = self.table.load(Acquire);
+        // SAFETY: a table with more room than that, which lasts.
         let place = unsafe { &*table.wrapping_add(number) };
-        // SAFETY: null, or a chunk, which lasts. Acquire: as above, with `make` [ID-1].
+        // SAFETY: null, or a chunk, which lasts. Acquire: as above.
         unsafe { place.load(Acquire).as_ref() }
     }
 
@@ -112,47 +130,62 @@ impl<V> Directory<V> {
 
     #[cold]
     fn make(&self, number: usize) -> &Chunk<V> {
-        let of_number = table_of(number);
-        let table = lasting(&self.tables[of_number], end_of(of_number));
-        self.set(Kind::Made, number);
+        let _held = lock(&self.making);
+        // Relaxed, all loads here: what is loaded was written under the lock.
+        if number as u64 >= self.room.load(Relaxed) {
+            self.grow(table_of(number));
+        }
+        let summary = &self.summaries[table_of(number)];
+        if summary.load(Relaxed).is_null() {
+            // Release: pairs with the Acquire in `word` [ID-1].
+            summary.store(zeroed(words_of(table_of(number))), Release);
+        }
         // SAFETY: as in `chunk`.
-        let place = unsafe { &*table.wrapping_add(number) };
-        let new = Box::into_raw(Box::new(Chunk::new()));
-        // AcqRel: pairs with the Acquire in `chunk` [ID-1]; the chunk was made before.
-        let made = match place.compare_exchange(ptr::null_mut(), new, AcqRel, Acquire) {
-            Ok(_) => new,
-            Err(first) => {
-                // SAFETY: the box of above, which no other thread has seen.
-                drop(unsafe { Box::from_raw(new) });
-                first
-            }
-        };
+        let place = unsafe { &*self.table.load(Relaxed).wrapping_add(number) };
+        let mut chunk = place.load(Relaxed);
+        if chunk.is_null() {
+            chunk = Box::into_raw(Box::new(Chunk::new()));
+            self.set(Kind::Made, number);
+            // Release: pairs with the Acquire in `chunk` [ID-1]; the chunk was made before.
+            place.store(chunk, Release);
+        }
         // SAFETY: a chunk that lasts.
-        unsafe { &*made }
+        unsafe { &*chunk }
     }
 
-    /// The word of a summary that has the chunk, if there is one.
+    /// Puts a larger table in the place of the one that there is. The caller holds the lock.
+    fn grow(&self, to: usize) {
+        let old = self.table.load(Relaxed);
+        let new: *mut AtomicPtr<Chunk<V>> = zeroed(end_of(to));
+        for number in 0..self.room.load(Relaxed) as usize {
+            // SAFETY: the old table has so much room.
+            let from = unsafe { &*old.wrapping_add(number) };
+            // SAFETY: so has the new one.
+            let to = unsafe { &*new.wrapping_add(number) };
+            to.store(from.load(Relaxed), Relaxed);
+        }
+        self.tables[to].store(new, Relaxed);
+        // Release, both: pair with the Acquires in `chunk` [ID-1]. The table comes first.
+        self.table.store(new, Release);
+        self.room.store(end_of(to) as u64, Release);
+    }
+
+    /// The word of a summary that has the chunk; there is one, if there is the chunk.
     fn word(&self, kind: Kind, number: usize) -> Option<&AtomicU64> {
-        // Acquire: as in `chunk` [ID-1].
+        // Acquire: pairs with the Release in `make` [ID-1].
         let summary = self.summaries[table_of(number)].load(Acquire);
         // SAFETY: a summary has so many words; it lasts.
         (!summary.is_null())
             .then(|| unsafe { &*summary.wrapping_add(number / GROUP * KINDS + kind.number()) })
     }
 
-    fn word_or_new(&self, kind: Kind, number: usize) -> &AtomicU64 {
-        let table = table_of(number);
-        let summary = lasting(&self.summaries[table], words_of(table));
-        // SAFETY: as in `word`.
-        unsafe { &*summary.wrapping_add(number / GROUP * KINDS + kind.number()) }
-    }
-
-    /// Says so of a chunk.
+    /// Says so of a chunk that has been made.
     pub(super) fn set(&self, kind: Kind, number: usize) {
-        let word = self.word_or_new(kind, number);
-        // AcqRel: of `Full`, pairs with the Release in `clear` [ID-3]. For the others it matters
-        // as little as in `Bits`.
-        word.fetch_or(1 << (number % GROUP), AcqRel);
+        if let Some(word) = self.word(kind, number) {
+            // AcqRel: of `Full`, pairs with the Release in `clear` [ID-3]. For the others it
+            // matters as little as in `Bits`.
+            word.fetch_or(1 << (number % GROUP), AcqRel);
+        }
     }
 
     /// Says of a chunk that it is not so.
@@ -211,7 +244,7 @@ impl<V> Drop for Directory<V> {
             // Relaxed: nobody else is here.
             let (chunks, summary) =
                 (self.tables[table].load(Relaxed), self.summaries[table].load(Relaxed));
-            // SAFETY: null, or what `lasting` made with this length.
+            // SAFETY: null, or what `zeroed` made with this length.
             unsafe { free(chunks, end_of(table)) };
             // SAFETY: as above.
             unsafe { free(summary, words_of(table)) };
@@ -229,25 +262,6 @@ unsafe trait Zero: Default {}
 unsafe impl<T> Zero for AtomicPtr<T> {}
 // SAFETY: as above.
 unsafe impl Zero for AtomicU64 {}
-
-/// The array of so many atomics that a place names; made, if there is none.
-fn lasting<T: Zero>(place: &AtomicPtr<T>, count: usize) -> *mut T {
-    // Acquire: pairs with the Release below [ID-1].
-    let there = place.load(Acquire);
-    if !there.is_null() {
-        return there;
-    }
-    let new = zeroed(count);
-    // AcqRel: pairs with the Acquire above and in `chunk` [ID-1].
-    match place.compare_exchange(ptr::null_mut(), new, AcqRel, Acquire) {
-        Ok(_) => new,
-        Err(first) => {
-            // SAFETY: of above, and of no other thread.
-            unsafe { free(new, count) };
-            first
-        }
-    }
-}
 
 /// So many atomics, all zero, in a box. Those that are not written take no memory of the system.
 #[cfg(not(loom))]
