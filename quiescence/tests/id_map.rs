@@ -153,17 +153,18 @@ fn change(map: &IdMap<u64>, model: &mut Model, random: &mut Random, number: u64)
                     let new = model.of(id).map(|(.., marks)| &mut marks[mark as usize]);
                     assert_eq!(changed, new.is_some_and(std::mem::take));
                 }
-                _ if mark != other => {
-                    let changed = map.swap_mark(id, mark, other);
+                _ => {
+                    let swapped = map.swap_mark(id, mark, other);
                     let marks = model.of(id).map(|(.., marks)| marks);
-                    let had = marks.is_some_and(|marks| {
-                        let had = std::mem::take(&mut marks[mark as usize]);
-                        marks[other as usize] |= had;
-                        had
-                    });
-                    assert_eq!(changed, had);
+                    let changes = |marks: &mut [bool; 3]| {
+                        let changes = marks[mark as usize] && !marks[other as usize];
+                        if changes {
+                            marks.swap(mark as usize, other as usize);
+                        }
+                        changes
+                    };
+                    assert_eq!(swapped, marks.is_some_and(changes));
                 }
-                _ => {}
             }
         }
     }
@@ -386,7 +387,9 @@ fn one_of_many_removes_takes_or_marks() {
             }
         });
         let [marked, swapped, taken, removed] = wins.map(AtomicUsize::into_inner);
-        assert!(marked == swapped && marked >= 1, "each mark is taken by one: {marked} {swapped}");
+        // One marks, and one swaps; others may mark it again, and the second mark is not swapped.
+        assert!((1..=THREADS).contains(&marked), "{marked}");
+        assert_eq!(swapped, 1);
         assert_eq!((taken, removed), (1, 1));
         assert!(map.read().marked(Mark::M1, ..).next().is_none());
     }

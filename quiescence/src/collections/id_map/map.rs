@@ -461,9 +461,10 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         self.read().clear_mark(id, mark)
     }
 
-    /// Takes the mark `from` from an entry and gives it `to`, at one moment; nothing, if it has no
-    /// `from`. Returns whether it had it. Of several threads that do this at once, it returns
-    /// `true` to one: who writes a page back that was dirty, for example.
+    /// Takes the mark `from` from an entry and gives it `to`, at one moment, if it has `from` and
+    /// not `to`. Returns whether it did. Of several threads that do this at once, it returns `true`
+    /// to one: to write a page back that was dirty, while no other thread does. Nothing happens if
+    /// both are the same mark.
     #[track_caller]
     pub fn swap_mark(&self, id: Id, from: Mark, to: Mark) -> bool {
         self.read().swap_mark(id, from, to)

@@ -284,8 +284,8 @@ impl<V> Table<V> {
         }
     }
 
-    /// Changes the marks of an entry: clears one and sets one, if it has what is cleared. Returns
-    /// whether that changed anything.
+    /// Changes the marks of an entry: clears one and sets one, if it has the one and not the other.
+    /// Returns whether it did.
     ///
     /// # Safety
     /// As [`unlink`](Self::unlink).
@@ -295,7 +295,8 @@ impl<V> Table<V> {
         clear: Option<Mark>,
         set: Option<Mark>,
     ) -> bool {
-        let Some(chunk) = self.directory.chunk(chunk_of(id.index())) else { return false };
+        let chunk = self.directory.chunk(chunk_of(id.index())).filter(|_| clear != set);
+        let Some(chunk) = chunk else { return false };
         let (place, index) = (place_of(id.index()), id.index());
         let bit = |mark: Option<Mark>| mark.map_or(0, Mark::bit);
         let is_locked = !chaos::mutant(Mutant::IdMarksUnlocked);
@@ -309,7 +310,7 @@ impl<V> Table<V> {
                 break;
             }
             let marks = seen.marks() & !bit(clear) | bit(set);
-            if seen.marks() & bit(clear) != bit(clear) || marks == seen.marks() {
+            if seen.marks() & (bit(clear) | bit(set)) != bit(clear) {
                 break;
             }
             if is_first && let Some(mark) = set {
