@@ -157,7 +157,7 @@ fn an_index_that_is_used_again_has_another_id() {
 }
 
 #[test]
-fn an_old_id_finds_nothing_while_its_index_is_used_again() {
+fn an_old_id_finds_nothing() {
     model(3, || {
         let world = World::new();
         let old = world.insert(1);
@@ -174,7 +174,7 @@ fn an_old_id_finds_nothing_while_its_index_is_used_again() {
 }
 
 #[test]
-fn one_of_two_removes_and_a_replacement_comes_before_or_not_at_all() {
+fn one_of_two_removes_what_is_being_replaced() {
     model(2, || {
         let world = World::new();
         let id = world.insert(1);
@@ -260,7 +260,7 @@ fn a_search_finds_what_was_marked_before_it() {
 }
 
 #[test]
-fn a_mark_is_given_by_one_of_two_and_stays_where_a_value_is_replaced() {
+fn a_mark_is_given_once_and_stays_with_a_new_value() {
     model(2, || {
         let world = World::new();
         let id = world.insert(1);

@@ -335,14 +335,16 @@ impl<V> Table<V> {
         changed
     }
 
-    /// Has the searches look into a slot for a mark. The caller holds the chunk's lock.
+    /// Has the searches look into a slot for a mark, before it has it [ID-4]. The caller holds the
+    /// chunk's lock.
     fn set_bit(&self, chunk: &Chunk<V>, index: u32, mark: Mark) {
         if chunk.marked[mark as usize].set(place_of(index)) {
             self.directory.set(Kind::Marked(mark), chunk_of(index));
         }
     }
 
-    /// Has them not look there any more. The caller holds the chunk's lock.
+    /// Has them not look there any more, after it has lost it [ID-4]. The caller holds the chunk's
+    /// lock.
     fn clear_bit(&self, chunk: &Chunk<V>, index: u32, mark: Mark) {
         if chunk.marked[mark as usize].clear(place_of(index)) {
             self.directory.clear(Kind::Marked(mark), chunk_of(index));

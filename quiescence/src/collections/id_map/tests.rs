@@ -3,7 +3,7 @@
 use super::IdMap;
 
 #[test]
-fn an_index_whose_generations_have_all_been_had_is_not_used_again() {
+fn an_index_that_is_worn_is_not_used_again() {
     let map = IdMap::new();
     map.table.wear(0, u32::MAX - 2);
     for generation in [u32::MAX - 1, u32::MAX] {

@@ -5,11 +5,12 @@
 //! and updaters of domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains
 //! that grow meanwhile; [`rseq_read`] reads what no updater waits for, [`hazards`] what guards
 //! protect (each a [`canary`]), and [`tools`] counts, refers ([`references`]) and locks.
-//! [`sequences`] has no such words, but the same threads.
+//! [`sequences`] and [`ids`] have no such words, but the same threads.
 
 mod canary;
 mod growing;
 mod hazards;
+mod ids;
 mod shuffler;
 mod references;
 mod rseq_read;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use quiescence::Sleepable;
 
 use hazards::Hazards;
+use ids::Ids;
 use rseq_read::Cells;
 use sequences::Sequences;
 use shuffler::Shuffler;
@@ -45,6 +47,8 @@ const RESTARTABLE_PER_CPU: usize = 3;
 
 /// The same, of sequence locks and latches.
 const SEQUENCES_PER_CPU: usize = 2;
+/// The same, of id tables.
+const IDS_PER_CPU: usize = 2;
 /// The same, with guards of hazard slots.
 const GUARDED_PER_CPU: usize = 2;
 
@@ -82,6 +86,8 @@ pub(crate) enum Part {
     SeqRead,
     /// Writes them.
     SeqWrite,
+    /// Uses id tables.
+    Ids,
     /// Protects bare pointers.
     Protect,
     /// Replaces and retires what they lead to.
@@ -113,6 +119,7 @@ impl Part {
             Self::Store => "updater of snapshots",
             Self::SeqRead => "reader of sequence locks and latches",
             Self::SeqWrite => "writer of sequence locks and latches",
+            Self::Ids => "user of id tables",
             Self::Guard => "reader of cells",
             Self::Keep => "keeper of others' guards",
             Self::ComeAndGo => "starter of threads with guards",
@@ -166,6 +173,7 @@ fn parts(theme: Theme, cpus: usize) -> Vec<Part> {
             parts.extend([Part::SeqWrite; 3]);
             parts
         }
+        Theme::Ids => vec![Part::Ids; cpus * IDS_PER_CPU],
         Theme::Tools => {
             let mut parts = vec![Part::Work; cpus * WORKERS_PER_CPU];
             parts.extend([Part::Sum, Part::Kill, Part::Write, Part::Write, Part::EndGuards]);
@@ -184,6 +192,7 @@ pub(crate) struct PerCpu {
     yards: Option<Yards>,
     cells: Option<Arc<Cells>>,
     sequences: Option<Arc<Sequences>>,
+    ids: Option<Arc<Ids>>,
     hazards: Option<Arc<Hazards>>,
     tools: Option<Arc<Tools>>,
 }
@@ -200,6 +209,7 @@ impl PerCpu {
             yards: themes.has(Theme::Sleepable).then(Yards::new),
             cells: themes.has(Theme::RseqRead).then(Arc::default),
             sequences: themes.has(Theme::Sequences).then(Arc::default),
+            ids: themes.has(Theme::Ids).then(Arc::default),
             hazards: themes.has(Theme::Hazards).then(Arc::default),
             tools: themes.has(Theme::Tools).then(|| Arc::new(Tools::new(cpus * WORKERS_PER_CPU))),
         })
@@ -224,6 +234,9 @@ impl PerCpu {
                 Part::SeqWrite => return sequences.write(context, random),
                 _ => {}
             }
+        }
+        if let (Part::Ids, Some(ids)) = (part, &self.ids) {
+            return ids.run(context, random);
         }
         if let Some(hazards) = &self.hazards {
             match part {
@@ -271,6 +284,9 @@ impl PerCpu {
         }
         if let Some(sequences) = &self.sequences {
             sequences.close(ledger);
+        }
+        if let Some(ids) = &self.ids {
+            ids.close(ledger);
         }
         if let Some(hazards) = &self.hazards {
             hazards.close(ledger);
