@@ -443,6 +443,7 @@ mutants! {
         "collections::loom_tests::a_wait_free_stack",
         "collections::loom_tests::a_queue_with_a_sentinel",
         "collections::loom_tests::what_two_producers_enqueue_is_dequeued_in_their_order",
+        "collections::id_map::loom_tests::a_reader_sees_what_was_inserted_whole",
     ])];
     /// A thread that takes the last node of a queue empties its head after it moved the tail back.
     LateHead "late-head" [Loom(&[
@@ -479,6 +480,23 @@ mutants! {
     /// An element is taken out before its replacement is put in.
     ReplacedInTwo "replaced-in-two" [Loom(&[
         "collections::list::loom_tests::a_reader_sees_an_element_or_its_replacement",
+    ])];
+    // The id table.
+    /// An index is given back with relaxed order, so that its next owner sees an old generation.
+    IdRelaxedRelease "id-relaxed-release" [Loom(&[
+        "collections::id_map::loom_tests::an_index_that_is_used_again_has_another_id",
+    ])];
+    /// A thread that says that a chunk is full does not look a second time.
+    IdFullUnchecked "id-full-unchecked" [Loom(&[
+        "collections::id_map::loom_tests::a_free_index_is_not_lost",
+    ])];
+    /// A thread that marks an entry does not look whether another one took its place meanwhile.
+    IdMarksAnother "id-marks-another" [Loom(&[
+        "collections::id_map::loom_tests::a_mark_does_not_outlive_its_entry",
+    ])];
+    /// Marks are changed without the lock of their chunk.
+    IdMarksUnlocked "id-marks-unlocked" [Loom(&[
+        "collections::id_map::loom_tests::a_search_finds_what_was_marked_before_it",
     ])];
     // Mistakes of a user of RCU, which the torture itself makes.
     /// An updater publishes a block, and writes its payload only then.

@@ -1,7 +1,8 @@
-//! Concurrent structures: of values, [`HashMap`], [`List`], [`Queue`] and [`Stack`]; and the
+//! Concurrent structures: of values, [`HashMap`], [`HashSet`], [`IdMap`],
+//! [`List`], [`Queue`] and [`Stack`]; and the
 //! queues, stacks and the hash table of [`intrusive`], whose nodes the caller brings along.
 //!
-//! - [`hash_map`], [`list`], [`queue`], [`stack`]: the names of each that are public.
+//! - [`hash_map`], [`id_map`], [`list`], [`queue`], [`stack`]: the names of each that are public.
 //! - [`wait_free_queue`], [`sentinel_queue`], [`lock_free_queue`]: queues. [`wait_free_stack`],
 //!   [`lock_free_stack`]: stacks.
 //! - [`hash_table`]: the hash table, which grows and shrinks beside its users.
@@ -12,6 +13,7 @@
 //! May import: the rooms from `os` to `sync`.
 
 pub mod hash_map;
+pub mod id_map;
 pub mod intrusive;
 pub mod list;
 #[cfg(not(loom))]
@@ -35,10 +37,13 @@ mod loom_tests;
 #[cfg(not(loom))]
 pub use self::{
     hash_map::{HashMap, HashSet},
+    id_map::IdMap,
     list::List,
     queue::Queue,
     stack::Stack,
 };
+
+pub use self::id_map::{Id, Mark};
 
 #[cfg(not(loom))]
 pub(crate) use self::hash_table::worker as hash_table_worker;

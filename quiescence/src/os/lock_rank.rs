@@ -69,6 +69,10 @@ pub(crate) enum Rank {
     Turn,
     /// The thread that folds or unfolds a counter of each CPU.
     Folding,
+    /// The thread that makes a chunk of an `IdMap`.
+    IdChunks,
+    /// The marks of some entries of an `IdMap`.
+    IdMarks,
     /// What the updaters of a `Snapshot` share.
     Snapshot,
     /// What the thread of an asynchronous barrier and its task share.

@@ -17,8 +17,9 @@ fn document() -> String {
 }
 
 /// What the names of edges begin with.
-const EDGES: [&str; 15] =
-    ["GP", "UL", "TK", "DQ", "DS", "LN", "FR", "SR", "RR", "FD", "BR", "LG", "SQ", "LT", "HP"];
+const EDGES: [&str; 16] = [
+    "GP", "UL", "TK", "DQ", "DS", "LN", "FR", "SR", "RR", "FD", "BR", "LG", "SQ", "LT", "HP", "ID",
+];
 
 /// The names of edges cited in a text, as often as they are.
 fn citations(text: &str) -> Vec<String> {

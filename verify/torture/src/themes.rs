@@ -31,6 +31,8 @@ pub(crate) enum Theme {
     Tools,
     /// Lists, queues and stacks of values
     Lists,
+    /// Id tables: ids, marks, and indexes that are used again
+    Ids,
     /// Forks in a storm; left to a child process unless asked for
     Forks,
 }
@@ -62,6 +64,7 @@ impl Themes {
         Theme::Hazards,
         Theme::Tools,
         Theme::Lists,
+        Theme::Ids,
     ];
 
     /// The themes in the order in which they are declared; of an empty list the usual ones.

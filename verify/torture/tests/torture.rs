@@ -264,6 +264,19 @@ fn lists_queues_and_stacks_are_clean() {
     does("best", "lists", 2, &[&MOVED[..], &operations].concat());
 }
 
+#[test]
+fn id_tables_are_clean() {
+    let operations = [
+        "IdMap::get",
+        "IdMap::insert_with",
+        "IdMap::remove",
+        "IdMap::replace",
+        "IdMap::set_mark and clear_mark",
+        "IdMap::marked",
+    ];
+    does("best", "ids", 2, &[&MOVED[..], &operations].concat());
+}
+
 /// The same about guards and hazard pointers, which have light fences or portable ones.
 fn protects(fences: &str) {
     let operations = [
@@ -302,7 +315,7 @@ fn everything_at_once_is_clean() {
     let seconds = std::env::var("RCU_TORTURE_SECONDS")
         .map_or(20, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
     let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,hazards,\
-                  sequences,tools,lists";
+                  sequences,ids,tools,lists";
     let report = defers(themes, seconds, &[]);
     for updates in report["updates"].as_array().expect("a list") {
         assert!(updates["count"].as_u64() > Some(0), "{} was never used", updates["way"]);

@@ -87,6 +87,7 @@ fn parts(theme: Theme) -> &'static [Part] {
         | Theme::RseqRead
         | Theme::Hazards
         | Theme::Sequences
+        | Theme::Ids
         | Theme::Tools
         | Theme::Lists => &[],
     }

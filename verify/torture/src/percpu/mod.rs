@@ -5,12 +5,13 @@
 //! and updaters of domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains
 //! that grow meanwhile; [`rseq_read`] reads what no updater waits for, [`hazards`] what guards
 //! protect (each a [`canary`]), and [`tools`] counts, refers ([`references`]) and locks.
-//! [`sequences`] and [`lists`] have no such words, but the same threads.
+//! [`sequences`], [`ids`] and [`lists`] have no such words, but the same threads.
 
 mod canary;
 mod growing;
 mod hazards;
 mod lists;
+mod ids;
 mod shuffler;
 mod references;
 mod rseq_read;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use quiescence::Sleepable;
 
 use hazards::Hazards;
+use ids::Ids;
 use lists::Lists;
 use rseq_read::Cells;
 use sequences::Sequences;
@@ -47,6 +49,8 @@ const RESTARTABLE_PER_CPU: usize = 3;
 
 /// The same, of sequence locks and latches.
 const SEQUENCES_PER_CPU: usize = 2;
+/// The same, of id tables.
+const IDS_PER_CPU: usize = 2;
 /// The same, with guards of hazard slots.
 const GUARDED_PER_CPU: usize = 2;
 
@@ -93,6 +97,8 @@ pub(crate) enum Part {
     UpdateList,
     /// Pushes and pops.
     PushPop,
+    /// Uses id tables.
+    Ids,
     /// Protects bare pointers.
     Protect,
     /// Replaces and retires what they lead to.
@@ -127,6 +133,7 @@ impl Part {
             Self::Traverse => "reader of lists",
             Self::UpdateList => "updater of lists",
             Self::PushPop => "user of queues and stacks",
+            Self::Ids => "user of id tables",
             Self::Guard => "reader of cells",
             Self::Keep => "keeper of others' guards",
             Self::ComeAndGo => "starter of threads with guards",
@@ -186,6 +193,7 @@ fn parts(theme: Theme, cpus: usize) -> Vec<Part> {
             parts.extend(vec![Part::PushPop; cpus * LISTS_PER_CPU]);
             parts
         }
+        Theme::Ids => vec![Part::Ids; cpus * IDS_PER_CPU],
         Theme::Tools => {
             let mut parts = vec![Part::Work; cpus * WORKERS_PER_CPU];
             parts.extend([Part::Sum, Part::Kill, Part::Write, Part::Write, Part::EndGuards]);
@@ -204,6 +212,7 @@ pub(crate) struct PerCpu {
     yards: Option<Yards>,
     cells: Option<Arc<Cells>>,
     sequences: Option<Arc<Sequences>>,
+    ids: Option<Arc<Ids>>,
     hazards: Option<Arc<Hazards>>,
     lists: Option<Arc<Lists>>,
     tools: Option<Arc<Tools>>,
@@ -221,6 +230,7 @@ impl PerCpu {
             yards: themes.has(Theme::Sleepable).then(Yards::new),
             cells: themes.has(Theme::RseqRead).then(Arc::default),
             sequences: themes.has(Theme::Sequences).then(Arc::default),
+            ids: themes.has(Theme::Ids).then(Arc::default),
             hazards: themes.has(Theme::Hazards).then(Arc::default),
             lists: themes.has(Theme::Lists).then(Arc::default),
             tools: themes.has(Theme::Tools).then(|| Arc::new(Tools::new(cpus * WORKERS_PER_CPU))),
@@ -254,6 +264,9 @@ impl PerCpu {
                 Part::PushPop => return lists.push_and_pop(context, random),
                 _ => {}
             }
+        }
+        if let (Part::Ids, Some(ids)) = (part, &self.ids) {
+            return ids.run(context, random);
         }
         if let Some(hazards) = &self.hazards {
             match part {
@@ -305,6 +318,9 @@ impl PerCpu {
         // First, for the hazards count what is left of all canaries.
         if let Some(lists) = &self.lists {
             lists.close(ledger);
+        }
+        if let Some(ids) = &self.ids {
+            ids.close(ledger);
         }
         if let Some(hazards) = &self.hazards {
             hazards.close(ledger);

@@ -1,0 +1,91 @@
+//! A page cache on an id table: pages by their numbers, written back by mark, evicted and truncated
+//! beside readers.
+
+mod page_cache;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+
+use page_cache::{Bytes, DIRTY, File, PAGE, Storage};
+
+/// A disk.
+#[derive(Debug, Default)]
+struct Disk(Mutex<Vec<u8>>);
+
+impl Storage for Disk {
+    fn read(&self, page: u32, into: &mut Bytes) {
+        let disk = self.0.lock().expect("no panic");
+        let from = (page as usize * PAGE).min(disk.len());
+        let count = (disk.len() - from).min(PAGE);
+        into[..count].copy_from_slice(&disk[from..from + count]);
+    }
+
+    fn write(&self, page: u32, bytes: &Bytes) {
+        let mut disk = self.0.lock().expect("no panic");
+        let from = page as usize * PAGE;
+        let length = disk.len().max(from + PAGE);
+        disk.resize(length, 0);
+        disk[from..from + PAGE].copy_from_slice(bytes);
+    }
+
+    fn truncate(&self, length: u64) {
+        let mut disk = self.0.lock().expect("no panic");
+        disk.truncate(usize::try_from(length).expect("it fits into memory"));
+    }
+}
+
+/// Pages of the file, and how many of them may be in memory.
+const PAGES: u64 = 1_000;
+const RESIDENT_MAX: u32 = 200;
+
+fn main() {
+    let length = PAGES * PAGE as u64;
+    let file = File::new(Disk(Mutex::new(vec![7; length as usize])), length, RESIDENT_MAX);
+    let (done, reads) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        // Readers: every page is of one value, whatever is done to it.
+        for thread in 0..2_u64 {
+            let (file, done, reads) = (&file, &done, &reads);
+            scope.spawn(move || {
+                let (mut bytes, mut page) = ([0; PAGE], thread);
+                while !done.load(Relaxed) {
+                    // Mostly the first hundred, now and then one of all.
+                    page = page.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let range = if page >> 60 == 0 { PAGES } else { 100 };
+                    let count = file.read((page >> 33) % range * PAGE as u64, &mut bytes);
+                    let first = bytes[0];
+                    assert!(bytes[..count].iter().all(|byte| *byte == first), "a torn page");
+                    reads.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        scope.spawn(|| {
+            for round in 0..40_u8 {
+                (0..50).for_each(|page| file.write(page * 17 * PAGE as u64, &[round; PAGE]));
+                let dirty = file.marked(DIRTY);
+                let written = file.write_back();
+                if round % 10 == 0 {
+                    println!("{dirty} dirty pages, {written} written back by mark");
+                }
+                // Cut to half, and grown again.
+                file.truncate(length / 2);
+                file.write(length - PAGE as u64, &[round; PAGE]);
+            }
+            file.sync();
+            done.store(true, Relaxed);
+        });
+    });
+    let counts = &file.counts;
+    println!(
+        "{} pages read, {} of them from the disk; {} written back, {} evicted, {} truncated",
+        reads.load(Relaxed),
+        counts.read_in.load(Relaxed),
+        counts.written_back.load(Relaxed),
+        counts.evicted.load(Relaxed),
+        counts.truncated.load(Relaxed),
+    );
+    println!("{} of at most {RESIDENT_MAX} pages are in memory", file.resident());
+    let waiting = quiescence::statistics().bytes_waiting;
+    println!("{waiting} bytes wait for readers; the limit is {}", quiescence::tuning().bytes_max);
+}

@@ -1,0 +1,38 @@
+//! A table of values by ids: [`IdMap`].
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `id` | ids and marks |
+//! | `chunk` | the slots of 512 indexes |
+//! | `directory` | where the chunks are |
+//! | `table` | which index is whose, and what stands there: the invariants |
+//! | `map` | what users see |
+//! | `reader`, `entries` | a section and a map in one; entries one after the other |
+//! | `retire` | what becomes of entries that were taken out |
+
+mod chunk;
+mod directory;
+#[cfg(not(loom))]
+mod entries;
+mod id;
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(not(loom))]
+mod map;
+#[cfg(not(loom))]
+mod reader;
+#[cfg(not(loom))]
+mod retire;
+mod table;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+#[cfg(not(loom))]
+pub use self::entries::Entries;
+pub use self::id::{Id, Mark};
+#[cfg(not(loom))]
+pub use self::map::IdMap;
+#[cfg(not(loom))]
+pub use self::reader::Reader;
+#[cfg(not(loom))]
+pub use self::retire::{AtLimit, ReplaceError};

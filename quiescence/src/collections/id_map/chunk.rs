@@ -1,0 +1,225 @@
+//! A chunk: the slots of 512 indexes that follow each other, and what is known of them.
+//!
+//! A slot is a pointer to an entry, or null. The marks are the lowest bits of the pointer, so that
+//! one exchange sees the entry and its marks. Beside the slots stand one bit of each for the
+//! searches: whether the index is *used*, and, for each mark, whether the slot may have it.
+
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+use super::id::{MARKS, Mark};
+use crate::chaos::{self, Mutant};
+use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Mutex, Rank};
+
+/// Bits of a word; loom has few, so that it need not look at many places.
+pub(super) const WORD_BITS: usize = if cfg!(loom) { 2 } else { 64 };
+/// A word with all bits set.
+pub(super) const ALL: u64 = u64::MAX >> (64 - WORD_BITS);
+/// Words of a chunk: so many that those of one mark fill a cache line.
+pub(super) const WORDS: usize = if cfg!(loom) { 1 } else { 8 };
+/// Slots of a chunk.
+pub(super) const SLOTS: usize = WORDS * WORD_BITS;
+
+/// The bits of a slot that are no address.
+const TAG: usize = (1 << MARKS) - 1;
+
+/// A value, with the generation of its id. Neither changes as long as a reader can see it.
+#[repr(align(8))]
+#[derive(Debug)]
+pub(super) struct Entry<V> {
+    pub(super) generation: u32,
+    pub(super) value: V,
+}
+
+const _: () = assert!(align_of::<Entry<()>>() > TAG);
+
+/// What stands in a slot: an entry with its marks, or nothing.
+#[derive(Debug)]
+pub(super) struct Word<V>(pub(super) *mut Entry<V>);
+
+impl<V> Clone for Word<V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V> Copy for Word<V> {}
+
+impl<V> Word<V> {
+    /// The entry, or null.
+    #[inline(always)]
+    pub(super) fn entry(self) -> *mut Entry<V> {
+        self.0.map_addr(|address| address & !TAG)
+    }
+
+    /// The bits of its marks.
+    #[inline(always)]
+    pub(super) fn marks(self) -> usize {
+        self.0.addr() & TAG
+    }
+
+    pub(super) fn has(self, mark: Mark) -> bool {
+        self.marks() & mark.bit() != 0
+    }
+
+    /// An entry with these marks.
+    pub(super) fn of(entry: *mut Entry<V>, marks: usize) -> Self {
+        Self(entry.map_addr(|address| address | marks))
+    }
+}
+
+/// A cache line of bits, one a slot.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Bits([AtomicU64; WORDS]);
+
+impl Bits {
+    fn new() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    // Relaxed, all of these: a search that begins after an insertion, or after a mark was set, has
+    // that from where it knows of it; what it finds beside one is looked up in the slot [ID-4].
+
+    pub(super) fn word(&self, word: usize) -> u64 {
+        self.0[word].load(Relaxed)
+    }
+
+    /// Sets a bit. Returns whether none was set before, if no other thread changes them.
+    pub(super) fn set(&self, place: usize) -> bool {
+        let were_clear = self.are_clear();
+        self.0[place / WORD_BITS].fetch_or(bit(place), Relaxed);
+        were_clear
+    }
+
+    /// Clears a bit. Returns whether none is set now, if no other thread changes them.
+    pub(super) fn clear(&self, place: usize) -> bool {
+        self.0[place / WORD_BITS].fetch_and(!bit(place), Relaxed);
+        self.are_clear()
+    }
+
+    fn are_clear(&self) -> bool {
+        self.0.iter().all(|word| word.load(Relaxed) == 0)
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.load(Relaxed).count_ones())).sum()
+    }
+}
+
+#[inline(always)]
+fn bit(place: usize) -> u64 {
+    1 << (place % WORD_BITS)
+}
+
+/// The slots of [`SLOTS`] indexes.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Chunk<V> {
+    slots: [AtomicPtr<Entry<V>>; SLOTS],
+    /// The generation of the last entry of each slot. Who has claimed the index writes it.
+    generations: [AtomicU32; SLOTS],
+    /// Which indexes are claimed. **Who sets a bit owns the slot until there is an entry in it, and
+    /// who takes the entry out owns it until the bit is cleared.**
+    pub(super) used: Bits,
+    /// By mark.
+    pub(super) marked: [Bits; MARKS],
+    /// Held by threads that change marks: so the bits in `marked`, and that of the chunk in the
+    /// directory, are those of the slots whenever nobody holds it.
+    pub(super) marking: Mutex<()>,
+}
+
+impl<V> Chunk<V> {
+    pub(super) fn new() -> Self {
+        Self {
+            slots: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            generations: std::array::from_fn(|_| AtomicU32::new(0)),
+            used: Bits::new(),
+            marked: std::array::from_fn(|_| Bits::new()),
+            marking: Mutex::new(Rank::IdMarks, ()),
+        }
+    }
+
+    /// What stands in a slot.
+    #[inline(always)]
+    pub(super) fn load(&self, place: usize) -> Word<V> {
+        // Acquire: pairs with the Release in `publish` and `exchange` [ID-1]; the entry was made
+        // before it was published. The section's begin comes before this load [GP-1].
+        Word(self.slots[place].load(Acquire))
+    }
+
+    /// Puts an entry into a slot that the caller owns.
+    pub(super) fn publish(&self, place: usize, entry: *mut Entry<V>) {
+        // Release: pairs with the Acquire in `load` [ID-1].
+        self.slots[place].store(entry, chaos::release_unless(Mutant::UnseenNode));
+    }
+
+    /// Puts `new` in the place of `seen`, or says what stands there.
+    pub(super) fn exchange(
+        &self,
+        place: usize,
+        seen: Word<V>,
+        new: Word<V>,
+    ) -> Result<(), Word<V>> {
+        // AcqRel: the Release pairs with the Acquire in `load` [ID-1]; the Acquire lets who takes
+        // an entry out see how it was made, and which generation it has.
+        let result = self.slots[place].compare_exchange(seen.0, new.0, AcqRel, Acquire);
+        result.map(drop).map_err(Word)
+    }
+
+    /// Claims the lowest free index of `places`.
+    pub(super) fn claim(&self, places: std::ops::Range<usize>) -> Option<usize> {
+        if places.is_empty() {
+            return None;
+        }
+        for word in places.start / WORD_BITS..=(places.end - 1) / WORD_BITS {
+            let asked = in_word(&places, word);
+            let place = &self.used.0[word];
+            let mut used = place.load(Relaxed);
+            while let free @ 1.. = !used & asked {
+                let lowest = free & free.wrapping_neg();
+                // Acquire: pairs with the Release in `release` [ID-2]; the slot is empty, and its
+                // generation the last one. What other claims released before that one goes on
+                // through their exchanges.
+                match place.compare_exchange_weak(used, used | lowest, Acquire, Relaxed) {
+                    Ok(_) => return Some(word * WORD_BITS + lowest.trailing_zeros() as usize),
+                    Err(now) => used = now,
+                }
+            }
+        }
+        None
+    }
+
+    /// Gives an index back whose slot the caller owns, and which is empty. Returns whether the
+    /// chunk may have been full.
+    pub(super) fn release(&self, place: usize) -> bool {
+        let order = chaos::release_unless(Mutant::IdRelaxedRelease);
+        // Release: pairs with the Acquire in `claim` [ID-2].
+        let used = self.used.0[place / WORD_BITS].fetch_and(!bit(place), order);
+        used == ALL
+    }
+
+    /// Whether all indexes are claimed.
+    pub(super) fn is_full(&self) -> bool {
+        self.used.0.iter().all(|word| word.load(Relaxed) == ALL)
+    }
+
+    /// The generation of the last entry in a slot that the caller owns.
+    pub(super) fn generation(&self, place: usize) -> u32 {
+        // Relaxed: owners hand it on [ID-2].
+        self.generations[place].load(Relaxed)
+    }
+
+    pub(super) fn set_generation(&self, place: usize, generation: u32) {
+        self.generations[place].store(generation, Relaxed); // as above
+    }
+}
+
+/// Those bits of a word that are in a range of places.
+pub(super) fn in_word(places: &std::ops::Range<usize>, word: usize) -> u64 {
+    let first = word * WORD_BITS;
+    let from = places.start.saturating_sub(first).min(WORD_BITS);
+    let to = places.end.saturating_sub(first).min(WORD_BITS);
+    let below = |bits: usize| if bits == 0 { 0 } else { ALL >> (WORD_BITS - bits) };
+    below(to) & !below(from)
+}

@@ -1,0 +1,292 @@
+//! Where the chunks are, and which of them searches need not look into.
+//!
+//! Chunks are made when an index of theirs is claimed first, and stay where they are until the map
+//! ends. Their addresses stand in a table that is replaced by one of twice the size when the number
+//! of a chunk is too large for it; a reader that has the old one misses chunks that were made
+//! meanwhile, and no others. Old tables, which are as large together as the new one, stay until the
+//! map ends. (Memory that was not written is not given by the system: the table for one far index
+//! is large, and costs little.)
+//!
+//! Beside them stand summaries, a few bits for each chunk, which are written all the time: these
+//! do not move. The summary of a chunk is named by the length of the chunk's number in bits, and
+//! all of them are read at that number, so that the lower half of each but the first is unused.
+
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use super::chunk::{Chunk, SLOTS};
+use super::id::{MARKS, Mark};
+use crate::os::sync::{AtomicPtr, AtomicU64, Mutex, Rank, lock};
+
+/// Chunks of the first table, as a power of two.
+const FIRST_SHIFT: u32 = if cfg!(loom) { 1 } else { 6 };
+/// More chunks than that has no map: 2^32 indexes.
+pub(super) const CHUNKS_MAX: usize = if cfg!(loom) { 2 } else { (1 << 32) / SLOTS };
+const TABLES: usize = (CHUNKS_MAX.ilog2() - FIRST_SHIFT + 1) as usize;
+
+/// Chunks of one word of a summary.
+const GROUP: usize = 64;
+
+/// What a summary says of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It has been made.
+    Made,
+    /// No index of it was free when it was looked at, and none has become free since.
+    Full,
+    /// One of its slots may have the mark; whenever no thread changes its marks, one has it, or an
+    /// entry is being taken out.
+    Marked(Mark),
+}
+
+const KINDS: usize = 2 + MARKS;
+
+impl Kind {
+    fn number(self) -> usize {
+        match self {
+            Self::Made => 0,
+            Self::Full => 1,
+            Self::Marked(mark) => 2 + mark as usize,
+        }
+    }
+}
+
+/// The chunks of a map.
+#[derive(Debug)]
+pub(super) struct Directory<V> {
+    /// How many chunks the table has room for. It is written after `table`, and read before.
+    room: AtomicU64,
+    table: AtomicPtr<AtomicPtr<Chunk<V>>>,
+    /// Held by the thread that makes a chunk.
+    making: Mutex<()>,
+    /// All tables that there were, by their sizes.
+    tables: [AtomicPtr<AtomicPtr<Chunk<V>>>; TABLES],
+    /// [`KINDS`] words for each group of chunks.
+    summaries: [AtomicPtr<AtomicU64>; TABLES],
+}
+
+/// The smallest table that has room for a chunk, and the summary that has it.
+#[inline(always)]
+const fn table_of(number: usize) -> usize {
+    ((number | ((1 << FIRST_SHIFT) - 1)).ilog2() - (FIRST_SHIFT - 1)) as usize
+}
+
+/// Chunks that a table has room for.
+const fn end_of(table: usize) -> usize {
+    1 << (FIRST_SHIFT as usize + table)
+}
+
+/// Words of a summary.
+const fn words_of(table: usize) -> usize {
+    end_of(table).div_ceil(GROUP) * KINDS
+}
+
+impl<V> Directory<V> {
+    #[cfg(not(loom))]
+    pub(super) const fn new() -> Self {
+        Self {
+            room: AtomicU64::new(0),
+            table: AtomicPtr::new(ptr::null_mut()),
+            making: Mutex::new(Rank::IdChunks, ()),
+            tables: [const { AtomicPtr::new(ptr::null_mut()) }; TABLES],
+            summaries: [const { AtomicPtr::new(ptr::null_mut()) }; TABLES],
+        }
+    }
+
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Self {
+            room: AtomicU64::new(0),
+            table: AtomicPtr::new(ptr::null_mut()),
+            making: Mutex::new(Rank::IdChunks, ()),
+            tables: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            summaries: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+        }
+    }
+
+    /// The chunk with this number, which is less than [`CHUNKS_MAX`], if it has been made.
+    #[inline(always)]
+    pub(super) fn chunk(&self, number: usize) -> Option<&Chunk<V>> {
+        // Acquire: pairs with the Release in `make` [ID-1]; the table that is loaded next is that
+        // one or a later one.
+        if number as u64 >= self.room.load(Acquire) {
+            return None;
+        }
+        // Acquire: as above; what is in the table was written before.
+        let table = self.table.load(Acquire);
+        // SAFETY: a table with more room than that, which lasts.
+        let place = unsafe { &*table.wrapping_add(number) };
+        // SAFETY: null, or a chunk, which lasts. Acquire: as above.
+        unsafe { place.load(Acquire).as_ref() }
+    }
+
+    /// The chunk with this number, which is made if need be.
+    pub(super) fn made(&self, number: usize) -> &Chunk<V> {
+        match self.chunk(number) {
+            Some(chunk) => chunk,
+            None => self.make(number),
+        }
+    }
+
+    #[cold]
+    fn make(&self, number: usize) -> &Chunk<V> {
+        let _held = lock(&self.making);
+        // Relaxed, all loads here: what is loaded was written under the lock.
+        if number as u64 >= self.room.load(Relaxed) {
+            self.grow(table_of(number));
+        }
+        let summary = &self.summaries[table_of(number)];
+        if summary.load(Relaxed).is_null() {
+            // Release: pairs with the Acquire in `word` [ID-1].
+            summary.store(zeroed(words_of(table_of(number))), Release);
+        }
+        // SAFETY: as in `chunk`.
+        let place = unsafe { &*self.table.load(Relaxed).wrapping_add(number) };
+        let mut chunk = place.load(Relaxed);
+        if chunk.is_null() {
+            chunk = Box::into_raw(Box::new(Chunk::new()));
+            self.set(Kind::Made, number);
+            // Release: pairs with the Acquire in `chunk` [ID-1]; the chunk was made before.
+            place.store(chunk, Release);
+        }
+        // SAFETY: a chunk that lasts.
+        unsafe { &*chunk }
+    }
+
+    /// Puts a larger table in the place of the one that there is. The caller holds the lock.
+    fn grow(&self, to: usize) {
+        let old = self.table.load(Relaxed);
+        let new: *mut AtomicPtr<Chunk<V>> = zeroed(end_of(to));
+        for number in 0..self.room.load(Relaxed) as usize {
+            // SAFETY: the old table has so much room.
+            let from = unsafe { &*old.wrapping_add(number) };
+            // SAFETY: so has the new one.
+            let to = unsafe { &*new.wrapping_add(number) };
+            to.store(from.load(Relaxed), Relaxed);
+        }
+        self.tables[to].store(new, Relaxed);
+        // Release, both: pair with the Acquires in `chunk` [ID-1]. The table comes first.
+        self.table.store(new, Release);
+        self.room.store(end_of(to) as u64, Release);
+    }
+
+    /// The word of a summary that has the chunk; there is one, if there is the chunk.
+    fn word(&self, kind: Kind, number: usize) -> Option<&AtomicU64> {
+        // Acquire: pairs with the Release in `make` [ID-1].
+        let summary = self.summaries[table_of(number)].load(Acquire);
+        // SAFETY: a summary has so many words; it lasts.
+        (!summary.is_null())
+            .then(|| unsafe { &*summary.wrapping_add(number / GROUP * KINDS + kind.number()) })
+    }
+
+    /// Says so of a chunk that has been made.
+    pub(super) fn set(&self, kind: Kind, number: usize) {
+        if let Some(word) = self.word(kind, number) {
+            // AcqRel: of `Full`, pairs with the Release in `clear` [ID-3]. For the others it
+            // matters as little as in `Bits`.
+            word.fetch_or(1 << (number % GROUP), AcqRel);
+        }
+    }
+
+    /// Says of a chunk that it is not so.
+    pub(super) fn clear(&self, kind: Kind, number: usize) {
+        if let Some(word) = self.word(kind, number) {
+            // AcqRel: of `Full`, pairs with the Acquire in `set` [ID-3].
+            word.fetch_and(!(1 << (number % GROUP)), AcqRel);
+        }
+    }
+
+    /// The first chunk from `number` on, and before `end`, of which it is so, or is not so.
+    pub(super) fn next(
+        &self,
+        kind: Kind,
+        is_so: bool,
+        mut number: usize,
+        end: usize,
+    ) -> Option<usize> {
+        while number < end {
+            // Relaxed: as in `Bits`.
+            let word = self.word(kind, number).map_or(0, |word| word.load(Relaxed));
+            let bits = if is_so { word } else { !word } >> (number % GROUP);
+            if bits != 0 {
+                let found = number + bits.trailing_zeros() as usize;
+                return (found < end).then_some(found);
+            }
+            number = (number / GROUP + 1) * GROUP;
+            if is_so && number < end && self.word(kind, number).is_none() {
+                number = end_of(table_of(number)); // a table that there is not
+            }
+        }
+        None
+    }
+
+    /// Calls `f` for each chunk.
+    pub(super) fn each(&self, mut f: impl FnMut(&Chunk<V>)) {
+        let mut number = 0;
+        while let Some(found) = self.next(Kind::Made, true, number, CHUNKS_MAX) {
+            self.chunk(found).map(&mut f);
+            number = found + 1;
+        }
+    }
+}
+
+impl<V> Drop for Directory<V> {
+    fn drop(&mut self) {
+        let mut number = 0;
+        while let Some(found) = self.next(Kind::Made, true, number, CHUNKS_MAX) {
+            if let Some(chunk) = self.chunk(found) {
+                // SAFETY: the box of `make`; nobody else is here.
+                drop(unsafe { Box::from_raw(ptr::from_ref(chunk).cast_mut()) });
+            }
+            number = found + 1;
+        }
+        for table in 0..TABLES {
+            // Relaxed: nobody else is here.
+            let (chunks, summary) =
+                (self.tables[table].load(Relaxed), self.summaries[table].load(Relaxed));
+            // SAFETY: null, or what `zeroed` made with this length.
+            unsafe { free(chunks, end_of(table)) };
+            // SAFETY: as above.
+            unsafe { free(summary, words_of(table)) };
+        }
+    }
+}
+
+/// Atomics.
+///
+/// # Safety
+/// The type has bytes, and all zero is a value of it, outside of loom.
+unsafe trait Zero: Default {}
+
+// SAFETY: null, and 0, are all zero.
+unsafe impl<T> Zero for AtomicPtr<T> {}
+// SAFETY: as above.
+unsafe impl Zero for AtomicU64 {}
+
+/// So many atomics, all zero, in a box. Those that are not written take no memory of the system.
+#[cfg(not(loom))]
+fn zeroed<T: Zero>(count: usize) -> *mut T {
+    use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+    let layout = Layout::array::<T>(count).expect("less than 2^27 bytes");
+    // SAFETY: neither `count` is 0 nor has the type no bytes.
+    let memory = unsafe { alloc_zeroed(layout) };
+    if memory.is_null() {
+        handle_alloc_error(layout);
+    }
+    memory.cast()
+}
+
+#[cfg(loom)]
+fn zeroed<T: Zero>(count: usize) -> *mut T {
+    let all: Box<[T]> = (0..count).map(|_| T::default()).collect();
+    Box::into_raw(all).cast()
+}
+
+/// # Safety
+/// `array` is null, or of [`zeroed`] with this count and used no more.
+unsafe fn free<T>(array: *mut T, count: usize) {
+    if !array.is_null() {
+        // SAFETY: by the contract; zero is a value of an atomic.
+        drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(array, count)) });
+    }
+}

@@ -1,0 +1,61 @@
+//! Entries one after the other: what a range, or a search by mark, gives.
+
+use std::fmt;
+use std::iter::FusedIterator;
+
+use super::id::{Id, Mark};
+use super::table::{Indexes, Sought, Table};
+
+/// Entries of an [`IdMap`](super::IdMap) with their ids, in ascending order of their indexes. See
+/// [`IdMap::range`](super::IdMap::range) and [`IdMap::marked`](super::IdMap::marked).
+pub struct Entries<'s, V> {
+    table: &'s Table<V>,
+    indexes: Indexes<'s, V>,
+    mark: Option<Mark>,
+}
+
+impl<'s, V> Entries<'s, V> {
+    /// # Safety
+    /// The caller is in a section, under which entries are not freed, as long as `'s`.
+    pub(super) unsafe fn new(
+        table: &'s Table<V>,
+        mark: Option<Mark>,
+        range: std::ops::Range<u64>,
+    ) -> Self {
+        let sought = mark.map_or(Sought::Used, Sought::Marked);
+        Self { table, indexes: Indexes::new(table, sought, range), mark }
+    }
+}
+
+impl<'s, V> Iterator for Entries<'s, V> {
+    type Item = (Id, &'s V);
+
+    fn next(&mut self) -> Option<(Id, &'s V)> {
+        loop {
+            let index = self.indexes.next()?;
+            let word = self.table.load(index);
+            if self.mark.is_some_and(|mark| !word.has(mark)) {
+                continue;
+            }
+            // SAFETY: loaded in the section, by the contract of `new`; it lasts as long.
+            let Some(entry) = (unsafe { word.entry().as_ref() }) else { continue };
+            if let Some(id) = Id::new(index, entry.generation) {
+                return Some((id, &entry.value));
+            }
+        }
+    }
+}
+
+impl<V> FusedIterator for Entries<'_, V> {}
+
+impl<V> Clone for Entries<'_, V> {
+    fn clone(&self) -> Self {
+        Self { table: self.table, indexes: self.indexes.clone(), mark: self.mark }
+    }
+}
+
+impl<V: fmt::Debug> fmt::Debug for Entries<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.clone()).finish()
+    }
+}

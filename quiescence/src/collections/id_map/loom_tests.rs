@@ -1,0 +1,275 @@
+//! The table under loom: every interleaving of two or three threads. A chunk has two slots here. A
+//! value is a cell of loom's, written before it is inserted: a reader that sees an entry before its
+//! content fails the model. A section is as long as a model: what was taken out is freed at its
+//! end.
+
+use std::ptr::NonNull;
+use std::sync::Mutex;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+use super::chunk::{Entry, SLOTS};
+use super::id::{Id, Mark};
+use super::table::{INDEXES, Indexes, Sought, Table};
+
+fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(preemptions);
+    builder.max_branches = 5_000;
+    builder.check(f);
+}
+
+type Value = UnsafeCell<usize>;
+
+struct World {
+    table: Table<Value>,
+    /// Entries that were taken out.
+    taken: Mutex<Vec<usize>>,
+}
+
+impl World {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { table: Table::new(), taken: Mutex::new(Vec::new()) })
+    }
+
+    fn entry(generation: u32, number: usize) -> NonNull<Entry<Value>> {
+        let value = UnsafeCell::new(0);
+        // SAFETY: a write; that no thread is near is what is tested.
+        value.with_mut(|value| unsafe { *value = number });
+        NonNull::from(Box::leak(Box::new(Entry { generation, value })))
+    }
+
+    fn insert(&self, number: usize) -> Id {
+        let claim = self.table.claim(0).expect("there is room");
+        let entry = Self::entry(claim.id().generation(), number);
+        claim.publish(entry)
+    }
+
+    /// The number of an entry.
+    fn get(&self, id: Id) -> Option<usize> {
+        let entry = self.table.load(id.index()).entry();
+        // SAFETY: entries live as long as the model.
+        let entry = unsafe { entry.as_ref() }.filter(|entry| entry.generation == id.generation());
+        // SAFETY: a read; that no writer is near is what is tested.
+        entry.map(|entry| entry.value.with(|value| unsafe { *value }))
+    }
+
+    fn took(&self, entry: NonNull<Entry<Value>>) {
+        self.taken.lock().unwrap().push(entry.as_ptr().expose_provenance());
+    }
+
+    fn remove(&self, id: Id) -> bool {
+        let is_it = |entry: &Entry<Value>| entry.generation == id.generation();
+        // SAFETY: entries live as long as the model.
+        let taken = unsafe { self.table.unlink(id.index(), is_it) };
+        taken.inspect(|entry| self.took(*entry)).is_some()
+    }
+
+    fn replace(&self, id: Id, number: usize) -> bool {
+        let new = Self::entry(id.generation(), number);
+        // SAFETY: as above.
+        let old = unsafe { self.table.replace(id, None, new) };
+        self.took(old.unwrap_or(new));
+        old.is_some()
+    }
+
+    fn mark(&self, id: Id, mark: Mark) -> bool {
+        // SAFETY: as above.
+        unsafe { self.table.change_marks(id, None, Some(mark)) }
+    }
+
+    fn unmark(&self, id: Id, mark: Mark) -> bool {
+        // SAFETY: as above.
+        unsafe { self.table.change_marks(id, Some(mark), None) }
+    }
+
+    fn is_marked(&self, index: u32, mark: Mark) -> bool {
+        self.table.load(index).has(mark)
+    }
+
+    /// What a search by mark finds.
+    fn marked(&self, mark: Mark) -> Vec<u32> {
+        let indexes = Indexes::new(&self.table, Sought::Marked(mark), 0..INDEXES);
+        indexes.filter(|index| self.is_marked(*index, mark)).collect()
+    }
+
+    /// Where the search looks for it.
+    fn hints(&self, mark: Mark) -> usize {
+        Indexes::new(&self.table, Sought::Marked(mark), 0..INDEXES).count()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return; // what loom looks at may be in there
+        }
+        let mut all = self.taken.get_mut().unwrap().drain(..).collect::<Vec<_>>();
+        self.table.drain(|entry| all.push(entry.expose_provenance()));
+        for entry in all {
+            let entry = std::ptr::with_exposed_provenance_mut::<Entry<Value>>(entry);
+            // SAFETY: a box of `entry`, which has been taken out, once.
+            drop(unsafe { Box::from_raw(entry) });
+        }
+    }
+}
+
+fn spawn<R: 'static>(
+    world: &Arc<World>,
+    f: impl FnOnce(&World) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let world = Arc::clone(world);
+    thread::spawn(move || f(&world))
+}
+
+#[test]
+fn a_reader_sees_what_was_inserted_whole() {
+    model(3, || {
+        let world = World::new();
+        world.insert(6);
+        let second = Id::from_bits(1 << 32 | 1).unwrap();
+        let inserter = spawn(&world, |world| world.insert(7));
+        let seen = world.get(second);
+        assert!(seen.is_none_or(|number| number == 7));
+        assert_eq!(inserter.join().unwrap(), second);
+        assert_eq!(world.get(second), Some(7));
+    });
+}
+
+/// A reader with an id finds its entry or nothing, while the index is used again.
+#[test]
+fn an_index_that_is_used_again_has_another_id() {
+    model(3, || {
+        let world = World::new();
+        let other = spawn(&world, |world| {
+            let id = world.insert(1);
+            assert!(world.remove(id));
+            id
+        });
+        let here = world.insert(2);
+        assert_eq!(world.get(here), Some(2));
+        let there = other.join().unwrap();
+        assert_ne!(here, there);
+        assert_eq!((world.get(here), world.get(there)), (Some(2), None));
+    });
+}
+
+#[test]
+fn an_old_id_finds_nothing() {
+    model(3, || {
+        let world = World::new();
+        let old = world.insert(1);
+        let updater = spawn(&world, move |world| {
+            assert!(world.remove(old));
+            world.insert(2)
+        });
+        let seen = world.get(old);
+        assert!(seen.is_none_or(|number| number == 1));
+        let new = updater.join().unwrap();
+        assert_eq!((world.get(old), world.get(new)), (None, Some(2)));
+        assert_eq!(world.table.count(), 1);
+    });
+}
+
+#[test]
+fn one_of_two_removes_what_is_being_replaced() {
+    model(2, || {
+        let world = World::new();
+        let id = world.insert(1);
+        let other = spawn(&world, move |world| world.remove(id));
+        let replacer = spawn(&world, move |world| world.replace(id, 2));
+        let here = world.remove(id);
+        let there = other.join().unwrap();
+        replacer.join().unwrap();
+        assert!(here ^ there);
+        assert_eq!(world.get(id), None);
+        assert_eq!(world.table.count(), 0);
+    });
+}
+
+#[test]
+fn one_of_two_takes_an_index() {
+    model(3, || {
+        let world = World::new();
+        let take = |world: &World| {
+            let claim = world.table.claim_at(1);
+            claim.map(|claim| {
+                let entry = World::entry(claim.id().generation(), 1);
+                claim.publish(entry)
+            })
+        };
+        let other = spawn(&world, take);
+        let here = take(&world);
+        assert!(here.is_some() ^ other.join().unwrap().is_some());
+        assert_eq!(world.table.count(), 1);
+    });
+}
+
+/// A thread finds a chunk full while another one gives an index of it back.
+#[test]
+fn a_free_index_is_not_lost() {
+    model(3, || {
+        let world = World::new();
+        let ids: Vec<Id> = (0..SLOTS).map(|number| world.insert(number)).collect();
+        let last = ids[SLOTS - 1];
+        let remover = spawn(&world, move |world| assert!(world.remove(last)));
+        let new = world.insert(9);
+        remover.join().unwrap();
+        if new.index() as usize >= SLOTS {
+            // The free index is the lowest one, wherever this one was put.
+            let claim = world.table.claim_in_range(0..INDEXES).expect("there is room");
+            assert_eq!(claim.id().index(), last.index());
+        }
+    });
+}
+
+#[test]
+fn a_mark_does_not_outlive_its_entry() {
+    model(3, || {
+        let world = World::new();
+        let old = world.insert(1);
+        let updater = spawn(&world, move |world| {
+            assert!(world.remove(old));
+            world.insert(2)
+        });
+        world.mark(old, Mark::M1);
+        let new = updater.join().unwrap();
+        if new.index() == old.index() {
+            assert!(!world.is_marked(new.index(), Mark::M1));
+        }
+        assert_eq!(world.marked(Mark::M1), []);
+        assert_eq!(world.hints(Mark::M1), 0, "a search looks where there is nothing");
+    });
+}
+
+#[test]
+fn a_search_finds_what_was_marked_before_it() {
+    model(3, || {
+        let world = World::new();
+        let ids = [world.insert(1), world.insert(2)];
+        assert!(world.mark(ids[0], Mark::M0));
+        let other = spawn(&world, move |world| assert!(world.unmark(ids[0], Mark::M0)));
+        assert!(world.mark(ids[1], Mark::M0));
+        assert!(world.marked(Mark::M0).contains(&ids[1].index()), "it is not found");
+        other.join().unwrap();
+        assert_eq!(world.marked(Mark::M0), [ids[1].index()]);
+        assert_eq!(world.hints(Mark::M0), 1);
+    });
+}
+
+#[test]
+fn a_mark_is_given_once_and_stays_with_a_new_value() {
+    model(2, || {
+        let world = World::new();
+        let id = world.insert(1);
+        let other = spawn(&world, move |world| world.mark(id, Mark::M2));
+        let replacer = spawn(&world, move |world| assert!(world.replace(id, 2)));
+        let here = world.mark(id, Mark::M2);
+        let there = other.join().unwrap();
+        replacer.join().unwrap();
+        assert!(here ^ there);
+        assert_eq!((world.marked(Mark::M2), world.get(id)), (vec![id.index()], Some(2)));
+    });
+}

@@ -1,0 +1,131 @@
+//! What becomes of entries that were taken out: they are retired within the domain's limit.
+
+use std::fmt;
+use std::panic::Location;
+use std::ptr::NonNull;
+
+use super::chunk::Entry;
+use super::id::Id;
+use super::map::IdMap;
+use crate::domain::tag::DomainTag;
+use crate::reclaim::defer;
+use crate::reclaim::retire::charge_of_box;
+
+/// The domain has no room for what would be removed or replaced, and nothing is to be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtLimit;
+
+impl fmt::Display for AtLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the domain's limit is reached: remove and replace outside of sections, where that \
+             waits for a grace period, or raise the limit in the domain's Tuning",
+        )
+    }
+}
+
+impl std::error::Error for AtLimit {}
+
+/// Why [`IdMap::try_replace`](super::IdMap::try_replace) has replaced nothing; with the value that
+/// it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplaceError<V> {
+    /// The id finds nothing.
+    NotFound(V),
+    /// See [`AtLimit`].
+    AtLimit(V),
+}
+
+impl<V> ReplaceError<V> {
+    /// The value.
+    pub fn into_inner(self) -> V {
+        match self {
+            Self::NotFound(value) | Self::AtLimit(value) => value,
+        }
+    }
+}
+
+impl<V> fmt::Display for ReplaceError<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(_) => f.write_str("the id finds nothing"),
+            Self::AtLimit(_) => AtLimit.fmt(f),
+        }
+    }
+}
+
+impl<V: fmt::Debug> std::error::Error for ReplaceError<V> {}
+
+impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
+    /// What an entry is charged, if all weigh the same.
+    fn constant_charge(&self) -> Option<usize> {
+        self.scale.by_size().then(|| charge_of_box::<Entry<V>>(size_of::<Entry<V>>()))
+    }
+
+    /// What an entry is charged.
+    fn charge(&self, entry: &Entry<V>) -> usize {
+        self.constant_charge().unwrap_or_else(|| {
+            let weight = self.scale.weight(self.domain.core(), &entry.value);
+            let rest = size_of::<Entry<V>>() - size_of::<V>();
+            charge_of_box::<Entry<V>>(weight.saturating_add(rest))
+        })
+    }
+
+    /// Refuses to take an entry out where it could be neither retired nor waited for. (The caller's
+    /// sections are not known in sleepable domains: nothing is refused there.)
+    #[track_caller]
+    pub(super) fn may_retire(&self, what: &str) {
+        if !self.domain.core().is_sleepable()
+            && !defer::may_replace(self.domain.tag(), self.constant_charge())
+        {
+            refuse(what);
+        }
+    }
+
+    /// Retires an entry. May wait, outside of sections.
+    ///
+    /// # Safety
+    /// It was in the table, and the caller has taken it out.
+    #[track_caller]
+    pub(super) unsafe fn retire(&self, entry: NonNull<Entry<V>>) {
+        // SAFETY: by the contract; others may read it, and V is Sync.
+        let bytes = self.charge(unsafe { entry.as_ref() });
+        // SAFETY: from a box, by the contract, and out of reach.
+        unsafe { defer::retire_raw(self.domain.tag(), entry.as_ptr(), bytes) };
+    }
+
+    /// Takes the entry of an id out by `take`, if there is room for it, and retires it.
+    #[track_caller]
+    pub(super) fn take_if_room(
+        &self,
+        id: Id,
+        take: impl FnOnce(&D::Section<'_>) -> Option<NonNull<Entry<V>>>,
+    ) -> Result<Option<NonNull<Entry<V>>>, AtLimit> {
+        let tag = self.domain.tag();
+        let section = tag.enter(Location::caller());
+        let Some(now) = self.find(id, &section) else { return Ok(None) };
+        let room = defer::reserve_any(tag, self.charge(now)).ok_or(AtLimit)?;
+        let taken = take(&section);
+        drop(section);
+        match taken {
+            Some(entry) => {
+                // SAFETY: as in `retire`; it was taken out just now.
+                let bytes = self.charge(unsafe { entry.as_ref() });
+                // SAFETY: as above.
+                unsafe { room.retire(tag, entry.as_ptr(), bytes) };
+            }
+            None => room.put_back(tag.core()),
+        }
+        Ok(taken)
+    }
+}
+
+#[cold]
+#[track_caller]
+fn refuse(what: &str) -> ! {
+    panic!(
+        "quiescence: IdMap::{what}() in a section, at the limit of what may wait, and this thread \
+         is over it already: do it outside of sections, use try_{what}(), or raise the limit in \
+         the domain's Tuning"
+    );
+}

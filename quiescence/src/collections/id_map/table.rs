@@ -1,0 +1,476 @@
+//! The table: which index is whose, and what stands there.
+//!
+//! **Invariants.**
+//! - *A slot changes from empty to an entry by its owner only*, the thread that has claimed the
+//!   index; and from an entry to another one, or to empty, by an exchange that names the entry. Who
+//!   takes an entry out owns the slot then, and gives the index back. So the generations of the
+//!   entries of a slot ascend (until they wrap), and an id names one entry.
+//! - *An entry's marks go with it*: they are in the word that is exchanged. One that takes its
+//!   place by `replace` has them; one that comes to the index later has none.
+//! - *What a slot has, the searches find*: the bit of a mark is set, in the chunk and in the
+//!   directory, before the slot has the mark, and cleared after the slot lost it, all of it under
+//!   the lock of the chunk's marks. The bit of a used index is set before there is an entry.
+//! - *A chunk that is said to be full is full*, whenever no thread gives an index back or claims
+//!   one: who says so looks a second time [ID-3].
+//!
+//! Entries are pointers here: whose they are, and when they are freed, is `map`'s to say.
+
+use std::ops::Range;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::chunk::{Chunk, Entry, SLOTS, WORD_BITS, WORDS, Word, in_word};
+use super::directory::{CHUNKS_MAX, Directory, Kind};
+use super::id::{Id, Mark};
+use crate::chaos::{self, Mutant};
+use crate::os::sync::{AtomicU32, AtomicU64, lock};
+
+/// Indexes that there are.
+pub(super) const INDEXES: u64 = (CHUNKS_MAX * SLOTS) as u64;
+
+/// Places that remember where CPUs insert.
+const HOMES: usize = if cfg!(loom) { 1 } else { 8 };
+
+const NO_HOME: u32 = u32::MAX;
+
+/// The table of a map.
+#[derive(Debug)]
+pub(super) struct Table<V> {
+    directory: Directory<V>,
+    /// The chunk where the CPUs of each place insert, so that they seldom meet; [`NO_HOME`], which
+    /// is the first one, until that is full.
+    homes: [AtomicU32; HOMES],
+    /// Indexes that no insertion gets again, and no entry has: see [`Table::claim`].
+    worn: AtomicU64,
+}
+
+/// An index that is the caller's: the slot is empty. Dropping it gives the index back.
+#[derive(Debug)]
+pub(super) struct Claim<'t, V> {
+    table: &'t Table<V>,
+    chunk: &'t Chunk<V>,
+    index: u32,
+    /// Of the entry that is to stand there.
+    id: Id,
+}
+
+/// What a search is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sought {
+    Used,
+    Marked(Mark),
+}
+
+/// The chunk of an index.
+#[inline(always)]
+const fn chunk_of(index: u32) -> usize {
+    index as usize / SLOTS
+}
+
+#[inline(always)]
+const fn place_of(index: u32) -> usize {
+    index as usize % SLOTS
+}
+
+impl<V> Table<V> {
+    #[cfg(not(loom))]
+    pub(super) const fn new() -> Self {
+        Self {
+            directory: Directory::new(),
+            homes: [const { AtomicU32::new(NO_HOME) }; HOMES],
+            worn: AtomicU64::new(0),
+        }
+    }
+
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Self {
+            directory: Directory::new(),
+            homes: std::array::from_fn(|_| AtomicU32::new(NO_HOME)),
+            worn: AtomicU64::new(0),
+        }
+    }
+
+    /// What stands at an index.
+    #[inline(always)]
+    pub(super) fn load(&self, index: u32) -> Word<V> {
+        match self.directory.chunk(chunk_of(index)) {
+            Some(chunk) => chunk.load(place_of(index)),
+            None => Word(ptr::null_mut()),
+        }
+    }
+
+    /// Looks once more whether that entry stands at the index.
+    pub(super) fn has(&self, index: u32, entry: *const Entry<V>) -> bool {
+        ptr::eq(self.load(index).entry(), entry)
+    }
+
+    /// Claims an index that is free: a low one, near those that this CPU has claimed before.
+    pub(super) fn claim(&self, cpu: usize) -> Option<Claim<'_, V>> {
+        let home = &self.homes[cpu % HOMES];
+        // Relaxed: where it is best to look, and no more.
+        let number = match home.load(Relaxed) {
+            NO_HOME => 0,
+            number => number as usize,
+        };
+        loop {
+            let claim = self
+                .claim_in(number, 0..SLOTS)
+                .or_else(|| self.claim_away_from_home(home, number))?;
+            if let Some(claim) = self.unless_worn(claim) {
+                return Some(claim);
+            }
+        }
+    }
+
+    /// Claims the lowest free index of a range.
+    pub(super) fn claim_in_range(&self, range: Range<u64>) -> Option<Claim<'_, V>> {
+        let (mut from, end) = (range.start, range.end.min(INDEXES));
+        while from < end {
+            let last = (end - 1) as usize / SLOTS;
+            let number = from as usize / SLOTS;
+            let found = self.directory.next(Kind::Full, false, number, last + 1)?;
+            let first = (found * SLOTS) as u64;
+            from = from.max(first);
+            let places = (from - first) as usize..(end - first).min(SLOTS as u64) as usize;
+            let whole = places.len() == SLOTS;
+            match self.claim_in(found, places) {
+                Some(claim) => {
+                    if let Some(claim) = self.unless_worn(claim) {
+                        return Some(claim);
+                    }
+                }
+                None if whole && !self.say_full(found) => {}
+                None => from = first + SLOTS as u64,
+            }
+        }
+        None
+    }
+
+    /// Claims this index, if it is free. Its generation starts again at 1 after the last one.
+    pub(super) fn claim_at(&self, index: u32) -> Option<Claim<'_, V>> {
+        let place = place_of(index);
+        self.claim_in(chunk_of(index), place..place + 1)
+    }
+
+    fn claim_in(&self, number: usize, places: Range<usize>) -> Option<Claim<'_, V>> {
+        let chunk = self.directory.made(number);
+        let place = chunk.claim(places)?;
+        let index = (number * SLOTS + place) as u32;
+        let generation = chunk.generation(place).checked_add(1).unwrap_or(1);
+        let id = Id::new(index, generation)?;
+        Some(Claim { table: self, chunk, index, id })
+    }
+
+    /// An index whose generations have all been had is given to no insertion again, so that no id
+    /// names two entries: it stays claimed. (One that the caller asks for by its number is; there
+    /// the ids wrap.)
+    fn unless_worn<'t>(&self, claim: Claim<'t, V>) -> Option<Claim<'t, V>> {
+        if claim.chunk.generation(place_of(claim.index)) != u32::MAX {
+            return Some(claim);
+        }
+        self.worn.fetch_add(1, Relaxed); // a count
+        std::mem::forget(claim);
+        None
+    }
+
+    /// Claims an index in the first chunk that has a free one and where no other CPU inserts, if
+    /// there is one; and inserts there from now on.
+    #[cold]
+    fn claim_away_from_home(&self, home: &AtomicU32, full: usize) -> Option<Claim<'_, V>> {
+        self.say_full(full);
+        // Relaxed: as in `claim`.
+        let is_anothers = |number: usize| {
+            let is_at = |other: &AtomicU32| other.load(Relaxed) as usize == number;
+            self.homes.iter().any(|other| !ptr::eq(other, home) && is_at(other))
+        };
+        for alone in [true, false] {
+            let mut number = 0;
+            while let Some(found) = self.directory.next(Kind::Full, false, number, CHUNKS_MAX) {
+                number = found + 1;
+                if alone && is_anothers(found) {
+                    continue;
+                }
+                match self.claim_in(found, 0..SLOTS) {
+                    Some(claim) => {
+                        home.store(found as u32, Relaxed);
+                        return Some(claim);
+                    }
+                    None if self.say_full(found) => {}
+                    None => number = found,
+                }
+            }
+        }
+        None
+    }
+
+    /// Says that a chunk is full, and looks once more whether it is. Returns whether it was.
+    fn say_full(&self, number: usize) -> bool {
+        let chunk = self.directory.made(number);
+        self.directory.set(Kind::Full, number);
+        if !chunk.is_full() && !chaos::mutant(Mutant::IdFullUnchecked) {
+            self.directory.clear(Kind::Full, number);
+            return false;
+        }
+        true
+    }
+
+    /// Gives back an index whose slot is the caller's, and empty.
+    fn release(&self, chunk: &Chunk<V>, index: u32) {
+        if chunk.release(place_of(index)) {
+            self.directory.clear(Kind::Full, chunk_of(index)); // [ID-3]
+        }
+    }
+
+    /// Takes the entry of an index out, if it is one that is meant. The caller retires it.
+    ///
+    /// # Safety
+    /// The caller is in a section under which entries are not freed.
+    pub(super) unsafe fn unlink(
+        &self,
+        index: u32,
+        is_meant: impl Fn(&Entry<V>) -> bool,
+    ) -> Option<NonNull<Entry<V>>> {
+        let chunk = self.directory.chunk(chunk_of(index))?;
+        let place = place_of(index);
+        let mut seen = chunk.load(place);
+        let entry = loop {
+            let entry = NonNull::new(seen.entry())?;
+            // SAFETY: it was loaded in the section, by the contract.
+            if !is_meant(unsafe { entry.as_ref() }) {
+                return None;
+            }
+            match chunk.exchange(place, seen, Word(ptr::null_mut())) {
+                Ok(()) => break entry,
+                Err(now) => seen = now,
+            }
+        };
+        // Before the index is anybody's again, whose marks these bits would be.
+        for mark in Mark::ALL.into_iter().filter(|mark| seen.has(*mark)) {
+            let _held = lock(&chunk.marking);
+            self.clear_bit(chunk, index, mark);
+        }
+        self.release(chunk, index);
+        Some(entry)
+    }
+
+    /// Puts `new`, which has the same generation, in the place of an entry; of `current`, if that
+    /// is given. The marks stay. Returns what was there, for the caller to retire; nothing, if the
+    /// entry is another one, or none.
+    ///
+    /// # Safety
+    /// As [`unlink`](Self::unlink); `new` is an entry that nobody else has.
+    pub(super) unsafe fn replace(
+        &self,
+        id: Id,
+        current: Option<*const Entry<V>>,
+        new: NonNull<Entry<V>>,
+    ) -> Option<NonNull<Entry<V>>> {
+        let chunk = self.directory.chunk(chunk_of(id.index()))?;
+        let place = place_of(id.index());
+        let mut seen = chunk.load(place);
+        loop {
+            let entry = NonNull::new(seen.entry())?;
+            // SAFETY: by the contract.
+            let is_same = unsafe { entry.as_ref() }.generation == id.generation()
+                && current.is_none_or(|current| ptr::eq(current, entry.as_ptr()));
+            if !is_same {
+                return None;
+            }
+            match chunk.exchange(place, seen, Word::of(new.as_ptr(), seen.marks())) {
+                Ok(()) => return Some(entry),
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Changes the marks of an entry: clears one and sets one, if it has the one and not the other.
+    /// Returns whether it did.
+    ///
+    /// # Safety
+    /// As [`unlink`](Self::unlink).
+    pub(super) unsafe fn change_marks(
+        &self,
+        id: Id,
+        clear: Option<Mark>,
+        set: Option<Mark>,
+    ) -> bool {
+        let chunk = self.directory.chunk(chunk_of(id.index())).filter(|_| clear != set);
+        let Some(chunk) = chunk else { return false };
+        let (place, index) = (place_of(id.index()), id.index());
+        let bit = |mark: Option<Mark>| mark.map_or(0, Mark::bit);
+        let is_locked = !chaos::mutant(Mutant::IdMarksUnlocked);
+        let held = is_locked.then(|| lock(&chunk.marking));
+        let mut seen = chunk.load(place);
+        let (mut is_first, mut changed) = (true, false);
+        while let Some(entry) = NonNull::new(seen.entry()) {
+            // SAFETY: by the contract.
+            let is_other = unsafe { entry.as_ref() }.generation != id.generation();
+            if is_other && (is_first || !chaos::mutant(Mutant::IdMarksAnother)) {
+                break;
+            }
+            let marks = seen.marks() & !bit(clear) | bit(set);
+            if seen.marks() & (bit(clear) | bit(set)) != bit(clear) {
+                break;
+            }
+            if is_first && let Some(mark) = set {
+                self.set_bit(chunk, index, mark);
+            }
+            is_first = false;
+            match chunk.exchange(place, seen, Word::of(entry.as_ptr(), marks)) {
+                Ok(()) => {
+                    changed = true;
+                    break;
+                }
+                Err(now) => seen = now,
+            }
+        }
+        if !is_first {
+            let now = chunk.load(place);
+            for mark in [clear, set].into_iter().flatten().filter(|mark| !now.has(*mark)) {
+                self.clear_bit(chunk, index, mark);
+            }
+        }
+        drop(held);
+        changed
+    }
+
+    /// Has the searches look into a slot for a mark, before it has it [ID-4]. The caller holds the
+    /// chunk's lock.
+    fn set_bit(&self, chunk: &Chunk<V>, index: u32, mark: Mark) {
+        if chunk.marked[mark as usize].set(place_of(index)) {
+            self.directory.set(Kind::Marked(mark), chunk_of(index));
+        }
+    }
+
+    /// Has them not look there any more, after it has lost it [ID-4]. The caller holds the chunk's
+    /// lock.
+    fn clear_bit(&self, chunk: &Chunk<V>, index: u32, mark: Mark) {
+        if chunk.marked[mark as usize].clear(place_of(index)) {
+            self.directory.clear(Kind::Marked(mark), chunk_of(index));
+        }
+    }
+
+    /// How many indexes are claimed, without those that are worn.
+    pub(super) fn count(&self) -> u64 {
+        let mut count = 0;
+        self.directory.each(|chunk| count += chunk.used.count());
+        count.saturating_sub(self.worn.load(Relaxed)) // two counts, one after the other
+    }
+
+    /// Calls `f` for each entry, and leaves the table empty: for the end.
+    pub(super) fn drain(&mut self, mut f: impl FnMut(*mut Entry<V>)) {
+        self.directory.each(|chunk| {
+            for place in 0..SLOTS {
+                let entry = chunk.load(place).entry();
+                if !entry.is_null() {
+                    chunk.publish(place, ptr::null_mut());
+                    f(entry);
+                }
+            }
+        });
+    }
+
+    /// Has the next claim of an index be of this generation: for tests of the last ones.
+    #[cfg(test)]
+    pub(super) fn wear(&self, index: u32, generation: u32) {
+        self.directory.made(chunk_of(index)).set_generation(place_of(index), generation);
+    }
+}
+
+impl<V> Claim<'_, V> {
+    /// The id of the entry that is to stand there.
+    pub(super) fn id(&self) -> Id {
+        self.id
+    }
+
+    /// Puts an entry of this id there.
+    pub(super) fn publish(self, entry: NonNull<Entry<V>>) -> Id {
+        let id = self.id;
+        self.chunk.set_generation(place_of(self.index), id.generation());
+        self.chunk.publish(place_of(self.index), entry.as_ptr());
+        std::mem::forget(self);
+        id
+    }
+}
+
+impl<V> Drop for Claim<'_, V> {
+    fn drop(&mut self) {
+        // Its id has perhaps been told: it is no entry's.
+        self.chunk.set_generation(place_of(self.index), self.id.generation());
+        self.table.release(self.chunk, self.index);
+    }
+}
+
+/// The indexes of a range that are used, or whose slots may have a mark, in ascending order.
+#[derive(Debug)]
+pub(super) struct Indexes<'t, V> {
+    table: &'t Table<V>,
+    sought: Sought,
+    /// Where the search continues once `bits` is 0.
+    from: u64,
+    end: u64,
+    /// What is left of a word, and the index of its first bit.
+    bits: u64,
+    first: u64,
+}
+
+impl<V> Clone for Indexes<'_, V> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<'t, V> Indexes<'t, V> {
+    pub(super) fn new(table: &'t Table<V>, sought: Sought, range: Range<u64>) -> Self {
+        let end = range.end.min(INDEXES);
+        Self { table, sought, from: range.start, end, bits: 0, first: 0 }
+    }
+
+    /// Finds the next word with a bit.
+    fn fill(&mut self) -> Option<()> {
+        let kind = match self.sought {
+            Sought::Used => Kind::Made,
+            Sought::Marked(mark) => Kind::Marked(mark),
+        };
+        let chunks = self.end.div_ceil(SLOTS as u64) as usize;
+        while self.from < self.end {
+            let directory = &self.table.directory;
+            let number = directory.next(kind, true, self.from as usize / SLOTS, chunks)?;
+            let first = (number * SLOTS) as u64;
+            self.from = self.from.max(first);
+            let Some(chunk) = directory.chunk(number) else {
+                self.from = first + SLOTS as u64; // it is being made
+                continue;
+            };
+            let bits = match self.sought {
+                Sought::Used => &chunk.used,
+                Sought::Marked(mark) => &chunk.marked[mark as usize],
+            };
+            let places =
+                (self.from - first) as usize..(self.end - first).min(SLOTS as u64) as usize;
+            for word in places.start / WORD_BITS..WORDS {
+                self.bits = bits.word(word) & in_word(&places, word);
+                self.first = first + (word * WORD_BITS) as u64;
+                self.from = self.first + WORD_BITS as u64;
+                if self.bits != 0 {
+                    return Some(());
+                }
+            }
+        }
+        None
+    }
+}
+
+impl<V> Iterator for Indexes<'_, V> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        if self.bits == 0 {
+            self.fill()?;
+        }
+        let lowest = self.bits.trailing_zeros();
+        self.bits &= self.bits - 1;
+        Some((self.first + u64::from(lowest)) as u32)
+    }
+}

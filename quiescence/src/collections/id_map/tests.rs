@@ -1,0 +1,47 @@
+//! What cannot be reached from outside in a moment: the last generations of an index.
+
+use super::IdMap;
+
+#[test]
+fn an_index_that_is_worn_is_not_used_again() {
+    let map = IdMap::new();
+    map.table.wear(0, u32::MAX - 2);
+    for generation in [u32::MAX - 1, u32::MAX] {
+        let id = map.insert('a');
+        assert_eq!((id.index(), id.generation()), (0, generation));
+        assert!(map.remove(id));
+        assert!(!map.contains(id));
+    }
+    let next = map.insert('b');
+    assert_eq!((next.index(), next.generation()), (1, 1));
+    assert_eq!(map.len(), 1);
+    // An index that is asked for by its number continues with the first generation.
+    map.table.wear(7, u32::MAX);
+    assert_eq!(map.insert_at(7, 'c').unwrap().generation(), 1);
+    // Not, if an insertion has given it up.
+    assert_eq!(map.insert_at(0, 'd'), Err('d'));
+    assert_eq!(map.insert_in(0..1, 'd'), Err('d'));
+    assert!(map.remove_at(1) && map.remove_at(7));
+    assert_eq!(map.len(), 0);
+    assert_eq!(map.insert('e').index(), 1);
+}
+
+#[test]
+fn a_lost_id_is_no_entrys() {
+    let map = IdMap::<u32>::new();
+    let mut lost = None;
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        map.insert_with(|id| {
+            lost = Some(id);
+            assert_eq!(map.insert_at(id.index(), 0), Err(0), "it is taken");
+            assert!(!map.contains(id));
+            panic!("on purpose");
+        })
+    }));
+    assert!(panicked.is_err());
+    let id = map.insert(1);
+    let lost = lost.unwrap();
+    assert_eq!(id.index(), lost.index());
+    assert_ne!(id, lost);
+    assert!(!map.contains(lost));
+}
