@@ -25,12 +25,12 @@ pub enum Mutant {
     RelaxedTagLoad,
     /// A replaced entry's byte is dead before the tag of the new one is there.
     DeadFirst,
-    /// The reader does not load the tag word and the overflow word again.
+    /// The reader does not load the overflow word again.
     NoRecheck,
-    /// It does not load the tag word again.
-    NoTagRecheck,
-    /// It does not load the overflow word again.
-    NoOverflowRecheck,
+    /// It does not after the tag word.
+    NoFirstRecheck,
+    /// It does not after the node.
+    NoSecondRecheck,
     /// It takes a cookie in the overflow word for "there is no node".
     CookieIsAbsence,
     /// The overflow node is published after the entry in the head is dead.
@@ -86,17 +86,16 @@ harness::faults! {
     RelaxedTag Unsafe WeakOnly "refilled" "the same";
     RelaxedTagLoad Unsafe WeakOnly "refilled" "the same";
     DeadFirst Unsafe Both "refilled" "between the two stores the key is in neither slot";
-    NoRecheck Unsafe Both "folded"
-        "the key was in a node before, and is in the head when the next node is searched";
-    NoTagRecheck Unsafe Both "folded" "the same";
-    NoOverflowRecheck Unsafe Both "same-tags-again"
-        "the tag word has its old value again, and the key is in the third node";
+    NoRecheck Unsafe Both "same-tags-again" "the key came into another node before the tag word was loaded";
+    NoFirstRecheck Harmless Neither "copied" "the second one sees it";
+    NoSecondRecheck Harmless Neither "copied"
+        "what was in the node with the tag word is there, or was removed since";
     CookieIsAbsence Unsafe Both "folded" "the key is in the head by then";
     OverflowLate Unsafe Both "overflow" "the key is in neither";
     RelaxedOverflow Unsafe WeakOnly "copied" "the node is searched before its words are there";
     RelaxedOverflowLoad Unsafe WeakOnly "copied" "the same";
-    MovedInPlace Unsafe Both "same-tags-again"
-        "both words have their old values again, and the node was searched before";
+    MovedInPlace Harmless Neither "same-tags-again"
+        "the node has the key before the tag word says that the head has it no more";
     FoldByHalves Unsafe Both "folded" "the key is in neither";
     RelaxedNodeTag Unsafe WeakOnly "in-place" "the tag is there before the key";
     FoldOverflowFirst Harmless Neither "folded"

@@ -21,16 +21,15 @@
 //! **A reader that finds a cookie where its tag word speaks of a node tries again**
 //! ([`Mutant::CookieIsAbsence`]).
 //!
-//! **Both words are loaded again after a miss in a node.** The tag word may have its old value
-//! again, in one section: a slot that was dead at the first load is filled, and dead at the second
-//! ([`Mutant::NoOverflowRecheck`]).
+//! **The overflow word is loaded before the tag word and again after it** ([`Mutant::NoRecheck`]).
+//! That the tag word has its old value says nothing: in one section a slot that was dead may be
+//! filled, and be dead again; but no node has the address of an earlier one. A third look, after a
+//! miss in the node, is not needed ([`Mutant::NoSecondRecheck`]), nor is the second where there is
+//! the third.
 //!
 //! **Where a slot is used again at once, behind a pointer, the pointer is the moment**, and the tag
 //! a hint that comes first and goes last: a reader with an old tag word finds the next entry of the
 //! same tag, and must not find it earlier than others do ([`Mutant::PointerFirst`]).
-//!
-//! **What moves from the head to the node needs a new node**, for the same reason
-//! ([`Mutant::MovedInPlace`]): that both words are what they were says that nothing has moved.
 
 mod fault;
 mod reader;

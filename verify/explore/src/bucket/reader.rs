@@ -1,15 +1,18 @@
 //! Look-ups.
 //!
 //! ```text
-//! get:      a section begins
-//! word:     m = the tag word (Acquire), without the lock bit
+//! search:   the tag word (Acquire)
 //!           of each slot whose tag is the key's: key and value (boxed: the pointer, Acquire).
 //!              Is it the key? found                                               [HM-1]
-//!           has the bucket moved? the same in the bucket of the next table        [HM-3]
+//!           is there no node, and has it not moved? absent
+//! further:  o = the overflow word (Acquire)                                        [HM-2]
+//!           the tag word (Acquire), without the lock bit
+//!           is there a node, but o is a cookie, or the overflow word not o? again
+//!           the slots, as above
+//!           has it moved? the same in the bucket of the next table                 [HM-3]
 //!           is there no node? absent
-//!           o = the overflow word (Acquire); a cookie? to `word`                  [HM-2]
-//!           n = the node's tag word (Acquire), its slots the same way
-//!           the tag word again, the overflow word again: not m and o? to `word`; absent
+//!           the tag word of node o (Acquire), its slots the same way               [HM-1]
+//!           is the overflow word not o? again; else absent
 //! found:    the reference, for as long as the section
 //! ```
 
@@ -25,16 +28,21 @@ use crate::choice::Choice;
 use crate::memory::Memory;
 use crate::system::Outcome;
 
-/// Where a reader stands; with the tag word that it goes by, and that of the head.
+/// What a reader knows of the bucket: the node, once it has looked for one.
+type Seen = Option<u8>;
+
+/// Where a reader stands; with the tag word that it goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum At {
     Outside,
     Word,
-    Slots(Slot, u64, u64),
-    Overflow(u64),
-    NodeWord(u64, u8),
-    WordAgain(u64, u8),
-    OverflowAgain(u8),
+    Slots(Slot, u64, Seen),
+    Further,
+    /// With the overflow word.
+    WordAfter(u64),
+    Still(u64, u8),
+    NodeWord(u8),
+    StillAgain(u8),
     ChildWord,
     /// With a reference to what it found.
     Found(Slot, u8),
@@ -88,9 +96,30 @@ impl<M: Memory> System<M> {
             }
             At::Word => {
                 let word = memory.load(me, TAG_WORD, tag_order, choice) & !LOCK;
-                self.next_slot(key, Slot { area: Area::Head, number: 0 }, word, word)
+                self.next_slot(key, Slot { area: Area::Head, number: 0 }, word, None)
             }
-            At::Slots(slot, word, head) => {
+            At::Further => {
+                let order = self.unless(Mutant::RelaxedOverflowLoad, Acquire);
+                At::WordAfter(memory.load(me, OVERFLOW, order, choice))
+            }
+            At::WordAfter(overflow) => {
+                let word = memory.load(me, TAG_WORD, tag_order, choice) & !LOCK;
+                let is_node = overflow & 1 == 0;
+                match word & (OVER | MOVED) {
+                    OVER if is_node => At::Still(word, (overflow / 2 - 1) as u8),
+                    OVER if self.is(Mutant::CookieIsAbsence) => At::Leave,
+                    OVER => At::Further,
+                    _ => self.next_slot(key, Slot { area: Area::Head, number: 0 }, word, None),
+                }
+            }
+            At::Still(word, node) => {
+                if self.is_other(memory, me, node, Mutant::NoFirstRecheck, choice) {
+                    At::Further
+                } else {
+                    self.next_slot(key, Slot { area: Area::Head, number: 0 }, word, Some(node))
+                }
+            }
+            At::Slots(slot, word, seen) => {
                 let order = if self.is_boxed() { Acquire } else { Relaxed };
                 let found = (memory.load(me, slot.location(), order, choice) >> slot.shift()) as u8;
                 if slot.area == Area::Head && !self.is_boxed() {
@@ -100,42 +129,22 @@ impl<M: Memory> System<M> {
                     return self.ends(world, me, reader, key, Some((slot, found)));
                 }
                 let next = Slot { number: slot.number + 1, ..slot };
-                self.next_slot(key, next, word, head)
+                self.next_slot(key, next, word, seen)
             }
             At::ChildWord => {
                 let word = memory.load(me, Area::Child.tag_word(), Acquire, choice) & !LOCK;
-                self.next_slot(key, Slot { area: Area::Child, number: 0 }, word, 0)
+                self.next_slot(key, Slot { area: Area::Child, number: 0 }, word, None)
             }
-            At::Overflow(head) => {
-                let order = self.unless(Mutant::RelaxedOverflowLoad, Acquire);
-                match memory.load(me, OVERFLOW, order, choice) {
-                    cookie if cookie & 1 == 1 => {
-                        if self.is(Mutant::CookieIsAbsence) {
-                            At::Leave
-                        } else {
-                            At::Word
-                        }
-                    }
-                    node => At::NodeWord(head, (node / 2 - 1) as u8),
-                }
-            }
-            At::NodeWord(head, node) => {
+            At::NodeWord(node) => {
                 let area = Area::Node(node);
                 let word = memory.load(me, area.tag_word(), Acquire, choice);
-                self.next_slot(key, Slot { area, number: 0 }, word, head)
+                self.next_slot(key, Slot { area, number: 0 }, word, Some(node))
             }
-            At::WordAgain(head, node) => {
-                let is_other = memory.load(me, TAG_WORD, tag_order, choice) & !LOCK != head
-                    && !self.is(Mutant::NoTagRecheck)
-                    && !self.is(Mutant::NoRecheck);
-                if is_other { At::Word } else { At::OverflowAgain(node) }
-            }
-            At::OverflowAgain(node) => {
-                let again = memory.load(me, OVERFLOW, Acquire, choice);
-                let is_other = again != 2 * (u64::from(node) + 1)
-                    && !self.is(Mutant::NoOverflowRecheck)
-                    && !self.is(Mutant::NoRecheck);
-                if is_other { At::Word } else { At::Leave }
+            At::StillAgain(node) => {
+                match self.is_other(memory, me, node, Mutant::NoSecondRecheck, choice) {
+                    true => At::Further,
+                    false => At::Leave,
+                }
             }
             At::Found(slot, found) => {
                 let now = (memory.load(me, slot.location(), Relaxed, choice) >> slot.shift()) as u8;
@@ -154,15 +163,30 @@ impl<M: Memory> System<M> {
         Outcome::Moved
     }
 
+    /// Whether the overflow word is not this node.
+    fn is_other(
+        &self,
+        memory: &mut M,
+        me: usize,
+        node: u8,
+        mutant: Mutant,
+        choice: &mut Choice,
+    ) -> bool {
+        // Acquire is not needed: it is compared only.
+        let is_other = memory.load(me, OVERFLOW, Relaxed, choice) != 2 * (u64::from(node) + 1);
+        is_other && !self.is(mutant) && !self.is(Mutant::NoRecheck)
+    }
+
     /// The first slot from this one on that may have the key; or what follows the last.
-    fn next_slot(&self, key: Key, from: Slot, word: u64, head: u64) -> At {
+    fn next_slot(&self, key: Key, from: Slot, word: u64, seen: Seen) -> At {
         let number = (from.number..2).find(|number| byte(word, *number) == self.tag(key));
-        match (number, from.area) {
-            (Some(number), area) => At::Slots(Slot { area, number }, word, head),
-            (None, Area::Head) if word & MOVED != 0 => At::ChildWord,
-            (None, Area::Head) if word & OVER != 0 => At::Overflow(word),
-            (None, Area::Head | Area::Child) => At::Leave,
-            (None, Area::Node(node)) => At::WordAgain(head, node),
+        match (number, from.area, seen) {
+            (Some(number), area, _) => At::Slots(Slot { area, number }, word, seen),
+            (None, Area::Head, _) if word & MOVED != 0 => At::ChildWord,
+            (None, Area::Head, Some(node)) => At::NodeWord(node),
+            (None, Area::Head, None) if word & OVER != 0 => At::Further,
+            (None, Area::Head | Area::Child, _) => At::Leave,
+            (None, Area::Node(node), _) => At::StillAgain(node),
         }
     }
 

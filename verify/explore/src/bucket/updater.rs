@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! lock:     the tag word, with the lock bit (compare-exchange, Acquire)            [HM-5]
-//! attend:   are some dead, and none stamped? full fence; completed (Relaxed): the cookie of a
+//! attend:   are some stamped? completed (Acquire): is the cookie done? they are free
+//!           are some dead, and none stamped? full fence; completed (Relaxed): the cookie of a
 //!              full grace period from now on; the dead ones are stamped             [HM-4]
-//!           are some stamped? completed (Acquire): is the cookie done? they are free
 //! replace,  a free slot: key and value; the tag word, with the tag, the old byte dead, unlocked
 //! insert:      (Release)                                                            [HM-1]
 //!           none, and the key is not in the head: a free slot of the node, the same way
@@ -144,7 +144,8 @@ impl<M: Memory> System<M> {
             At::Poll(word) => {
                 let order = self.unless(Mutant::RelaxedPoll, Acquire);
                 let is_done = memory.load(me, COMPLETED, order, choice) >= world.cookie;
-                At::Act(if is_done { turn(word, STAMPED, FREE) } else { word })
+                let word = if is_done { turn(word, STAMPED, FREE) } else { word };
+                if is_done && has(word, DEAD) { At::Fence(word) } else { At::Act(word) }
             }
             At::Act(word) => {
                 let stores = self.act(world, op, area, word);
