@@ -29,6 +29,8 @@ pub(crate) enum Theme {
     Hazards,
     /// Per-CPU tools: counters, BigRef, LocalGlobalLock
     Tools,
+    /// Maps: every operation, with growth; their histories are checked
+    Maps,
     /// Forks in a storm; left to a child process unless asked for
     Forks,
 }
@@ -46,7 +48,7 @@ pub(crate) struct Themes(Vec<Theme>);
 
 impl Themes {
     /// Those of a run about which nothing is said.
-    const DEFAULT: [Theme; 12] = [
+    const DEFAULT: [Theme; 13] = [
         Theme::Readers,
         Theme::Floods,
         Theme::Limits,
@@ -59,6 +61,7 @@ impl Themes {
         Theme::Sequences,
         Theme::Hazards,
         Theme::Tools,
+        Theme::Maps,
     ];
 
     /// The themes in the order in which they are declared; of an empty list the usual ones.

@@ -83,9 +83,12 @@ fn parts(theme: Theme) -> &'static [Part] {
         Theme::Churn => &[Part::Churn],
         Theme::Processes => &[Part::Children],
         Theme::Forks => &[Part::Forks, Part::Storm, Part::Storm],
-        Theme::Sleepable | Theme::RseqRead | Theme::Hazards | Theme::Sequences | Theme::Tools => {
-            &[]
-        }
+        Theme::Sleepable
+        | Theme::RseqRead
+        | Theme::Hazards
+        | Theme::Sequences
+        | Theme::Tools
+        | Theme::Maps => &[],
     }
 }
 
