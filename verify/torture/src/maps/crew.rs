@@ -35,6 +35,8 @@ pub(super) struct Round<E: Entries> {
     values: Values,
     crowded: Crowded,
     keys: u64,
+    /// What the keys had that are never removed, from the first of them on.
+    steady: Vec<u64>,
     clock: AtomicU64,
 }
 
@@ -44,7 +46,24 @@ type Kept<'v, E> = (&'v <E as Entries>::Value, u64, u64);
 impl<E: Entries> Round<E> {
     pub(super) fn new(context: ThreadContext, map: Map<E>, crowded: Crowded, keys: u64) -> Self {
         let (values, clock) = (Values::default(), AtomicU64::new(0));
-        Self { context, map, values, crowded, keys, clock }
+        let mut this = Self { context, map, values, crowded, keys, steady: Vec::new(), clock };
+        for key in keys / 2..keys {
+            let value = E::value(&this.values, key);
+            this.steady.push(this.number(&value, key));
+            this.map.insert(E::key(key), value);
+        }
+        this
+    }
+
+    /// What a key had when the threads began.
+    pub(super) fn first(&self, key: u64) -> Option<u64> {
+        let number = key.checked_sub(self.keys / 2)?;
+        self.steady.get(number as usize).copied()
+    }
+
+    /// Whether it is never removed: a thread that misses it has found a fault.
+    fn is_steady(&self, key: u64) -> bool {
+        key >= self.keys / 2
     }
 
     /// A moment: after all that any thread did before one that it has seen.
@@ -53,7 +72,7 @@ impl<E: Entries> Round<E> {
     }
 
     fn key(&self, random: &mut Random) -> u64 {
-        random.below_mostly_low(self.keys)
+        random.below(self.keys)
     }
 
     /// What is in a value that was found under a key.
@@ -227,15 +246,15 @@ impl<E: Entries> Round<E> {
         };
         let new = || E::value(&self.values, key);
         match random.below(5) {
-            0 => self.record(log, key, Operation::MapInsert, || {
+            0 if !self.is_steady(key) => self.record(log, key, Operation::MapRemove, || {
+                let old = view.remove_entry(&name).map(|(_, value)| keep(value));
+                Some((Before::Was(old), After::Is(None)))
+            }),
+            0 | 1 => self.record(log, key, Operation::MapInsert, || {
                 let value = new();
                 let number = self.number(&value, key);
                 let old = view.insert(name, value).map(keep);
                 Some((Before::Was(old), After::Is(Some(number))))
-            }),
-            1 => self.record(log, key, Operation::MapRemove, || {
-                let old = view.remove_entry(&name).map(|(_, value)| keep(value));
-                Some((Before::Was(old), After::Is(None)))
             }),
             2 => self.record(log, key, Operation::MapUpdate, || {
                 let mut old = None;
@@ -264,6 +283,7 @@ impl<E: Entries> Round<E> {
             }),
             _ => {
                 let choice = random.below(4);
+                let choice = if self.is_steady(key) { 3 * (choice / 2) } else { choice };
                 self.record(log, key, Operation::MapCompute, || {
                     let mut seen = None;
                     let result = view.compute(name, |entry| {
@@ -300,15 +320,15 @@ impl<E: Entries> Round<E> {
             None
         };
         match random.below(3) {
-            0 => self.record(log, key, Operation::MapInsert, || {
+            0 if !self.is_steady(key) => self.record(log, key, Operation::MapRemove, || {
+                let result = self.map.try_remove(&name);
+                result.map_or_else(|_| refused(()), |was_there| Some(removed(was_there)))
+            }),
+            0 | 1 => self.record(log, key, Operation::MapInsert, || {
                 let value = E::value(&self.values, key);
                 let number = self.number(&value, key);
                 let result = self.map.try_insert(name, value);
                 result.map_or_else(|_| refused(()), |is_new| Some(inserted(is_new, number)))
-            }),
-            1 => self.record(log, key, Operation::MapRemove, || {
-                let result = self.map.try_remove(&name);
-                result.map_or_else(|_| refused(()), |was_there| Some(removed(was_there)))
             }),
             _ => self.record(log, key, Operation::MapUpdate, || {
                 let (mut old, mut number) = (None, None);
@@ -329,13 +349,13 @@ impl<E: Entries> Round<E> {
         let key = self.key(random);
         let name = E::key(key);
         match random.below(3) {
-            0 => self.record(log, key, Operation::MapInsert, || {
+            0 if !self.is_steady(key) => self
+                .record(log, key, Operation::MapRemove, || Some(removed(self.map.remove(&name)))),
+            0 | 1 => self.record(log, key, Operation::MapInsert, || {
                 let value = E::value(&self.values, key);
                 let number = self.number(&value, key);
                 Some(inserted(self.map.insert(name, value), number))
             }),
-            1 => self
-                .record(log, key, Operation::MapRemove, || Some(removed(self.map.remove(&name)))),
             _ => self.record(log, key, Operation::MapUpdate, || {
                 let (mut old, mut number) = (None, None);
                 let was_there = self.map.update(&name, |value| {
@@ -357,11 +377,11 @@ impl<E: Entries> Round<E> {
         self.map.retain(|key, value| {
             let key = E::number(key);
             if key >= FILLERS_FROM {
-                return true;
+                return true; // not in any history
             }
             let number = self.number(value, key);
             seen.push((key, number));
-            let stays = removed >> (key % 64) & 3 != 0;
+            let stays = self.is_steady(key) || removed >> (key % 64) & 3 != 0;
             if !stays {
                 ended.push((key, number));
             }
