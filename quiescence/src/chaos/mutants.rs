@@ -599,15 +599,15 @@ mutants! {
         Test(flavors("hazard::the_thread_that_reclaims_is_woken").hangs()),
     ];
     /// A slot of a hash map is used again as soon as its entry is removed.
-    MapNoCookie "map-no-cookie" [Torture("maps")];
+    MapNoCookie "map-no-cookie" [Explorer, Torture("maps")];
     /// The tag of a slot is stored before its entry.
-    MapTagBeforeKey "map-tag-before-key" [Torture("maps")];
+    MapTagBeforeKey "map-tag-before-key" [Explorer, Torture("maps")];
     /// A reader that misses in a node does not look whether the bucket has another one by now.
-    MapNoRecheck "map-no-recheck" [Torture("maps")];
+    MapNoRecheck "map-no-recheck" [Explorer, Torture("maps")];
     /// A bucket is said to have moved before its entries are in the next table.
-    MapMovedBeforeCopy "map-moved-before-copy" [Torture("maps")];
+    MapMovedBeforeCopy "map-moved-before-copy" [Explorer, Torture("maps")];
     /// An entry that goes to a node is taken out of the slots before the node has it.
-    MapOverflowLate "map-overflow-late" [Torture("maps")];
+    MapOverflowLate "map-overflow-late" [Explorer, Torture("maps")];
 }
 
 /// A test of `quiescence/tests/liburcu_readers.rs`.

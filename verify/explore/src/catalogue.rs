@@ -39,6 +39,7 @@ pub fn entries() -> Vec<Entry> {
     of::<crate::hazard::Hazard>(&mut entries);
     of::<crate::sequence::Sequence>(&mut entries);
     of::<crate::compat_hazard::Hazard>(&mut entries);
+    of::<crate::bucket::Bucket>(&mut entries);
     for subject in SUBJECTS {
         let harmful = subject.mutants.iter().filter_map(|expected| {
             let name = format!("{}-without-{}", subject.name, expected.step);

@@ -16,6 +16,7 @@ use super::arena::{Arena, Participant};
 use super::deferral::{self, Deferral};
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
 use super::ledger::{Ledger, ThreadRecord};
+use super::maps;
 use super::percpu::{self, PerCpu};
 use super::random::Random;
 use super::{delays, passing, readers, updaters};
@@ -117,6 +118,7 @@ pub(crate) struct Fixture {
     parts: Vec<(Part, Place)>,
     deferral: Deferral,
     per_cpu: PerCpu,
+    maps: Vec<maps::Part>,
 }
 
 /// A part of another theme.
@@ -124,27 +126,29 @@ pub(crate) struct Fixture {
 enum Extra {
     Deferral(deferral::Part),
     PerCpu(percpu::Part),
+    Maps(maps::Part),
 }
 
 impl Fixture {
     pub(crate) fn new(
-        readers: usize,
-        updaters: usize,
+        (readers, updaters): (usize, usize),
         engine: Engine,
         deferral: Deferral,
         per_cpu: PerCpu,
+        maps: Vec<maps::Part>,
     ) -> Self {
         let readers = READERS.iter().cycle().take(readers);
         let shared = &UPDATERS[..UPDATERS.len() - 1];
         let updaters = UPDATERS.iter().chain(shared.iter().cycle()).take(updaters);
         let parts = readers.chain(updaters).copied().collect();
-        Self { arenas: Arenas::new(engine), parts, deferral, per_cpu }
+        Self { arenas: Arenas::new(engine), parts, deferral, per_cpu, maps }
     }
 
     /// The parts of the other themes.
     fn extras(&self) -> impl Iterator<Item = Extra> + '_ {
         let deferral = self.deferral.parts.iter().copied().map(Extra::Deferral);
-        deferral.chain(self.per_cpu.parts.iter().copied().map(Extra::PerCpu))
+        let per_cpu = self.per_cpu.parts.iter().copied().map(Extra::PerCpu);
+        deferral.chain(per_cpu).chain(self.maps.iter().copied().map(Extra::Maps))
     }
 
     /// The thread records: one for each part, and one more for the check at the end.
@@ -202,6 +206,7 @@ impl Fixture {
             match part {
                 Extra::Deferral(part) => deferral.play(part, &context, &mut random),
                 Extra::PerCpu(part) => per_cpu.play(part, &context, &mut random),
+                Extra::Maps(part) => part.play(&context, &mut random),
             }
         })?;
         Ok(())
@@ -366,6 +371,7 @@ impl Extra {
         match self {
             Self::Deferral(part) => part.name(),
             Self::PerCpu(part) => part.name(),
+            Self::Maps(part) => part.name(),
         }
     }
 }

@@ -95,6 +95,7 @@ named! {
         Freed = "value dropped too early, twice or never",
         Sum = "wrong sum",
         Exclusion = "not excluded",
+        History = "history that no map has",
         Stuck = "stuck",
         Panic = "panic",
     }
@@ -185,6 +186,17 @@ named! {
         LockRead = "LocalGlobalLock::read",
         LockWrite = "LocalGlobalLock::write",
         LockElsewhere = "LocalGlobalLock guard that ended on another thread",
+        MapGet = "look-up in a map",
+        MapWalk = "walk over a map",
+        MapInsert = "insertion into a map",
+        MapRemove = "removal from a map",
+        MapUpdate = "update of a map",
+        MapCompute = "HashMapRef::compute",
+        MapRetain = "HashMap::retain",
+        MapRefused = "update of a map refused at the limit",
+        MapResize = "map that grew or shrank",
+        MapHistory = "history of a key checked",
+        MapEnd = "map that ended",
     }
 }
 

@@ -9,7 +9,7 @@
 //! memory, threads that live for a moment, processes that are stopped and that fork. And about what
 //! stands on per-CPU words ([`percpu`]): sleepable domains, restartable reads, counters and locks,
 //! by threads that are moved from CPU to CPU and interrupted by signals all the time; and so about
-//! hazard pointers, and about lists, queues and stacks.
+//! hazard pointers, and about lists, queues and stacks. And about hash maps ([`maps`]).
 //!
 //! `rcu torture` runs it on the library exactly as users have it. The program `rcu-torture` of this
 //! package is the same with fewer dependencies; it can be built with
@@ -30,6 +30,7 @@ mod delays;
 mod fork;
 mod kinds;
 mod ledger;
+mod maps;
 mod removed;
 mod passing;
 mod percpu;
@@ -174,7 +175,8 @@ pub fn run(args: &TortureArgs, output: &mut dyn Screen) -> Result<Option<Verdict
     };
     let per_cpu =
         PerCpu::new(themes, setup.cpus).map_err(|error| Failure::io("cannot shuffle", error))?;
-    let fixture = Fixture::new(readers, updaters, setup.engine, deferral, per_cpu);
+    let fixture =
+        Fixture::new((readers, updaters), setup.engine, deferral, per_cpu, maps::parts(themes));
     let ledger = Arc::new(Ledger::new(fixture.records()));
     let ending = torture(&setup, &fixture, &ledger, output)?;
     let report = Report::new(&setup, &ledger, fixture.counts(), ending);

@@ -33,6 +33,8 @@ pub(crate) enum Theme {
     Lists,
     /// Id tables: ids, marks, and indexes that are used again
     Ids,
+    /// Maps: every operation, with growth; their histories are checked
+    Maps,
     /// Forks in a storm; left to a child process unless asked for
     Forks,
 }
@@ -50,7 +52,7 @@ pub(crate) struct Themes(Vec<Theme>);
 
 impl Themes {
     /// Those of a run about which nothing is said.
-    const DEFAULT: [Theme; 13] = [
+    const DEFAULT: [Theme; 15] = [
         Theme::Readers,
         Theme::Floods,
         Theme::Limits,
@@ -65,6 +67,7 @@ impl Themes {
         Theme::Tools,
         Theme::Lists,
         Theme::Ids,
+        Theme::Maps,
     ];
 
     /// The themes in the order in which they are declared; of an empty list the usual ones.

@@ -308,6 +308,23 @@ fn hazard_pointers_are_clean_with_portable_fences() {
     protects("portable");
 }
 
+#[test]
+fn maps_are_clean() {
+    let operations = [
+        "look-up in a map",
+        "walk over a map",
+        "insertion into a map",
+        "removal from a map",
+        "update of a map",
+        "HashMapRef::compute",
+        "HashMap::retain",
+        "map that grew or shrank",
+        "history of a key checked",
+        "map that ended",
+    ];
+    defers("maps", 4, &operations);
+}
+
 /// All at once. `RCU_TORTURE_SECONDS` says for how long. The tests of the single themes hold that
 /// each operation is carried out; here a rare one may not get its turn.
 #[test]
@@ -315,7 +332,7 @@ fn everything_at_once_is_clean() {
     let seconds = std::env::var("RCU_TORTURE_SECONDS")
         .map_or(20, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
     let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,hazards,\
-                  sequences,ids,tools,lists";
+                  sequences,ids,tools,lists,maps";
     let report = defers(themes, seconds, &[]);
     for updates in report["updates"].as_array().expect("a list") {
         assert!(updates["count"].as_u64() > Some(0), "{} was never used", updates["way"]);

@@ -234,7 +234,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         loop {
             // Relaxed: the exchange checks it; for `MOVED` the caller loads more with Acquire.
             let word = head.word.load(Relaxed);
-            if word & MOVED != 0 {
+            if word & (MOVED | LOCK) == MOVED {
                 return Err(Moved);
             }
             // As in `lock` [HM-5].
@@ -433,6 +433,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
                         if chaos::mutant(Mutant::MapOverflowLate) {
                             self.word = without;
                             self.publish();
+                            chaos::point(Point::SlotTagged);
                         }
                         // The new one first: a reader that does not find the old one finds it.
                         let new = self.copy_node(node, None, tag, stored);
@@ -609,7 +610,8 @@ pub(super) unsafe fn add_copy<F: Form>(bucket: Bucket<F>, tag: u64, from: *const
             }
             head.over.store(node.as_ptr(), Relaxed);
             head.word.store(word | OVER, Relaxed);
-            if let Some(old) = old {
+            // (Without a step before it readers may have seen it, and are to find the fault.)
+            if let Some(old) = old.filter(|_| !chaos::mutant(Mutant::MapMovedBeforeCopy)) {
                 // SAFETY: no other thread has seen it.
                 unsafe { old.free() };
             }

@@ -89,6 +89,7 @@ fn parts(theme: Theme) -> &'static [Part] {
         | Theme::Sequences
         | Theme::Ids
         | Theme::Tools
+        | Theme::Maps
         | Theme::Lists => &[],
     }
 }

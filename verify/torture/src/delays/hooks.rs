@@ -93,7 +93,11 @@ const fn chances(point: Point) -> (u64, u64) {
         // Every callback passes this.
         Point::Added => (512, 8192),
         Point::Charged | Point::Leaving => (8, 64),
+        // Look-ups and updates of maps pass these.
+        Point::SlotFound => (32, 512),
+        Point::SlotTagged | Point::BucketLocked | Point::BucketMoving => (32, 256),
         // These are rare.
+        Point::NodeMissed => (4, 16),
         Point::BeforeMark | Point::Marked => (4, 8),
         Point::BeforeUnregister | Point::Unregistered | Point::Orphaned => (4, 8),
         Point::TableHeld | Point::TableAwaited | Point::TableUsed => (4, 8),

@@ -1,0 +1,458 @@
+//! The threads that share a map.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::AcqRel;
+
+use quiescence::collections::hash_map::{Compute, HashMapRef, Operation as Change};
+use quiescence::{Domain, Private, Section};
+
+use super::entries::{Crowded, Entries, Map, Values};
+use super::history::{After, Before, Operation as Recorded};
+use super::{BEYOND, BYTES_MAX, CREW};
+use crate::context::ThreadContext;
+use crate::kinds::{FaultKind, Operation};
+use crate::random::Random;
+
+/// What a thread has done, by keys.
+pub(super) type Log = Vec<(u64, Recorded)>;
+
+/// Turns of a thread in a round: each is a section with some operations, or one outside of any.
+const TURNS: u64 = 400;
+
+/// Operations in a section, at most.
+const IN_A_SECTION_MAX: u64 = 6;
+
+/// Keys that are in no history: they come and go so that the table grows. Where all keys are in
+/// one bucket there are fewer.
+const FILLERS_FROM: u64 = 1 << 20;
+const FILLERS: u64 = 1_500;
+const FILLERS_CROWDED: u64 = 40;
+
+/// A map, and what its threads share.
+pub(super) struct Round<E: Entries> {
+    context: ThreadContext,
+    map: Map<E>,
+    values: Values,
+    crowded: Crowded,
+    keys: u64,
+    /// What the keys had that are never removed, from the first of them on.
+    steady: Vec<u64>,
+    clock: AtomicU64,
+}
+
+/// A reference out of the map, and what it led to.
+type Kept<'v, E> = (&'v <E as Entries>::Value, u64, u64);
+
+impl<E: Entries> Round<E> {
+    pub(super) fn new(context: ThreadContext, map: Map<E>, crowded: Crowded, keys: u64) -> Self {
+        let (values, clock) = (Values::default(), AtomicU64::new(0));
+        let mut this = Self { context, map, values, crowded, keys, steady: Vec::new(), clock };
+        for key in keys / 2..keys {
+            let value = E::value(&this.values, key);
+            this.steady.push(this.number(&value, key));
+            this.map.insert(E::key(key), value);
+        }
+        this
+    }
+
+    /// What a key had when the threads began.
+    pub(super) fn first(&self, key: u64) -> Option<u64> {
+        let number = key.checked_sub(self.keys / 2)?;
+        self.steady.get(number as usize).copied()
+    }
+
+    /// Whether it is never removed: a thread that misses it has found a fault.
+    fn is_steady(&self, key: u64) -> bool {
+        key >= self.keys / 2
+    }
+
+    /// A moment: after all that any thread did before one that it has seen.
+    fn moment(&self) -> u64 {
+        self.clock.fetch_add(1, AcqRel)
+    }
+
+    fn key(&self, random: &mut Random) -> u64 {
+        random.below(self.keys)
+    }
+
+    /// What is in a value that was found under a key.
+    fn number(&self, value: &E::Value, key: u64) -> u64 {
+        E::read(value, key).unwrap_or_else(|what| {
+            self.context.fault(FaultKind::Payload, E::NAME, || what);
+            u64::MAX
+        })
+    }
+
+    /// Runs an operation on a key, and records it.
+    fn record(
+        &self,
+        log: &mut Log,
+        key: u64,
+        operation: Operation,
+        f: impl FnOnce() -> Option<(Before, After)>,
+    ) {
+        let begin = self.moment();
+        let result = f();
+        let end = self.moment();
+        self.context.did(operation);
+        if let Some((before, after)) = result {
+            log.push((key, Recorded { begin, end, before, after, is_sure: true }));
+        }
+    }
+
+    /// Does all of it.
+    pub(super) fn work(&self, random: &mut Random) -> Log {
+        let mut log = Log::new();
+        for _ in 0..TURNS {
+            if self.context.is_over() {
+                break;
+            }
+            match random.below(16) {
+                0..10 => self.in_a_section(&mut log, random),
+                10..14 => self.outside(&mut log, random),
+                14 => self.retain(&mut log, random),
+                _ => self.grow_and_shrink(random),
+            }
+            self.expect_room();
+        }
+        log
+    }
+
+    fn expect_room(&self) {
+        let waiting = self.map.domain().statistics().bytes_waiting;
+        let most = BYTES_MAX + CREW as u64 * BEYOND;
+        if waiting > most {
+            self.context.fault(FaultKind::Limit, E::NAME, || {
+                format!("{waiting} bytes wait where {BYTES_MAX} may, and {BEYOND} for each thread")
+            });
+        }
+    }
+
+    /// Some operations in one section, whose references are looked at again at its end.
+    fn in_a_section(&self, log: &mut Log, random: &mut Random) {
+        let view = self.map.read();
+        let mut kept = Vec::new();
+        // One that may go over the limit; the others do not.
+        let mut may_change = true;
+        for _ in 0..1 + random.below(IN_A_SECTION_MAX) {
+            let key = self.key(random);
+            match random.below(12) {
+                0..5 => self.look_up(&view, key, log, &mut kept, random),
+                5 => self.walk(&view, log, &mut kept),
+                6 | 7 => {
+                    self.try_change(key, log, random);
+                    may_change = false; // perhaps it has left a node over the limit
+                }
+                _ if may_change => {
+                    self.change(&view, key, log, &mut kept, random);
+                    may_change = false;
+                }
+                _ => {}
+            }
+        }
+        for (value, key, number) in kept {
+            match E::read(value, key) {
+                Ok(now) if now == number => {}
+                Ok(now) => self.context.fault(FaultKind::Payload, E::NAME, || {
+                    format!("a reference to value {number:#x} of key {key} leads to {now:#x}")
+                }),
+                Err(what) => self.context.fault(FaultKind::Payload, E::NAME, || what),
+            }
+        }
+    }
+
+    fn look_up<'v, G: Section<Private>>(
+        &self,
+        view: &'v HashMapRef<'_, E::Key, E::Value, Crowded, Private, G>,
+        key: u64,
+        log: &mut Log,
+        kept: &mut Vec<Kept<'v, E>>,
+        random: &mut Random,
+    ) {
+        let name = E::key(key);
+        self.record(log, key, Operation::MapGet, || {
+            let found = match random.below(3) {
+                0 => view.get(&name),
+                1 => view.get_key_value(&name).map(|(found, value)| {
+                    debug_assert_eq!(*found, name);
+                    value
+                }),
+                _ if view.contains_key(&name) => return Some((Before::Present, After::Same)),
+                _ => None,
+            };
+            let found = found.map(|value| {
+                let number = self.number(value, key);
+                kept.push((value, key, number));
+                number
+            });
+            Some((Before::Was(found), After::Same))
+        });
+    }
+
+    /// All entries: of each key what it had at some moment.
+    fn walk<'v, G: Section<Private>>(
+        &self,
+        view: &'v HashMapRef<'_, E::Key, E::Value, Crowded, Private, G>,
+        log: &mut Log,
+        kept: &mut Vec<Kept<'v, E>>,
+    ) {
+        let (begin, from) = (self.moment(), kept.len());
+        for (key, value) in view.iter() {
+            let key = E::number(key);
+            if key < FILLERS_FROM {
+                kept.push((value, key, self.number(value, key)));
+            }
+        }
+        let end = self.moment();
+        self.context.did(Operation::MapWalk);
+        let seen = kept[from..].iter().map(|(_, key, number)| (*key, *number));
+        self.seen(log, (begin, end), seen);
+    }
+
+    /// Records what a walk has seen, and which keys it has not.
+    fn seen(
+        &self,
+        log: &mut Log,
+        (begin, end): (u64, u64),
+        seen: impl Iterator<Item = (u64, u64)>,
+    ) {
+        let mut missing = vec![true; self.keys as usize];
+        let after = After::Same;
+        for (key, number) in seen {
+            missing[key as usize] = false;
+            let before = Before::Was(Some(number));
+            log.push((key, Recorded { begin, end, before, after, is_sure: true }));
+        }
+        for (key, _) in missing.into_iter().enumerate().filter(|(_, is_missing)| *is_missing) {
+            let before = Before::Was(None);
+            log.push((key as u64, Recorded { begin, end, before, after, is_sure: true }));
+        }
+    }
+
+    /// An update that gives references to what was there.
+    fn change<'v, G: Section<Private>>(
+        &self,
+        view: &'v HashMapRef<'_, E::Key, E::Value, Crowded, Private, G>,
+        key: u64,
+        log: &mut Log,
+        kept: &mut Vec<Kept<'v, E>>,
+        random: &mut Random,
+    ) {
+        let name = E::key(key);
+        let mut keep = |value: &'v E::Value| {
+            let number = self.number(value, key);
+            kept.push((value, key, number));
+            number
+        };
+        let new = || E::value(&self.values, key);
+        match random.below(5) {
+            0 if !self.is_steady(key) => self.record(log, key, Operation::MapRemove, || {
+                let old = view.remove_entry(&name).map(|(_, value)| keep(value));
+                Some((Before::Was(old), After::Is(None)))
+            }),
+            0 | 1 => self.record(log, key, Operation::MapInsert, || {
+                let value = new();
+                let number = self.number(&value, key);
+                let old = view.insert(name, value).map(keep);
+                Some((Before::Was(old), After::Is(Some(number))))
+            }),
+            2 => self.record(log, key, Operation::MapUpdate, || {
+                let mut old = None;
+                let replace = |value: &E::Value| {
+                    old = Some(self.number(value, key));
+                    new()
+                };
+                let number = view.update(&name, replace).map(keep);
+                Some(match number {
+                    Some(_) => (Before::Was(old), After::Is(number)),
+                    None => (Before::Was(None), After::Same),
+                })
+            }),
+            3 => self.record(log, key, Operation::MapInsert, || {
+                let mut made = None;
+                let make = || {
+                    let value = new();
+                    made = Some(self.number(&value, key));
+                    value
+                };
+                let number = keep(view.get_or_insert_with(name, make));
+                Some(match made == Some(number) {
+                    true => (Before::Was(None), After::Is(made)),
+                    false => (Before::Was(Some(number)), After::Same),
+                })
+            }),
+            _ => {
+                let choice = random.below(4);
+                let choice = if self.is_steady(key) { 3 * (choice / 2) } else { choice };
+                self.record(log, key, Operation::MapCompute, || {
+                    let mut seen = None;
+                    let result = view.compute(name, |entry| {
+                        seen = entry.map(|(_, value)| self.number(value, key));
+                        match (choice, entry) {
+                            (0, _) | (1, None) => Change::Insert(new()),
+                            (1, _) | (2, _) => Change::Remove,
+                            _ => Change::Abort(()),
+                        }
+                    });
+                    Some(match result {
+                        Compute::Inserted(_, value) => {
+                            (Before::Was(None), After::Is(Some(keep(value))))
+                        }
+                        Compute::Updated { old, new } => {
+                            (Before::Was(Some(keep(old.1))), After::Is(Some(keep(new.1))))
+                        }
+                        Compute::Removed(_, value) => {
+                            (Before::Was(Some(keep(value))), After::Is(None))
+                        }
+                        Compute::Aborted(()) => (Before::Was(seen), After::Same),
+                        Compute::Absent => (Before::Was(None), After::Same),
+                    })
+                });
+            }
+        }
+    }
+
+    /// An update that never waits: in a section, with references out of the map, too.
+    fn try_change(&self, key: u64, log: &mut Log, random: &mut Random) {
+        let name = E::key(key);
+        let refused = |_| {
+            self.context.did(Operation::MapRefused);
+            None
+        };
+        match random.below(3) {
+            0 if !self.is_steady(key) => self.record(log, key, Operation::MapRemove, || {
+                let result = self.map.try_remove(&name);
+                result.map_or_else(|_| refused(()), |was_there| Some(removed(was_there)))
+            }),
+            0 | 1 => self.record(log, key, Operation::MapInsert, || {
+                let value = E::value(&self.values, key);
+                let number = self.number(&value, key);
+                let result = self.map.try_insert(name, value);
+                result.map_or_else(|_| refused(()), |is_new| Some(inserted(is_new, number)))
+            }),
+            _ => self.record(log, key, Operation::MapUpdate, || {
+                let (mut old, mut number) = (None, None);
+                let result = self.map.try_update(&name, |value| {
+                    old = Some(self.number(value, key));
+                    let value = E::value(&self.values, key);
+                    number = Some(self.number(&value, key));
+                    value
+                });
+                let replaced = |was_there| updated(was_there, old, number);
+                result.map_or_else(|_| refused(()), |was_there| Some(replaced(was_there)))
+            }),
+        }
+    }
+
+    /// An update outside of sections.
+    fn outside(&self, log: &mut Log, random: &mut Random) {
+        let key = self.key(random);
+        let name = E::key(key);
+        match random.below(3) {
+            0 if !self.is_steady(key) => self
+                .record(log, key, Operation::MapRemove, || Some(removed(self.map.remove(&name)))),
+            0 | 1 => self.record(log, key, Operation::MapInsert, || {
+                let value = E::value(&self.values, key);
+                let number = self.number(&value, key);
+                Some(inserted(self.map.insert(name, value), number))
+            }),
+            _ => self.record(log, key, Operation::MapUpdate, || {
+                let (mut old, mut number) = (None, None);
+                let was_there = self.map.update(&name, |value| {
+                    old = Some(self.number(value, key));
+                    let value = E::value(&self.values, key);
+                    number = Some(self.number(&value, key));
+                    value
+                });
+                Some(updated(was_there, old, number))
+            }),
+        }
+    }
+
+    /// Removes the entries of some keys, all other ones staying.
+    fn retain(&self, log: &mut Log, random: &mut Random) {
+        let removed = random.next();
+        let (mut seen, mut ended) = (Vec::new(), Vec::new());
+        let begin = self.moment();
+        self.map.retain(|key, value| {
+            let key = E::number(key);
+            if key >= FILLERS_FROM {
+                return true; // not in any history
+            }
+            let number = self.number(value, key);
+            seen.push((key, number));
+            let stays = self.is_steady(key) || removed >> (key % 64) & 3 != 0;
+            if !stays {
+                ended.push((key, number));
+            }
+            stays
+        });
+        let end = self.moment();
+        self.context.did(Operation::MapRetain);
+        self.seen(log, (begin, end), seen.into_iter());
+        // Whether it was this call that removed them, it does not say.
+        for (key, number) in ended {
+            let (before, after) = (Before::Was(Some(number)), After::Is(None));
+            log.push((key, Recorded { begin, end, before, after, is_sure: false }));
+        }
+    }
+
+    /// Has the table grow, and perhaps shrink again.
+    fn grow_and_shrink(&self, random: &mut Random) {
+        let crowd = if self.crowded == Crowded::Not { FILLERS } else { FILLERS_CROWDED };
+        let from = FILLERS_FROM + random.below(4) * FILLERS;
+        let fillers = from..from + random.below(crowd);
+        match random.below(4) {
+            0 => self.map.reserve(random.below(2 * FILLERS) as usize),
+            1 => self.map.extend(fillers.map(|key| (E::key(key), E::value(&self.values, key)))),
+            2 => self.map.shrink_to(random.below(FILLERS) as usize),
+            _ => {
+                for key in fillers {
+                    self.map.remove(&E::key(key));
+                }
+                self.map.shrink_to_fit();
+            }
+        }
+        self.context.did(Operation::MapResize);
+    }
+
+    /// All threads have ended: what is left?
+    pub(super) fn end(self, domain: &Domain<Private>) {
+        let Self { context, map, values, .. } = self;
+        context.begin(Operation::MapEnd);
+        let (counted, seen) = (map.len(), map.read().iter().count());
+        if counted != seen {
+            context.fault(FaultKind::Count, E::NAME, || {
+                format!("it has {counted} entries by its count, and {seen} by a walk")
+            });
+        }
+        drop(map);
+        domain.barrier();
+        let (alive, waiting) = (values.alive(), domain.statistics().callbacks_waiting());
+        if alive != 0 || waiting != 0 {
+            context.fault(FaultKind::Freed, E::NAME, || {
+                format!("{alive} values are left, and {waiting} callbacks wait")
+            });
+        }
+        context.did(Operation::MapEnd);
+    }
+}
+
+fn inserted(is_new: bool, number: u64) -> (Before, After) {
+    let before = if is_new { Before::Was(None) } else { Before::Present };
+    (before, After::Is(Some(number)))
+}
+
+fn removed(was_there: bool) -> (Before, After) {
+    match was_there {
+        true => (Before::Present, After::Is(None)),
+        false => (Before::Was(None), After::Same),
+    }
+}
+
+fn updated(was_there: bool, old: Option<u64>, number: Option<u64>) -> (Before, After) {
+    match was_there {
+        true => (Before::Was(old), After::Is(number)),
+        false => (Before::Was(None), After::Same),
+    }
+}

@@ -1,0 +1,111 @@
+//! Maps under torture: every operation beside every other one, while the table grows and shrinks.
+//!
+//! A round has a domain with little room, a map, and a crew of threads ([`crew`]) that look up,
+//! update, walk over it and keep references. Each operation is recorded with the moments of its
+//! begin and its end; afterwards the [`history`] of each key must be one that a map has. Half of the
+//! keys are never removed, so that a thread that misses one has found a fault. What the references
+//! lead to must be what it was until their section ends; and in the end no value is left, and none
+//! was dropped twice ([`entries`]).
+
+mod crew;
+mod entries;
+mod history;
+
+use std::sync::Arc;
+use std::thread;
+
+use quiescence::Domain;
+
+use crew::{Log, Round};
+use entries::{Crowded, Entries, InBoxes, InSlots};
+
+use super::context::ThreadContext;
+use super::deferral::tuning;
+use super::delays;
+use super::kinds::{FaultKind, Operation};
+use super::random::Random;
+use super::themes::{Theme, Themes};
+
+/// Threads that share a map.
+const CREW: usize = 4;
+
+/// What may wait in the domain of a map.
+const BYTES_MAX: u64 = 64 << 10;
+const OBJECTS_MAX: u64 = 1_000;
+
+/// What a thread may have beyond the limit: the entry and the nodes of an update in a section.
+const BEYOND: u64 = 16 << 10;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    InSlots,
+    InBoxes,
+}
+
+impl Part {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::InSlots => "one whose crew uses maps with entries in slots",
+            Self::InBoxes => "one whose crew uses maps with entries in boxes",
+        }
+    }
+
+    /// Has one map after the other, until the run is over.
+    pub(crate) fn play(self, context: &ThreadContext, random: &mut Random) {
+        while !context.is_over() {
+            match self {
+                Self::InSlots => round::<InSlots>(context, random),
+                Self::InBoxes => round::<InBoxes>(context, random),
+            }
+        }
+    }
+}
+
+/// The parts of a run.
+pub(crate) fn parts(themes: &Themes) -> Vec<Part> {
+    if themes.has(Theme::Maps) { vec![Part::InSlots, Part::InBoxes] } else { Vec::new() }
+}
+
+fn round<E: Entries>(context: &ThreadContext, random: &mut Random) {
+    let tuning = tuning(OBJECTS_MAX, BYTES_MAX);
+    let domain = Domain::builder().engine(context.engine).tuning(tuning).build();
+    let crowded = Crowded::ALL[random.below(Crowded::ALL.len() as u64) as usize];
+    let keys = 1 + random.below(24);
+    let map = E::map(domain.clone(), crowded);
+    let round = Arc::new(Round::<E>::new(context.clone(), map, crowded, keys));
+    let crew: Vec<_> = (0..CREW)
+        .filter_map(|_| {
+            let (round, seed) = (Arc::clone(&round), random.next());
+            let member = move || {
+                delays::seed_thread(seed);
+                round.work(&mut Random::from_state(seed))
+            };
+            thread::Builder::new().name("crew of a map".to_owned()).spawn(member).ok()
+        })
+        .collect();
+    let logs: Vec<Log> = crew.into_iter().filter_map(|member| member.join().ok()).collect();
+    if logs.len() < CREW {
+        if !context.is_over() {
+            context.fault(FaultKind::Panic, E::NAME, || {
+                "a thread of the crew panicked, or did not start; see standard error".to_owned()
+            });
+        }
+        return; // there is no whole history
+    }
+    let Some(round) = Arc::into_inner(round) else { unreachable!("the crew has ended") };
+    check(context, &round, keys, &logs);
+    round.end(&domain);
+}
+
+/// Checks the history of each key.
+fn check<E: Entries>(context: &ThreadContext, round: &Round<E>, keys: u64, logs: &[Log]) {
+    for key in 0..keys {
+        let of_key = logs.iter().flatten().filter(|(of, _)| *of == key);
+        let operations: Vec<_> = of_key.map(|(_, operation)| *operation).collect();
+        context.did(Operation::MapHistory);
+        if let Err(refused) = history::check(round.first(key), &operations) {
+            context.fault(FaultKind::History, E::NAME, || format!("key {key}: {refused}"));
+        }
+    }
+}
