@@ -7,7 +7,7 @@
 //!   of whom).
 //! - Replace and retire ([`replace`]: by whom): [`update`], what it costs; [`tail`], what it does
 //!   to readers; [`stall`] and [`memory`], what waits when a reader stalls.
-//! - [`hash`]: the same in a hash table, beside maps.
+//! - [`hash`]: the same in a hash table, beside maps. [`maps`]: maps of any size, for any key.
 //! - [`enqueue`]: callbacks, and waiting for them.
 //! - Sleepable domains: [`boot`], a burst of grace periods; [`blocked`], a reader that stays;
 //!   [`domains`], their memory.
@@ -34,6 +34,7 @@ pub mod garbage;
 pub mod grace;
 pub mod hash;
 pub mod loops;
+pub mod maps;
 pub mod memory;
 pub(crate) mod object;
 pub mod path_cache;

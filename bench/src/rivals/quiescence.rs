@@ -2,6 +2,7 @@
 //! of the global domain, and beside them the sleepable domain, the cells and the tools.
 
 mod cells;
+mod maps;
 mod srcu;
 mod sync;
 mod threads;
@@ -51,6 +52,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .boot(|| Box::new(InSrcu::new(Srcu::new())))
         .blocked(|| Box::new(Srcu::new()))
         .domain::<Srcu>(),
+    Rival::ours("quiescence-intrusive").maps::<maps::Intrusive>(),
     Rival::ours("quiescence-rcu").guard(<GlobalReader as Read>::read).stored::<Threads>(),
     Rival::ours("quiescence-reader").read::<ExplicitReader>().nested::<ExplicitReader>(),
     Rival::ours("quiescence-qsbr")

@@ -221,8 +221,8 @@ pub(super) struct Document<'a> {
 
 #[derive(Debug, Serialize)]
 struct CaseOut {
-    id: &'static str,
-    title: &'static str,
+    id: String,
+    title: String,
     disturbed: u32,
     notes: Vec<String>,
     rivals: Vec<RivalOut>,
@@ -312,8 +312,8 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
         RivalOut { name: rival.name, ours: rival.ours, metrics: metrics.collect() }
     });
     CaseOut {
-        id: case.id,
-        title: case.title,
+        id: case.id.clone().into_owned(),
+        title: case.title.clone().into_owned(),
         disturbed: case.disturbed,
         notes: case.notes.clone(),
         rivals: rivals.collect(),
