@@ -82,7 +82,7 @@ fn contend<P: Domain>(places: &[P]) {
 
 /// What the process has in memory and shares with no file, after the allocator has given back what
 /// it can.
-pub(super) fn resident_bytes() -> Option<u64> {
+fn resident_bytes() -> Option<u64> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it locks each arena while it works on it.
     unsafe {

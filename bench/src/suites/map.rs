@@ -317,7 +317,7 @@ impl Choice {
                 sample_mixed(&map, &shape, operations, seed)
             }
             What::Memory(keys, entries) => {
-                // Where the kernel does not say, there is nothing to be compared.
+                // Where the allocator does not say, there is nothing to be compared.
                 let seen = memory::measure(rival, keys, entries);
                 let values = seen.map_or([f64::NAN; 2], |seen| [seen.grown, seen.reserved]);
                 Sample { values: values.into(), readers_share: 1.0 }

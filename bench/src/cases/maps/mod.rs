@@ -118,6 +118,11 @@ pub(crate) trait Map<K: Key>: Send + Sync + Sized + 'static {
 
     /// Frees what was replaced or removed, as far as the map can be asked to.
     fn flush(&self) {}
+
+    /// Bytes that it has from the kernel, and not from the allocator.
+    fn mapped(&self) -> u64 {
+        0
+    }
 }
 
 /// A map for every key and every hash function.
@@ -181,6 +186,8 @@ pub(crate) trait Table: Send + Sync {
     fn work(&self, share: &mixed::Share);
     /// Frees what was replaced or removed, as far as the map can be asked to.
     fn flush(&self);
+    /// Bytes that it has from the kernel, and not from the allocator.
+    fn mapped(&self) -> u64;
 }
 
 /// A map with the type of its keys.
@@ -210,6 +217,10 @@ impl<M: Map<K>, K: Key> Table for Filled<M, K> {
 
     fn flush(&self) {
         self.map.flush();
+    }
+
+    fn mapped(&self) -> u64 {
+        self.map.mapped()
     }
 }
 
