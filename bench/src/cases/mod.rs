@@ -13,6 +13,7 @@
 //!   [`domains`], their memory.
 //! - [`store`]: replacing an `Arc` that many threads have loaded. [`garbage`]: what waits after the
 //!   last store.
+//! - [`tools`]: programs before and after a transformation.
 //! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
 //!
 //! A case takes the rivals of the registry that serve it, in the order of the registry: each module
@@ -44,6 +45,7 @@ pub mod stall;
 pub mod store;
 pub mod tail;
 mod together;
+pub mod tools;
 pub mod update;
 pub(crate) mod wait;
 

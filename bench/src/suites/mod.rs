@@ -3,7 +3,7 @@
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
 //! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`cells`], [`map`],
-//!   [`compat`]: the suites;
+//!   [`tools`], [`compat`]: the suites;
 //!   `timed` and [`scenes`]: how several of them do it.
 //! - [`promises`]: what the project has promised, and whether it holds here.
 
@@ -19,6 +19,7 @@ pub mod rounds;
 pub mod scenes;
 pub mod srcu;
 mod timed;
+pub mod tools;
 pub mod update;
 
 use std::time::Duration;
@@ -127,7 +128,7 @@ fn built_without(modules: &[&str], source: &Source) -> String {
 /// A benchmark that is ready to run.
 pub struct Suite {
     /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu`, `cells`,
-    /// `map` or `compat`.
+    /// `map`, `tools` or `compat`.
     pub name: &'static str,
     /// With whom the others are compared.
     pub base: &'static str,

@@ -328,7 +328,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Unit;
-    use super::super::{cells, compat, gp, percpu, read, srcu, update};
+    use super::super::{cells, compat, gp, percpu, read, srcu, tools, update};
     use super::*;
     use crate::rivals::left_out;
 
@@ -403,7 +403,8 @@ mod tests {
     fn promises_name_metrics_and_rivals_that_can_be_measured() {
         for Promise { case, metric, rival, against, .. } in all() {
             let known =
-                [read::known, gp::known, update::known, map::known, compat::known].into_iter();
+                [read::known, gp::known, update::known, map::known, compat::known, tools::known]
+                    .into_iter();
             let (metrics, known) = known
                 .map(|known| known(case))
                 .chain(

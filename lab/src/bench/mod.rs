@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use ::bench::suites::promises::Verdict;
 use ::bench::suites::{
-    self, Group, Suite, cells, compat, engines, gp, map, percpu, read, srcu, update,
+    self, Group, Suite, cells, compat, engines, gp, map, percpu, read, srcu, tools, update,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use quiescence::PerCpuPath;
@@ -46,6 +46,8 @@ enum What {
     Cells(CellsArgs),
     /// Concurrent maps: look-ups and updates of a thousand keys and of a million, memory, growth
     Map(MapArgs),
+    /// The transformations of the guide: programs before and after each of them
+    Tools(ToolsArgs),
     /// The liburcu-compatible libraries beside Debian's, under the same C program
     Compat(CompatArgs),
 }
@@ -66,7 +68,7 @@ struct Options {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu,
-    /// percpu, cells: quiescence; map: quiescence-hashmap; engines: tick; compat: liburcu]
+    /// percpu, cells: quiescence; map: quiescence-hashmap; tools: before; engines: tick; compat: liburcu]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
 }
@@ -196,6 +198,19 @@ struct MapArgs {
 }
 
 #[derive(clap::Args, Clone, Debug)]
+struct ToolsArgs {
+    /// Measure only these [default: all]
+    #[arg(long = "case", value_name = "A,B", value_parser = parser(&tools::GROUPS), value_delimiter = ',')]
+    cases: Vec<String>,
+    #[command(flatten)]
+    options: Options,
+    /// Threads, where there are several; all is measured with one thread, too [default: one for
+    /// each CPU, at least 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+}
+
+#[derive(clap::Args, Clone, Debug)]
 struct CompatArgs {
     /// Measure only these [default: all]
     #[arg(long = "case", value_name = "A,B", value_parser = parser(&compat::GROUPS), value_delimiter = ',')]
@@ -230,6 +245,7 @@ impl What {
             Self::Percpu(percpu) => &percpu.options,
             Self::Cells(cells) => &cells.options,
             Self::Map(map) => &map.options,
+            Self::Tools(tools) => &tools.options,
             Self::Compat(compat) => &compat.options,
         };
         options.into()
@@ -260,6 +276,7 @@ impl What {
                 };
                 map::prepare(&args.cases, &load, options)
             }
+            Self::Tools(args) => tools::prepare(&args.cases, args.threads, options),
             Self::Compat(compat) => compat::prepare(&compat.cases, &compat.libraries, options),
         }
     }
@@ -270,8 +287,8 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
     // Bad names are told before anything is measured.
     let options = args.what.options();
     let suite = args.what.prepare(&options)?;
-    // Engines are ours, and the programs under `compat` are other processes.
-    if !matches!(args.what, What::Engines(_) | What::Compat(_)) {
+    // Engines and tools are ours, and the programs under `compat` are other processes.
+    if !matches!(args.what, What::Engines(_) | What::Tools(_) | What::Compat(_)) {
         for sentence in suites::left_out() {
             output.note(sentence);
         }
@@ -352,6 +369,7 @@ mod tests {
             ["percpu", "--case", "counter,lock"],
             ["cells", "--case", "load,garbage"],
             ["map", "--case", "get,bustle"],
+            ["tools", "--case", "rcu,lock-pairs"],
             ["compat", "--case", "table"],
             ["engines", "--case", "work,latency-spare"],
         ] {

@@ -91,7 +91,7 @@ impl<K: Key, S: Hashes> Map<K> for Nodes<K, S> {
             buckets: entries.max(1).next_power_of_two(),
             ..TableOptions::default()
         };
-        let table = HashTable::new(Domain::global().clone(), options);
+        let table = HashTable::new(Domain::global(), options);
         Self {
             table: table.expect("there is memory for it"),
             hashes: S::default(),
