@@ -1,11 +1,13 @@
-//! Maps: the intrusive hash table, as its users would wrap it.
+//! Maps: the library's own, and the intrusive hash table, as its users would wrap it.
 
 use std::collections::hash_map::RandomState;
 use std::ptr::NonNull;
 
+use quiescence::collections::HashMap;
 use quiescence::intrusive::{Cursor, HashTable, Node, TableMemory, TableOptions};
 use quiescence::{Domain, Global};
 
+use crate::advise::{Hash, Table, Value};
 use crate::cases::maps::{Hashes, Key, Map, Maps};
 
 /// The intrusive table.
@@ -188,5 +190,82 @@ impl<K: Key, S> Drop for Nodes<K, S> {
             // its nodes when it is dropped.
             drop(unsafe { Box::from_raw(node.cast::<Entry<K>>().as_ptr()) });
         }
+    }
+}
+
+/// The map.
+pub(super) struct Own;
+
+impl Maps for Own {
+    type Own = RandomState;
+    type Of<K: Key, S: Hashes> = HashMap<K, u64, S>;
+}
+
+impl<K: Key, S: Hashes> Map<K> for HashMap<K, u64, S> {
+    type Thread = ();
+
+    fn with_capacity(entries: usize) -> Self {
+        Self::with_capacity_and_hasher(entries, S::default())
+    }
+
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn get(&self, (): &mut (), key: &K) -> Option<u64> {
+        self.read().get(key).copied()
+    }
+
+    #[inline(always)]
+    fn insert(&self, (): &mut (), key: &K, value: u64) -> bool {
+        self.insert(key.clone(), value)
+    }
+
+    #[inline(always)]
+    fn replace(&self, (): &mut (), key: &K, value: u64) {
+        self.insert(key.clone(), value);
+    }
+
+    #[inline(always)]
+    fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
+        self.update(key, |_| value)
+    }
+
+    #[inline(always)]
+    fn remove(&self, (): &mut (), key: &K) -> bool {
+        self.remove(key)
+    }
+
+    fn flush(&self) {
+        quiescence::barrier();
+    }
+}
+
+/// The table of `rcu advise`, whose values are large: entries are in boxes.
+impl Table for HashMap<Box<[u8]>, Value, Hash> {
+    type Thread<'a> = ();
+
+    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+        let map = Self::with_capacity_and_hasher(entries.size_hint().0, Hash::default());
+        for (key, value) in entries {
+            map.insert(key, value);
+        }
+        map
+    }
+
+    fn thread(&self) {}
+
+    #[inline]
+    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+        self.read().get(key).map(look)
+    }
+
+    #[inline]
+    fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
+        // Key and value are in one box, so a new value needs a copy of the key.
+        self.insert(key.into(), value);
+    }
+
+    fn flush(&self) {
+        quiescence::barrier();
     }
 }
