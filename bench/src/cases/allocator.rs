@@ -20,6 +20,26 @@ pub(crate) fn bytes_in_use() -> Option<u64> {
     None
 }
 
+/// The same with what the process has of the kernel by itself: mappings that it can write to, and
+/// that are not the allocator's. Nothing where one of the two does not say.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn bytes_in_use_and_mapped() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    // SAFETY: it takes no arguments and locks each arena while it looks at it.
+    let books = unsafe { libc::mallinfo2() };
+    let others = (kib << 10).saturating_sub(books.arena as u64 + books.hblkhd as u64);
+    Some(books.uordblks as u64 + books.hblkhd as u64 + others)
+}
+
+/// The same with what the process has of the kernel by itself. Nothing where one of the two does
+/// not say.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn bytes_in_use_and_mapped() -> Option<u64> {
+    None
+}
+
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
     use super::*;

@@ -31,7 +31,7 @@ const PUBLISHED: &[Metric] = &[Metric::new("operations", Unit::PerSecond)];
 /// What `--case` takes.
 pub const GROUPS: [Group; 7] = [
     ("get", "Look-ups of keys that are there, drawn at random"),
-    ("replace", "99, 90 and 50 % look-ups; the rest gives keys other values"),
+    ("replace", "99, 90 and 50 % look-ups, or --reads; the rest gives keys other values"),
     ("churn", "The same; the rest removes keys, and inserts them again a little later"),
     ("hash", "Look-ups by each map's own hash function; all else is by one that all are given"),
     ("memory", "What an entry takes: of a map that has grown, and of one with room from the start"),
@@ -48,6 +48,8 @@ pub struct Load {
     /// Entries of the maps; each case has its own without. Its capacity in `bustle`, to the next
     /// power of two.
     pub entries: Vec<u64>,
+    /// Look-ups in a hundred operations of the mixes; 99, 90 and 50 without.
+    pub reads_percent: Vec<u32>,
     /// Keys are strings of 20 bytes, and not words.
     pub strings: bool,
     /// Threads, where there are several; one for each CPU without.
@@ -60,6 +62,9 @@ const ENTRIES_LARGE: u64 = 1_000_000;
 const ENTRIES_GROWTH: u64 = 10_000_000;
 const ROOM_LOG2: u8 = 20;
 const ROOM_LOG2_QUICK: u8 = 16;
+
+/// Look-ups in a hundred operations, by default.
+const READS_PERCENT: [u32; 3] = [99, 90, 50];
 
 /// Beyond so many entries there is no room for the maps of all rivals at once: each is built for
 /// each measurement.
@@ -150,11 +155,11 @@ fn scenes(load: &Load, quick: bool) -> Vec<Scene> {
         if load.entries.is_empty() { default.to_vec() } else { load.entries.clone() }
     };
     let mut all = Vec::new();
-    for (updates, shares) in [
-        (None, &[100][..]),
-        (Some(Updates::Replace), &[99, 90, 50]),
-        (Some(Updates::Churn), &[99, 90, 50]),
-    ] {
+    let mixes =
+        if load.reads_percent.is_empty() { &READS_PERCENT[..] } else { &load.reads_percent };
+    for (updates, shares) in
+        [(None, &[100][..]), (Some(Updates::Replace), mixes), (Some(Updates::Churn), mixes)]
+    {
         for &reads_percent in shares {
             let mix = Mix { reads_percent, updates: updates.unwrap_or(Updates::Replace) };
             for &entries in &or(&ENTRIES) {
@@ -418,10 +423,16 @@ mod tests {
 
     #[test]
     fn cases_are_named_after_what_is_done_to_what_by_how_many() {
-        let load = Load { entries: vec![5000], strings: true, threads: Some(3) };
+        let load = Load {
+            entries: vec![5000],
+            reads_percent: vec![99, 75],
+            strings: true,
+            threads: Some(3),
+        };
         let ids: Vec<_> = scenes(&load, true).into_iter().map(|scene| scene.id).collect();
         assert!(ids.contains(&"get-strings/5000/1-thread".to_owned()), "{ids:?}");
         assert!(ids.contains(&"replace-99-strings/5000/3-threads".to_owned()), "{ids:?}");
+        assert!(ids.contains(&"churn-75-strings/5000/1-thread".to_owned()), "{ids:?}");
         assert!(ids.contains(&"memory-strings/5000".to_owned()), "{ids:?}");
         assert!(!ids.iter().any(|id| id.starts_with("hash") || id.starts_with("bustle")));
         let mut unique = ids.clone();
@@ -445,7 +456,7 @@ mod tests {
 
     #[test]
     fn every_case_gives_a_figure_for_each_metric_of_each_rival() {
-        let load = Load { entries: vec![1000], strings: false, threads: Some(2) };
+        let load = Load { entries: vec![1000], threads: Some(2), ..Load::default() };
         let mut host = Quiet::default();
         let choice = Choice {
             scenes: scenes(&load, true),

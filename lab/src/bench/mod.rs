@@ -188,6 +188,14 @@ struct MapArgs {
         value_parser = clap::value_parser!(u64).range(256..=1_000_000_000)
     )]
     keys: Vec<u64>,
+    /// Look-ups in a hundred operations of replace and churn [default: 99,90,50]
+    #[arg(
+        long,
+        value_name = "P,Q",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(0..=99)
+    )]
+    reads: Vec<u32>,
     /// Keys are strings of 20 bytes, and not words
     #[arg(long)]
     strings: bool,
@@ -271,6 +279,7 @@ impl What {
             Self::Map(args) => {
                 let load = map::Load {
                     entries: args.keys.clone(),
+                    reads_percent: args.reads.clone(),
                     strings: args.strings,
                     threads: args.threads,
                 };

@@ -1,13 +1,13 @@
 //! What an entry of a map takes of memory, keys and values included.
 //!
-//! By the allocator's books, which say exactly what is in use, and by what the map says that it has
-//! from the kernel. What the process has in memory would say less: an allocator that has given one
+//! By the allocator's books, which say exactly what is in use, and by what the process has mapped
+//! besides: some maps have their tables from the kernel. What the process has in memory would say less: an allocator that has given one
 //! map's memory to the next one takes none for it.
 
 use std::thread;
 
 use super::Keys;
-use crate::cases::allocator::bytes_in_use;
+use crate::cases::allocator::bytes_in_use_and_mapped;
 use crate::cases::object::Turn;
 use crate::rivals::Rival;
 
@@ -51,12 +51,13 @@ fn bytes(rival: &Rival, keys: Keys, entries: u64, room: usize) -> Option<f64> {
         small.fill(0..1000);
         small.flush();
     }
-    let before = bytes_in_use()?;
+    let before = bytes_in_use_and_mapped()?;
     let table = kinds.make(keys, room);
     table.fill(0..entries);
     // What growing has left behind is garbage and no part of the map.
     table.flush();
-    let after = bytes_in_use()? + table.mapped();
+    let after = bytes_in_use_and_mapped()?;
+    drop(table);
     Some(after.saturating_sub(before) as f64 / entries as f64)
 }
 

@@ -118,11 +118,6 @@ pub(crate) trait Map<K: Key>: Send + Sync + Sized + 'static {
 
     /// Frees what was replaced or removed, as far as the map can be asked to.
     fn flush(&self) {}
-
-    /// Bytes that it has from the kernel, and not from the allocator.
-    fn mapped(&self) -> u64 {
-        0
-    }
 }
 
 /// A map for every key and every hash function.
@@ -151,7 +146,7 @@ pub(crate) struct Kinds {
     strings: fn(usize) -> Box<dyn Table>,
     own_hash: fn(usize) -> Box<dyn Table>,
     #[cfg(feature = "all-rivals")]
-    pub(crate) published: fn(&::bustle::Workload) -> ::bustle::Measurement,
+    pub(crate) published: fn(&::bustle::Workload) -> f64,
 }
 
 impl Kinds {
@@ -186,8 +181,6 @@ pub(crate) trait Table: Send + Sync {
     fn work(&self, share: &mixed::Share);
     /// Frees what was replaced or removed, as far as the map can be asked to.
     fn flush(&self);
-    /// Bytes that it has from the kernel, and not from the allocator.
-    fn mapped(&self) -> u64;
 }
 
 /// A map with the type of its keys.
@@ -217,10 +210,6 @@ impl<M: Map<K>, K: Key> Table for Filled<M, K> {
 
     fn flush(&self) {
         self.map.flush();
-    }
-
-    fn mapped(&self) -> u64 {
-        self.map.mapped()
     }
 }
 

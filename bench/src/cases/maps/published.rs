@@ -1,13 +1,17 @@
 //! The mixes of the crate `bustle`, with which the maps of other crates were measured.
 //!
-//! The crate draws the keys, runs the threads and takes the time, so that its figures can be held
-//! beside published ones. The mixes and their sizes are those of Wejdenstål's `conc-map-bench`,
-//! which has published figures of most of these maps. There a map has room for 2^25 entries, three
-//! quarters of which are there beforehand, but for "rapid grow", which begins empty.
+//! The crate draws the keys and runs the threads, so that figures can be held beside published ones.
+//! The mixes and their sizes are those of Wejdenstål's `conc-map-bench`, which has published figures
+//! of most of these maps. There a map has room for 2^25 entries, three quarters of which are there
+//! beforehand, but for "rapid grow", which begins empty.
+//!
+//! The time is taken here: the crate takes it in a thread that begins, and ends, when it gets a CPU,
+//! which may be late where its other threads keep all of them busy.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use bustle::{Collection, CollectionHandle, Measurement, Workload};
+use bustle::{Collection, CollectionHandle, Workload};
 
 use super::Map;
 use crate::cases::object::Turn;
@@ -58,12 +62,30 @@ pub fn measure(rival: &Rival, mix: Mix, room_log2: u8, threads: usize, seed: u64
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     workload.seed(bytes);
-    (kinds.published)(&workload).throughput
+    (kinds.published)(&workload)
 }
 
-/// Runs the workload on a map.
-pub(super) fn run<M: Map<u64>>(workload: &Workload) -> Measurement {
-    workload.run_silently::<Shared<M>>()
+/// Runs the workload on a map: operations in a second.
+pub(super) fn run<M: Map<u64>>(workload: &Workload) -> f64 {
+    *turns() = Turns::default();
+    let operations = workload.run_silently::<Shared<M>>().total_ops as f64;
+    let turns = turns();
+    let (begun, ended) = turns.begun.zip(turns.ended).expect("threads have had handles");
+    operations / ended.duration_since(begun).as_secs_f64()
+}
+
+/// When the last handle was taken, and when the last one was given back. Threads take a handle to
+/// fill the map, and another one for the operations, just before they begin together.
+#[derive(Debug, Default)]
+struct Turns {
+    begun: Option<Instant>,
+    ended: Option<Instant>,
+}
+
+/// Of the one measurement of the process.
+fn turns() -> MutexGuard<'static, Turns> {
+    static TURNS: Mutex<Turns> = Mutex::new(Turns { begun: None, ended: None });
+    TURNS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A map as the crate wants it.
@@ -80,7 +102,15 @@ impl<M: Map<u64>> Collection for Shared<M> {
     }
 
     fn pin(&self) -> Handle<M> {
-        Handle(Arc::clone(&self.0), self.0.thread())
+        let handle = Handle(Arc::clone(&self.0), self.0.thread());
+        turns().begun = Some(Instant::now());
+        handle
+    }
+}
+
+impl<M: Map<u64>> Drop for Handle<M> {
+    fn drop(&mut self) {
+        turns().ended = Some(Instant::now());
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::ptr::NonNull;
 
 use quiescence::collections::HashMap;
-use quiescence::intrusive::{Cursor, HashTable, Node, TableMemory, TableOptions};
+use quiescence::intrusive::{Cursor, HashTable, Node, TableOptions};
 use quiescence::{Domain, Global};
 
 use crate::advise::{Hash, Table, Value};
@@ -165,11 +165,6 @@ impl<K: Key, S: Hashes> Map<K> for Nodes<K, S> {
 
     fn flush(&self) {
         quiescence::barrier();
-    }
-
-    fn mapped(&self) -> u64 {
-        let is_mapped = self.table.memory() == TableMemory::Mmap;
-        if is_mapped { (self.table.allocated() * size_of::<Node>()) as u64 } else { 0 }
     }
 }
 
