@@ -196,6 +196,9 @@ pub struct Speed {
     pub operations_per_second: f64,
     /// CPU time for an operation, that of workers and of what is freed afterwards included.
     pub cpu_ns: f64,
+    /// The least share of its time that one of several threads was not kept waiting by neighbours:
+    /// where it was, the others worked without it. 1 of a thread alone.
+    pub together_share: f64,
 }
 
 /// Runs `work` in so many threads that begin at the same time, each with a line and, where there
@@ -240,11 +243,17 @@ impl<T> SideBySide<T> {
         let others = |timed: &TimedWork<()>| {
             timed.others_cpu().saturating_sub(all_cpu.saturating_sub(timed.cpu))
         };
-        let own: Duration = timeds().map(|timed| timed.own_time(others(timed))).sum();
+        let own_time = |timed: &TimedWork<()>| timed.own_time(others(timed));
+        let own: Duration = timeds().map(own_time).sum();
+        let share = |timed: &TimedWork<()>| {
+            own_time(timed).as_secs_f64() / timed.elapsed.as_secs_f64().max(1e-9)
+        };
+        let shares = timeds().map(share);
         let threads = self.0.len() as f64;
         Speed {
             operations_per_second: each * threads / (own.as_secs_f64() / threads),
             cpu_ns: cpu.as_nanos() as f64 / (each * threads),
+            together_share: if threads > 1.0 { shares.fold(1.0, f64::min) } else { 1.0 },
         }
     }
 }

@@ -1,10 +1,14 @@
 //! Programs in two forms: before a transformation and after it.
 //!
 //! They are the examples of the library, and their files are these: `chapters` are those of
-//! `quiescence/examples/transformations`. Both forms of a program do the same, which is checked: what
+//! `quiescence/examples/transformations`, `directory_cache` is that of the example of this name, of
+//! which `paths` makes a program. Both forms of a program do the same, which is checked: what
 //! a thread's operations return depends on its number and the seed only.
 
 mod chapters;
+#[allow(dead_code, unreachable_pub, reason = "an example, of which a part is measured")]
+mod directory_cache;
+mod paths;
 
 use std::thread;
 use std::time::Duration;
@@ -12,6 +16,7 @@ use std::time::Duration;
 use self::chapters::{
     data_locking, deleted_flag, lock_pairs, publish, rcu, shipping, when_to_stop,
 };
+use self::paths::Tree;
 use super::object::Turn;
 use super::together::{Speed, side_by_side};
 
@@ -54,22 +59,23 @@ type Run = dyn Fn(usize, usize, u64) -> u64 + Send + Sync;
 
 type Make = fn() -> Box<Run>;
 
-/// A program whose two forms have one name in modules `before` and `after`.
+/// A program whose two forms have one name in modules `before` and `after`, or are made as is said.
 macro_rules! program {
     ($name:literal, $title:literal, $module:ident::$form:ident, $size:expr) => {
-        Program {
-            name: $name,
-            title: $title,
-            forms: [
-                || {
-                    let shared = $module::before::$form::new($size);
-                    Box::new(move |thread, operations, seed| shared.run(thread, operations, seed))
-                },
-                || {
-                    let shared = $module::after::$form::new($size);
-                    Box::new(move |thread, operations, seed| shared.run(thread, operations, seed))
-                },
-            ],
+        program!(
+            $name,
+            $title,
+            $module::before::$form::new($size),
+            $module::after::$form::new($size)
+        )
+    };
+    ($name:literal, $title:literal, $before:expr, $after:expr) => {
+        Program { name: $name, title: $title, forms: [program!($before), program!($after)] }
+    };
+    ($form:expr) => {
+        || {
+            let shared = $form;
+            Box::new(move |thread, operations, seed| shared.run(thread, operations, seed))
         }
     };
 }
@@ -112,6 +118,12 @@ pub static PROGRAMS: &[Program] = &[
         "requests of 2,000 steps that read a setting: a reader-writer lock, RCU",
         when_to_stop::Server,
         2000
+    ),
+    program!(
+        "directory-cache",
+        "paths of four names looked up, and renames: one lock, RCU and a sequence count",
+        Tree::locked(),
+        Tree::cached()
     ),
 ];
 

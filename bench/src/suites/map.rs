@@ -385,7 +385,10 @@ impl Choice {
 
 fn sample_mixed(map: &maps::Ready, shape: &Shape, operations: u64, seed: u64) -> Sample {
     let seen = maps::measure(map, shape, operations, seed);
-    Sample { values: vec![seen.operations_per_second, seen.cpu_ns], readers_share: 1.0 }
+    Sample {
+        values: vec![seen.operations_per_second, seen.cpu_ns],
+        readers_share: seen.together_share,
+    }
 }
 
 /// What a case measures, and of whom.

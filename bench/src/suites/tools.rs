@@ -13,7 +13,7 @@ const METRICS: &[Metric] =
     &[Metric::new("operations", Unit::PerSecond), Metric::new("CPU", Unit::Nanoseconds)];
 
 /// What `--case` takes.
-pub const GROUPS: [Group; 7] = [
+pub const GROUPS: [Group; 8] = [
     ("data-locking", "One lock of the code, or a lock of each bucket of the data"),
     ("lock-pairs", "One lock, or the locks of both accounts in the order of their addresses"),
     ("shipping", "Locks that all threads take, or one owner to whom functions are shipped"),
@@ -21,6 +21,7 @@ pub const GROUPS: [Group; 7] = [
     ("deleted-flag", "A lock held as long as something is in use, or a flag that says it is gone"),
     ("publish", "Several fields under a lock, or a copy of them that is published"),
     ("when-to-stop", "Where the lock was no large part, and nothing is gained"),
+    ("directory-cache", "Look-ups of paths and renames under one lock, or without a lock"),
 ];
 
 /// How long one form runs in one round.
@@ -90,7 +91,10 @@ fn measure(
         let first = sums.entry(seed).or_insert_with(|| seen.sums.clone());
         assert_eq!(*first, seen.sums, "both forms of {} do the same", program.name);
         let speed = seen.speed;
-        Sample { values: vec![speed.operations_per_second, speed.cpu_ns], readers_share: 1.0 }
+        Sample {
+            values: vec![speed.operations_per_second, speed.cpu_ns],
+            readers_share: speed.together_share,
+        }
     })
 }
 
