@@ -46,7 +46,7 @@ enum What {
     Cells(CellsArgs),
     /// Concurrent maps: look-ups and updates of a thousand keys and of a million, memory, growth
     Map(MapArgs),
-    /// The transformations of the guide: programs before and after each of them
+    /// Transformations from a lock to the right tool: programs before and after each of them
     Tools(ToolsArgs),
     /// The liburcu-compatible libraries beside Debian's, under the same C program
     Compat(CompatArgs),
