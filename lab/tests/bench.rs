@@ -1,5 +1,5 @@
-//! `rcu bench srcu`, `percpu`, `cells` and `engines` as a user runs them: tables, verdicts, JSON,
-//! exit codes.
+//! `rcu bench srcu`, `percpu`, `cells`, `map`, `tools` and `engines` as a user runs them: tables,
+//! verdicts, JSON, exit codes.
 
 mod common;
 
@@ -52,6 +52,38 @@ fn cells_are_measured_beside_their_rivals_and_judged() {
     assert_eq!(names(&document["targets"], "case"), cases);
     let is_missed = names(&document["targets"], "verdict").contains(&"missed");
     assert_eq!(code, i32::from(is_missed), "{:#}", document["targets"]);
+}
+
+#[test]
+fn maps_are_measured_on_the_keys_that_are_asked_for() {
+    let args = "map --case get,churn,memory --keys 1000,2000 --threads 3 --only \
+                quiescence-intrusive,dashmap";
+    let args: Vec<&str> = args.split_whitespace().collect();
+    let (_, json, _) = document(&args, "2", None);
+    assert_eq!((&json["bench"], &json["base"]), (&"map".into(), &"quiescence-intrusive".into()));
+    let ids = names(&json["cases"], "id");
+    assert_eq!(ids.len(), 2 * 2 * 4 + 2, "{ids:?}");
+    for id in ["get/1000/1-thread", "get/2000/3-threads", "churn-50/2000/1-thread", "memory/2000"] {
+        assert!(ids.contains(&id), "{ids:?}");
+    }
+    for case in json["cases"].as_array().expect("a list") {
+        assert_eq!(names(&case["rivals"], "name"), ["quiescence-intrusive", "dashmap"]);
+    }
+    let strings = ["map", "--case", "get", "--strings", "--keys", "1000", "--only", "dashmap"];
+    let (_, json, _) = document(&strings, "1", None);
+    assert!(names(&json["cases"], "id").contains(&"get-strings/1000/1-thread"));
+}
+
+#[test]
+fn each_transformation_is_measured_before_and_after() {
+    let (_, json, _) = document(&["tools", "--case", "rcu,publish"], "2", None);
+    assert_eq!((&json["bench"], &json["base"]), (&"tools".into(), &"before".into()));
+    let ids = names(&json["cases"], "id");
+    assert_eq!(ids.len(), 4, "{ids:?}");
+    assert_eq!((ids[0], ids[2]), ("rcu/1-thread", "publish/1-thread"));
+    for case in json["cases"].as_array().expect("a list") {
+        assert_eq!(names(&case["rivals"], "name"), ["before", "after"]);
+    }
 }
 
 #[test]

@@ -41,11 +41,17 @@ pub(crate) fn ticks_since(begin: u64) -> u32 {
 /// # Panics
 /// On no samples.
 pub(crate) fn quantile_ns(samples: &mut [u32], at: f64) -> f64 {
-    static NS_PER_TICK: LazyLock<f64> = LazyLock::new(ns_per_tick);
-    static EMPTY: LazyLock<u32> = LazyLock::new(empty_ticks);
     let place = (samples.len() as f64 * at).ceil() as usize;
     let (_, value, _) = samples.select_nth_unstable(place.clamp(1, samples.len()) - 1);
-    f64::from(value.saturating_sub(*EMPTY).max(1)) * *NS_PER_TICK
+    ns_of(u64::from(*value))
+}
+
+/// What so many ticks between two looks at the clock are in nanoseconds, without what the looks
+/// cost.
+pub(crate) fn ns_of(ticks: u64) -> f64 {
+    static NS_PER_TICK: LazyLock<f64> = LazyLock::new(ns_per_tick);
+    static EMPTY: LazyLock<u32> = LazyLock::new(empty_ticks);
+    ticks.saturating_sub(u64::from(*EMPTY)).max(1) as f64 * *NS_PER_TICK
 }
 
 fn ns_per_tick() -> f64 {

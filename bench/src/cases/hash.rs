@@ -7,12 +7,10 @@
 
 use std::hash::{BuildHasher, Hasher};
 use std::thread;
-use std::time::Duration;
 
-use super::object::{LineGuard, Turn};
-use super::thread_pool::ThreadPool;
-use super::together::TimedWork;
-use crate::advise::cpu_time;
+use super::object::Turn;
+pub use super::together::Speed;
+use super::together::side_by_side;
 use crate::rivals::Rival;
 use crate::serve::Replace;
 
@@ -39,15 +37,6 @@ pub fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.hash.is_some())
 }
 
-/// What [`measure`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Speed {
-    /// Operations of all threads in a second, without what neighbours took.
-    pub operations_per_second: f64,
-    /// CPU time for an operation, that of workers and of what is freed afterwards included.
-    pub cpu_ns: f64,
-}
-
 /// Runs so many operations in each of `threads` threads, of which the given share are searches
 /// and the rest replacements. The same seed draws the same operations.
 ///
@@ -68,45 +57,21 @@ pub fn measure(
     thread::scope(|scope| {
         let measured = scope.spawn(|| {
             let table = (rival.hash.expect("only rivals with a table are asked"))(&keys);
-            let pool = ThreadPool::new(threads);
             // Helper threads start here, where they may run on every CPU.
             let warm_up = draw(&keys, searches_percent, seed);
             thread::scope(|scope| {
                 scope.spawn(|| table.run(&warm_up, 1)).join().expect("a warm-up does not panic");
             });
             table.flush();
-            let timeds: Vec<_> = thread::scope(|scope| {
-                let (table, pool, keys) = (&*table, &pool, &*keys);
-                let threads: Vec<_> = (0..threads)
-                    .map(|number| {
-                        scope.spawn(move || {
-                            let _line_guard = LineGuard::take(number);
-                            pool.settle(number);
-                            let drawn = draw(keys, searches_percent, seed + 1 + number as u64);
-                            table.run(&drawn, 0);
-                            pool.meet();
-                            TimedWork::of(|| table.run(&drawn, rounds))
-                        })
-                    })
-                    .collect();
-                threads.into_iter().map(|t| t.join().expect("no thread panics")).collect()
-            });
+            let ready = |number: usize| {
+                let drawn = draw(&keys, searches_percent, seed + 1 + number as u64);
+                table.run(&drawn, 0);
+                drawn
+            };
+            let seen = side_by_side(threads, ready, |drawn| table.run(drawn, rounds));
             table.flush();
             drop(table);
-            // From when the first began: while it waited for the others, it span.
-            let before = timeds.iter().map(TimedWork::process_cpu_before).min().unwrap_or_default();
-            let cpu = cpu_time().saturating_sub(before);
-            let others = |timed: &TimedWork<()>| {
-                let all: Duration = timeds.iter().map(|timed| timed.cpu).sum();
-                timed.others_cpu().saturating_sub(all - timed.cpu)
-            };
-            let own: Duration = timeds.iter().map(|timed| timed.own_time(others(timed))).sum();
-            let each = (rounds * OPERATIONS) as f64;
-            let all = each * threads as f64;
-            Speed {
-                operations_per_second: all / (own.as_secs_f64() / threads as f64),
-                cpu_ns: cpu.as_nanos() as f64 / all,
-            }
+            seen.speed((rounds * OPERATIONS) as f64)
         });
         measured.join().expect("a measurement does not panic")
     })

@@ -7,12 +7,13 @@
 //!   of whom).
 //! - Replace and retire ([`replace`]: by whom): [`update`], what it costs; [`tail`], what it does
 //!   to readers; [`stall`] and [`memory`], what waits when a reader stalls.
-//! - [`hash`]: the same in a hash table, beside maps.
+//! - [`hash`]: the same in a hash table, beside maps. [`maps`]: maps of any size, for any key.
 //! - [`enqueue`]: callbacks, and waiting for them.
 //! - Sleepable domains: [`boot`], a burst of grace periods; [`blocked`], a reader that stays;
 //!   [`domains`], their memory.
 //! - [`store`]: replacing an `Arc` that many threads have loaded. [`garbage`]: what waits after the
 //!   last store.
+//! - [`tools`]: programs before and after a transformation.
 //! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
 //!
 //! A case takes the rivals of the registry that serve it, in the order of the registry: each module
@@ -34,6 +35,7 @@ pub mod garbage;
 pub mod grace;
 pub mod hash;
 pub mod loops;
+pub mod maps;
 pub mod memory;
 pub(crate) mod object;
 pub mod path_cache;
@@ -43,6 +45,7 @@ pub mod stall;
 pub mod store;
 pub mod tail;
 mod together;
+pub mod tools;
 pub mod update;
 pub(crate) mod wait;
 

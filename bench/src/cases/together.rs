@@ -1,4 +1,5 @@
-//! Threads that work at the same time: one in front, whose work is measured, others at its back.
+//! Threads that work at the same time: one in front, whose work is measured, others at its back
+//! ([`together`]); or all side by side ([`side_by_side`]).
 //!
 //! What a thread was kept waiting for a CPU is reported apart: by this process's own other threads
 //! (a rival's worker, which is the rival's affair), or by a neighbour, which is no rival's fault.
@@ -182,6 +183,79 @@ pub(crate) fn together<F: Send, B: Send>(
     let (before, after) = clocks.shown.into_inner().expect("the front has gone through its gate");
     let others_cpu = front.others_cpu().saturating_sub(after.saturating_sub(before));
     Together { front, backs, others_cpu, backs_cpu_before: before }
+}
+
+/// What [`side_by_side`] saw: of each thread its state, and its work.
+#[derive(Debug)]
+pub(crate) struct SideBySide<T>(Vec<(T, TimedWork<()>)>);
+
+/// How fast threads work that do the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Operations of all threads in a second, without what neighbours took.
+    pub operations_per_second: f64,
+    /// CPU time for an operation, that of workers and of what is freed afterwards included.
+    pub cpu_ns: f64,
+    /// The least share of its time that one of several threads was not kept waiting by neighbours:
+    /// where it was, the others worked without it. 1 of a thread alone.
+    pub together_share: f64,
+}
+
+/// Runs `work` in so many threads that begin at the same time, each with a line and, where there
+/// are enough, a CPU of its own, and with what `ready` has made there for its number.
+pub(crate) fn side_by_side<T: Send>(
+    threads: usize,
+    ready: impl Fn(usize) -> T + Sync,
+    work: impl Fn(&mut T) + Sync,
+) -> SideBySide<T> {
+    let pool = ThreadPool::new(threads);
+    thread::scope(|scope| {
+        let (pool, ready, work) = (&pool, &ready, &work);
+        let threads: Vec<_> = (0..threads)
+            .map(|number| {
+                scope.spawn(move || {
+                    let _line_guard = LineGuard::take(number);
+                    pool.settle(number);
+                    let mut state = ready(number);
+                    pool.meet();
+                    let timed = TimedWork::of(|| work(&mut state));
+                    (state, timed)
+                })
+            })
+            .collect();
+        SideBySide(threads.into_iter().map(|t| t.join().expect("no thread panics")).collect())
+    })
+}
+
+impl<T> SideBySide<T> {
+    /// What the threads had, after their work.
+    pub(crate) fn states(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(state, _)| state)
+    }
+
+    /// Of threads that did `each` operations each. All that belongs to the work is done by now.
+    pub(crate) fn speed(&self, each: f64) -> Speed {
+        let timeds = || self.0.iter().map(|(_, timed)| timed);
+        // From when the first began: while it waited for the others, it span.
+        let before = timeds().map(TimedWork::process_cpu_before).min().unwrap_or_default();
+        let cpu = cpu_time().saturating_sub(before);
+        let all_cpu: Duration = timeds().map(|timed| timed.cpu).sum();
+        let others = |timed: &TimedWork<()>| {
+            timed.others_cpu().saturating_sub(all_cpu.saturating_sub(timed.cpu))
+        };
+        let own_time = |timed: &TimedWork<()>| timed.own_time(others(timed));
+        let own: Duration = timeds().map(own_time).sum();
+        let share = |timed: &TimedWork<()>| {
+            own_time(timed).as_secs_f64() / timed.elapsed.as_secs_f64().max(1e-9)
+        };
+        let shares = timeds().map(share);
+        let threads = self.0.len() as f64;
+        Speed {
+            operations_per_second: each * threads / (own.as_secs_f64() / threads),
+            cpu_ns: cpu.as_nanos() as f64 / (each * threads),
+            together_share: if threads > 1.0 { shares.fold(1.0, f64::min) } else { 1.0 },
+        }
+    }
 }
 
 /// The CPU time of the calling thread.

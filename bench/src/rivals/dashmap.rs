@@ -1,15 +1,19 @@
 //! dashmap: a map of sharded reader-writer locks, as a crate.
 
+use std::collections::hash_map::RandomState;
+
 use dashmap::DashMap;
 
 use super::{About, Family, Rival};
 use crate::advise::{Hash, Table, Value};
 use crate::cases::hash::{self, BUCKETS, Map};
+use crate::cases::maps::{self, Hashes, Key, Maps};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
     .about(&ABOUT)
     .table::<DashMap<Box<[u8]>, Value, Hash>>()
-    .map::<Numbers>()];
+    .map::<Numbers>()
+    .maps::<Dash>()];
 
 const ABOUT: About = About {
     family: Family::ShardedLock,
@@ -65,5 +69,47 @@ impl Map for Numbers {
     #[inline(always)]
     fn replace(&self, key: u64, value: hash::Value) {
         self.0.insert(key, value);
+    }
+}
+
+struct Dash;
+
+impl Maps for Dash {
+    type Own = RandomState;
+    type Of<K: Key, S: Hashes> = DashMap<K, u64, S>;
+}
+
+impl<K: Key, S: Hashes> maps::Map<K> for DashMap<K, u64, S> {
+    type Thread = ();
+
+    fn with_capacity(entries: usize) -> Self {
+        Self::with_capacity_and_hasher(entries, S::default())
+    }
+
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn get(&self, (): &mut (), key: &K) -> Option<u64> {
+        self.get(key).map(|value| *value)
+    }
+
+    #[inline(always)]
+    fn insert(&self, (): &mut (), key: &K, value: u64) -> bool {
+        self.insert(key.clone(), value).is_none()
+    }
+
+    #[inline(always)]
+    fn replace(&self, thread: &mut (), key: &K, value: u64) {
+        self.update(thread, key, value);
+    }
+
+    #[inline(always)]
+    fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
+        self.get_mut(key).map(|mut slot| *slot = value).is_some()
+    }
+
+    #[inline(always)]
+    fn remove(&self, (): &mut (), key: &K) -> bool {
+        self.remove(key).is_some()
     }
 }

@@ -12,6 +12,7 @@ use crate::advise::{Config, PerKey, Plan, Prepared, Ready, Table, Whole};
 use crate::cases::domains::{self, Used};
 use crate::cases::hash::{self, Chains, Map, Mapped};
 use crate::cases::loops::Loop;
+use crate::cases::maps::{Kinds, Maps};
 use crate::cases::replace::{Limit, Replacements, Site};
 use crate::cases::wait::Flavour;
 use crate::cases::{blocked, boot, enqueue};
@@ -71,6 +72,8 @@ registry! {
     #[cfg(feature = "all-rivals")] scc,
     papaya,
     dashmap,
+    #[cfg(feature = "all-rivals")] flurry,
+    #[cfg(feature = "all-rivals")] evmap,
     atomic,
     #[cfg(feature = "all-rivals")] contatori,
     #[cfg(feature = "all-rivals")] thread_local,
@@ -122,6 +125,7 @@ pub struct Rival {
     pub(crate) local: Option<Loop>,
     pub(crate) replace: Option<fn(Limit) -> Box<dyn Site>>,
     pub(crate) hash: Option<Make<[u64], dyn hash::Table>>,
+    pub(crate) maps: Option<Kinds>,
     pub(crate) enqueue: Option<Queue>,
     pub(crate) wait: Option<fn() -> Arc<dyn Flavour>>,
     pub(crate) boot: Option<fn() -> Box<dyn boot::Site>>,
@@ -131,6 +135,9 @@ pub struct Rival {
     /// Fails if the design does not keep what [`serve::Replace`] says.
     #[cfg(test)]
     pub(crate) keeps_its_word: Option<fn(&'static str)>,
+    /// Fails if a map of it does not do what [`maps::Map`](crate::cases::maps::Map) says.
+    #[cfg(test)]
+    pub(crate) maps_checked: Option<fn(&str)>,
 }
 
 /// What a user of a ranking should know of a rival, each in one line.
@@ -215,6 +222,7 @@ impl Rival {
             local: None,
             replace: None,
             hash: None,
+            maps: None,
             enqueue: None,
             wait: None,
             boot: None,
@@ -223,6 +231,8 @@ impl Rival {
             store: None,
             #[cfg(test)]
             keeps_its_word: None,
+            #[cfg(test)]
+            maps_checked: None,
         }
     }
 
@@ -343,6 +353,16 @@ impl Rival {
         Self { hash: Some(Mapped::<M>::boxed), ..self }
     }
 
+    /// Maps for any key and any hash function.
+    const fn maps<M: Maps>(self) -> Self {
+        Self {
+            maps: Some(Kinds::of::<M>()),
+            #[cfg(test)]
+            maps_checked: Some(Kinds::checks::<M>()),
+            ..self
+        }
+    }
+
     /// A hash table in another language.
     #[cfg(feature = "liburcu")]
     const fn hash_with(self, make: Make<[u64], dyn hash::Table>) -> Self {
@@ -396,6 +416,12 @@ impl Rival {
 
     /// One that a test has made.
     #[cfg(test)]
+    pub(crate) fn with_maps(name: &'static str, kinds: Kinds) -> Self {
+        Self { maps: Some(kinds), ..Self::new(name) }
+    }
+
+    /// One that a test has made.
+    #[cfg(test)]
     pub(crate) fn with_waiter(name: &'static str, make: fn() -> Box<dyn blocked::Site>) -> Self {
         Self::new(name).blocked(make)
     }
@@ -430,6 +456,7 @@ impl Rival {
             || self.replace.is_some()
             || self.stored.is_some()
             || self.hash.is_some()
+            || self.maps.is_some()
             || self.enqueue.is_some()
             || self.wait.is_some()
             || self.boot.is_some()

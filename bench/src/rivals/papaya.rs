@@ -1,15 +1,19 @@
 //! papaya: a lock-free map that reclaims with seize.
 
+use std::collections::hash_map::RandomState;
+
 use papaya::{Guard, HashMap};
 
 use super::{About, Family, Rival};
 use crate::advise::{Hash, Table, Value};
 use crate::cases::hash::{self, BUCKETS, Map};
+use crate::cases::maps::{self, Hashes, Key, Maps};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("papaya")
     .about(&ABOUT)
     .table::<HashMap<Box<[u8]>, Value, Hash>>()
-    .map::<Numbers>()];
+    .map::<Numbers>()
+    .maps::<Papaya>()];
 
 const ABOUT: About = About {
     family: Family::LockFreeMap,
@@ -70,5 +74,51 @@ impl Map for Numbers {
 
     fn flush(&self) {
         self.0.guard().flush();
+    }
+}
+
+struct Papaya;
+
+impl Maps for Papaya {
+    type Own = RandomState;
+    type Of<K: Key, S: Hashes> = HashMap<K, u64, S>;
+}
+
+impl<K: Key, S: Hashes> maps::Map<K> for HashMap<K, u64, S> {
+    type Thread = ();
+
+    fn with_capacity(entries: usize) -> Self {
+        Self::with_capacity_and_hasher(entries, S::default())
+    }
+
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn get(&self, (): &mut (), key: &K) -> Option<u64> {
+        self.pin().get(key).copied()
+    }
+
+    #[inline(always)]
+    fn insert(&self, (): &mut (), key: &K, value: u64) -> bool {
+        self.pin().insert(key.clone(), value).is_none()
+    }
+
+    #[inline(always)]
+    fn replace(&self, (): &mut (), key: &K, value: u64) {
+        self.pin().insert(key.clone(), value);
+    }
+
+    #[inline(always)]
+    fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
+        self.pin().update(key.clone(), |_| value).is_some()
+    }
+
+    #[inline(always)]
+    fn remove(&self, (): &mut (), key: &K) -> bool {
+        self.pin().remove(key).is_some()
+    }
+
+    fn flush(&self) {
+        self.guard().flush();
     }
 }

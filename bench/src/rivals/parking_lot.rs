@@ -1,5 +1,7 @@
 //! The locks of parking_lot, one word each: a mutex and a reader-writer lock.
 
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
 use std::hint::black_box;
 use std::mem;
 use std::sync::{Arc, LazyLock};
@@ -12,6 +14,7 @@ use crate::advise::{Index, Lock, Locked, Value};
 use crate::cases::boot::{self, Slots};
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
+use crate::cases::maps::{Hashes, Key, LockedMap, Maps};
 use crate::cases::object::Freed;
 use crate::cases::blocked;
 use crate::serve::{Cell, Domain, Read, Replace, Section, StoreArc};
@@ -33,6 +36,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .store::<OneRwLock>()
         .stored::<OneRwLock>()
         .chains::<OneRwLock>()
+        .maps::<OneRwLock>()
         .sleepable::<OneRwLock>()
         .local::<OneRwLock>()
         .boot(|| Box::new(RwLock::new(Slots::new(0))))
@@ -243,4 +247,10 @@ impl Domain for RwLock<()> {
     fn wait(&self) {
         drop(self.write());
     }
+}
+
+/// One lock around the standard library's map.
+impl Maps for OneRwLock {
+    type Own = RandomState;
+    type Of<K: Key, S: Hashes> = LockedMap<K, S, RwLock<HashMap<K, u64, S>>>;
 }

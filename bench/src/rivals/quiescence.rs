@@ -2,6 +2,7 @@
 //! of the global domain, and beside them the sleepable domain, the cells and the tools.
 
 mod cells;
+mod maps;
 mod srcu;
 mod sync;
 mod threads;
@@ -10,6 +11,7 @@ use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use quiescence::collections::HashMap;
 use quiescence::sync::{Counter, ExactCounter, LimitCounter, LocalGlobalLock};
 use quiescence::{Domain, Fences, Private, Qsbr, Rcu, Snapshot, Srcu};
 
@@ -19,7 +21,7 @@ use self::threads::{
     Announcers, InDomain, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads,
 };
 use super::{About, Family, Rival};
-use crate::advise::Placed;
+use crate::advise::{Hash, Placed, Value};
 use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
@@ -51,6 +53,11 @@ pub(super) const RIVALS: &[Rival] = &[
         .boot(|| Box::new(InSrcu::new(Srcu::new())))
         .blocked(|| Box::new(Srcu::new()))
         .domain::<Srcu>(),
+    Rival::ours("quiescence-hashmap")
+        .about(&ABOUT_MAP)
+        .table::<HashMap<Box<[u8]>, Value, Hash>>()
+        .maps::<maps::Own>(),
+    Rival::ours("quiescence-intrusive").maps::<maps::Intrusive>(),
     Rival::ours("quiescence-rcu").guard(<GlobalReader as Read>::read).stored::<Threads>(),
     Rival::ours("quiescence-reader").read::<ExplicitReader>().nested::<ExplicitReader>(),
     Rival::ours("quiescence-qsbr")
@@ -87,6 +94,16 @@ const ABOUT: About = About {
     idea: "readers note that they read; what is replaced is freed after a grace period",
     reader_cost: "two plain stores to the thread's own word; updates pay for the fences",
     limits: "values that must not outlive their replacement; updates as frequent as reads",
+};
+
+const ABOUT_MAP: About = About {
+    family: Family::Rcu,
+    idea: "a concurrent map: `quiescence::collections::HashMap::new()`, and \
+           `map.read().get(&key)`; keys may come and go",
+    reader_cost: "a section, as plain RCU has it, and a cache line of tags; values of more than a \
+                  few words are in a box with their key, one more line",
+    limits: "an update copies its key and allocates a box of both; values that must not outlive \
+             their replacement",
 };
 
 const ABOUT_QSBR: About = About {

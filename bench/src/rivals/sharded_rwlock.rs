@@ -1,14 +1,18 @@
 //! A reader-writer lock for each share of the keys, chosen by the hash.
 
+use std::collections::hash_map::RandomState;
 use std::mem;
 use std::sync::{PoisonError, RwLock};
 use std::thread;
 
+use hashbrown::HashTable;
+
 use super::{About, Family, Rival};
 use crate::advise::{Index, Table, Value, hash};
+use crate::cases::maps::{Hashes, Key, Map, Maps};
 
 pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("sharded-rwlock").about(&ABOUT).table::<Sharded>()];
+    &[Rival::new("sharded-rwlock").about(&ABOUT).table::<Sharded<Index<Value>>>().maps::<InShards>()];
 
 const ABOUT: About = About {
     family: Family::ShardedLock,
@@ -23,12 +27,12 @@ const SHARDS_PER_CPU: usize = 8;
 /// Two cache lines, since CPUs fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Shard(RwLock<Index<Value>>);
+struct Shard<T>(RwLock<T>);
 
 /// As many shards as a power of two.
 #[derive(Debug)]
-struct Sharded {
-    shards: Box<[Shard]>,
+struct Sharded<T> {
+    shards: Box<[Shard<T>]>,
 }
 
 /// The shard of a hash. The index inside the shard uses the highest and the lowest bits: take
@@ -37,12 +41,31 @@ fn number(hash: u64, shards: usize) -> usize {
     (hash >> 32) as usize & (shards - 1)
 }
 
-impl Table for Sharded {
+/// How many shards there are.
+fn count() -> usize {
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    (cpus * SHARDS_PER_CPU).next_power_of_two()
+}
+
+impl<T> Sharded<T> {
+    #[inline]
+    fn read<R>(&self, hash: u64, look: impl FnOnce(&T) -> R) -> R {
+        let Shard(lock) = &self.shards[number(hash, self.shards.len())];
+        look(&lock.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    #[inline]
+    fn write<R>(&self, hash: u64, change: impl FnOnce(&mut T) -> R) -> R {
+        let Shard(lock) = &self.shards[number(hash, self.shards.len())];
+        change(&mut lock.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Table for Sharded<Index<Value>> {
     type Thread<'a> = ();
 
     fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
-        let cpus = thread::available_parallelism().map_or(1, usize::from);
-        let count = (cpus * SHARDS_PER_CPU).next_power_of_two();
+        let count = count();
         let mut shards: Vec<Vec<_>> = Vec::new();
         shards.resize_with(count, Vec::new);
         for (key, value) in entries {
@@ -57,20 +80,85 @@ impl Table for Sharded {
     #[inline]
     fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
         let hash = hash(key);
-        let Shard(lock) = &self.shards[number(hash, self.shards.len())];
-        lock.read().unwrap_or_else(PoisonError::into_inner).get(hash, key).map(look)
+        self.read(hash, |index| index.get(hash, key).map(look))
     }
 
     #[inline]
     fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
         let hash = hash(key);
-        let Shard(lock) = &self.shards[number(hash, self.shards.len())];
-        let old = lock
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(hash, key)
-            .map(|slot| mem::replace(slot, value));
-        // The lock is free again: no thread waits for the allocator.
-        drop(old);
+        // The lock is free again when the old value is: no thread waits for the allocator.
+        drop(self.write(hash, |index| {
+            index.get_mut(hash, key).map(|slot| mem::replace(slot, value))
+        }));
+    }
+}
+
+struct InShards;
+
+impl Maps for InShards {
+    type Own = RandomState;
+    type Of<K: Key, S: Hashes> = Hashed<K, S>;
+}
+
+/// Shards of a table that is found, and searched, by one hash.
+struct Hashed<K, S> {
+    shards: Sharded<HashTable<(K, u64)>>,
+    hashes: S,
+}
+
+impl<K: Key, S: Hashes> Map<K> for Hashed<K, S> {
+    type Thread = ();
+
+    fn with_capacity(entries: usize) -> Self {
+        let count = count();
+        let table = |_| HashTable::with_capacity(entries.div_ceil(count));
+        let shards = (0..count).map(table).map(|table| Shard(RwLock::new(table))).collect();
+        Self { shards: Sharded { shards }, hashes: S::default() }
+    }
+
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn get(&self, (): &mut (), key: &K) -> Option<u64> {
+        let hash = self.hashes.hash_one(key);
+        self.shards.read(hash, |table| table.find(hash, |(k, _)| k == key).map(|(_, v)| *v))
+    }
+
+    #[inline(always)]
+    fn insert(&self, (): &mut (), key: &K, value: u64) -> bool {
+        let hash = self.hashes.hash_one(key);
+        let new = key.clone();
+        self.shards.write(hash, |table| match table.find_mut(hash, |(k, _)| k == key) {
+            Some((_, slot)) => {
+                *slot = value;
+                false
+            }
+            None => {
+                table.insert_unique(hash, (new, value), |(k, _)| self.hashes.hash_one(k));
+                true
+            }
+        })
+    }
+
+    #[inline(always)]
+    fn replace(&self, thread: &mut (), key: &K, value: u64) {
+        self.update(thread, key, value);
+    }
+
+    #[inline(always)]
+    fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
+        let hash = self.hashes.hash_one(key);
+        let replace = |(_, slot): &mut (K, u64)| *slot = value;
+        self.shards.write(hash, |t| t.find_mut(hash, |(k, _)| k == key).map(replace)).is_some()
+    }
+
+    #[inline(always)]
+    fn remove(&self, (): &mut (), key: &K) -> bool {
+        let hash = self.hashes.hash_one(key);
+        let removed = self.shards.write(hash, |table| {
+            let entry = table.find_entry(hash, |(k, _)| k == key).ok()?;
+            Some(entry.remove().0)
+        });
+        removed.is_some()
     }
 }

@@ -3,6 +3,8 @@
 //! The pointer is replaced under the lock, and the old object freed after it: no thread waits for
 //! the allocator. As with the others, the object is the updater's to allocate.
 
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
 use std::hint::black_box;
 use std::mem;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
@@ -11,6 +13,7 @@ use std::time::Duration;
 use super::{About, Family, Rival};
 use crate::advise::{Index, Lock, Locked, Value};
 use crate::cases::loops::{repeat, timed};
+use crate::cases::maps::{Hashes, Key, LockedMap, Maps};
 use crate::cases::object::Freed;
 use crate::serve::{Read, Replace, Section};
 
@@ -33,6 +36,7 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
     .stored::<StdRwLock>()
     .replace::<StdRwLock>()
     .chains::<StdRwLock>()
+    .maps::<StdRwLock>()
     .sleepable::<StdRwLock>()
     .local::<StdRwLock>()];
 
@@ -127,4 +131,10 @@ impl Replace for StdRwLock {
         let old = mem::replace(&mut *place.write().unwrap_or_else(PoisonError::into_inner), new);
         drop(old);
     }
+}
+
+/// One lock around the standard library's map.
+impl Maps for StdRwLock {
+    type Own = RandomState;
+    type Of<K: Key, S: Hashes> = LockedMap<K, S, RwLock<HashMap<K, u64, S>>>;
 }

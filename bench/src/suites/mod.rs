@@ -2,8 +2,8 @@
 //! has promised of them.
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
-//! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`cells`],
-//!   [`compat`]: the suites;
+//! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`cells`], [`map`],
+//!   [`tools`], [`compat`]: the suites;
 //!   `timed` and [`scenes`]: how several of them do it.
 //! - [`promises`]: what the project has promised, and whether it holds here.
 
@@ -11,6 +11,7 @@ pub mod cells;
 pub mod compat;
 pub mod engines;
 pub mod gp;
+pub mod map;
 pub mod percpu;
 pub mod promises;
 pub mod read;
@@ -18,6 +19,7 @@ pub mod rounds;
 pub mod scenes;
 pub mod srcu;
 mod timed;
+pub mod tools;
 pub mod update;
 
 use std::time::Duration;
@@ -125,8 +127,8 @@ fn built_without(modules: &[&str], source: &Source) -> String {
 
 /// A benchmark that is ready to run.
 pub struct Suite {
-    /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu`, `cells` or
-    /// `compat`.
+    /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu`, `cells`,
+    /// `map`, `tools` or `compat`.
     pub name: &'static str,
     /// With whom the others are compared.
     pub base: &'static str,

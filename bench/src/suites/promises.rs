@@ -4,6 +4,7 @@
 //! A promise is met or missed when the whole interval says so; else it is too close to call, and
 //! more rounds may tell.
 
+use super::map;
 use super::rounds::{Case, Metric};
 use crate::cases::replace::{LIMIT_BYTES, OBJECT_BYTES};
 use crate::statistics::{Ratio, median, paired_ratio};
@@ -276,7 +277,12 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         };
         Some(Verdict { promise: *promise, metric: case.metrics[number], base, ratio, held })
     };
-    PROMISES.iter().filter_map(verdict).collect()
+    all().filter_map(verdict).collect()
+}
+
+/// All promises.
+fn all() -> impl Iterator<Item = &'static Promise> {
+    PROMISES.iter().chain(map::PROMISES)
 }
 
 impl Promise {
@@ -322,7 +328,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Unit;
-    use super::super::{cells, compat, gp, percpu, read, srcu, update};
+    use super::super::{cells, compat, gp, percpu, read, srcu, tools, update};
     use super::*;
     use crate::rivals::left_out;
 
@@ -395,8 +401,10 @@ mod tests {
 
     #[test]
     fn promises_name_metrics_and_rivals_that_can_be_measured() {
-        for Promise { case, metric, rival, against, .. } in PROMISES {
-            let known = [read::known, gp::known, update::known, compat::known].into_iter();
+        for Promise { case, metric, rival, against, .. } in all() {
+            let known =
+                [read::known, gp::known, update::known, map::known, compat::known, tools::known]
+                    .into_iter();
             let (metrics, known) = known
                 .map(|known| known(case))
                 .chain(

@@ -5,6 +5,7 @@
 //! in the wake of the same other. A round that a stop cuts short is dropped: only whole rounds can
 //! be compared pair by pair.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use rand::SeedableRng;
@@ -62,9 +63,9 @@ pub(crate) fn alone(value: f64) -> Sample {
 #[derive(Debug)]
 pub struct Case {
     /// Its name in JSON and in the promises: `read/1-thread`.
-    pub id: &'static str,
+    pub id: Cow<'static, str>,
     /// The conditions, for people.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// What was measured, the most important first.
     pub metrics: &'static [Metric],
     /// Of how many of these, from the first, tables show the ratios to the base, too.
@@ -100,13 +101,14 @@ pub struct Series {
 impl Case {
     /// A case of which nothing was measured yet.
     pub fn new(
-        id: &'static str,
-        title: &'static str,
+        id: impl Into<Cow<'static, str>>,
+        title: impl Into<Cow<'static, str>>,
         metrics: &'static [Metric],
         rivals: impl IntoIterator<Item = (&'static str, bool)>,
     ) -> Case {
         let rivals = rivals.into_iter();
         let rivals = rivals.map(|(name, ours)| Series::new(name, ours, metrics)).collect();
+        let (id, title) = (id.into(), title.into());
         Case { id, title, metrics, compared: 1, rivals, disturbed: 0, notes: Vec::new() }
     }
 
@@ -118,8 +120,8 @@ impl Case {
 
     /// The same of rivals of the registry.
     pub(crate) fn of(
-        id: &'static str,
-        title: &'static str,
+        id: impl Into<Cow<'static, str>>,
+        title: impl Into<Cow<'static, str>>,
         metrics: &'static [Metric],
         rivals: &[&'static Rival],
     ) -> Case {

@@ -8,7 +8,9 @@ mod report;
 use std::path::PathBuf;
 
 use ::bench::suites::promises::Verdict;
-use ::bench::suites::{self, Group, Suite, cells, compat, engines, gp, percpu, read, srcu, update};
+use ::bench::suites::{
+    self, Group, Suite, cells, compat, engines, gp, map, percpu, read, srcu, tools, update,
+};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use quiescence::PerCpuPath;
 
@@ -42,6 +44,10 @@ enum What {
     Percpu(PercpuArgs),
     /// An Arc in a place where it can be replaced, and hazard pointers: loads, stores, what waits
     Cells(CellsArgs),
+    /// Concurrent maps: look-ups and updates of a thousand keys and of a million, memory, growth
+    Map(MapArgs),
+    /// Transformations from a lock to the right tool: programs before and after each of them
+    Tools(ToolsArgs),
     /// The liburcu-compatible libraries beside Debian's, under the same C program
     Compat(CompatArgs),
 }
@@ -62,7 +68,7 @@ struct Options {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu,
-    /// percpu, cells: quiescence; engines: tick; compat: liburcu]
+    /// percpu, cells: quiescence; map: quiescence-hashmap; tools: before; engines: tick; compat: liburcu]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
 }
@@ -166,6 +172,53 @@ struct CellsArgs {
 }
 
 #[derive(clap::Args, Clone, Debug)]
+struct MapArgs {
+    /// Measure only these [default: all]
+    #[arg(long = "case", value_name = "A,B", value_parser = parser(&map::GROUPS), value_delimiter = ',')]
+    cases: Vec<String>,
+    #[command(flatten)]
+    options: Options,
+    /// Entries of the maps [default: 1000,1000000; memory: 1000000; growth: 10000000; bustle:
+    /// 1048576]. More than 4,000,000 take minutes and some gigabytes: each map is built anew for
+    /// each measurement
+    #[arg(
+        long,
+        value_name = "N,M",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u64).range(256..=1_000_000_000)
+    )]
+    keys: Vec<u64>,
+    /// Look-ups in a hundred operations of replace and churn [default: 99,90,50]
+    #[arg(
+        long,
+        value_name = "P,Q",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(0..=99)
+    )]
+    reads: Vec<u32>,
+    /// Keys are strings of 20 bytes, and not words
+    #[arg(long)]
+    strings: bool,
+    /// Threads, where there are several; all is measured with one thread, too [default: one for
+    /// each CPU, at least 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct ToolsArgs {
+    /// Measure only these [default: all]
+    #[arg(long = "case", value_name = "A,B", value_parser = parser(&tools::GROUPS), value_delimiter = ',')]
+    cases: Vec<String>,
+    #[command(flatten)]
+    options: Options,
+    /// Threads, where there are several; all is measured with one thread, too [default: one for
+    /// each CPU, at least 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+}
+
+#[derive(clap::Args, Clone, Debug)]
 struct CompatArgs {
     /// Measure only these [default: all]
     #[arg(long = "case", value_name = "A,B", value_parser = parser(&compat::GROUPS), value_delimiter = ',')]
@@ -199,6 +252,8 @@ impl What {
             Self::Srcu(srcu) => &srcu.options,
             Self::Percpu(percpu) => &percpu.options,
             Self::Cells(cells) => &cells.options,
+            Self::Map(map) => &map.options,
+            Self::Tools(tools) => &tools.options,
             Self::Compat(compat) => &compat.options,
         };
         options.into()
@@ -221,6 +276,16 @@ impl What {
             Self::Srcu(srcu) => srcu::SCENES.prepare(&srcu.cases, options),
             Self::Percpu(percpu) => percpu::SCENES.prepare(&percpu.cases, options),
             Self::Cells(cells) => cells::SCENES.prepare(&cells.cases, options),
+            Self::Map(args) => {
+                let load = map::Load {
+                    entries: args.keys.clone(),
+                    reads_percent: args.reads.clone(),
+                    strings: args.strings,
+                    threads: args.threads,
+                };
+                map::prepare(&args.cases, &load, options)
+            }
+            Self::Tools(args) => tools::prepare(&args.cases, args.threads, options),
             Self::Compat(compat) => compat::prepare(&compat.cases, &compat.libraries, options),
         }
     }
@@ -231,8 +296,8 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
     // Bad names are told before anything is measured.
     let options = args.what.options();
     let suite = args.what.prepare(&options)?;
-    // Engines are ours, and the programs under `compat` are other processes.
-    if !matches!(args.what, What::Engines(_) | What::Compat(_)) {
+    // Engines and tools are ours, and the programs under `compat` are other processes.
+    if !matches!(args.what, What::Engines(_) | What::Tools(_) | What::Compat(_)) {
         for sentence in suites::left_out() {
             output.note(sentence);
         }
@@ -312,12 +377,16 @@ mod tests {
             ["srcu", "--case", "boot"],
             ["percpu", "--case", "counter,lock"],
             ["cells", "--case", "load,garbage"],
+            ["map", "--case", "get,bustle"],
+            ["tools", "--case", "rcu,lock-pairs"],
             ["compat", "--case", "table"],
             ["engines", "--case", "work,latency-spare"],
         ] {
             assert!(options_of(&line).is_ok(), "{line:?}");
         }
         assert!(options_of(&["update", "--case", "speed"]).is_err());
+        assert!(options_of(&["map", "--keys", "1"]).is_err());
+        assert!(options_of(&["map", "--keys", "1000,20000000", "--strings"]).is_ok());
         assert!(options_of(&["engines", "--entries", "1"]).is_err());
         assert!(options_of(&["engines", "--quiescent-every", "0"]).is_err());
         assert!(options_of(&["engines", "--quiescent-every", "4000"]).is_ok());

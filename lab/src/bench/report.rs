@@ -177,7 +177,8 @@ fn promised(Verdict { promise, metric, base, ratio, .. }: &Verdict) -> [String; 
         Some(base) => {
             let of_others =
                 if matches!(promise.against, Against::BestOf(_)) { ", the best" } else { "" };
-            format!("{}, {}: {} / {base}{of_others}", promise.case, metric.name, promise.rival)
+            // In two lines: some names are long, and the table has four more columns.
+            format!("{}, {}:\n{} / {base}{of_others}", promise.case, metric.name, promise.rival)
         }
         None => format!("{}, {}: {}", promise.case, metric.name, promise.rival),
     };
@@ -221,8 +222,8 @@ pub(super) struct Document<'a> {
 
 #[derive(Debug, Serialize)]
 struct CaseOut {
-    id: &'static str,
-    title: &'static str,
+    id: String,
+    title: String,
     disturbed: u32,
     notes: Vec<String>,
     rivals: Vec<RivalOut>,
@@ -312,8 +313,8 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
         RivalOut { name: rival.name, ours: rival.ours, metrics: metrics.collect() }
     });
     CaseOut {
-        id: case.id,
-        title: case.title,
+        id: case.id.clone().into_owned(),
+        title: case.title.clone().into_owned(),
         disturbed: case.disturbed,
         notes: case.notes.clone(),
         rivals: rivals.collect(),
@@ -467,7 +468,7 @@ mod tests {
         };
         assert_eq!(
             of(Some("sdd")),
-            "call/enqueue, call: quiescence / sdd, the best | 0.50 | 0.25 … 0.75 | \
+            "call/enqueue, call:\nquiescence / sdd, the best | 0.50 | 0.25 … 0.75 | \
              at most 0.125, or 25.0 ns"
         );
         assert_eq!(

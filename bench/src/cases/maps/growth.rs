@@ -1,0 +1,105 @@
+//! What single insertions take while a map grows from nothing, each timed by itself.
+
+use std::ops::Range;
+use std::thread;
+
+use hdrhistogram::Histogram;
+
+use super::{Key, Keys, Map};
+use crate::cases::clock::{ns_of, ticks};
+use crate::cases::object::Turn;
+use crate::cases::together::side_by_side;
+use crate::rivals::Rival;
+
+/// The longest insertion that is told from longer ones, in ticks: some ten seconds.
+const TICKS_MAX: u64 = 1 << 35;
+
+/// Digits of the histogram.
+const DIGITS: u8 = 3;
+
+/// What [`measure`] saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Growth {
+    /// Exceeded by one insertion in a thousand, in nanoseconds.
+    pub p99_9_ns: f64,
+    /// The longest one, in nanoseconds.
+    pub worst_ns: f64,
+    /// Insertions of all threads in a second, with what it takes to time them.
+    pub per_second: f64,
+}
+
+/// Inserts so many entries into an empty map that was made with no room for them, a part of them
+/// in each thread.
+///
+/// One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If the rival has no maps.
+pub fn measure(rival: &Rival, keys: Keys, entries: u64, threads: usize) -> Growth {
+    let _turn = Turn::wait();
+    let kinds = rival.maps.expect("only rivals with maps are asked");
+    thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            // What has to begin with the first entries of all begins with those of another map.
+            let warm_up = kinds.make(keys, 0);
+            warm_up.fill(0..1000);
+            drop(warm_up);
+            let table = kinds.make(keys, 0);
+            let each = entries.div_ceil(threads as u64);
+            let part = |number: usize| {
+                let first = each * number as u64;
+                first.min(entries)..(first + each).min(entries)
+            };
+            let ready = |number: usize| (part(number), latencies());
+            let seen = side_by_side(threads, ready, |(numbers, ticks)| {
+                table.fill_timed(numbers.clone(), ticks);
+            });
+            let mut all = latencies();
+            for (_, ticks) in seen.states() {
+                all.add(ticks).expect("all histograms have the same bounds");
+            }
+            assert_eq!(all.len(), entries, "each insertion is recorded");
+            Growth {
+                p99_9_ns: ns_of(all.value_at_quantile(0.999)),
+                worst_ns: ns_of(all.max()),
+                per_second: seen.speed(each as f64).operations_per_second,
+            }
+        });
+        measured.join().expect("a measurement does not panic")
+    })
+}
+
+fn latencies() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, TICKS_MAX, DIGITS).expect("the bounds are constants in range")
+}
+
+/// The loop, compiled once for each map.
+pub(super) fn fill<K: Key, M: Map<K>>(map: &M, numbers: Range<u64>, took: &mut Histogram<u64>) {
+    let mut thread = map.thread();
+    let mut key = K::default();
+    for number in numbers {
+        key.set(number);
+        let begin = ticks();
+        let is_new = map.insert(&mut thread, &key, number);
+        took.saturating_record(ticks().saturating_sub(begin));
+        assert!(is_new, "numbers have different keys");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rivals;
+    use super::*;
+
+    #[test]
+    fn every_map_grows_and_the_worst_insertion_is_not_the_best() {
+        for rival in rivals() {
+            for (keys, threads) in [(Keys::Words, 1), (Keys::Strings, 2)] {
+                let seen = measure(rival, keys, 3001, threads);
+                assert!(seen.worst_ns >= seen.p99_9_ns, "{}: {seen:?}", rival.name);
+                assert!(seen.p99_9_ns > 0.0 && seen.worst_ns.is_finite(), "{}", rival.name);
+                assert!(seen.per_second > 0.0, "{}: {seen:?}", rival.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What an entry of a map takes of memory, keys and values included.
+//!
+//! By the allocator's books, which say exactly what is in use, and by what the process has mapped
+//! besides: some maps have their tables from the kernel. What the process has in memory would say less: an allocator that has given one
+//! map's memory to the next one takes none for it.
+
+use std::thread;
+
+use super::Keys;
+use crate::cases::allocator::bytes_in_use_and_mapped;
+use crate::cases::object::Turn;
+use crate::rivals::Rival;
+
+/// Small maps that come and go before a large one is measured.
+const SETTLED_BY: u32 = 4;
+
+/// What [`measure`] saw, in bytes for each entry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    /// Of a map that has grown to its size.
+    pub grown: f64,
+    /// Of one that was made with room for them.
+    pub reserved: f64,
+}
+
+/// Bytes for each of so many entries, with the allocator's headers. Nothing where the allocator does
+/// not say.
+///
+/// One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If the rival has no maps.
+pub fn measure(rival: &Rival, keys: Keys, entries: u64) -> Option<Entry> {
+    let _turn = Turn::wait();
+    thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            let grown = bytes(rival, keys, entries, 0)?;
+            let reserved = bytes(rival, keys, entries, entries as usize)?;
+            Some(Entry { grown, reserved })
+        });
+        measured.join().expect("a measurement does not panic")
+    })
+}
+
+fn bytes(rival: &Rival, keys: Keys, entries: u64, room: usize) -> Option<f64> {
+    let kinds = rival.maps.expect("only rivals with maps are asked");
+    // What a design has once, for all of its maps, is none of their memory; and what another map
+    // has left to be freed is freed.
+    for _ in 0..SETTLED_BY {
+        let small = kinds.make(keys, 0);
+        small.fill(0..1000);
+        small.flush();
+    }
+    let before = bytes_in_use_and_mapped()?;
+    let table = kinds.make(keys, room);
+    table.fill(0..entries);
+    // What growing has left behind is garbage and no part of the map.
+    table.flush();
+    let after = bytes_in_use_and_mapped()?;
+    drop(table);
+    Some(after.saturating_sub(before) as f64 / entries as f64)
+}
+
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+mod tests {
+    use super::super::rivals;
+    use super::*;
+    use crate::cases::alone::is_alone;
+
+    const TEST: &str = "cases::maps::memory::tests::an_entry_takes_its_key_and_value_at_least";
+
+    /// In a process of its own: other tests allocate and free meanwhile.
+    #[test]
+    fn an_entry_takes_its_key_and_value_at_least() {
+        if !is_alone(TEST) {
+            return;
+        }
+        for rival in rivals() {
+            for (keys, least) in [(Keys::Words, 16.0), (Keys::Strings, 24.0 + 8.0 + 20.0)] {
+                let seen = measure(rival, keys, 30_000).expect("the allocator says");
+                for bytes in [seen.grown, seen.reserved] {
+                    let is_plausible = (least..20.0 * least).contains(&bytes);
+                    assert!(is_plausible, "{}: {keys:?}: {seen:?}", rival.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Look-ups and updates of keys drawn at random, in threads that do the same.
+//!
+//! A key is drawn anew for each operation, and not taken from a list: a list of a million would be
+//! read from memory, too. Generator and loop are the same for all maps, and compiled into each.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::thread;
+use std::time::Duration;
+
+use super::{Key, Keys, Map, Table};
+use crate::cases::object::Turn;
+use crate::cases::together::{Speed, side_by_side};
+use crate::rivals::Rival;
+
+/// The low half of a value says which key it is of; the other half says which update made it.
+const NUMBER: u64 = u32::MAX as u64;
+
+/// The most keys of a map: their numbers fit into half a word.
+pub const KEYS_MAX: u64 = NUMBER;
+
+/// Keys that a thread has removed and not yet inserted again, at most: so that a key does not come
+/// back to the place that it has just left.
+const REMOVED_MAX: u64 = 16;
+
+/// What an update does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Updates {
+    /// It gives a key that is there another value.
+    Replace,
+    /// It removes a key, or inserts one that was removed, in turn. A thread has keys of its own for
+    /// that, which the others look up too.
+    Churn,
+}
+
+/// What is done, in which share.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Mix {
+    /// Look-ups in a hundred operations.
+    pub reads_percent: u32,
+    /// What the others do.
+    pub updates: Updates,
+}
+
+/// The map, and how it is used.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Shape {
+    /// Entries, all of which are inserted beforehand.
+    pub entries: u64,
+    /// Their keys.
+    pub keys: Keys,
+    /// Threads that do the same.
+    pub threads: usize,
+    /// What they do.
+    pub mix: Mix,
+}
+
+/// One thread's share of the work.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    pub(crate) shape: Shape,
+    /// The thread's number.
+    pub(crate) number: usize,
+    pub(crate) operations: u64,
+    pub(crate) seed: u64,
+}
+
+/// A map with its entries.
+pub struct Ready(Box<dyn Table>);
+
+impl std::fmt::Debug for Ready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ready").finish_non_exhaustive()
+    }
+}
+
+impl Shape {
+    /// A rival's map with all entries. It may have begun threads of its own.
+    ///
+    /// # Panics
+    /// If the rival has no maps, or there are too many entries.
+    pub fn build(&self, rival: &Rival) -> Ready {
+        assert!((1..=KEYS_MAX).contains(&self.entries), "{} entries", self.entries);
+        let kinds = rival.maps.expect("only rivals with maps are asked");
+        let table = kinds.make(self.keys, self.entries as usize);
+        table.fill(0..self.entries);
+        // Helper threads start here, where they may run on every CPU.
+        table.work(&self.share(0, 1 << 10, 0));
+        table.flush();
+        Ready(table)
+    }
+
+    fn share(&self, number: usize, operations: u64, seed: u64) -> Share {
+        Share { shape: *self, number, operations, seed }
+    }
+}
+
+/// Runs so many operations in each thread, after a quarter of them as a warm-up. The same seed
+/// draws the same operations.
+///
+/// One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If a look-up finds another value than one of its key, or misses a key that is there.
+pub fn measure(map: &Ready, shape: &Shape, operations: u64, seed: u64) -> Speed {
+    let _turn = Turn::wait();
+    let table = &*map.0;
+    let seed_of = |number: usize| seed.wrapping_mul(1 << 20).wrapping_add(2 * number as u64);
+    thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            let ready = |number: usize| {
+                table.work(&shape.share(number, operations / 4, seed_of(number)));
+                shape.share(number, operations, seed_of(number) + 1)
+            };
+            let seen = side_by_side(shape.threads, ready, |share| table.work(share));
+            table.flush();
+            seen.speed(operations as f64)
+        });
+        measured.join().expect("a measurement does not panic")
+    })
+}
+
+/// About how many operations each thread does in so much time, from a short trial.
+///
+/// # Panics
+/// As [`measure`].
+pub fn operations_in(map: &Ready, shape: &Shape, budget: Duration) -> u64 {
+    const TRIAL: u64 = 1 << 12;
+    const MOST: f64 = 1e8;
+    let speed = measure(map, shape, TRIAL, 0).operations_per_second / shape.threads as f64;
+    ((speed * budget.as_secs_f64()).min(MOST) as u64).max(TRIAL)
+}
+
+/// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
+struct Random(u64);
+
+impl Random {
+    #[inline(always)]
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// Half a word, spread evenly over what is below `below`.
+#[inline(always)]
+fn scaled(half: u32, below: u64) -> u64 {
+    (u64::from(half) * below) >> 32
+}
+
+/// The loop, compiled once for each map.
+pub(super) fn work<K: Key, M: Map<K>>(map: &M, share: &Share) {
+    let Share { shape: Shape { entries, threads, mix, .. }, number, operations, seed } = *share;
+    let map = black_box(map);
+    let mut thread = map.thread();
+    let mut random = Random(seed);
+    let mut key = K::default();
+    let mut churn = Churn::new(entries, number as u64, threads as u64);
+    let (mut wrong, mut absent) = (0, 0_u64);
+    for turn in 0..operations {
+        let drawn = random.next();
+        let chosen = scaled(drawn as u32, entries);
+        if scaled((drawn >> 32) as u32, 100) < u64::from(mix.reads_percent) {
+            key.set(chosen);
+            match map.get(&mut thread, &key) {
+                Some(value) => wrong |= (value ^ chosen) & NUMBER,
+                None => absent += 1,
+            }
+        } else if mix.updates == Updates::Replace {
+            key.set(chosen);
+            map.replace(&mut thread, &key, chosen | turn << 32);
+        } else {
+            churn.turn(map, &mut thread, chosen, &mut key);
+        }
+    }
+    churn.end(map, &mut thread, &mut key);
+    assert_eq!(wrong, 0, "every look-up found a value of its key");
+    // Of what all threads have removed at a time, which are not so many.
+    let is_churn = mix.updates == Updates::Churn && mix.reads_percent < 100;
+    let absent_max = if is_churn { operations / 16 + 64 } else { 0 };
+    assert!(absent <= absent_max, "{absent} keys of {operations} were not found");
+}
+
+/// What a thread removes, and inserts again.
+struct Churn {
+    entries: u64,
+    number: u64,
+    threads: u64,
+    removed: VecDeque<u64>,
+    removed_max: usize,
+}
+
+impl Churn {
+    fn new(entries: u64, number: u64, threads: u64) -> Self {
+        // So that few of all keys are missing at a time.
+        let removed_max = (entries / (64 * threads)).clamp(1, REMOVED_MAX) as usize;
+        let removed = VecDeque::with_capacity(removed_max);
+        Self { entries, number, threads, removed, removed_max }
+    }
+
+    /// The thread's own key that is nearest; no other thread removes it.
+    #[inline(always)]
+    fn own(&self, chosen: u64) -> u64 {
+        let own = chosen - chosen % self.threads + self.number;
+        if own < self.entries { own } else { self.number.min(self.entries - 1) }
+    }
+
+    #[inline(always)]
+    fn turn<K: Key, M: Map<K>>(
+        &mut self,
+        map: &M,
+        thread: &mut M::Thread,
+        chosen: u64,
+        key: &mut K,
+    ) {
+        if self.removed.len() == self.removed_max {
+            self.insert_oldest(map, thread, key);
+            return;
+        }
+        let own = self.own(chosen);
+        key.set(own);
+        if map.remove(thread, key) {
+            self.removed.push_back(own);
+        }
+    }
+
+    #[inline(always)]
+    fn insert_oldest<K: Key, M: Map<K>>(&mut self, map: &M, thread: &mut M::Thread, key: &mut K) {
+        if let Some(number) = self.removed.pop_front() {
+            key.set(number);
+            assert!(map.insert(thread, key, number), "no other thread inserts it");
+        }
+    }
+
+    /// All keys are there again.
+    fn end<K: Key, M: Map<K>>(mut self, map: &M, thread: &mut M::Thread, key: &mut K) {
+        while !self.removed.is_empty() {
+            self.insert_oldest(map, thread, key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Fast, Kinds, Maps, rivals};
+    use super::*;
+
+    const ALL: [Mix; 4] = [
+        Mix { reads_percent: 100, updates: Updates::Replace },
+        Mix { reads_percent: 50, updates: Updates::Replace },
+        Mix { reads_percent: 90, updates: Updates::Churn },
+        Mix { reads_percent: 50, updates: Updates::Churn },
+    ];
+
+    #[test]
+    fn every_map_finds_all_keys_beside_updates() {
+        for rival in rivals() {
+            for (keys, threads) in [(Keys::Words, 2), (Keys::Strings, 2), (Keys::OwnHash, 1)] {
+                for mix in ALL {
+                    let shape = Shape { entries: 1000, keys, threads, mix };
+                    let map = shape.build(rival);
+                    // That every look-up finds a value of its key is asserted within, twice: what
+                    // was removed is there again.
+                    for seed in [1, 2] {
+                        let seen = measure(&map, &shape, 2000, seed);
+                        let is_figure = |figure: f64| figure > 0.0 && figure.is_finite();
+                        assert!(is_figure(seen.operations_per_second), "{}: {seen:?}", rival.name);
+                        assert!(is_figure(seen.cpu_ns), "{}: {seen:?}", rival.name);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_drawn_as_they_are_asked_for() {
+        let mut random = Random(1);
+        let mut below = [0_u32; 100];
+        for _ in 0..100_000 {
+            below[scaled((random.next() >> 32) as u32, 100) as usize] += 1;
+        }
+        assert!(below.iter().all(|&times| (800..1200).contains(&times)), "{below:?}");
+        let ends = [scaled(0, 1000), scaled(u32::MAX, 1000), scaled(u32::MAX, KEYS_MAX)];
+        assert_eq!(ends, [0, 999, KEYS_MAX - 1]);
+    }
+
+    #[test]
+    fn threads_remove_keys_of_their_own_only() {
+        for (entries, threads) in [(1000, 2), (1000, 3), (10, 64)] {
+            for number in 0..threads.min(entries) {
+                let churn = Churn::new(entries, number, threads);
+                for chosen in 0..entries {
+                    let own = churn.own(chosen);
+                    assert!(own < entries && own % threads == number, "{own} of {number}");
+                }
+            }
+        }
+    }
+
+    /// A map that does nothing that it is asked for.
+    struct Forgetful;
+
+    impl<K: Key> Map<K> for Forgetful {
+        type Thread = ();
+        fn with_capacity(_: usize) -> Self {
+            Self
+        }
+        fn thread(&self) {}
+        fn get(&self, (): &mut (), _: &K) -> Option<u64> {
+            None
+        }
+        fn insert(&self, (): &mut (), _: &K, _: u64) -> bool {
+            true
+        }
+        fn replace(&self, (): &mut (), _: &K, _: u64) {}
+        fn update(&self, (): &mut (), _: &K, _: u64) -> bool {
+            true
+        }
+        fn remove(&self, (): &mut (), _: &K) -> bool {
+            true
+        }
+    }
+
+    impl Maps for Forgetful {
+        type Own = Fast;
+        type Of<K: Key, S: super::super::Hashes> = Self;
+    }
+
+    #[test]
+    #[should_panic(expected = "were not found")]
+    fn a_map_that_loses_a_value_is_found_out() {
+        let rival = Rival::with_maps("forgetful", Kinds::of::<Forgetful>());
+        let shape = Shape { entries: 1000, keys: Keys::Words, threads: 1, mix: ALL[0] };
+        shape.build(&rival);
+    }
+}

@@ -1,0 +1,282 @@
+//! Maps as their users use them: a guard for each operation, keys that are found in no order.
+//!
+//! - `mixed`: look-ups and updates in a share that is given ([`mixed::measure`]).
+//! - [`growth`]: what single insertions take while a map grows. [`memory`]: what an entry takes.
+//! - [`published`]: the mixes of the crate `bustle`.
+//!
+//! A rival serves [`Maps`]: a map for any key and any hash function. All are given the same hash
+//! function, but for the case of their own ones. Keys are words, or strings of 20 bytes; a thread
+//! makes the next one in memory of its own, so that no look-up waits for where keys lie. A value
+//! says which key it is of, and every look-up checks that.
+
+pub mod growth;
+mod locked;
+pub mod memory;
+mod mixed;
+#[cfg(feature = "all-rivals")]
+pub mod published;
+
+use std::fmt::Debug;
+use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
+
+use foldhash::fast::FixedState;
+use hdrhistogram::Histogram;
+
+pub(crate) use self::locked::LockedMap;
+pub use self::mixed::{KEYS_MAX, Mix, Ready, Shape, Updates, measure, operations_in};
+use crate::rivals::Rival;
+
+/// The rivals that are maps for any key.
+pub fn rivals() -> Vec<&'static Rival> {
+    super::those(|rival| rival.maps.is_some())
+}
+
+/// The hash function that all maps are given.
+pub(crate) type Fast = FixedState;
+
+/// A hash function that a map can be made with.
+pub(crate) trait Hashes: BuildHasher + Clone + Default + Send + Sync + 'static {}
+
+impl<S: BuildHasher + Clone + Default + Send + Sync + 'static> Hashes for S {}
+
+/// What a map is searched for.
+pub(crate) trait Key:
+    Clone + Debug + Default + Eq + Hash + Ord + quiescence::Weigh + Send + Sync + 'static
+{
+    /// Makes it the key of this number, without allocating where it did so before.
+    fn set(&mut self, number: u64);
+
+    /// The key of this number.
+    fn of(number: u64) -> Self {
+        let mut key = Self::default();
+        key.set(number);
+        key
+    }
+}
+
+impl Key for u64 {
+    /// No two numbers have the same key, and none its own.
+    #[inline(always)]
+    fn set(&mut self, number: u64) {
+        *self = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
+impl Key for String {
+    #[inline(always)]
+    fn set(&mut self, number: u64) {
+        let mut word = 0_u64;
+        word.set(number);
+        let mut bytes = *b"key:0000000000000000";
+        for (place, byte) in bytes[4..].iter_mut().enumerate() {
+            *byte = b"0123456789abcdef"[(word >> (60 - 4 * place)) as usize & 15];
+        }
+        self.clear();
+        self.push_str(str::from_utf8(&bytes).expect("digits are ASCII"));
+    }
+}
+
+/// A map whose values are words.
+///
+/// Each method does what users of the map would do for it, each in a section of its own.
+pub(crate) trait Map<K: Key>: Send + Sync + Sized + 'static {
+    /// What a thread holds while it works: mostly nothing.
+    type Thread: 'static;
+
+    /// An empty map that has room for so many entries, if it can be told.
+    fn with_capacity(entries: usize) -> Self;
+    /// Registers the calling thread.
+    fn thread(&self) -> Self::Thread;
+    /// The value of a key.
+    fn get(&self, thread: &mut Self::Thread, key: &K) -> Option<u64>;
+    /// Gives a key a value, and says whether it had none.
+    fn insert(&self, thread: &mut Self::Thread, key: &K, value: u64) -> bool;
+    /// Gives a key another value, which it has unless it is removed meanwhile.
+    fn replace(&self, thread: &mut Self::Thread, key: &K, value: u64);
+    /// Gives a key another value if it has one; says whether it had.
+    fn update(&self, thread: &mut Self::Thread, key: &K, value: u64) -> bool;
+    /// Removes a key, and says whether it was there.
+    fn remove(&self, thread: &mut Self::Thread, key: &K) -> bool;
+
+    /// Whether a key is there that no other thread changes.
+    #[inline(always)]
+    fn contains(&self, thread: &mut Self::Thread, key: &K) -> bool {
+        self.get(thread, key).is_some()
+    }
+
+    /// Inserts the entries of these numbers, which are not there yet, all at once if that is what
+    /// users do.
+    fn fill(&self, numbers: std::ops::Range<u64>) {
+        let mut thread = self.thread();
+        let mut key = K::default();
+        for number in numbers {
+            key.set(number);
+            assert!(self.insert(&mut thread, &key, number), "numbers have different keys");
+        }
+    }
+
+    /// Frees what was replaced or removed, as far as the map can be asked to.
+    fn flush(&self) {}
+}
+
+/// A map for every key and every hash function.
+pub(crate) trait Maps: 'static {
+    /// The hash function that it has unless it is given one.
+    type Own: Hashes;
+    /// The map.
+    type Of<K: Key, S: Hashes>: Map<K>;
+}
+
+/// Which keys, hashed how.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Keys {
+    /// Words, by the hash function that all are given.
+    Words,
+    /// Strings of 20 bytes, by the same.
+    Strings,
+    /// Words, by each map's own hash function.
+    OwnHash,
+}
+
+/// The maps of a rival.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kinds {
+    words: fn(usize) -> Box<dyn Table>,
+    strings: fn(usize) -> Box<dyn Table>,
+    own_hash: fn(usize) -> Box<dyn Table>,
+    #[cfg(feature = "all-rivals")]
+    pub(crate) published: fn(&::bustle::Workload) -> f64,
+}
+
+impl Kinds {
+    pub(crate) const fn of<M: Maps>() -> Self {
+        Self {
+            words: Filled::<M::Of<u64, Fast>, u64>::boxed,
+            strings: Filled::<M::Of<String, Fast>, String>::boxed,
+            own_hash: Filled::<M::Of<u64, M::Own>, u64>::boxed,
+            #[cfg(feature = "all-rivals")]
+            published: published::run::<M::Of<u64, Fast>>,
+        }
+    }
+
+    /// An empty map with room for so many entries.
+    fn make(self, keys: Keys, entries: usize) -> Box<dyn Table> {
+        let make = match keys {
+            Keys::Words => self.words,
+            Keys::Strings => self.strings,
+            Keys::OwnHash => self.own_hash,
+        };
+        make(entries)
+    }
+}
+
+/// A map that threads work on: what is compiled once for each kind.
+pub(crate) trait Table: Send + Sync {
+    /// Inserts the entries of these numbers.
+    fn fill(&self, numbers: std::ops::Range<u64>);
+    /// Inserts the entries of these numbers one by one, and records what each took, in ticks.
+    fn fill_timed(&self, numbers: std::ops::Range<u64>, ticks: &mut Histogram<u64>);
+    /// Does this share of the work, in the calling thread.
+    fn work(&self, share: &mixed::Share);
+    /// Frees what was replaced or removed, as far as the map can be asked to.
+    fn flush(&self);
+}
+
+/// A map with the type of its keys.
+struct Filled<M, K> {
+    map: M,
+    keys: PhantomData<fn() -> K>,
+}
+
+impl<M: Map<K>, K: Key> Filled<M, K> {
+    fn boxed(entries: usize) -> Box<dyn Table> {
+        Box::new(Self { map: M::with_capacity(entries), keys: PhantomData })
+    }
+}
+
+impl<M: Map<K>, K: Key> Table for Filled<M, K> {
+    fn fill(&self, numbers: std::ops::Range<u64>) {
+        self.map.fill(numbers);
+    }
+
+    fn fill_timed(&self, numbers: std::ops::Range<u64>, ticks: &mut Histogram<u64>) {
+        growth::fill::<K, M>(&self.map, numbers, ticks);
+    }
+
+    fn work(&self, share: &mixed::Share) {
+        mixed::work::<K, M>(&self.map, share);
+    }
+
+    fn flush(&self) {
+        self.map.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::object::Turn;
+
+    #[test]
+    fn numbers_have_different_keys_of_one_length() {
+        let [mut words, mut strings] = [Vec::new(), Vec::new()];
+        for number in 0..1000 {
+            words.push(u64::of(number).to_string());
+            strings.push(String::of(number));
+        }
+        assert!(strings.iter().all(|key| key.len() == 20), "{strings:?}");
+        for keys in [&mut words, &mut strings] {
+            keys.sort();
+            keys.dedup();
+            assert_eq!(keys.len(), 1000);
+        }
+    }
+
+    /// What each map of each rival does, step by step.
+    fn keeps_its_word<K: Key, M: Map<K>>(map: &M, name: &str) {
+        let mut thread = map.thread();
+        let thread = &mut thread;
+        map.fill(0..500);
+        for number in 0..1000 {
+            let key = K::of(number);
+            let expected = (number < 500).then_some(number);
+            assert_eq!(map.get(thread, &key), expected, "{name}");
+            assert_eq!(map.contains(thread, &key), expected.is_some(), "{name}");
+            assert_eq!(map.update(thread, &key, number + 1), expected.is_some(), "{name}");
+        }
+        for number in 0..1000 {
+            let key = K::of(number);
+            let was_there = number < 500;
+            assert_eq!(map.get(thread, &key), was_there.then_some(number + 1), "{name}");
+            assert_eq!(map.insert(thread, &key, number + 2), !was_there, "{name}");
+            map.replace(thread, &key, number + 3);
+            assert_eq!(map.get(thread, &key), Some(number + 3), "{name}");
+            assert!(map.remove(thread, &key), "{name}");
+            assert!(!map.remove(thread, &key), "{name}");
+            assert_eq!(map.get(thread, &key), None, "{name}");
+        }
+        map.flush();
+    }
+
+    impl Kinds {
+        pub(crate) const fn checks<M: Maps>() -> fn(&str) {
+            |name| {
+                keeps_its_word::<u64, _>(&M::Of::<u64, Fast>::with_capacity(0), name);
+                keeps_its_word::<u64, _>(&M::Of::<u64, M::Own>::with_capacity(100), name);
+                keeps_its_word::<String, _>(&M::Of::<String, Fast>::with_capacity(2000), name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_map_does_what_it_says() {
+        let _turn = Turn::wait();
+        let checks: Vec<_> =
+            rivals().iter().filter_map(|rival| Some((rival.name, rival.maps_checked?))).collect();
+        assert!(checks.len() >= 6, "{} maps", checks.len());
+        for (name, check) in checks {
+            check(name);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+../../../../quiescence/examples/directory_cache/cache.rs

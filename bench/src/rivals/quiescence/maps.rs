@@ -1,0 +1,266 @@
+//! Maps: the library's own, and the intrusive hash table, as its users would wrap it.
+
+use std::collections::hash_map::RandomState;
+use std::ptr::NonNull;
+
+use quiescence::collections::HashMap;
+use quiescence::intrusive::{Cursor, HashTable, Node, TableOptions};
+use quiescence::{Domain, Global};
+
+use crate::advise::{Hash, Table, Value};
+use crate::cases::maps::{Hashes, Key, Map, Maps};
+
+/// The intrusive table.
+pub(super) struct Intrusive;
+
+impl Maps for Intrusive {
+    type Own = RandomState;
+    type Of<K: Key, S: Hashes> = Nodes<K, S>;
+}
+
+/// An entry, which is its own node.
+#[repr(C)]
+struct Entry<K> {
+    // First, so that its address is the entry's.
+    node: Node,
+    key: K,
+    value: u64,
+}
+
+impl<K: Key> quiescence::Weigh for Entry<K> {
+    const OWNS: bool = K::OWNS;
+
+    fn owned(&self) -> usize {
+        self.key.owned()
+    }
+}
+
+/// A table of boxes, which are the table's from when they are added until they are retired.
+pub(super) struct Nodes<K: Key, S> {
+    table: HashTable<Domain<Global>>,
+    hashes: S,
+    entries: std::marker::PhantomData<Box<Entry<K>>>,
+}
+
+impl<K: Key, S: Hashes> Nodes<K, S> {
+    #[inline(always)]
+    fn hash(&self, key: &K) -> usize {
+        self.hashes.hash_one(key) as usize
+    }
+
+    /// # Safety
+    /// The node is one of this table, in a section that it was found in.
+    #[inline(always)]
+    unsafe fn entry<'s>(node: NonNull<Node>) -> &'s Entry<K> {
+        // SAFETY: by the contract; it is the first field of an entry, which is not written to.
+        unsafe { node.cast::<Entry<K>>().as_ref() }
+    }
+
+    #[inline(always)]
+    fn matches(key: &K) -> impl Fn(NonNull<Node>) -> bool {
+        // SAFETY: the table shows nodes of its own, in sections.
+        move |node| unsafe { Self::entry(node) }.key == *key
+    }
+
+    /// # Safety
+    /// In a section, from which the cursor does not come out.
+    #[inline(always)]
+    unsafe fn find(&self, key: &K) -> Cursor {
+        // SAFETY: by the contract, in a section.
+        unsafe { self.table.lookup(self.hash(key), Self::matches(key)) }
+    }
+
+    fn boxed(key: &K, value: u64) -> NonNull<Node> {
+        let entry = Box::new(Entry { node: Node::new(), key: key.clone(), value });
+        NonNull::from(Box::leak(entry)).cast()
+    }
+
+    /// # Safety
+    /// The node is of this table, was deleted or replaced by the caller, and is retired once.
+    #[inline(always)]
+    unsafe fn retire(node: NonNull<Node>) {
+        // SAFETY: from `boxed`, and by the contract the caller's.
+        let entry = unsafe { Box::from_raw(node.cast::<Entry<K>>().as_ptr()) };
+        quiescence::retire(entry).expect("outside of sections there is always room");
+    }
+}
+
+impl<K: Key, S: Hashes> Map<K> for Nodes<K, S> {
+    type Thread = ();
+
+    fn with_capacity(entries: usize) -> Self {
+        let options = TableOptions {
+            buckets: entries.max(1).next_power_of_two(),
+            ..TableOptions::default()
+        };
+        let table = HashTable::new(Domain::global(), options);
+        Self {
+            table: table.expect("there is memory for it"),
+            hashes: S::default(),
+            entries: std::marker::PhantomData,
+        }
+    }
+
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn get(&self, (): &mut (), key: &K) -> Option<u64> {
+        let _section = quiescence::read();
+        // SAFETY: in the section.
+        let found = unsafe { self.find(key) };
+        // SAFETY: found in the section, which has not ended.
+        found.node().map(|node| unsafe { Self::entry(node) }.value)
+    }
+
+    #[inline(always)]
+    fn insert(&self, (): &mut (), key: &K, value: u64) -> bool {
+        let new = Self::boxed(key, value);
+        let section = quiescence::read();
+        // SAFETY: in the section; the new node is in no table.
+        let old = unsafe { self.table.add_replace(self.hash(key), new, Self::matches(key)) };
+        drop(section);
+        // SAFETY: this thread has replaced it.
+        old.inspect(|old| unsafe { Self::retire(*old) }).is_none()
+    }
+
+    #[inline(always)]
+    fn replace(&self, thread: &mut (), key: &K, value: u64) {
+        self.insert(thread, key, value);
+    }
+
+    #[inline(always)]
+    fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
+        let new = Self::boxed(key, value);
+        let section = quiescence::read();
+        let replaced = loop {
+            // SAFETY: in the section.
+            let found = unsafe { self.find(key) };
+            let Some(old) = found.node() else { break None };
+            // SAFETY: in the section; the hashes are equal, since the keys are.
+            if unsafe { self.table.replace(old, new) } {
+                break Some(old);
+            }
+        };
+        drop(section);
+        match replaced {
+            // SAFETY: this thread has replaced it.
+            Some(old) => unsafe { Self::retire(old) },
+            // SAFETY: from `boxed`, and in no table.
+            None => drop(unsafe { Box::from_raw(new.cast::<Entry<K>>().as_ptr()) }),
+        }
+        replaced.is_some()
+    }
+
+    #[inline(always)]
+    fn remove(&self, (): &mut (), key: &K) -> bool {
+        let section = quiescence::read();
+        // SAFETY: in the section.
+        let found = unsafe { self.find(key) };
+        // SAFETY: found in the section, in this table.
+        let deleted = found.node().filter(|node| unsafe { self.table.delete(*node) });
+        drop(section);
+        // SAFETY: this thread has deleted it.
+        deleted.inspect(|node| unsafe { Self::retire(*node) }).is_some()
+    }
+
+    fn flush(&self) {
+        quiescence::barrier();
+    }
+}
+
+impl<K: Key, S> Drop for Nodes<K, S> {
+    fn drop(&mut self) {
+        let mut all = Vec::new();
+        let section = quiescence::read();
+        // SAFETY: in the section.
+        let mut at = unsafe { self.table.first() };
+        while let Some(node) = at.node() {
+            all.push(node);
+            // SAFETY: in the section.
+            at = unsafe { self.table.next(at) };
+        }
+        drop(section);
+        for node in all {
+            // SAFETY: from `boxed`; no other thread uses the table any more, which does not look at
+            // its nodes when it is dropped.
+            drop(unsafe { Box::from_raw(node.cast::<Entry<K>>().as_ptr()) });
+        }
+    }
+}
+
+/// The map.
+pub(super) struct Own;
+
+impl Maps for Own {
+    type Own = RandomState;
+    type Of<K: Key, S: Hashes> = HashMap<K, u64, S>;
+}
+
+impl<K: Key, S: Hashes> Map<K> for HashMap<K, u64, S> {
+    type Thread = ();
+
+    fn with_capacity(entries: usize) -> Self {
+        Self::with_capacity_and_hasher(entries, S::default())
+    }
+
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn get(&self, (): &mut (), key: &K) -> Option<u64> {
+        self.read().get(key).copied()
+    }
+
+    #[inline(always)]
+    fn insert(&self, (): &mut (), key: &K, value: u64) -> bool {
+        self.insert(key.clone(), value)
+    }
+
+    #[inline(always)]
+    fn replace(&self, (): &mut (), key: &K, value: u64) {
+        self.insert(key.clone(), value);
+    }
+
+    #[inline(always)]
+    fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
+        self.update(key, |_| value)
+    }
+
+    #[inline(always)]
+    fn remove(&self, (): &mut (), key: &K) -> bool {
+        self.remove(key)
+    }
+
+    fn flush(&self) {
+        quiescence::barrier();
+    }
+}
+
+/// The table of `rcu advise`, whose values are large: entries are in boxes.
+impl Table for HashMap<Box<[u8]>, Value, Hash> {
+    type Thread<'a> = ();
+
+    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+        let map = Self::with_capacity_and_hasher(entries.size_hint().0, Hash::default());
+        for (key, value) in entries {
+            map.insert(key, value);
+        }
+        map
+    }
+
+    fn thread(&self) {}
+
+    #[inline]
+    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+        self.read().get(key).map(look)
+    }
+
+    #[inline]
+    fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
+        // Key and value are in one box, so a new value needs a copy of the key.
+        self.insert(key.into(), value);
+    }
+
+    fn flush(&self) {
+        quiescence::barrier();
+    }
+}
