@@ -45,6 +45,7 @@
 //! | count, refer and lock by CPU; lock two mutexes | [`sync`] |
 //! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
 //! | lists, queues and stacks of values | `List`, `Queue`, `Stack` in [`collections`] |
+//! | maps, sets, tables of ids, lists, queues and stacks | [`collections`] |
 //! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
 //! | callbacks with embedded heads, sections without guards | [`callback_queue`], [`raw`] |
 //! | readers that are compiled against liburcu | [`liburcu_readers`] |
@@ -69,7 +70,8 @@
 //!
 //! # Features and environment
 //! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both
-//! by default; `tracing` (events of that crate); `serde` (cells, as what is in them).
+//! by default; `tracing` (events of that crate); `serde` (cells, maps and sets, as what is in them); `rayon`
+//! (maps that several threads go over).
 //!
 //! | variable | effect |
 //! |---|---|

@@ -599,15 +599,30 @@ mutants! {
         Test(flavors("hazard::the_thread_that_reclaims_is_woken").hangs()),
     ];
     /// A slot of a hash map is used again as soon as its entry is removed.
-    MapNoCookie "map-no-cookie" [Explorer, Torture("maps")];
+    MapNoCookie "map-no-cookie" [Explorer, Torture("maps"), Loom(&[
+        "collections::hash_map::loom_tests::a_key_that_is_replaced_is_found",
+        "collections::hash_map::loom_tests::a_slot_is_filled_again_after_its_readers",
+    ])];
     /// The tag of a slot is stored before its entry.
-    MapTagBeforeKey "map-tag-before-key" [Explorer, Torture("maps")];
+    MapTagBeforeKey "map-tag-before-key" [Explorer, Torture("maps"), Loom(&[
+        "collections::hash_map::loom_tests::a_slot_is_filled_again_after_its_readers",
+    ])];
     /// A reader that misses in a node does not look whether the bucket has another one by now.
-    MapNoRecheck "map-no-recheck" [Explorer, Torture("maps")];
+    MapNoRecheck "map-no-recheck" [Explorer, Torture("maps"), Loom(&[
+        "collections::hash_map::loom_tests::a_key_is_found_while_its_table_shrinks",
+        "collections::hash_map::loom_tests::a_key_that_comes_and_goes_from_nodes_is_found",
+    ])];
     /// A bucket is said to have moved before its entries are in the next table.
-    MapMovedBeforeCopy "map-moved-before-copy" [Explorer, Torture("maps")];
+    MapMovedBeforeCopy "map-moved-before-copy" [Explorer, Torture("maps"), Loom(&[
+        "collections::hash_map::loom_tests::a_key_is_found_while_its_bucket_moves",
+        "collections::hash_map::loom_tests::a_key_is_found_while_its_table_shrinks",
+        "collections::hash_map::loom_tests::a_boxed_key_is_found_while_its_bucket_moves",
+    ])];
     /// An entry that goes to a node is taken out of the slots before the node has it.
-    MapOverflowLate "map-overflow-late" [Explorer, Torture("maps")];
+    MapOverflowLate "map-overflow-late" [Explorer, Torture("maps"), Loom(&[
+        "collections::hash_map::loom_tests::a_key_that_is_replaced_is_found",
+        "collections::hash_map::loom_tests::a_key_that_comes_and_goes_from_nodes_is_found",
+    ])];
 }
 
 /// A test of `quiescence/tests/liburcu_readers.rs`.

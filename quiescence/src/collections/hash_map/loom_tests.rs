@@ -204,7 +204,7 @@ fn a_boxed_key_that_is_replaced_is_found() {
 }
 
 #[test]
-fn a_slot_is_filled_again_after_the_sections_of_its_readers() {
+fn a_slot_is_filled_again_after_its_readers() {
     beside::<InlineForm>(
         1,
         |world, left| world.insert(left, 0, 10),
@@ -247,7 +247,7 @@ fn a_boxed_key_is_found_by_all_or_by_none() {
 
 /// Key 2 is in a node, comes into the slots, and goes to another node.
 #[test]
-fn a_key_that_comes_and_goes_between_slots_and_nodes_is_found() {
+fn a_key_that_comes_and_goes_from_nodes_is_found() {
     beside::<InlineForm>(
         1,
         |world, left| {
