@@ -14,6 +14,8 @@
 //! - **Pruning** by second chance: an entry has a bit that says whether it was used since the last
 //!   pruning. A look-up sets it where it is clear, and only there: so an entry that is used often
 //!   is written to once from one pruning to the next, and a look-up writes nothing as a rule.
+//! - **Room from the beginning** for as many entries as there may be, so that the table does not
+//!   move, and hardly a bucket overflows.
 //! - **A domain of its own**: its sections begin and end in this file, and none of them lasts while
 //!   a lock is waited for. So a grace period may be waited for under the lock, at the limit of what
 //!   may wait.
@@ -31,11 +33,16 @@ use std::sync::atomic::{
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use quiescence::collections::HashMap;
-use quiescence::{Domain, Weigh};
+use quiescence::{Domain, Reader, Weigh};
 
 quiescence::domain! {
     /// The domain of directory caches.
     pub struct Directories;
+}
+
+thread_local! {
+    /// The thread's registration there: a section by it begins with some plain stores.
+    static READER: Reader<Directories> = Domain::of(Directories).reader();
 }
 
 /// A file or a directory, by a number that no other one ever gets.
@@ -137,7 +144,10 @@ impl Name for (u64, &str) {
 
 impl Hash for dyn Name + '_ {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
+        let (directory, name) = self.parts();
+        state.write_u64(directory);
+        // All that follows is the name, so its end needs no mark.
+        state.write(name.as_bytes());
     }
 }
 
@@ -151,7 +161,7 @@ impl Eq for dyn Name + '_ {}
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
+        (self as &dyn Name).hash(state);
     }
 }
 
@@ -360,9 +370,11 @@ struct Shared {
 }
 
 impl DirectoryCache {
-    /// An empty disk, of whose names `entries_max` are cached at most.
+    /// An empty disk, of whose names `entries_max` are cached at most. There is room for them from
+    /// the beginning.
     pub fn new(entries_max: usize) -> Self {
-        let entries = HashMap::builder().domain(Domain::of(Directories)).build();
+        let room = HashMap::builder().capacity(entries_max);
+        let entries = room.domain(Domain::of(Directories)).build();
         let disk = Mutex::new(Shared { disk: Disk::new(), cached: 0 });
         Self { entries, renames: AtomicU64::new(0), disk, entries_max }
     }
@@ -387,15 +399,18 @@ impl DirectoryCache {
         if !before.is_multiple_of(2) {
             return None;
         }
-        let entries = self.entries.read();
         let mut all_cached = true;
-        let found = paths.map(|path| {
-            let find = |directory, name: &str| {
-                entries.get(&(directory, name) as &dyn Name).map(Entry::hit).ok_or(())
-            };
-            walk(path, find).unwrap_or_else(|()| {
-                all_cached = false;
-                None
+        let found = READER.with(|reader| {
+            let section = reader.read();
+            paths.map(|path| {
+                let find = |directory, name: &str| {
+                    let entry = self.entries.get(&(directory, name) as &dyn Name, &section);
+                    entry.map(Entry::hit).ok_or(())
+                };
+                walk(path, find).unwrap_or_else(|()| {
+                    all_cached = false;
+                    None
+                })
             })
         });
         // Acquire: pairs with the Release fence of a rename: who has seen one of its changes above
@@ -554,9 +569,11 @@ impl LockedShared {
 }
 
 impl LockedCache {
-    /// An empty disk, of whose names `entries_max` are cached at most.
+    /// An empty disk, of whose names `entries_max` are cached at most. There is room for them from
+    /// the beginning.
     pub fn new(entries_max: usize) -> Self {
-        let shared = LockedShared { disk: Disk::new(), entries: StdHashMap::new() };
+        let entries = StdHashMap::with_capacity(entries_max);
+        let shared = LockedShared { disk: Disk::new(), entries };
         Self { entries_max, shared: RwLock::new(shared) }
     }
 

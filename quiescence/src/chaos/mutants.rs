@@ -474,9 +474,12 @@ mutants! {
         "collections::list::loom_tests::a_reader_sees_an_element_or_its_replacement",
     ])];
     /// An element that is removed loses its successor.
-    RemovedNext "removed-next" [Loom(&[
-        "collections::list::loom_tests::a_reader_on_removed_elements_comes_back_into_the_list",
-    ])];
+    RemovedNext "removed-next" [
+        Loom(&[
+            "collections::list::loom_tests::a_reader_on_removed_elements_comes_back_into_the_list",
+        ]),
+        Torture("lists"),
+    ];
     /// An element is taken out before its replacement is put in.
     ReplacedInTwo "replaced-in-two" [Loom(&[
         "collections::list::loom_tests::a_reader_sees_an_element_or_its_replacement",

@@ -1,16 +1,20 @@
-//! Concurrent structures: of values, [`HashMap`], [`HashSet`], [`IdMap`],
-//! [`List`], [`Queue`] and [`Stack`]; and the
-//! queues, stacks and the hash table of [`intrusive`], whose nodes the caller brings along.
+//! Concurrent collections, without unsafe code for their users.
 //!
-//! - [`hash_map`], [`id_map`], [`list`], [`queue`], [`stack`]: the names of each that are public.
-//! - [`wait_free_queue`], [`sentinel_queue`], [`lock_free_queue`]: queues. [`wait_free_stack`],
-//!   [`lock_free_stack`]: stacks.
-//! - [`hash_table`]: the hash table, which grows and shrinks beside its users.
-//! - [`patience`]: how long an operation waits for another one that is half-way.
-//! - `valued`: a node with a value that is the structure's own.
-//! - [`intrusive`]: the names of those that are public.
+//! - [`HashMap`], [`HashSet`]: look-ups without a lock; an updater locks one bucket for a moment.
+//! - [`IdMap`]: ids to objects; an old id finds nothing.
+//! - [`List`]: traversed without a lock, beside one updater at a time, which has a cursor.
+//! - [`Queue`], [`Stack`]: lock-free, for any number of threads that push and pop.
 //!
-//! May import: the rooms from `os` to `sync`.
+//! Readers of maps and lists are in sections of a domain, and what is removed is freed a grace
+//! period later, within the domain's limit. Structures whose nodes the caller brings along are in
+//! [`intrusive`].
+
+// `wait_free_queue`, `sentinel_queue`, `lock_free_queue`: queues. `wait_free_stack`,
+// `lock_free_stack`: stacks. `hash_table`: the hash table, which grows and shrinks beside its
+// users. `patience`: how long an operation waits for another one that is half-way. `valued`: a node
+// with a value that is the structure's own.
+//
+// May import: the rooms from `os` to `sync`.
 
 pub mod hash_map;
 pub mod id_map;
