@@ -43,6 +43,7 @@
 //! | say when grace periods start, and what they may cost | [`Engine`], [`Builder`] |
 //! | count, refer and lock by CPU | [`sync`] |
 //! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
+//! | values by ids that the table gives, or by page numbers, with marks | [`collections::IdMap`] |
 //! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
 //! | callbacks with embedded heads, sections without guards | [`callback_queue`], [`raw`] |
 //! | readers that are compiled against liburcu | [`liburcu_readers`] |
