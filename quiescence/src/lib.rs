@@ -44,8 +44,7 @@
 //! | say when grace periods start, and what they may cost | [`Engine`], [`Builder`] |
 //! | count, refer and lock by CPU; lock two mutexes | [`sync`] |
 //! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
-//! | lists, queues and stacks of values | `List`, `Queue`, `Stack` in [`collections`] |
-//! | maps, sets, tables of ids, lists, queues and stacks | [`collections`] |
+//! | maps, sets, tables of ids with marks, lists, queues and stacks | [`collections`] |
 //! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
 //! | callbacks with embedded heads, sections without guards | [`callback_queue`], [`raw`] |
 //! | readers that are compiled against liburcu | [`liburcu_readers`] |

@@ -58,7 +58,7 @@ struct Page {
     bytes: RcuOption<Bytes>,
     /// Read since the last turn of the eviction.
     referenced: AtomicBool,
-    /// Whether it is gone: locked by whoever fills it, writes to it, writes it back or removes it.
+    /// Whether it is gone. A thread locks it to fill, change, write back or remove the page.
     gone: Mutex<bool>,
 }
 
@@ -291,7 +291,7 @@ impl<S: Storage> File<S> {
             reader.range(first..).map(|(id, page)| (id, Arc::clone(page))).collect()
         };
         for (id, page) in beyond {
-            let mut gone = lock(&page.gone); // whoever writes it back has done so
+            let mut gone = lock(&page.gone); // written back, if a thread was at it
             if !*gone {
                 self.remove(id, &mut gone);
                 self.counts.truncated.fetch_add(1, Relaxed);
@@ -386,7 +386,7 @@ impl<S: Storage> File<S> {
             if page.referenced.swap(false, Relaxed) {
                 continue;
             }
-            // Whoever has the lock needs the page.
+            // A page that is locked is needed.
             let Ok(mut gone) = page.gone.try_lock() else { continue };
             let is_dirty = self.pages.is_marked(id, DIRTY);
             found_dirty |= is_dirty;

@@ -409,8 +409,8 @@ impl<S: Sets> Semaphores<S> {
         })?
     }
 
-    /// Removes a set (`IPC_RMID`): whoever sleeps in it, or has found it and not yet locked it, gets
-    /// [`Error::Removed`].
+    /// Removes a set (`IPC_RMID`). Calls that sleep in it, or have found it and not yet locked it,
+    /// end with [`Error::Removed`].
     pub(crate) fn rmid(&self, id: Id) -> Result<()> {
         self.with(id, |set| {
             set.removed = true;

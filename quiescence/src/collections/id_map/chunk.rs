@@ -125,7 +125,7 @@ pub(super) struct Chunk<V> {
     /// By mark.
     pub(super) marked: [Bits; MARKS],
     /// Held by threads that change marks: so the bits in `marked`, and that of the chunk in the
-    /// directory, are those of the slots whenever nobody holds it.
+    /// directory, are those of the slots whenever no thread holds it.
     pub(super) marking: Mutex<()>,
 }
 
@@ -179,8 +179,8 @@ impl<V> Chunk<V> {
             while let free @ 1.. = !used & asked {
                 let lowest = free & free.wrapping_neg();
                 // Acquire: pairs with the Release in `release` [ID-2]; the slot is empty, and its
-                // generation the last one. What other claims released before that one goes on
-                // through their exchanges.
+                // generation the last one. What was released before that comes with it, through
+                // the exchanges of other claims.
                 match place.compare_exchange_weak(used, used | lowest, Acquire, Relaxed) {
                     Ok(_) => return Some(word * WORD_BITS + lowest.trailing_zeros() as usize),
                     Err(now) => used = now,

@@ -235,13 +235,13 @@ impl<V> Drop for Directory<V> {
         let mut number = 0;
         while let Some(found) = self.next(Kind::Made, true, number, CHUNKS_MAX) {
             if let Some(chunk) = self.chunk(found) {
-                // SAFETY: the box of `make`; nobody else is here.
+                // SAFETY: the box of `make`; no other thread is here.
                 drop(unsafe { Box::from_raw(ptr::from_ref(chunk).cast_mut()) });
             }
             number = found + 1;
         }
         for table in 0..TABLES {
-            // Relaxed: nobody else is here.
+            // Relaxed: no other thread is here.
             let (chunks, summary) =
                 (self.tables[table].load(Relaxed), self.summaries[table].load(Relaxed));
             // SAFETY: null, or what `zeroed` made with this length.

@@ -259,7 +259,7 @@ impl<V> Table<V> {
     /// entry is another one, or none.
     ///
     /// # Safety
-    /// As [`unlink`](Self::unlink); `new` is an entry that nobody else has.
+    /// As [`unlink`](Self::unlink); `new` is an entry of the caller's own.
     pub(super) unsafe fn replace(
         &self,
         id: Id,
