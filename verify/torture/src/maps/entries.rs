@@ -184,7 +184,7 @@ impl Hasher for CrowdedHasher {
         let hash = self.1.finish();
         match self.0 {
             Crowded::Not => hash,
-            Crowded::Few => hash % 4 | (7 + hash / 4 % 3) << 56,
+            Crowded::Few => (hash % 4) | ((7 + hash / 4 % 3) << 56),
             Crowded::OneBucket => hash << 56,
             Crowded::OneTag => 9 << 56,
         }
