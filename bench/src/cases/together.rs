@@ -19,6 +19,7 @@ use crate::advise::cpu_time;
 #[derive(Debug)]
 pub(crate) struct TimedWork<R> {
     pub(crate) result: R,
+    begin: Instant,
     /// From its beginning to its end.
     pub(crate) elapsed: Duration,
     /// How long of that it was kept waiting for a CPU.
@@ -41,6 +42,7 @@ impl<R> TimedWork<R> {
         let (cpu_after, process_after) = (thread_cpu_time(), cpu_time());
         Self {
             result,
+            begin,
             elapsed,
             waited: presence.delay().min(elapsed),
             cpu: cpu_after.saturating_sub(cpu_before),
@@ -196,8 +198,9 @@ pub struct Speed {
     pub operations_per_second: f64,
     /// CPU time for an operation, that of workers and of what is freed afterwards included.
     pub cpu_ns: f64,
-    /// The least share of its time that one of several threads was not kept waiting by neighbours:
-    /// where it was, the others worked without it. 1 of a thread alone.
+    /// The least share of its time that one of several threads was not kept waiting by neighbours,
+    /// less the share in which not all of them had begun: the others worked without it. 1 of a
+    /// thread alone.
     pub together_share: f64,
 }
 
@@ -248,14 +251,24 @@ impl<T> SideBySide<T> {
         let share = |timed: &TimedWork<()>| {
             own_time(timed).as_secs_f64() / timed.elapsed.as_secs_f64().max(1e-9)
         };
-        let shares = timeds().map(share);
+        let least = timeds().map(share).fold(1.0, f64::min);
+        let begins = timeds().map(|timed| (timed.begin, timed.elapsed));
         let threads = self.0.len() as f64;
         Speed {
             operations_per_second: each * threads / (own.as_secs_f64() / threads),
             cpu_ns: cpu.as_nanos() as f64 / (each * threads),
-            together_share: if threads > 1.0 { shares.fold(1.0, f64::min) } else { 1.0 },
+            together_share: if threads > 1.0 { least * begun_share(begins) } else { 1.0 },
         }
     }
+}
+
+/// The share of the longest work at whose time all had begun theirs.
+fn begun_share(works: impl Iterator<Item = (Instant, Duration)> + Clone) -> f64 {
+    let begins = works.clone().map(|(begin, _)| begin);
+    let (first, last) = (begins.clone().min(), begins.max());
+    let late = first.zip(last).map_or(Duration::ZERO, |(first, last)| last.duration_since(first));
+    let longest = works.map(|(_, elapsed)| elapsed).max().unwrap_or_default();
+    (1.0 - late.as_secs_f64() / longest.as_secs_f64().max(1e-9)).max(0.0)
 }
 
 /// The CPU time of the calling thread.
@@ -322,10 +335,33 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_begins_late_leaves_the_others_alone() {
+        let (now, ms) = (Instant::now(), Duration::from_millis);
+        let share = |late| begun_share([(now, ms(10)), (now + ms(late), ms(8))].into_iter());
+        assert_eq!(share(0), 1.0);
+        assert!((share(1) - 0.9).abs() < 1e-9, "{}", share(1));
+        assert_eq!(share(30), 0.0, "one after the other");
+    }
+
+    #[test]
+    fn threads_side_by_side_are_together_or_said_not_to_be() {
+        let _turn = Turn::wait();
+        let spin = |(): &mut ()| {
+            let begin = thread_cpu_time();
+            while thread_cpu_time() - begin < Duration::from_millis(3) {}
+        };
+        let alone = side_by_side(1, |_| (), spin).speed(1.0);
+        assert_eq!(alone.together_share, 1.0);
+        let both = side_by_side(2, |_| (), spin).speed(1.0);
+        assert!((0.0..=1.0).contains(&both.together_share), "{both:?}");
+    }
+
+    #[test]
     fn time_that_neighbours_took_is_not_counted_and_that_of_own_workers_is() {
         let ms = Duration::from_millis;
         let timed = TimedWork {
             result: (),
+            begin: Instant::now(),
             elapsed: ms(10),
             waited: ms(4),
             cpu: ms(5),

@@ -1,14 +1,16 @@
 //! Programs in two forms: before a transformation and after it.
 //!
 //! They are the examples of the library, and their files are these: `chapters` are those of
-//! `quiescence/examples/transformations`, `directory_cache` is that of the example of this name, of
-//! which `paths` makes a program. Both forms of a program do the same, which is checked: what
+//! `quiescence/examples/transformations`, `directory_cache` and `semaphores` are those of the
+//! examples of these names, of which `paths` and `semop` make programs. Both forms of a program do the same, which is checked: what
 //! a thread's operations return depends on its number and the seed only.
 
 mod chapters;
 #[allow(dead_code, unreachable_pub, reason = "an example, of which a part is measured")]
 mod directory_cache;
 mod paths;
+mod semaphores;
+mod semop;
 
 use std::thread;
 use std::time::Duration;
@@ -17,6 +19,8 @@ use self::chapters::{
     data_locking, deleted_flag, lock_pairs, publish, rcu, shipping, when_to_stop,
 };
 use self::paths::Tree;
+use self::semaphores::{ById, OneLock};
+use self::semop::System;
 use super::object::Turn;
 use super::together::{Speed, side_by_side};
 
@@ -29,7 +33,29 @@ pub struct Program {
     pub title: &'static str,
     /// Its form before, and after.
     forms: [Make; 2],
+    /// What was measured of such a pair elsewhere.
+    pub published: Option<&'static Published>,
 }
+
+/// A published pair of figures.
+#[derive(Debug)]
+pub struct Published {
+    /// The machine it was measured on.
+    pub machine: &'static str,
+    /// Where it is written.
+    pub source: &'static str,
+    /// Seconds that the program took, before and after.
+    pub seconds: [f64; 2],
+}
+
+/// The semaphores of 2003.
+static SEMOP_2003: Published = Published {
+    machine: "8-CPU 700 MHz Pentium III",
+    source: "Arcangeli, Cao, McKenney, Sarma: Using Read-Copy-Update Techniques for System V IPC \
+             in the Linux 2.5 Kernel, USENIX 2003",
+    // The means of two runs each.
+    seconds: [515.25, 46.7],
+};
 
 /// One of the two forms of a program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -70,7 +96,12 @@ macro_rules! program {
         )
     };
     ($name:literal, $title:literal, $before:expr, $after:expr) => {
-        Program { name: $name, title: $title, forms: [program!($before), program!($after)] }
+        Program {
+            name: $name,
+            title: $title,
+            forms: [program!($before), program!($after)],
+            published: None,
+        }
     };
     ($form:expr) => {
         || {
@@ -125,6 +156,15 @@ pub static PROGRAMS: &[Program] = &[
         Tree::locked(),
         Tree::cached()
     ),
+    Program {
+        published: Some(&SEMOP_2003),
+        ..program!(
+            "semaphores",
+            "semop on semaphores of each thread's own: one lock for all sets, an id table",
+            System::<OneLock>::new(),
+            System::<ById>::new()
+        )
+    },
 ];
 
 /// What [`Program::measure`] saw.
@@ -198,6 +238,14 @@ mod tests {
             let of = |operations| program.measure(Form::Before, 1, operations, 7).sums;
             assert_ne!(of(300), of(200), "{}: the sum says what was done", program.name);
         }
+    }
+
+    #[test]
+    fn what_was_published_is_what_the_reference_says() {
+        let published: Vec<_> = PROGRAMS.iter().filter_map(|p| p.published).collect();
+        assert_eq!(published.len(), 1);
+        let [before, after] = published[0].seconds;
+        assert_eq!((before / after * 10.0).round(), 110.0, "eleven times as fast");
     }
 
     #[test]

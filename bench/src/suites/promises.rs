@@ -4,8 +4,8 @@
 //! A promise is met or missed when the whole interval says so; else it is too close to call, and
 //! more rounds may tell.
 
-use super::map;
 use super::rounds::{Case, Metric};
+use super::{map, tools};
 use crate::cases::replace::{LIMIT_BYTES, OBJECT_BYTES};
 use crate::statistics::{Ratio, median, paired_ratio};
 
@@ -282,7 +282,7 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
 
 /// All promises.
 fn all() -> impl Iterator<Item = &'static Promise> {
-    PROMISES.iter().chain(map::PROMISES)
+    PROMISES.iter().chain(map::PROMISES).chain(tools::PROMISES)
 }
 
 impl Promise {

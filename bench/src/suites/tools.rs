@@ -4,16 +4,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::promises::Bound::{self, AtLeast};
+use super::promises::{Against, Promise};
 use super::rounds::{Case, Metric, Sample, Session, Unit};
 use super::{Group, Options, Suite};
 use crate::Error;
-use crate::cases::tools::{Form, PROGRAMS, Program};
+use crate::cases::tools::{Form, PROGRAMS, Program, Published};
+use crate::units;
 
 const METRICS: &[Metric] =
     &[Metric::new("operations", Unit::PerSecond), Metric::new("CPU", Unit::Nanoseconds)];
 
 /// What `--case` takes.
-pub const GROUPS: [Group; 8] = [
+pub const GROUPS: [Group; 9] = [
     ("data-locking", "One lock of the code, or a lock of each bucket of the data"),
     ("lock-pairs", "One lock, or the locks of both accounts in the order of their addresses"),
     ("shipping", "Locks that all threads take, or one owner to whom functions are shipped"),
@@ -22,6 +25,7 @@ pub const GROUPS: [Group; 8] = [
     ("publish", "Several fields under a lock, or a copy of them that is published"),
     ("when-to-stop", "Where the lock was no large part, and nothing is gained"),
     ("directory-cache", "Look-ups of paths and renames under one lock, or without a lock"),
+    ("semaphores", "System V semaphores under one lock, or in an id table with a lock each"),
 ];
 
 /// How long one form runs in one round.
@@ -84,7 +88,7 @@ fn measure(
     // What each round's operations return is the same in both forms.
     let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let mut measured = 0;
-    session.interleave(case, budget, |number| {
+    let case = session.interleave(case, budget, |number| {
         let seed = seed + measured / forms.len() as u64;
         measured += 1;
         let seen = program.measure(forms[number], threads, operations, seed);
@@ -95,7 +99,31 @@ fn measure(
             values: vec![speed.operations_per_second, speed.cpu_ns],
             readers_share: speed.together_share,
         }
-    })
+    })?;
+    Ok(case.map(|mut case| {
+        case.notes.extend(program.published.and_then(|published| beside(published, &case)));
+        case
+    }))
+}
+
+/// The published figures, and ours. Nothing if only one form was measured.
+fn beside(published: &Published, case: &Case) -> Option<String> {
+    let Published { machine, source, seconds: [before, after] } = published;
+    let here = case.ratio(Form::After.name(), Form::Before.name(), 0)?.median;
+    let [there, here] = [before / after, here].map(units::figures);
+    Some(format!(
+        "{here} times as many operations after as before; published for a {machine}: {before:.1} s \
+         before, {after:.1} s after, {there} times ({source})"
+    ))
+}
+
+pub(super) static PROMISES: &[Promise] =
+    &[promise("semaphores/1-thread", AtLeast(1.0)), promise("semaphores/2-threads", AtLeast(1.5))];
+
+const fn promise(case: &'static str, bound: Bound) -> Promise {
+    let against = Against::Rival(Form::Before.name());
+    let rival = Form::After.name();
+    Promise { case, metric: "operations", rival, against, bound, or_at_most: None }
 }
 
 /// What a case measures, and of whom.
@@ -125,6 +153,8 @@ mod tests {
         assert_eq!(cases.len(), 2 * PROGRAMS.len());
         for case in &cases {
             assert!(known(&case.id).is_some(), "{}", case.id);
+            let is_published = case.id.starts_with("semaphores");
+            assert_eq!(case.notes.len(), usize::from(is_published), "{:?}", case.notes);
             for form in &case.rivals {
                 let figures = form.values.iter().flatten();
                 assert_eq!(figures.clone().count(), 4, "{}: {}", case.id, form.name);

@@ -1,0 +1,1 @@
+../../../../quiescence/examples/semaphores/semaphores.rs
