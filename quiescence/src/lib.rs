@@ -69,8 +69,8 @@
 //!
 //! # Features and environment
 //! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both
-//! by default; `tracing` (events of that crate); `serde` (cells, maps and sets, as what is in them); `rayon`
-//! (maps that several threads go over).
+//! by default; `tracing` (events of that crate); `serde` (cells, maps and sets, as what is in
+//! them); `rayon` (maps that several threads go over).
 //!
 //! | variable | effect |
 //! |---|---|
