@@ -1,5 +1,7 @@
 //! `collections::HashMap`: what each operation does, in both forms, alone and beside others.
 
+mod common;
+
 use std::collections::HashMap as Model;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -10,6 +12,8 @@ use std::thread;
 use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::{Compute, Operation};
 use quiescence::{Domain, Tuning};
+
+use common::rounds;
 
 /// Numbers without a pattern: SplitMix64.
 struct Numbers(u64);
@@ -167,18 +171,18 @@ type GoodHash = std::hash::RandomState;
 
 #[test]
 fn operations_do_what_the_standard_librarys_map_does() {
-    as_the_model::<u64, u64, GoodHash>(300, 60_000);
-    as_the_model::<u64, u64, GoodHash>(8, 20_000);
-    as_the_model::<u8, u8, GoodHash>(200, 20_000);
+    as_the_model::<u64, u64, GoodHash>(300, rounds(60_000, 300));
+    as_the_model::<u64, u64, GoodHash>(8, rounds(20_000, 200));
+    as_the_model::<u8, u8, GoodHash>(200, rounds(20_000, 200));
     as_the_model::<(u64, u32), u64, GoodHash>(300, 20_000);
-    as_the_model::<String, u64, GoodHash>(300, 60_000);
-    as_the_model::<u64, String, GoodHash>(8, 20_000);
+    as_the_model::<String, u64, GoodHash>(300, rounds(60_000, 300));
+    as_the_model::<u64, String, GoodHash>(8, rounds(20_000, 200));
 }
 
 #[test]
 fn operations_do_the_same_where_keys_collide() {
-    as_the_model::<u64, u64, PoorHash>(100, 40_000);
-    as_the_model::<String, String, PoorHash>(100, 40_000);
+    as_the_model::<u64, u64, PoorHash>(100, rounds(40_000, 200));
+    as_the_model::<String, String, PoorHash>(100, rounds(40_000, 200));
     as_the_model::<(u64, u32), u64, PoorHash>(1_000, 20_000);
 }
 
@@ -190,7 +194,7 @@ fn what_was_found_stays_as_it_was_while_the_section_lasts() {
         let found: Vec<_> = (0..100).map(|n| view.get(&n).expect("inserted above")).collect();
         thread::scope(|scope| {
             scope.spawn(|| {
-                for round in 1..200 {
+                for round in 1..rounds(200, 4) {
                     for n in 0..100 {
                         match round % 3 {
                             0 => _ = map.remove(&n),
@@ -247,10 +251,10 @@ fn no_reader_misses_a_key_that_is_replaced_and_moved() {
             reader.join().unwrap();
         });
     }
-    check::<u64, GoodHash>(20_000);
-    check::<u64, PoorHash>(4_000);
-    check::<String, GoodHash>(8_000);
-    check::<String, PoorHash>(2_000);
+    check::<u64, GoodHash>(rounds(20_000, 200));
+    check::<u64, PoorHash>(rounds(4_000, 40));
+    check::<String, GoodHash>(rounds(8_000, 40));
+    check::<String, PoorHash>(rounds(2_000, 40));
 }
 
 #[test]
@@ -260,7 +264,7 @@ fn every_update_counts_once() {
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    for round in 0..20_000_u64 {
+                    for round in 0..rounds(20_000, 200) {
                         let key = K::of(round % 50);
                         map.read().get_or_insert_with(key.clone(), || 0);
                         map.update(&key, |count| count + 1);
@@ -274,8 +278,9 @@ fn every_update_counts_once() {
             }
         });
         let view = map.read();
-        assert_eq!(view.values().sum::<u64>(), 120_000);
-        assert!(view.values().all(|count| *count == 2_400));
+        let all = 6 * rounds(20_000, 200);
+        assert_eq!(view.values().sum::<u64>(), all);
+        assert!(view.values().all(|count| *count == all / 50));
         assert_eq!(map.len(), 50);
     }
     check::<u64>();
@@ -310,7 +315,7 @@ fn every_value_is_dropped_once() {
             let (map, alive) = (&map, &alive);
             scope.spawn(move || {
                 let mut numbers = Numbers(thread);
-                for _ in 0..20_000 {
+                for _ in 0..rounds(20_000, 200) {
                     let key = numbers.below(500);
                     match numbers.below(8) {
                         0..4 => _ = map.insert(key, Counted::new(alive)),
