@@ -132,7 +132,9 @@ fn an_updater_does_what_its_model_does() {
             assert!(list.into_iter().eq(model));
         } else {
             list.clear();
-            assert!(list.is_empty() && list.read().front().is_none());
+            let reader = list.read();
+            assert!(reader.is_empty() && reader.front().is_none());
+            assert_eq!((list.len(), reader.len()), (0, 0));
         }
     }
 }

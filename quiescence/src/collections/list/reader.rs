@@ -34,6 +34,16 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> Reader<'l, T, D> {
         self.iter().next()
     }
 
+    /// As [`List::len`].
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// As [`List::is_empty`].
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// The list.
     pub fn list(&self) -> &'l List<T, D> {
         self.list
