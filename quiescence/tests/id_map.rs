@@ -233,7 +233,7 @@ fn growing_moves_nothing() {
     let first = map.insert(0_u64);
     let reader = map.read();
     let seen = std::ptr::from_ref(reader.get(first).unwrap());
-    let ids: Vec<Id> = (1..rounds(200_000, 2_000)).map(|number| map.insert(number)).collect();
+    let ids: Vec<Id> = (1..rounds(200_000, 600)).map(|number| map.insert(number)).collect();
     assert!(std::ptr::eq(reader.get(first).unwrap(), seen));
     assert!(ids.iter().enumerate().all(|(n, id)| reader.get(*id) == Some(&(n as u64 + 1))));
     // Low ones: at most the chunk of each of eight CPUs is not full.
@@ -242,6 +242,7 @@ fn growing_moves_nothing() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "thousands of entries")]
 fn indexes_that_are_free_are_used_before_new_ones() {
     let map = IdMap::new();
     let ids: Vec<Id> = (0..2_000).map(|number| map.insert(number)).collect();

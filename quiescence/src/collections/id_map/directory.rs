@@ -107,17 +107,23 @@ impl<V> Directory<V> {
     /// The chunk with this number, which is less than [`CHUNKS_MAX`], if it has been made.
     #[inline(always)]
     pub(super) fn chunk(&self, number: usize) -> Option<&Chunk<V>> {
+        // SAFETY: null, or a chunk, which lasts.
+        unsafe { self.pointer(number).as_ref() }
+    }
+
+    /// The same as a pointer, or null.
+    #[inline(always)]
+    fn pointer(&self, number: usize) -> *mut Chunk<V> {
         // Acquire: pairs with the Release in `make` [ID-1]; the table that is loaded next is that
         // one or a later one.
         if number as u64 >= self.room.load(Acquire) {
-            return None;
+            return ptr::null_mut();
         }
         // Acquire: as above; what is in the table was written before.
         let table = self.table.load(Acquire);
         // SAFETY: a table with more room than that, which lasts.
         let place = unsafe { &*table.wrapping_add(number) };
-        // SAFETY: null, or a chunk, which lasts. Acquire: as above.
-        unsafe { place.load(Acquire).as_ref() }
+        place.load(Acquire) // as above
     }
 
     /// The chunk with this number, which is made if need be.
@@ -157,12 +163,14 @@ impl<V> Directory<V> {
     fn grow(&self, to: usize) {
         let old = self.table.load(Relaxed);
         let new: *mut AtomicPtr<Chunk<V>> = zeroed(end_of(to));
-        for number in 0..self.room.load(Relaxed) as usize {
+        let (room, mut next) = (self.room.load(Relaxed) as usize, 0);
+        while let Some(number) = self.next(Kind::Made, true, next, room) {
             // SAFETY: the old table has so much room.
             let from = unsafe { &*old.wrapping_add(number) };
             // SAFETY: so has the new one.
             let to = unsafe { &*new.wrapping_add(number) };
             to.store(from.load(Relaxed), Relaxed);
+            next = number + 1;
         }
         self.tables[to].store(new, Relaxed);
         // Release, both: pair with the Acquires in `chunk` [ID-1]. The table comes first.
@@ -234,9 +242,10 @@ impl<V> Drop for Directory<V> {
     fn drop(&mut self) {
         let mut number = 0;
         while let Some(found) = self.next(Kind::Made, true, number, CHUNKS_MAX) {
-            if let Some(chunk) = self.chunk(found) {
+            let chunk = self.pointer(found);
+            if !chunk.is_null() {
                 // SAFETY: the box of `make`; no other thread is here.
-                drop(unsafe { Box::from_raw(ptr::from_ref(chunk).cast_mut()) });
+                drop(unsafe { Box::from_raw(chunk) });
             }
             number = found + 1;
         }

@@ -48,7 +48,7 @@ use crate::reclaim::{cache, debug_objects};
 /// the domain's limits ([`Tuning`](crate::Tuning)) as in an [`Rcu`](crate::Rcu), with the bytes
 /// that [`Weigh`] says. Indexes stand in chunks of 512, which take 13 bytes an index and are given
 /// back when the map is dropped. Few entries that are far apart take a chunk each, and in the worst
-/// case 40 MiB of address space for the table of chunks, of which the system gives what is written.
+/// case 140 MiB of address space for tables of chunks, of which the system gives what is written.
 ///
 /// # Progress and cost
 /// A look-up is wait-free: five loads that depend on each other, of which the first two are hot. An
