@@ -2,8 +2,9 @@
 //!
 //! They are the examples of the library, and their files are these: `chapters` are those of
 //! `quiescence/examples/transformations`, `directory_cache` and `semaphores` are those of the
-//! examples of these names, of which `paths` and `semop` make programs. Both forms of a program do the same, which is checked: what
-//! a thread's operations return depends on its number and the seed only.
+//! examples of these names, of which `paths` and `semop` make programs. Both forms of a program do
+//! the same, which is checked: what a thread's operations return depends on its number and the seed
+//! only.
 
 mod chapters;
 #[allow(dead_code, unreachable_pub, reason = "an example, of which a part is measured")]
@@ -79,8 +80,8 @@ impl Form {
     }
 }
 
-/// What the threads of a program share, as what they do with it: so many operations as the thread of
-/// a number, and a sum that depends on the arguments only.
+/// What the threads of a program share, as what they do with it: so many operations as the thread
+/// of a number, and a sum that depends on the arguments only.
 type Run = dyn Fn(usize, usize, u64) -> u64 + Send + Sync;
 
 type Make = fn() -> Box<Run>;

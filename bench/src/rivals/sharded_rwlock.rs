@@ -11,8 +11,10 @@ use super::{About, Family, Rival};
 use crate::advise::{Index, Table, Value, hash};
 use crate::cases::maps::{Hashes, Key, Map, Maps};
 
-pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("sharded-rwlock").about(&ABOUT).table::<Sharded<Index<Value>>>().maps::<InShards>()];
+pub(super) const RIVALS: &[Rival] = &[Rival::new("sharded-rwlock")
+    .about(&ABOUT)
+    .table::<Sharded<Index<Value>>>()
+    .maps::<InShards>()];
 
 const ABOUT: About = About {
     family: Family::ShardedLock,

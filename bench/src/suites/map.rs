@@ -5,7 +5,9 @@ mod promises;
 
 use std::time::Duration;
 
-use super::rounds::{Case, Metric, Sample, Session, Unit, alone};
+#[cfg(feature = "all-rivals")]
+use super::rounds::alone;
+use super::rounds::{Case, Metric, Sample, Session, Unit};
 use super::{Group, Options, Suite};
 use crate::Error;
 #[cfg(feature = "all-rivals")]
@@ -60,7 +62,9 @@ pub struct Load {
 const ENTRIES: [u64; 2] = [1000, 1_000_000];
 const ENTRIES_LARGE: u64 = 1_000_000;
 const ENTRIES_GROWTH: u64 = 10_000_000;
+#[cfg(feature = "all-rivals")]
 const ROOM_LOG2: u8 = 20;
+#[cfg(feature = "all-rivals")]
 const ROOM_LOG2_QUICK: u8 = 16;
 
 /// Look-ups in a hundred operations, by default.

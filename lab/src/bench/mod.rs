@@ -68,7 +68,8 @@ struct Options {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu,
-    /// percpu, cells: quiescence; map: quiescence-hashmap; tools: before; engines: tick; compat: liburcu]
+    /// percpu, cells: quiescence; map: quiescence-hashmap; tools: before; engines: tick; compat:
+    /// liburcu]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
 }
@@ -174,7 +175,12 @@ struct CellsArgs {
 #[derive(clap::Args, Clone, Debug)]
 struct MapArgs {
     /// Measure only these [default: all]
-    #[arg(long = "case", value_name = "A,B", value_parser = parser(&map::GROUPS), value_delimiter = ',')]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(&map::GROUPS),
+        value_delimiter = ','
+    )]
     cases: Vec<String>,
     #[command(flatten)]
     options: Options,
@@ -208,7 +214,12 @@ struct MapArgs {
 #[derive(clap::Args, Clone, Debug)]
 struct ToolsArgs {
     /// Measure only these [default: all]
-    #[arg(long = "case", value_name = "A,B", value_parser = parser(&tools::GROUPS), value_delimiter = ',')]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(&tools::GROUPS),
+        value_delimiter = ','
+    )]
     cases: Vec<String>,
     #[command(flatten)]
     options: Options,

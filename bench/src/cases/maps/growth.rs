@@ -11,7 +11,7 @@ use crate::cases::object::Turn;
 use crate::cases::together::side_by_side;
 use crate::rivals::Rival;
 
-/// The longest insertion that is told from longer ones, in ticks: some ten seconds.
+/// The longest insertion that differs from longer ones, in ticks: some ten seconds.
 const TICKS_MAX: u64 = 1 << 35;
 
 /// Digits of the histogram.

@@ -1,8 +1,8 @@
 //! What an entry of a map takes of memory, keys and values included.
 //!
 //! By the allocator's books, which say exactly what is in use, and by what the process has mapped
-//! besides: some maps have their tables from the kernel. What the process has in memory would say less: an allocator that has given one
-//! map's memory to the next one takes none for it.
+//! besides: some maps have their tables from the kernel. What the process has in memory would say
+//! less: an allocator that has given one map's memory to the next one takes none for it.
 
 use std::thread;
 
@@ -23,8 +23,8 @@ pub struct Entry {
     pub reserved: f64,
 }
 
-/// Bytes for each of so many entries, with the allocator's headers. Nothing where the allocator does
-/// not say.
+/// Bytes for each of so many entries, with the allocator's headers. Nothing where the allocator
+/// does not say.
 ///
 /// One measurement at a time in a process; others wait.
 ///

@@ -1,12 +1,12 @@
 //! The mixes of the crate `bustle`, with which the maps of other crates were measured.
 //!
-//! The crate draws the keys and runs the threads, so that figures can be held beside published ones.
-//! The mixes and their sizes are those of Wejdenstål's `conc-map-bench`, which has published figures
-//! of most of these maps. There a map has room for 2^25 entries, three quarters of which are there
-//! beforehand, but for "rapid grow", which begins empty.
+//! The crate draws the keys and runs the threads, so that figures can be held beside published
+//! ones. The mixes and their sizes are those of Wejdenstål's `conc-map-bench`, which has published
+//! figures of most of these maps. There a map has room for 2^25 entries, three quarters of which
+//! are there beforehand, but for "rapid grow", which begins empty.
 //!
-//! The time is taken here: the crate takes it in a thread that begins, and ends, when it gets a CPU,
-//! which may be late where its other threads keep all of them busy.
+//! The time is taken here: the crate takes it in a thread that begins, and ends, when it gets a
+//! CPU, which may be late where its other threads keep all of them busy.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
