@@ -71,7 +71,7 @@
 //!
 //! **A bucket of the hash map** ([`bucket`]): a look-up finds what a map has whose updates happen at
 //! one moment each; a slot is filled again only when no section can read it: 21 scenarios of up to
-//! some 85,000 states. Of 28 mutants five do no harm. One of the others, the
+//! some 240,000 states. Of 28 mutants five do no harm. One of the others, the
 //! order of the stores of a boxed entry, was in the first design.
 //!
 //! # What it does not do

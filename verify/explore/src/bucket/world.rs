@@ -207,6 +207,14 @@ impl<M: Memory> World<M> {
         looking.for_each(|reader| reader.may_be |= 1 << value);
     }
 
+    /// A holder of the lock has a cookie cover the slots that are stamped.
+    pub(super) fn set_cookie(&mut self, me: usize, cookie: u64) {
+        self.cookie = cookie;
+        if self.node.is_none() {
+            self.memory.store(me, OVERFLOW, 2 * cookie + 1, Relaxed);
+        }
+    }
+
     /// A holder of the lock is about to write a slot of the head.
     pub(super) fn write(&mut self, me: usize, slot: Slot) -> Option<String> {
         if slot.area != Area::Head {
