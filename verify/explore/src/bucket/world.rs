@@ -158,7 +158,7 @@ impl<M: Memory> World<M> {
         if is_timed { 1 << truth.value } else { truth.had }
     }
 
-    /// A look-up ends with this value: is there a map that answers so?
+    /// A look-up ends with this value: may a map have that?
     pub(super) fn end_look(
         &mut self,
         me: usize,
