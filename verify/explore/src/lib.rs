@@ -69,10 +69,10 @@
 //! copy is written that a pinned reader reads; the lock among writers is one thread's, and no
 //! thread sleeps for ever. Of 29 mutants one does no harm. It found two wake-ups that were lost.
 //!
-//! **A bucket of the hash map** ([`bucket`]): a look-up finds what a map has whose updates happen at
-//! one moment each; a slot is filled again only when no section can read it: 21 scenarios of up to
-//! some 85,000 states. Of 28 mutants five do no harm. One of the others, the
-//! order of the stores of a boxed entry, was in the first design.
+//! **A bucket of the hash map** ([`bucket`]): a look-up finds what a map has whose updates happen
+//! at one moment each; a slot is filled again only when no section can read it: 21 scenarios of up
+//! to some 240,000 states. Of 28 mutants five do no harm. One of the others, the order of the
+//! stores of a boxed entry, was in the first design.
 //!
 //! # What it does not do
 //!

@@ -221,8 +221,8 @@ fn the_document_repeats_the_transcriptions_word_for_word() {
     }
 }
 
-/// Each fault of hazard pointers, and of the map's bucket, is in the document, under the name of its
-/// world.
+/// Each fault of hazard pointers, and of the map's bucket, is in the document, under the name of
+/// its world.
 #[test]
 fn every_mutant_of_hazard_pointers_and_buckets_is_in_the_document() {
     let text = document();

@@ -83,10 +83,11 @@ harness::faults! {
         "the grace period has begun, unseen, and its fence was executed before the byte was dead";
     RelaxedPoll Unsafe WeakOnly "refilled" "nothing orders a read before the write";
     TagBeforeKey Unsafe Both "refilled" "a key that is not there yet is compared";
-    RelaxedTag Unsafe WeakOnly "refilled" "the same";
-    RelaxedTagLoad Unsafe WeakOnly "refilled" "the same";
+    RelaxedTag Unsafe WeakOnly "folded" "a key that has moved is compared before it is there";
+    RelaxedTagLoad Unsafe WeakOnly "refilled" "a key that is not there yet is compared";
     DeadFirst Unsafe Both "refilled" "between the two stores the key is in neither slot";
-    NoRecheck Unsafe Both "same-tags-again" "the key came into another node before the tag word was loaded";
+    NoRecheck Unsafe Both "same-tags-again"
+        "the key came into another node before the tag word was loaded";
     NoFirstRecheck Harmless Neither "copied" "the second one sees it";
     NoSecondRecheck Harmless Neither "copied"
         "what was in the node with the tag word is there, or was removed since";

@@ -5,6 +5,9 @@
 //! attend:   are some stamped? completed (Acquire): is the cookie done? they are free
 //!           are some dead, and none stamped? full fence; completed (Relaxed): the cookie of a
 //!              full grace period from now on; the dead ones are stamped             [HM-4]
+//! end:      has a slot died? the tag word, still locked (exchange, AcqRel); full fence; completed
+//!              (Relaxed): a cookie. Are none stamped, or is theirs the same? these are     [HM-4]
+//!           the tag word, unlocked (Release)                                         [HM-5]
 //! replace,  a free slot: key and value; the tag word, with the tag, the old byte dead, unlocked
 //! insert:      (Release)                                                            [HM-1]
 //!           none, and the key is not in the head: a free slot of the node, the same way
@@ -19,11 +22,12 @@
 //!           remove: the pointer is null (Release); the byte is free
 //! ```
 
-use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
 use super::fault::Mutant;
 use super::world::{
-    Area, COMPLETED, LOCK, MOVED, NODES, OVER, OVERFLOW, System, World, byte, entry, with_byte,
+    Area, COMPLETED, LOCK, MOVED, NODES, OVER, OVERFLOW, System, TAG_WORD, World, byte, entry,
+    with_byte,
 };
 use super::{DEAD, FREE, Key, Op, STAMPED};
 use crate::choice::Choice;
@@ -48,6 +52,11 @@ pub(super) enum At {
     Act(u64),
     /// It makes the stores of an update one by one.
     Store,
+    /// Slots have died: before the last store they are stamped.
+    Exchange(u64),
+    LastFence(u64),
+    LastCookie(u64),
+    Last(u64),
 }
 
 /// A store of an update.
@@ -68,10 +77,13 @@ pub(super) struct Updater {
     pub(super) at: At,
     done: u8,
     stores: Vec<Store>,
+    /// Whether a slot of the head has died in this update.
+    has_died: bool,
 }
 
 impl Updater {
-    pub(super) const FIRST: Self = Self { at: At::Lock, done: 0, stores: Vec::new() };
+    pub(super) const FIRST: Self =
+        Self { at: At::Lock, done: 0, stores: Vec::new(), has_died: false };
 
     pub(super) fn is_over(&self, ops: &[Op]) -> bool {
         self.at == At::Lock && usize::from(self.done) == ops.len()
@@ -100,7 +112,7 @@ impl<M: Memory> System<M> {
         it: usize,
         choice: &mut Choice,
     ) -> Outcome {
-        let Updater { at, done, .. } = world.updaters[it];
+        let Updater { at, done, has_died, .. } = world.updaters[it];
         let Some(&op) = self.scenario.updaters[it].get(usize::from(done)) else {
             return Outcome::Blocked;
         };
@@ -122,23 +134,19 @@ impl<M: Memory> System<M> {
             At::Attend(word) if self.is(Mutant::NoCookie) => At::Act(turn(word, DEAD, FREE)),
             At::Attend(word) => {
                 let is_due = has(word, DEAD) && !has(word, STAMPED);
-                let is_early = self.is(Mutant::EarlyCookie) && !has(word, STAMPED);
                 match () {
-                    () if is_due || is_early => At::Fence(word),
+                    () if is_due => At::Fence(word),
                     () if has(word, STAMPED) => At::Poll(word),
                     () => At::Act(word),
                 }
             }
             At::Fence(word) => {
-                if !self.is(Mutant::NoCookieFence) {
-                    memory.fence(me);
-                }
+                self.cookie_fence(memory, me);
                 At::Cookie(word)
             }
             At::Cookie(word) => {
-                let number = memory.load(me, COMPLETED, Relaxed, choice);
-                let present = u64::from(self.is(Mutant::CookieOfThePresent));
-                world.cookie = (number + 3 - 2 * present) & !1;
+                let cookie = self.cookie(memory, me, choice);
+                world.set_cookie(me, cookie);
                 At::Act(turn(word, DEAD, STAMPED))
             }
             At::Poll(word) => {
@@ -149,26 +157,76 @@ impl<M: Memory> System<M> {
             }
             At::Act(word) => {
                 let stores = self.act(world, op, area, word);
-                let Some(stores) = stores else { return Outcome::Blocked };
+                let Some((stores, has_died)) = stores else { return Outcome::Blocked };
                 world.updaters[it].stores = stores;
+                world.updaters[it].has_died = has_died && !self.is(Mutant::NoCookie);
                 At::Store
             }
             At::Store => {
                 let next = world.updaters[it].stores.remove(0);
+                let is_last = world.updaters[it].stores.is_empty();
+                if let (true, Store::Word(Area::Head, word, _)) = (is_last && has_died, next) {
+                    let is_early = self.is(Mutant::EarlyCookie);
+                    let at = if is_early { At::LastFence(word) } else { At::Exchange(word) };
+                    world.updaters[it].at = at;
+                    return Outcome::Moved;
+                }
                 if let Some(what) = self.store(world, me, next, choice) {
                     return Outcome::Violation(what);
                 }
-                if !world.updaters[it].stores.is_empty() {
+                if !is_last {
                     return Outcome::Moved;
                 }
-                if let Some(key) = op.key() {
-                    world.end_update(me, key, self.scenario.is_timed);
-                }
-                world.updaters[it].done += 1;
-                At::Lock
+                self.ends_update(world, me, it, op)
+            }
+            At::Exchange(word) => {
+                memory.update(me, TAG_WORD, AcqRel, |_, by| by, word | LOCK);
+                At::LastFence(word)
+            }
+            At::LastFence(word) => {
+                self.cookie_fence(memory, me);
+                At::LastCookie(word)
+            }
+            At::LastCookie(word) => {
+                let cookie = self.cookie(memory, me, choice);
+                let is_shared = cookie == world.cookie || self.is(Mutant::SharedCookie);
+                At::Last(if !has(word, STAMPED) {
+                    world.set_cookie(me, cookie);
+                    turn(word, DEAD, STAMPED)
+                } else if is_shared {
+                    turn(word, DEAD, STAMPED)
+                } else {
+                    word
+                })
+            }
+            At::Last(word) => {
+                memory.store(me, TAG_WORD, word, self.unless(Mutant::RelaxedTag, Release));
+                self.ends_update(world, me, it, op)
             }
         };
         Outcome::Moved
+    }
+
+    fn ends_update(&self, world: &mut World<M>, me: usize, it: usize, op: Op) -> At {
+        if let Some(key) = op.key() {
+            world.end_update(me, key, self.scenario.is_timed);
+        }
+        world.updaters[it].done += 1;
+        world.updaters[it].has_died = false;
+        At::Lock
+    }
+
+    fn cookie_fence(&self, memory: &mut M, me: usize) {
+        if !self.is(Mutant::NoCookieFence) {
+            memory.fence(me);
+        }
+    }
+
+    /// The cookie of a full grace period from now on.
+    fn cookie(&self, memory: &mut M, me: usize, choice: &mut Choice) -> u64 {
+        let number = memory.load(me, COMPLETED, Relaxed, choice);
+        let present = u64::from(self.is(Mutant::CookieOfThePresent));
+        (number + 3 - 2 * present) & !1
     }
 
     /// One store.
@@ -222,41 +280,35 @@ impl<M: Memory> System<M> {
     }
 
     /// The stores of an operation. None if it cannot be.
-    fn act(&self, world: &mut World<M>, op: Op, area: Area, word: u64) -> Option<Vec<Store>> {
-        let stamped = if self.is(Mutant::SharedCookie) && has(word, STAMPED)
-            || self.is(Mutant::EarlyCookie)
-        {
-            STAMPED
-        } else {
-            DEAD
-        };
-        // What the byte of an entry becomes that is no more.
-        let dead = if area == Area::Child { DEAD } else { stamped };
+    /// And whether a slot of the head dies.
+    fn act(
+        &self,
+        world: &mut World<M>,
+        op: Op,
+        area: Area,
+        word: u64,
+    ) -> Option<(Vec<Store>, bool)> {
         let unlocked = vec![Store::Word(area, word & !LOCK, true)];
-        Some(match op {
+        let place = op.key().and_then(|key| world.places[key as usize]);
+        let dies = place.is_some_and(|place| place.area == Area::Head) && !self.is_boxed();
+        let stores = match op {
             Op::Touch => unlocked,
             Op::Fold => self.fold(world, word).unwrap_or(unlocked),
             Op::Grow => self.grow(world, word),
             Op::Remove(key) => {
                 world.begin_update(key, true);
                 let place = world.places[key as usize].take()?;
-                self.remove(world, place, area, word, dead)
+                self.remove(world, place, area, word)
             }
             Op::Insert(key) => {
                 let value = world.begin_update(key, false);
-                self.insert(world, key, entry(key, value), (area, word), dead)
+                self.insert(world, key, entry(key, value), (area, word))
             }
-        })
+        };
+        Some((stores, dies && area == Area::Head))
     }
 
-    fn remove(
-        &self,
-        world: &mut World<M>,
-        place: Slot,
-        area: Area,
-        word: u64,
-        dead: u8,
-    ) -> Vec<Store> {
+    fn remove(&self, world: &mut World<M>, place: Slot, area: Area, word: u64) -> Vec<Store> {
         if let Area::Node(node) = place.area {
             let words = &mut world.node_words[usize::from(node)];
             *words = with_byte(*words, place.number, DEAD);
@@ -266,7 +318,7 @@ impl<M: Memory> System<M> {
             ];
         }
         if !self.is_boxed() {
-            return vec![Store::Word(area, with_byte(word, place.number, dead) & !LOCK, true)];
+            return vec![Store::Word(area, with_byte(word, place.number, DEAD) & !LOCK, true)];
         }
         let null = Store::Entry(place, 0);
         let free = with_byte(word, place.number, FREE);
@@ -289,7 +341,6 @@ impl<M: Memory> System<M> {
         key: Key,
         new: u8,
         (area, word): (Area, u64),
-        dead: u8,
     ) -> Vec<Store> {
         let old = world.places[key as usize].filter(|old| match old.area {
             Area::Head | Area::Child => old.area == area,
@@ -301,7 +352,7 @@ impl<M: Memory> System<M> {
         let may_add = old.is_none() || self.is(Mutant::MovedInPlace);
         let in_node = matches!(old, Some(Slot { area: Area::Node(_), .. }));
         let buried = match old {
-            Some(old) if !in_node => with_byte(word, old.number, dead),
+            Some(old) if !in_node => with_byte(word, old.number, DEAD),
             _ => word,
         };
         if let (Some(slot), false) = (free_slot(word, area), in_node) {

@@ -158,7 +158,7 @@ impl<M: Memory> World<M> {
         if is_timed { 1 << truth.value } else { truth.had }
     }
 
-    /// A look-up ends with this value: is there a map that answers so?
+    /// A look-up ends with this value: may a map have that?
     pub(super) fn end_look(
         &mut self,
         me: usize,
@@ -205,6 +205,14 @@ impl<M: Memory> World<M> {
         truth.had |= 1 << value;
         let looking = self.readers.iter_mut().filter(|reader| reader.looks_up(key));
         looking.for_each(|reader| reader.may_be |= 1 << value);
+    }
+
+    /// A holder of the lock has a cookie cover the slots that are stamped.
+    pub(super) fn set_cookie(&mut self, me: usize, cookie: u64) {
+        self.cookie = cookie;
+        if self.node.is_none() {
+            self.memory.store(me, OVERFLOW, 2 * cookie + 1, Relaxed);
+        }
     }
 
     /// A holder of the lock is about to write a slot of the head.

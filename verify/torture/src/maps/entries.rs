@@ -92,7 +92,7 @@ impl Entries for InSlots {
 #[derive(Debug)]
 pub(super) struct InBoxes;
 
-/// Counts itself. A drop leaves the mark that it is dead, for whoever reads it afterwards.
+/// Counts itself. A drop leaves the mark that it is dead, for a thread that reads it afterwards.
 #[derive(Debug)]
 pub(super) struct Counted {
     life: AtomicU64,
@@ -109,7 +109,7 @@ impl Weigh for Counted {}
 impl Drop for Counted {
     fn drop(&mut self) {
         let before = self.life.swap(DEAD, Relaxed);
-        // The second drop of a value is told from the first: it leaves one too few.
+        // A second drop of a value is known from the first: it leaves too few.
         self.alive.fetch_sub(if before == ALIVE { 1 } else { 1 << 32 }, Relaxed);
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! A round has a domain with little room, a map, and a crew of threads ([`crew`]) that look up,
 //! update, walk over it and keep references. Each operation is recorded with the moments of its
-//! begin and its end; afterwards the [`history`] of each key must be one that a map has. Half of the
-//! keys are never removed, so that a thread that misses one has found a fault. What the references
-//! lead to must be what it was until their section ends; and in the end no value is left, and none
-//! was dropped twice ([`entries`]).
+//! begin and its end; afterwards the [`history`] of each key must be one that a map has. Half of
+//! the keys are never removed, so that a thread that misses one has found a fault. What the
+//! references lead to must be what it was until their section ends; and in the end no value is
+//! left, and none was dropped twice ([`entries`]).
 
 mod crew;
 mod entries;
