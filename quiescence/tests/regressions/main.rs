@@ -7,6 +7,7 @@
 mod common;
 
 mod barrier_beside_kept;
+mod hash_map;
 mod kept_objects;
 mod reader_counts;
 mod far_cookies;

@@ -185,6 +185,8 @@ pub(super) struct Locked<'g, F: Form, G: GracePeriods> {
     left: &'g Left,
     /// Whether a slot has died under this lock.
     has_died: bool,
+    /// Entries that have been added under it, less those that have been removed.
+    added: i32,
 }
 
 impl<F: Form, G: GracePeriods> Drop for Locked<'_, F, G> {
@@ -199,32 +201,41 @@ impl<F: Form, G: GracePeriods> Drop for Locked<'_, F, G> {
 }
 
 impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
-    /// Locks a bucket.
+    /// The bucket, which the caller has [`locked`](Self::lock) with this word.
+    #[inline(always)]
+    pub(super) fn new(bucket: Bucket<F>, word: u64, grace_periods: &'g G, left: &'g Left) -> Self {
+        Self { bucket, word, grace_periods, left, has_died: false, added: 0 }
+    }
+
+    /// Empties dead slots whose grace period is over, and fills them from the node: before anything
+    /// else.
+    #[inline(always)]
+    pub(super) fn tend(&mut self) {
+        chaos::point(Point::BucketLocked);
+        if F::WAITS {
+            self.stamp();
+        }
+        if self.word & OVER != 0 {
+            self.collapse();
+        }
+    }
+
+    /// Locks a bucket. Returns its word.
     ///
     /// Waits for other updaters of the same bucket, which are at most some hundred instructions
     /// away from unlocking it.
     #[inline(always)]
-    pub(super) fn lock(
-        bucket: Bucket<F>,
-        grace_periods: &'g G,
-        left: &'g Left,
-    ) -> Result<Self, Moved> {
+    pub(super) fn lock(bucket: Bucket<F>) -> Result<u64, Moved> {
         let head = bucket.head();
         // Relaxed: the exchange checks it.
-        let seen = head.word.load(Relaxed);
+        let word = head.word.load(Relaxed);
         // Acquire: pairs with the Release in `drop` [HM-5]. Relaxed: tried again.
-        let is_free = seen & (LOCK | MOVED) == 0
-            && head.word.compare_exchange(seen, seen | LOCK, Acquire, Relaxed).is_ok();
-        let word = if is_free { seen } else { Self::wait_for_lock(head)? };
-        let mut this = Self { bucket, word, grace_periods, left, has_died: false };
-        chaos::point(Point::BucketLocked);
-        if F::WAITS {
-            this.stamp();
+        if word & (LOCK | MOVED) == 0
+            && head.word.compare_exchange(word, word | LOCK, Acquire, Relaxed).is_ok()
+        {
+            return Ok(word);
         }
-        if this.word & OVER != 0 {
-            this.collapse();
-        }
-        Ok(this)
+        Self::wait_for_lock(head)
     }
 
     /// Locks a bucket that another updater has. Returns its word.
@@ -232,8 +243,9 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     fn wait_for_lock(head: &Head) -> Result<u64, Moved> {
         let mut polls = 0;
         loop {
-            // Relaxed: the exchange checks it; for `MOVED` the caller loads more with Acquire.
-            let word = head.word.load(Relaxed);
+            // Acquire: for `MOVED`: the entries have been copied, by stores that nothing else
+            // orders [HM-3].
+            let word = head.word.load(Acquire);
             if word & (MOVED | LOCK) == MOVED {
                 return Err(Moved);
             }
@@ -395,8 +407,14 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         (free != 0).then(|| tags::first(free))
     }
 
+    /// How many entries have been added, less those that have been removed.
+    pub(super) fn added(&self) -> i32 {
+        self.added
+    }
+
     /// Adds an entry whose key is not there. Returns where it is.
     pub(super) fn add(&mut self, tag: u64, stored: F::Stored) -> At<F> {
+        self.added += 1;
         if let Some(index) = self.free_slot() {
             return self.fill(index, tag, stored, self.word);
         }
@@ -453,6 +471,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
 
     /// Removes an entry. Returns its box, if it has one.
     pub(super) fn remove(&mut self, at: Location) -> BoxOf<F> {
+        self.added -= 1;
         // SAFETY: we have the bucket, and there is an entry.
         let old = unsafe { F::boxed(self.slot(at)) };
         match at {

@@ -126,7 +126,10 @@ where
     /// updates, if it is not.
     pub fn reserve(&self, additional: usize) {
         let entries = self.len().saturating_add(additional);
-        self.resize(|buckets, enough| (enough > buckets).then_some(enough), entries);
+        by_form!(self, F, {
+            let enough = growth::buckets_for::<F<K, V>>(entries);
+            while self.resize_step::<F<K, V>>(|buckets| (enough > buckets).then_some(enough)) {}
+        });
     }
 
     /// Has the table be as small as it can be for the entries that it has, and for so many at
@@ -139,8 +142,14 @@ where
     /// assert!(map.capacity() >= 100 && map.capacity() < 1_000);
     /// ```
     pub fn shrink_to(&self, capacity: usize) {
-        let entries = self.len().max(capacity);
-        self.resize(|buckets, enough| (enough < buckets).then_some(buckets / 2), entries);
+        by_form!(self, F, {
+            // Of the number that it has now: others may insert meanwhile.
+            let smaller = |buckets: usize| {
+                let enough = growth::buckets_for::<F<K, V>>(self.len().max(capacity));
+                (enough < buckets).then_some(buckets / 2)
+            };
+            while self.resize_step::<F<K, V>>(smaller) {}
+        });
     }
 
     /// As [`shrink_to`](Self::shrink_to), for the entries that it has.
@@ -148,16 +157,8 @@ where
         self.shrink_to(0);
     }
 
-    /// Moves all entries to another table, as long as `wanted` says one, of the number of buckets
-    /// and of that which would be enough.
-    fn resize(&self, wanted: impl Fn(usize, usize) -> Option<usize>, entries: usize) {
-        by_form!(self, F, {
-            let enough = growth::buckets_for::<F<K, V>>(entries);
-            while self.resize_step::<F<K, V>>(|buckets| wanted(buckets, enough)) {}
-        });
-    }
-
-    /// Does a step of that. Returns whether there is more to do.
+    /// Moves some buckets to another table; has one begin, if `wanted` says of how many buckets, from
+    /// the number that there is. Returns whether there is more to do.
     #[track_caller]
     fn resize_step<F: Form<Key = K, Value = V>>(
         &self,

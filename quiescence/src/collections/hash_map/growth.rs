@@ -110,13 +110,17 @@ fn move_unit<F: Form, G: GracePeriods>(
     grace_periods: &G,
     left: &Left,
 ) -> bool {
-    let lock = |index| Locked::lock(table.bucket(index), grace_periods, left);
+    let lock = |index| {
+        let bucket = table.bucket(index);
+        Locked::<F, G>::lock(bucket).map(|word| Locked::new(bucket, word, grace_periods, left))
+    };
     let Ok(first) = lock(unit) else { return false };
     // A table shrinks by half at once.
     let second = (next.buckets() < table.buckets()).then(|| {
         let second = unit + next.buckets();
         lock(second).unwrap_or_else(|Moved| unreachable!("both are moved under both locks"))
     });
+    let units = table.mask().min(next.mask());
     let mut targets = Targets { next, unit, step: table.buckets(), is_done: false };
     if chaos::mutant(Mutant::MapMovedBeforeCopy) {
         first.publish_moved();
@@ -126,7 +130,9 @@ fn move_unit<F: Form, G: GracePeriods>(
         let entry = unsafe { F::entry(from) };
         // SAFETY: as above.
         let hash = hash_of(unsafe { &(*entry).key });
-        let target = next.bucket(hash as usize);
+        // By the hash, but within the buckets that are this one's to fill: a key whose hash is
+        // another one by now is lost, and nothing else.
+        let target = next.bucket((hash as usize & !units) | unit);
         // SAFETY: no thread can reach it before the flag is stored.
         unsafe { add_copy(target, tags::of_hash(hash), from) };
     }

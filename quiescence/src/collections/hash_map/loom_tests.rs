@@ -18,6 +18,7 @@ use super::node::Left;
 use super::search::search;
 use super::table::{Table, TableRef};
 use super::tags;
+use super::walk::Walk;
 use crate::os::sync::{AtomicPtr, AtomicU64, fence};
 
 fn model(f: impl Fn() + Send + Sync + 'static) {
@@ -106,12 +107,15 @@ impl<F: Form<Key = u32, Value = u32>> World<F> {
         f: impl FnOnce(&mut Locked<'_, F, Periods>) -> R,
     ) -> R {
         let mut table = self.table();
-        let mut bucket = loop {
-            match Locked::lock(table.bucket(hash_of(&key) as usize), &self.periods, left) {
-                Ok(bucket) => break bucket,
+        let (found, word) = loop {
+            let bucket = table.bucket(hash_of(&key) as usize);
+            match Locked::<F, Periods>::lock(bucket) {
+                Ok(word) => break (bucket, word),
                 Err(Moved) => table = table.next().expect("entries have moved there"),
             }
         };
+        let mut bucket = Locked::new(found, word, &self.periods, left);
+        bucket.tend();
         f(&mut bucket)
     }
 
@@ -300,4 +304,66 @@ fn a_key_is_found_while_its_table_shrinks() {
 #[test]
 fn a_boxed_key_is_found_while_its_bucket_moves() {
     moved::<BoxedForm>(1, 2);
+}
+
+/// An updater that finds its bucket moved goes on in the next table.
+#[test]
+fn an_updater_follows_a_bucket_that_moves() {
+    beside::<InlineForm>(
+        1,
+        |world, left| (0..3).for_each(|key| world.insert(left, key, key)),
+        |world, left| {
+            let table = world.table();
+            table.set_next(TableRef::new(2));
+            // SAFETY: nothing is freed before the end of the model.
+            let old =
+                unsafe { growth::help(&world.root, table, 2, &hash_of, &world.periods, left) };
+            assert!(old.is_some(), "all of it has moved");
+        },
+        |world| {
+            let left = Left::default();
+            world.section(|| world.insert(&left, 0, 10));
+            world.section(|| assert_eq!(world.get(0), Some(10)));
+        },
+    );
+}
+
+/// A walk sees a key once that comes out of a node into the slots.
+fn walked<F: Form<Key = u32, Value = u32>>() {
+    beside::<F>(
+        1,
+        |world, left| [0, 4, 2].iter().for_each(|&key| world.insert(left, key, key)),
+        |world, left| {
+            world.remove(left, 0);
+            world.insert(left, 4, 40);
+        },
+        |world| {
+            let mut seen = Vec::new();
+            world.section(|| {
+                let mut walk = Walk::<F>::new(world.table(), 0, 1);
+                // SAFETY: in a section.
+                while let Some(entry) = unsafe { walk.next(|key| hash_of(key)) } {
+                    // SAFETY: found in the section.
+                    seen.push(unsafe { (*entry).key });
+                }
+            });
+            for key in [2, 4] {
+                assert_eq!(
+                    seen.iter().filter(|other| **other == key).count(),
+                    1,
+                    "{key}: {seen:?}"
+                );
+            }
+        },
+    );
+}
+
+#[test]
+fn a_walk_sees_a_key_once() {
+    walked::<InlineForm>();
+}
+
+#[test]
+fn a_walk_sees_a_boxed_key_once() {
+    walked::<BoxedForm>();
 }

@@ -192,10 +192,13 @@ where
     ) -> (At<K, V>, Option<At<K, V>>) {
         let hash = self.hash(&key);
         by_form!(self, F, {
-            let stored = F::<K, V>::store(Entry { key, value });
+            // Outlives the lock: what is not stored is dropped under none.
+            let mut stored = Some(F::<K, V>::store(Entry { key, value }));
             self.change::<F<K, V>, _>(hash, garbage, |bucket| {
                 let tag = tags::of_hash(hash);
-                match bucket.search(tag, &|other| F::<K, V>::key(&stored) == other) {
+                let found = bucket.search(tag, &is_stored::<F<K, V>>(&stored));
+                let stored = stored.take().expect("it is stored once");
+                match found {
                     Some((at, old)) => {
                         let (new, boxed) = bucket.replace(at, tag, stored);
                         garbage.entry.set(boxed);
@@ -263,15 +266,16 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Result<At<K, V>, K> {
         by_form!(self, F, {
-            let stored = F::<K, V>::store(Entry { key, value });
-            self.change::<F<K, V>, _>(hash, garbage, |bucket| {
+            let mut stored = Some(F::<K, V>::store(Entry { key, value }));
+            let new = self.change::<F<K, V>, _>(hash, garbage, |bucket| {
                 let tag = tags::of_hash(hash);
-                let now = bucket.search(tag, &|other| F::<K, V>::key(&stored) == other);
+                let now = bucket.search(tag, &is_stored::<F<K, V>>(&stored));
                 // Entries are told apart by address: none is used again while the section lasts.
                 if now.map(|(_, entry)| entry) != found {
-                    return Err(F::<K, V>::unstore(stored).key);
+                    return None;
                 }
-                Ok(match now {
+                let stored = stored.take().expect("it is stored once");
+                Some(match now {
                     Some((at, _)) => {
                         let (new, boxed) = bucket.replace(at, tag, stored);
                         garbage.entry.set(boxed);
@@ -279,7 +283,10 @@ where
                     }
                     None => bucket.add(tag, stored),
                 })
-            })
+            });
+            // What was not stored is dropped here, where the bucket is not locked any more.
+            let key = || F::<K, V>::unstore(stored.expect("it was not stored")).key;
+            new.ok_or_else(key)
         })
     }
 
@@ -309,12 +316,13 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> (At<K, V>, bool) {
         by_form!(self, F, {
-            let stored = F::<K, V>::store(Entry { key, value });
+            let mut stored = Some(F::<K, V>::store(Entry { key, value }));
             self.change::<F<K, V>, _>(hash, garbage, |bucket| {
                 let tag = tags::of_hash(hash);
-                match bucket.search(tag, &|other| F::<K, V>::key(&stored) == other) {
+                let found = bucket.search(tag, &is_stored::<F<K, V>>(&stored));
+                match found {
                     Some((_, entry)) => (entry, false),
-                    None => (bucket.add(tag, stored), true),
+                    None => (bucket.add(tag, stored.take().expect("it is stored once")), true),
                 }
             })
         })
@@ -357,22 +365,25 @@ where
         if table.next().is_some() {
             self.help(table, garbage);
         }
-        let mut bucket = loop {
-            match Locked::lock(table.bucket(hash as usize), self.domain.core(), &garbage.left) {
-                Ok(bucket) => break bucket,
+        let (found, word) = loop {
+            let bucket = table.bucket(hash as usize);
+            match Locked::<F, DomainState>::lock(bucket) {
+                Ok(word) => break (bucket, word),
                 Err(Moved) => table = table.next().expect("entries have moved there"),
             }
         };
         garbage.buckets.set(table.buckets());
-        let before = bucket.count();
+        let mut bucket = Locked::new(found, word, self.domain.core(), &garbage.left);
+        bucket.tend();
         let result = f(&mut bucket);
-        let after = bucket.count();
+        let added = bucket.added();
+        let is_crowded = added > 0 && bucket.count() >= F::SLOTS - 1;
         drop(bucket);
-        if after != before {
-            self.count.add(after as i64 - before as i64);
-            if after > before && after >= F::SLOTS - 1 {
-                self.grow_if_full(table);
-            }
+        if added != 0 {
+            self.count.add(added.into());
+        }
+        if is_crowded {
+            self.grow_if_full(table);
         }
         result
     }
@@ -422,6 +433,14 @@ where
             table.set_next(TableRef::new(buckets * factor));
         }
     }
+}
+
+/// Whether a key is that of an entry which is to be stored.
+fn is_stored<F: Form>(stored: &Option<F::Stored>) -> impl Fn(&F::Key) -> bool
+where
+    F::Key: Eq,
+{
+    move |other| stored.as_ref().is_some_and(|stored| F::key(stored) == other)
 }
 
 #[cold]

@@ -26,8 +26,9 @@ pub(super) struct Walk<F: Form> {
     only: Option<Hashes>,
     /// The bucket that is being gone over, and its word of one moment.
     bucket: Option<(Bucket<F>, u64)>,
-    /// The entries in its slots, and how many of these are left.
+    /// The entries in its slots, how many these are, and how many of them are left.
     head: [At<F>; 7],
+    loaded: usize,
     heads: usize,
     /// Its node, and which word of that is next.
     node: Option<(NodeRef<F>, usize)>,
@@ -67,8 +68,8 @@ impl<F: Form> Walk<F> {
     /// The entries of the buckets from `next` to `end`.
     pub(super) fn new(table: TableRef<F>, next: usize, end: usize) -> Self {
         let (moved, only, bucket, node) = (Vec::new(), None, None, None);
-        let (head, heads, tags, found) = ([ptr::null(); 7], 0, 0, 0);
-        Self { table, next, end, moved, only, bucket, head, heads, node, tags, found }
+        let (head, loaded, heads, tags, found) = ([ptr::null(); 7], 0, 0, 0, 0);
+        Self { table, next, end, moved, only, bucket, head, loaded, heads, node, tags, found }
     }
 
     /// Splits off the second half of the buckets that are left.
@@ -97,20 +98,23 @@ impl<F: Form> Walk<F> {
             // SAFETY: found in this section.
             let key = unsafe { &(*entry).key };
             let is_wanted = self.only.is_none_or(|only| only.have(hash_of(key) as usize));
-            if is_wanted && !tag.is_some_and(|tag| self.is_in_head_too(tag, key)) {
+            if is_wanted && !tag.is_some_and(|tag| self.is_in_head_too(tag, entry, key)) {
                 return Some(entry);
             }
         }
     }
 
-    /// Whether an entry of the node is in the slots of the bucket as well: for a moment it is,
-    /// while it moves from there to the node. (Pointers do not move there: they are replaced in
-    /// place, in slots that may have another one by now.)
-    fn is_in_head_too(&self, tag: u64, key: &F::Key) -> bool
+    /// Whether an entry of the node is in the slots of the bucket as well. For a moment it is, while
+    /// it moves there from the slots; and where a slot with a pointer is filled from the node, a
+    /// walk may find the pointer there whose word is from before.
+    fn is_in_head_too(&self, tag: u64, entry: At<F>, key: &F::Key) -> bool
     where
         F::Key: Eq,
     {
-        let Some((bucket, word)) = self.bucket.filter(|_| F::WAITS) else { return false };
+        if !F::WAITS {
+            return self.head[..self.loaded].contains(&entry);
+        }
+        let Some((bucket, word)) = self.bucket else { return false };
         // SAFETY: the word was loaded in this section.
         unsafe { bucket.search_head(word, tag, &|other| other == key) }.is_some()
     }
@@ -187,7 +191,7 @@ impl<F: Form> Walk<F> {
                     self.heads += 1;
                 }
             }
-            // What came out of the node into a slot that has the same tag again is not seen twice.
+            self.loaded = self.heads;
             if node.is_none_or(|node| search::is_still(bucket, node)) {
                 return (word, node);
             }
