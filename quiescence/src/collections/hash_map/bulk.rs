@@ -13,7 +13,7 @@ use super::walk::Walk;
 use crate::domain::tag::DomainTag;
 
 /// Buckets that are gone over in one section.
-const BATCH: usize = 64;
+const BATCH: usize = 16;
 
 /// # Many entries
 impl<K, V, S, D> HashMap<K, V, S, D>
@@ -26,6 +26,9 @@ where
     /// Removes the entries that `keeps` returns `false` of: of those that are there all the time,
     /// each one. One by one, and not at one moment. `keeps` is called under no lock, and again if
     /// the entry is replaced meanwhile.
+    ///
+    /// What is removed is retired after some dozen buckets at a time; in a section of the caller's,
+    /// at the domain's limit, so much may go over the limit.
     ///
     /// # Panics
     /// As [`insert`](Self::insert); some entries have been removed then.
@@ -157,8 +160,8 @@ where
         self.shrink_to(0);
     }
 
-    /// Moves some buckets to another table; has one begin, if `wanted` says of how many buckets, from
-    /// the number that there is. Returns whether there is more to do.
+    /// Moves some buckets to another table; has one begin, if `wanted` says of how many buckets,
+    /// from the number that there is. Returns whether there is more to do.
     #[track_caller]
     fn resize_step<F: Form<Key = K, Value = V>>(
         &self,

@@ -45,11 +45,19 @@ where
         Self { map, entry, left, buckets: Cell::new(0), waits: true, room: None }
     }
 
-    /// For an update that does not wait; `None` if there is no room for what it may take out.
-    pub(super) fn without_waiting(map: &'m HashMap<K, V, S, D>) -> Option<Self> {
+    /// For an update that takes out nodes at most, and does not wait.
+    pub(super) fn of_nodes(map: &'m HashMap<K, V, S, D>) -> Self {
+        let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
+        Self { map, entry, left, buckets: Cell::new(0), waits: false, room: None }
+    }
+
+    /// For an update that does not wait; `None` if there is no room for what it may take out: a box
+    /// that is charged so much.
+    pub(super) fn without_waiting(map: &'m HashMap<K, V, S, D>, charge: usize) -> Option<Self> {
         let room = match map.is_inline() {
+            true if !map.has_room() => return None,
             true => None,
-            false => Some(defer::reserve_any(map.tag(), map.charge_by_size())?),
+            false => Some(defer::reserve_any(map.tag(), charge)?),
         };
         let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
         Some(Self { map, entry, left, buckets: Cell::new(0), waits: false, room })

@@ -6,7 +6,7 @@
 //! the old table is freed after a grace period.
 
 use std::ptr::{self, NonNull};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use super::bucket::{Bucket, GracePeriods, Locked, Moved, add_copy, node_of};
 use super::entry::Form;
@@ -52,7 +52,7 @@ pub(super) unsafe fn help<F: Form, G: GracePeriods>(
     let next = table.next().expect("the caller has seen one");
     let units = table.buckets().min(next.buckets()) as u64;
     if !is_more_to_claim(table) {
-        return None;
+        return finish(root, table, next, units);
     }
     // Relaxed: a ticket.
     let first = table.head().claimed.fetch_add(step, Relaxed);
@@ -65,13 +65,25 @@ pub(super) unsafe fn help<F: Form, G: GracePeriods>(
     let moved = mine.moved;
     drop(mine);
     // AcqRel: the last one has seen all the others move theirs.
-    if moved == 0 || table.head().moved.fetch_add(moved, AcqRel) + moved != units {
+    table.head().moved.fetch_add(moved, AcqRel);
+    finish(root, table, next, units)
+}
+
+/// Has readers begin with the next table, if all entries have moved there. Returns the old one, if
+/// it was this call that did.
+fn finish<F: Form>(
+    root: &AtomicPtr<Table>,
+    table: TableRef<F>,
+    next: TableRef<F>,
+    units: u64,
+) -> Option<TableRef<F>> {
+    // Acquire: pairs with the AcqRel in `help`.
+    if table.head().moved.load(Acquire) != units {
         return None;
     }
-    // Release: pairs with the Acquire of readers that begin with the next table [HM-3]. It is
-    // `table` that is there: it has no next one before this.
-    root.store(next.as_ptr(), Release);
-    Some(table)
+    // AcqRel: pairs with the Acquire of readers that begin with the next table [HM-3].
+    let swung = root.compare_exchange(table.as_ptr(), next.as_ptr(), AcqRel, Acquire);
+    swung.is_ok().then_some(table)
 }
 
 /// Whether there are buckets that no updater has taken on.
@@ -92,7 +104,7 @@ struct Claim<'t> {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            // Not the last ones: one is left.
+            // If these are the last ones after all, the next updater finds that.
             self.table.moved.fetch_add(self.moved, AcqRel);
             // Relaxed: tickets; a bucket that has moved is passed over.
             self.table.claimed.store(0, Relaxed);

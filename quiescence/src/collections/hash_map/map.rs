@@ -18,6 +18,7 @@ use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::srcu::Sleepable;
 use crate::domain::tag::{DomainTag, Section};
+use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::charge_of_box;
 use crate::reclaim::weigh::{self, Weigh};
@@ -68,7 +69,8 @@ pub(super) use by_form;
 /// # Updates
 /// The methods of the map itself have a section of their own. Those of [`HashMapRef`] are for
 /// updates that want a reference to what was there before, or is there now. An update may be made
-/// beside any guard and any reference out of the map: it waits for no reader. Functions that the
+/// beside any guard of the thread and any reference out of the map: it waits for no reader, but at
+/// the domain's limit, and there not in a section. Functions that the
 /// user passes to updates are not called under a lock, and may use the map; `Hash` and `Eq` of keys
 /// are, and must not.
 ///
@@ -78,12 +80,13 @@ pub(super) use by_form;
 /// a slot that was removed is used again after a grace period. Else they are in a box, which is
 /// retired in the domain and counts against its limit, as with [`Rcu`](crate::Rcu): at the limit an
 /// update waits where it may; in a section the first one is taken over the limit and another one
-/// panics; the `try_` forms do neither. Which of both it is makes no difference otherwise.
+/// panics; the `try_` forms give back what they were given. What a full bucket leaves behind, a
+/// node of some hundred bytes for several updates, is charged in both forms, and is not refused.
 ///
 /// A table has a cache line for each six entries in boxes, and 128 bytes for each seven of 16
-/// bytes, of which 40 to 69 in a hundred are in use after it has grown by itself. While it moves
-/// there are two, and an old one waits for a grace period: outside of the limit, but it is smaller
-/// than the one in use. Tables do not shrink by themselves: see [`shrink_to`](Self::shrink_to).
+/// bytes. It grows to twice its size (four times, below 256 buckets) when eleven in sixteen of its
+/// slots are in use. While it moves there are two, and an old one waits for a grace period: outside
+/// of the limit. Tables do not shrink by themselves: see [`shrink_to`](Self::shrink_to).
 ///
 /// # Hashing
 /// With the default hasher, [`RandomState`], keys cannot be chosen so that they collide. A bucket
@@ -289,6 +292,13 @@ where
         charge_of_box::<Entry<K, V>>(bytes)
     }
 
+    /// Whether an update may take something out: not in a section in which this thread has gone
+    /// over the limit already.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.domain.core().is_sleepable() || defer::may_replace(self.tag(), None)
+    }
+
     /// What one is charged that owns nothing.
     pub(super) fn charge_by_size(&self) -> usize {
         charge_of_box::<Entry<K, V>>(size_of::<Entry<K, V>>())
@@ -313,6 +323,17 @@ where
             let table = growth::root::<F<K, V>>(&self.root);
             let table = table.next().unwrap_or(table);
             if table.is_nothing() { 0 } else { growth::most::<F<K, V>>(table.buckets()) }
+        })
+    }
+
+    /// Bytes of the table, and of the boxes of its entries.
+    pub(super) fn bytes(&self) -> usize {
+        let _section = self.tag().enter(Location::caller());
+        by_form!(self, F, {
+            // SAFETY: in a section, and the form is the map's.
+            let table = unsafe { growth::root::<F<K, V>>(&self.root) };
+            let boxes = if self.is_inline { 0 } else { self.len() * size_of::<Entry<K, V>>() };
+            if table.is_nothing() { 0 } else { table.bytes() + boxes }
         })
     }
 

@@ -14,22 +14,14 @@ use crate::reclaim::weigh::Weigh;
 /// The entries of a map, gone over by several threads: of `&HashMapRef`.
 ///
 /// The threads need no section: that of the [`HashMapRef`] lasts longer than their work, and began
-/// before it, so no grace period that could free what they find ends meanwhile.
+/// before it, so no grace period that could free what they find ends meanwhile. **They must not
+/// wait for one:** an update of theirs that waits at the domain's limit would wait for this
+/// section. Use the `try_` forms there.
 pub struct ParIter<'s, K, V, S, D>(Iter<'s, K, V, S, D>)
 where
     K: Send + Sync + 'static,
     V: Send + Sync + 'static,
     D: DomainTag;
-
-// SAFETY: references to a map that is Sync, and to entries that are; the section is another's, and
-// lasts as long as `'s`.
-unsafe impl<K, V, S: Sync, D> Send for ParIter<'_, K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
-}
 
 impl<'s, K, V, S, D, G> IntoParallelIterator for &'s HashMapRef<'_, K, V, S, D, G>
 where

@@ -142,7 +142,7 @@ where
     /// As [`remove`](Self::remove), but never waits.
     ///
     /// # Errors
-    /// At the domain's limit, if elements are in boxes.
+    /// At the domain's limit, as [`HashMap::try_insert`].
     #[track_caller]
     pub fn try_remove<Q>(&self, element: &Q) -> Result<bool, AtLimit>
     where
@@ -336,13 +336,15 @@ where
 {
 }
 
-/// What is in it is weighed where it is removed there.
+/// As of the map.
 impl<T, S, D> Weigh for HashSet<T, S, D>
 where
     T: Send + Sync + 'static,
     D: DomainTag,
 {
-    const OWNS: bool = false;
+    fn owned(&self) -> usize {
+        self.0.owned()
+    }
 }
 
 #[cfg(feature = "serde")]

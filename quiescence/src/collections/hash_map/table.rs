@@ -169,6 +169,12 @@ impl<F: Form> TableRef<F> {
         self.head().mask
     }
 
+    /// Bytes of its memory.
+    #[cfg(not(loom))]
+    pub(super) fn bytes(self) -> usize {
+        Self::layout(self.buckets()).size()
+    }
+
     /// The bucket of a hash, or with an index.
     #[inline(always)]
     pub(super) fn bucket(self, hash: usize) -> Bucket<F> {

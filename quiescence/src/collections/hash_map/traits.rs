@@ -100,14 +100,17 @@ where
 {
 }
 
-/// What is in it is weighed where it is replaced there.
+/// The table, and the boxes of its entries; not what the entries own, which is weighed where they
+/// are replaced.
 impl<K, V, S, D> Weigh for HashMap<K, V, S, D>
 where
     K: Send + Sync + 'static,
     V: Send + Sync + 'static,
     D: DomainTag,
 {
-    const OWNS: bool = false;
+    fn owned(&self) -> usize {
+        self.bytes()
+    }
 }
 
 #[cfg(feature = "serde")]

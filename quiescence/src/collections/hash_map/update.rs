@@ -53,9 +53,9 @@ where
     /// with the value, so an equal key that was there before is replaced as well.
     ///
     /// # Panics
-    /// In a section, at the domain's limit, if this thread has gone over it there already and the
-    /// map has its entries in boxes: see [`Rcu::store`](crate::Rcu::store). Nothing has changed
-    /// then. See [`try_insert`](Self::try_insert).
+    /// In a section, at the domain's limit, if this thread has gone over it there already: see
+    /// [`Rcu::store`](crate::Rcu::store). Nothing has changed then. See
+    /// [`try_insert`](Self::try_insert).
     ///
     /// ```
     /// let map = quiescence::collections::HashMap::new();
@@ -74,11 +74,13 @@ where
     /// As [`insert`](Self::insert), but never waits.
     ///
     /// # Errors
-    /// Key and value, at the domain's limit, if entries are in boxes. (A key that is not there is
-    /// refused as well.)
+    /// Key and value, at the domain's limit: if entries are in boxes, also where the key is not
+    /// there; if they are in slots, in a section in which this thread has gone over the limit.
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<bool, (K, V)> {
-        let Some(garbage) = Garbage::without_waiting(self) else { return Err((key, value)) };
+        let Some(garbage) = Garbage::without_waiting(self, self.charge_now(&key)) else {
+            return Err((key, value));
+        };
         let _section = self.tag().enter(Location::caller());
         Ok(self.put(key, value, &garbage).1.is_none())
     }
@@ -94,7 +96,7 @@ where
     /// ```
     #[track_caller]
     pub fn insert_if_absent(&self, key: K, value: V) -> bool {
-        let garbage = Garbage::new(self);
+        let garbage = Garbage::of_nodes(self);
         let _section = self.tag().enter(Location::caller());
         let hash = self.hash(&key);
         self.put_if_absent(key, value, hash, &garbage).1
@@ -118,20 +120,20 @@ where
     /// As [`remove`](Self::remove), but never waits.
     ///
     /// # Errors
-    /// At the domain's limit, if entries are in boxes.
+    /// At the domain's limit, as [`try_insert`](Self::try_insert).
     #[track_caller]
     pub fn try_remove<Q>(&self, key: &Q) -> Result<bool, AtLimit>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let garbage = Garbage::without_waiting(self).ok_or(AtLimit)?;
+        let garbage = Garbage::without_waiting(self, self.charge_now(key)).ok_or(AtLimit)?;
         let _section = self.tag().enter(Location::caller());
         Ok(self.take(key, &garbage).is_some())
     }
 
     /// Replaces the value of a key by `f` of it. Returns whether the key was there. If another
-    /// update comes in between, `f` is called again with the newer value; it is called under no
-    /// lock, in a section. If it panics nothing has changed.
+    /// update comes in between, or the entry moves to another place, `f` is called again with the
+    /// newer value; it is called under no lock, in a section. If it panics nothing has changed.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
@@ -158,14 +160,14 @@ where
     /// As [`update`](Self::update), but never waits.
     ///
     /// # Errors
-    /// At the domain's limit, if entries are in boxes.
+    /// At the domain's limit, as [`try_insert`](Self::try_insert).
     #[track_caller]
     pub fn try_update<Q>(&self, key: &Q, mut f: impl FnMut(&V) -> V) -> Result<bool, AtLimit>
     where
         Q: Hash + Equivalent<K> + ?Sized,
         K: Clone,
     {
-        let garbage = Garbage::without_waiting(self).ok_or(AtLimit)?;
+        let garbage = Garbage::without_waiting(self, self.charge_now(key)).ok_or(AtLimit)?;
         let _section = self.tag().enter(Location::caller());
         Ok(self.replace(key, |_, value| f(value), &garbage).is_some())
     }
@@ -174,12 +176,26 @@ where
     #[inline]
     #[track_caller]
     pub(super) fn may_replace(&self, what: &str) {
-        if !self.is_inline()
-            && !self.domain.core().is_sleepable()
-            && !defer::may_replace(self.tag(), None)
-        {
+        if !self.has_room() {
             refuse(what);
         }
+    }
+
+    /// What the entry of a key is charged now, if it is in a box; what one is charged at least, if
+    /// there is none.
+    #[track_caller]
+    pub(super) fn charge_now<Q>(&self, key: &Q) -> usize
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        if self.is_inline() {
+            return 0;
+        }
+        let _section = self.tag().enter(Location::caller());
+        // SAFETY: in a section.
+        let entry = unsafe { self.find(key) };
+        // SAFETY: found in the section.
+        entry.map_or(self.charge_by_size(), |entry| self.charge(unsafe { &*entry }))
     }
 
     /// Puts an entry into the map. Returns where it is, and the one that was there before.
@@ -269,14 +285,17 @@ where
             let mut stored = Some(F::<K, V>::store(Entry { key, value }));
             let new = self.change::<F<K, V>, _>(hash, garbage, |bucket| {
                 let tag = tags::of_hash(hash);
-                let now = bucket.search(tag, &is_stored::<F<K, V>>(&stored));
                 // Entries are told apart by address: none is used again while the section lasts.
-                if now.map(|(_, entry)| entry) != found {
-                    return None;
-                }
+                let now = match found {
+                    Some(found) => Some(bucket.find_again(tag, found)?),
+                    None if bucket.search(tag, &is_stored::<F<K, V>>(&stored)).is_some() => {
+                        return None;
+                    }
+                    None => None,
+                };
                 let stored = stored.take().expect("it is stored once");
                 Some(match now {
-                    Some((at, _)) => {
+                    Some(at) => {
                         let (new, boxed) = bucket.replace(at, tag, stored);
                         garbage.entry.set(boxed);
                         new

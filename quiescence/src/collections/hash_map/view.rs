@@ -144,9 +144,10 @@ where
 }
 
 /// # Updates
-/// They are made in this section, and so wait for nothing: at the domain's limit what the first one
-/// takes out goes over the limit, and the thread waits when its outermost section ends. The `try_`
-/// forms of [`HashMap`] go over no limit.
+/// They are made in this section, and so wait for no grace period: at the domain's limit what the
+/// first one takes out goes over the limit, and the thread waits when its outermost section ends.
+/// (In a [sleepable domain](crate::Srcu#at-the-limit) each waits for 10 ms at most, and then goes
+/// over the limit.) The `try_` forms do neither.
 impl<K, V, S, D, G> HashMapRef<'_, K, V, S, D, G>
 where
     K: Hash + Eq + Send + Sync + 'static,
@@ -234,7 +235,7 @@ where
             Some(at) => at,
             None => {
                 let value = make();
-                self.map.put_if_absent(key, value, hash, &Garbage::new(self.map)).0
+                self.map.put_if_absent(key, value, hash, &Garbage::of_nodes(self.map)).0
             }
         };
         // SAFETY: found or stored in the section, which lasts as long as `self`.
@@ -242,8 +243,8 @@ where
     }
 
     /// Has `f` decide what is to become of a key, and does that, at one moment: nothing comes
-    /// between what `f` has seen and what it decides. If something does, `f` is called again. It is
-    /// called under no lock.
+    /// between what `f` has seen and what it decides. If something does, or the entry moves to
+    /// another place, `f` is called again. It is called under no lock.
     ///
     /// ```
     /// use quiescence::collections::hash_map::{Compute, HashMap, Operation};
@@ -277,14 +278,15 @@ where
     /// As [`compute`](Self::compute), but does not go over the domain's limit.
     ///
     /// # Errors
-    /// At the domain's limit, if entries are in boxes; `f` has not been called.
+    /// At the domain's limit, as [`HashMap::try_insert`]; `f` has not been called.
     #[track_caller]
     pub fn try_compute<T>(
         &self,
         key: K,
         f: impl FnMut(Option<(&K, &V)>) -> Operation<V, T>,
     ) -> Result<Compute<'_, K, V, T>, AtLimit> {
-        let garbage = Garbage::without_waiting(self.map).ok_or(AtLimit)?;
+        let charge = self.map.charge_now(&key);
+        let garbage = Garbage::without_waiting(self.map, charge).ok_or(AtLimit)?;
         Ok(self.decide(key, f, &garbage))
     }
 
@@ -406,6 +408,25 @@ where
 {
     pub(super) map: &'s HashMap<K, V, S, D>,
     pub(super) walk: AnyWalk<K, V>,
+}
+
+// SAFETY: references to a map that is Sync, and to entries that are. The section is another's, and
+// lasts as long as `'s`: it began before any thread goes on with this, so no grace period that
+// could free what is found ends meanwhile.
+unsafe impl<K, V, S: Sync, D> Send for Iter<'_, K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
+}
+// SAFETY: as above; a shared reference to it does nothing.
+unsafe impl<K, V, S: Sync, D> Sync for Iter<'_, K, V, S, D>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+{
 }
 
 impl<'s, K, V, S, D> Iterator for Iter<'s, K, V, S, D>

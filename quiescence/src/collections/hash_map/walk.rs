@@ -104,9 +104,9 @@ impl<F: Form> Walk<F> {
         }
     }
 
-    /// Whether an entry of the node is in the slots of the bucket as well. For a moment it is, while
-    /// it moves there from the slots; and where a slot with a pointer is filled from the node, a
-    /// walk may find the pointer there whose word is from before.
+    /// Whether an entry of the node is in the slots of the bucket as well. For a moment it is,
+    /// while it moves there from the slots; and where a slot with a pointer is filled from the
+    /// node, a walk may find the pointer there whose word is from before.
     fn is_in_head_too(&self, tag: u64, entry: At<F>, key: &F::Key) -> bool
     where
         F::Key: Eq,
