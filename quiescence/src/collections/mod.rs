@@ -38,6 +38,41 @@ mod valued;
 #[cfg(all(test, loom))]
 mod loom_tests;
 
+/// A collection whose values come in by a shared reference is invariant: else a value of one type
+/// could be taken out as one of another.
+///
+/// ```compile_fail
+/// # use quiescence::collections::HashMap;
+/// fn other(map: &HashMap<u8, fn(&'static str)>) -> &HashMap<u8, for<'a> fn(&'a str)> { map }
+/// ```
+/// ```compile_fail
+/// # use quiescence::collections::HashMap;
+/// fn other<'m>(map: &'m HashMap<u8, for<'a> fn(&'a str)>) -> &'m HashMap<u8, fn(&'static str)> { map }
+/// ```
+/// ```compile_fail
+/// # use quiescence::collections::IdMap;
+/// fn other(map: &IdMap<fn(&'static str)>) -> &IdMap<for<'a> fn(&'a str)> { map }
+/// ```
+/// ```compile_fail
+/// # use quiescence::collections::IdMap;
+/// fn other<'m>(map: &'m IdMap<for<'a> fn(&'a str)>) -> &'m IdMap<fn(&'static str)> { map }
+/// ```
+/// ```compile_fail
+/// # use quiescence::collections::List;
+/// fn other<'m>(list: &'m List<for<'a> fn(&'a str)>) -> &'m List<fn(&'static str)> { list }
+/// ```
+/// ```compile_fail
+/// # use quiescence::collections::Queue;
+/// fn other<'m>(queue: &'m Queue<for<'a> fn(&'a str)>) -> &'m Queue<fn(&'static str)> { queue }
+/// ```
+/// ```compile_fail
+/// # use quiescence::collections::Stack;
+/// fn other<'m>(stack: &'m Stack<for<'a> fn(&'a str)>) -> &'m Stack<fn(&'static str)> { stack }
+/// ```
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Invariance;
+
 #[cfg(not(loom))]
 pub use self::{
     hash_map::{HashMap, HashSet},

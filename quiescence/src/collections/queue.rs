@@ -54,7 +54,8 @@ type Node<T> = Valued<SharedNode, T>;
 /// ```
 pub struct Queue<T: Send + 'static> {
     nodes: LockFreeQueue,
-    values: PhantomData<T>,
+    /// Values come in by a shared reference, so the type is invariant.
+    values: PhantomData<fn(T) -> T>,
 }
 
 // SAFETY: values go from thread to thread, which `T: Send` allows; no two threads see one at once.

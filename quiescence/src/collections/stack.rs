@@ -48,7 +48,8 @@ type Node<T> = Valued<StackNode, T>;
 /// ```
 pub struct Stack<T: Send + 'static> {
     nodes: LockFreeStack,
-    values: PhantomData<T>,
+    /// As in [`Queue`](super::Queue).
+    values: PhantomData<fn(T) -> T>,
 }
 
 // SAFETY: values go from thread to thread, which `T: Send` allows; no two threads see one at once.

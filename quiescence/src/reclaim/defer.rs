@@ -30,7 +30,7 @@ pub(crate) use closures::{Patience, call, call_over};
 pub(crate) use everything::{barrier, finish, orphan};
 pub(crate) use tasks::{
     ask_for_room, call_if_room, call_over_now, end_after_wait, nothing_waits, reserve_any,
-    retire_if_room, retire_raw_over, run_own_objects,
+    retire_if_room, retire_over_now, retire_raw_over, run_own_objects,
 };
 
 use std::sync::atomic::Ordering::Relaxed;

@@ -106,7 +106,10 @@ pub trait Weigh {
 /// Whether values of a type may be copied byte by byte while other threads read them: see
 /// [`Weigh::COPIED`]. Nothing in a `Copy` type changes through a shared reference.
 #[derive(Debug)]
-pub struct Copied<T: ?Sized>(bool, PhantomData<fn(&T)>);
+pub struct Copied<T: ?Sized>(bool, PhantomData<Invariant<T>>);
+
+/// Says something of one type, and of no other.
+type Invariant<T> = fn(*mut T) -> *mut T;
 
 impl<T: ?Sized> Copied<T> {
     /// They may not, or it is not said.

@@ -88,8 +88,13 @@ where
             // SAFETY: the map's form.
             while let Some(node) = unsafe { self.left.pop::<F<K, V>>() } {
                 died += NODE;
-                // What is refused is retired over the limit.
-                drop(defer::retire(tag, NodeOwner(node), self.waits));
+                let node = NodeOwner(node);
+                if self.waits {
+                    // What is refused, in a section, is retired over the limit.
+                    drop(defer::retire(tag, node, true));
+                } else {
+                    defer::retire_over_now(tag, node);
+                }
             }
         });
         if died != 0 {

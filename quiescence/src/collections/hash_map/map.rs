@@ -1,6 +1,7 @@
 //! The map itself: what it consists of, how it is made, and how it is read.
 
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
@@ -134,9 +135,14 @@ where
     /// Entries.
     pub(super) count: Counter,
     weight: Weight<K, V>,
+    /// Entries come in by a shared reference, so the type is invariant.
+    entries: PhantomData<Invariant<(K, V)>>,
     /// The cookie of the grace period that was asked for last, so that dead slots are used again.
     pub(super) asked: AtomicU64,
 }
+
+/// Takes and gives values of one type.
+type Invariant<T> = fn(T) -> T;
 
 /// What an entry in a box weighs: its size, or what a function says.
 pub(super) type Weight<K, V> = Option<fn(&K, &V) -> usize>;
@@ -260,6 +266,7 @@ where
             domain,
             count: Counter::new(),
             weight,
+            entries: PhantomData,
             asked: AtomicU64::new(domain_sequence),
         };
         by_form!(this, F, {

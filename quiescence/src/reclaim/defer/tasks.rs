@@ -61,6 +61,16 @@ pub(crate) fn retire_if_room<K: Named, P: Retire>(tag: &K, value: P) -> Result<(
     Ok(())
 }
 
+/// Drops `value` after a grace period, over the limit if there is no room.
+pub(crate) fn retire_over_now<K: Named, P: Retire>(tag: &K, value: P) {
+    if let Err(value) = retire_if_room(tag, value) {
+        let (value, amount) = retire::note(value);
+        domains::known(tag).admit_over(amount);
+        let queue = local::objects(tag.core(), || tag.handle());
+        add_value(tag, queue, value, amount.bytes);
+    }
+}
+
 /// Drops `value`, whose grace period is over and for which there is no room.
 pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: P) {
     if may_free_here() {
