@@ -3,11 +3,11 @@
 //! # Design
 //! A look-up in a large map costs its cache misses, and the section around it next to nothing. So
 //! a bucket is one or two cache lines side by side, which have all that a look-up needs: a word
-//! with a tag for each slot, and slots with key and value, or pointers to them ([`entry`]).
-//! Updaters lock one bucket, by a bit of that word ([`bucket`]). An update is one store of the
+//! with a tag for each slot, and slots with key and value, or pointers to them (`entry`).
+//! Updaters lock one bucket, by a bit of that word (`bucket`). An update is one store of the
 //! word: for all readers at one moment. What a bucket has no slot for is in an overflow node
 //! ([`node`]): nothing is waited for, and no bucket takes entries of another one. A map grows while
-//! it is used: each update moves a few buckets to the next table ([`growth`]).
+//! it is used: each update moves a few buckets to the next table (`growth`).
 //!
 //! ```text
 //! word: tag tag dead tag 0 0 tag | flags     over: cookie, or node
