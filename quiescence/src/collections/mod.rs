@@ -47,7 +47,8 @@ mod loom_tests;
 /// ```
 /// ```compile_fail
 /// # use quiescence::collections::HashMap;
-/// fn other<'m>(map: &'m HashMap<u8, for<'a> fn(&'a str)>) -> &'m HashMap<u8, fn(&'static str)> { map }
+/// type Any = HashMap<u8, for<'a> fn(&'a str)>;
+/// fn other<'m>(map: &'m Any) -> &'m HashMap<u8, fn(&'static str)> { map }
 /// ```
 /// ```compile_fail
 /// # use quiescence::collections::IdMap;

@@ -306,7 +306,7 @@ fn a_boxed_key_is_found_while_its_bucket_moves() {
     moved::<BoxedForm>(1, 2);
 }
 
-/// An updater that finds its bucket moved goes on in the next table.
+/// An updater that finds its bucket moved has the next table's.
 #[test]
 fn an_updater_follows_a_bucket_that_moves() {
     beside::<InlineForm>(

@@ -6,7 +6,7 @@
 //! with a tag for each slot, and slots with key and value, or pointers to them (`entry`).
 //! Updaters lock one bucket, by a bit of that word (`bucket`). An update is one store of the
 //! word: for all readers at one moment. What a bucket has no slot for is in an overflow node
-//! ([`node`]): nothing is waited for, and no bucket takes entries of another one. A map grows while
+//! (`node`): nothing is waited for, and no bucket takes entries of another one. A map grows while
 //! it is used: each update moves a few buckets to the next table (`growth`).
 //!
 //! ```text

@@ -411,7 +411,7 @@ where
 }
 
 // SAFETY: references to a map that is Sync, and to entries that are. The section is another's, and
-// lasts as long as `'s`: it began before any thread goes on with this, so no grace period that
+// lasts as long as `'s`: it began before any thread has this, so no grace period that
 // could free what is found ends meanwhile.
 unsafe impl<K, V, S: Sync, D> Send for Iter<'_, K, V, S, D>
 where
