@@ -4,7 +4,7 @@
 //! - [`growth`]: what single insertions take while a map grows. [`memory`]: what an entry takes.
 //! - [`published`]: the mixes of the crate `bustle`.
 //!
-//! A rival serves [`Maps`]: a map for any key and any hash function. All are given the same hash
+//! A rival serves `Maps`: a map for any key and any hash function. All are given the same hash
 //! function, but for the case of their own ones. Keys are words, or strings of 20 bytes; a thread
 //! makes the next one in memory of its own, so that no look-up waits for where keys lie. A value
 //! says which key it is of, and every look-up checks that.
