@@ -194,6 +194,8 @@ impl<F: Form> TableRef<F> {
             // SAFETY: a hint, whatever the address is.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(second.cast()) };
         }
+        #[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
+        let _ = hash;
     }
 
     /// The table that its entries move to.
