@@ -419,9 +419,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
             return self.fill(index, tag, stored, self.word);
         }
         match self.node() {
-            Some(node) if let Some((word, index)) = node.free_slot() => {
-                fill_node(node, (word, index), tag, stored, None)
-            }
+            Some(node) if node.free_slot().is_some() => fill_node(node, tag, stored, None),
             node => self.copy_node(node, None, tag, stored),
         }
     }
@@ -461,7 +459,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
                 }
             }
             (Location::Node(word, old), Some(node)) => match node.free_in(word) {
-                Some(index) => fill_node(node, (word, index), tag, stored, Some(old)),
+                Some(_) => fill_node(node, tag, stored, Some(old)),
                 None => self.copy_node(Some(node), Some((word, old)), tag, stored),
             },
             (Location::Node(..), None) => unreachable!("the entry was found in a node"),
@@ -483,9 +481,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
             }
             Location::Node(word, index) => {
                 let node = self.node().expect("the entry was found in a node");
-                let tags = node.word(word);
-                // Relaxed: our own. Release: nothing is published; the order of our own stores.
-                tags.store(tags::with(tags.load(Relaxed), index, DEAD), Release);
+                node.end(word, index);
                 if node.count() == 0 {
                     self.word &= !OVER;
                     self.publish();
@@ -533,19 +529,13 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         let count = old.map_or(0, NodeRef::count) + 1;
         let node = NodeRef::<F>::new(count + count / 2);
         let without = without.zip(old).map(|((word, index), old)| old.slot(word, index));
-        let mut places = (0..node.words())
-            .flat_map(|word| (0..super::node::WORD_SLOTS).map(move |index| (word, index)));
         for (tag, from) in old.into_iter().flat_map(NodeRef::live) {
             if Some(from) != without {
-                let (word, index) = places.next().expect("there is room for more");
                 // SAFETY: the node is ours alone; the old entry stays as it is.
-                unsafe { F::copy(from, node.slot(word, index)) };
-                let tags = node.word(word);
-                tags.store(tags::with(tags.load(Relaxed), index, tag), Relaxed);
+                unsafe { add_to_node(node, tag, from) };
             }
         }
-        let place = places.next().expect("there is room for more");
-        let new = fill_node(node, place, tag, stored, None);
+        let new = fill_node(node, tag, stored, None);
         node.head().cookie.set(self.cookie());
         // Release: pairs with the Acquire of readers: the node has been written [HM-2].
         self.bucket.head().over.store(node.as_ptr(), Release);
@@ -580,24 +570,15 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     }
 }
 
-/// Writes an entry into a slot of a node that was never filled, and ends another one of the same
-/// word, by one store.
-fn fill_node<F: Form>(
-    node: NodeRef<F>,
-    (word, index): (usize, usize),
-    tag: u64,
-    stored: F::Stored,
-    old: Option<usize>,
-) -> At<F> {
+/// Writes an entry into the first slot of a node that was never filled, and ends another one of the
+/// same word, by one store.
+fn fill_node<F: Form>(node: NodeRef<F>, tag: u64, stored: F::Stored, old: Option<usize>) -> At<F> {
+    let (word, index) = node.free_slot().expect("there is room");
     let slot = node.slot(word, index);
     // SAFETY: never filled, and the caller has the bucket.
     unsafe { F::write(slot, stored) };
-    let tags = node.word(word);
-    // Relaxed: our own.
-    let before = tags.load(Relaxed);
-    let before = old.map_or(before, |old| tags::with(before, old, DEAD));
     // Release: pairs with the Acquire of readers: the slot has been written [HM-1].
-    tags.store(tags::with(before, index, tag), Release);
+    node.fill(tag, old, Release);
     // SAFETY: written above.
     unsafe { F::entry(slot) }
 }
@@ -646,6 +627,6 @@ unsafe fn add_to_node<F: Form>(node: NodeRef<F>, tag: u64, from: *const u8) {
     let (word, index) = node.free_slot().expect("there is room");
     // SAFETY: never filled, and ours.
     unsafe { F::copy(from, node.slot(word, index)) };
-    let tags = node.word(word);
-    tags.store(tags::with(tags.load(Relaxed), index, tag), Relaxed);
+    // Relaxed: what makes the node known publishes it.
+    node.fill(tag, None, Relaxed);
 }

@@ -8,7 +8,7 @@ use std::alloc::{self, Layout};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 use super::entry::Form;
 use super::tags;
@@ -22,6 +22,11 @@ use crate::reclaim::cache;
 pub(super) struct Node {
     /// Words of tags.
     words: usize,
+    /// Slots that have been filled: the first ones. For the updater that has the bucket,
+    /// as all that follows.
+    filled: Cell<usize>,
+    /// Entries.
+    live: Cell<usize>,
     /// The cookie of the bucket's dead slots, while the bucket has this node.
     pub(super) cookie: Cell<u64>,
     /// The next one of those that are to be retired.
@@ -67,7 +72,15 @@ impl<F: Form> NodeRef<F> {
         let Some(memory) = Self::allocate(layout) else { alloc::handle_alloc_error(layout) };
         let node = memory.cast::<Node>();
         // SAFETY: memory of this layout.
-        unsafe { node.write(Node { words, cookie: Cell::new(0), link: Cell::default() }) };
+        unsafe {
+            node.write(Node {
+                words,
+                filled: Cell::new(0),
+                live: Cell::new(0),
+                cookie: Cell::new(0),
+                link: Cell::default(),
+            });
+        }
         let this = Self { node, form: PhantomData };
         for word in 0..words {
             // SAFETY: within the memory, which is ours.
@@ -161,15 +174,35 @@ impl<F: Form> NodeRef<F> {
 
     /// The first slot that was never filled. The caller has the bucket.
     pub(super) fn free_slot(self) -> Option<(usize, usize)> {
-        (0..self.words()).find_map(|word| self.free_in(word).map(|index| (word, index)))
+        let filled = self.head().filled.get();
+        (filled < self.words() * WORD_SLOTS).then_some((filled / WORD_SLOTS, filled % WORD_SLOTS))
     }
 
     /// The same in one word.
     pub(super) fn free_in(self, word: usize) -> Option<usize> {
+        self.free_slot().and_then(|(free, index)| (free == word).then_some(index))
+    }
+
+    /// Stores the tag of the slot that [`free_slot`](Self::free_slot) gave, which has been written,
+    /// and by the same store ends the entry of another slot of that word. The caller has the
+    /// bucket.
+    pub(super) fn fill(self, tag: u64, old: Option<usize>, ordering: Ordering) {
+        let (word, index) = self.free_slot().expect("there is room");
+        let (head, tags) = (self.head(), self.word(word));
         // Relaxed: only the thread that has the bucket writes it.
-        let found = tags::matches(self.word(word).load(Relaxed), tags::EMPTY);
-        let found = found & tags::node_bytes(WORD_SLOTS);
-        (found != 0).then(|| tags::first(found))
+        let before = tags.load(Relaxed);
+        let before = old.map_or(before, |old| tags::with(before, old, tags::DEAD));
+        tags.store(tags::with(before, index, tag), ordering);
+        head.filled.set(head.filled.get() + 1);
+        head.live.set(head.live.get() + 1 - usize::from(old.is_some()));
+    }
+
+    /// Ends an entry. The caller has the bucket.
+    pub(super) fn end(self, word: usize, index: usize) {
+        let tags = self.word(word);
+        // Relaxed: our own. Release: nothing is published; the order of our own stores.
+        tags.store(tags::with(tags.load(Relaxed), index, tags::DEAD), Release);
+        self.head().live.set(self.head().live.get() - 1);
     }
 
     /// All live slots, with their tags.
@@ -184,8 +217,7 @@ impl<F: Form> NodeRef<F> {
 
     /// How many entries it has. The caller has the bucket.
     pub(super) fn count(self) -> usize {
-        let live = |word| tags::live(self.word(word).load(Relaxed)).count_ones() as usize;
-        (0..self.words()).map(live).sum()
+        self.head().live.get()
     }
 }
 
