@@ -74,15 +74,16 @@ impl<K: Key, S: Hashes> Nodes<K, S> {
         let entry = Box::new(Entry { node: Node::new(), key: key.clone(), value });
         NonNull::from(Box::leak(entry)).cast()
     }
+}
 
-    /// # Safety
-    /// The node is of this table, was deleted or replaced by the caller, and is retired once.
-    #[inline(always)]
-    unsafe fn retire(node: NonNull<Node>) {
-        // SAFETY: from `boxed`, and by the contract the caller's.
-        let entry = unsafe { Box::from_raw(node.cast::<Entry<K>>().as_ptr()) };
-        quiescence::retire(entry).expect("outside of sections there is always room");
-    }
+/// # Safety
+/// The node is of a table of such entries, was deleted or replaced by the caller, and is retired
+/// once.
+#[inline(always)]
+unsafe fn retire<K: Key>(node: NonNull<Node>) {
+    // SAFETY: from `boxed`, and by the contract the caller's.
+    let entry = unsafe { Box::from_raw(node.cast::<Entry<K>>().as_ptr()) };
+    quiescence::retire(entry).expect("outside of sections there is always room");
 }
 
 impl<K: Key, S: Hashes> Map<K> for Nodes<K, S> {
@@ -120,7 +121,7 @@ impl<K: Key, S: Hashes> Map<K> for Nodes<K, S> {
         let old = unsafe { self.table.add_replace(self.hash(key), new, Self::matches(key)) };
         drop(section);
         // SAFETY: this thread has replaced it.
-        old.inspect(|old| unsafe { Self::retire(*old) }).is_none()
+        old.inspect(|old| unsafe { retire::<K>(*old) }).is_none()
     }
 
     #[inline(always)]
@@ -144,7 +145,7 @@ impl<K: Key, S: Hashes> Map<K> for Nodes<K, S> {
         drop(section);
         match replaced {
             // SAFETY: this thread has replaced it.
-            Some(old) => unsafe { Self::retire(old) },
+            Some(old) => unsafe { retire::<K>(old) },
             // SAFETY: from `boxed`, and in no table.
             None => drop(unsafe { Box::from_raw(new.cast::<Entry<K>>().as_ptr()) }),
         }
@@ -160,7 +161,7 @@ impl<K: Key, S: Hashes> Map<K> for Nodes<K, S> {
         let deleted = found.node().filter(|node| unsafe { self.table.delete(*node) });
         drop(section);
         // SAFETY: this thread has deleted it.
-        deleted.inspect(|node| unsafe { Self::retire(*node) }).is_some()
+        deleted.inspect(|node| unsafe { retire::<K>(*node) }).is_some()
     }
 
     fn flush(&self) {
@@ -175,16 +176,21 @@ impl<K: Key, S> Drop for Nodes<K, S> {
         // SAFETY: in the section.
         let mut at = unsafe { self.table.first() };
         while let Some(node) = at.node() {
-            all.push(node);
+            // SAFETY: found in the section, in this table.
+            if unsafe { self.table.delete(node) } {
+                all.push(node);
+            }
             // SAFETY: in the section.
             at = unsafe { self.table.next(at) };
         }
         drop(section);
         for node in all {
-            // SAFETY: from `boxed`; no other thread uses the table any more, which does not look at
-            // its nodes when it is dropped.
-            drop(unsafe { Box::from_raw(node.cast::<Entry<K>>().as_ptr()) });
+            // Not freed at once: the table's worker may be at the list, to resize it.
+            // SAFETY: deleted above.
+            unsafe { retire::<K>(node) };
         }
+        // What is measured next is not to find this memory freed meanwhile.
+        quiescence::barrier();
     }
 }
 
