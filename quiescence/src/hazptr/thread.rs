@@ -20,8 +20,9 @@ static BLOCKS: Blocks = Blocks::new();
 static NOT_READY: Pair = Pair::new(ptr::without_provenance_mut(1));
 
 thread_local! {
-    /// The slots to be tried first.
-    static PAIR: Cell<&'static Pair> = const { Cell::new(&NOT_READY) };
+    /// The slots to be tried first: of a block, which lives for ever, or [`NOT_READY`]. A pointer,
+    /// since older compilers refuse a constant that refers to atomics.
+    static PAIR: Cell<*const Pair> = const { Cell::new(&raw const NOT_READY) };
     /// The thread's block, if it has one. Without a destructor, so that it can be used until the
     /// very end.
     static BLOCK: Cell<Option<&'static Block>> = const { Cell::new(None) };
@@ -84,7 +85,8 @@ pub(crate) struct Protected<T> {
 /// or the thread is ending: see [`with_slot`].
 #[inline(always)]
 pub(crate) fn protect<T>(source: &AtomicPtr<T>) -> Option<Protected<T>> {
-    let [first, second] = &PAIR.get().0;
+    // SAFETY: of a static, or of a block, which lives for ever.
+    let [first, second] = unsafe { &(*PAIR.get()).0 };
     let slot = if first.is_free() {
         first
     } else if second.is_free() {
