@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::entry::{Boxed, Entry, Inline};
+use super::entry::{Boxed, Entry, Form, Inline};
 use super::map::{HashMap, by_form};
 use super::node::{Left, NodeRef};
 use super::table::TableRef;
@@ -39,16 +39,19 @@ where
     V: Send + Sync + 'static,
     D: DomainTag,
 {
+    fn make(map: &'m HashMap<K, V, S, D>, waits: bool, room: Option<Reserved<'m>>) -> Self {
+        let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
+        Self { map, entry, left, buckets: Cell::new(0), waits, room }
+    }
+
     /// For an update that waits at the limit, where it may.
     pub(super) fn new(map: &'m HashMap<K, V, S, D>) -> Self {
-        let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
-        Self { map, entry, left, buckets: Cell::new(0), waits: true, room: None }
+        Self::make(map, true, None)
     }
 
     /// For an update that takes out nodes at most, and does not wait.
     pub(super) fn of_nodes(map: &'m HashMap<K, V, S, D>) -> Self {
-        let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
-        Self { map, entry, left, buckets: Cell::new(0), waits: false, room: None }
+        Self::make(map, false, None)
     }
 
     /// For an update that does not wait; `None` if there is no room for what it may take out: a box
@@ -59,8 +62,7 @@ where
             true => None,
             false => Some(defer::reserve_any(map.tag(), charge)?),
         };
-        let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
-        Some(Self { map, entry, left, buckets: Cell::new(0), waits: false, room })
+        Some(Self::make(map, false, room))
     }
 }
 
@@ -146,18 +148,18 @@ where
 }
 
 /// A node that is out of reach.
-struct NodeOwner<F: super::entry::Form>(NodeRef<F>);
+struct NodeOwner<F: Form>(NodeRef<F>);
 
 // SAFETY: memory that no thread reads once it is dropped.
-unsafe impl<F: super::entry::Form> Send for NodeOwner<F> {}
+unsafe impl<F: Form> Send for NodeOwner<F> {}
 
-impl<F: super::entry::Form> Retire for NodeOwner<F> {
+impl<F: Form> Retire for NodeOwner<F> {
     fn bytes(&self) -> usize {
         self.0.bytes()
     }
 }
 
-impl<F: super::entry::Form> Drop for NodeOwner<F> {
+impl<F: Form> Drop for NodeOwner<F> {
     fn drop(&mut self) {
         // SAFETY: a grace period has gone by; boxes in it have other owners.
         unsafe { self.0.free() };
@@ -165,12 +167,12 @@ impl<F: super::entry::Form> Drop for NodeOwner<F> {
 }
 
 /// A table that is out of reach, all of whose entries have moved.
-pub(super) struct TableOwner<F: super::entry::Form>(pub(super) TableRef<F>);
+pub(super) struct TableOwner<F: Form>(pub(super) TableRef<F>);
 
 // SAFETY: as for nodes.
-unsafe impl<F: super::entry::Form> Send for TableOwner<F> {}
+unsafe impl<F: Form> Send for TableOwner<F> {}
 
-impl<F: super::entry::Form> Drop for TableOwner<F> {
+impl<F: Form> Drop for TableOwner<F> {
     fn drop(&mut self) {
         // SAFETY: a grace period has gone by since it was out of reach.
         unsafe { self.0.free() };
