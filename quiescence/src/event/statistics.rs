@@ -244,7 +244,32 @@ impl Callbacks {
             bytes_waiting: self.bytes_waiting + other.bytes_waiting,
         }
     }
+
+    /// The counts that `look` finds, which looks at one queue after the other, and at what has run
+    /// first. If callbacks have run by the end of it, as `run` says, it looks again, a few times.
+    /// Returns the look in which the fewest have run.
+    ///
+    /// What is added between the two looks at a queue counts as waiting. A thread that is preempted
+    /// there would find all that the queue's thread has added in a time slice, and run since.
+    pub(crate) fn steadiest(mut look: impl FnMut() -> Self, run: impl Fn() -> u64) -> Self {
+        let mut best = look();
+        let mut least = run().saturating_sub(best.run);
+        for _ in 1..LOOKS_MAX {
+            if least == 0 {
+                break;
+            }
+            let seen = look();
+            let meanwhile = run().saturating_sub(seen.run);
+            if meanwhile < least {
+                (best, least) = (seen, meanwhile);
+            }
+        }
+        best
+    }
 }
+
+/// How often [`Callbacks::steadiest`] looks at most.
+const LOOKS_MAX: usize = 8;
 
 /// A count that threads add to one at a time, and others look at.
 #[derive(Debug)]
@@ -326,6 +351,8 @@ fn now_ns() -> u64 {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -357,5 +384,27 @@ mod tests {
         let since = latency.since(&earlier);
         assert_eq!(since.buckets().map(|(_, count)| count).collect::<Vec<_>>(), [1, 1]);
         assert_eq!(earlier.since(&latency).count(), 0);
+    }
+
+    /// A thread that was preempted between its look at what has run and at what was queued counted
+    /// all that came and went meanwhile as waiting.
+    #[test]
+    fn counts_that_change_during_a_look_are_looked_at_again() {
+        let run = Cell::new(10);
+        let look = |meanwhile: &Cell<&'static [u64]>| {
+            let before = run.get();
+            let (now, later) = meanwhile.get().split_first().unwrap_or((&0, &[]));
+            meanwhile.set(later);
+            run.set(before + now);
+            Callbacks { queued: run.get() + 1, run: before, bytes_waiting: 0 }
+        };
+        let waiting = |meanwhile| {
+            let meanwhile = Cell::new(meanwhile);
+            let seen = Callbacks::steadiest(|| look(&meanwhile), || run.get());
+            seen.queued - seen.run
+        };
+        assert_eq!(waiting(&[]), 1);
+        assert_eq!(waiting(&[6_000, 3, 0]), 1, "until nothing has run meanwhile");
+        assert_eq!(waiting(&[9, 7, 5, 8, 9, 9, 9, 9, 0]), 6, "else the best of a few");
     }
 }

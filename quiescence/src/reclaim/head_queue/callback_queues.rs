@@ -91,17 +91,21 @@ impl CallbackQueues {
         let list = sync::lock(&self.list);
         let gone = self.gone.load(Relaxed);
         let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        list.iter().fold(none, |all, callback_queue| {
-            // What has finished first: it is never more than what was pushed.
-            let run = callback_queue.finished.load(Acquire);
-            let queued = callback_queue.front.0.pushed.load(Relaxed);
-            let waiting = queued.saturating_sub(run) * super::BYTES_A_HEAD;
-            Callbacks {
-                queued: all.queued + queued,
-                run: all.run + run,
-                bytes_waiting: all.bytes_waiting + waiting,
-            }
-        })
+        let look = || {
+            list.iter().fold(none, |all, callback_queue| {
+                // What has finished first: it is never more than what was pushed.
+                let run = callback_queue.finished.load(Acquire);
+                let queued = callback_queue.front.0.pushed.load(Relaxed);
+                let waiting = queued.saturating_sub(run) * super::BYTES_A_HEAD;
+                Callbacks {
+                    queued: all.queued + queued,
+                    run: all.run + run,
+                    bytes_waiting: all.bytes_waiting + waiting,
+                }
+            })
+        };
+        let run = || list.iter().fold(gone, |all, queue| all + queue.finished.load(Acquire));
+        Callbacks::steadiest(look, run)
     }
 
     /// [`CallbackQueue::hand_over`](crate::callback_queue::CallbackQueue::hand_over).

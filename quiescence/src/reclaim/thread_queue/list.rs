@@ -148,18 +148,24 @@ impl Queues {
         let gone = self.gone.load(Relaxed);
         let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
         // To the end under the lock: meanwhile no callback moves from one queue to another.
-        list.iter().fold(none, |all, queue| {
-            // What has finished first: of what is counted between the two looks, the added ones
-            // count.
-            let run = queue.finished.load(Acquire);
-            let bytes_run = queue.bytes_finished.load(Relaxed);
-            let bytes = queue.own.0.bytes.load(Relaxed);
-            Callbacks {
-                queued: all.queued + queue.own.0.stream.written(),
-                run: all.run + run,
-                bytes_waiting: all.bytes_waiting.saturating_add(bytes_between(bytes_run, bytes)),
-            }
-        })
+        let look = || {
+            list.iter().fold(none, |all, queue| {
+                // What has finished first: of what is counted between the two looks, the added ones
+                // count.
+                let run = queue.finished.load(Acquire);
+                let bytes_run = queue.bytes_finished.load(Relaxed);
+                let bytes = queue.own.0.bytes.load(Relaxed);
+                Callbacks {
+                    queued: all.queued + queue.own.0.stream.written(),
+                    run: all.run + run,
+                    bytes_waiting: all
+                        .bytes_waiting
+                        .saturating_add(bytes_between(bytes_run, bytes)),
+                }
+            })
+        };
+        let run = || list.iter().fold(gone, |all, queue| all + queue.finished.load(Acquire));
+        Callbacks::steadiest(look, run)
     }
 
     /// Says that the worker leaves the domain alone from now on, unless there is something to do
