@@ -459,7 +459,25 @@ fn sets_do_what_the_standard_librarys_do() {
     assert_eq!(words.read().get("a").map(String::as_str), Some("a"));
     assert_eq!(words, ["b".to_owned(), "a".to_owned()].into());
     set.clear();
-    assert!(set.is_empty() && format!("{set:?}") == "{}");
+    set.shrink_to_fit();
+    assert!(set.is_empty() && format!("{set:?}") == "{}" && set.capacity() < 100);
+    Extend::extend(&mut &set, [1, 2]);
+    assert_eq!(set.len(), 2);
+}
+
+#[test]
+fn maps_and_sets_stand_in_the_domain_that_they_are_made_in() {
+    use quiescence::collections::HashSet;
+
+    quiescence::domain! { struct Zones; }
+    let map = HashMap::<u64, u64>::new_in(quiescence::Domain::of(Zones));
+    let set = HashSet::new_in(quiescence::Domain::of(Zones));
+    assert!(map.insert(1, 1) && set.insert(1));
+    let domain = quiescence::Domain::of(Zones);
+    let section = domain.read();
+    assert!(map.read_in(&section).contains_key(&1) && set.read_in(&section).contains(&1));
+    let sleepable = HashSet::sleepable();
+    assert!(sleepable.insert("a") && sleepable.read().contains("a"));
 }
 
 #[cfg(feature = "serde")]
@@ -486,6 +504,10 @@ fn threads_of_a_pool_go_over_a_map_and_extend_it() {
     assert_eq!((map.len(), sum), (50_000, 50_000 * 49_999 / 2));
     (&map).par_extend((0..50_000_u64).into_par_iter().map(|n| (n, 1)));
     assert_eq!((&view).into_par_iter().map(|(_, value)| *value).sum::<u64>(), 50_000);
+    let set: quiescence::collections::HashSet<u64> = (0..1_000_u64).into_par_iter().collect();
+    (&set).par_extend((500..1_500_u64).into_par_iter());
+    let seen = set.read();
+    assert_eq!((set.len(), (&seen).into_par_iter().sum::<u64>()), (1_500, 1_124_250));
 }
 
 #[test]

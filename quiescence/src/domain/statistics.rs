@@ -13,6 +13,8 @@ impl Statistics {
         // What is kept first: it has left its queue, which counts it as run.
         let kept = core.kept.amount();
         let callbacks = core.queues.counts().plus(core.callback_queues.counts());
+        // What is kept though no queue had it counts as queued and run, too.
+        let unqueued = core.kept.unqueued();
         // Relaxed, all of them: counts, and nothing is inferred from them.
         let counters = core.counters();
         Self {
@@ -25,8 +27,8 @@ impl Statistics {
             worker_callbacks_ns: counters.worker_callbacks_ns.load(Relaxed),
             readers: core.readers() as u64,
             waiters: core.waiters() as u64,
-            callbacks_queued: callbacks.queued,
-            callbacks_run: callbacks.run.saturating_sub(kept.objects),
+            callbacks_queued: callbacks.queued + unqueued,
+            callbacks_run: (callbacks.run + unqueued).saturating_sub(kept.objects),
             callbacks_panicked: counters.callbacks_panicked.load(Relaxed),
             bytes_waiting: callbacks.bytes_waiting.saturating_add(kept.bytes),
             objects_protected: kept.objects,

@@ -3,10 +3,10 @@
 
 use std::marker::PhantomData;
 
-use grace::limit::Amount;
+use grace::limit::{Amount, Context, Zone};
 
 use crate::hazptr;
-use crate::reclaim::at_limit::{Room, admit_over, leave_to_worker, make_room};
+use crate::reclaim::at_limit::{NESTED_MAX, Room, admit_over, context, leave_to_worker, make_room};
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -15,6 +15,7 @@ use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::local;
 use crate::reclaim::rescan;
 use crate::reclaim::retire::charge_of_box;
+use crate::reclaim::running;
 use crate::reclaim::stream::{CallbackType, Progress, Run, Word};
 use crate::reclaim::worker;
 
@@ -140,6 +141,7 @@ pub(crate) unsafe fn retire<K: Named, P: Protectable>(tag: &K, object: *mut P::O
 #[cold]
 #[track_caller]
 unsafe fn retire_slowly<K: Named, P: Protectable>(tag: &K, object: *mut P::Object, amount: Amount) {
+    free_kept_near_limit(tag.core());
     let queue = local::objects(tag.core(), || tag.handle());
     match make_room(tag, queue, amount, true) {
         Room::Charged => {}
@@ -151,6 +153,15 @@ unsafe fn retire_slowly<K: Named, P: Protectable>(tag: &K, object: *mut P::Objec
     // SAFETY: by the contract; it has been charged.
     unsafe { add::<K, P>(tag, queue, object, amount) };
     leave_to_worker(tag, queue);
+}
+
+/// Near the limit, frees what was kept and is protected no more: it would be the worker's at the
+/// next tick, and what is protected by the thread that retires it goes over the limit meanwhile.
+fn free_kept_near_limit(core: &DomainState) {
+    let may_drop = context() != Context::Section && running::nested_in_callbacks() < NESTED_MAX;
+    if may_drop && core.zone() != Zone::Free {
+        rescan::free_unprotected(core);
+    }
 }
 
 /// Frees an object for which there is no room, or keeps it over the limit if it is protected.
@@ -169,7 +180,7 @@ unsafe fn free_or_keep<K: Named, P: Protectable>(tag: &K, object: *mut P::Object
     // SAFETY: two words, aligned as such.
     unsafe { payload.as_mut_ptr().cast::<Weighed<P::Object>>().write(weighed) };
     let kind = &Callback::<P>::WEIGHED;
-    core.kept.keep(&Run { kind, payload: payload.as_mut_ptr(), count: 1 });
+    core.kept.keep_unqueued(&Run { kind, payload: payload.as_mut_ptr(), count: 1 });
     // The worker may have left the domain: it comes by for what is kept.
     worker::announce(&tag.handle());
 }

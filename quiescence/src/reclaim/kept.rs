@@ -34,6 +34,8 @@ pub(crate) struct Kept {
     top: AtomicPtr<Object>,
     objects: AtomicU64,
     bytes: AtomicU64,
+    /// Objects ever kept that came from no queue of the domain.
+    unqueued: AtomicU64,
     /// When they are to be looked for again, as `clock::monotonic_ns`.
     due_ns: AtomicU64,
     /// Threads that have taken the list.
@@ -106,6 +108,7 @@ impl Kept {
             top: AtomicPtr::new(ptr::null_mut()),
             objects: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            unqueued: AtomicU64::new(0),
             due_ns: AtomicU64::new(0),
             in_hand: AtomicU32::new(0),
         }
@@ -115,6 +118,11 @@ impl Kept {
     pub(crate) fn amount(&self) -> Amount {
         // Relaxed: counts.
         Amount { objects: self.objects.load(Relaxed), bytes: self.bytes.load(Relaxed) }
+    }
+
+    /// How many objects were ever kept that no queue of the domain has counted.
+    pub(crate) fn unqueued(&self) -> u64 {
+        self.unqueued.load(Relaxed) // a count
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -143,6 +151,12 @@ impl Kept {
                 Object { next: ptr::null_mut(), kind: run.kind, payload, bytes, since_ns: now_ns };
             self.add(Box::new(object), now_ns.saturating_add(TICK_NS));
         }
+    }
+
+    /// The same, of what comes from no queue.
+    pub(crate) fn keep_unqueued(&self, run: &Run) {
+        self.unqueued.fetch_add(run.count, Relaxed); // a count
+        self.keep(run);
     }
 
     /// Keeps a new one, which is to be looked for at that time.
@@ -209,6 +223,7 @@ impl Kept {
 
     /// Adds one that another domain has kept.
     pub(crate) fn adopt(&self, object: Box<Object>) {
+        self.unqueued.fetch_add(1, Relaxed); // a count
         self.add(object, 0);
     }
 

@@ -1,5 +1,6 @@
 //! Objects that hazard pointers protected: one was freed at once where the user's `Weigh` panicked,
-//! and one that found no room was never looked for again.
+//! one that found no room was never looked for again, and those of a thread that protects what it
+//! retires went over the limit without end.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -59,4 +60,46 @@ fn an_object_that_found_no_room_is_looked_for_by_the_worker() {
     tuning.bytes_max = 1;
     domain.tune(tuning);
     is_freed_later(&domain, false);
+}
+
+/// What had been kept filled the limit until the worker's next tick, though it was protected no
+/// more. So each of these went over the limit: thousands.
+#[test]
+fn what_a_thread_protects_while_it_retires_it_stays_within_the_limit() {
+    const MAX: u64 = 64;
+    let domain = HazardDomain::new();
+    let mut tuning = domain.tuning();
+    tuning.objects_max = MAX;
+    domain.tune(tuning);
+    let place = AtomicPtr::new(Box::into_raw(Box::new(0_u64)));
+    let retire = |number| {
+        let old = place.swap(Box::into_raw(Box::new(number)), AcqRel);
+        // SAFETY: from a box, and no thread finds it any more.
+        domain.retire(unsafe { Box::from_raw(old) });
+    };
+    let mut holders: Vec<_> = (0..MAX).map(|_| HazardPointer::new()).collect();
+    let protections: Vec<_> = holders
+        .iter_mut()
+        .zip(1..)
+        .map(|(holder, number)| {
+            // SAFETY: from a box, and retired after it was taken out.
+            let protected = unsafe { holder.protect(&place) };
+            retire(number);
+            protected
+        })
+        .collect();
+    domain.barrier();
+    assert_eq!(domain.statistics().objects_protected, MAX);
+    drop(protections);
+    let mut holder = HazardPointer::new();
+    for number in 0..200 {
+        // SAFETY: as above.
+        let protected = unsafe { holder.protect(&place) };
+        retire(number);
+        let waiting = domain.statistics().callbacks_waiting();
+        assert!(waiting <= MAX + 1, "{waiting} wait after {number}");
+        drop(protected);
+    }
+    // SAFETY: as above.
+    domain.retire(unsafe { Box::from_raw(place.into_inner()) });
 }

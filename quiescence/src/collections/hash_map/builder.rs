@@ -49,6 +49,9 @@ where
     }
 
     /// The map.
+    ///
+    /// # Panics
+    /// If the address space has no room for so many entries.
     pub fn build(self) -> HashMap<K, V, S, D>
     where
         K: Weigh,

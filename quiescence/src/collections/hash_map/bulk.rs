@@ -127,6 +127,9 @@ where
 
     /// Has the table be large enough for so many more entries. Moves all entries, beside other
     /// updates, if it is not.
+    ///
+    /// # Panics
+    /// As [`with_capacity`](Self::with_capacity).
     pub fn reserve(&self, additional: usize) {
         let entries = self.len().saturating_add(additional);
         by_form!(self, F, {

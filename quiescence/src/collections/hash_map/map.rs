@@ -175,8 +175,17 @@ where
     }
 
     /// An empty map with room for so many entries.
+    ///
+    /// # Panics
+    /// If so many are more than the address space has room for.
     pub fn with_capacity(capacity: usize) -> Self {
         Self::with_capacity_and_hasher(capacity, RandomState::new())
+    }
+
+    /// An empty map in another domain: its guards protect what readers find, and its limit counts
+    /// what is replaced.
+    pub fn new_in<D: DomainTag>(domain: Domain<D>) -> HashMap<K, V, RandomState, D> {
+        Self::builder().domain(domain).build()
     }
 }
 
@@ -213,6 +222,9 @@ where
     }
 
     /// An empty map with room for so many entries, and with another hasher.
+    ///
+    /// # Panics
+    /// As [`with_capacity`](Self::with_capacity).
     pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
         Self::make(capacity, hasher, Domain::global(), is_copied::<K, V>(), weight::<K, V>())
     }

@@ -1,12 +1,15 @@
-//! Maps as parallel iterators of rayon.
+//! Maps and sets as parallel iterators of rayon.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
 use rayon::iter::plumbing::{Folder, UnindexedConsumer, UnindexedProducer, bridge_unindexed};
-use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
+use rayon::iter::{
+    FromParallelIterator, IntoParallelIterator, Map, ParallelExtend, ParallelIterator,
+};
 
 use super::map::HashMap;
+use super::set::{HashSet, HashSetRef};
 use super::view::{HashMapRef, Iter};
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::weigh::Weigh;
@@ -108,5 +111,47 @@ where
         let map = Self::default();
         (&map).par_extend(entries);
         map
+    }
+}
+
+/// The elements of a set, gone over by several threads: as [`ParIter`].
+impl<'s, T, S, D, G> IntoParallelIterator for &'s HashSetRef<'_, T, S, D, G>
+where
+    T: Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher + Sync,
+    D: DomainTag,
+    G: Section<D>,
+{
+    type Iter = Map<ParIter<'s, T, (), S, D>, fn((&'s T, &'s ())) -> &'s T>;
+    type Item = &'s T;
+
+    fn into_par_iter(self) -> Self::Iter {
+        (&self.0).into_par_iter().map(|(element, ())| element)
+    }
+}
+
+impl<T, S, D> ParallelExtend<T> for &HashSet<T, S, D>
+where
+    T: Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher + Sync,
+    D: DomainTag,
+{
+    fn par_extend<I: IntoParallelIterator<Item = T>>(&mut self, elements: I) {
+        let set = *self;
+        elements.into_par_iter().for_each(|element| {
+            set.insert(element);
+        });
+    }
+}
+
+impl<T, S> FromParallelIterator<T> for HashSet<T, S>
+where
+    T: Weigh + Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher + Default + Sync,
+{
+    fn from_par_iter<I: IntoParallelIterator<Item = T>>(elements: I) -> Self {
+        let set = Self::default();
+        (&set).par_extend(elements);
+        set
     }
 }

@@ -10,6 +10,7 @@ use super::update::AtLimit;
 use super::view::{HashMapRef, Keys};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
+use crate::domain::srcu::Sleepable;
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::weigh::Weigh;
 
@@ -36,7 +37,7 @@ where
 
 /// A set in a section: what it finds stays valid as long as this. Made by [`HashSet::read`].
 #[must_use = "the section ends when this is dropped"]
-pub struct HashSetRef<'m, T, S, D, G>(HashMapRef<'m, T, (), S, D, G>)
+pub struct HashSetRef<'m, T, S, D, G>(pub(super) HashMapRef<'m, T, (), S, D, G>)
 where
     T: Send + Sync + 'static,
     D: DomainTag,
@@ -49,13 +50,23 @@ impl<T: Weigh + Send + Sync + 'static> HashSet<T> {
     }
 
     /// An empty set with room for so many elements.
+    ///
+    /// # Panics
+    /// As [`HashMap::with_capacity`].
     pub fn with_capacity(capacity: usize) -> Self {
         Self(HashMap::with_capacity(capacity))
     }
 
     /// An empty set in another domain.
     pub fn new_in<D: DomainTag>(domain: Domain<D>) -> HashSet<T, RandomState, D> {
-        HashSet(HashMap::builder().domain(domain).build())
+        HashSet(HashMap::new_in(domain))
+    }
+}
+
+impl<T: Weigh + Send + Sync + 'static> HashSet<T, RandomState, Sleepable> {
+    /// An empty set in a new sleepable domain: see [`HashMap::sleepable`].
+    pub fn sleepable() -> Self {
+        Self(HashMap::sleepable())
     }
 }
 
@@ -66,6 +77,9 @@ impl<T: Weigh + Send + Sync + 'static, S> HashSet<T, S> {
     }
 
     /// An empty set with room for so many elements, and with another hasher.
+    ///
+    /// # Panics
+    /// As [`HashMap::with_capacity`].
     pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
         Self(HashMap::with_capacity_and_hasher(capacity, hasher))
     }
@@ -177,6 +191,9 @@ where
     }
 
     /// Has the table be large enough for so many more: see [`HashMap::reserve`].
+    ///
+    /// # Panics
+    /// As there.
     pub fn reserve(&self, additional: usize) {
         self.0.reserve(additional);
     }
@@ -184,6 +201,11 @@ where
     /// Has the table be as small as it can be: see [`HashMap::shrink_to`].
     pub fn shrink_to(&self, capacity: usize) {
         self.0.shrink_to(capacity);
+    }
+
+    /// As [`shrink_to`](Self::shrink_to), for the elements that it has.
+    pub fn shrink_to_fit(&self) {
+        self.0.shrink_to_fit();
     }
 }
 
@@ -290,6 +312,17 @@ where
 {
     fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
         Self::extend(self, elements);
+    }
+}
+
+impl<T, S, D> Extend<T> for &HashSet<T, S, D>
+where
+    T: Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+{
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        HashSet::extend(self, elements);
     }
 }
 

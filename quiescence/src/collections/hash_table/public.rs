@@ -133,7 +133,8 @@ pub struct NodeCounts {
 /// - The caller is in a section of `R`, in which it got the cursors and nodes that it passes.
 /// - A node stays valid, and where it is, from when it is added until a grace period has ended that
 ///   began after it was deleted or replaced. No other thread writes to it. One that is added stands
-///   in no table.
+///   in no table. This holds for an owner that drops the table, too: the table's thread may be
+///   resizing it. So nodes are deleted and retired first, not freed.
 /// - Nodes are looked at by [`lookup`](Self::lookup) and others by way of `matches`, from any
 ///   thread.
 ///
