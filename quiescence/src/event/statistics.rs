@@ -246,7 +246,7 @@ impl Callbacks {
     }
 
     /// The counts that `look` finds, which looks at one queue after the other, and at what has run
-    /// first. If callbacks have run by the end of it, as `run` says, it looks again, a few times.
+    /// first. If callbacks have run by the end of it, as `run` says, it is repeated, a few times.
     /// Returns the look in which the fewest have run.
     ///
     /// What is added between the two looks at a queue counts as waiting. A thread that is preempted
