@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Noisy = 3,
     /// This machine lacks what was asked for.
     Unsupported = 4,
+    /// The results could not be written: a full disk, or one that fails.
+    NotWritten = 5,
     /// Ctrl-C; what had been measured is written.
     Interrupted = 130,
 }
@@ -70,6 +72,7 @@ impl Failure {
     /// The exit code that this failure means.
     pub(crate) fn exit(&self) -> Exit {
         match self {
+            Failure::Io { error, .. } if is_the_disk_s(error) => Exit::NotWritten,
             Failure::Usage(_) | Failure::Io { .. } => Exit::Usage,
             Failure::Unsupported(_) => Exit::Unsupported,
             Failure::Interrupted => Exit::Interrupted,
@@ -81,6 +84,13 @@ impl Failure {
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self, Failure::BrokenPipe)
     }
+}
+
+/// Whether it is no fault of what was asked for, but of the device.
+fn is_the_disk_s(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull, WriteZero};
+    let fails = error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
+    fails || matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull | WriteZero)
 }
 
 impl From<bench::Error> for Failure {

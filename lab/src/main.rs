@@ -1,9 +1,10 @@
 //! The command `rcu`: measures a machine and a workload, and says which synchronisation fits.
 //!
 //! Reading order: [`exit`], [`interrupt`], [`output`] and [`json`] are what every command shares;
-//! [`machine`] and [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`] make the
-//! input; [`advise`] runs every design on it; [`bench`] measures what the library promises,
-//! [`torture`] tries to break it, and [`top`] watches it in a running process.
+//! [`number`] says what is wrong with one that was typed; [`machine`] and [`costs`] describe where
+//! we run; [`keys`], [`workload`] and [`draw`] make the input; [`advise`] runs every design on it;
+//! [`bench`] measures what the library promises, [`torture`] tries to break it, and [`top`] watches
+//! it in a running process.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ mod interrupt;
 mod json;
 mod keys;
 mod machine;
+mod number;
 mod output;
 mod simulate;
 mod top;
@@ -25,7 +27,7 @@ mod workload;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::{Exit, Failure};
 use interrupt::Interrupt;
@@ -82,11 +84,10 @@ Examples:
   rcu top                               processes that serve their statistics
 
 Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to rank;
-4 not supported here; 130 interrupted, what was measured is written.";
+4 not supported here; 5 the disk is full, or fails; 130 interrupted, what was measured is written.";
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match run(&cli) {
+    match run(&arguments()) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             if !failure.is_silent() {
@@ -95,6 +96,15 @@ fn main() -> ExitCode {
             failure.exit().into()
         }
     }
+}
+
+/// The arguments; ends the process if they cannot be understood, or are a question.
+fn arguments() -> Cli {
+    let mut command = number::may_be_negative(Cli::command());
+    command
+        .try_get_matches_from_mut(std::env::args_os())
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
+        .unwrap_or_else(|error| number::in_words(error, &mut command).exit())
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
