@@ -1,6 +1,6 @@
 //! The locks of parking_lot, one word each: a mutex and a reader-writer lock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::collections::hash_map::RandomState;
 use std::hint::black_box;
 use std::mem;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 use super::{About, Family, Rival};
-use crate::advise::{Index, Lock, Locked, Value};
+use crate::advise::{Index, Limited, Lock, Locked, Slab, Value};
 use crate::cases::boot::{self, Slots};
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
@@ -24,11 +24,16 @@ pub(super) const RIVALS: &[Rival] = &[
         .about(&MUTEX)
         .config::<Locked<Mutex<Value>>>()
         .table::<Locked<Mutex<Index<Value>>>>()
+        .counter::<Locked<Mutex<u64>>>()
+        .limiter::<Limited<Mutex<u64>>>()
+        .queue::<Locked<Mutex<VecDeque<Value>>>>()
+        .ids::<Locked<Mutex<Slab<Value>>>>()
         .cell::<OneMutex>(),
     Rival::new("parking_lot-rwlock")
         .about(&RWLOCK)
         .config::<Locked<RwLock<Value>>>()
         .table::<Locked<RwLock<Index<Value>>>>()
+        .ids::<Locked<RwLock<Slab<Value>>>>()
         .read::<OneRwLock>()
         .cell::<OneRwLock>()
         .guard(guard)

@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::{About, Family, Rival};
-use crate::advise::{Index, Lock, Locked, Value};
+use crate::advise::{Index, Lock, Locked, Slab, Value};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::maps::{Hashes, Key, LockedMap, Maps};
 use crate::cases::object::Freed;
@@ -21,6 +21,8 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
     .about(&ABOUT)
     .config::<Locked<RwLock<Value>>>()
     .table::<Locked<RwLock<Index<Value>>>>()
+    .counter::<Locked<RwLock<u64>>>()
+    .ids::<Locked<RwLock<Slab<Value>>>>()
     .read::<StdRwLock>()
     .guard(|batches| {
         let lock = black_box(&*COUNTED);
