@@ -95,6 +95,9 @@ fn ranking(body: &mut Markup, report: &Report) {
         }
     });
     soft(body, TABLE_LEGEND);
+    for remark in report.disclosures() {
+        soft(body, remark);
+    }
     body.leaf("h3", &[], "Why");
     body.element("dl", &[], |list| {
         for place in places {
