@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::mem;
 
+use slotmap::{DefaultKey, Key, KeyData, SlotMap};
+
 use super::counter::{Counting, Limiting};
-use super::ids::{Ids, Slab};
+use super::ids::Ids;
 use super::queue::Queueing;
 use super::value::Value;
 use super::workload::{Churn, Config, Index, Table, hash};
@@ -153,24 +155,30 @@ impl<L: Lock<VecDeque<Value>> + 'static> Queueing for Locked<L> {
     }
 }
 
-impl<L: Lock<Slab<Value>> + 'static> Ids for Locked<L> {
+/// The key that an id stands for.
+#[inline]
+fn key_of(id: u64) -> DefaultKey {
+    KeyData::from_ffi(id).into()
+}
+
+impl<L: Lock<SlotMap<DefaultKey, Value>> + 'static> Ids for Locked<L> {
     fn new() -> Self {
-        Self(L::new(Slab::default()))
+        Self(L::new(SlotMap::new()))
     }
 
     #[inline]
     fn insert(&self, value: Value) -> u64 {
-        self.0.write(|slab| slab.insert(value))
+        self.0.write(|slots| slots.insert(value)).data().as_ffi()
     }
 
     #[inline]
     fn remove(&self, id: u64) -> bool {
         // Freed when the lock is free again.
-        self.0.write(|slab| slab.remove(id)).is_some()
+        self.0.write(|slots| slots.remove(key_of(id))).is_some()
     }
 
     #[inline]
     fn read<R>(&self, id: u64, look: impl FnOnce(&Value) -> R) -> Option<R> {
-        self.0.read(|slab| slab.get(id).map(look))
+        self.0.read(|slots| slots.get(key_of(id)).map(look))
     }
 }

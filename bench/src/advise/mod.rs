@@ -13,6 +13,7 @@
 //! - `counter`, `queue`, `ids`: the traits of the other shapes.
 //! - `locked`: what the designs with one lock have in common.
 //! - `subject`: what the loop sees of all that.
+//! - `paste`: a program of ten lines for each design.
 //! - `run`: the timed loop.
 //!
 //! A design is a rival that says something about itself: why a read costs what it costs there, and
@@ -23,6 +24,7 @@ mod counter;
 mod ids;
 mod ledger;
 mod locked;
+mod paste;
 mod plan;
 mod queue;
 mod run;
@@ -39,7 +41,7 @@ use std::sync::LazyLock;
 
 pub(crate) use buckets::Buckets;
 pub(crate) use counter::{Bounded, Counted, Counting, Limiting};
-pub(crate) use ids::{Ids, Numbered, Slab};
+pub(crate) use ids::{Ids, Numbered};
 pub(crate) use locked::{Limited, Lock, Locked};
 pub use plan::{Operation, Outcome, Plan, Workload};
 pub(crate) use queue::{Queued, Queueing};
@@ -69,6 +71,8 @@ pub struct Design {
     pub ours: bool,
     /// How it finds a key, if the workload has keys.
     pub index: Option<KeyIndex>,
+    /// A program of some ten lines that uses it: code to paste.
+    pub program: &'static str,
     make: Make<Plan, dyn Prepared>,
 }
 
@@ -100,8 +104,8 @@ impl KeyIndex {
 pub fn designs(workload: Workload) -> &'static [Design] {
     static ALL: LazyLock<Vec<Vec<Design>>> =
         LazyLock::new(|| Workload::ALL.iter().map(|&workload| solving(workload)).collect());
-    let number = Workload::ALL.iter().position(|&one| one == workload);
-    &ALL[number.expect("all workloads are in the list")]
+    // The list of all has them in the order of their declaration.
+    &ALL[workload as usize]
 }
 
 /// The designs that solve `workload` only if keys stay: their names.
@@ -144,6 +148,7 @@ fn solving(workload: Workload) -> Vec<Design> {
             limits: about.limits,
             ours: rival.ours,
             index: index(rival, workload),
+            program: paste::program(workload, rival.name, rival.is_per_key).unwrap_or_default(),
             make,
         };
         Some((about.family, design))

@@ -25,8 +25,9 @@ fn plan_of(workload: Workload) -> Plan {
             true if number.is_multiple_of(3) => Operation::remove(operation.key()),
             _ => *operation,
         };
-        let thread = |one: &Box<[Operation]>| one.iter().enumerate().map(removing).collect();
-        plan.operations = plan.operations.iter().map(thread).collect();
+        let threads = plan.operations.iter();
+        let of = threads.map(|one| one.iter().enumerate().map(removing).collect());
+        plan.operations = of.collect();
     }
     plan
 }
@@ -224,13 +225,16 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
 
 #[test]
 fn names_are_unique_and_descriptions_are_one_line() {
-    for workload in Workload::ALL {
+    for (number, workload) in Workload::ALL.into_iter().enumerate() {
+        assert_eq!(workload as usize, number, "the list is in the order of the declaration");
         let names: HashSet<_> = designs(workload).iter().map(|design| design.name).collect();
         assert_eq!(names.len(), designs(workload).len());
         for design in designs(workload) {
             for text in [design.family, design.idea, design.reader_cost, design.limits] {
                 assert!(!text.is_empty() && !text.contains('\n'), "{}: {text:?}", design.name);
             }
+            let lines = design.program.lines().count();
+            assert!((5..=22).contains(&lines), "{workload:?} {}: {lines} lines", design.name);
         }
     }
 }

@@ -8,9 +8,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
+use slotmap::{DefaultKey, SlotMap};
 
 use super::{About, Family, Rival};
-use crate::advise::{Index, Limited, Lock, Locked, Slab, Value};
+use crate::advise::{Index, Limited, Lock, Locked, Value};
 use crate::cases::boot::{self, Slots};
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
@@ -27,13 +28,13 @@ pub(super) const RIVALS: &[Rival] = &[
         .counter::<Locked<Mutex<u64>>>()
         .limiter::<Limited<Mutex<u64>>>()
         .queue::<Locked<Mutex<VecDeque<Value>>>>()
-        .ids::<Locked<Mutex<Slab<Value>>>>()
+        .ids::<Locked<Mutex<SlotMap<DefaultKey, Value>>>>()
         .cell::<OneMutex>(),
     Rival::new("parking_lot-rwlock")
         .about(&RWLOCK)
         .config::<Locked<RwLock<Value>>>()
         .table::<Locked<RwLock<Index<Value>>>>()
-        .ids::<Locked<RwLock<Slab<Value>>>>()
+        .ids::<Locked<RwLock<SlotMap<DefaultKey, Value>>>>()
         .read::<OneRwLock>()
         .cell::<OneRwLock>()
         .guard(guard)

@@ -7,8 +7,10 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use slotmap::{DefaultKey, SlotMap};
+
 use super::{About, Family, Rival};
-use crate::advise::{Churn, Index, Limited, Lock, Locked, Slab, Table, Value, hash};
+use crate::advise::{Churn, Index, Limited, Lock, Locked, Table, Value, hash};
 use crate::cases::loops::timed;
 use crate::serve::Read;
 
@@ -20,7 +22,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .counter::<Locked<Mutex<u64>>>()
         .limiter::<Limited<Mutex<u64>>>()
         .queue::<Locked<Mutex<VecDeque<Value>>>>()
-        .ids::<Locked<Mutex<Slab<Value>>>>()
+        .ids::<Locked<Mutex<SlotMap<DefaultKey, Value>>>>()
         .read::<Mutex<u64>>(),
     Rival::new("mutex-per-bucket").about(&PER_BUCKET).table::<Buckets>(),
     Rival::new("mutex-per-value").about(&PER_VALUE).fixed::<Locked<Mutex<Value>>>(),
@@ -51,11 +53,14 @@ const PER_VALUE: About = About {
 
 /// A hash table whose buckets are short lists under a lock of their own.
 #[derive(Debug)]
-struct Buckets(Box<[Mutex<Vec<(Box<[u8]>, Value)>>]>);
+struct Buckets(Box<[Mutex<Entries>]>);
+
+/// The entries of a bucket.
+type Entries = Vec<(Box<[u8]>, Value)>;
 
 impl Buckets {
     #[inline]
-    fn locked<R>(&self, key: &[u8], f: impl FnOnce(&mut Vec<(Box<[u8]>, Value)>) -> R) -> R {
+    fn locked<R>(&self, key: &[u8], f: impl FnOnce(&mut Entries) -> R) -> R {
         self.0[hash(key) as usize & (self.0.len() - 1)].write(f)
     }
 }

@@ -10,8 +10,10 @@ use std::mem;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use slotmap::{DefaultKey, SlotMap};
+
 use super::{About, Family, Rival};
-use crate::advise::{Index, Lock, Locked, Slab, Value};
+use crate::advise::{Index, Lock, Locked, Value};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::maps::{Hashes, Key, LockedMap, Maps};
 use crate::cases::object::Freed;
@@ -22,7 +24,7 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
     .config::<Locked<RwLock<Value>>>()
     .table::<Locked<RwLock<Index<Value>>>>()
     .counter::<Locked<RwLock<u64>>>()
-    .ids::<Locked<RwLock<Slab<Value>>>>()
+    .ids::<Locked<RwLock<SlotMap<DefaultKey, Value>>>>()
     .read::<StdRwLock>()
     .guard(|batches| {
         let lock = black_box(&*COUNTED);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::rank::{Latency, Place};
 use super::report::{Noise, Report, reason};
 use super::sweep::{Flip, Over, Point, Sweep};
-use super::{tree, verdict};
+use super::tree;
 use crate::costs::CostsOut;
 use crate::json;
 use crate::keys::Census;
@@ -36,6 +36,7 @@ pub(super) struct Document<'a> {
     sweeps: Vec<SweepObject>,
     flips: Vec<Flip>,
     recommended: Option<&'static str>,
+    program: Option<&'static str>,
     recommendation: Vec<String>,
     decision: Option<tree::Path>,
     disclosures: Vec<String>,
@@ -96,7 +97,6 @@ struct PointObject {
 /// The document of a report.
 pub(super) fn document(report: &Report) -> Document<'_> {
     let too_noisy = report.noise.is_too_much();
-    let may_recommend = !too_noisy && report.checksum_errors() == 0;
     Document {
         schema: SCHEMA,
         version: VERSION,
@@ -113,9 +113,8 @@ pub(super) fn document(report: &Report) -> Document<'_> {
         designs: report.places.iter().map(design).collect(),
         sweeps: report.sweeps.iter().map(sweep).collect(),
         flips: report.flips(),
-        recommended: verdict::recommended(&report.places)
-            .filter(|_| may_recommend)
-            .map(|place| place.design.name),
+        recommended: report.recommended().map(|place| place.design.name),
+        program: report.recommended().map(|place| place.design.program),
         recommendation: report.recommendation(),
         decision: report.decision(),
         disclosures: report.disclosures(),

@@ -127,6 +127,12 @@ impl Report {
         paragraphs
     }
 
+    /// The design to take, if anything can be recommended.
+    pub(super) fn recommended(&self) -> Option<&Place> {
+        let may = !self.noise.is_too_much() && self.checksum_errors() == 0;
+        verdict::recommended(&self.places).filter(|_| may)
+    }
+
     /// The path through the decision tree, if the kind has one.
     pub(super) fn decision(&self) -> Option<tree::Path> {
         tree::path(&self.workload)
@@ -176,6 +182,12 @@ impl Report {
         output.heading("Recommendation")?;
         for paragraph in self.recommendation() {
             output.paragraph(paragraph)?;
+        }
+        if let Some(choice) = self.recommended() {
+            let (head, program) = remarks::code(choice);
+            output.heading("Code to paste")?;
+            output.paragraph(head)?;
+            output.line(program)?;
         }
         Ok(())
     }

@@ -88,7 +88,7 @@ impl Path {
         let steps: Vec<String> = steps.collect();
         vec![
             format!(
-                "The decision tree ({SOURCE}): {} -> {}: {}.",
+                "The decision tree ({SOURCE}): {}. Its leaf is {}: {}.",
                 steps.join("; "),
                 self.design,
                 self.because
