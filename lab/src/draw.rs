@@ -18,21 +18,27 @@ use crate::workload::Popularity;
 /// the order is not learnt by the branch predictor, few enough to stay in the second-level cache.
 const OPERATIONS_PER_THREAD: usize = 1 << 16;
 
+/// Keys of each thread that are away at a time, at most: a key comes back when so many others
+/// have gone.
+const KEYS_AWAY: usize = 64;
+
+/// What the threads do, in shares of all that they do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Mix {
+    /// Reads among the operations.
+    pub(crate) reads_percent: f64,
+    /// Removals and inserts, as many of one as of the other, among the other operations.
+    pub(crate) churn_percent: f64,
+    /// Which keys are read and replaced how often. Those that come and go are drawn alike.
+    pub(crate) popularity: Popularity,
+}
+
 /// The operations of each thread, for `keys` keys.
-pub(crate) fn operations(
-    keys: u32,
-    threads: u32,
-    reads_percent: f64,
-    popularity: Popularity,
-    seed: u64,
-) -> Arc<[Box<[Operation]>]> {
+pub(crate) fn operations(keys: u32, threads: u32, mix: Mix, seed: u64) -> Arc<[Box<[Operation]>]> {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let order = popular_first(keys, &mut generator);
-    let updates = counts_of_updates(threads, reads_percent, &mut generator);
-    updates
-        .into_iter()
-        .map(|updates| one_thread(&order, updates, popularity, &mut generator))
-        .collect()
+    let updates = counts_of_updates(threads, mix.reads_percent, &mut generator);
+    updates.into_iter().map(|updates| one_thread(&order, updates, mix, &mut generator)).collect()
 }
 
 /// The keys by popularity. Shuffled, so that popular keys are not neighbours in memory only
@@ -60,10 +66,10 @@ fn counts_of_updates(threads: u32, reads_percent: f64, generator: &mut ChaCha8Rn
 fn one_thread(
     order: &[u32],
     updates: usize,
-    popularity: Popularity,
+    mix: Mix,
     generator: &mut ChaCha8Rng,
 ) -> Box<[Operation]> {
-    let zipf = match popularity {
+    let zipf = match mix.popularity {
         Popularity::Uniform => None,
         Popularity::Zipf(exponent) => Zipf::new(order.len() as f64, exponent).ok(),
     };
@@ -76,15 +82,49 @@ fn one_thread(
             Operation::read(order[rank.min(order.len() - 1)])
         })
         .collect();
-    for place in index::sample(generator, OPERATIONS_PER_THREAD, updates) {
+    let mut places = index::sample(generator, OPERATIONS_PER_THREAD, updates).into_vec();
+    for &place in &places {
         operations[place] = Operation::update(operations[place].key());
     }
+    places.truncate(2 * pairs(updates, mix.churn_percent));
+    places.sort_unstable();
+    come_and_go(&mut operations, &places, order.len() as u32, generator);
     operations
+}
+
+/// How many removals, and as many inserts, there are among so many updates: at least one, where
+/// there are any, so that a small share is not silently none.
+fn pairs(updates: usize, churn_percent: f64) -> usize {
+    let least = if churn_percent > 0.0 { 1 } else { 0 };
+    let wanted = (updates as f64 * churn_percent / 200.0).round() as usize;
+    wanted.max(least).min(updates / 2)
+}
+
+/// Makes removals and inserts of the operations at these places, by turns. Each insert brings back
+/// what was removed some removals before, so that the table keeps its size, also when the
+/// operations are run again from the start.
+fn come_and_go(
+    operations: &mut [Operation],
+    places: &[usize],
+    keys: u32,
+    generator: &mut ChaCha8Rng,
+) {
+    let count = places.len() / 2;
+    let removed: Vec<u32> = (0..count).map(|_| generator.random_range(0..keys)).collect();
+    let lag = KEYS_AWAY.min(count / 2);
+    for (number, pair) in places.chunks_exact(2).enumerate() {
+        operations[pair[0]] = Operation::remove(removed[number]);
+        operations[pair[1]] = Operation::update(removed[(number + count - lag) % count]);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn mix(reads_percent: f64, popularity: Popularity) -> Mix {
+        Mix { reads_percent, churn_percent: 0.0, popularity }
+    }
 
     fn updates(operations: &[Box<[Operation]>]) -> usize {
         operations.iter().flatten().filter(|operation| operation.is_update()).count()
@@ -92,14 +132,14 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same_and_another_does_not() {
-        let draw = |seed| operations(1000, 2, 90.0, Popularity::Zipf(0.99), seed);
+        let draw = |seed| operations(1000, 2, mix(90.0, Popularity::Zipf(0.99)), seed);
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
     }
 
     #[test]
     fn the_share_is_exact_and_never_rounded_to_none() {
-        let total = |reads| updates(&operations(10, 3, reads, Popularity::Uniform, 1));
+        let total = |reads| updates(&operations(10, 3, mix(reads, Popularity::Uniform), 1));
         assert_eq!(total(100.0), 0);
         assert_eq!(total(0.0), 3 * OPERATIONS_PER_THREAD);
         assert_eq!(total(50.0), 3 * OPERATIONS_PER_THREAD / 2);
@@ -107,9 +147,35 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_go_come_back_and_the_table_keeps_its_size() {
+        let churned = Mix { churn_percent: 40.0, ..mix(80.0, Popularity::Uniform) };
+        let operations = operations(5000, 2, churned, 1);
+        let changes = updates(&operations);
+        let removals =
+            operations.iter().flatten().filter(|operation| operation.is_remove()).count();
+        assert_eq!(changes, 2 * OPERATIONS_PER_THREAD / 5 + 1);
+        assert!((changes / 5 - 2..=changes / 5 + 2).contains(&removals), "{removals}");
+        for one in &*operations {
+            let mut away: Vec<u32> = Vec::new();
+            for operation in one.iter().cycle().take(3 * OPERATIONS_PER_THREAD) {
+                if operation.is_remove() {
+                    away.push(operation.key());
+                } else if operation.is_update() {
+                    away.retain(|&key| key != operation.key());
+                }
+                assert!(away.len() <= KEYS_AWAY + 2, "{} keys are away", away.len());
+            }
+        }
+        assert_eq!(
+            (pairs(100, 0.0), pairs(100, 0.001), pairs(1, 50.0), pairs(7, 100.0)),
+            (0, 1, 0, 3)
+        );
+    }
+
+    #[test]
     fn zipf_makes_few_keys_popular_and_uniform_none() {
         let share_of_top = |popularity| {
-            let operations = operations(1000, 1, 100.0, popularity, 7);
+            let operations = operations(1000, 1, mix(100.0, popularity), 7);
             let mut counts = vec![0_usize; 1000];
             operations[0].iter().for_each(|operation| counts[operation.key() as usize] += 1);
             counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -124,7 +190,7 @@ mod tests {
 
     #[test]
     fn one_key_is_enough() {
-        let operations = operations(1, 1, 50.0, Popularity::Zipf(2.0), 3);
+        let operations = operations(1, 1, mix(50.0, Popularity::Zipf(2.0)), 3);
         assert!(operations[0].iter().all(|operation| operation.key() == 0));
     }
 }

@@ -74,6 +74,8 @@ Examples:
   rcu --quick --html report.html        a first impression, with plots
   rcu --reads 95 --threads 8            your own share of reads and threads
   rcu --workload workloads/dns-zone.toml --json -
+  rcu --churn 20                        a table whose keys come and go
+  rcu --kind counter --limit 1000       which counter, with the decision tree of 2005
   cut -f1 routes.tsv | rcu --keys -     your own keys, one a line
   rcu costs                             what synchronisation costs here
   rcu bench read                        single operations beside those of rivals

@@ -21,18 +21,31 @@ use crate::number;
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
-    /// A keyed table whose values are replaced one by one
+    /// A keyed table whose values are replaced one by one; with --churn, keys come and go
     Table,
     /// One structure that is read by all and replaced as a whole
     Config,
+    /// A count, and reads of the sum; see --exact and --limit
+    Counter,
+    /// Values from any thread to any other: as many are put in as are taken out
+    Queue,
+    /// Values by ids that the table gives out: sessions, handles
+    Ids,
 }
 
-impl From<Kind> for bench::advise::Workload {
-    fn from(kind: Kind) -> bench::advise::Workload {
-        match kind {
-            Kind::Table => bench::advise::Workload::Table,
-            Kind::Config => bench::advise::Workload::Config,
+impl Kind {
+    /// Reads, in per cent, where nothing is said of them. A counter is mostly added to.
+    const fn reads_percent(self) -> f64 {
+        match self {
+            Kind::Table | Kind::Config | Kind::Ids => 99.0,
+            Kind::Counter => 1.0,
+            Kind::Queue => 50.0,
         }
+    }
+
+    /// Whether the values have keys.
+    pub(crate) const fn is_keyed(self) -> bool {
+        matches!(self, Kind::Table | Kind::Ids)
     }
 }
 
@@ -112,6 +125,7 @@ type Work = Whole<0, 1_000_000>;
 type RunMs = Whole<1, 600_000>;
 type Rounds = Whole<1, 1000>;
 type KeysMax = Whole<1, 10_000_000>;
+type Limit = Whole<1, 1_000_000_000>;
 
 /// The workload as typed on the command line.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -126,9 +140,20 @@ pub(crate) struct Flags {
     /// Threads, each reading and updating [default: the CPUs this process may use]
     #[arg(long, value_name = "N")]
     threads: Option<Threads>,
-    /// Reads among the operations, in per cent; the rest are updates [default: 99]
+    /// Reads among the operations, in per cent; the rest are updates [default: 99; of a counter,
+    /// whose sum is read seldom, 1]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     reads: Option<Percent>,
+    /// Keys come and go: inserts and removals among the updates of a table, in per cent
+    /// [default: 0]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    churn: Option<Percent>,
+    /// Each sum of the counter has to be the value that it had at one moment
+    #[arg(long)]
+    exact: bool,
+    /// The counter counts what is in use, and must never exceed N
+    #[arg(long, value_name = "N")]
+    limit: Option<Limit>,
     /// Draw keys by Zipf's law with this exponent: few keys are popular [default: 0.99]
     #[arg(
         long,
@@ -168,6 +193,9 @@ struct Description {
     kind: Option<Kind>,
     threads: Option<Threads>,
     reads: Option<Percent>,
+    churn: Option<Percent>,
+    exact: Option<bool>,
+    limit: Option<Limit>,
     zipf: Option<Exponent>,
     uniform: Option<bool>,
     value_bytes: Option<ValueBytes>,
@@ -199,6 +227,12 @@ pub(crate) struct Workload {
     pub(crate) threads: u32,
     /// The share of reads.
     pub(crate) reads_percent: f64,
+    /// The share of the updates that insert or remove a key.
+    pub(crate) churn_percent: f64,
+    /// Whether a sum has to be exact.
+    pub(crate) exact: bool,
+    /// What a counter may count up to.
+    pub(crate) limit: Option<u32>,
     /// Which keys are used how often.
     pub(crate) popularity: Popularity,
     /// The size of a value.
@@ -234,10 +268,14 @@ impl Workload {
         let keys_of_file = file.keys.as_deref().map(|keys| beside(keys, flags.workload.as_deref()));
         let by_speed = |full: u32, quick: u32| if defaults.quick { quick } else { full };
         let run_ms = flags.run_ms.or(file.run_ms).map_or(by_speed(300, 80), |ms| ms.0);
-        Ok(Workload {
-            kind: flags.kind.or(file.kind).unwrap_or(Kind::Table),
+        let kind = flags.kind.or(file.kind).unwrap_or(Kind::Table);
+        let workload = Workload {
+            kind,
             threads: flags.threads.or(file.threads).map_or(defaults.cpus.max(1), |n| n.0),
-            reads_percent: flags.reads.or(file.reads).map_or(99.0, |share| share.0),
+            reads_percent: flags.reads.or(file.reads).map_or(kind.reads_percent(), |share| share.0),
+            churn_percent: flags.churn.or(file.churn).map_or(0.0, |share| share.0),
+            exact: flags.exact || file.exact == Some(true),
+            limit: flags.limit.or(file.limit).map(|limit| limit.0),
             popularity: flags.popularity().or(file.popularity()).unwrap_or(Popularity::Zipf(0.99)),
             value_bytes: flags.value_bytes.or(file.value_bytes).map_or(64, |n| n.0),
             work: flags.work.or(file.work).map_or(8, |n| n.0),
@@ -249,7 +287,64 @@ impl Workload {
             run_for: Duration::from_millis(u64::from(run_ms)),
             rounds: flags.rounds.or(file.rounds).map_or(by_speed(7, 5), |n| n.0),
             name: file.name.unwrap_or_else(|| "built-in".to_owned()),
-        })
+        };
+        workload.check().map_err(Failure::Usage)?;
+        Ok(workload)
+    }
+
+    /// What says something that its kind has no use for would be measured as if it were not said.
+    fn check(&self) -> Result<(), String> {
+        let only_for = |what: &str, kind: &str| Err(format!("{what} is for --kind {kind} only"));
+        if self.churn_percent > 0.0 && self.kind != Kind::Table {
+            return only_for("--churn", "table");
+        }
+        if self.exact && self.kind != Kind::Counter {
+            return only_for("--exact", "counter");
+        }
+        if self.limit.is_some() && self.kind != Kind::Counter {
+            return only_for("--limit", "counter");
+        }
+        if self.kind == Kind::Queue && self.reads_percent != Kind::Queue.reads_percent() {
+            return Err("a queue has as many values put in as taken out: leave --reads out, or \
+                        give 50"
+                .to_owned());
+        }
+        Ok(())
+    }
+
+    /// What `bench` has to run.
+    pub(crate) fn measured(&self) -> bench::advise::Workload {
+        use bench::advise::Workload as Measured;
+        match self.kind {
+            Kind::Table if self.churn_percent > 0.0 => Measured::Churn,
+            Kind::Table => Measured::Table,
+            Kind::Config => Measured::Config,
+            Kind::Counter if self.limit.is_some() => Measured::LimitCounter,
+            Kind::Counter if self.exact => Measured::ExactCounter,
+            Kind::Counter => Measured::Counter,
+            Kind::Queue => Measured::Queue,
+            Kind::Ids => Measured::Ids,
+        }
+    }
+
+    /// The kind in words, with what was said of it.
+    fn describe_kind(&self) -> String {
+        match self.kind {
+            Kind::Table if self.churn_percent > 0.0 => format!(
+                "a keyed table, {}; {} % of the updates insert or remove a key",
+                self.popularity,
+                units::percent(self.churn_percent)
+            ),
+            Kind::Table => format!("a keyed table whose keys stay, {}", self.popularity),
+            Kind::Config => "one structure, replaced as a whole".to_owned(),
+            Kind::Counter => match (self.limit, self.exact) {
+                (Some(limit), _) => format!("a counter of what is in use, at most {limit}"),
+                (None, true) => "a counter with exact sums".to_owned(),
+                (None, false) => "a counter whose sums may be of no single moment".to_owned(),
+            },
+            Kind::Queue => "a queue that all threads put in and take out of".to_owned(),
+            Kind::Ids => format!("values by ids, {}", self.popularity),
+        }
     }
 }
 
@@ -318,22 +413,18 @@ impl Display for Popularity {
 
 impl Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            Kind::Table => format!("a keyed table, {}", self.popularity),
-            Kind::Config => "one structure, replaced as a whole".to_owned(),
-        };
-        write!(
-            f,
-            "{kind}; {} {}, {} % reads; values of {}, {} words read in a section; {} rounds \
-             of {} ms for each design",
-            self.threads,
-            if self.threads == 1 { "thread" } else { "threads" },
-            units::percent(self.reads_percent),
-            units::bytes(u64::from(self.value_bytes)),
-            self.work,
-            self.rounds,
-            self.run_for.as_millis(),
-        )
+        let threads = if self.threads == 1 { "thread" } else { "threads" };
+        write!(f, "{}; {} {threads}", self.describe_kind(), self.threads)?;
+        match self.kind {
+            Kind::Queue => f.write_str(", half of the operations take")?,
+            _ => write!(f, ", {} % reads", units::percent(self.reads_percent))?,
+        }
+        if self.kind != Kind::Counter {
+            let bytes = units::bytes(u64::from(self.value_bytes));
+            write!(f, "; values of {bytes}, {} words read in a section", self.work)?;
+        }
+        let ms = self.run_for.as_millis();
+        write!(f, "; {} rounds of {ms} ms for each design", self.rounds)
     }
 }
 
@@ -363,6 +454,34 @@ mod tests {
         assert_eq!(workload.reads_percent, 90.0);
         assert_eq!(workload.popularity, Popularity::Uniform);
         assert_eq!(workload.keys, Source::File(directory.path().join("k.txt")));
+    }
+
+    #[test]
+    fn what_a_kind_has_no_use_for_is_refused() {
+        let resolve = |text: &str| {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("w.toml");
+            std::fs::write(&path, text).unwrap();
+            let flags = Flags { workload: Some(path), ..Flags::default() };
+            Workload::resolve(&flags, DEFAULTS)
+        };
+        for (text, expected) in [
+            ("kind = \"config\"\nchurn = 5", "--churn is for --kind table"),
+            ("exact = true", "--exact is for --kind counter"),
+            ("kind = \"ids\"\nlimit = 5", "--limit is for --kind counter"),
+            ("kind = \"queue\"\nreads = 90", "as many values put in as taken out"),
+        ] {
+            match resolve(text) {
+                Err(Failure::Usage(message)) => assert!(message.contains(expected), "{message}"),
+                other => panic!("{text:?}: {other:?}"),
+            }
+        }
+        let counter = resolve("kind = \"counter\"\nexact = true").unwrap();
+        assert_eq!(counter.measured(), bench::advise::Workload::ExactCounter);
+        assert_eq!(counter.reads_percent, 1.0);
+        let limited = resolve("kind = \"counter\"\nexact = true\nlimit = 9").unwrap();
+        assert_eq!(limited.measured(), bench::advise::Workload::LimitCounter);
+        assert_eq!(resolve("churn = 1").unwrap().measured(), bench::advise::Workload::Churn);
     }
 
     #[test]

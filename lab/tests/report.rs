@@ -16,10 +16,21 @@ fn names(designs: &Value) -> BTreeSet<&str> {
 
 #[test]
 fn json_on_standard_output_is_alone_there_and_has_every_design() {
-    for (kind, workload) in
-        [("table", bench::advise::Workload::Table), ("config", bench::advise::Workload::Config)]
-    {
-        let (stdout, _) = expect_code(&tiny(&["--kind", kind, "--json", "-"]).output().unwrap(), 0);
+    use bench::advise::Workload;
+    for (arguments, workload) in [
+        ("table", Workload::Table),
+        ("table --churn 50", Workload::Churn),
+        ("config", Workload::Config),
+        ("counter", Workload::Counter),
+        ("counter --exact", Workload::ExactCounter),
+        ("counter --limit 100", Workload::LimitCounter),
+        ("queue", Workload::Queue),
+        ("ids", Workload::Ids),
+    ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let kind = arguments[0];
+        let all = [&["--json", "-", "--kind"][..], &arguments].concat();
+        let (stdout, _) = expect_code(&tiny(&all).output().unwrap(), 0);
         let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
         assert_eq!(
             (&report["schema"], &report["version"]),
@@ -28,6 +39,11 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
         let expected = bench::advise::designs(workload).iter().map(|design| design.name).collect();
         assert_eq!(names(&report["designs"]), expected);
         assert_eq!(report["workload"]["kind"], kind);
+        assert_eq!(report["decision"].is_null(), kind != "counter");
+        assert!(report["program"].as_str().unwrap().contains("fn main()"));
+        let disclosed = report["disclosures"].to_string();
+        assert_eq!(disclosed.contains("fixed index"), workload == Workload::Table);
+        assert_eq!(disclosed.contains("Left out: mutex-per-value"), workload == Workload::Churn);
         assert_eq!(
             (&report["checksum_errors"], &report["interrupted"]),
             (&0.into(), &false.into())

@@ -1,9 +1,15 @@
 //! What the designs with one lock around everything have in common: all but the lock.
 
+use std::collections::VecDeque;
 use std::mem;
 
+use slotmap::{DefaultKey, Key, KeyData, SlotMap};
+
+use super::counter::{Counting, Limiting};
+use super::ids::Ids;
+use super::queue::Queueing;
 use super::value::Value;
-use super::workload::{Config, Index, Table, hash};
+use super::workload::{Churn, Config, Index, Table, hash};
 
 /// A lock around a value. A mutex reads as it writes: alone.
 pub(crate) trait Lock<T>: Send + Sync {
@@ -65,5 +71,114 @@ impl<L: Lock<Index<Value>> + 'static> Table for Locked<L> {
     fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
         let hash = hash(key);
         drop(self.0.write(|index| index.get_mut(hash, key).map(|slot| mem::replace(slot, value))));
+    }
+}
+
+impl<L: Lock<Index<Value>> + 'static> Churn for Locked<L> {
+    #[inline]
+    fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
+        let hash = hash(key);
+        self.0.write(|index| index.put(hash, key, value)).is_some()
+    }
+
+    #[inline]
+    fn remove(&self, _thread: &mut (), key: &[u8]) -> bool {
+        let hash = hash(key);
+        // Freed when the lock is free again, as above.
+        self.0.write(|index| index.remove(hash, key)).is_some()
+    }
+}
+
+impl<L: Lock<u64> + 'static> Counting for Locked<L> {
+    const EXACT: bool = true;
+
+    fn new() -> Self {
+        Self(L::new(0))
+    }
+
+    #[inline]
+    fn add(&self) {
+        self.0.write(|count| *count += 1);
+    }
+
+    #[inline]
+    fn sum(&self) -> u64 {
+        self.0.read(|count| *count)
+    }
+}
+
+/// A count and its limit under one lock.
+#[derive(Debug)]
+pub(crate) struct Limited<L> {
+    count: L,
+    limit: u64,
+}
+
+impl<L: Lock<u64> + 'static> Limiting for Limited<L> {
+    fn new(limit: u64) -> Self {
+        Self { count: L::new(0), limit }
+    }
+
+    #[inline]
+    fn try_take(&self) -> bool {
+        self.count.write(|count| {
+            let fits = *count < self.limit;
+            *count += u64::from(fits);
+            fits
+        })
+    }
+
+    #[inline]
+    fn give(&self) {
+        self.count.write(|count| *count -= 1);
+    }
+
+    #[inline]
+    fn value(&self) -> u64 {
+        self.count.read(|count| *count)
+    }
+}
+
+impl<L: Lock<VecDeque<Value>> + 'static> Queueing for Locked<L> {
+    fn new() -> Self {
+        Self(L::new(VecDeque::new()))
+    }
+
+    #[inline]
+    fn push(&self, value: Value) {
+        self.0.write(|queue| queue.push_back(value));
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<Value> {
+        self.0.write(VecDeque::pop_front)
+    }
+}
+
+/// The key that an id stands for.
+#[inline]
+fn key_of(id: u64) -> DefaultKey {
+    KeyData::from_ffi(id).into()
+}
+
+impl<L: Lock<SlotMap<DefaultKey, Value>> + 'static> Ids for Locked<L> {
+    fn new() -> Self {
+        Self(L::new(SlotMap::new()))
+    }
+
+    #[inline]
+    fn insert(&self, value: Value) -> u64 {
+        self.0.write(|slots| slots.insert(value)).data().as_ffi()
+    }
+
+    #[inline]
+    fn remove(&self, id: u64) -> bool {
+        // Freed when the lock is free again.
+        self.0.write(|slots| slots.remove(key_of(id))).is_some()
+    }
+
+    #[inline]
+    fn read<R>(&self, id: u64, look: impl FnOnce(&Value) -> R) -> Option<R> {
+        self.0.read(|slots| slots.get(key_of(id)).map(look))
     }
 }

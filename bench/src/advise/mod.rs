@@ -1,6 +1,6 @@
-//! The two workloads of `rcu advise`, and the designs that solve them.
+//! The workloads of `rcu advise`, and the designs that solve them.
 //!
-//! Every design solves the same two workloads ([`Workload`]) behind one small trait each, and is
+//! A workload ([`Workload`]) is solved behind one small trait by every design that can, and all are
 //! run by the same loop on the same operations. The loop is compiled once per design, so that no
 //! design pays for a call that another one saves.
 //!
@@ -8,17 +8,27 @@
 //! - `plan`: what to run, and what came out.
 //! - `value`: the objects that are read and replaced; they notice when they are torn or freed.
 //! - `ledger`: how many of them have been replaced, and how many freed.
-//! - `workload`: the two traits, and the index that all keyed designs share.
+//! - `workload`: the traits of tables and of single values, and the index that keyed designs share;
+//!   `buckets`: the index of those without one, where keys come and go.
+//! - `counter`, `queue`, `ids`: the traits of the other shapes.
 //! - `locked`: what the designs with one lock have in common.
+//! - `subject`: what the loop sees of all that.
+//! - `paste`: a program of ten lines for each design.
 //! - `run`: the timed loop.
 //!
 //! A design is a rival that says something about itself: why a read costs what it costs there, and
 //! when not to use it. `rcu advise` prints these sentences as the reasons for its ranking.
 
+mod buckets;
+mod counter;
+mod ids;
 mod ledger;
 mod locked;
+mod paste;
 mod plan;
+mod queue;
 mod run;
+mod subject;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -29,12 +39,17 @@ mod wrong;
 use std::fmt;
 use std::sync::LazyLock;
 
-pub(crate) use locked::{Lock, Locked};
+pub(crate) use buckets::Buckets;
+pub(crate) use counter::{Bounded, Counted, Counting, Limiting};
+pub(crate) use ids::{Ids, Numbered};
+pub(crate) use locked::{Limited, Lock, Locked};
 pub use plan::{Operation, Outcome, Plan, Workload};
+pub(crate) use queue::{Queued, Queueing};
 pub use run::Prepared;
 pub(crate) use run::{Ready, cpu_time};
+pub(crate) use subject::{Churned, Keyed};
 pub(crate) use value::Value;
-pub(crate) use workload::{Config, Hash, Index, PerKey, Placed, Table, Whole, hash};
+pub(crate) use workload::{Churn, Config, Hash, Index, PerKey, Placed, Table, Whole, hash};
 
 use crate::rivals::{self, Family, Make, Rival};
 
@@ -43,8 +58,8 @@ use crate::rivals::{self, Family, Make, Rival};
 pub struct Design {
     /// The name by which it is chosen.
     pub name: &'static str,
-    /// What it has in common with others: "lock", "sharded lock", "reference count", "epoch",
-    /// "lock-free map", "rcu".
+    /// What it has in common with others: "lock", "sharded lock", "atomic word", "word for each CPU
+    /// or thread", "reference count", "epoch", "lock-free structure", "rcu".
     pub family: &'static str,
     /// What it is, in one line.
     pub idea: &'static str,
@@ -54,23 +69,77 @@ pub struct Design {
     pub limits: &'static str,
     /// Whether it is this project's own.
     pub ours: bool,
+    /// How it finds a key, if the workload has keys.
+    pub index: Option<KeyIndex>,
+    /// A program of some ten lines that uses it: code to paste.
+    pub program: &'static str,
     make: Make<Plan, dyn Prepared>,
 }
 
-/// The designs that solve a workload, in the order of their families: locks, reference counts,
-/// deferred reclamation, ours.
-pub fn designs(workload: Workload) -> &'static [Design] {
-    static TABLES: LazyLock<Vec<Design>> = LazyLock::new(|| solving(|rival| rival.table));
-    static CONFIGS: LazyLock<Vec<Design>> = LazyLock::new(|| solving(|rival| rival.config));
-    match workload {
-        Workload::Table => &TABLES,
-        Workload::Config => &CONFIGS,
+/// How a design finds the value of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyIndex {
+    /// By an index of its own, in which keys could come and go.
+    Own,
+    /// By an index that is filled before the first round and never changes, so that finding a key
+    /// costs no synchronisation. The design protects the values only.
+    Fixed,
+    /// By buckets with a lock for updaters and a list that they copy: see `buckets`.
+    Buckets,
+}
+
+impl KeyIndex {
+    /// Its name, in JSON and in the tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Fixed => "fixed",
+            Self::Buckets => "buckets",
+        }
     }
 }
 
-fn solving(make: fn(&Rival) -> Option<Make<Plan, dyn Prepared>>) -> Vec<Design> {
+/// The designs that solve a workload, in the order of their families: locks, atomic words,
+/// reference counts, deferred reclamation, ours.
+pub fn designs(workload: Workload) -> &'static [Design] {
+    static ALL: LazyLock<Vec<Vec<Design>>> =
+        LazyLock::new(|| Workload::ALL.iter().map(|&workload| solving(workload)).collect());
+    // The list of all has them in the order of their declaration.
+    &ALL[workload as usize]
+}
+
+/// The designs that solve `workload` only if keys stay: their names.
+pub fn left_out_by_churn() -> Vec<&'static str> {
+    let needs_fixed_keys = |rival: &&Rival| rival.table.is_some() && rival.churn.is_none();
+    rivals::all().filter(needs_fixed_keys).map(|rival| rival.name).collect()
+}
+
+/// How a rival solves a workload, if it does.
+fn solution(rival: &Rival, workload: Workload) -> Option<Make<Plan, dyn Prepared>> {
+    match workload {
+        Workload::Table => rival.table,
+        Workload::Churn => rival.churn,
+        Workload::Config => rival.config,
+        Workload::Counter => rival.counter,
+        Workload::ExactCounter => rival.counter.filter(|_| rival.is_exact),
+        Workload::LimitCounter => rival.limiter,
+        Workload::Queue => rival.queue,
+        Workload::Ids => rival.ids,
+    }
+}
+
+fn index(rival: &Rival, workload: Workload) -> Option<KeyIndex> {
+    match workload {
+        Workload::Table if rival.is_per_key => Some(KeyIndex::Fixed),
+        Workload::Churn if rival.is_per_key => Some(KeyIndex::Buckets),
+        Workload::Table | Workload::Churn => Some(KeyIndex::Own),
+        _ => None,
+    }
+}
+
+fn solving(workload: Workload) -> Vec<Design> {
     let design = |rival: &Rival| {
-        let (about, make) = rival.about.zip(make(rival))?;
+        let (about, make) = rival.about.zip(solution(rival, workload))?;
         let design = Design {
             name: rival.name,
             family: about.family.name(),
@@ -78,6 +147,8 @@ fn solving(make: fn(&Rival) -> Option<Make<Plan, dyn Prepared>>) -> Vec<Design> 
             reader_cost: about.reader_cost,
             limits: about.limits,
             ours: rival.ours,
+            index: index(rival, workload),
+            program: paste::program(workload, rival.name, rival.is_per_key).unwrap_or_default(),
             make,
         };
         Some((about.family, design))

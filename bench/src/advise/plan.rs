@@ -7,61 +7,102 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// The shape of the shared state.
+/// The shape of the shared state, and what is done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Workload {
     /// A keyed table whose values are replaced while others read them: a routing table, zone
     /// data, an index. The keys stay.
     Table,
-    /// One shared structure, read by everybody and now and then replaced as a whole.
+    /// The same, and keys come and go.
+    Churn,
+    /// One shared structure, read by all threads and now and then replaced as a whole.
     Config,
+    /// Events are counted, and the sum is read.
+    Counter,
+    /// The same, and a sum is the value that the counter had at one moment.
+    ExactCounter,
+    /// What is in use is counted, and never exceeds a limit.
+    LimitCounter,
+    /// Values go from any thread to any other.
+    Queue,
+    /// Values are found by an id that the table gives them.
+    Ids,
+}
+
+impl Workload {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Table,
+        Self::Churn,
+        Self::Config,
+        Self::Counter,
+        Self::ExactCounter,
+        Self::LimitCounter,
+        Self::Queue,
+        Self::Ids,
+    ];
 }
 
 /// One thing that a thread does, in four bytes so that a long sequence stays in the cache.
 ///
-/// The number is that of a key in [`Plan::keys`]; [`Workload::Config`] does not look at it.
+/// The number is that of a key in [`Plan::keys`]; a workload without keys does not look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operation(u32);
 
 impl Operation {
     /// The largest number of a key that fits beside the kind of the operation.
-    pub const KEY_MAX: u32 = (1 << 31) - 1;
+    pub const KEY_MAX: u32 = (1 << 30) - 1;
     const UPDATE: u32 = 1 << 31;
+    const REMOVE: u32 = 1 << 30;
 
-    /// Find the value of `key` and read it.
+    /// Find the value of `key` and read it; of a counter, the sum; of a queue, take the first.
     ///
     /// # Panics
     /// When `key` is above [`Self::KEY_MAX`].
     pub const fn read(key: u32) -> Self {
-        assert!(key <= Self::KEY_MAX, "a key number must fit into 31 bits");
+        assert!(key <= Self::KEY_MAX, "a key number must fit into 30 bits");
         Self(key)
     }
 
-    /// Replace the value of `key`.
+    /// Replace the value of `key`, or insert it; of a counter, add one; of a queue, add a value.
     ///
     /// # Panics
     /// When `key` is above [`Self::KEY_MAX`].
     pub const fn update(key: u32) -> Self {
-        assert!(key <= Self::KEY_MAX, "a key number must fit into 31 bits");
+        assert!(key <= Self::KEY_MAX, "a key number must fit into 30 bits");
         Self(key | Self::UPDATE)
     }
 
-    /// Whether the value is replaced.
+    /// Remove `key` if it is there: [`Workload::Churn`] only.
+    ///
+    /// # Panics
+    /// When `key` is above [`Self::KEY_MAX`].
+    pub const fn remove(key: u32) -> Self {
+        assert!(key <= Self::KEY_MAX, "a key number must fit into 30 bits");
+        Self(key | Self::UPDATE | Self::REMOVE)
+    }
+
+    /// Whether something is changed.
     pub const fn is_update(self) -> bool {
         self.0 & Self::UPDATE != 0
     }
 
+    /// Whether the key is removed.
+    pub const fn is_remove(self) -> bool {
+        self.0 & Self::REMOVE != 0
+    }
+
     /// The number of the key.
     pub const fn key(self) -> u32 {
-        self.0 & !Self::UPDATE
+        self.0 & Self::KEY_MAX
     }
 }
 
 /// What to run. The same plan is given to every design, so that all do the same work.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The keys of the table, without duplicates. Their number counts, also for
-    /// [`Workload::Config`], which ignores them.
+    /// The keys of the table, without duplicates. [`Workload::Ids`] has as many values; the other
+    /// workloads ignore them.
     pub keys: Arc<[Box<[u8]>]>,
     /// Bytes of one value, rounded up to whole words of eight bytes, at least one.
     pub value_bytes: usize,
@@ -72,6 +113,8 @@ pub struct Plan {
     pub operations: Arc<[Box<[Operation]>]>,
     /// How long a round lasts.
     pub run_for: Duration,
+    /// What [`Workload::LimitCounter`] may count up to; the others ignore it.
+    pub limit: u64,
     /// Set from outside to end the round early.
     pub stop: Arc<AtomicBool>,
 }
@@ -81,14 +124,15 @@ pub struct Plan {
 pub struct Outcome {
     /// Values read, by all threads.
     pub reads: u64,
-    /// Values replaced, by all threads.
+    /// Values replaced, inserted or removed, by all threads.
     pub updates: u64,
     /// From the first thread's start to the last one's end.
     pub elapsed: Duration,
     /// Time of all CPUs that the process used meanwhile, user and system: also that of threads
     /// which a design runs in the background.
     pub cpu: Duration,
-    /// Nanoseconds from the start of each update to its return.
+    /// Nanoseconds from the start of each update to its return. Empty for counters and queues,
+    /// whose operations are shorter than the reading of a clock.
     pub update_latency: Histogram<u64>,
     /// Objects replaced and not yet freed, the most that was seen at any sample.
     pub unreclaimed_peak: u64,
@@ -118,20 +162,21 @@ mod tests {
     #[test]
     fn an_operation_keeps_its_kind_and_its_key() {
         for key in [0, 1, Operation::KEY_MAX] {
-            assert_eq!(
-                (Operation::read(key).is_update(), Operation::read(key).key()),
-                (false, key)
-            );
-            assert_eq!(
-                (Operation::update(key).is_update(), Operation::update(key).key()),
-                (true, key)
-            );
+            let kinds = [
+                (Operation::read(key), false, false),
+                (Operation::update(key), true, false),
+                (Operation::remove(key), true, true),
+            ];
+            for (operation, is_update, is_remove) in kinds {
+                assert_eq!(operation.key(), key);
+                assert_eq!((operation.is_update(), operation.is_remove()), (is_update, is_remove));
+            }
         }
         assert_eq!(size_of::<Operation>(), 4);
     }
 
     #[test]
-    #[should_panic(expected = "31 bits")]
+    #[should_panic(expected = "30 bits")]
     fn a_key_that_would_change_the_kind_is_refused() {
         Operation::read(Operation::KEY_MAX + 1);
     }

@@ -15,8 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::ledger::Ledger;
 use super::plan::{Operation, Outcome, Plan};
-use super::value::Value;
-use super::workload::Table;
+use super::subject::{Job, Subject};
 
 /// Operations between two looks at the stop flag, and between two quiescent states of QSBR.
 const CHUNK: usize = 32;
@@ -51,9 +50,9 @@ pub trait Prepared: Send {
     fn freed(&self) -> Box<dyn Fn() -> u64>;
 }
 
-/// A table of some design and the counts of its values.
-pub(crate) struct Ready<T> {
-    shared: T,
+/// What a design shares between the threads, and the counts of its values.
+pub(crate) struct Ready<S> {
+    shared: S,
     ledger: &'static Ledger,
 }
 
@@ -75,17 +74,10 @@ struct Round<'a> {
     stop: AtomicBool,
 }
 
-impl<T: Table> Ready<T> {
+impl<S: Subject> Ready<S> {
     pub(crate) fn boxed(plan: &Plan) -> Box<dyn Prepared> {
         let ledger = Ledger::leak();
-        let value = |key| Value::new(key, 0, plan.value_bytes, ledger);
-        let shared = if T::KEYED {
-            let keys = plan.keys.iter().cloned().zip(0..);
-            T::new(keys.map(|(bytes, key)| (bytes, value(key))))
-        } else {
-            T::new(std::iter::once((Box::default(), value(0))))
-        };
-        Box::new(Self { shared, ledger })
+        Box::new(Self { shared: S::new(&Job { plan, ledger }), ledger })
     }
 
     fn run(&mut self, plan: &Plan, limit: Option<u64>) -> Outcome {
@@ -116,7 +108,9 @@ impl<T: Table> Ready<T> {
         });
         peak = peak.max(self.ledger.unreclaimed());
         self.flush();
-        summary(&tallies, cpu_time().saturating_sub(cpu_before), peak)
+        let mut outcome = summary(&tallies, cpu_time().saturating_sub(cpu_before), peak);
+        outcome.checksum_errors += self.shared.errors_at_rest();
+        outcome
     }
 
     /// Samples until the round is over; the most that waited to be freed.
@@ -147,6 +141,7 @@ impl<T: Table> Ready<T> {
         // Serial numbers name the thread and its updates; 0 is the value of the beginning.
         let mut serial = (number as u32 + 1) << 24;
         let mut thread = self.shared.thread();
+        let job = Job { plan: round.plan, ledger: self.ledger };
         round.start.wait();
         tally.begin = Instant::now();
         'round: while !operations.is_empty() {
@@ -156,44 +151,43 @@ impl<T: Table> Ready<T> {
                 }
                 let chunk = &chunk[..(chunk.len() as u64).min(left) as usize];
                 for &operation in chunk {
-                    self.step(round.plan, operation, &mut thread, &mut serial, &mut tally);
+                    self.step(&job, operation, &mut thread, &mut serial, &mut tally);
                 }
                 left -= chunk.len() as u64;
                 self.shared.pause(&mut thread);
             }
         }
         tally.end = Instant::now();
+        self.shared.leave(thread);
         tally
     }
 
     #[inline]
     fn step(
         &self,
-        plan: &Plan,
+        job: &Job<'_>,
         operation: Operation,
-        thread: &mut T::Thread<'_>,
+        thread: &mut S::Thread<'_>,
         serial: &mut u32,
         tally: &mut Tally,
     ) {
-        let (key, bytes) = if T::KEYED {
-            (operation.key(), &*plan.keys[operation.key() as usize])
-        } else {
-            (0, &[][..])
-        };
-        if operation.is_update() {
-            let begin = Instant::now();
-            *serial = serial.wrapping_add(1);
-            let value = Value::new(key, *serial, plan.value_bytes, self.ledger);
-            self.shared.update(thread, bytes, value);
-            tally.latency.saturating_record(begin.elapsed().as_nanos() as u64);
-            self.ledger.replaced();
-            tally.updates += 1;
-        } else {
-            let wrong = self.shared.read(thread, bytes, |value| value.is_wrong(key, plan.work));
-            // A key that is not found is an error too.
-            tally.checksum_errors += u64::from(wrong.unwrap_or(true));
+        if !operation.is_update() {
+            tally.checksum_errors += u64::from(self.shared.read(job, operation, thread));
             tally.reads += 1;
+            return;
         }
+        *serial = serial.wrapping_add(1);
+        if S::TIMED {
+            let begin = Instant::now();
+            let gives_up = self.shared.change(job, operation, thread, *serial);
+            tally.latency.saturating_record(begin.elapsed().as_nanos() as u64);
+            if gives_up {
+                self.ledger.replaced();
+            }
+        } else if self.shared.change(job, operation, thread, *serial) {
+            self.ledger.replaced();
+        }
+        tally.updates += 1;
     }
 
     /// Lets the design free what it can, so that no round starts with the garbage of the last.
@@ -213,7 +207,7 @@ impl<T: Table> Ready<T> {
     }
 }
 
-impl<T: Table> Prepared for Ready<T> {
+impl<S: Subject> Prepared for Ready<S> {
     fn round(&mut self, plan: &Plan) -> Outcome {
         self.run(plan, None)
     }
@@ -224,8 +218,7 @@ impl<T: Table> Prepared for Ready<T> {
 
     #[cfg(test)]
     fn serial(&self, key: &[u8]) -> Option<u32> {
-        let mut thread = self.shared.thread();
-        self.shared.read(&mut thread, key, Value::serial)
+        self.shared.serial(key)
     }
 
     #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The two workloads as traits, and the index that all keyed designs share.
+//! Tables and single values as traits, and the index that keyed designs share.
 //!
 //! A design implements [`Config`], one value that is replaced, and gets a table with one such
 //! value per key from [`PerKey`]; or it implements [`Table`] itself, when one lock or one map
@@ -109,6 +109,15 @@ pub(crate) trait Table: Send + Sync + 'static {
     fn flush(&self) {}
 }
 
+/// A table whose keys come and go.
+pub(crate) trait Churn: Table {
+    /// Replaces the value of `key`, or inserts both; true if there was a value.
+    fn put(&self, thread: &mut Self::Thread<'_>, key: &[u8], value: Value) -> bool;
+
+    /// Removes `key`; true if it was there.
+    fn remove(&self, thread: &mut Self::Thread<'_>, key: &[u8]) -> bool;
+}
+
 /// The hash function of all designs, so that none wins by its hash.
 pub(crate) type Hash = FixedState;
 
@@ -142,6 +151,23 @@ impl<S> Index<S> {
     #[inline]
     pub(crate) fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut S> {
         self.slots.find_mut(hash, |(known, _)| **known == *key).map(|(_, slot)| slot)
+    }
+
+    /// Replaces the slot of the key, or inserts both; the old slot.
+    #[inline]
+    pub(crate) fn put(&mut self, hash_of_key: u64, key: &[u8], slot: S) -> Option<S> {
+        if let Some(known) = self.get_mut(hash_of_key, key) {
+            return Some(std::mem::replace(known, slot));
+        }
+        self.slots.insert_unique(hash_of_key, (key.into(), slot), |(key, _)| hash(key));
+        None
+    }
+
+    /// Takes the key out, and its slot with it.
+    #[inline]
+    pub(crate) fn remove(&mut self, hash: u64, key: &[u8]) -> Option<(Box<[u8]>, S)> {
+        let entry = self.slots.find_entry(hash, |(known, _)| **known == *key).ok()?;
+        Some(entry.remove().0)
     }
 }
 

@@ -144,6 +144,27 @@ pub struct Cost {
     pub published_ns: Option<f64>,
 }
 
+/// Figures that are the entry and the exit of a critical section, by sections that do not wait for
+/// each other: nothing but these two is between their work and that of a program without them.
+const SECTIONS: [&str; 6] = [
+    "cpu_local_lock",
+    "read_lock",
+    "rcu_read",
+    "rcu_read_reader",
+    "shared_read_lock",
+    "shared_rcu_read",
+];
+
+impl Cost {
+    /// The efficiency of a critical section of `section_ns`: `Tc / (Tc + Ta + Tr)`, where `Tc` is
+    /// the section's own time, `Ta` that of its entry and `Tr` that of its exit (McKenney 2005).
+    /// Nothing for what is no section, or was not measured.
+    pub fn efficiency(&self, section_ns: f64) -> Option<f64> {
+        let overhead = self.ns.filter(|_| SECTIONS.contains(&self.id))?.median;
+        (section_ns > 0.0).then(|| section_ns / (section_ns + overhead))
+    }
+}
+
 /// The table.
 #[derive(Clone, Debug)]
 pub struct Costs {
@@ -151,7 +172,13 @@ pub struct Costs {
     pub published: &'static Table,
     /// The figures, in the order of the table.
     pub rows: Vec<Cost>,
+    /// The section whose efficiency is of interest, in nanoseconds.
+    pub section_ns: f64,
 }
+
+/// The section of [`Costs::section_ns`] where nothing else is said: a hundred instructions or one
+/// miss of all caches, as short as sections are where the choice of a lock matters.
+pub const SECTION_NS: f64 = 100.0;
 
 /// The table that others have published, which [`measure`] puts beside its figures.
 pub fn published() -> &'static Table {
@@ -191,7 +218,7 @@ pub fn measure(machine: &Machine, quick: bool, host: &mut dyn Host) -> io::Resul
         });
         host.advance(budget(quick));
     }
-    Ok(Costs { published, rows })
+    Ok(Costs { published, rows, section_ns: SECTION_NS })
 }
 
 /// Where and how long a figure is measured.
@@ -312,5 +339,29 @@ impl Place<'_> {
         };
         // The largest power of two that is not above it.
         1 << wanted.max(4096).ilog2()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_is_a_figure_and_efficiency_is_the_share_of_the_work() {
+        for section in SECTIONS {
+            assert!(ids().any(|id| id == section), "{section} is no figure");
+        }
+        let cost = |id, ns: Option<f64>| Cost {
+            id,
+            name: String::new(),
+            ns: ns.map(|ns| Spread { median: ns, low: ns, high: ns }),
+            missing: None,
+            published_ns: None,
+        };
+        assert_eq!(cost("read_lock", Some(25.0)).efficiency(100.0), Some(0.8));
+        assert_eq!(cost("read_lock", Some(300.0)).efficiency(100.0), Some(0.25));
+        assert_eq!(cost("read_lock", None).efficiency(100.0), None);
+        assert_eq!(cost("read_lock", Some(0.0)).efficiency(0.0), None);
+        assert_eq!(cost("l1_hit", Some(1.0)).efficiency(100.0), None);
     }
 }

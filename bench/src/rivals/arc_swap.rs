@@ -18,7 +18,7 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::new("arc-swap")
         .about(&ABOUT)
         .config::<Placed<Swapped>>()
-        .per_key::<Placed<Swapped>>()
+        .per_key::<Swapped>()
         .read::<Swapped>()
         .cell::<Swapped>()
         .guard(<Swapped as Read>::read)

@@ -6,12 +6,74 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use super::Rival;
+use super::{About, Family, Rival};
+use crate::advise::{Counting, Limiting};
 use crate::cases::counters::counted;
 use crate::serve::Count;
 
-pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("atomic-own").count::<Own>(), Rival::new("atomic-shared").count::<Shared>()];
+pub(super) const RIVALS: &[Rival] = &[
+    Rival::new("atomic-own").count::<Own>(),
+    Rival::new("atomic-shared")
+        .about(&ABOUT)
+        .counter::<CachePadded<AtomicU64>>()
+        .limiter::<UpTo>()
+        .count::<Shared>(),
+];
+
+const ABOUT: About = About {
+    family: Family::Atomic,
+    idea: "one atomic word for all",
+    reader_cost: "one load of the word, on a line that travels to each CPU that counts",
+    limits: "many CPUs that count often: each count waits for the line",
+};
+
+impl Counting for CachePadded<AtomicU64> {
+    const EXACT: bool = true;
+
+    fn new() -> Self {
+        Self::default()
+    }
+
+    #[inline]
+    fn add(&self) {
+        // Relaxed, here and below: a count orders nothing.
+        self.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn sum(&self) -> u64 {
+        self.load(Ordering::Relaxed)
+    }
+}
+
+/// One word, changed by a compare-and-swap that looks at the limit.
+#[derive(Debug)]
+struct UpTo {
+    count: CachePadded<AtomicU64>,
+    limit: u64,
+}
+
+impl Limiting for UpTo {
+    fn new(limit: u64) -> Self {
+        Self { count: CachePadded::default(), limit }
+    }
+
+    #[inline]
+    fn try_take(&self) -> bool {
+        let next = |count: u64| (count < self.limit).then_some(count + 1);
+        self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+    }
+
+    #[inline]
+    fn give(&self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn value(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+}
 
 /// A word of the calling thread's own, added to as if it were shared.
 struct Own;

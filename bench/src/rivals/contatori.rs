@@ -6,11 +6,43 @@ use std::time::Duration;
 use contatori::counters::unsigned::Unsigned;
 use contatori::counters::{CounterValue, Observable};
 
-use super::Rival;
+use super::{About, Family, Rival};
+use crate::advise::Counting;
 use crate::cases::counters::counted;
 use crate::serve::Count;
 
-pub(super) const RIVALS: &[Rival] = &[Rival::new("contatori").count::<Contatori>()];
+pub(super) const RIVALS: &[Rival] = &[Rival::new("contatori")
+    .about(&ABOUT)
+    .counter::<Unsigned>()
+    .count::<Contatori>()];
+
+const ABOUT: About = About {
+    family: Family::PerCpu,
+    idea: "atomic additions to one of 64 words, chosen by thread",
+    reader_cost: "a load of all 64 words, whose lines travel",
+    limits: "sums of one moment; many counters: each has 64 lines",
+};
+
+impl Counting for Unsigned {
+    const EXACT: bool = false;
+
+    fn new() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn add(&self) {
+        self.add(1);
+    }
+
+    #[inline]
+    fn sum(&self) -> u64 {
+        match self.value() {
+            CounterValue::Unsigned(sum) => sum,
+            other => panic!("an unsigned counter says {other:?}"),
+        }
+    }
+}
 
 struct Contatori;
 

@@ -20,7 +20,7 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::new("crossbeam-epoch")
         .about(&ABOUT)
         .config::<Placed<Epoch>>()
-        .per_key::<Placed<Epoch>>()
+        .per_key::<Epoch>()
         .read::<Epoch>()
         .nested::<Epoch>()
         .replace::<Epoch>()

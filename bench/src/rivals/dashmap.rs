@@ -1,17 +1,19 @@
 //! dashmap: a map of sharded reader-writer locks, as a crate.
 
 use std::collections::hash_map::RandomState;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dashmap::DashMap;
 
 use super::{About, Family, Rival};
-use crate::advise::{Hash, Table, Value};
+use crate::advise::{Churn, Hash, Ids, Table, Value};
 use crate::cases::hash::{self, BUCKETS, Map};
 use crate::cases::maps::{self, Hashes, Key, Maps};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
     .about(&ABOUT)
     .table::<DashMap<Box<[u8]>, Value, Hash>>()
+    .ids::<Counted>()
     .map::<Numbers>()
     .maps::<Dash>()];
 
@@ -45,6 +47,49 @@ impl Table for DashMap<Box<[u8]>, Value, Hash> {
         // Through the slot and not by `insert`, which would need a copy of the key.
         let old = self.get_mut(key).map(|mut slot| std::mem::replace(&mut *slot, value));
         drop(old);
+    }
+}
+
+impl Churn for DashMap<Box<[u8]>, Value, Hash> {
+    #[inline]
+    fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
+        self.insert(key.into(), value).is_some()
+    }
+
+    #[inline]
+    fn remove(&self, _thread: &mut (), key: &[u8]) -> bool {
+        self.remove(key).is_some()
+    }
+}
+
+/// Ids are numbers that are counted up.
+#[derive(Debug)]
+struct Counted {
+    map: DashMap<u64, Value, Hash>,
+    next: AtomicU64,
+}
+
+impl Ids for Counted {
+    fn new() -> Self {
+        Self { map: DashMap::default(), next: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    fn insert(&self, value: Value) -> u64 {
+        // Relaxed: it hands out numbers and orders nothing.
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.map.insert(id, value);
+        id
+    }
+
+    #[inline]
+    fn remove(&self, id: u64) -> bool {
+        self.map.remove(&id).is_some()
+    }
+
+    #[inline]
+    fn read<R>(&self, id: u64, look: impl FnOnce(&Value) -> R) -> Option<R> {
+        self.map.get(&id).map(|value| look(&value))
     }
 }
 

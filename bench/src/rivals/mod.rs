@@ -8,7 +8,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::advise::{Config, PerKey, Plan, Prepared, Ready, Table, Whole};
+use crate::advise::{
+    Bounded, Buckets, Churn, Churned, Config, Counted, Counting, Ids, Keyed, Limiting, Numbered,
+    PerKey, Placed, Plan, Prepared, Queued, Queueing, Ready, Whole,
+};
 use crate::cases::domains::{self, Used};
 use crate::cases::hash::{self, Chains, Map, Mapped};
 use crate::cases::loops::Loop;
@@ -62,10 +65,12 @@ registry! {
     #[cfg(feature = "all-rivals")] hazarc,
     #[cfg(feature = "all-rivals")] seqlock,
     crossbeam_utils,
+    crossbeam_queue,
     arc_swap,
     #[cfg(feature = "all-rivals")] left_right,
     std_mutex,
     std_rwlock,
+    std_mpsc,
     parking_lot,
     sharded_rwlock,
     #[cfg(feature = "all-rivals")] tokio,
@@ -111,6 +116,15 @@ pub struct Rival {
     pub(crate) about: Option<&'static About>,
     pub(crate) config: Option<Make<Plan, dyn Prepared>>,
     pub(crate) table: Option<Make<Plan, dyn Prepared>>,
+    /// Its table is a fixed index of places.
+    pub(crate) is_per_key: bool,
+    pub(crate) churn: Option<Make<Plan, dyn Prepared>>,
+    pub(crate) counter: Option<Make<Plan, dyn Prepared>>,
+    /// Its counter's sums are exact.
+    pub(crate) is_exact: bool,
+    pub(crate) limiter: Option<Make<Plan, dyn Prepared>>,
+    pub(crate) queue: Option<Make<Plan, dyn Prepared>>,
+    pub(crate) ids: Option<Make<Plan, dyn Prepared>>,
     pub(crate) read: Option<Loop>,
     pub(crate) nested: Option<Loop>,
     pub(crate) cell: Option<Loop>,
@@ -158,9 +172,11 @@ pub(crate) struct About {
 pub(crate) enum Family {
     Lock,
     ShardedLock,
+    Atomic,
+    PerCpu,
     ReferenceCount,
     Epoch,
-    LockFreeMap,
+    LockFree,
     Rcu,
 }
 
@@ -169,9 +185,11 @@ impl Family {
         match self {
             Self::Lock => "lock",
             Self::ShardedLock => "sharded lock",
+            Self::Atomic => "atomic word",
+            Self::PerCpu => "word for each CPU or thread",
             Self::ReferenceCount => "reference count",
             Self::Epoch => "epoch",
-            Self::LockFreeMap => "lock-free map",
+            Self::LockFree => "lock-free structure",
             Self::Rcu => "rcu",
         }
     }
@@ -208,6 +226,13 @@ impl Rival {
             about: None,
             config: None,
             table: None,
+            is_per_key: false,
+            churn: None,
+            counter: None,
+            is_exact: false,
+            limiter: None,
+            queue: None,
+            ids: None,
             read: None,
             nested: None,
             cell: None,
@@ -248,17 +273,56 @@ impl Rival {
 
     /// `rcu advise`: one value that is replaced as a whole.
     const fn config<C: Config>(self) -> Self {
-        Self { config: Some(Ready::<Whole<C>>::boxed), ..self }
+        Self { config: Some(Ready::<Keyed<Whole<C>>>::boxed), ..self }
     }
 
-    /// `rcu advise`: a table with such a value for each key.
-    const fn per_key<C: Config>(self) -> Self {
-        Self { table: Some(Ready::<PerKey<C>>::boxed), ..self }
+    /// `rcu advise`: a table with such a value for each key. Where keys come and go, a table of
+    /// buckets.
+    const fn per_key<R: serve::Replace>(self) -> Self {
+        Self { churn: Some(Ready::<Churned<Buckets<R>>>::boxed), ..self.fixed::<Placed<R>>() }
+    }
+
+    /// `rcu advise`: a table with such a value for each key, whose keys cannot come and go.
+    const fn fixed<C: Config>(self) -> Self {
+        let table: Make<Plan, dyn Prepared> = Ready::<Keyed<PerKey<C>>>::boxed;
+        Self { table: Some(table), is_per_key: true, ..self }
     }
 
     /// `rcu advise`: a table of its own.
-    const fn table<T: Table>(self) -> Self {
-        Self { table: Some(Ready::<T>::boxed), ..self }
+    const fn table<T: Churn>(self) -> Self {
+        Self {
+            table: Some(Ready::<Keyed<T>>::boxed),
+            churn: Some(Ready::<Churned<T>>::boxed),
+            ..self
+        }
+    }
+
+    /// `rcu advise`: a counter of events.
+    const fn counter<C: Counting>(self) -> Self {
+        Self { counter: Some(Ready::<Counted<C>>::boxed), is_exact: C::EXACT, ..self }
+    }
+
+    /// `rcu advise`: a counter with a limit.
+    const fn limiter<C: Limiting>(self) -> Self {
+        Self { limiter: Some(Ready::<Bounded<C>>::boxed), ..self }
+    }
+
+    /// `rcu advise`: a queue.
+    const fn queue<Q: Queueing>(self) -> Self {
+        Self { queue: Some(Ready::<Queued<Q>>::boxed), ..self }
+    }
+
+    /// `rcu advise`: a table that gives out ids.
+    const fn ids<T: Ids>(self) -> Self {
+        Self { ids: Some(Ready::<Numbered<T>>::boxed), ..self }
+    }
+
+    /// Whether `rcu advise` can run it on any workload.
+    #[cfg(test)]
+    fn is_advised(&self) -> bool {
+        let kinds =
+            [self.config, self.table, self.churn, self.counter, self.limiter, self.queue, self.ids];
+        kinds.iter().any(Option::is_some)
     }
 
     /// A word that is read.
@@ -452,7 +516,7 @@ impl Rival {
             self.local,
         ];
         loops.iter().any(Option::is_some)
-            || (self.config.or(self.table).is_some() && self.about.is_some())
+            || (self.is_advised() && self.about.is_some())
             || self.replace.is_some()
             || self.stored.is_some()
             || self.hash.is_some()
@@ -496,7 +560,7 @@ mod tests {
         for rival in all() {
             assert!(names.insert(rival.name), "{} is there twice", rival.name);
             assert!(rival.serves_any(), "{} serves nothing", rival.name);
-            assert!(rival.about.is_none() || rival.config.or(rival.table).is_some());
+            assert_eq!(rival.about.is_some(), rival.is_advised(), "{}", rival.name);
             assert!(!rival.hoards || rival.replace.is_some(), "{}", rival.name);
             assert!(!rival.has_barrier || rival.enqueue.is_some(), "{}", rival.name);
         }

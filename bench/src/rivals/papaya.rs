@@ -5,7 +5,7 @@ use std::collections::hash_map::RandomState;
 use papaya::{Guard, HashMap};
 
 use super::{About, Family, Rival};
-use crate::advise::{Hash, Table, Value};
+use crate::advise::{Churn, Hash, Table, Value};
 use crate::cases::hash::{self, BUCKETS, Map};
 use crate::cases::maps::{self, Hashes, Key, Maps};
 
@@ -16,7 +16,7 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("papaya")
     .maps::<Papaya>()];
 
 const ABOUT: About = About {
-    family: Family::LockFreeMap,
+    family: Family::LockFree,
     idea: "a lock-free map with one pointer per entry; entries are reclaimed by seize",
     reader_cost: "a locked swap when the guard is left, on the thread's own line",
     limits: "memory is not bounded when a reader stalls; readers run the destructors of updates",
@@ -46,6 +46,18 @@ impl Table for HashMap<Box<[u8]>, Value, Hash> {
     fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
         // An entry is key and value in one, so a new value needs a copy of the key.
         self.pin().insert(key.into(), value);
+    }
+}
+
+impl Churn for HashMap<Box<[u8]>, Value, Hash> {
+    #[inline]
+    fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
+        self.pin().insert(key.into(), value).is_some()
+    }
+
+    #[inline]
+    fn remove(&self, _thread: &mut (), key: &[u8]) -> bool {
+        self.pin().remove(key).is_some()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The locks of parking_lot, one word each: a mutex and a reader-writer lock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::collections::hash_map::RandomState;
 use std::hint::black_box;
 use std::mem;
@@ -8,9 +8,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
+use slotmap::{DefaultKey, SlotMap};
 
 use super::{About, Family, Rival};
-use crate::advise::{Index, Lock, Locked, Value};
+use crate::advise::{Index, Limited, Lock, Locked, Value};
 use crate::cases::boot::{self, Slots};
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
@@ -24,11 +25,16 @@ pub(super) const RIVALS: &[Rival] = &[
         .about(&MUTEX)
         .config::<Locked<Mutex<Value>>>()
         .table::<Locked<Mutex<Index<Value>>>>()
+        .counter::<Locked<Mutex<u64>>>()
+        .limiter::<Limited<Mutex<u64>>>()
+        .queue::<Locked<Mutex<VecDeque<Value>>>>()
+        .ids::<Locked<Mutex<SlotMap<DefaultKey, Value>>>>()
         .cell::<OneMutex>(),
     Rival::new("parking_lot-rwlock")
         .about(&RWLOCK)
         .config::<Locked<RwLock<Value>>>()
         .table::<Locked<RwLock<Index<Value>>>>()
+        .ids::<Locked<RwLock<SlotMap<DefaultKey, Value>>>>()
         .read::<OneRwLock>()
         .cell::<OneRwLock>()
         .guard(guard)

@@ -1,8 +1,10 @@
 //! This project's library. Its own name stands for what a user takes first in each case: sections
 //! of the global domain, and beside them the sleepable domain, the cells and the tools.
 
+mod about;
 mod cells;
 mod maps;
+mod queues;
 mod srcu;
 mod sync;
 mod threads;
@@ -11,7 +13,7 @@ use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use quiescence::collections::HashMap;
+use quiescence::collections::{HashMap, IdMap, Queue as Fifo, Stack};
 use quiescence::sync::{Counter, ExactCounter, LimitCounter, LocalGlobalLock};
 use quiescence::{Domain, Fences, Private, Qsbr, Rcu, Snapshot, Srcu};
 
@@ -20,7 +22,7 @@ use self::srcu::{BUSY, InSrcu};
 use self::threads::{
     Announcers, InDomain, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads,
 };
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::{Hash, Placed, Value};
 use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::{repeat, timed};
@@ -29,9 +31,9 @@ use crate::serve::{Nested, Read, Section};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence")
-        .about(&ABOUT)
+        .about(&about::PLAIN)
         .config::<Placed<Threads>>()
-        .per_key::<Placed<Threads>>()
+        .per_key::<Threads>()
         .read::<GlobalReader>()
         .nested::<GlobalReader>()
         .cell::<FourWords>()
@@ -54,16 +56,16 @@ pub(super) const RIVALS: &[Rival] = &[
         .blocked(|| Box::new(Srcu::new()))
         .domain::<Srcu>(),
     Rival::ours("quiescence-hashmap")
-        .about(&ABOUT_MAP)
+        .about(&about::HASH_MAP)
         .table::<HashMap<Box<[u8]>, Value, Hash>>()
         .maps::<maps::Own>(),
     Rival::ours("quiescence-intrusive").maps::<maps::Intrusive>(),
     Rival::ours("quiescence-rcu").guard(<GlobalReader as Read>::read).stored::<Threads>(),
     Rival::ours("quiescence-reader").read::<ExplicitReader>().nested::<ExplicitReader>(),
     Rival::ours("quiescence-qsbr")
-        .about(&ABOUT_QSBR)
+        .about(&about::QSBR)
         .config::<Placed<Announcers>>()
-        .per_key::<Placed<Announcers>>()
+        .per_key::<Announcers>()
         .read::<QsbrReader>()
         .chains::<Announcers>()
         .replace_with(announced)
@@ -80,38 +82,32 @@ pub(super) const RIVALS: &[Rival] = &[
         .local::<GlobalReader>()
         .boot(|| Box::new(InDomain::new()))
         .domain::<Domain>(),
-    Rival::ours("quiescence-exact").count::<ExactCounter>(),
-    Rival::ours("quiescence-limit").count::<LimitCounter>(),
+    Rival::ours("quiescence-arc-cell")
+        .about(&about::ARC_CELL)
+        .config::<Placed<InCell>>()
+        .per_key::<InCell>(),
+    Rival::ours("quiescence-srcu")
+        .about(&about::SRCU)
+        .config::<Placed<srcu::Sleepers>>()
+        .per_key::<srcu::Sleepers>(),
+    Rival::ours("quiescence-counter").about(&about::COUNTER).counter::<Counter>(),
+    Rival::ours("quiescence-exact")
+        .about(&about::EXACT)
+        .counter::<ExactCounter>()
+        .count::<ExactCounter>(),
+    Rival::ours("quiescence-limit")
+        .about(&about::LIMIT)
+        .limiter::<LimitCounter>()
+        .count::<LimitCounter>(),
+    Rival::ours("quiescence-queue").about(&about::QUEUE).queue::<Fifo<Value>>(),
+    Rival::ours("quiescence-stack").about(&about::STACK).queue::<Stack<Value>>(),
+    Rival::ours("quiescence-idmap").about(&about::ID_MAP).ids::<IdMap<Value>>(),
     Rival::ours("quiescence-snapshot")
         .waits_for_none(|| Arc::new(Snapshots(Snapshot::new([1; 4])))),
     Rival::ours("quiescence-seqlock").cell::<cells::Sequence>(),
     Rival::ours("quiescence-latch").cell::<cells::TwoCopies>(),
     Rival::ours("quiescence-cache").guard(cells::cache),
 ];
-
-const ABOUT: About = About {
-    family: Family::Rcu,
-    idea: "readers note that they read; what is replaced is freed after a grace period",
-    reader_cost: "three plain stores to the thread's own cache line; updates pay for the fences",
-    limits: "values that must not outlive their replacement; updates as frequent as reads",
-};
-
-const ABOUT_MAP: About = About {
-    family: Family::Rcu,
-    idea: "a concurrent map: `quiescence::collections::HashMap::new()`, and \
-           `map.read().get(&key)`; keys may come and go",
-    reader_cost: "a section, as plain RCU has it, and a cache line of tags; values of more than a \
-                  few words are in a box with their key, one more line",
-    limits: "an update copies its key and allocates a box of both; values that must not outlive \
-             their replacement",
-};
-
-const ABOUT_QSBR: About = About {
-    family: Family::Rcu,
-    idea: "readers announce between operations that they hold nothing; sections cost nothing",
-    reader_cost: "one load; an announcement every few operations is one load and mostly no store",
-    limits: "every reading thread must announce quiescent states, and go offline before it blocks",
-};
 
 /// The word that is read.
 static WORD: LazyLock<Rcu<u64>> = LazyLock::new(|| Rcu::new(1));

@@ -18,7 +18,7 @@ use crate::serve::{Nested, Read, Replace};
 pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
     .about(&ABOUT)
     .config::<Placed<Hyaline>>()
-    .per_key::<Placed<Hyaline>>()
+    .per_key::<Hyaline>()
     .read::<Hyaline>()
     .nested::<Hyaline>()
     .replace::<Hyaline>()

@@ -8,7 +8,7 @@ use std::thread;
 use hashbrown::HashTable;
 
 use super::{About, Family, Rival};
-use crate::advise::{Index, Table, Value, hash};
+use crate::advise::{Churn, Index, Table, Value, hash};
 use crate::cases::maps::{Hashes, Key, Map, Maps};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sharded-rwlock")
@@ -92,6 +92,20 @@ impl Table for Sharded<Index<Value>> {
         drop(self.write(hash, |index| {
             index.get_mut(hash, key).map(|slot| mem::replace(slot, value))
         }));
+    }
+}
+
+impl Churn for Sharded<Index<Value>> {
+    #[inline]
+    fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
+        let hash = hash(key);
+        self.write(hash, |index| index.put(hash, key, value)).is_some()
+    }
+
+    #[inline]
+    fn remove(&self, _thread: &mut (), key: &[u8]) -> bool {
+        let hash = hash(key);
+        self.write(hash, |index| index.remove(hash, key)).is_some()
     }
 }
 

@@ -1,19 +1,32 @@
-//! One mutex of the standard library around everything.
+//! Mutexes of the standard library: one around everything, one for each bucket, one for each value.
+//!
+//! McKenney's ladder of 2005: code locking, then data locking, ever finer.
 
+use std::collections::VecDeque;
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use slotmap::{DefaultKey, SlotMap};
+
 use super::{About, Family, Rival};
-use crate::advise::{Index, Lock, Locked, Value};
+use crate::advise::{Churn, Index, Limited, Lock, Locked, Table, Value, hash};
 use crate::cases::loops::timed;
 use crate::serve::Read;
 
-pub(super) const RIVALS: &[Rival] = &[Rival::new("std-mutex")
-    .about(&ABOUT)
-    .config::<Locked<Mutex<Value>>>()
-    .table::<Locked<Mutex<Index<Value>>>>()
-    .read::<Mutex<u64>>()];
+pub(super) const RIVALS: &[Rival] = &[
+    Rival::new("std-mutex")
+        .about(&ABOUT)
+        .config::<Locked<Mutex<Value>>>()
+        .table::<Locked<Mutex<Index<Value>>>>()
+        .counter::<Locked<Mutex<u64>>>()
+        .limiter::<Limited<Mutex<u64>>>()
+        .queue::<Locked<Mutex<VecDeque<Value>>>>()
+        .ids::<Locked<Mutex<SlotMap<DefaultKey, Value>>>>()
+        .read::<Mutex<u64>>(),
+    Rival::new("mutex-per-bucket").about(&PER_BUCKET).table::<Buckets>(),
+    Rival::new("mutex-per-value").about(&PER_VALUE).fixed::<Locked<Mutex<Value>>>(),
+];
 
 const ABOUT: About = About {
     family: Family::Lock,
@@ -22,6 +35,89 @@ const ABOUT: About = About {
                   for each other",
     limits: "many readers: they take turns, and the lock's line travels between their CPUs",
 };
+
+const PER_BUCKET: About = About {
+    family: Family::ShardedLock,
+    idea: "a lock for each bucket of a hash table, readers included",
+    reader_cost: "two locked instructions, on a line that only users of the same bucket write",
+    limits: "a few hot keys: their bucket is one lock again; the number of buckets stays, and \
+             nothing is consistent across them",
+};
+
+const PER_VALUE: About = About {
+    family: Family::ShardedLock,
+    idea: "a lock for each value, behind an index that never changes",
+    reader_cost: "two locked instructions, on the value's own line",
+    limits: "keys that come and go, since no lock protects the index; a few hot keys",
+};
+
+/// A hash table whose buckets are short lists under a lock of their own.
+#[derive(Debug)]
+struct Buckets(Box<[Mutex<Entries>]>);
+
+/// The entries of a bucket.
+type Entries = Vec<(Box<[u8]>, Value)>;
+
+impl Buckets {
+    #[inline]
+    fn locked<R>(&self, key: &[u8], f: impl FnOnce(&mut Entries) -> R) -> R {
+        self.0[hash(key) as usize & (self.0.len() - 1)].write(f)
+    }
+}
+
+impl Table for Buckets {
+    type Thread<'a> = ();
+
+    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+        let entries: Vec<_> = entries.collect();
+        let count = entries.len().max(1).next_power_of_two();
+        let table = Self((0..count).map(|_| Mutex::default()).collect());
+        for (key, value) in entries {
+            table.locked(&key.clone(), |bucket| bucket.push((key, value)));
+        }
+        table
+    }
+
+    fn thread(&self) {}
+
+    #[inline]
+    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+        self.locked(key, |bucket| {
+            bucket.iter().find(|(known, _)| **known == *key).map(|(_, value)| look(value))
+        })
+    }
+
+    #[inline]
+    fn update(&self, thread: &mut (), key: &[u8], value: Value) {
+        self.put(thread, key, value);
+    }
+}
+
+impl Churn for Buckets {
+    #[inline]
+    fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
+        // The old value is freed when the lock is free again.
+        let old = self.locked(key, |bucket| {
+            match bucket.iter_mut().find(|(known, _)| **known == *key) {
+                Some((_, slot)) => Some(std::mem::replace(slot, value)),
+                None => {
+                    bucket.push((key.into(), value));
+                    None
+                }
+            }
+        });
+        old.is_some()
+    }
+
+    #[inline]
+    fn remove(&self, _thread: &mut (), key: &[u8]) -> bool {
+        let old = self.locked(key, |bucket| {
+            let number = bucket.iter().position(|(known, _)| **known == *key)?;
+            Some(bucket.swap_remove(number))
+        });
+        old.is_some()
+    }
+}
 
 impl<T: Send> Lock<T> for Mutex<T> {
     fn new(value: T) -> Self {

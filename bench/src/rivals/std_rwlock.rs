@@ -10,6 +10,8 @@ use std::mem;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use slotmap::{DefaultKey, SlotMap};
+
 use super::{About, Family, Rival};
 use crate::advise::{Index, Lock, Locked, Value};
 use crate::cases::loops::{repeat, timed};
@@ -21,6 +23,8 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
     .about(&ABOUT)
     .config::<Locked<RwLock<Value>>>()
     .table::<Locked<RwLock<Index<Value>>>>()
+    .counter::<Locked<RwLock<u64>>>()
+    .ids::<Locked<RwLock<SlotMap<DefaultKey, Value>>>>()
     .read::<StdRwLock>()
     .guard(|batches| {
         let lock = black_box(&*COUNTED);

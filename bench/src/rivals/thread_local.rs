@@ -8,11 +8,42 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use thread_local::ThreadLocal;
 
-use super::Rival;
+use super::{About, Family, Rival};
+use crate::advise::Counting;
 use crate::cases::counters::counted;
 use crate::serve::Count;
 
-pub(super) const RIVALS: &[Rival] = &[Rival::new("thread-local").count::<OfThread>()];
+pub(super) const RIVALS: &[Rival] = &[Rival::new("thread-local")
+    .about(&ABOUT)
+    .counter::<ThreadLocal<CachePadded<AtomicU64>>>()
+    .count::<OfThread>()];
+
+const ABOUT: About = About {
+    family: Family::PerCpu,
+    idea: "a word for each thread, which only that thread writes",
+    reader_cost: "a load of the word of each thread that ever counted",
+    limits: "sums of one moment; thousands of threads, or many counters: each has a word of each",
+};
+
+impl Counting for ThreadLocal<CachePadded<AtomicU64>> {
+    const EXACT: bool = false;
+
+    fn new() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn add(&self) {
+        let word = self.get_or_default();
+        // Relaxed, as the loads in the sum: a count that orders nothing.
+        word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn sum(&self) -> u64 {
+        self.iter().map(|word| word.load(Ordering::Relaxed)).sum()
+    }
+}
 
 struct OfThread;
 

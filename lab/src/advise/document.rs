@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::rank::{Latency, Place};
 use super::report::{Noise, Report, reason};
 use super::sweep::{Flip, Over, Point, Sweep};
-use super::verdict;
+use super::tree;
 use crate::costs::CostsOut;
 use crate::json;
 use crate::keys::Census;
@@ -36,7 +36,10 @@ pub(super) struct Document<'a> {
     sweeps: Vec<SweepObject>,
     flips: Vec<Flip>,
     recommended: Option<&'static str>,
+    program: Option<&'static str>,
     recommendation: Vec<String>,
+    decision: Option<tree::Path>,
+    disclosures: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -45,6 +48,9 @@ struct WorkloadObject<'a> {
     kind: Kind,
     threads: u32,
     reads_percent: f64,
+    churn_percent: f64,
+    exact: bool,
+    limit: Option<u32>,
     popularity: Popularity,
     value_bytes: u32,
     work: u32,
@@ -59,6 +65,7 @@ struct DesignObject {
     name: &'static str,
     family: &'static str,
     ours: bool,
+    index: Option<&'static str>,
     rounds: usize,
     #[serde(serialize_with = "json::spread")]
     operations_per_second: Option<Spread>,
@@ -90,7 +97,6 @@ struct PointObject {
 /// The document of a report.
 pub(super) fn document(report: &Report) -> Document<'_> {
     let too_noisy = report.noise.is_too_much();
-    let may_recommend = !too_noisy && report.checksum_errors() == 0;
     Document {
         schema: SCHEMA,
         version: VERSION,
@@ -107,10 +113,11 @@ pub(super) fn document(report: &Report) -> Document<'_> {
         designs: report.places.iter().map(design).collect(),
         sweeps: report.sweeps.iter().map(sweep).collect(),
         flips: report.flips(),
-        recommended: verdict::recommended(&report.places)
-            .filter(|_| may_recommend)
-            .map(|place| place.design.name),
+        recommended: report.recommended().map(|place| place.design.name),
+        program: report.recommended().map(|place| place.design.program),
         recommendation: report.recommendation(),
+        decision: report.decision(),
+        disclosures: report.disclosures(),
     }
 }
 
@@ -120,6 +127,9 @@ fn workload(workload: &Workload) -> WorkloadObject<'_> {
         kind: workload.kind,
         threads: workload.threads,
         reads_percent: workload.reads_percent,
+        churn_percent: workload.churn_percent,
+        exact: workload.exact,
+        limit: workload.limit,
         popularity: workload.popularity,
         value_bytes: workload.value_bytes,
         work: workload.work,
@@ -135,6 +145,7 @@ fn design(place: &Place) -> DesignObject {
         name: place.design.name,
         family: place.design.family,
         ours: place.design.ours,
+        index: place.design.index.map(bench::advise::KeyIndex::name),
         rounds: place.rounds,
         operations_per_second: Some(place.throughput),
         first_is_faster: place.first_is_faster,

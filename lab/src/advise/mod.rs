@@ -1,7 +1,8 @@
 //! `rcu advise`: runs a workload on every design, ranks them, and says where the answer flips.
 //!
 //! Reading order: [`run`] says what is measured when; [`race`] runs designs against each other,
-//! [`rank`] compares them, [`sweep`] changes one thing at a time, [`verdict`] puts it into words;
+//! [`rank`] compares them, [`sweep`] changes one thing at a time, [`verdict`] puts it into words,
+//! with what [`tree`] says of counters and [`remarks`] of indexes, large values and code to paste;
 //! [`report`] shows it on a terminal, [`document`] as JSON, [`page`] with [`plot`] as HTML.
 
 mod document;
@@ -9,9 +10,11 @@ mod page;
 mod plot;
 mod race;
 mod rank;
+mod remarks;
 mod report;
 mod run;
 mod sweep;
+mod tree;
 mod verdict;
 
 use std::fs::File;
@@ -25,7 +28,7 @@ use crate::keys::{self, Keys};
 use crate::machine::Machine;
 use crate::number;
 use crate::output::{self, Output};
-use crate::workload::{Defaults, Flags, Kind, Workload};
+use crate::workload::{Defaults, Flags, Workload};
 use report::Report;
 use run::Run;
 
@@ -111,11 +114,8 @@ fn verdict_of(report: &Report) -> Exit {
 fn check_memory(machine: &Machine, workload: &Workload, keys: &Keys) -> Result<(), Failure> {
     /// What a design keeps for a key besides its value, generously: buckets, counts, pointers.
     const BYTES_BESIDE_VALUE: u64 = 256;
-    let designs = bench::advise::designs(workload.kind.into()).len() as u64;
-    let values = match workload.kind {
-        Kind::Table => keys.census.count,
-        Kind::Config => 1,
-    };
+    let designs = bench::advise::designs(workload.measured()).len() as u64;
+    let values = if workload.kind.is_keyed() { keys.census.count } else { 1 };
     let needed = designs * values * (u64::from(workload.value_bytes) + BYTES_BESIDE_VALUE);
     match machine.memory_available_bytes {
         Some(available) if needed > available / 2 => Err(Failure::Usage(format!(

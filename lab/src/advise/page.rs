@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use super::plot::{self, Bar, Dots, Line};
 use super::rank::Place;
+use super::remarks;
 use super::report::{
     RANKING_HEADER, Report, TABLE_LEGEND, describe_keys, ranking_cells, reason, sweep_cells,
     sweep_header,
@@ -65,6 +66,12 @@ fn recommendation(body: &mut Markup, report: &Report) {
             verdict.leaf("p", &[], paragraph);
         }
     });
+    if let Some(choice) = report.recommended() {
+        let (head, program) = remarks::code(choice);
+        body.leaf("h2", &[], "Code to paste");
+        soft(body, head);
+        body.leaf("pre", &[], program);
+    }
 }
 
 fn ranking(body: &mut Markup, report: &Report) {
@@ -95,6 +102,9 @@ fn ranking(body: &mut Markup, report: &Report) {
         }
     });
     soft(body, TABLE_LEGEND);
+    for remark in report.disclosures() {
+        soft(body, remark);
+    }
     body.leaf("h3", &[], "Why");
     body.element("dl", &[], |list| {
         for place in places {
@@ -227,14 +237,15 @@ fn surroundings(body: &mut Markup, report: &Report) {
 
 fn costs_table(body: &mut Markup, costs: &Costs) {
     let year = costs.published.year.to_string();
-    let head = ["operation", "here", "cycles", &year].map(str::to_owned);
+    let head = ["operation", "here", "cycles", &year, "efficiency"].map(str::to_owned);
     let cycle = costs_table::cycle_ns(costs);
     body.leaf("h2", &[], "What synchronisation costs here");
     table(body, |table| {
         header(table, &head, 1);
         for cost in &costs.rows {
             row(table, None, |row| {
-                for (column, text) in costs_table::cells(cost, cycle).into_iter().enumerate() {
+                for (column, text) in costs_table::cells(costs, cost, cycle).into_iter().enumerate()
+                {
                     cell(row, "td", (column > 0).then_some("n"), text);
                 }
             });

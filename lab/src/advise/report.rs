@@ -13,7 +13,7 @@ use crate::workload::Workload;
 
 use super::rank::{Place, spread_percent};
 use super::sweep::{Flip, Sweep};
-use super::verdict;
+use super::{remarks, tree, verdict};
 
 /// All that was found.
 #[derive(Debug)]
@@ -115,12 +115,32 @@ impl Report {
             &self.sweeps,
             self.workload.value_bytes,
         ));
+        if let Some(path) = self.decision() {
+            paragraphs.extend(path.paragraphs(&self.places));
+        }
+        paragraphs.extend(remarks::large_values(&self.workload));
         if self.cut_short {
             paragraphs.push(
                 "Time was up before every setting was tried; without --quick all are.".to_owned(),
             );
         }
         paragraphs
+    }
+
+    /// The design to take, if anything can be recommended.
+    pub(super) fn recommended(&self) -> Option<&Place> {
+        let may = !self.noise.is_too_much() && self.checksum_errors() == 0;
+        verdict::recommended(&self.places).filter(|_| may)
+    }
+
+    /// The path through the decision tree, if the kind has one.
+    pub(super) fn decision(&self) -> Option<tree::Path> {
+        tree::path(&self.workload)
+    }
+
+    /// What the ranking does not show by itself.
+    pub(super) fn disclosures(&self) -> Vec<String> {
+        remarks::disclosures(&self.workload, &self.places)
     }
 
     /// Prints what the ranking is about; before anything is measured.
@@ -143,6 +163,9 @@ impl Report {
             output.heading("Ranking")?;
             output.table(ranking_table(&self.places))?;
             output.paragraph(TABLE_LEGEND)?;
+            for remark in self.disclosures() {
+                output.paragraph(remark)?;
+            }
             output.heading("Why")?;
             let reason = |place: &Place| (place.design.name, sentence(place.design.reader_cost));
             output.entries(self.places.iter().map(reason))?;
@@ -159,6 +182,12 @@ impl Report {
         output.heading("Recommendation")?;
         for paragraph in self.recommendation() {
             output.paragraph(paragraph)?;
+        }
+        if let Some(choice) = self.recommended() {
+            let (head, program) = remarks::code(choice);
+            output.heading("Code to paste")?;
+            output.paragraph(head)?;
+            output.line(program)?;
         }
         Ok(())
     }

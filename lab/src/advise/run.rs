@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::keys::Keys;
 use crate::machine::Machine;
 use crate::output::{Output, Progress};
-use crate::workload::Workload;
+use crate::workload::{Kind, Workload};
 use crate::{costs, draw};
 
 /// With `--quick` the ranking is over after this time, and everything after the other, also on a
@@ -80,7 +80,7 @@ impl Run<'_> {
         let mut track =
             Track { output, progress, generator, deadline: self.deadline(QUICK_RANKING) };
         let plan = self.plan(self.workload.threads, self.workload.reads_percent, &track);
-        let kind = self.workload.kind.into();
+        let kind = self.workload.measured();
         let mut contenders = track.prepare(bench::advise::designs(kind), kind, &plan)?;
         let rounds = self.workload.rounds;
         let series = track.race(&mut contenders, None, &plan, rounds, "ranking")?;
@@ -93,7 +93,7 @@ impl Run<'_> {
             return Ok(());
         }
         track.deadline = self.deadline(QUICK_ALL);
-        let over_reads = sweep::read_shares(self.workload.reads_percent);
+        let over_reads = self.read_shares();
         self.sweep(Over::ReadsPercent, &over_reads, report, &mut contenders, &mut track)?;
         if !self.args.quick {
             let over_threads = self.thread_counts();
@@ -150,15 +150,26 @@ impl Run<'_> {
             keys: self.keys.list.clone(),
             value_bytes: self.workload.value_bytes as usize,
             work: self.workload.work,
-            operations: draw::operations(
-                keys,
-                threads,
-                reads_percent,
-                self.workload.popularity,
-                self.args.seed,
-            ),
+            operations: draw::operations(keys, threads, self.mix(reads_percent), self.args.seed),
+            limit: self.workload.limit.map_or(u64::MAX, u64::from),
             run_for: self.workload.run_for,
             stop: track.output.interrupt().flag(),
+        }
+    }
+
+    fn mix(&self, reads_percent: f64) -> draw::Mix {
+        draw::Mix {
+            reads_percent,
+            churn_percent: self.workload.churn_percent,
+            popularity: self.workload.popularity,
+        }
+    }
+
+    /// The shares of reads that are tried: a queue has as many takers as it has givers.
+    fn read_shares(&self) -> Vec<f64> {
+        match self.workload.kind {
+            Kind::Queue => Vec::new(),
+            _ => sweep::read_shares(self.workload.reads_percent),
         }
     }
 
@@ -181,14 +192,14 @@ impl Run<'_> {
 
     /// About how long everything takes.
     fn duration(&self) -> Duration {
-        let designs = bench::advise::designs(self.workload.kind.into()).len();
+        let designs = bench::advise::designs(self.workload.measured()).len();
         let mut total = race::duration(designs, self.workload.run_for, self.workload.rounds);
         if !self.args.skip.contains(&Part::Costs) {
             total += bench::costs::duration(self.args.quick);
         }
         if !self.args.skip.contains(&Part::Sweep) {
             let threads = if self.args.quick { 0 } else { self.thread_counts().len() };
-            let points = sweep::read_shares(self.workload.reads_percent).len() + threads;
+            let points = self.read_shares().len() + threads;
             let (run_for, rounds) = self.sweep_rounds();
             let leaders = sweep::leaders_at_most(self.args.quick);
             total += race::duration(leaders, run_for, rounds) * points as u32;

@@ -3,7 +3,8 @@
 //! Paul McKenney's talk at linux.conf.au 2005 put instructions, caches, atomics and locks into one
 //! table, and the choice of a tool follows from it. This is that table again, measured here by
 //! [`bench::costs`], with what has become possible since: readers that execute no atomic
-//! instruction, and `membarrier`.
+//! instruction, and `membarrier`. And what such a price means for a critical section, as he put it
+//! there: its efficiency, `Tc / (Tc + Ta + Tr)`.
 
 pub(crate) mod table;
 
@@ -25,6 +26,24 @@ pub(crate) struct CostsArgs {
     /// Measure for a shorter time: coarser figures within a second or two
     #[arg(long)]
     quick: bool,
+    /// The critical section of the column "efficiency": how long its own work takes, in nanoseconds
+    #[arg(long, value_name = "NS", default_value = "100", allow_negative_numbers = true)]
+    section: SectionNs,
+}
+
+/// The length of a critical section, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct SectionNs(f64);
+
+impl std::str::FromStr for SectionNs {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<f64>() {
+            Ok(ns) if ns > 0.0 && ns <= 1e9 => Ok(Self(ns)),
+            _ => Err("give a number of nanoseconds: more than 0, at most 1000000000".to_owned()),
+        }
+    }
 }
 
 /// The document that `--json` writes.
@@ -41,6 +60,7 @@ struct Document<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct CostsOut<'a> {
     published: PublishedOut,
+    section_ns: f64,
     rows: Vec<CostOut<'a>>,
 }
 
@@ -60,6 +80,7 @@ struct CostOut<'a> {
     ns: Option<Spread>,
     missing: Option<&'static str>,
     published_ns: Option<f64>,
+    efficiency: Option<f64>,
 }
 
 impl<'a> From<&'a Costs> for CostsOut<'a> {
@@ -71,6 +92,7 @@ impl<'a> From<&'a Costs> for CostsOut<'a> {
             ns: row.ns,
             missing: row.missing,
             published_ns: row.published_ns,
+            efficiency: row.efficiency(costs.section_ns),
         };
         Self {
             published: PublishedOut {
@@ -78,6 +100,7 @@ impl<'a> From<&'a Costs> for CostsOut<'a> {
                 year: published.year,
                 source: published.source,
             },
+            section_ns: costs.section_ns,
             rows: costs.rows.iter().map(row).collect(),
         }
     }
@@ -88,7 +111,8 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit, Failure
     let machine = Machine::detect();
     machine.print(output)?;
     let mut progress = output.progress(costs::duration(args.quick));
-    let costs = measure(&machine, args.quick, output, &mut progress)?;
+    let mut costs = measure(&machine, args.quick, output, &mut progress)?;
+    costs.section_ns = args.section.0;
     drop(progress);
     table::print(&costs, output)?;
     let interrupted = output.interrupt().requested();

@@ -11,12 +11,12 @@ use crate::output::{self, Output};
 pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<(), Failure> {
     output.heading("What synchronisation costs here")?;
     let year = costs.published.year.to_string();
-    let mut table = output::table(&["operation", "here", "cycles", &year]);
+    let mut table = output::table(&["operation", "here", "cycles", &year, "efficiency"]);
     let cycle = cycle_ns(costs);
     for row in &costs.rows {
-        table.add_row(cells(row, cycle));
+        table.add_row(cells(costs, row, cycle));
     }
-    output::numeric(&mut table, [1, 2, 3]);
+    output::numeric(&mut table, [1, 2, 3, 4]);
     output.table(table)?;
     for remark in remarks(costs) {
         output.paragraph(remark)?;
@@ -51,6 +51,12 @@ fn explanations(costs: &Costs) -> Vec<String> {
     let published = costs.published;
     let mut remarks =
         vec![format!("{}: {} ({}).", published.year, published.machine, published.source)];
+    remarks.push(format!(
+        "efficiency: the share of the useful work, Tc / (Tc + Ta + Tr), of a critical section whose \
+         own work takes Tc = {} (--section of rcu costs), with Ta to enter it and Tr to leave it. \
+         Sections of which one at a time runs have less, with every CPU more.",
+        units::nanoseconds(costs.section_ns)
+    ));
     if cpus_share_a_core(costs) {
         remarks.push(
             "A line changed by the other CPU is nearly as near as one's own: the two CPUs are \
@@ -80,15 +86,18 @@ fn cpus_share_a_core(costs: &Costs) -> bool {
     }
 }
 
-/// The cells of its line: name, here, in cycles, then.
-pub(crate) fn cells(row: &Cost, cycle_ns: Option<f64>) -> [String; 4] {
+/// The cells of its line: name, here, in cycles, then, and the efficiency of a section.
+pub(crate) fn cells(costs: &Costs, row: &Cost, cycle_ns: Option<f64>) -> [String; 5] {
     let here = row.ns.map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns.median));
     let cycles = match (&row.ns, cycle_ns) {
         (Some(ns), Some(cycle)) if cycle > 0.0 => units::figures(ns.median / cycle),
         _ => "–".to_owned(),
     };
     let then = row.published_ns.map_or_else(|| "–".to_owned(), units::nanoseconds);
-    [row.name.clone(), here, cycles, then]
+    let efficiency = row
+        .efficiency(costs.section_ns)
+        .map_or_else(|| "–".to_owned(), |share| format!("{} %", units::figures(100.0 * share)));
+    [row.name.clone(), here, cycles, then, efficiency]
 }
 
 #[cfg(test)]
@@ -105,11 +114,11 @@ mod tests {
             published_ns: None,
         };
         let rows = vec![row("one", "needs two CPUs"), row("two", "none"), row("three", "none")];
-        let costs = Costs { published: bench::costs::published(), rows };
-        assert_eq!(cells(&costs.rows[0], None), ["one", "–", "–", "–"]);
+        let costs = Costs { published: bench::costs::published(), rows, section_ns: 100.0 };
+        assert_eq!(cells(&costs, &costs.rows[0], None), ["one", "–", "–", "–", "–"]);
         let remarks = remarks(&costs);
         let expected = ["Not measured (needs two CPUs): one.", "Not measured (none): two; three."];
         assert_eq!(remarks[..2], expected);
-        assert_eq!(remarks.len(), 3, "the source of the other column comes last");
+        assert_eq!(remarks.len(), 4, "the source of the other column, and what efficiency is");
     }
 }

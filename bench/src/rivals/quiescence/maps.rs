@@ -3,11 +3,12 @@
 use std::collections::hash_map::RandomState;
 use std::ptr::NonNull;
 
-use quiescence::collections::HashMap;
+use quiescence::collections::id_map::Id;
+use quiescence::collections::{HashMap, IdMap};
 use quiescence::intrusive::{Cursor, HashTable, Node, TableOptions};
 use quiescence::{Domain, Global};
 
-use crate::advise::{Hash, Table, Value};
+use crate::advise::{Churn, Hash, Ids, Table, Value};
 use crate::cases::maps::{Hashes, Key, Map, Maps};
 
 /// The intrusive table.
@@ -264,6 +265,44 @@ impl Table for HashMap<Box<[u8]>, Value, Hash> {
     fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
         // Key and value are in one box, so a new value needs a copy of the key.
         self.insert(key.into(), value);
+    }
+
+    fn flush(&self) {
+        quiescence::barrier();
+    }
+}
+
+impl Churn for HashMap<Box<[u8]>, Value, Hash> {
+    #[inline]
+    fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
+        // True if the key is new.
+        !self.insert(key.into(), value)
+    }
+
+    #[inline]
+    fn remove(&self, _thread: &mut (), key: &[u8]) -> bool {
+        self.remove(key)
+    }
+}
+
+impl Ids for IdMap<Value> {
+    fn new() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn insert(&self, value: Value) -> u64 {
+        self.insert(value).to_bits()
+    }
+
+    #[inline]
+    fn remove(&self, id: u64) -> bool {
+        Id::from_bits(id).is_some_and(|id| self.remove(id))
+    }
+
+    #[inline]
+    fn read<R>(&self, id: u64, look: impl FnOnce(&Value) -> R) -> Option<R> {
+        self.read().get(Id::from_bits(id)?).map(look)
     }
 
     fn flush(&self) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quiescence::sync::{BigRef, Counter, ExactCounter, LimitCounter, LocalGlobalLock};
 
+use crate::advise::{Counting, Limiting};
 use crate::cases::BATCH;
 use crate::cases::counters::counted;
 use crate::cases::loops::repeat;
@@ -58,5 +59,62 @@ impl Section for LocalGlobalLock<()> {
             drop(lock.read());
             1
         })
+    }
+}
+
+impl Counting for Counter {
+    const EXACT: bool = false;
+
+    fn new() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn add(&self) {
+        self.increment();
+    }
+
+    #[inline]
+    fn sum(&self) -> u64 {
+        self.sum().cast_unsigned()
+    }
+}
+
+impl Counting for ExactCounter {
+    const EXACT: bool = true;
+
+    fn new() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn add(&self) {
+        self.increment();
+    }
+
+    #[inline]
+    fn sum(&self) -> u64 {
+        self.sum().cast_unsigned()
+    }
+}
+
+impl Limiting for LimitCounter {
+    fn new(limit: u64) -> Self {
+        Self::new(limit)
+    }
+
+    #[inline]
+    fn try_take(&self) -> bool {
+        self.try_add(1)
+    }
+
+    #[inline]
+    fn give(&self) {
+        self.sub(1);
+    }
+
+    #[inline]
+    fn value(&self) -> u64 {
+        self.value()
     }
 }

@@ -1,0 +1,13 @@
+// cargo add arc-swap
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+fn main() {
+    let config = ArcSwap::from_pointee("eth0");
+    // A reader.
+    assert_eq!(**config.load(), "eth0");
+    config.store(Arc::new("eth1"));
+    // A reference to keep.
+    assert_eq!(*config.load_full(), "eth1");
+}

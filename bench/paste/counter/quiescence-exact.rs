@@ -1,0 +1,10 @@
+// cargo add quiescence
+use quiescence::sync::ExactCounter;
+
+static EVENTS: ExactCounter = ExactCounter::new();
+
+fn main() {
+    EVENTS.increment();
+    // The sum: the value at one moment.
+    assert_eq!(EVENTS.sum(), 1);
+}

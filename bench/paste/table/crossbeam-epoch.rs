@@ -1,0 +1,16 @@
+// cargo add crossbeam-epoch
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+use crossbeam_epoch::{Atomic, Owned, pin};
+
+fn main() {
+    let table = HashMap::from([("10.0.0.0/8", Atomic::new("eth0"))]);
+    let guard = pin();
+    // SAFETY: never null, and freed only after the guards of its readers are gone.
+    assert_eq!(unsafe { table["10.0.0.0/8"].load(Acquire, &guard).deref() }, &"eth0");
+    let old = table["10.0.0.0/8"].swap(Owned::new("eth1"), AcqRel, &guard);
+    // SAFETY: the swap has unlinked it, and no other thread retires it. The last value is yours
+    // to free.
+    unsafe { guard.defer_destroy(old) };
+}

@@ -1,0 +1,12 @@
+// cargo add parking_lot
+use std::collections::HashMap;
+use parking_lot::Mutex;
+
+fn main() {
+    let table = Mutex::new(HashMap::from([("10.0.0.0/8", "eth0")]));
+    // A reader: one value, under the lock.
+    assert_eq!(table.lock().get("10.0.0.0/8"), Some(&"eth0"));
+    // An updater: replaces, inserts, removes.
+    table.lock().insert("10.0.0.0/8", "eth1");
+    assert_eq!(table.lock().remove("10.0.0.0/8"), Some("eth1"));
+}

@@ -1,0 +1,74 @@
+//! Values by ids that the table gives out: sessions, handles, file descriptors.
+//!
+//! A read looks an id up, an update removes a value with its id and inserts another one under a new
+//! id. Which id is current is written in a word for each key, that all designs pay alike. A reader
+//! may have an id whose value is gone: then it finds nothing, and never the value of another id.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::plan::Operation;
+use super::subject::{Job, Subject};
+use super::value::Value;
+
+/// A table that gives out ids.
+pub(crate) trait Ids: Send + Sync + 'static {
+    fn new() -> Self;
+    fn insert(&self, value: Value) -> u64;
+    /// True if it was there.
+    fn remove(&self, id: u64) -> bool;
+    /// Hands the value to `look`. Nothing if there is none of this id.
+    fn read<R>(&self, id: u64, look: impl FnOnce(&Value) -> R) -> Option<R>;
+
+    /// Frees some of what was removed, if the design can be asked to.
+    fn flush(&self) {}
+}
+
+/// A table, and the current id of each key.
+#[derive(Debug)]
+pub(crate) struct Numbered<T> {
+    table: T,
+    ids: Box<[AtomicU64]>,
+}
+
+impl<T: Ids> Subject for Numbered<T> {
+    type Thread<'a> = ();
+
+    fn new(job: &Job<'_>) -> Self {
+        let table = T::new();
+        let ids = (0..job.plan.keys.len() as u32).map(|key| table.insert(job.value(key, 0)));
+        Self { ids: ids.map(AtomicU64::new).collect(), table }
+    }
+
+    fn thread(&self) {}
+
+    #[inline]
+    fn read(&self, job: &Job<'_>, operation: Operation, (): &mut ()) -> bool {
+        let key = operation.key();
+        // Acquire: pairs with the AcqRel in `change`; an id is looked up after its insertion.
+        let id = self.ids[key as usize].load(Ordering::Acquire);
+        let wrong = self.table.read(id, |value| value.is_wrong(key, job.plan.work));
+        // What is not found was removed since the id was read. Then the id is another one by now.
+        wrong.unwrap_or_else(|| self.ids[key as usize].load(Ordering::Acquire) == id)
+    }
+
+    #[inline]
+    fn change(&self, job: &Job<'_>, operation: Operation, (): &mut (), serial: u32) -> bool {
+        let key = operation.key();
+        let new = self.table.insert(job.value(key, serial));
+        // AcqRel: publishes the new id, and takes the old one from the thread that published it.
+        let old = self.ids[key as usize].swap(new, Ordering::AcqRel);
+        self.table.remove(old)
+    }
+
+    fn errors_at_rest(&self) -> u64 {
+        let is_gone = |id: &&AtomicU64| {
+            // Relaxed: no thread writes any more.
+            self.table.read(id.load(Ordering::Relaxed), |_| ()).is_none()
+        };
+        self.ids.iter().filter(is_gone).count() as u64
+    }
+
+    fn flush(&self) {
+        self.table.flush();
+    }
+}

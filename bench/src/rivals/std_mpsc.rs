@@ -1,0 +1,40 @@
+//! The standard library's channel: many senders, and one receiver, which takers share by a mutex.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+
+use super::{About, Family, Rival};
+use crate::advise::{Queueing, Value};
+
+pub(super) const RIVALS: &[Rival] =
+    &[Rival::new("std-mpsc").about(&ABOUT).queue::<Channel>()];
+
+const ABOUT: About = About {
+    family: Family::LockFree,
+    idea: "the standard library's channel; takers share its one receiver by a mutex",
+    reader_cost: "the mutex of the takers, and a compare-and-swap of the head's counter",
+    limits: "several takers: they take turns. With one, it needs no mutex",
+};
+
+#[derive(Debug)]
+struct Channel {
+    sender: Sender<Value>,
+    receiver: Mutex<Receiver<Value>>,
+}
+
+impl Queueing for Channel {
+    fn new() -> Self {
+        let (sender, receiver) = channel();
+        Self { sender, receiver: Mutex::new(receiver) }
+    }
+
+    #[inline]
+    fn push(&self, value: Value) {
+        self.sender.send(value).expect("the receiver is in the same structure");
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<Value> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok()
+    }
+}

@@ -1,0 +1,116 @@
+//! Which counter: the decision tree of McKenney's tutorial of 2005, with our counters as leaves.
+//!
+//! The tree asks what the count is for before it asks what is fast. Each question is a flag; the
+//! path through the tree is printed beside the ranking, and whether the measurement agrees.
+
+use bench::units;
+use serde::Serialize;
+
+use super::rank::Place;
+use crate::workload::{Kind, Workload};
+
+/// Where the tree is from.
+const SOURCE: &str = "after McKenney, Linux Kernel Scalability: Using the Right Tool for the Job, \
+                      linux.conf.au 2005";
+
+/// Sums that are at least this share of the operations, in per cent, are frequent: then a sum of
+/// many words costs more than its cheap additions save.
+const FREQUENT_PERCENT: f64 = 10.0;
+
+/// A question, and what the workload says to it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Step {
+    pub(super) question: &'static str,
+    pub(super) answer: String,
+}
+
+/// A path through the tree.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Path {
+    pub(super) steps: Vec<Step>,
+    /// The design at the leaf.
+    pub(super) design: &'static str,
+    pub(super) because: &'static str,
+}
+
+/// The path of a counter; other kinds have none.
+pub(super) fn path(workload: &Workload) -> Option<Path> {
+    if workload.kind != Kind::Counter {
+        return None;
+    }
+    let frequent = workload.reads_percent >= FREQUENT_PERCENT;
+    let mut steps = vec![Step {
+        question: "is there a limit that it must not exceed?",
+        answer: match workload.limit {
+            Some(limit) => format!("yes, {limit} (--limit)"),
+            None => "no (--limit)".to_owned(),
+        },
+    }];
+    if workload.limit.is_none() {
+        steps.push(Step {
+            question: "must a sum be exact?",
+            answer: if workload.exact { "yes (--exact)" } else { "no (--exact)" }.to_owned(),
+        });
+    }
+    let share = units::percent(workload.reads_percent);
+    let often = if frequent { "often" } else { "seldom" };
+    steps.push(Step {
+        question: "how often is it read?",
+        answer: format!("{often}, in {share} % of the operations (--reads)"),
+    });
+    let (design, because) = match (workload.limit.is_some(), workload.exact, frequent) {
+        (_, _, true) => (
+            "atomic-shared",
+            "frequent sums want one word: to add up a word of each CPU would cost more than its \
+             cheap additions save",
+        ),
+        (true, _, false) => (
+            "quiescence-limit",
+            "each CPU has a stock of what may still be counted, and near the limit all share one \
+             word",
+        ),
+        (false, true, false) => (
+            "quiescence-exact",
+            "each CPU counts in its own word; the rare sum gathers all words at one moment",
+        ),
+        (false, false, false) => (
+            "quiescence-counter",
+            "each CPU counts in its own word; the rare sum adds the words up one after the other",
+        ),
+    };
+    Some(Path { steps, design, because })
+}
+
+impl Path {
+    /// The path in words, and what the ranking says of its leaf.
+    pub(super) fn paragraphs(&self, places: &[Place]) -> Vec<String> {
+        let steps = self.steps.iter().map(|step| format!("{} {}", step.question, step.answer));
+        let steps: Vec<String> = steps.collect();
+        vec![
+            format!(
+                "The decision tree ({SOURCE}): {}. Its leaf is {}: {}.",
+                steps.join("; "),
+                self.design,
+                self.because
+            ),
+            self.measured(places),
+        ]
+    }
+
+    fn measured(&self, places: &[Place]) -> String {
+        let leaf = places.iter().find(|place| place.design.name == self.design);
+        let (Some(leaf), Some(first)) = (leaf, places.first()) else {
+            return format!("{} was not measured.", self.design);
+        };
+        if leaf.rank == 1 {
+            return "The measurement agrees with the tree.".to_owned();
+        }
+        format!(
+            "The measurement disagrees here: {} is {} times as fast. The tree has machines in mind \
+             on which a line that all CPUs write is dear: with more threads on more CPUs its leaf \
+             gains.",
+            first.design.name,
+            units::figures(leaf.first_is_faster.median)
+        )
+    }
+}
