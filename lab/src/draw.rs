@@ -153,7 +153,7 @@ mod tests {
         let changes = updates(&operations);
         let removals =
             operations.iter().flatten().filter(|operation| operation.is_remove()).count();
-        assert_eq!(changes, 2 * OPERATIONS_PER_THREAD / 5 + 1);
+        assert_eq!(changes, 2 * OPERATIONS_PER_THREAD / 5);
         assert!((changes / 5 - 2..=changes / 5 + 2).contains(&removals), "{removals}");
         for one in &*operations {
             let mut away: Vec<u32> = Vec::new();

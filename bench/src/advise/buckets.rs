@@ -1,10 +1,10 @@
 //! A table of buckets, for the designs that protect one value in its place.
 //!
 //! Such a design has no index of its own. While the keys stay, a fixed one does
-//! ([`PerKey`](super::PerKey)), and finding a key costs no synchronisation. Where keys come and go this is the
-//! index it pays for: as many buckets as there were keys, each a place of the design's with a short
-//! list of entries. Updaters lock the bucket, copy its list with the change, and replace it;
-//! readers see the list from before or from after. The number of buckets stays.
+//! ([`PerKey`](super::PerKey)), and finding a key costs no synchronisation. Where keys come and go
+//! this is the index it pays for: as many buckets as there were keys, each a place of the design's
+//! with a short list of entries. Updaters lock the bucket, copy its list with the change, and
+//! replace it; readers see the list from before or from after. The number of buckets stays.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

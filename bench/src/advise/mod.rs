@@ -10,6 +10,7 @@
 //! - `ledger`: how many of them have been replaced, and how many freed.
 //! - `workload`: the traits of tables and of single values, and the index that keyed designs share;
 //!   `buckets`: the index of those without one, where keys come and go.
+//! - `copied`: a value that is copied for each reader.
 //! - `counter`, `queue`, `ids`: the traits of the other shapes.
 //! - `locked`: what the designs with one lock have in common.
 //! - `subject`: what the loop sees of all that.
@@ -20,6 +21,7 @@
 //! when not to use it. `rcu advise` prints these sentences as the reasons for its ranking.
 
 mod buckets;
+mod copied;
 mod counter;
 mod ids;
 mod ledger;
@@ -40,6 +42,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 pub(crate) use buckets::Buckets;
+pub(crate) use copied::{Copied, Copies, Words};
 pub(crate) use counter::{Bounded, Counted, Counting, Limiting};
 pub(crate) use ids::{Ids, Numbered};
 pub(crate) use locked::{Limited, Lock, Locked};
@@ -59,7 +62,7 @@ pub struct Design {
     /// The name by which it is chosen.
     pub name: &'static str,
     /// What it has in common with others: "lock", "sharded lock", "atomic word", "word for each CPU
-    /// or thread", "reference count", "epoch", "lock-free structure", "rcu".
+    /// or thread", "copy for each reader", "reference count", "epoch", "lock-free structure", "rcu".
     pub family: &'static str,
     /// What it is, in one line.
     pub idea: &'static str,
@@ -71,6 +74,8 @@ pub struct Design {
     pub ours: bool,
     /// How it finds a key, if the workload has keys.
     pub index: Option<KeyIndex>,
+    /// Bytes of the largest value that it can hold, if there is one.
+    pub value_bytes_max: Option<usize>,
     /// A program of some ten lines that uses it: code to paste.
     pub program: &'static str,
     make: Make<Plan, dyn Prepared>,
@@ -148,6 +153,7 @@ fn solving(workload: Workload) -> Vec<Design> {
             limits: about.limits,
             ours: rival.ours,
             index: index(rival, workload),
+            value_bytes_max: rival.is_copied.then_some(copied::BYTES_MAX),
             program: paste::program(workload, rival.name, rival.is_per_key).unwrap_or_default(),
             make,
         };

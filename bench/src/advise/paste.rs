@@ -1,4 +1,4 @@
-//! Code to paste: for each design a program of some ten lines that uses it, for each shape of state.
+//! Code to paste: for each design a program of some ten lines, for each shape of state.
 //!
 //! The programs are files in `paste/`. They are compiled and run by the tests of this module, so
 //! that what `rcu advise` prints is known to work.
@@ -7,7 +7,9 @@ use super::Workload;
 
 /// The program of a design, and the modules that compile them all.
 macro_rules! programs {
-    ($($kind:ident { $($(#[cfg(feature = $feature:literal)])? $module:ident $name:literal,)* })*) => {
+    ($($kind:ident {
+        $($(#[cfg(feature = $feature:literal)])? $module:ident $name:literal,)*
+    })*) => {
         fn find(kind: &str, name: &str) -> Option<&'static str> {
             match (kind, name) {
                 $($((stringify!($kind), $name) => Some(include_str!(concat!(
@@ -68,6 +70,8 @@ programs! {
         crossbeam_epoch "crossbeam-epoch",
         seize "seize",
         arc_swap_cache "arc-swap-cache",
+        quiescence_seqlock "quiescence-seqlock",
+        quiescence_snapshot "quiescence-snapshot",
     }
     counter {
         std_mutex "std-mutex",

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::advise::{
-    Bounded, Buckets, Churn, Churned, Config, Counted, Counting, Ids, Keyed, Limiting, Numbered,
-    PerKey, Placed, Plan, Prepared, Queued, Queueing, Ready, Whole,
+    Bounded, Buckets, Churn, Churned, Config, Copied, Copies, Counted, Counting, Ids, Keyed,
+    Limiting, Numbered, PerKey, Placed, Plan, Prepared, Queued, Queueing, Ready, Whole,
 };
 use crate::cases::domains::{self, Used};
 use crate::cases::hash::{self, Chains, Map, Mapped};
@@ -115,6 +115,8 @@ pub struct Rival {
     pub(crate) is_restartable: bool,
     pub(crate) about: Option<&'static About>,
     pub(crate) config: Option<Make<Plan, dyn Prepared>>,
+    /// Its value is copied for each reader.
+    pub(crate) is_copied: bool,
     pub(crate) table: Option<Make<Plan, dyn Prepared>>,
     /// Its table is a fixed index of places.
     pub(crate) is_per_key: bool,
@@ -174,6 +176,7 @@ pub(crate) enum Family {
     ShardedLock,
     Atomic,
     PerCpu,
+    Copy,
     ReferenceCount,
     Epoch,
     LockFree,
@@ -187,6 +190,7 @@ impl Family {
             Self::ShardedLock => "sharded lock",
             Self::Atomic => "atomic word",
             Self::PerCpu => "word for each CPU or thread",
+            Self::Copy => "copy for each reader",
             Self::ReferenceCount => "reference count",
             Self::Epoch => "epoch",
             Self::LockFree => "lock-free structure",
@@ -225,6 +229,7 @@ impl Rival {
             is_restartable: false,
             about: None,
             config: None,
+            is_copied: false,
             table: None,
             is_per_key: false,
             churn: None,
@@ -274,6 +279,11 @@ impl Rival {
     /// `rcu advise`: one value that is replaced as a whole.
     const fn config<C: Config>(self) -> Self {
         Self { config: Some(Ready::<Keyed<Whole<C>>>::boxed), ..self }
+    }
+
+    /// `rcu advise`: such a value, copied for each reader.
+    const fn copied<C: Copied>(self) -> Self {
+        Self { config: Some(Ready::<Copies<C>>::boxed), is_copied: true, ..self }
     }
 
     /// `rcu advise`: a table with such a value for each key. Where keys come and go, a table of

@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use quiescence::collections::{HashMap, IdMap, Queue as Fifo, Stack};
-use quiescence::sync::{Counter, ExactCounter, LimitCounter, LocalGlobalLock};
+use quiescence::sync::{Counter, ExactCounter, LimitCounter, LocalGlobalLock, SeqLock};
 use quiescence::{Domain, Fences, Private, Qsbr, Rcu, Snapshot, Srcu};
 
 use self::cells::{FourWords, InCell, Snapshots};
@@ -23,7 +23,7 @@ use self::threads::{
     Announcers, InDomain, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads,
 };
 use super::Rival;
-use crate::advise::{Hash, Placed, Value};
+use crate::advise::{Hash, Placed, Value, Words};
 use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
@@ -62,6 +62,10 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-intrusive").maps::<maps::Intrusive>(),
     Rival::ours("quiescence-rcu").guard(<GlobalReader as Read>::read).stored::<Threads>(),
     Rival::ours("quiescence-reader").read::<ExplicitReader>().nested::<ExplicitReader>(),
+    Rival::ours("quiescence-srcu")
+        .about(&about::SRCU)
+        .config::<Placed<srcu::Sleepers>>()
+        .per_key::<srcu::Sleepers>(),
     Rival::ours("quiescence-qsbr")
         .about(&about::QSBR)
         .config::<Placed<Announcers>>()
@@ -86,10 +90,6 @@ pub(super) const RIVALS: &[Rival] = &[
         .about(&about::ARC_CELL)
         .config::<Placed<InCell>>()
         .per_key::<InCell>(),
-    Rival::ours("quiescence-srcu")
-        .about(&about::SRCU)
-        .config::<Placed<srcu::Sleepers>>()
-        .per_key::<srcu::Sleepers>(),
     Rival::ours("quiescence-counter").about(&about::COUNTER).counter::<Counter>(),
     Rival::ours("quiescence-exact")
         .about(&about::EXACT)
@@ -103,8 +103,13 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-stack").about(&about::STACK).queue::<Stack<Value>>(),
     Rival::ours("quiescence-idmap").about(&about::ID_MAP).ids::<IdMap<Value>>(),
     Rival::ours("quiescence-snapshot")
+        .about(&about::SNAPSHOT)
+        .copied::<Snapshot<Words>>()
         .waits_for_none(|| Arc::new(Snapshots(Snapshot::new([1; 4])))),
-    Rival::ours("quiescence-seqlock").cell::<cells::Sequence>(),
+    Rival::ours("quiescence-seqlock")
+        .about(&about::SEQ_LOCK)
+        .copied::<SeqLock<Words>>()
+        .cell::<cells::Sequence>(),
     Rival::ours("quiescence-latch").cell::<cells::TwoCopies>(),
     Rival::ours("quiescence-cache").guard(cells::cache),
 ];

@@ -109,7 +109,9 @@ impl Track<'_> {
         plan: &Plan,
     ) -> Result<Vec<Contender>, Failure> {
         let mut contenders = Vec::new();
-        for design in designs {
+        let fits =
+            |design: &&Design| design.value_bytes_max.is_none_or(|most| plan.value_bytes <= most);
+        for design in designs.iter().filter(fits) {
             if self.output.interrupt().requested() {
                 break;
             }

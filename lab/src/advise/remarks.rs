@@ -42,6 +42,18 @@ pub(super) fn disclosures(workload: &Workload, places: &[Place]) -> Vec<String> 
             listed(&bench::advise::left_out_by_churn())
         ));
     }
+    let too_small = |design: &&bench::advise::Design| {
+        design.value_bytes_max.is_some_and(|most| most < workload.value_bytes as usize)
+    };
+    let designs = bench::advise::designs(workload.measured());
+    let copying: Vec<_> = designs.iter().filter(too_small).map(|design| design.name).collect();
+    if !copying.is_empty() {
+        remarks.push(format!(
+            "Left out: {}. They copy the value for each reader, and are for values of a cache line \
+             or so.",
+            listed(&copying)
+        ));
+    }
     if workload.kind == Kind::Queue {
         remarks.push(
             "A stack gives values back in another order than a queue; it is here since a pool does \
@@ -78,11 +90,28 @@ pub(super) fn large_values(workload: &Workload) -> Option<String> {
     let bytes = units::bytes(u64::from(workload.value_bytes));
     let lines = workload.value_bytes.div_ceil(LINE_BYTES);
     Some(format!(
-        "Large values: one of {bytes} takes {lines} cache lines. All designs ranked here hand \
+        "Large values: one of {bytes} takes {lines} cache lines. The designs ranked here hand \
          readers a pointer, so that a read costs the words it reads and not the size; an update \
          allocates and fills all of it. Tools that copy the value for each reader (Snapshot, \
-         SeqLock, a Mutex around a Copy type) move all {lines} lines each time: they are for values \
-         of a line or two. Where updates change one field of a large value, put the field behind a \
-         pointer of its own, so that an update copies that field only."
+         SeqLock, a Mutex around a Copy type) move all {lines} lines each time: they are for \
+         values of a line or two. Where updates change one field of a large value, put the field \
+         behind a pointer of its own, so that an update copies that field only."
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_values_are_explained_and_small_ones_are_not() {
+        let defaults = crate::workload::Defaults { cpus: 2, quick: false };
+        let built_in = Workload::resolve(&crate::workload::Flags::default(), defaults).unwrap();
+        let of =
+            |value_bytes, kind| large_values(&Workload { value_bytes, kind, ..built_in.clone() });
+        assert_eq!(of(64, Kind::Table), None);
+        assert_eq!(of(4096, Kind::Counter), None);
+        let text = of(4096, Kind::Config).unwrap();
+        assert!(text.contains("4 KiB takes 64 cache lines"), "{text}");
+    }
 }

@@ -114,3 +114,62 @@ impl Path {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bench::advise::designs;
+    use bench::statistics::{Ratio, Spread};
+
+    fn counter(limit: Option<u32>, exact: bool, reads_percent: f64) -> Workload {
+        let defaults = crate::workload::Defaults { cpus: 2, quick: false };
+        let built_in = Workload::resolve(&crate::workload::Flags::default(), defaults).unwrap();
+        Workload { kind: Kind::Counter, limit, exact, reads_percent, ..built_in }
+    }
+
+    #[test]
+    fn each_leaf_is_a_design_that_can_do_it_and_each_question_is_asked_once() {
+        let cases = [
+            (counter(None, false, 1.0), "quiescence-counter", 3),
+            (counter(None, true, 1.0), "quiescence-exact", 3),
+            (counter(Some(9), false, 1.0), "quiescence-limit", 2),
+            (counter(Some(9), true, 1.0), "quiescence-limit", 2),
+            (counter(None, false, 50.0), "atomic-shared", 3),
+            (counter(Some(9), false, 50.0), "atomic-shared", 2),
+        ];
+        for (workload, leaf, questions) in cases {
+            let path = path(&workload).expect("a counter has a path");
+            assert_eq!((path.design, path.steps.len()), (leaf, questions), "{workload:?}");
+            let can = designs(workload.measured()).iter().any(|design| design.name == leaf);
+            assert!(can, "{leaf} cannot do {workload:?}");
+        }
+        assert_eq!(path(&Workload { kind: Kind::Table, ..counter(None, false, 1.0) }), None);
+    }
+
+    #[test]
+    fn whether_the_measurement_agrees_is_said() {
+        let workload = counter(None, false, 1.0);
+        let place = |name: &str, rank| {
+            let same = |value| Spread { median: value, low: value, high: value };
+            Place {
+                design: designs(workload.measured()).iter().find(|d| d.name == name).unwrap(),
+                rank,
+                throughput: same(1.0),
+                first_is_faster: Ratio { median: 2.0, low: 2.0, high: 2.0 },
+                cpu_ns: same(1.0),
+                cpus_busy: 2.0,
+                update_ns: None,
+                unreclaimed_peak: 0,
+                checksum_errors: 0,
+                rounds: 5,
+            }
+        };
+        let path = path(&workload).unwrap();
+        let agrees = path.paragraphs(&[place("quiescence-counter", 1), place("std-mutex", 2)]);
+        assert!(agrees[1].contains("agrees"), "{agrees:?}");
+        assert!(agrees[0].contains("no (--limit); must a sum be exact? no"), "{agrees:?}");
+        let other = path.paragraphs(&[place("std-mutex", 1), place("quiescence-counter", 2)]);
+        assert!(other[1].contains("std-mutex is 2.00 times as fast"), "{other:?}");
+        assert!(path.paragraphs(&[])[1].contains("was not measured"));
+    }
+}

@@ -15,8 +15,14 @@ const ADVANTAGE_WORTH_IT: f64 = 1.3;
 /// How much a design asks of its users, least first: a lock's rules everybody knows; values that
 /// outlive their replacement have to be thought about; quiescent states have to be announced too.
 pub(super) fn demands(place: &Place) -> usize {
-    const FAMILIES: [&str; 5] =
-        ["lock", "atomic word", "sharded lock", "word for each CPU or thread", "reference count"];
+    const FAMILIES: [&str; 6] = [
+        "lock",
+        "atomic word",
+        "sharded lock",
+        "word for each CPU or thread",
+        "copy for each reader",
+        "reference count",
+    ];
     const ANNOUNCES: &str = "quiescence-qsbr";
     let family = place.design.family;
     let known = FAMILIES.iter().position(|&known| known == family);
@@ -26,7 +32,7 @@ pub(super) fn demands(place: &Place) -> usize {
 /// Whether readers of this design may still use a value after it has been replaced, and its
 /// memory is freed later.
 fn defers(place: &Place) -> bool {
-    demands(place) >= 4
+    demands(place) >= 5
 }
 
 /// The design to take: of those in the first rank the least demanding, then the fastest.
@@ -104,7 +110,10 @@ fn price(choice: &Place, value_bytes: u32) -> Option<String> {
 
 fn when_not(choice: &Place, places: &[Place]) -> String {
     let lock = places.iter().filter(|place| !defers(place)).min_by_key(|place| place.rank);
-    if matches!(choice.design.family, "atomic word" | "word for each CPU or thread") {
+    if matches!(
+        choice.design.family,
+        "atomic word" | "word for each CPU or thread" | "copy for each reader"
+    ) {
         return format!("Its limits: {}.", choice.design.limits);
     }
     if !defers(choice) {

@@ -58,7 +58,7 @@ pub(super) const LIMIT: About = About {
     family: Family::PerCpu,
     idea: "`quiescence::sync::LimitCounter`: each CPU has a stock of what may still be taken",
     reader_cost: "a `membarrier` and a load of each CPU's word: microseconds",
-    limits: "counts that stay near the limit, where all share one word; frequent looks at the value",
+    limits: "counts that stay near the limit, where all share one word; frequent reads of it",
 };
 
 pub(super) const QUEUE: About = About {
@@ -80,4 +80,18 @@ pub(super) const ID_MAP: About = About {
     idea: "`quiescence::collections::IdMap`: slots by index, ids with generations",
     reader_cost: "a section, as plain RCU has it, and two dependent loads",
     limits: "values that must not outlive their removal",
+};
+
+pub(super) const SEQ_LOCK: About = About {
+    family: Family::Copy,
+    idea: "a sequence lock: readers copy the value, again if a writer came between",
+    reader_cost: "two loads of the sequence and a copy of the value",
+    limits: "values of more than a cache line or so; writers that leave readers no moment",
+};
+
+pub(super) const SNAPSHOT: About = About {
+    family: Family::Copy,
+    idea: "a value in a restartable section: readers copy it, and never wait",
+    reader_cost: "a load of a pointer and a copy of the value, in a restartable sequence",
+    limits: "values of more than a cache line or so; frequent updates: each is a `membarrier`",
 };

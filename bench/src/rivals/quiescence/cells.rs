@@ -15,6 +15,7 @@ use quiescence::hazard::{self, HazardPointer};
 use quiescence::sync::{Latch, SeqLock};
 use quiescence::{ArcCell, Snapshot};
 
+use crate::advise::{self, Copied};
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::object::Freed;
@@ -183,5 +184,37 @@ impl Member for &Snapshots {
 
     fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
         sections(stop, || *x = chain(*x | self.0.load()[0], steps))
+    }
+}
+
+impl Copied for SeqLock<advise::Words> {
+    fn new(words: advise::Words) -> Self {
+        Self::new(words)
+    }
+
+    #[inline]
+    fn read(&self) -> advise::Words {
+        self.read()
+    }
+
+    #[inline]
+    fn write(&self, words: advise::Words) {
+        self.write(words);
+    }
+}
+
+impl Copied for Snapshot<advise::Words> {
+    fn new(words: advise::Words) -> Self {
+        Self::new(words)
+    }
+
+    #[inline]
+    fn read(&self) -> advise::Words {
+        self.load()
+    }
+
+    #[inline]
+    fn write(&self, words: advise::Words) {
+        self.store(words);
     }
 }
