@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Noisy = 3,
     /// This machine lacks what was asked for.
     Unsupported = 4,
+    /// A comparison that cannot be decided; `git bisect run` skips the commit.
+    Undecided = 125,
     /// Ctrl-C; what had been measured is written.
     Interrupted = 130,
 }
@@ -47,6 +49,8 @@ pub(crate) enum Failure {
     },
     /// The machine cannot do this.
     Unsupported(String),
+    /// One side of a comparison could not be measured; the message says why.
+    Undecided(String),
     /// Ctrl-C, before there was anything to show.
     Interrupted,
     /// No thread reads standard output any more. Not an error.
@@ -72,6 +76,7 @@ impl Failure {
         match self {
             Failure::Usage(_) | Failure::Io { .. } => Exit::Usage,
             Failure::Unsupported(_) => Exit::Unsupported,
+            Failure::Undecided(_) => Exit::Undecided,
             Failure::Interrupted => Exit::Interrupted,
             Failure::BrokenPipe => Exit::Ok,
         }
@@ -96,7 +101,9 @@ impl From<bench::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message) | Failure::Unsupported(message) => f.write_str(message),
+            Failure::Usage(message)
+            | Failure::Unsupported(message)
+            | Failure::Undecided(message) => f.write_str(message),
             Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
             Failure::Interrupted => f.write_str("interrupted before there was anything to show"),
             Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),

@@ -3,12 +3,14 @@
 //! Reading order: [`exit`], [`interrupt`], [`output`] and [`json`] are what every command shares;
 //! [`machine`] and [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`] make the
 //! input; [`advise`] runs every design on it; [`bench`] measures what the library promises,
-//! [`torture`] tries to break it, and [`top`] watches it in a running process.
+//! [`compare`] holds two versions of it against each other, [`torture`] tries to break it, and
+//! [`top`] watches it in a running process.
 
 #![forbid(unsafe_code)]
 
 mod advise;
 mod bench;
+mod compare;
 mod costs;
 mod draw;
 mod exit;
@@ -57,6 +59,9 @@ enum Command {
     Costs(costs::CostsArgs),
     /// Measure single operations of the library beside those of its rivals
     Bench(bench::BenchArgs),
+    /// Tell whether another version is faster: better, worse, the same, or too noisy
+    #[command(after_help = compare::HELP)]
+    Compare(compare::CompareArgs),
     /// Replay published figures, and simulate what-if machines
     Simulate(simulate::SimulateArgs),
     /// Watch what the library does in a running process that serves its statistics
@@ -77,12 +82,13 @@ Examples:
   rcu bench read                        single operations beside those of rivals
   rcu bench percpu --case counter       counters, reads and locks on the CPU's own words
   rcu bench cells --case load,store     an Arc that is loaded and replaced
+  rcu compare --with ../old/rcu         is this version slower than that one?
   rcu simulate --published              published figures, simulated
   rcu torture                           try to catch the library in a mistake
   rcu top                               processes that serve their statistics
 
 Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to rank;
-4 not supported here; 130 interrupted, what was measured is written.";
+4 not supported here; 125 a comparison is undecided; 130 interrupted, what was measured is written.";
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -106,6 +112,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Some(Command::Advise(args)) => advise::run(args, &mut output),
         Some(Command::Costs(args)) => costs::run(args, &mut output),
         Some(Command::Bench(args)) => bench::run(args, &mut output),
+        Some(Command::Compare(args)) => compare::run(args, &mut output),
         Some(Command::Simulate(args)) => simulate::run(args, &mut output),
         Some(Command::Top(args)) => top::run(args, &mut output),
         Some(Command::Torture(args)) => torture::run(args, &mut output),
