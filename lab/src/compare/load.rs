@@ -97,14 +97,22 @@ impl Load {
         self.words.iter().any(is_it)
     }
 
-    /// What is added to the words, so that a run is short and its results can be read.
+    /// What is added to the words, so that the results can be read.
     fn added(&self) -> Vec<&'static str> {
         let mut added = vec!["--json", "-"];
+        if self.words[0] == "advise" {
+            added.extend(["--skip", "costs", "--skip", "sweep"]);
+        }
+        added
+    }
+
+    /// What is added besides, so that a run is short: there are many.
+    fn hurry(&self) -> Vec<&'static str> {
+        let mut added = Vec::new();
         if !self.has("--quick") {
             added.push("--quick");
         }
         if self.words[0] == "advise" {
-            added.extend(["--skip", "costs", "--skip", "sweep"]);
             for (option, value) in [("--run-ms", "20"), ("--rounds", "3")] {
                 if !self.has(option) {
                     added.extend([option, value]);
@@ -114,9 +122,14 @@ impl Load {
         added
     }
 
-    /// The words, and what is added to them.
-    pub(crate) fn arguments(&self) -> impl Iterator<Item = &str> {
+    /// The words, and what is added to them for a run of usual length.
+    pub(crate) fn arguments_without_hurry(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(String::as_str).chain(self.added())
+    }
+
+    /// The same for a short run.
+    fn arguments(&self) -> impl Iterator<Item = &str> {
+        self.arguments_without_hurry().chain(self.hurry())
     }
 
     /// Runs it once with this program.
