@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     Unsupported = 4,
     /// The results could not be written: a full disk, or one that fails.
     NotWritten = 5,
+    /// A comparison that cannot be decided; `git bisect run` skips the commit.
+    Undecided = 125,
     /// Ctrl-C; what had been measured is written.
     Interrupted = 130,
 }
@@ -49,6 +51,8 @@ pub(crate) enum Failure {
     },
     /// The machine cannot do this.
     Unsupported(String),
+    /// One side of a comparison could not be measured; the message says why.
+    Undecided(String),
     /// Ctrl-C, before there was anything to show.
     Interrupted,
     /// No thread reads standard output any more. Not an error.
@@ -75,6 +79,7 @@ impl Failure {
             Failure::Io { error, .. } if is_the_disk_s(error) => Exit::NotWritten,
             Failure::Usage(_) | Failure::Io { .. } => Exit::Usage,
             Failure::Unsupported(_) => Exit::Unsupported,
+            Failure::Undecided(_) => Exit::Undecided,
             Failure::Interrupted => Exit::Interrupted,
             Failure::BrokenPipe => Exit::Ok,
         }
@@ -106,7 +111,9 @@ impl From<bench::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message) | Failure::Unsupported(message) => f.write_str(message),
+            Failure::Usage(message)
+            | Failure::Unsupported(message)
+            | Failure::Undecided(message) => f.write_str(message),
             Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
             Failure::Interrupted => f.write_str("interrupted before there was anything to show"),
             Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),

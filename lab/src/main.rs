@@ -3,14 +3,17 @@
 //! Reading order: [`exit`], [`interrupt`], [`output`] and [`json`] are what every command shares;
 //! [`number`] says what is wrong with one that was typed; [`machine`] and [`costs`] describe where
 //! we run; [`keys`], [`workload`] and [`draw`] make the input; [`advise`] runs every design on it;
-//! [`bench`] measures what the library promises, [`torture`] tries to break it, and [`top`] watches
+//! [`bench`] measures what the library promises, [`compare`] holds two versions of it against each
+//! other, [`diff`] says which functions differ, [`torture`] tries to break it, and [`top`] watches
 //! it in a running process.
 
 #![forbid(unsafe_code)]
 
 mod advise;
 mod bench;
+mod compare;
 mod costs;
+mod diff;
 mod draw;
 mod exit;
 mod html;
@@ -48,6 +51,9 @@ struct Cli {
     advise: advise::AdviseArgs,
     #[command(flatten)]
     output: OutputArgs,
+    /// Sample this process, and write collapsed stacks to FILE: what `rcu diff` does
+    #[arg(long, value_name = "FILE", global = true, hide = true)]
+    sample: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +65,12 @@ enum Command {
     Costs(costs::CostsArgs),
     /// Measure single operations of the library beside those of its rivals
     Bench(bench::BenchArgs),
+    /// Tell whether another version is faster: better, worse, the same, or too noisy
+    #[command(after_help = compare::HELP)]
+    Compare(compare::CompareArgs),
+    /// Rank functions by what they cost more in one load than in another, for a unit of work
+    #[command(after_help = diff::HELP)]
+    Diff(diff::DiffArgs),
     /// Replay published figures, and simulate what-if machines
     Simulate(simulate::SimulateArgs),
     /// Watch what the library does in a running process that serves its statistics
@@ -81,12 +93,14 @@ Examples:
   rcu bench read                        single operations beside those of rivals
   rcu bench percpu --case counter       counters, reads and locks on the CPU's own words
   rcu bench cells --case load,store     an Arc that is loaded and replaced
+  rcu compare --with ../old/rcu         is this version slower than that one?
   rcu simulate --published              published figures, simulated
   rcu torture                           try to catch the library in a mistake
   rcu top                               processes that serve their statistics
 
 Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to rank;
-4 not supported here; 5 the disk is full, or fails; 130 interrupted, what was measured is written.";
+4 not supported here; 5 the disk is full, or fails; 125 a comparison is undecided;
+130 interrupted, what was measured is written.";
 
 fn main() -> ExitCode {
     match run(&arguments()) {
@@ -113,13 +127,25 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     let interrupt =
         Interrupt::install().map_err(|error| Failure::io("cannot handle Ctrl-C", error))?;
     let mut output = Output::new(&cli.output, interrupt)?;
+    let Some(path) = &cli.sample else {
+        return dispatch(cli, &mut output);
+    };
+    let samples = diff::sample::begin()?;
+    let exit = dispatch(cli, &mut output)?;
+    diff::sample::end(&samples, path)?;
+    Ok(exit)
+}
+
+fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit, Failure> {
     match &cli.command {
-        None => advise::run(&cli.advise, &mut output),
-        Some(Command::Advise(args)) => advise::run(args, &mut output),
-        Some(Command::Costs(args)) => costs::run(args, &mut output),
-        Some(Command::Bench(args)) => bench::run(args, &mut output),
-        Some(Command::Simulate(args)) => simulate::run(args, &mut output),
-        Some(Command::Top(args)) => top::run(args, &mut output),
-        Some(Command::Torture(args)) => torture::run(args, &mut output),
+        None => advise::run(&cli.advise, output),
+        Some(Command::Advise(args)) => advise::run(args, output),
+        Some(Command::Costs(args)) => costs::run(args, output),
+        Some(Command::Bench(args)) => bench::run(args, output),
+        Some(Command::Compare(args)) => compare::run(args, output),
+        Some(Command::Diff(args)) => diff::run(args, output),
+        Some(Command::Simulate(args)) => simulate::run(args, output),
+        Some(Command::Top(args)) => top::run(args, output),
+        Some(Command::Torture(args)) => torture::run(args, output),
     }
 }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::torture::{self, Torture};
+use xtask::trial::Trial;
 use xtask::{clients, compat, deb, install, mutants, promises, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
@@ -63,6 +64,28 @@ enum Command {
         /// Which steps (no-scan, locks-first); all, if none is named.
         #[arg(value_name = "NAME")]
         names: Vec<String>,
+    },
+    /// Look whether `rcu compare` catches planted regressions, and raises no false alarm. Minutes.
+    CompareTrial {
+        /// Tries with a regression.
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        planted: u32,
+        /// Tries without.
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        alike: u32,
+        /// The size of the regression.
+        #[arg(long, value_name = "PERCENT", default_value_t = 3.0)]
+        percent: f64,
+        /// What is measured, as `rcu compare` takes it.
+        #[arg(
+            long,
+            value_name = "LOAD",
+            default_value = "bench read --case read --only quiescence"
+        )]
+        load: String,
+        /// Seconds for each try, at most.
+        #[arg(long, value_name = "N", default_value_t = 60)]
+        seconds: u32,
     },
     /// Build, and try to catch the libraries in a mistake under a C program.
     Torture {
@@ -142,6 +165,9 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Clients { long, names } => {
             clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
+        }
+        Command::CompareTrial { planted, alike, percent, load, seconds } => {
+            Trial { planted, alike, percent, load, seconds }.run()?;
         }
         Command::Mutants { list, names } => mutants::Run { names, list }.run()?,
         Command::Promises { list, names } => promises::Run { names, list }.run()?,

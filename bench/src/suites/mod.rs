@@ -47,6 +47,9 @@ pub struct Options {
     pub only: Vec<String>,
     /// Compare with this rival, or with the suite's own choice.
     pub base: Option<String>,
+    /// Do so many per cent more work than is counted, in the suites that time loops: a regression
+    /// of a known size, for trials of what looks for regressions.
+    pub planted_percent: f64,
 }
 
 impl Options {
@@ -156,7 +159,9 @@ impl Suite {
         host: &mut dyn Host,
         options: &Options,
     ) -> Result<(Vec<Case>, Vec<Verdict>), Error> {
-        let cases = (self.measure)(&mut Session::new(host, options.rounds(), options.seed))?;
+        let mut session = Session::new(host, options.rounds(), options.seed);
+        session.planted_percent = options.planted_percent;
+        let cases = (self.measure)(&mut session)?;
         let verdicts = promises::judge(&cases);
         Ok((cases, verdicts))
     }

@@ -164,13 +164,16 @@ fn undisturbed(tries: &mut u32, mut measure: impl FnMut() -> Sample) -> (Vec<f64
 /// A run of the benchmark: the way out, the progress, and the order that is drawn.
 pub(crate) struct Session<'a> {
     pub(crate) host: &'a mut dyn Host,
+    /// As in the options of the suite.
+    pub(crate) planted_percent: f64,
     rounds: u32,
     generator: ChaCha8Rng,
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn new(host: &'a mut dyn Host, rounds: u32, seed: u64) -> Session<'a> {
-        Session { host, rounds, generator: ChaCha8Rng::seed_from_u64(seed) }
+        let generator = ChaCha8Rng::seed_from_u64(seed);
+        Session { host, planted_percent: 0.0, rounds, generator }
     }
 
     /// Measures every rival in every round; `measure` gets the number of the rival and gives one

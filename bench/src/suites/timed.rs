@@ -54,10 +54,21 @@ pub(crate) fn measure(
         })
         .collect();
     let case = Case::of(id, title, metrics, rivals);
+    let planted_percent = session.planted_percent;
     session.interleave(case, budget, |number| {
         let (looped, times) = loops[number];
-        sample(looped, threads, times)
+        planted(times, planted_percent, |times| sample(looped, threads, times))
     })
+}
+
+/// Measures so many per cent more operations than `times`, and divides their time by `times`.
+fn planted(times: u64, percent: f64, measure: impl FnOnce(u64) -> Sample) -> Sample {
+    let done = times + (times as f64 * percent / 100.0) as u64;
+    let mut sample = measure(done);
+    for value in &mut sample.values {
+        *value *= done as f64 / times as f64;
+    }
+    sample
 }
 
 fn sample(looped: Loop, threads: Threads, times: u64) -> Sample {
@@ -79,6 +90,17 @@ fn times_for(budget: Duration, ns: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_that_is_planted_is_done_and_not_counted() {
+        for (percent, done, ns) in [(0.0, 1_000, 10.0), (3.0, 1_030, 10.3)] {
+            let sample = planted(1_000, percent, |times| {
+                assert_eq!(times, done);
+                Sample { values: vec![10.0], readers_share: 1.0 }
+            });
+            assert!((sample.values[0] - ns).abs() < 1e-9, "{sample:?}");
+        }
+    }
 
     #[test]
     fn a_budget_is_used_up_and_a_small_one_still_measures() {

@@ -3,7 +3,7 @@
 //! What is measured, of whom and in which rounds is the crate [`bench`](::bench)'s to say; here are
 //! the options, and in [`report`] the tables and the JSON.
 
-mod report;
+pub(crate) mod report;
 
 use std::path::PathBuf;
 
@@ -72,6 +72,10 @@ struct Options {
     /// liburcu]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
+    /// Do so many per cent more operations than are counted, where loops are timed: for trials of
+    /// `rcu compare`
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, hide = true)]
+    plant: f64,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -248,8 +252,8 @@ fn parser(groups: &[Group]) -> PossibleValuesParser {
 
 impl From<&Options> for suites::Options {
     fn from(options: &Options) -> Self {
-        let Options { quick, rounds, seed, only, base } = options.clone();
-        Self { quick, rounds, seed, only, base }
+        let Options { quick, rounds, seed, only, base, plant } = options.clone();
+        Self { quick, rounds, seed, only, base, planted_percent: plant }
     }
 }
 

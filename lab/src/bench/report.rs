@@ -126,7 +126,8 @@ fn half_spread(median: f64, low: f64, high: f64) -> String {
     if percent < 999.5 { format!("{percent:.0} %") } else { "> 999 %".to_owned() }
 }
 
-fn number_of(metric: &Metric, value: f64) -> String {
+/// A figure with the unit that keeps it short.
+pub(crate) fn number_of(metric: &Metric, value: f64) -> String {
     match metric.unit {
         Unit::Nanoseconds => units::nanoseconds(value),
         Unit::PerSecond if value >= 1e6 => format!("{} M/s", units::figures(value / 1e6)),

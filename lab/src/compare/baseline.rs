@@ -1,0 +1,214 @@
+//! Rounds that are kept: what `rcu compare --save NAME` writes and `--baseline NAME` reads.
+//!
+//! A baseline is a JSON file of its own schema, in the folder of the user's data unless another one
+//! is named. Names are file names without a path, so that a name cannot point elsewhere.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::load::{Figure, Key, Load};
+use crate::exit::Failure;
+use crate::machine::Machine;
+
+const SCHEMA: &str = "quiescence/baseline";
+const VERSION: u32 = 1;
+
+/// The file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Baseline {
+    schema: String,
+    version: u32,
+    /// The CPU's name for itself.
+    cpu: Option<String>,
+    /// CPUs that the process could use.
+    cpus: usize,
+    /// The version of the command.
+    rcu: String,
+    loads: Vec<Saved>,
+}
+
+/// The rounds of one load.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Saved {
+    load: Load,
+    figures: Vec<SavedFigure>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct SavedFigure {
+    #[serde(flatten)]
+    key: Key,
+    /// A time or a size; of rates the nanoseconds of one; one more than a number of objects.
+    costs: Vec<f64>,
+}
+
+impl Saved {
+    /// No round yet of the figures that a load has.
+    pub(super) fn new(load: &Load, figures: &[Figure]) -> Saved {
+        let figures = figures.iter();
+        let figures = figures.map(|each| SavedFigure { key: each.key.clone(), costs: Vec::new() });
+        Saved { load: load.clone(), figures: figures.collect() }
+    }
+
+    pub(super) fn load(&self) -> &Load {
+        &self.load
+    }
+
+    /// Adds a round. A figure that is missing in it is not kept at all: rounds are told apart by
+    /// their number.
+    pub(super) fn add(&mut self, figures: &[Figure]) {
+        self.figures.retain_mut(|saved| {
+            let found = figures.iter().find(|figure| figure.key == saved.key);
+            saved.costs.extend(found.map(|figure| figure.cost));
+            found.is_some()
+        });
+    }
+
+    fn rounds(&self) -> usize {
+        self.figures.iter().map(|figure| figure.costs.len()).min().unwrap_or(0)
+    }
+}
+
+impl Baseline {
+    pub(super) fn new(loads: Vec<Saved>) -> Baseline {
+        let machine = Machine::detect();
+        Baseline {
+            schema: SCHEMA.to_owned(),
+            version: VERSION,
+            cpu: machine.model,
+            cpus: machine.cpus.len(),
+            rcu: env!("CARGO_PKG_VERSION").to_owned(),
+            loads,
+        }
+    }
+
+    pub(super) fn loads(&self) -> Vec<Load> {
+        self.loads.iter().map(|saved| saved.load.clone()).collect()
+    }
+
+    /// The rounds that all loads have.
+    pub(super) fn rounds(&self) -> usize {
+        self.loads.iter().map(Saved::rounds).min().unwrap_or(0)
+    }
+
+    fn saved(&self, load: &Load) -> Result<&Saved, Failure> {
+        self.loads.iter().find(|saved| saved.load == *load).ok_or_else(|| {
+            let known: Vec<String> =
+                self.loads.iter().map(|saved| saved.load.to_string()).collect();
+            let known = known.join("; ");
+            Failure::Usage(format!("the baseline has no load \"{load}\"; it has: {known}"))
+        })
+    }
+
+    pub(super) fn keys(&self, load: &Load) -> Result<Vec<Key>, Failure> {
+        Ok(self.saved(load)?.figures.iter().map(|figure| figure.key.clone()).collect())
+    }
+
+    /// The figures of one round.
+    pub(super) fn round(&self, load: &Load, round: usize) -> Result<Vec<Figure>, Failure> {
+        let figure = |saved: &SavedFigure| {
+            let cost = *saved.costs.get(round)?;
+            Some(Figure { key: saved.key.clone(), cost })
+        };
+        Ok(self.saved(load)?.figures.iter().filter_map(figure).collect())
+    }
+
+    /// Why a comparison on this machine means little, if it does.
+    pub(super) fn complaint(&self) -> Option<String> {
+        let machine = Machine::detect();
+        let here = (&machine.model, machine.cpus.len());
+        ((&self.cpu, self.cpus) != here).then(|| {
+            let name =
+                |cpu: &Option<String>| cpu.clone().unwrap_or_else(|| "unknown CPU".to_owned());
+            format!(
+                "the baseline is of another machine: {} CPUs, {}; this one has {}, {}",
+                self.cpus,
+                name(&self.cpu),
+                here.1,
+                name(here.0)
+            )
+        })
+    }
+
+    /// Writes the file as a whole or not at all.
+    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
+        let cannot = |error| Failure::file("write", path, error);
+        let text = serde_json::to_string_pretty(self).map_err(|error| cannot(error.into()))?;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(cannot)?;
+        }
+        let beside = path.with_extension("json.new");
+        fs::write(&beside, text + "\n").and_then(|()| fs::rename(&beside, path)).map_err(cannot)
+    }
+
+    /// Reads the baseline of this name.
+    pub(super) fn read(folder: &Path, name: &Name) -> Result<Baseline, Failure> {
+        let path = name.path(folder);
+        let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Failure::Usage(none_called(name, folder)),
+            _ => Failure::file("read", &path, error),
+        })?;
+        let wrong = |reason: String| Failure::Usage(format!("{}: {reason}", path.display()));
+        let baseline: Baseline = serde_json::from_str(&text)
+            .map_err(|error| wrong(format!("no baseline of rcu compare: {error}")))?;
+        if (&*baseline.schema, baseline.version) != (SCHEMA, VERSION) {
+            let Baseline { schema, version, .. } = baseline;
+            return Err(wrong(format!(
+                "schema {schema}, version {version}, where {SCHEMA}, version {VERSION} is read"
+            )));
+        }
+        Ok(baseline)
+    }
+}
+
+fn none_called(name: &Name, folder: &Path) -> String {
+    let of_entry =
+        |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned());
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut known: Vec<String> = entries.filter_map(of_entry).collect();
+    known.sort();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let (name, folder) = (&name.0, folder.display());
+    format!("no baseline is called {name} in {folder}; there are: {known}; `--save` makes one")
+}
+
+/// The name of a baseline.
+#[derive(Clone, Debug)]
+pub(crate) struct Name(String);
+
+impl std::str::FromStr for Name {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if text.is_empty() || text.starts_with('.') || !text.chars().all(fits) {
+            return Err(
+                "a name has letters, digits, `-`, `_` and `.`, and begins with no `.`".into()
+            );
+        }
+        Ok(Name(text.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Name {
+    pub(super) fn path(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.json", self.0))
+    }
+}
+
+/// Where baselines are, unless another folder is named.
+pub(super) fn folder() -> Result<PathBuf, Failure> {
+    let of = |variable| std::env::var_os(variable).map(PathBuf::from);
+    let data = of("XDG_DATA_HOME").filter(|path| path.is_absolute());
+    let data = data.or_else(|| Some(of("HOME")?.join(".local/share")));
+    let message = "neither XDG_DATA_HOME nor HOME says where baselines are: give --folder";
+    Ok(data.ok_or_else(|| Failure::Usage(message.to_owned()))?.join("rcu/baselines"))
+}

@@ -1,0 +1,345 @@
+//! Who is measured when: both programs in pairs, until all is decided or the time is over.
+//!
+//! Each side of a pair is a process of its own, started close to the other one in an order that is
+//! drawn: what drifts meets both, and each process has its own layout of memory.
+
+use std::time::{Duration, Instant};
+
+use bench::statistics::Ratio;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use super::baseline::{Baseline, Saved};
+use super::decide::{Rule, Verdict, next_look};
+use super::load::{Figure, Key, Load, Program};
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, Progress};
+
+/// With whom the new program is compared.
+#[derive(Debug)]
+pub(super) enum Base {
+    Program(Program),
+    Saved(Baseline),
+}
+
+/// What decides.
+#[derive(Debug)]
+pub(super) struct Heed {
+    /// These metrics; of each case the first, without.
+    pub(super) metrics: Vec<String>,
+    /// Also the rivals that are not the project's own.
+    pub(super) all_rivals: bool,
+}
+
+/// One figure of both sides, in the order of the pairs.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) key: Key,
+    /// Whether the exit code depends on it.
+    pub(super) decides: bool,
+    pub(super) base: Vec<f64>,
+    pub(super) new: Vec<f64>,
+    /// Nothing before the first pair.
+    pub(super) judged: Option<(Ratio, Verdict)>,
+}
+
+/// One load, and all that is compared of it.
+#[derive(Debug)]
+pub(super) struct Match {
+    pub(super) load: Load,
+    pub(super) pairs: Vec<Pair>,
+}
+
+/// A comparison that runs.
+#[derive(Debug)]
+pub(super) struct Contest {
+    pub(super) new: Program,
+    pub(super) base: Base,
+    pub(super) matches: Vec<Match>,
+    pub(super) threshold_percent: f64,
+    pub(super) seed: u64,
+}
+
+/// When it ends, decided or not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) time: Duration,
+    pub(super) rounds_max: usize,
+}
+
+impl Contest {
+    /// Measures each load once on both sides: fills caches, and shows which figures both have.
+    pub(super) fn prepare(&mut self, loads: Vec<Load>, heed: &Heed) -> Result<(), Failure> {
+        for load in loads {
+            let base: Vec<Key> = match &self.base {
+                // The base is what is known to work: if it does not, then the words are wrong.
+                Base::Program(program) => keys(load.measure(program).map_err(as_usage)?),
+                Base::Saved(baseline) => baseline.keys(&load)?,
+            };
+            let new = keys(load.measure(&self.new)?);
+            let common: Vec<Key> = new.into_iter().filter(|key| base.contains(key)).collect();
+            if common.is_empty() {
+                let message = format!("{load}: the two sides have no figure in common");
+                return Err(Failure::Undecided(message));
+            }
+            let pairs = heed.pairs(common);
+            if !pairs.iter().any(|pair| pair.decides) {
+                let message = format!("{load}: no figure has a metric of --metric");
+                return Err(Failure::Usage(message));
+            }
+            self.matches.push(Match { load, pairs });
+        }
+        Ok(())
+    }
+
+    /// Measures pairs until every figure that decides is decided.
+    pub(super) fn run(
+        &mut self,
+        limits: Limits,
+        output: &mut Output,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let begin = Instant::now();
+        let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
+        let (mut rounds, mut look) = (0, next_look(0));
+        while rounds < limits.rounds_max && begin.elapsed() < limits.time && !self.is_decided() {
+            let before = Instant::now();
+            for number in 0..self.matches.len() {
+                if self.matches[number].is_decided() {
+                    continue;
+                }
+                output.check_reader()?;
+                progress.announce(&self.matches[number].load);
+                if !self.measure(number, rounds, generator.random(), output)? {
+                    self.judge();
+                    return Ok(());
+                }
+            }
+            rounds += 1;
+            progress.advance(before.elapsed());
+            if rounds == look {
+                self.judge();
+                look = next_look(rounds);
+            }
+        }
+        self.judge();
+        Ok(())
+    }
+
+    /// Measures one pair. False after Ctrl-C: half a pair is none.
+    fn measure(
+        &mut self,
+        number: usize,
+        round: usize,
+        new_first: bool,
+        output: &Output,
+    ) -> Result<bool, Failure> {
+        let fight = &self.matches[number];
+        let base_side = || match &self.base {
+            Base::Program(program) => fight.load.measure(program),
+            Base::Saved(baseline) => baseline.round(&fight.load, round),
+        };
+        let sides = if new_first {
+            fight.load.measure(&self.new).and_then(|new| Ok((base_side()?, new)))
+        } else {
+            base_side().and_then(|base| Ok((base, fight.load.measure(&self.new)?)))
+        };
+        let (base, new) = match sides {
+            _ if output.interrupt().requested() => return Ok(false),
+            Err(Failure::Interrupted) => return Ok(false),
+            other => other?,
+        };
+        for pair in &mut self.matches[number].pairs {
+            // A figure that one side lacks this time is left out on both.
+            if let Some((base, new)) = cost_of(&base, &pair.key).zip(cost_of(&new, &pair.key)) {
+                pair.base.push(base);
+                pair.new.push(new);
+            }
+        }
+        Ok(true)
+    }
+
+    fn judge(&mut self) {
+        let figures = self.pairs().filter(|pair| pair.decides).count();
+        let rule = Rule { threshold_percent: self.threshold_percent, figures, seed: self.seed };
+        // What is decided is not measured again, and so stays.
+        for pair in self.matches.iter_mut().flat_map(|each| &mut each.pairs) {
+            if !pair.base.is_empty() {
+                pair.judged = Some(rule.judge(&pair.base, &pair.new));
+            }
+        }
+    }
+
+    pub(super) fn pairs(&self) -> impl Iterator<Item = &Pair> {
+        self.matches.iter().flat_map(|each| &each.pairs)
+    }
+
+    fn is_decided(&self) -> bool {
+        self.matches.iter().all(Match::is_decided)
+    }
+
+    /// The verdict on all figures that decide: the worst of them.
+    pub(super) fn verdict(&self) -> Verdict {
+        let has = |verdict| self.pairs().any(|pair| pair.decides && pair.verdict() == verdict);
+        [Verdict::Worse, Verdict::TooNoisy, Verdict::Better]
+            .into_iter()
+            .find(|verdict| has(*verdict))
+            .unwrap_or(Verdict::Same)
+    }
+
+    pub(super) fn exit(&self, interrupted: bool) -> Exit {
+        match self.verdict() {
+            _ if interrupted => Exit::Interrupted,
+            Verdict::Worse => Exit::Violation,
+            Verdict::TooNoisy => Exit::Undecided,
+            Verdict::Better | Verdict::Same => Exit::Ok,
+        }
+    }
+}
+
+impl Match {
+    /// Whether every figure that decides is decided.
+    fn is_decided(&self) -> bool {
+        self.pairs.iter().all(|pair| !pair.decides || pair.verdict() != Verdict::TooNoisy)
+    }
+}
+
+impl Pair {
+    pub(super) fn verdict(&self) -> Verdict {
+        self.judged.map_or(Verdict::TooNoisy, |(_, verdict)| verdict)
+    }
+}
+
+impl Heed {
+    /// The figures, and which of them decide: of the project's own designs, or of all where none is
+    /// its own, the first metric of each case, or those that are named.
+    fn pairs(&self, keys: Vec<Key>) -> Vec<Pair> {
+        let any_ours = keys.iter().any(|key| key.ours);
+        let decides = |key: &Key| {
+            let is_metric = match self.metrics.is_empty() {
+                true => key.is_first,
+                false => self.metrics.contains(&key.metric),
+            };
+            is_metric && (key.ours || !any_ours || self.all_rivals)
+        };
+        keys.into_iter()
+            .map(|key| Pair {
+                decides: decides(&key),
+                key,
+                base: Vec::new(),
+                new: Vec::new(),
+                judged: None,
+            })
+            .collect()
+    }
+}
+
+fn keys(figures: Vec<Figure>) -> Vec<Key> {
+    figures.into_iter().map(|figure| figure.key).collect()
+}
+
+fn cost_of(figures: &[Figure], key: &Key) -> Option<f64> {
+    figures.iter().find(|figure| figure.key == *key).map(|figure| figure.cost)
+}
+
+fn as_usage(failure: Failure) -> Failure {
+    match failure {
+        Failure::Undecided(message) => Failure::Usage(message),
+        other => other,
+    }
+}
+
+/// Measures the rounds of one program, to be kept.
+pub(super) fn save(
+    program: &Program,
+    loads: &[Load],
+    limits: Limits,
+    output: &mut Output,
+    progress: &mut Progress,
+) -> Result<Vec<Saved>, Failure> {
+    let begin = Instant::now();
+    let mut saved: Vec<Saved> = Vec::new();
+    for load in loads {
+        saved.push(Saved::new(load, &load.measure(program).map_err(as_usage)?));
+    }
+    for round in 0..limits.rounds_max {
+        // As few as can be compared with are taken however long it takes.
+        if round >= super::decide::ROUNDS_MIN && begin.elapsed() >= limits.time {
+            break;
+        }
+        let before = Instant::now();
+        for each in &mut saved {
+            output.check_reader()?;
+            progress.announce(each.load());
+            let figures = each.load().measure(program)?;
+            if output.interrupt().requested() {
+                return Err(Failure::Interrupted);
+            }
+            each.add(&figures);
+        }
+        progress.advance(before.elapsed());
+    }
+    Ok(saved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(rival: &str, ours: bool, metric: &str, is_first: bool) -> Key {
+        let text = str::to_owned;
+        let (rival, metric) = (text(rival), text(metric));
+        Key { case: text("read/1-thread"), rival, ours, metric, unit: text("ns"), is_first }
+    }
+
+    fn deciding(heed: &Heed, keys: &[Key]) -> Vec<String> {
+        let pairs = heed.pairs(keys.to_vec()).into_iter().filter(|pair| pair.decides);
+        pairs.map(|pair| format!("{} {}", pair.key.rival, pair.key.metric)).collect()
+    }
+
+    fn contest(pairs: Vec<Pair>) -> Contest {
+        let new = Program { path: "rcu".into(), planted_percent: None };
+        let base = Base::Program(new.clone());
+        let matches = vec![Match { load: "bench read".parse().unwrap(), pairs }];
+        Contest { new, base, matches, threshold_percent: 2.0, seed: 1 }
+    }
+
+    #[test]
+    fn the_first_metric_of_our_own_decides_unless_others_are_named() {
+        let keys = [
+            key("a", true, "read", true),
+            key("a", true, "CPU", false),
+            key("b", false, "read", true),
+        ];
+        let heed = |metrics: &[&str], all_rivals| Heed {
+            metrics: metrics.iter().map(|&metric| metric.to_owned()).collect(),
+            all_rivals,
+        };
+        assert_eq!(deciding(&heed(&[], false), &keys), ["a read"]);
+        assert_eq!(deciding(&heed(&[], true), &keys), ["a read", "b read"]);
+        assert_eq!(deciding(&heed(&["CPU"], true), &keys), ["a CPU"]);
+        assert_eq!(deciding(&heed(&[], false), &keys[2..]), ["b read"], "none is ours");
+    }
+
+    #[test]
+    fn the_exit_code_is_that_of_the_worst_figure_that_decides() {
+        let pair = |verdict, decides| {
+            let ratio = Ratio { median: 1.0, low: 1.0, high: 1.0 };
+            let key = key("a", true, "read", true);
+            let judged = Some((ratio, verdict));
+            Pair { key, decides, base: vec![1.0], new: vec![1.0], judged }
+        };
+        use Verdict::{Better, Same, TooNoisy, Worse};
+        for (verdicts, exit) in [
+            (&[(Same, true), (Better, true)][..], Exit::Ok),
+            (&[(Same, true), (Worse, false)], Exit::Ok),
+            (&[(Same, true), (TooNoisy, true)], Exit::Undecided),
+            (&[(TooNoisy, true), (Worse, true)], Exit::Violation),
+        ] {
+            let pairs = verdicts.iter().map(|&(verdict, decides)| pair(verdict, decides));
+            let contest = contest(pairs.collect());
+            assert_eq!(contest.exit(false), exit, "{verdicts:?}");
+            assert_eq!(contest.exit(true), Exit::Interrupted);
+        }
+    }
+}

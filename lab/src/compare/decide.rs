@@ -1,0 +1,153 @@
+//! What rounds say: better, worse, the same, or not yet known.
+//!
+//! A round is a pair of runs, one of each program, close to each other in time. The ratio of costs
+//! is taken within each pair, and the interval of its median is a bootstrap over the pairs (Efron
+//! and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13). Rounds are looked at
+//! again and again until all is decided, which gives chance several tries: the interval is that of
+//! 99 %, shared out among all figures that decide (Bonferroni), and a difference has to be larger
+//! than the threshold besides.
+
+use bench::statistics::{Ratio, bootstrap_ratio};
+use serde::Serialize;
+
+/// How often the intervals of one look miss, all together.
+const MISS: f64 = 0.01;
+
+/// Below so many pairs an interval of 99 % is too narrow: with eight, all on one side happens in
+/// one of 128 cases where there is no difference.
+pub(super) const ROUNDS_MIN: usize = 10;
+
+/// What is said of a figure.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Verdict {
+    /// It costs less, by more than the threshold.
+    Better,
+    /// It costs more, by more than the threshold.
+    Worse,
+    /// Whatever difference there is, is smaller than the threshold.
+    Same,
+    /// The interval holds both a difference and none.
+    TooNoisy,
+}
+
+impl Verdict {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
+            Verdict::TooNoisy => "too noisy",
+        }
+    }
+}
+
+/// How a decision is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    pub(super) threshold_percent: f64,
+    /// Figures that decide together.
+    pub(super) figures: usize,
+    pub(super) seed: u64,
+}
+
+impl Rule {
+    /// Judges the costs of both sides, pair by pair.
+    pub(super) fn judge(&self, base: &[f64], new: &[f64]) -> (Ratio, Verdict) {
+        let confidence = 1.0 - MISS / self.figures.max(1) as f64;
+        let ratio = bootstrap_ratio(new, base, confidence, self.seed);
+        let verdict =
+            if base.len() < ROUNDS_MIN { Verdict::TooNoisy } else { self.verdict(&ratio) };
+        (ratio, verdict)
+    }
+
+    fn verdict(&self, ratio: &Ratio) -> Verdict {
+        let limit = 1.0 + self.threshold_percent / 100.0;
+        if ratio.low > 1.0 / limit && ratio.high < limit {
+            Verdict::Same
+        } else if ratio.low > 1.0 && ratio.median > limit {
+            Verdict::Worse
+        } else if ratio.high < 1.0 && ratio.median < 1.0 / limit {
+            Verdict::Better
+        } else {
+            Verdict::TooNoisy
+        }
+    }
+}
+
+/// After how many pairs to look, the next time after `rounds`: looks grow rare, since each of them
+/// is a chance to be wrong.
+pub(super) fn next_look(rounds: usize) -> usize {
+    (rounds + rounds / 2).max(ROUNDS_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::ChaCha8Rng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    const RULE: Rule = Rule { threshold_percent: 2.0, figures: 1, seed: 1 };
+
+    /// Looks at synthetic pairs as `rcu compare` does. The machine drifts by a fifth of its speed
+    /// over the pairs, each run is slowed down by up to `noise`, and one in ten takes twice as long.
+    fn decide(seed: u64, growth: f64, noise: f64) -> Verdict {
+        const ROUNDS_MAX: usize = 120;
+        let mut generator = ChaCha8Rng::seed_from_u64(seed);
+        let (mut base, mut new) = (Vec::new(), Vec::new());
+        let mut look = next_look(0);
+        loop {
+            while base.len() < look.min(ROUNDS_MAX) {
+                let drift = 1.0 + 0.2 * base.len() as f64 / ROUNDS_MAX as f64;
+                for (side, cost) in [(&mut base, 1.0), (&mut new, growth)] {
+                    let outlier = if generator.random_bool(0.1) { 2.0 } else { 1.0 };
+                    side.push(cost * drift * outlier * (1.0 + noise * generator.random::<f64>()));
+                }
+            }
+            let verdict = RULE.judge(&base, &new).1;
+            if verdict != Verdict::TooNoisy || base.len() == ROUNDS_MAX {
+                return verdict;
+            }
+            look = next_look(base.len());
+        }
+    }
+
+    fn count(verdict: Verdict, growth: f64, noise: f64) -> usize {
+        (0..40).filter(|&seed| decide(seed, growth, noise) == verdict).count()
+    }
+
+    #[test]
+    fn a_regression_of_three_per_cent_is_caught_and_none_is_seen_where_there_is_none() {
+        assert!(count(Verdict::Worse, 1.03, 0.04) >= 36);
+        assert!(count(Verdict::Better, 1.0 / 1.03, 0.04) >= 36);
+        for noise in [0.04, 0.2] {
+            assert_eq!(count(Verdict::Worse, 1.0, noise), 0, "noise {noise}");
+            assert_eq!(count(Verdict::Better, 1.0, noise), 0, "noise {noise}");
+        }
+    }
+
+    #[test]
+    fn what_is_quiet_is_the_same_and_what_is_loud_is_not_decided() {
+        assert!(count(Verdict::Same, 1.0, 0.02) >= 38);
+        assert!(count(Verdict::TooNoisy, 1.0, 1.0) >= 38);
+    }
+
+    #[test]
+    fn a_difference_below_the_threshold_is_none_however_sure_it_is() {
+        let rounds = vec![1.0; 40];
+        assert_eq!(RULE.judge(&rounds, &vec![1.01; 40]).1, Verdict::Same);
+        assert_eq!(RULE.judge(&rounds, &vec![1.05; 40]).1, Verdict::Worse);
+        assert_eq!(RULE.judge(&rounds, &vec![0.9; 40]).1, Verdict::Better);
+        assert_eq!(RULE.judge(&rounds[..3], &[2.0; 3]).1, Verdict::TooNoisy, "too few");
+    }
+
+    #[test]
+    fn many_figures_make_each_one_harder_to_condemn() {
+        let new: Vec<f64> = (0..14).map(|n| if n % 7 == 0 { 0.99 } else { 1.03 }).collect();
+        let base = vec![1.0; 14];
+        let alone = RULE.judge(&base, &new).0;
+        let among = Rule { figures: 500, ..RULE }.judge(&base, &new).0;
+        assert!(among.low <= alone.low && among.high >= alone.high, "{alone:?} {among:?}");
+    }
+}

@@ -1,0 +1,322 @@
+//! A load: the words of a `rcu bench` or `rcu advise`, run in a process of its own, and the figures
+//! in the document that it writes.
+//!
+//! The documents of `docs/JSON.md` are the interface between programs of different versions: a
+//! program that has never heard of `rcu compare` can be compared.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::exit::{Exit, Failure};
+
+/// What is measured, as typed after `rcu`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Load {
+    words: Vec<String>,
+    text: String,
+}
+
+/// One figure of a run: what it costs, so that less is better.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Figure {
+    pub(crate) key: Key,
+    pub(crate) cost: f64,
+}
+
+/// What a figure is of.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Key {
+    /// `read/1-thread`; of `rcu advise` the name of the workload.
+    pub(crate) case: String,
+    pub(crate) rival: String,
+    /// Whether the rival is this project's own.
+    pub(crate) ours: bool,
+    pub(crate) metric: String,
+    /// `ns`, `1/s`, `objects` or `bytes`.
+    pub(crate) unit: String,
+    /// Whether it is the first metric of its case, the most important one.
+    pub(crate) is_first: bool,
+}
+
+/// Options that decide what a load's process writes are not the user's to give.
+const RESERVED: [&str; 2] = ["--json", "--html"];
+
+impl FromStr for Load {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words = shlex::split(text).ok_or("a quotation mark is not closed")?;
+        match words.first().map(String::as_str) {
+            Some("bench" | "advise") => {}
+            _ => {
+                return Err("a load begins with `bench` or `advise`, and is one argument: \
+                            \"bench read --only quiescence\""
+                    .to_owned());
+            }
+        }
+        let is_reserved =
+            |word: &&String| RESERVED.iter().any(|reserved| word.starts_with(reserved));
+        if let Some(word) = words.iter().find(is_reserved) {
+            return Err(format!("{word} is not for a load: its results are read by this command"));
+        }
+        Ok(Self { words, text: text.trim().to_owned() })
+    }
+}
+
+impl TryFrom<String> for Load {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Load> for String {
+    fn from(load: Load) -> String {
+        load.text
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Load {
+    fn has(&self, option: &str) -> bool {
+        let is_it = |word: &String| {
+            word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        };
+        self.words.iter().any(is_it)
+    }
+
+    /// What is added to the words, so that the results can be read.
+    fn added(&self) -> Vec<&'static str> {
+        let mut added = vec!["--json", "-"];
+        if self.words[0] == "advise" {
+            added.extend(["--skip", "costs", "--skip", "sweep"]);
+        }
+        added
+    }
+
+    /// What is added besides, so that a run is short: there are many.
+    fn hurry(&self) -> Vec<&'static str> {
+        let mut added = Vec::new();
+        if !self.has("--quick") {
+            added.push("--quick");
+        }
+        if self.words[0] == "advise" {
+            for (option, value) in [("--run-ms", "20"), ("--rounds", "3")] {
+                if !self.has(option) {
+                    added.extend([option, value]);
+                }
+            }
+        }
+        added
+    }
+
+    /// The words, and what is added to them for a run of usual length.
+    pub(crate) fn arguments_without_hurry(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(String::as_str).chain(self.added())
+    }
+
+    /// The same for a short run.
+    fn arguments(&self) -> impl Iterator<Item = &str> {
+        self.arguments_without_hurry().chain(self.hurry())
+    }
+
+    /// Runs it once with this program.
+    pub(crate) fn measure(&self, program: &Program) -> Result<Vec<Figure>, Failure> {
+        let mut command = Command::new(&program.path);
+        if let Some(percent) = program.planted_percent.filter(|_| self.words[0] == "bench") {
+            command.args(self.arguments()).args(["--plant", &percent.to_string()]);
+        } else {
+            command.args(self.arguments());
+        }
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| Failure::file("run", &program.path, error))?;
+        self.read(program, &output)
+    }
+
+    /// The figures of a process that has ended.
+    fn read(&self, program: &Program, output: &Output) -> Result<Vec<Figure>, Failure> {
+        if output.status.code() == Some(Exit::Interrupted as i32) {
+            return Err(Failure::Interrupted);
+        }
+        let complaint = || {
+            let text = String::from_utf8_lossy(&output.stderr);
+            let line = text.lines().find(|line| line.starts_with("error:"));
+            line.map_or_else(|| output.status.to_string(), str::to_owned)
+        };
+        let place = format!("{} {self}", program.path.display());
+        let document = serde_json::from_slice(&output.stdout)
+            .map_err(|_| Failure::Undecided(format!("{place}: {}", complaint())))?;
+        figures(&document).map_err(|reason| Failure::Undecided(format!("{place}: {reason}")))
+    }
+}
+
+/// A program that measures: this one, or another version of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    /// A regression of a known size, for trials.
+    pub(crate) planted_percent: Option<f64>,
+}
+
+impl Program {
+    /// The program that runs.
+    pub(crate) fn own() -> Result<Program, Failure> {
+        let path = std::env::current_exe()
+            .map_err(|error| Failure::io("cannot find the program that runs", error))?;
+        Ok(Program { path, planted_percent: None })
+    }
+
+    /// The one in this file.
+    pub(crate) fn at(path: &Path) -> Result<Program, Failure> {
+        let path = path.canonicalize().map_err(|error| Failure::file("run", path, error))?;
+        Ok(Program { path, planted_percent: None })
+    }
+}
+
+/// All figures of a document of `rcu bench` or `rcu advise`.
+pub(crate) fn figures(document: &Value) -> Result<Vec<Figure>, String> {
+    let found = match document["schema"].as_str() {
+        Some("quiescence/bench") => of_bench(document),
+        Some("quiescence/advise") => of_advise(document),
+        other => return Err(format!("cannot read a document of schema {other:?}")),
+    };
+    if found.is_empty() {
+        return Err("nothing was measured that can be compared".to_owned());
+    }
+    Ok(found)
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> + Clone {
+    value.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn of_bench(document: &Value) -> Vec<Figure> {
+    let mut found = Vec::new();
+    for case in list(&document["cases"]) {
+        for rival in list(&case["rivals"]) {
+            for (number, metric) in list(&rival["metrics"]).enumerate() {
+                let key = Key {
+                    case: text(&case["id"]),
+                    rival: text(&rival["name"]),
+                    ours: rival["ours"].as_bool().unwrap_or_default(),
+                    metric: text(&metric["name"]),
+                    unit: text(&metric["unit"]),
+                    is_first: number == 0,
+                };
+                let cost = cost(&key.unit, &metric["spread"], list(&metric["rounds"]));
+                found.extend(cost.map(|cost| Figure { key, cost }));
+            }
+        }
+    }
+    found
+}
+
+fn of_advise(document: &Value) -> Vec<Figure> {
+    const METRICS: [(&str, &str, &str); 2] =
+        [("operations", "1/s", "operations_per_second"), ("CPU", "ns", "cpu_ns_per_operation")];
+    let mut found = Vec::new();
+    for design in list(&document["designs"]) {
+        for (number, (metric, unit, field)) in METRICS.iter().enumerate() {
+            let key = Key {
+                case: text(&document["workload"]["name"]),
+                rival: text(&design["name"]),
+                ours: design["ours"].as_bool().unwrap_or_default(),
+                metric: (*metric).to_owned(),
+                unit: (*unit).to_owned(),
+                is_first: number == 0,
+            };
+            found.extend(
+                cost(unit, &design[*field], std::iter::empty()).map(|cost| Figure { key, cost }),
+            );
+        }
+    }
+    found
+}
+
+/// What a metric says that it costs. What disturbs a measurement makes it slower and never faster,
+/// so that of times and rates the best round counts, or the better quartile where the rounds are
+/// not told. Shares are left out: which way is better is not known of them.
+fn cost<'v>(
+    unit: &str,
+    spread: &Value,
+    rounds: impl Iterator<Item = &'v Value> + Clone,
+) -> Option<f64> {
+    let rounds = rounds.filter_map(Value::as_f64).filter(|value| *value > 0.0);
+    let quantile = |name| spread[name].as_f64().filter(|value: &f64| *value > 0.0);
+    match unit {
+        "ns" => rounds.min_by(f64::total_cmp).or_else(|| quantile("low")),
+        "1/s" => {
+            let rate = rounds.max_by(f64::total_cmp).or_else(|| quantile("high"));
+            rate.map(|rate| 1e9 / rate)
+        }
+        "objects" => spread["median"].as_f64().map(|objects| objects + 1.0),
+        "bytes" => quantile("median"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_load_is_the_words_of_a_measurement() {
+        let load: Load = "bench read --only 'a b'".parse().unwrap();
+        let arguments: Vec<_> = load.arguments().collect();
+        assert_eq!(arguments, ["bench", "read", "--only", "a b", "--json", "-", "--quick"]);
+        let load: Load = "advise --rounds=9 --quick".parse().unwrap();
+        let text = load.arguments().collect::<Vec<_>>().join(" ");
+        assert!(text.ends_with("--skip costs --skip sweep --run-ms 20"), "{text}");
+        for (text, reason) in [
+            ("read", "begins with `bench`"),
+            ("", "begins with `bench`"),
+            ("bench 'read", "not closed"),
+            ("bench read --json=x", "--json=x is not for a load"),
+        ] {
+            let message = text.parse::<Load>().unwrap_err();
+            assert!(message.contains(reason), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_document_gives_costs_whatever_its_units() {
+        let metric = |name: &str, unit: &str| json!({"name": name, "unit": unit, "spread": {"median": 4.0, "low": 2.0, "high": 5.0}});
+        let metrics =
+            [metric("a", "ns"), metric("b", "1/s"), metric("c", "objects"), metric("d", "%")];
+        let missing = json!({"name": "e", "unit": "ns", "spread": null});
+        let metrics = [&metrics[..], &[missing]].concat();
+        let rival = json!({"name": "r", "ours": true, "metrics": metrics});
+        let document =
+            json!({"schema": "quiescence/bench", "cases": [{"id": "c/1", "rivals": [rival]}]});
+        let figures = figures(&document).unwrap();
+        let costs: Vec<_> =
+            figures.iter().map(|figure| (&*figure.key.metric, figure.cost)).collect();
+        assert_eq!(costs, [("a", 2.0), ("b", 2e8), ("c", 5.0)]);
+        let rounds = [json!(3.0), json!(1.0), Value::Null];
+        assert_eq!(cost("ns", &Value::Null, rounds.iter()), Some(1.0), "the best round");
+        assert_eq!(cost("1/s", &Value::Null, rounds.iter()), Some(1e9 / 3.0));
+        assert!(figures[0].key.is_first && !figures[1].key.is_first);
+        assert!(super::figures(&json!({"schema": "quiescence/top"})).is_err());
+        assert!(super::figures(&json!({"schema": "quiescence/bench", "cases": []})).is_err());
+    }
+}

@@ -1,0 +1,205 @@
+//! `rcu compare`: is this version faster or slower than another one, and for whom?
+//!
+//! Reading order: [`load`] runs a program once and reads its figures; [`contest`] runs two of them
+//! in pairs; [`decide`] says what the pairs tell; [`baseline`] keeps rounds for later; [`report`]
+//! shows it all.
+
+mod baseline;
+mod contest;
+mod decide;
+pub(crate) mod load;
+mod report;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use baseline::{Baseline, Name};
+use contest::{Base, Contest, Heed, Limits};
+use load::{Load, Program};
+
+/// Loads that are compared when none is named: a section, counters and locks of a CPU, an `Arc` in
+/// a cell, and updates.
+const LOADS: [&str; 4] = [
+    "bench read --only quiescence",
+    "bench percpu --case counter,lock --only quiescence",
+    "bench cells --case load --only quiescence",
+    "bench update --case update --only quiescence",
+];
+
+pub(crate) const HELP: &str = "\
+Examples:
+  rcu compare --with ../old/rcu                    both programs, in pairs
+  rcu compare --save monday                        keep rounds
+  rcu compare --baseline monday                    compare with them later
+  rcu compare --with ../old/rcu \"bench read\" \"advise --workload dns-zone.toml\"
+  git bisect run sh -c 'cargo build --release || exit 125;
+    /tmp/good/rcu compare --with /tmp/good/rcu --candidate target/release/rcu'
+
+Exit codes: 0 nothing that decides is worse; 1 something is; 125 undecided: too noisy, or the
+candidate cannot run a load (git bisect run skips such a commit); 2 usage; 130 interrupted.";
+
+/// The arguments of `rcu compare`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct CompareArgs {
+    /// What is measured: the words of a `bench` or `advise`, each load in quotation marks
+    /// [default: those of the baseline, or sections, counters, locks, cells and updates]
+    #[arg(value_name = "LOAD")]
+    loads: Vec<Load>,
+    #[command(flatten)]
+    base: BaseArgs,
+    /// The program that is judged [default: this one]
+    #[arg(long, value_name = "PROGRAM")]
+    candidate: Option<PathBuf>,
+    /// The folder of baselines [default: rcu/baselines in $XDG_DATA_HOME, or in ~/.local/share]
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// A smaller difference than this is none
+    #[arg(long, value_name = "PERCENT", default_value = "2", allow_negative_numbers = true)]
+    threshold: Threshold,
+    /// Decide by these metrics [default: the first of each case]
+    #[arg(long = "metric", value_name = "A,B", value_delimiter = ',')]
+    metrics: Vec<String>,
+    /// Decide also by rivals that are not the project's own
+    #[arg(long)]
+    all_rivals: bool,
+    /// Give up after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    time: u32,
+    /// Measure at most so many pairs [default: 400; --save: 40]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=10_000))]
+    rounds: Option<u32>,
+    /// Draw the order within the pairs, and the intervals, from this seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Let the candidate do so many per cent more work than it counts: for trials of this command
+    #[arg(long, value_name = "PERCENT", hide = true)]
+    plant: Option<f64>,
+}
+
+/// With what it is compared.
+#[derive(clap::Args, Clone, Debug)]
+#[group(required = true, multiple = false)]
+struct BaseArgs {
+    /// Compare with this program, `rcu` of another version, in pairs of runs
+    #[arg(long, value_name = "PROGRAM")]
+    with: Option<PathBuf>,
+    /// Compare with the rounds that were saved under this name
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<Name>,
+    /// Compare nothing: measure, and save the rounds under this name
+    #[arg(long, value_name = "NAME")]
+    save: Option<Name>,
+}
+
+/// A difference in per cent.
+#[derive(Clone, Copy, Debug)]
+struct Threshold(f64);
+
+impl std::str::FromStr for Threshold {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(percent) if (0.1..=1_000.0).contains(&percent) => Ok(Threshold(percent)),
+            _ => Err(format!("{text} is no difference in per cent: at least 0.1, at most 1000")),
+        }
+    }
+}
+
+/// Runs `rcu compare`.
+pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let folder = || args.folder.clone().map_or_else(baseline::folder, Ok);
+    let new = match &args.candidate {
+        None => Program::own()?,
+        Some(path) => Program::at(path)?,
+    };
+    let new = Program { planted_percent: args.plant, ..new };
+    if let Some(name) = &args.base.save {
+        return save(args, &new, name.path(&folder()?), output);
+    }
+    let base = match (&args.base.with, &args.base.baseline) {
+        (Some(path), _) => Base::Program(Program::at(path)?),
+        (None, Some(name)) => Base::Saved(Baseline::read(&folder()?, name)?),
+        (None, None) => return Err(Failure::Usage("give --with, --baseline or --save".to_owned())),
+    };
+    let limits = args.limits(&base);
+    let loads = args.loads(&base);
+    if let Base::Saved(baseline) = &base {
+        output.note("saved rounds do not share the noise of later ones: --with is surer");
+        baseline.complaint().into_iter().for_each(|text| output.note(text));
+    }
+    let (threshold_percent, seed) = (args.threshold.0, args.seed);
+    let mut contest = Contest { new, base, matches: Vec::new(), threshold_percent, seed };
+    contest.prepare(loads, &Heed { metrics: args.metrics.clone(), all_rivals: args.all_rivals })?;
+    let mut progress = output.progress(limits.time);
+    contest.run(limits, output, &mut progress)?;
+    drop(progress);
+    let interrupted = output.interrupt().requested();
+    report::print(&contest, output)?;
+    output.json(&report::document(&contest, interrupted))?;
+    Ok(contest.exit(interrupted))
+}
+
+impl CompareArgs {
+    fn loads(&self, base: &Base) -> Vec<Load> {
+        match base {
+            _ if !self.loads.is_empty() => self.loads.clone(),
+            Base::Saved(baseline) => baseline.loads(),
+            Base::Program(_) => default_loads(),
+        }
+    }
+
+    fn limits(&self, base: &Base) -> Limits {
+        const ROUNDS: u32 = 400;
+        let rounds = self.rounds.unwrap_or(ROUNDS) as usize;
+        let saved = match base {
+            Base::Saved(baseline) => baseline.rounds(),
+            Base::Program(_) => usize::MAX,
+        };
+        Limits { time: Duration::from_secs(self.time.into()), rounds_max: rounds.min(saved) }
+    }
+}
+
+fn default_loads() -> Vec<Load> {
+    LOADS.iter().map(|text| text.parse().expect("the built-in loads are well-formed")).collect()
+}
+
+fn save(
+    args: &CompareArgs,
+    program: &Program,
+    path: PathBuf,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    const ROUNDS: u32 = 40;
+    let loads = if args.loads.is_empty() { default_loads() } else { args.loads.clone() };
+    let time = Duration::from_secs(args.time.into());
+    let limits = Limits { time, rounds_max: args.rounds.unwrap_or(ROUNDS) as usize };
+    let mut progress = output.progress(time);
+    let saved = contest::save(program, &loads, limits, output, &mut progress)?;
+    drop(progress);
+    let baseline = Baseline::new(saved);
+    baseline.write(&path)?;
+    output.line(format_args!("{} rounds are in {}", baseline.rounds(), path.display()))?;
+    output.json(&baseline)?;
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_loads_are_loads() {
+        assert_eq!(default_loads().len(), LOADS.len());
+    }
+
+    #[test]
+    fn a_threshold_is_a_number_of_per_cent() {
+        assert_eq!("2.5".parse::<Threshold>().unwrap().0, 2.5);
+        for text in ["0", "-1", "nan", "much"] {
+            assert!(text.parse::<Threshold>().unwrap_err().contains("at least 0.1"), "{text}");
+        }
+    }
+}

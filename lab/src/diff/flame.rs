@@ -1,0 +1,165 @@
+//! A differential flame graph (Gregg, 2014): a box for each function in its stack, as wide as what
+//! it costs on one side, red where it grew and blue where it shrank.
+//!
+//! It is drawn here, on [`crate::html`]: the crate inferno draws such pictures too, but is under the
+//! CDDL, which `deny.toml` does not allow.
+
+use std::collections::BTreeMap;
+
+use super::rank::Side;
+use crate::html::Markup;
+
+const WIDTH: f64 = 1_200.0;
+const ROW: usize = 18;
+/// Boxes narrower than this are left out.
+const WIDTH_MIN: f64 = 1.0;
+/// A letter is about so wide.
+const LETTER: f64 = 7.0;
+
+/// A function below its callers, with what it and its callees cost before and after.
+#[derive(Debug, Default)]
+struct Node {
+    cost: [f64; 2],
+    children: BTreeMap<String, Node>,
+}
+
+impl Node {
+    fn of(sides: &[Side; 2]) -> Node {
+        let mut root = Node::default();
+        for (side, number) in sides.iter().zip(0..) {
+            let each = side.cost_of_sample();
+            for (stack, count) in &side.profile.stacks {
+                let cost = *count as f64 * each;
+                let mut node = &mut root;
+                node.cost[number] += cost;
+                for function in stack {
+                    node = node.children.entry(function.clone()).or_default();
+                    node.cost[number] += cost;
+                }
+            }
+        }
+        root
+    }
+
+    /// Rows of boxes that are wide enough on this side.
+    fn depth(&self, side: usize, least: f64) -> usize {
+        let below = self.children.values().filter(|child| child.cost[side] >= least);
+        1 + below.map(|child| child.depth(side, least)).max().unwrap_or(0)
+    }
+}
+
+/// Which side decides how wide the boxes are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum By {
+    Before,
+    After,
+}
+
+/// Draws the graph. `written` puts costs into words.
+pub(super) fn draw(body: &mut Markup, sides: &[Side; 2], by: By, written: &dyn Fn(f64) -> String) {
+    let root = Node::of(sides);
+    let side = by as usize;
+    let scale = WIDTH / root.cost[side];
+    let height = root.depth(side, WIDTH_MIN / scale) * ROW;
+    let view = format!("0 0 {WIDTH} {height}");
+    let picture = Picture { side, scale, height, written };
+    body.element("svg", &[("viewBox", &view), ("role", &"img"), ("class", &"flame")], |svg| {
+        picture.boxes(svg, "all", &root, 0.0, 0);
+    });
+}
+
+struct Picture<'a> {
+    side: usize,
+    scale: f64,
+    height: usize,
+    written: &'a dyn Fn(f64) -> String,
+}
+
+impl Picture<'_> {
+    fn boxes(&self, svg: &mut Markup, name: &str, node: &Node, x: f64, row: usize) {
+        let width = node.cost[self.side] * self.scale;
+        let y = self.height - (row + 1) * ROW;
+        let [before, after] = node.cost.map(self.written);
+        svg.element("g", &[], |group| {
+            group.leaf("title", &[], format_args!("{name}: {before} before, {after} after"));
+            let place = [x, width].map(|number| format!("{number:.1}"));
+            let fill = colour(node.cost);
+            let height = ROW - 1;
+            group.empty(
+                "rect",
+                &[
+                    ("x", &place[0]),
+                    ("y", &y),
+                    ("width", &place[1]),
+                    ("height", &height),
+                    ("fill", &fill),
+                ],
+            );
+            let letters = (width / LETTER) as usize;
+            if letters > 3 {
+                let text = shortened(name, letters);
+                group.label(None, format_args!("{:.1}", x + 2.0), y + 13, None, text);
+            }
+        });
+        let mut x = x;
+        for (name, child) in &node.children {
+            let width = child.cost[self.side] * self.scale;
+            if width >= WIDTH_MIN {
+                self.boxes(svg, name, child, x, row + 1);
+            }
+            x += width;
+        }
+    }
+}
+
+/// White where nothing changed, to red or blue where all of it is new or gone.
+fn colour([before, after]: [f64; 2]) -> String {
+    let most = before.max(after).max(f64::MIN_POSITIVE);
+    let change = (after - before) / most;
+    let rest = (255.0 * (1.0 - change.abs()).max(0.25)) as u8;
+    if change >= 0.0 {
+        format!("rgb(255,{rest},{rest})")
+    } else {
+        format!("rgb({rest},{rest},255)")
+    }
+}
+
+/// The end of a name says more than its beginning.
+pub(super) fn shortened(name: &str, letters: usize) -> String {
+    let length = name.chars().count();
+    if length <= letters {
+        return name.to_owned();
+    }
+    let end: String = name.chars().skip(length - (letters - 1)).collect();
+    format!("…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stacks::Profile;
+    use super::*;
+
+    #[test]
+    fn boxes_are_as_wide_as_their_cost_and_coloured_by_their_growth() {
+        let side = |text, unit_cost| Side { profile: Profile::parse(text).unwrap(), unit_cost };
+        let sides =
+            [side("main;read 1\nmain;gone 1\n", 10.0), side("main;read 1\nmain;<new> 3\n", 20.0)];
+        let mut markup = Markup::default();
+        draw(&mut markup, &sides, By::After, &|cost| format!("{cost:.0}"));
+        let svg = markup.into_string();
+        assert!(svg.contains("main: 10 before, 20 after"), "{svg}");
+        assert!(svg.contains("&lt;new&gt;: 0 before, 15 after"), "{svg}");
+        assert!(svg.contains("width=\"900.0\""), "three quarters are new: {svg}");
+        assert!(svg.contains("rgb(255,63,63)") && !svg.contains("gone"), "{svg}");
+        let mut markup = Markup::default();
+        draw(&mut markup, &sides, By::Before, &|cost| format!("{cost:.0}"));
+        let svg = markup.into_string();
+        assert!(svg.contains("gone: 5 before, 0 after") && svg.contains("rgb(63,63,255)"), "{svg}");
+    }
+
+    #[test]
+    fn a_name_that_does_not_fit_keeps_its_end() {
+        assert_eq!(shortened("quiescence::read", 5), "…read");
+        assert_eq!(shortened("read", 5), "read");
+    }
+}

@@ -1,0 +1,194 @@
+//! `rcu diff`: which functions cost more for a unit of work in one load than in another.
+//!
+//! A load is measured and sampled in a process of its own ([`sample`]), or is a file of stacks
+//! ([`stacks`]). The cost of a unit of work is shared out among functions by their samples, and the
+//! functions are ranked by growth ([`rank`]); [`report`] shows them, and [`flame`] draws them.
+
+mod flame;
+mod rank;
+mod report;
+pub(crate) mod sample;
+mod stacks;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::compare::load::{Figure, Load, Program};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output};
+use rank::Side;
+use sample::Sampler;
+use stacks::Profile;
+
+pub(crate) const HELP: &str = "\
+Examples:
+  rcu diff \"bench tools --case rcu --only before\" \"bench tools --case rcu --only after\"
+  rcu diff \"advise --threads 1\" \"advise --threads 8\" --html diff.html
+  rcu diff --program-a ../old/rcu \"bench gp\" \"bench gp\"
+  perf script -i a.data > a.txt; perf script -i b.data > b.txt; rcu diff a.txt b.txt";
+
+/// The arguments of `rcu diff`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct DiffArgs {
+    /// Before: the words of a `bench` or `advise` in quotation marks, or a file: the output of perf
+    /// script, or collapsed stacks, of any program
+    a: String,
+    /// After: the same
+    b: String,
+    /// Measure A with this version of rcu [default: this one]
+    #[arg(long, value_name = "PROGRAM")]
+    program_a: Option<PathBuf>,
+    /// Measure B with this version of rcu [default: this one]
+    #[arg(long, value_name = "PROGRAM")]
+    program_b: Option<PathBuf>,
+    /// Units of work in the file A
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "work_b")]
+    work_a: Option<u64>,
+    /// Units of work in the file B
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "work_a")]
+    work_b: Option<u64>,
+    /// Count only stacks with such a function, from there on
+    #[arg(long, value_name = "PART OF A NAME")]
+    within: Option<String>,
+    /// How samples are taken [default: perf where it is permitted]
+    #[arg(long, value_enum)]
+    sampler: Option<Sampler>,
+    /// Show so many functions that grew, and as many that shrank
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    top: usize,
+    /// Also write a page with differential flame graphs to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<PathBuf>,
+}
+
+/// What costs are in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Scale {
+    /// Nanoseconds for a unit of work, by the first figure of the load.
+    NanosecondsPerOperation,
+    /// Samples for a unit of work.
+    SamplesPerUnit,
+    /// Per cent of all samples.
+    Percent,
+}
+
+/// One side as typed.
+#[derive(Debug)]
+enum Input {
+    File(Profile),
+    Load(Load, Program),
+}
+
+/// Runs `rcu diff`.
+pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let inputs = [
+        Input::of(&args.a, args.program_a.as_deref())?,
+        Input::of(&args.b, args.program_b.as_deref())?,
+    ];
+    if args.work_a.is_some() && inputs.iter().any(|input| matches!(input, Input::Load(..))) {
+        let message = "--work-a and --work-b are for files; a load tells its own work";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    let mut page = match &args.html {
+        Some(path) => Some((output::open_for_results(path)?, path)),
+        None => None,
+    };
+    if page.is_some() {
+        output.expect_other_file();
+    }
+    let (sides, scale) = measure(args, inputs, output)?;
+    let report = report::Report { names: [&args.a, &args.b], sides, scale };
+    report.print(args.top, output)?;
+    output.json(&report.document())?;
+    if let Some((file, path)) = &mut page {
+        output::write_results(file, report.page().as_bytes())
+            .map_err(|error| Failure::file("write", path, error))?;
+        output.line(format_args!("\nThe page is in {}.", path.display()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+impl Input {
+    fn of(text: &str, program: Option<&Path>) -> Result<Input, Failure> {
+        if let Ok(load) = text.parse() {
+            let program = program.map_or_else(Program::own, Program::at)?;
+            return Ok(Input::Load(load, program));
+        }
+        let path = Path::new(text);
+        if !path.is_file() {
+            return Err(Failure::Usage(format!(
+                "{text}: neither a file nor a load; a load is one argument that begins with `bench` \
+                 or `advise`: \"bench read --only quiescence\""
+            )));
+        }
+        Ok(Input::File(Profile::read(path)?))
+    }
+}
+
+fn measure(
+    args: &DiffArgs,
+    inputs: [Input; 2],
+    output: &mut Output,
+) -> Result<([Side; 2], Scale), Failure> {
+    let loads = inputs.iter().filter(|input| matches!(input, Input::Load(..))).count();
+    let scale = match (loads, args.work_a) {
+        (2, _) => Scale::NanosecondsPerOperation,
+        (_, Some(_)) => Scale::SamplesPerUnit,
+        _ => Scale::Percent,
+    };
+    let sampler = args.sampler.unwrap_or_else(|| match loads {
+        0 => Sampler::Signal,
+        _ => Sampler::choose(),
+    });
+    let works = [args.work_a, args.work_b];
+    let mut sides = Vec::new();
+    for (input, work) in inputs.into_iter().zip(works) {
+        let (profile, figures) = match input {
+            Input::File(profile) => (profile, Vec::new()),
+            Input::Load(load, program) => {
+                let folder = tempfile::tempdir()
+                    .map_err(|error| Failure::io("cannot make a folder for samples", error))?;
+                sampler.sample(&load, &program, folder.path())?
+            }
+        };
+        if output.interrupt().requested() {
+            return Err(Failure::Interrupted);
+        }
+        let profile = match &args.within {
+            None => profile,
+            Some(part) => profile.within(part),
+        };
+        let samples = profile.samples();
+        if samples == 0 {
+            return Err(Failure::Usage("no sample is within such a function".to_owned()));
+        }
+        let unit_cost = match scale {
+            Scale::NanosecondsPerOperation => cost_of_operation(&figures, output),
+            Scale::SamplesPerUnit => samples as f64 / work.unwrap_or(1) as f64,
+            Scale::Percent => 100.0,
+        };
+        sides.push(Side { profile, unit_cost });
+    }
+    let sides = sides.try_into().expect("there are two inputs");
+    Ok((sides, scale))
+}
+
+/// The CPU time of the first operation in a document, or the time that it takes: samples are of CPU
+/// time.
+fn cost_of_operation(figures: &[Figure], output: &mut Output) -> f64 {
+    let first = &figures[0];
+    let of_first = |figure: &&Figure| {
+        (&figure.key.case, &figure.key.rival) == (&first.key.case, &first.key.rival)
+    };
+    let cpu = figures.iter().filter(of_first).find(|each| each.key.metric == "CPU");
+    if figures.iter().any(|each| !of_first(&each)) {
+        let (case, rival) = (&first.key.case, &first.key.rival);
+        output.note(format_args!(
+            "the load has several cases or designs: samples are of all of them, and a unit of work \
+             is that of {case}, {rival}; --case and --only choose one"
+        ));
+    }
+    cpu.unwrap_or(first).cost
+}

@@ -1,0 +1,173 @@
+//! What grew, as a table, as JSON, and as a page with flame graphs.
+
+use bench::units;
+use serde::Serialize;
+
+use super::Scale;
+use super::flame::{self, By};
+use super::rank::{Growth, Side, rank};
+use crate::exit::Failure;
+use crate::html::Markup;
+use crate::output::{self, Output};
+
+const SCHEMA: &str = "quiescence/diff";
+const VERSION: u32 = 1;
+
+const STYLE: &str = "body{font:14px system-ui,sans-serif;margin:2em;max-width:1240px}\
+.flame text{font:11px monospace;fill:#000}table{border-collapse:collapse}\
+td,th{padding:2px 10px;text-align:left}.n{text-align:right}";
+
+/// Both sides, measured.
+#[derive(Debug)]
+pub(super) struct Report<'a> {
+    pub(super) names: [&'a str; 2],
+    pub(super) sides: [Side; 2],
+    pub(super) scale: Scale,
+}
+
+/// The document that `--json` writes.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a> {
+    schema: &'static str,
+    version: u32,
+    a: SideOut<'a>,
+    b: SideOut<'a>,
+    scale: Scale,
+    functions: Vec<Growth>,
+}
+
+#[derive(Debug, Serialize)]
+struct SideOut<'a> {
+    name: &'a str,
+    samples: u64,
+    unit_cost: f64,
+}
+
+const HEADER: [&str; 6] = ["", "A", "B", "growth", "±", "with callees"];
+
+impl Report<'_> {
+    fn written(&self, cost: f64) -> String {
+        match self.scale {
+            Scale::NanosecondsPerOperation => units::nanoseconds(cost),
+            Scale::SamplesPerUnit => units::ratio(cost),
+            Scale::Percent => format!("{} %", units::figures(cost)),
+        }
+    }
+
+    fn explanation(&self) -> String {
+        let [a, b] = [0, 1].map(|side| {
+            let Side { profile, unit_cost } = &self.sides[side];
+            let samples = units::count(profile.samples());
+            format!("{}: {samples} samples, {}", self.names[side], self.written(*unit_cost))
+        });
+        let scale = match self.scale {
+            Scale::NanosecondsPerOperation => "nanoseconds of an operation, by samples",
+            Scale::SamplesPerUnit => "samples for a unit of work",
+            Scale::Percent => "per cent of all samples: --work-a and --work-b give units of work",
+        };
+        format!(
+            "A is {a}. B is {b}. Figures are {scale}. Growth is in the function itself, ± is what \
+             chance allows at 95 %; the last column is the growth with all that it calls."
+        )
+    }
+
+    /// The functions that grew most, and those that shrank most.
+    fn ends(&self, top: usize) -> Vec<Growth> {
+        let ranked = rank(&self.sides);
+        let grew = ranked.iter().filter(|each| each.growth() > 0.0).take(top);
+        let mut shrank: Vec<&Growth> =
+            ranked.iter().rev().filter(|each| each.growth() < 0.0).take(top).collect();
+        shrank.reverse();
+        grew.chain(shrank).cloned().collect()
+    }
+
+    fn cells(&self, each: &Growth) -> [String; 6] {
+        let signed = |cost: f64| {
+            let sign = if cost < 0.0 { "-" } else { "+" };
+            format!("{sign}{}", self.written(cost.abs()))
+        };
+        [
+            each.function.clone(),
+            self.written(each.before),
+            self.written(each.after),
+            signed(each.growth()),
+            self.written(each.error),
+            signed(each.total_after - each.total_before),
+        ]
+    }
+
+    pub(super) fn print(&self, top: usize, output: &mut Output) -> Result<(), Failure> {
+        /// A longer name leaves no room for figures.
+        const NAME_MAX: usize = 46;
+        output.paragraph(self.explanation())?;
+        let mut table = output::table(&HEADER);
+        output::numeric(&mut table, 1..HEADER.len());
+        for each in self.ends(top) {
+            let mut cells = self.cells(&each);
+            cells[0] = flame::shortened(&cells[0], NAME_MAX);
+            table.add_row(cells);
+        }
+        output.table(table)
+    }
+
+    pub(super) fn document(&self) -> Document<'_> {
+        let side = |number: usize| SideOut {
+            name: self.names[number],
+            samples: self.sides[number].profile.samples(),
+            unit_cost: self.sides[number].unit_cost,
+        };
+        Document {
+            schema: SCHEMA,
+            version: VERSION,
+            a: side(0),
+            b: side(1),
+            scale: self.scale,
+            functions: rank(&self.sides),
+        }
+    }
+
+    /// One self-contained page.
+    pub(super) fn page(&self) -> String {
+        let mut page = Markup::default();
+        page.literal("<!DOCTYPE html>");
+        page.element("html", &[("lang", &"en")], |html| {
+            html.element("head", &[], |head| {
+                head.void("meta", &[("charset", &"utf-8")]);
+                head.leaf("title", &[], "rcu diff");
+                head.element("style", &[], |style| style.literal(STYLE));
+            });
+            html.element("body", &[], |body| self.fill(body));
+        });
+        page.into_string()
+    }
+
+    fn fill(&self, body: &mut Markup) {
+        /// Beyond that a table is nothing to read.
+        const FUNCTIONS: usize = 40;
+        body.leaf("h1", &[], "What grew for a unit of work");
+        body.leaf("p", &[], self.explanation());
+        let written = |cost: f64| self.written(cost);
+        for (title, by) in [
+            ("As wide as after (B): red grew, blue shrank", By::After),
+            ("As wide as before (A): blue shrank or is gone", By::Before),
+        ] {
+            body.leaf("h2", &[], title);
+            flame::draw(body, &self.sides, by, &written);
+        }
+        body.leaf("h2", &[], "Functions");
+        body.element("table", &[], |table| {
+            table
+                .element("tr", &[], |row| HEADER.iter().for_each(|head| row.leaf("th", &[], head)));
+            for each in self.ends(FUNCTIONS) {
+                table.element("tr", &[], |row| {
+                    for (column, text) in self.cells(&each).iter().enumerate() {
+                        let class: &str = if column > 0 { "n" } else { "" };
+                        row.leaf("td", &[("class", &class)], text);
+                    }
+                });
+            }
+        });
+        let version = env!("CARGO_PKG_VERSION");
+        body.leaf("p", &[], format_args!("Written by rcu {version}."));
+    }
+}

@@ -1,0 +1,124 @@
+//! Samples of a load: by `perf` where it is there and permitted, else by a timer's signal.
+//!
+//! The signal is sent to the program that is sampled by itself: `rcu --sample FILE bench ...`, an
+//! option that is not shown, writes collapsed stacks when the command is over. Another program can
+//! be sampled so if it is a version of `rcu` that has this option.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use pprof::ProfilerGuard;
+
+use super::stacks::Profile;
+use crate::compare::load::{Figure, Load, Program, figures};
+use crate::exit::Failure;
+
+/// Samples a second of CPU time; no round number, which a program's own period could be.
+const HZ: i32 = 997;
+
+/// How samples are taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub(super) enum Sampler {
+    /// `perf record`
+    Perf,
+    /// SIGPROF, in programs that are versions of rcu
+    Signal,
+}
+
+impl Sampler {
+    /// `perf`, if a trial says that it is there and permitted.
+    pub(super) fn choose() -> Sampler {
+        let mut trial = Command::new("perf");
+        trial.args(["record", "--quiet", "--event", "cpu-clock:u", "--output", "/dev/null"]);
+        let trial = trial.args(["--", "true"]).stdin(Stdio::null()).output();
+        if trial.is_ok_and(|output| output.status.success()) {
+            Sampler::Perf
+        } else {
+            Sampler::Signal
+        }
+    }
+
+    /// Runs the load, and reads its samples and its figures.
+    pub(super) fn sample(
+        self,
+        load: &Load,
+        program: &Program,
+        folder: &Path,
+    ) -> Result<(Profile, Vec<Figure>), Failure> {
+        let data = folder.join("samples");
+        let mut command = match self {
+            Sampler::Perf => {
+                let mut command = Command::new("perf");
+                command.args(["record", "--quiet", "--event", "cpu-clock:u"]);
+                command.args(["--freq", "499", "--call-graph", "dwarf,8192"]);
+                command.arg("--output").arg(&data).arg("--").arg(&program.path);
+                command
+            }
+            Sampler::Signal => {
+                let mut command = Command::new(&program.path);
+                command.arg("--sample").arg(&data);
+                command
+            }
+        };
+        command.args(load.arguments_without_hurry());
+        let output = run(&mut command)?;
+        let document = serde_json::from_slice(&output.stdout).map_err(|_| said(load, &output))?;
+        let figures = figures(&document).map_err(Failure::Undecided)?;
+        let profile = match self {
+            Sampler::Signal => Profile::read(&data)?,
+            Sampler::Perf => {
+                let mut script = Command::new("perf");
+                script
+                    .args(["script", "--fields", "comm,tid,time,ip,sym,dso", "--input"])
+                    .arg(&data);
+                let script = run(&mut script)?;
+                let text = String::from_utf8_lossy(&script.stdout);
+                Profile::parse(&text).map_err(|reason| {
+                    Failure::Undecided(format!("{load}: perf script: {reason}"))
+                })?
+            }
+        };
+        Ok((profile, figures))
+    }
+}
+
+fn run(command: &mut Command) -> Result<Output, Failure> {
+    let program = command.get_program().to_owned();
+    command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Failure::file("run", Path::new(&program), error))
+}
+
+fn said(load: &Load, output: &Output) -> Failure {
+    let text = String::from_utf8_lossy(&output.stderr);
+    Failure::Usage(format!("{load}: {}\n{}", output.status, text.trim()))
+}
+
+/// Samples this process from now on.
+pub(crate) fn begin() -> Result<ProfilerGuard<'static>, Failure> {
+    pprof::ProfilerGuardBuilder::default()
+        .frequency(HZ)
+        // Whoever is interrupted while it unwinds or loads a library holds a lock that the handler
+        // would wait for.
+        .blocklist(&["libgcc", "vdso", "ld-linux"])
+        .build()
+        .map_err(|error| Failure::Unsupported(format!("cannot sample: {error}")))
+}
+
+/// Ends the samples, and writes them as collapsed stacks.
+pub(crate) fn end(guard: &ProfilerGuard<'_>, path: &Path) -> Result<(), Failure> {
+    let report = guard
+        .report()
+        .build()
+        .map_err(|error| Failure::Unsupported(format!("cannot read the samples: {error}")))?;
+    let mut text = String::new();
+    for (frames, count) in &report.data {
+        let names = frames.frames.iter().rev().flat_map(|inlined| inlined.iter().rev());
+        let stack: Vec<String> = names.map(|symbol| symbol.name().replace(';', ",")).collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{} {count}", stack.join(";"));
+    }
+    std::fs::write(path, text).map_err(|error| Failure::file("write", path, error))
+}

@@ -1,0 +1,161 @@
+//! `rcu compare`: verdicts and exit codes, saved rounds, other programs, what is refused.
+//!
+//! Which verdict a busy machine allows is not what these tests are about: changes are made so large
+//! that no noise hides them, or are undone by a threshold that no noise passes.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use common::{expect_code, file, json, rcu, run, told};
+
+/// A program that writes the document of a benchmark with these nanoseconds, by whatever words it
+/// is run; each run adds a digit of its own, as noise does.
+fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
+    let metric = |(rival, ns): &(&str, u32)| {
+        format!(
+            r#"{{"name":"{rival}","ours":true,"metrics":[{{"name":"read","unit":"ns",
+            "spread":{{"median":{ns}.$d,"low":{ns}.$d,"high":{ns}.$d}}}}]}}"#
+        )
+    };
+    let rivals: Vec<String> = ns.iter().map(metric).collect();
+    let script = format!(
+        "#!/bin/sh\nd=$(($$ % 10))\ncat <<END\n{{\"schema\":\"quiescence/bench\",\"cases\":\
+         [{{\"id\":\"read/1-thread\",\"rivals\":[{}]}}]}}\nEND\n",
+        rivals.join(",")
+    );
+    let path = file(directory, name, script);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// Compares two programs; the exit code, what was written, and the document.
+fn compare(base: &Path, candidate: &Path, more: &[&str]) -> (i32, String, serde_json::Value) {
+    let directory = tempfile::tempdir().unwrap();
+    let document = directory.path().join("out.json");
+    let mut command = rcu(["compare", "bench read", "--rounds", "20"]);
+    command.args(more).arg("--with").arg(base).arg("--candidate").arg(candidate);
+    command.arg("--json").arg(&document);
+    let (code, stdout, stderr) = told(&command.output().unwrap());
+    assert!(stderr.is_empty(), "{stderr}");
+    (code, stdout, json(&document))
+}
+
+#[test]
+fn the_exit_code_is_the_verdict() {
+    let directory = tempfile::tempdir().unwrap();
+    let made = |name, ns| program(directory.path(), name, &[("quiescence", ns)]);
+    let (fast, slow) = (made("fast", 1000), made("slow", 1100));
+    let (code, stdout, document) = compare(&fast, &slow, &[]);
+    assert_eq!((code, &document["verdict"]), (1, &"worse".into()), "{stdout}");
+    assert_eq!(document["schema"], "quiescence/compare");
+    assert!(stdout.contains("Verdict: worse") && stdout.contains("+10.0 %"), "{stdout}");
+    let figure = &document["figures"][0];
+    assert_eq!(figure["base"]["rounds"].as_array().unwrap().len(), 10, "decided at the first look");
+    assert!(figure["ratio"]["low"].as_f64().unwrap() > 1.09, "{figure}");
+    let (code, _, document) = compare(&slow, &fast, &[]);
+    assert_eq!((code, &document["verdict"]), (0, &"better".into()));
+    let (code, _, document) = compare(&fast, &fast, &[]);
+    assert_eq!((code, &document["verdict"]), (0, &"same".into()));
+    let (code, _, document) = compare(&fast, &slow, &["--threshold", "20"]);
+    assert_eq!((code, &document["verdict"]), (0, &"same".into()), "less than the threshold");
+}
+
+#[test]
+fn a_change_that_helps_one_and_hurts_another_is_worse_and_the_matrix_says_whom() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = program(directory.path(), "before", &[("domain", 1000), ("cell", 1000)]);
+    let after = program(directory.path(), "after", &[("domain", 800), ("cell", 1300)]);
+    let (code, stdout, document) = compare(&before, &after, &[]);
+    assert_eq!(code, 1, "{stdout}");
+    let verdicts: Vec<_> = (0..2).map(|n| document["figures"][n]["verdict"].clone()).collect();
+    assert_eq!(verdicts, ["better", "worse"]);
+    let matrix = stdout.split_once("costs whom").expect("a matrix").1;
+    assert!(matrix.contains("better") && matrix.contains("% worse"), "{matrix}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_skipped_and_not_condemned() {
+    let directory = tempfile::tempdir().unwrap();
+    let good = program(directory.path(), "good", &[("quiescence", 1000)]);
+    let broken =
+        file(directory.path(), "broken", "#!/bin/sh\necho 'error: no such case' >&2\nexit 2");
+    std::fs::set_permissions(&broken, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let with = |base: &Path, candidate: &Path| {
+        let mut command = rcu(["compare", "bench read", "--with"]);
+        command.arg(base).arg("--candidate").arg(candidate).output().unwrap()
+    };
+    let (_, stderr) = expect_code(&with(&good, &broken), 125);
+    assert!(stderr.contains("no such case"), "{stderr}");
+    // What is known to work does not: then the words are wrong.
+    expect_code(&with(&broken, &good), 2);
+    // The runs take once and twice as long by turns of their own.
+    let script = std::fs::read_to_string(&good).unwrap();
+    let count = directory.path().join("count");
+    let turns = format!(
+        "echo >> {0}; d=0; case $(($(wc -l < {0}) % 4)) in 0|1) x=1000 ;; *) x=2000 ;; esac",
+        count.display()
+    );
+    let noisy = program(directory.path(), "noisy", &[]);
+    let script = script.replace("d=$(($$ % 10))", &turns).replace("1000.$d", "$x.$d");
+    std::fs::write(&noisy, script).unwrap();
+    let (code, stdout, _) = compare(&noisy, &noisy, &["--rounds", "14"]);
+    assert!(code == 125 && stdout.contains("too noisy"), "{code}: {stdout}");
+}
+
+#[test]
+fn rounds_are_saved_and_compared_with_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("made/when/needed");
+    let command = |words: &[&str]| {
+        let mut command = rcu(["compare"]);
+        command.args(words).arg("--folder").arg(&folder);
+        command
+    };
+    let load = "bench read --case read --only quiescence --rounds 1";
+    let (stdout, _) = expect_code(
+        &command(&["--save", "one", "--rounds", "10", "--time", "1", load]).output().unwrap(),
+        0,
+    );
+    assert!(stdout.contains("10 rounds are in"), "{stdout}");
+    let saved = json(&folder.join("one.json"));
+    assert_eq!((&saved["schema"], &saved["version"]), (&"quiescence/baseline".into(), &1.into()));
+    assert_eq!(saved["loads"][0]["figures"].as_array().unwrap().len(), 2, "one and two threads");
+    // The loads are those of the baseline. No noise passes this threshold.
+    let again = ["--baseline", "one", "--threshold", "1000"];
+    let (stdout, _) = expect_code(&command(&again).output().unwrap(), 0);
+    assert!(stdout.contains("Verdict: same"), "{stdout}");
+    // Nine times the work is found beside any noise.
+    let planted = ["--baseline", "one", "--plant", "2000", "--threshold", "50"];
+    let (stdout, _) = expect_code(&command(&planted).output().unwrap(), 1);
+    assert!(stdout.contains("Verdict: worse"), "{stdout}");
+    let (_, stderr) = expect_code(&command(&["--baseline", "two"]).output().unwrap(), 2);
+    assert!(stderr.contains("there are: one"), "{stderr}");
+    let (_, stderr) =
+        expect_code(&command(&["--baseline", "one", "bench gp"]).output().unwrap(), 2);
+    assert!(stderr.contains("it has: bench read"), "{stderr}");
+    std::fs::write(folder.join("bad.json"), "{}").unwrap();
+    let (_, stderr) = expect_code(&command(&["--baseline", "bad"]).output().unwrap(), 2);
+    assert!(stderr.contains("bad.json: no baseline of rcu compare"), "{stderr}");
+}
+
+#[test]
+fn bad_arguments_are_refused_before_anything_is_measured() {
+    let cases: &[(&[&str], &str)] = &[
+        (&[], "--with"),
+        (&["--save", "../x"], "letters, digits"),
+        (&["--save", "x", "read"], "a load begins with `bench` or `advise`"),
+        (&["--save", "x", "bench read --json f"], "--json is not for a load"),
+        (&["--save", "x", "bench speed"], "unrecognized subcommand"),
+        (&["--save", "x", "--with", "rcu"], "cannot be used with"),
+        (&["--with", "/nowhere/rcu"], "cannot run /nowhere/rcu"),
+        (&["--with", "x", "--threshold", "0"], "at least 0.1"),
+        (&["--with", "x", "--rounds", "9"], "9 is not in 10..=10000"),
+    ];
+    for (args, expected) in cases {
+        let output = run(["compare"].iter().chain(*args));
+        let (_, stderr) = expect_code(&output, 2);
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
+    }
+}
