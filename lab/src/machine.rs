@@ -7,11 +7,15 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use bench::suites::cache::Geometry;
 use rustix::thread::{CpuSet, MembarrierCommand, membarrier_query, sched_getaffinity};
 use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::Output;
+
+/// Where the kernel describes the caches of the first CPU.
+const CACHES: &str = "/sys/devices/system/cpu/cpu0/cache";
 
 /// One cache that the first CPU sees.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -22,6 +26,10 @@ pub(crate) struct Cache {
     pub(crate) kind: String,
     /// Its size.
     pub(crate) bytes: u64,
+    /// Lines of one set.
+    pub(crate) ways: Option<u64>,
+    /// Bytes of a line.
+    pub(crate) line_bytes: Option<u64>,
     /// The CPUs that share it, as the kernel writes lists (`0-3,8`).
     pub(crate) shared_by: String,
 }
@@ -63,7 +71,7 @@ impl Machine {
             model: cpuinfo.as_deref().and_then(|text| field(text, "model name")),
             cpus: allowed_cpus(),
             cpus_online: line("/sys/devices/system/cpu/online"),
-            caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
+            caches: caches(Path::new(CACHES)),
             memory_available_bytes: fs::read_to_string("/proc/meminfo")
                 .ok()
                 .and_then(|text| kibibytes(&field(&text, "MemAvailable")?)),
@@ -173,10 +181,13 @@ fn caches(root: &Path) -> Vec<Cache> {
         .filter_map(|entry| {
             let read = |name: &str| line(entry.path().join(name).to_str()?);
             let kind = read("type")?;
+            let number = |name| read(name)?.parse().ok().filter(|&number| number > 0);
             (kind != "Instruction").then_some(())?;
             Some(Cache {
                 level: read("level")?.parse().ok()?,
                 bytes: cache_size(&read("size")?)?,
+                ways: number("ways_of_associativity"),
+                line_bytes: number("coherency_line_size"),
                 shared_by: read("shared_cpu_list").unwrap_or_default(),
                 kind,
             })
@@ -184,6 +195,32 @@ fn caches(root: &Path) -> Vec<Cache> {
         .collect();
     caches.sort_by_key(|cache| cache.level);
     caches
+}
+
+/// The caches of this machine as `rcu bench cache` must know them.
+pub(crate) fn geometry() -> Geometry {
+    geometry_of(&caches(Path::new(CACHES)))
+}
+
+/// What these caches say; the rest is the usual.
+fn geometry_of(caches: &[Cache]) -> Geometry {
+    let usual = Geometry::USUAL;
+    let of_level = |level| caches.iter().find(|cache| cache.level == level);
+    let first = of_level(1).and_then(|cache| {
+        let ways = cache.ways?;
+        let line_bytes = cache.line_bytes.filter(|line| line.is_power_of_two() && *line >= 16)?;
+        let is_whole = cache.bytes.is_multiple_of(ways * line_bytes);
+        is_whole.then_some((line_bytes, bench::suites::cache::Cache { bytes: cache.bytes, ways }))
+    });
+    let second = of_level(2).map(|cache| cache.bytes);
+    let (line_bytes, first_level) = first.unwrap_or((usual.line_bytes, usual.first));
+    Geometry {
+        line_bytes,
+        first: first_level,
+        second_bytes: second.unwrap_or(usual.second_bytes),
+        last_bytes: caches.iter().map(|cache| cache.bytes).max().unwrap_or(usual.last_bytes),
+        is_known: first.is_some() && second.is_some(),
+    }
 }
 
 /// `48K` or `2M` in bytes.
@@ -273,5 +310,35 @@ mod tests {
     #[test]
     fn a_machine_without_cache_files_has_unknown_caches() {
         assert!(caches(Path::new("/nowhere")).is_empty());
+        assert_eq!(geometry_of(&[]), Geometry::USUAL);
+    }
+
+    #[test]
+    fn the_geometry_is_that_of_the_files() {
+        let directory = tempfile::tempdir().unwrap();
+        for (index, files) in [
+            ("index0", ["1", "Data", "48K", "12", "64"]),
+            ("index1", ["1", "Instruction", "32K", "8", "64"]),
+            ("index2", ["2", "Unified", "2M", "16", "64"]),
+        ] {
+            let cache = directory.path().join(index);
+            fs::create_dir(&cache).unwrap();
+            let names = ["level", "type", "size", "ways_of_associativity", "coherency_line_size"];
+            for (name, text) in names.into_iter().zip(files) {
+                fs::write(cache.join(name), format!("{text}\n")).unwrap();
+            }
+        }
+        let found = caches(directory.path());
+        let geometry = geometry_of(&found);
+        assert!(geometry.is_known);
+        assert_eq!(
+            (geometry.line_bytes, geometry.first.bytes, geometry.first.ways),
+            (64, 48 << 10, 12)
+        );
+        assert_eq!((geometry.second_bytes, geometry.last_bytes), (2 << 20, 2 << 20));
+        // A fully associative cache, or a virtual machine that says 0.
+        let odd = Cache { ways: None, ..found[0].clone() };
+        let geometry = geometry_of(&[odd, found[1].clone()]);
+        assert_eq!((geometry.is_known, geometry.first), (false, Geometry::USUAL.first));
     }
 }

@@ -1,4 +1,4 @@
-//! `Qsbr`: sections that cost nothing, for threads that can say when they hold no reference.
+//! `Qsbr`: sections without an instruction, for threads that can say when they hold no reference.
 
 use std::sync::mpsc;
 use std::thread;

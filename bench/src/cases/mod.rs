@@ -14,6 +14,7 @@
 //! - [`store`]: replacing an `Arc` that many threads have loaded. [`garbage`]: what waits after the
 //!   last store.
 //! - [`tools`]: programs before and after a transformation.
+//! - `cache`: loads that are slow or fast by where their data lies in the caches.
 //! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
 //!
 //! A case takes the rivals of the registry that serve it, in the order of the registry: each module
@@ -24,6 +25,7 @@ mod allocator;
 mod alone;
 pub mod blocked;
 pub mod boot;
+pub(crate) mod cache;
 pub(crate) mod cells;
 mod clock;
 pub(crate) mod counters;

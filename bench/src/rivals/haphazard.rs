@@ -9,10 +9,10 @@ use haphazard::{AtomicPtr, Domain, HazardPointer};
 use super::Rival;
 use crate::cases::loops::timed;
 use crate::cases::object::Freed;
-use crate::serve::Replace;
+use crate::serve::{Read, Replace};
 
 pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("haphazard").replace::<Hazard>().chains::<Hazard>().protect(protect)];
+    &[Rival::new("haphazard").read::<Hazard>().replace::<Hazard>().chains::<Hazard>().protect(protect)];
 
 /// Hazard pointers: a reader protects one object, not all that it might see.
 #[derive(Debug)]
@@ -39,6 +39,13 @@ fn protect(batches: u64) -> Duration {
         word
     };
     timed(batches, &mut HazardPointer::new(), once, |_| {})
+}
+
+/// A section of one object: its hazard pointer protects it, and is reset.
+impl Read for Hazard {
+    fn read(batches: u64) -> Duration {
+        protect(batches)
+    }
 }
 
 static FREED: Freed = Freed::new();

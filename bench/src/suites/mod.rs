@@ -3,10 +3,11 @@
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
 //! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`cells`], [`map`],
-//!   [`tools`], [`compat`]: the suites;
+//!   [`tools`], [`cache`], [`compat`]: the suites; [`readme`]: some tables of them, for README;
 //!   `timed` and [`scenes`]: how several of them do it.
 //! - [`promises`]: what the project has promised, and whether it holds here.
 
+pub mod cache;
 pub mod cells;
 pub mod compat;
 pub mod engines;
@@ -15,6 +16,7 @@ pub mod map;
 pub mod percpu;
 pub mod promises;
 pub mod read;
+pub mod readme;
 pub mod rounds;
 pub mod scenes;
 pub mod srcu;
@@ -131,7 +133,7 @@ fn built_without(modules: &[&str], source: &Source) -> String {
 /// A benchmark that is ready to run.
 pub struct Suite {
     /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu`, `cells`,
-    /// `map`, `tools` or `compat`.
+    /// `map`, `tools`, `cache`, `compat` or `readme`.
     pub name: &'static str,
     /// With whom the others are compared.
     pub base: &'static str,

@@ -1,20 +1,23 @@
 //! `rcu bench`: single operations of the library beside those of its rivals, in one run.
 //!
 //! What is measured, of whom and in which rounds is the crate [`bench`](::bench)'s to say; here are
-//! the options, and in [`report`] the tables and the JSON.
+//! the options, in [`report`] the tables and the JSON, and in [`readme`] the tables of README.
 
+mod readme;
 pub(crate) mod report;
 
 use std::path::PathBuf;
 
 use ::bench::suites::promises::Verdict;
+use ::bench::suites::rounds::Case;
 use ::bench::suites::{
-    self, Group, Suite, cells, compat, engines, gp, map, percpu, read, srcu, tools, update,
+    self, Group, Suite, cache, cells, compat, engines, gp, map, percpu, read, srcu, tools, update,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use quiescence::PerCpuPath;
 
 use crate::exit::{Exit, Failure};
+use crate::machine::{self, Machine};
 use crate::output::{Output, Watched};
 
 /// The arguments of `rcu bench`.
@@ -48,6 +51,12 @@ enum What {
     Map(MapArgs),
     /// Transformations from a lock to the right tool: programs before and after each of them
     Tools(ToolsArgs),
+    /// What the place of data in the caches costs: conflicts, false sharing, prefetch and more, each
+    /// with what it means for a Rust struct
+    Cache(CacheArgs),
+    /// The tables of README in nanoseconds, as Markdown: reads, replacing and look-ups of those that
+    /// are named there
+    Readme(ReadmeArgs),
     /// The liburcu-compatible libraries beside Debian's, under the same C program
     Compat(CompatArgs),
 }
@@ -68,7 +77,7 @@ struct Options {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu,
-    /// percpu, cells: quiescence; map: quiescence-hashmap; tools: before; engines: tick; compat:
+    /// percpu, cells: quiescence; map: quiescence-hashmap; tools, cache: before; engines: tick; compat:
     /// liburcu]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
@@ -234,6 +243,25 @@ struct ToolsArgs {
 }
 
 #[derive(clap::Args, Clone, Debug)]
+struct CacheArgs {
+    /// Measure only these [default: all]
+    #[arg(long = "case", value_name = "A,B", value_parser = parser(&cache::GROUPS), value_delimiter = ',')]
+    cases: Vec<String>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct ReadmeArgs {
+    /// Write the tables into this file, too, between the lines that name this CPU: `<!-- rcu bench
+    /// readme: CPU -->`
+    #[arg(long, value_name = "FILE", conflicts_with = "only")]
+    into: Option<PathBuf>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(clap::Args, Clone, Debug)]
 struct CompatArgs {
     /// Measure only these [default: all]
     #[arg(long = "case", value_name = "A,B", value_parser = parser(&compat::GROUPS), value_delimiter = ',')]
@@ -269,6 +297,8 @@ impl What {
             Self::Cells(cells) => &cells.options,
             Self::Map(map) => &map.options,
             Self::Tools(tools) => &tools.options,
+            Self::Cache(cache) => &cache.options,
+            Self::Readme(readme) => &readme.options,
             Self::Compat(compat) => &compat.options,
         };
         options.into()
@@ -301,6 +331,8 @@ impl What {
                 map::prepare(&args.cases, &load, options)
             }
             Self::Tools(args) => tools::prepare(&args.cases, args.threads, options),
+            Self::Cache(args) => cache::prepare(&args.cases, &machine::geometry(), options),
+            Self::Readme(_) => suites::readme::prepare(options),
             Self::Compat(compat) => compat::prepare(&compat.cases, &compat.libraries, options),
         }
     }
@@ -310,9 +342,12 @@ impl What {
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
     // Bad names are told before anything is measured.
     let options = args.what.options();
+    if let What::Readme(ReadmeArgs { into: Some(path), .. }) = &args.what {
+        readme::check(path, &Machine::detect())?;
+    }
     let suite = args.what.prepare(&options)?;
-    // Engines and tools are ours, and the programs under `compat` are other processes.
-    if !matches!(args.what, What::Engines(_) | What::Tools(_) | What::Compat(_)) {
+    // Engines, tools and loads of the cache are ours, and the programs under `compat` are other processes.
+    if !matches!(args.what, What::Engines(_) | What::Tools(_) | What::Cache(_) | What::Compat(_)) {
         for sentence in suites::left_out() {
             output.note(sentence);
         }
@@ -324,11 +359,17 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
     let mut progress = output.progress(suite.duration);
     let (cases, verdicts) = suite.run(&mut Watched::new(output, &mut progress), &options)?;
     drop(progress);
-    for case in &cases {
-        report::print(case, base, output)?;
-    }
-    report::print_verdicts(&verdicts, output)?;
     let interrupted = output.interrupt().requested();
+    // README has figures and no targets: none is missed there.
+    let is_judged = !matches!(args.what, What::Readme(_));
+    if let What::Readme(readme) = &args.what {
+        print_readme(readme, &cases, interrupted, output)?;
+    } else {
+        for case in &cases {
+            report::print(case, base, output)?;
+        }
+        report::print_verdicts(&verdicts, output)?;
+    }
     let header = report::Header {
         bench: name,
         seed: options.seed,
@@ -338,7 +379,27 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         interrupted,
     };
     output.json(&report::document(&header, &cases, &verdicts))?;
-    Ok(exit(interrupted, &verdicts))
+    Ok(exit(interrupted, if is_judged { &verdicts } else { &[] }))
+}
+
+/// Prints the tables of README, and writes them into it if they are whole.
+fn print_readme(
+    args: &ReadmeArgs,
+    cases: &[Case],
+    interrupted: bool,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let machine = Machine::detect();
+    let block = readme::block(cases, &machine);
+    output.line(&block)?;
+    match &args.into {
+        Some(path) if interrupted => {
+            output.note(format_args!("{} stays as it was", path.display()));
+            Ok(())
+        }
+        Some(path) => readme::put_into(path, &block, &machine),
+        None => Ok(()),
+    }
 }
 
 /// How the library counts per CPU here.
@@ -394,6 +455,7 @@ mod tests {
             ["cells", "--case", "load,garbage"],
             ["map", "--case", "get,bustle"],
             ["tools", "--case", "rcu,lock-pairs"],
+            ["cache", "--case", "conflicts,two-lines,false-sharing,locks,prefetch,sweep"],
             ["compat", "--case", "table"],
             ["engines", "--case", "work,latency-spare"],
         ] {

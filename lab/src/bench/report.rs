@@ -118,7 +118,7 @@ fn is_stacked(case: &Case) -> bool {
 }
 
 /// Half of what lies between the quartiles, as a share of the median.
-fn half_spread(median: f64, low: f64, high: f64) -> String {
+pub(super) fn half_spread(median: f64, low: f64, high: f64) -> String {
     if median == 0.0 {
         return String::new();
     }

@@ -1,4 +1,4 @@
-//! Quiescent-state-based readers: sections that cost nothing.
+//! Quiescent-state-based readers: sections without an instruction of their own.
 //!
 //! A [`Qsbr`] reader is inside a section all the time, except at the moments that it names
 //! ([`Qsbr::quiescent_state`]) and while it is [offline](Qsbr::offline). So beginning and ending a

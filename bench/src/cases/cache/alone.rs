@@ -1,0 +1,259 @@
+//! What one CPU sees of its caches: sets that many objects share, objects that begin in the middle
+//! of a line, and a table that a sequential read displaces.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+use super::{Form, Geometry, Load, for_budget, prefetch_once};
+use crate::suites::rounds::Sample;
+
+/// Look-ups between two looks at the clock.
+const CHUNK: u64 = 1 << 12;
+
+/// Bytes that a form of [`Sweep`] reads through, again and again.
+const WINDOW_BYTES: u64 = 4 << 10;
+
+/// How far ahead of a sequential read its lines are asked for, in lines.
+const AHEAD_LINES: usize = 16;
+
+/// Words of memory that begin where a way of the first cache begins.
+struct Words {
+    words: Vec<u64>,
+    /// The first word at such an address.
+    begin: usize,
+}
+
+impl Words {
+    fn new(count: u64, geometry: &Geometry) -> Words {
+        let way_words = (geometry.way_bytes() / 8) as usize;
+        let words = vec![0; count as usize + way_words];
+        let skip = (words.as_ptr() as usize / 8) % way_words;
+        Words { words, begin: (way_words - skip) % way_words }
+    }
+
+    /// Links these places, given in words from the beginning, to a ring in a random order; a place
+    /// has `last + 1` words, of which the first and the last one together say where the next is.
+    fn ring(&mut self, mut places: Vec<usize>, last: usize) -> usize {
+        let mut generator = ChaCha8Rng::seed_from_u64(1);
+        places.shuffle(&mut generator);
+        places.iter_mut().for_each(|place| *place += self.begin);
+        for (number, &place) in places.iter().enumerate() {
+            let next = places[(number + 1) % places.len()] as u64;
+            if last == 0 {
+                self.words[place] = next;
+            } else {
+                let half = generator.random::<u64>();
+                self.words[place] = half;
+                self.words[place + last] = half ^ next;
+            }
+        }
+        places[0]
+    }
+}
+
+/// Objects a whole way apart, as pages are: their first lines share one set, unless each begins at
+/// a line of its own colour.
+pub(crate) struct Conflicts {
+    /// Without colours and with; each with the place of an object.
+    rings: [(Words, usize); 2],
+    budget: Duration,
+}
+
+impl Conflicts {
+    pub(crate) fn boxed(geometry: &Geometry, budget: Duration) -> Box<dyn Load> {
+        let way_words = geometry.way_bytes() / 8;
+        // Four times as many lines as a set has room for, and far fewer than the cache.
+        let objects = 4 * geometry.first.ways;
+        let ring = |is_coloured: bool| {
+            let mut words = Words::new((objects + 1) * way_words, geometry);
+            let place = |object: u64| {
+                let colour = if is_coloured { object % geometry.sets() } else { 0 };
+                (object * way_words) as usize + colour as usize * geometry.line_words()
+            };
+            let first = words.ring((0..objects).map(place).collect(), 0);
+            (words, first)
+        };
+        Box::new(Self { rings: [ring(false), ring(true)], budget })
+    }
+}
+
+impl Load for Conflicts {
+    fn measure(&mut self, form: Form) -> Sample {
+        let (words, at) = &mut self.rings[usize::from(form != Form::Before)];
+        for_budget(self.budget, || {
+            let begin = Instant::now();
+            for _ in 0..CHUNK {
+                *at = words.words[*at] as usize;
+            }
+            black_box(&at);
+            (begin.elapsed(), CHUNK)
+        })
+    }
+}
+
+/// Objects as long as a line, of which the first and the last word are read: each on one line, or
+/// each on two.
+pub(crate) struct Lines {
+    /// On two and on one; each with the place of an object.
+    rings: [(Words, usize); 2],
+    last: usize,
+    budget: Duration,
+}
+
+impl Lines {
+    pub(crate) fn boxed(geometry: &Geometry, budget: Duration) -> Box<dyn Load> {
+        let line_words = geometry.line_words();
+        // Three quarters of the second cache if each has one line. Three lines apart: an odd
+        // number, so that all sets have their share of them.
+        let objects = 3 * geometry.second_bytes / geometry.line_bytes / 4;
+        let ring = |offset: usize| {
+            let mut words = Words::new((3 * objects + 2) * line_words as u64, geometry);
+            let place = |object: u64| 3 * object as usize * line_words + offset;
+            let first = words.ring((0..objects).map(place).collect(), line_words - 1);
+            (words, first)
+        };
+        let rings = [ring(line_words / 2), ring(0)];
+        Box::new(Self { rings, last: line_words - 1, budget })
+    }
+}
+
+impl Load for Lines {
+    fn measure(&mut self, form: Form) -> Sample {
+        let last = self.last;
+        let (words, at) = &mut self.rings[usize::from(form != Form::Before)];
+        for_budget(self.budget, || {
+            let begin = Instant::now();
+            for _ in 0..CHUNK {
+                *at = (words.words[*at] ^ words.words[*at + last]) as usize;
+            }
+            black_box(&at);
+            (begin.elapsed(), CHUNK)
+        })
+    }
+}
+
+/// A table in half of the second cache, which is looked up while something else is read
+/// from end to end now and then.
+pub(crate) struct Sweep {
+    table: Words,
+    at: usize,
+    look_ups: u64,
+    /// What is read, twice as long as the second cache.
+    stream: Vec<u64>,
+    line_words: usize,
+    budget: Duration,
+}
+
+impl Sweep {
+    pub(crate) fn boxed(geometry: &Geometry, budget: Duration) -> Box<dyn Load> {
+        let line_words = geometry.line_words();
+        let look_ups = geometry.second_bytes / 2 / geometry.line_bytes;
+        let mut table = Words::new((look_ups + 1) * line_words as u64, geometry);
+        let places = (0..look_ups as usize).map(|line| line * line_words).collect();
+        let at = table.ring(places, 0);
+        let stream = vec![1; (2 * geometry.second_bytes / 8) as usize];
+        Box::new(Self { table, at, look_ups, stream, line_words, budget })
+    }
+
+    /// Reads as many words in each form.
+    fn sweep(&self, form: Form) -> u64 {
+        let sum = |words: &[u64]| words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
+        match form {
+            Form::Before => sum(&self.stream),
+            Form::Halfway => {
+                let mut all = 0;
+                for (number, line) in self.stream.chunks(self.line_words).enumerate() {
+                    if let Some(ahead) = self.stream.get((number + AHEAD_LINES) * self.line_words) {
+                        prefetch_once(ahead);
+                    }
+                    all += sum(line);
+                }
+                all
+            }
+            Form::After => {
+                let window = (WINDOW_BYTES as usize / 8).min(self.stream.len());
+                let times = self.stream.len() / window;
+                (0..times).map(|_| sum(black_box(&self.stream[..window]))).sum()
+            }
+        }
+    }
+}
+
+impl Load for Sweep {
+    fn measure(&mut self, form: Form) -> Sample {
+        for_budget(self.budget, || {
+            assert_eq!(black_box(self.sweep(form)), self.stream.len() as u64, "all was read");
+            let begin = Instant::now();
+            for _ in 0..self.look_ups {
+                self.at = self.table.words[self.at] as usize;
+            }
+            black_box(self.at);
+            (begin.elapsed(), self.look_ups)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{TINY, all_forms};
+    use super::*;
+
+    /// The distinct sets of the first cache, and the distinct lines, that a ring goes through.
+    fn sets_and_lines(words: &Words, first: usize, last: usize) -> (usize, usize, usize) {
+        let (mut sets, mut lines) = (Vec::new(), Vec::new());
+        let (mut at, mut objects) = (first, 0);
+        loop {
+            for word in [at, at + last] {
+                let address = &raw const words.words[word] as usize;
+                let line = address / TINY.line_bytes as usize;
+                lines.push(line);
+                sets.push(line % TINY.sets() as usize);
+            }
+            objects += 1;
+            let next = if last == 0 { 0 } else { words.words[at + last] };
+            at = (words.words[at] ^ next) as usize;
+            if at == first {
+                break;
+            }
+        }
+        for list in [&mut sets, &mut lines] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        (objects, sets.len(), lines.len())
+    }
+
+    #[test]
+    fn objects_a_way_apart_share_a_set_and_coloured_ones_do_not() {
+        let way_words = TINY.way_bytes() / 8;
+        let mut words = Words::new(17 * way_words, &TINY);
+        let first = words.ring((0..16).map(|object| object * way_words as usize).collect(), 0);
+        assert_eq!(sets_and_lines(&words, first, 0), (16, 1, 16));
+        let place = |object: usize| object * way_words as usize + object * TINY.line_words();
+        let mut words = Words::new(17 * way_words, &TINY);
+        let first = words.ring((0..16).map(place).collect(), 0);
+        assert_eq!(sets_and_lines(&words, first, 0), (16, 16, 16));
+        all_forms(&mut *Conflicts::boxed(&TINY, Duration::ZERO));
+    }
+
+    #[test]
+    fn an_object_that_begins_in_the_middle_of_a_line_has_two() {
+        for (offset, lines) in [(0, 100), (4, 200)] {
+            let mut words = Words::new(303 * 8, &TINY);
+            let places = (0..100).map(|object| 24 * object + offset).collect();
+            let first = words.ring(places, 7);
+            assert_eq!(sets_and_lines(&words, first, 7), (100, 16, lines));
+        }
+        all_forms(&mut *Lines::boxed(&TINY, Duration::ZERO));
+    }
+
+    #[test]
+    fn every_form_of_a_sweep_reads_as_much() {
+        // The load asserts it.
+        all_forms(&mut *Sweep::boxed(&TINY, Duration::ZERO));
+    }
+}

@@ -1,0 +1,201 @@
+//! Loads that are slow or fast by where their data lies in the caches: the lessons of 2005.
+//!
+//! Each load does the same work in two or three forms, which differ in the places of its data, or
+//! in what is fetched early. [`alone`]: what one CPU sees; [`queue`]: wake-ups, whose misses are
+//! known early; [`shared`]: what two CPUs do to each other by their neighbourhood on a line.
+
+pub(crate) mod alone;
+pub(crate) mod queue;
+pub(crate) mod shared;
+
+use std::time::Duration;
+
+use super::thread_pool::Presence;
+use crate::suites::rounds::Sample;
+use crate::units;
+
+/// The form of a load.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Form {
+    /// As one writes it without a thought of the cache.
+    Before,
+    /// A part of the remedy, or another one.
+    Halfway,
+    /// The remedy.
+    After,
+}
+
+impl Form {
+    /// All of them, in the order of the tables.
+    pub(crate) const ALL: [Form; 3] = [Form::Before, Form::Halfway, Form::After];
+
+    /// Its name in tables and in JSON.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::Halfway => "halfway",
+            Self::After => "after",
+        }
+    }
+}
+
+/// One cache of the first CPU.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Cache {
+    /// Its size.
+    pub bytes: u64,
+    /// Lines of one set.
+    pub ways: u64,
+}
+
+/// The caches of this machine, as far as a load must know them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Geometry {
+    /// Bytes of a cache line.
+    pub line_bytes: u64,
+    /// The data cache of the first level.
+    pub first: Cache,
+    /// The size of the cache of the second level.
+    pub second_bytes: u64,
+    /// The size of the last cache before memory.
+    pub last_bytes: u64,
+    /// Whether the system said all of it; else some figures are those of [`Geometry::USUAL`].
+    pub is_known: bool,
+}
+
+impl Geometry {
+    /// The caches of a small server CPU: taken where the system does not say.
+    pub const USUAL: Geometry = Geometry {
+        line_bytes: 64,
+        first: Cache { bytes: 32 << 10, ways: 8 },
+        second_bytes: 1 << 20,
+        last_bytes: 32 << 20,
+        is_known: false,
+    };
+
+    /// Sets of the first level.
+    pub(crate) fn sets(&self) -> u64 {
+        (self.first.bytes / self.first.ways / self.line_bytes).max(1)
+    }
+
+    /// From one address to the next one that has the same set of the first level.
+    pub(crate) fn way_bytes(&self) -> u64 {
+        self.sets() * self.line_bytes
+    }
+
+    /// Words of a line.
+    pub(crate) fn line_words(&self) -> usize {
+        (self.line_bytes / 8) as usize
+    }
+
+    /// What is known of the caches, for people.
+    pub(crate) fn describe(&self) -> String {
+        let [first, second, last] =
+            [self.first.bytes, self.second_bytes, self.last_bytes].map(units::bytes);
+        let source = if self.is_known {
+            "read from /sys/devices/system/cpu/cpu0/cache"
+        } else {
+            "not all of it in /sys/devices/system/cpu/cpu0/cache: the rest is assumed"
+        };
+        format!(
+            "lines of {} bytes; L1 {first}, {} ways of {} sets; L2 {second}; last cache {last} \
+             ({source})",
+            self.line_bytes,
+            self.first.ways,
+            self.sets()
+        )
+    }
+}
+
+/// What is measured.
+pub(crate) trait Load {
+    /// Does it in this form; nanoseconds for one operation.
+    fn measure(&mut self, form: Form) -> Sample;
+}
+
+/// Calls `part`, which says how long how many operations took, until `budget` has gone by.
+fn for_budget(budget: Duration, mut part: impl FnMut() -> (Duration, u64)) -> Sample {
+    let presence = Presence::new();
+    // The first one finds cold caches.
+    part();
+    let (mut elapsed, mut operations) = (Duration::ZERO, 0);
+    while operations == 0 || elapsed < budget {
+        let (more, done) = part();
+        elapsed += more;
+        operations += done;
+    }
+    let ns = elapsed.as_nanos() as f64 / operations as f64;
+    Sample { values: vec![ns], readers_share: presence.share() }
+}
+
+/// Fetches the line of this place into all caches, without waiting for it.
+#[inline(always)]
+fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch changes nothing that a program can see, and SSE is in every x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
+    }
+    // Elsewhere there is no stable intrinsic: both forms are the same loop, and the table says so.
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// Fetches the line of this place for one use, past the caches that others need, where the CPU has
+/// an instruction for it.
+#[inline(always)]
+fn prefetch_once<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_NTA, _mm_prefetch};
+        // SAFETY: a prefetch changes nothing that a program can see, and SSE is in every x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_NTA>(std::ptr::from_ref(place).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Caches so small that a test is over at once.
+    pub(crate) const TINY: Geometry = Geometry {
+        line_bytes: 64,
+        first: Cache { bytes: 4 << 10, ways: 4 },
+        second_bytes: 16 << 10,
+        last_bytes: 64 << 10,
+        is_known: true,
+    };
+
+    /// A load of this geometry gives a time in each of these forms.
+    pub(crate) fn all_forms(load: &mut dyn Load) {
+        for form in Form::ALL {
+            let sample = load.measure(form);
+            let ns = sample.values[0];
+            assert!(ns > 0.0 && ns.is_finite(), "{}: {ns}", form.name());
+            assert_eq!(sample.values.len(), 1);
+        }
+    }
+
+    #[test]
+    fn sets_follow_from_bytes_ways_and_lines() {
+        assert_eq!((Geometry::USUAL.sets(), Geometry::USUAL.way_bytes()), (64, 4096));
+        assert_eq!((TINY.sets(), TINY.way_bytes(), TINY.line_words()), (16, 1024, 8));
+        assert!(TINY.describe().contains("4 ways of 16 sets") && TINY.describe().contains("read"));
+        assert!(Geometry::USUAL.describe().contains("assumed"));
+    }
+
+    #[test]
+    fn a_budget_is_of_what_is_timed() {
+        let mut parts = 0;
+        let sample = for_budget(Duration::from_micros(30), || {
+            parts += 1;
+            (Duration::from_micros(10), 5)
+        });
+        // One to warm up, and three.
+        assert_eq!((parts, sample.values), (4, vec![2000.0]));
+        assert!(for_budget(Duration::ZERO, || (Duration::ZERO, 1)).values[0] == 0.0);
+    }
+}

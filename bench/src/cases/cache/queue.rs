@@ -1,0 +1,135 @@
+//! Wake-ups from a queue: two misses in a row for each, both of which are known early.
+//!
+//! An entry of the queue says which task is woken, and the task which run queue it goes to. The
+//! task is a miss, and so is what the task points to. Which tasks come next stands in the queue, so
+//! that the first hop can be fetched some wake-ups early; where it has arrived, the second one can,
+//! too. Each wake-up changes both places by an atomic instruction, as the kernel's does.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
+
+use super::{Form, Geometry, Load, for_budget, prefetch};
+use crate::suites::rounds::Sample;
+
+/// How many wake-ups early each hop is fetched: the second one when the first has come.
+const FIRST_AHEAD: usize = 16;
+const SECOND_AHEAD: usize = 8;
+
+/// Wake-ups between two looks at the clock.
+const CHUNK: usize = 1 << 10;
+
+/// Memory for tasks and run queues: more than the last cache, within limits.
+const BYTES_MAX: u64 = 128 << 20;
+
+/// A task, two lines long, as far as its waker sees it.
+#[repr(align(128))]
+struct Task {
+    wake_ups: AtomicU64,
+    run_queue: usize,
+}
+
+/// Where a woken task is counted.
+#[repr(align(128))]
+struct RunQueue {
+    queued: AtomicU64,
+}
+
+/// The queue, and all it leads to.
+pub(crate) struct WakeUps {
+    /// The tasks in the order in which they are woken.
+    queue: Vec<u32>,
+    tasks: Vec<Task>,
+    run_queues: Vec<RunQueue>,
+    /// The next entry of the queue.
+    next: usize,
+    budget: Duration,
+}
+
+impl WakeUps {
+    pub(crate) fn boxed(geometry: &Geometry, budget: Duration) -> Box<dyn Load> {
+        let bytes = (2 * geometry.last_bytes).min(BYTES_MAX);
+        let count = (bytes / (size_of::<Task>() + size_of::<RunQueue>()) as u64).max(64) as usize;
+        Box::new(Self::new(count, budget))
+    }
+
+    fn new(count: usize, budget: Duration) -> Self {
+        let mut generator = ChaCha8Rng::seed_from_u64(1);
+        let mut queue: Vec<u32> = (0..count as u32).collect();
+        queue.shuffle(&mut generator);
+        let mut places: Vec<usize> = (0..count).collect();
+        places.shuffle(&mut generator);
+        let task = |run_queue| Task { wake_ups: AtomicU64::new(0), run_queue };
+        let run_queue = |_| RunQueue { queued: AtomicU64::new(0) };
+        let tasks = places.into_iter().map(task).collect();
+        Self { queue, tasks, run_queues: (0..count).map(run_queue).collect(), next: 0, budget }
+    }
+
+    /// Wakes the tasks of this part of the queue.
+    #[inline(always)]
+    fn wake(&self, part: std::ops::Range<usize>, first: bool, second: bool) {
+        let task = |entry: usize| Some(&self.tasks[*self.queue.get(entry)? as usize]);
+        for entry in part {
+            if first && let Some(early) = task(entry + FIRST_AHEAD) {
+                prefetch(early);
+            }
+            if second && let Some(early) = task(entry + SECOND_AHEAD) {
+                prefetch(&self.run_queues[early.run_queue]);
+            }
+            let task = &self.tasks[self.queue[entry] as usize];
+            // Relaxed: one thread wakes; the cost is that of the lines, not of an order.
+            task.wake_ups.fetch_add(1, Ordering::Relaxed);
+            self.run_queues[task.run_queue].queued.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Load for WakeUps {
+    fn measure(&mut self, form: Form) -> Sample {
+        for_budget(self.budget, || {
+            let end = (self.next + CHUNK).min(self.queue.len());
+            let part = self.next..end;
+            self.next = if end == self.queue.len() { 0 } else { end };
+            let count = part.len() as u64;
+            let begin = Instant::now();
+            match form {
+                Form::Before => black_box(&*self).wake(part, false, false),
+                Form::Halfway => black_box(&*self).wake(part, true, false),
+                Form::After => black_box(&*self).wake(part, true, true),
+            }
+            (begin.elapsed(), count)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{TINY, all_forms};
+    use super::*;
+
+    #[test]
+    fn every_form_wakes_each_task_of_the_queue_once() {
+        for (first, second) in [(false, false), (true, false), (true, true)] {
+            let wake_ups = WakeUps::new(100, Duration::ZERO);
+            wake_ups.wake(0..100, first, second);
+            let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            assert!(wake_ups.tasks.iter().all(|task| of(&task.wake_ups) == 1));
+            assert!(wake_ups.run_queues.iter().all(|queue| of(&queue.queued) == 1));
+        }
+        all_forms(&mut *WakeUps::boxed(&TINY, Duration::ZERO));
+    }
+
+    #[test]
+    fn the_queue_begins_again_at_its_end() {
+        let mut wake_ups = WakeUps::new(CHUNK + 1, Duration::ZERO);
+        // One part to warm up and one that counts, twice: the short part comes, and the rest.
+        for next in [0, 0] {
+            wake_ups.measure(Form::Before);
+            assert_eq!(wake_ups.next, next);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! `rcu bench readme`: the figures of the tables in README, all in nanoseconds.
+//!
+//! Some tables of other suites, of the rivals that README names. What a row or a column of README
+//! is stands here; the command writes it down.
+
+use super::{Group, Options, Suite, map, read, update};
+use crate::rivals;
+use crate::{Error, suites};
+
+/// A column of a table: its heading, and the case and the metric that fill it.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// What stands above it.
+    pub heading: &'static str,
+    /// The case.
+    pub case: &'static str,
+    /// Which of its metrics, all of which are in nanoseconds.
+    pub metric: &'static str,
+    part: Part,
+}
+
+/// A row of a table: its label, and who is measured for its columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// What stands before it.
+    pub label: &'static str,
+    /// Who reads, or looks up.
+    reads: Option<&'static str>,
+    /// Who replaces.
+    replaces: Option<&'static str>,
+}
+
+/// One table.
+#[derive(Debug)]
+pub struct Table {
+    /// What stands above its labels.
+    pub heading: &'static str,
+    /// Its columns.
+    pub columns: &'static [Column],
+    /// Its rows.
+    pub rows: &'static [Row],
+}
+
+/// The suite that a column is of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Part {
+    Read,
+    Update,
+    Map,
+}
+
+const PARTS: [Part; 3] = [Part::Read, Part::Update, Part::Map];
+
+const fn column(
+    heading: &'static str,
+    case: &'static str,
+    metric: &'static str,
+    part: Part,
+) -> Column {
+    Column { heading, case, metric, part }
+}
+
+const fn row(
+    label: &'static str,
+    reads: Option<&'static str>,
+    replaces: Option<&'static str>,
+) -> Row {
+    Row { label, reads, replaces }
+}
+
+/// Entries of the maps, the fewest that `rcu bench map` has.
+const ENTRIES: u64 = 1000;
+
+/// The tables of README.
+pub static TABLES: [Table; 2] = [
+    Table {
+        heading: "ns, lower is better",
+        columns: &[
+            column("read, 1 thread", "read/1-thread", "read", Part::Read),
+            column("read, 2 threads", "read/2-threads", "read", Part::Read),
+            column("replace, no reader", "update/no-reader", "CPU", Part::Update),
+            column("replace, 1 reader", "update/1-reader", "CPU", Part::Update),
+        ],
+        rows: &[
+            row("no protection: a plain load", Some("plain-load"), None),
+            row("**quiescence** `Qsbr`", Some("quiescence-qsbr"), Some("quiescence-qsbr")),
+            row("**quiescence** `Reader`", Some("quiescence-reader"), None),
+            row("**quiescence** `read()`", Some("quiescence"), Some("quiescence")),
+            row("liburcu memb, `call_rcu`", Some("liburcu-memb"), Some("liburcu-call")),
+            row("arc-swap `Cache`", Some("arc-swap-cache"), None),
+            row("arc-swap `load`, `store`", Some("arc-swap"), Some("arc-swap")),
+            row("haphazard", Some("haphazard"), Some("haphazard")),
+            row("seize", Some("seize"), Some("seize")),
+            row("crossbeam-epoch", Some("crossbeam-epoch"), Some("crossbeam-epoch")),
+            row("left-right", Some("left-right"), None),
+            row("std `RwLock`", Some("std-rwlock"), Some("std-rwlock")),
+        ],
+    },
+    Table {
+        heading: "ns, lower is better",
+        columns: &[
+            column("look-up, 1 thread", "get/1000/1-thread", "CPU", Part::Map),
+            column("look-up, 2 threads", "get/1000/2-threads", "CPU", Part::Map),
+        ],
+        rows: &[
+            row("**quiescence** `HashMap`", Some("quiescence-hashmap"), None),
+            row("papaya", Some("papaya"), None),
+            row("dashmap", Some("dashmap"), None),
+        ],
+    },
+];
+
+impl Row {
+    /// Who is measured for this column, if there is one.
+    pub fn rival(&self, column: &Column) -> Option<&'static str> {
+        if column.part == Part::Update { self.replaces } else { self.reads }
+    }
+}
+
+/// All rivals of a part, or of all of them.
+fn names(of: Option<Part>) -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    for table in &TABLES {
+        let columns = table.columns.iter().filter(|column| of.is_none_or(|of| of == column.part));
+        for column in columns {
+            for name in table.rows.iter().filter_map(|row| row.rival(column)) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+    }
+    names
+}
+
+/// The suite, ready to run: all that is in the tables and compiled in.
+///
+/// # Errors
+/// If a rival is named that is in none of them, or a base: there are no ratios.
+pub fn prepare(options: &Options) -> Result<Suite, Error> {
+    if options.base.is_some() {
+        return Err(Error::Usage("--base: the tables of README have no ratios".to_owned()));
+    }
+    let known = names(None);
+    if let Some(unknown) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(suites::unknown(unknown, &known));
+    }
+    let parts: Vec<Suite> = PARTS
+        .iter()
+        .filter_map(|part| part.prepare(options).transpose())
+        .collect::<Result<_, _>>()?;
+    Ok(Suite {
+        name: "readme",
+        base: "quiescence",
+        duration: parts.iter().map(|part| part.duration).sum(),
+        measure: Box::new(move |session| {
+            let mut cases = Vec::new();
+            for part in parts {
+                cases.extend((part.measure)(session)?);
+            }
+            Ok(cases)
+        }),
+    })
+}
+
+impl Part {
+    /// The suite of this part; nothing if none of its rivals is asked for.
+    fn prepare(self, options: &Options) -> Result<Option<Suite>, Error> {
+        let is_wanted = |name: &&str| {
+            let is_compiled_in = rivals::all().any(|rival| rival.name == *name);
+            let is_chosen = options.only.is_empty() || options.only.iter().any(|o| o == name);
+            is_compiled_in && is_chosen
+        };
+        let only: Vec<String> =
+            names(Some(self)).into_iter().filter(is_wanted).map(str::to_owned).collect();
+        if only.is_empty() {
+            return Ok(None);
+        }
+        let options = Options { only, base: None, ..options.clone() };
+        let group = |groups: &[Group]| vec![groups[0].0.to_owned()];
+        let suite = match self {
+            Self::Read => read::prepare(&group(&read::GROUPS), &options),
+            Self::Update => update::prepare(&group(&update::GROUPS), &options),
+            Self::Map => {
+                let load =
+                    map::Load { entries: vec![ENTRIES], threads: Some(2), ..map::Load::default() };
+                map::prepare(&group(&map::GROUPS), &load, &options)
+            }
+        };
+        suite.map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Quiet;
+    use crate::suites::rounds::Unit;
+
+    #[test]
+    fn every_rival_of_the_tables_is_one() {
+        for name in names(None) {
+            let is_known = rivals::all().any(|rival| rival.name == name);
+            assert!(is_known || rivals::left_out(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_column_is_measured_in_nanoseconds() {
+        let only: Vec<String> =
+            ["quiescence", "std-rwlock", "quiescence-hashmap"].map(str::to_owned).into();
+        let options = Options { quick: true, rounds: Some(1), only, ..Options::default() };
+        let suite = prepare(&options).unwrap();
+        let (cases, _) = suite.run(&mut Quiet::default(), &options).unwrap();
+        for column in TABLES.iter().flat_map(|table| table.columns) {
+            let case = cases.iter().find(|case| case.id == column.case).expect(column.case);
+            let metric = case.metrics.iter().find(|metric| metric.name == column.metric);
+            assert_eq!(metric.map(|metric| metric.unit), Some(Unit::Nanoseconds), "{column:?}");
+        }
+        assert_eq!(cases.len(), 6, "no other case takes time");
+    }
+
+    #[test]
+    fn a_rival_that_is_in_no_table_is_refused_and_so_is_a_base() {
+        let base = Options { base: Some("seize".to_owned()), ..Options::default() };
+        assert!(matches!(prepare(&base), Err(Error::Usage(message)) if message.contains("--base")));
+        let options = Options { only: vec!["parking_lot-mutex".to_owned()], ..Options::default() };
+        assert!(
+            matches!(prepare(&options), Err(Error::Usage(message)) if message.contains("seize"))
+        );
+    }
+}
