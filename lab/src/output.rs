@@ -435,6 +435,12 @@ impl Progress {
         self.draw();
     }
 
+    /// Says that the total is longer by `by` than was known before.
+    pub(crate) fn expect_more(&mut self, by: Duration) {
+        self.total += by;
+        self.bar.set_length(self.total.as_millis() as u64);
+    }
+
     fn draw(&self) {
         // On a busy machine everything takes longer than planned, and what is left will too.
         let planned = self.total.saturating_sub(self.done).as_secs_f64();

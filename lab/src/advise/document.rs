@@ -4,8 +4,10 @@
 use bench::statistics::{Ratio, Spread};
 use serde::Serialize;
 
+use super::decide::{Standing, lost_percent_at_most};
 use super::rank::{Latency, Place};
 use super::report::{Noise, Report, reason};
+use super::simplicity::{Step, TABLE};
 use super::sweep::{Flip, Over, Point, Sweep};
 use super::tree;
 use crate::costs::CostsOut;
@@ -35,6 +37,7 @@ pub(super) struct Document<'a> {
     designs: Vec<DesignObject>,
     sweeps: Vec<SweepObject>,
     flips: Vec<Flip>,
+    simplicity: &'static [Step],
     recommended: Option<&'static str>,
     program: Option<&'static str>,
     recommendation: Vec<String>,
@@ -67,10 +70,13 @@ struct DesignObject {
     ours: bool,
     index: Option<&'static str>,
     rounds: usize,
+    operations_per_second_of_rounds: Vec<f64>,
     #[serde(serialize_with = "json::spread")]
     operations_per_second: Option<Spread>,
     #[serde(serialize_with = "json::ratio")]
     first_is_faster: Ratio,
+    standing: Standing,
+    lost_percent_at_most: Option<f64>,
     #[serde(serialize_with = "json::spread")]
     cpu_ns_per_operation: Option<Spread>,
     cpus_busy: f64,
@@ -96,7 +102,7 @@ struct PointObject {
 
 /// The document of a report.
 pub(super) fn document(report: &Report) -> Document<'_> {
-    let too_noisy = report.noise.is_too_much();
+    let too_noisy = report.nothing_told();
     Document {
         schema: SCHEMA,
         version: VERSION,
@@ -113,6 +119,7 @@ pub(super) fn document(report: &Report) -> Document<'_> {
         designs: report.places.iter().map(design).collect(),
         sweeps: report.sweeps.iter().map(sweep).collect(),
         flips: report.flips(),
+        simplicity: &TABLE,
         recommended: report.recommended().map(|place| place.design.name),
         program: report.recommended().map(|place| place.design.program),
         recommendation: report.recommendation(),
@@ -146,9 +153,12 @@ fn design(place: &Place) -> DesignObject {
         family: place.design.family,
         ours: place.design.ours,
         index: place.design.index.map(bench::advise::KeyIndex::name),
-        rounds: place.rounds,
+        rounds: place.rounds.len(),
+        operations_per_second_of_rounds: place.rounds.clone(),
         operations_per_second: Some(place.throughput),
         first_is_faster: place.first_is_faster,
+        standing: place.standing,
+        lost_percent_at_most: lost_percent_at_most(&place.first_is_faster),
         cpu_ns_per_operation: Some(place.cpu_ns),
         cpus_busy: place.cpus_busy,
         update_latency_ns: place.update_ns,

@@ -1,10 +1,11 @@
 //! `rcu advise`: runs a workload on every design, ranks them, and says where the answer flips.
 //!
 //! Reading order: [`run`] says what is measured when; [`race`] runs designs against each other,
-//! [`rank`] compares them, [`sweep`] changes one thing at a time, [`verdict`] puts it into words,
+//! [`rank`] compares them by the rule of [`decide`] and the table of [`simplicity`], [`sweep`] changes one thing at a time, [`verdict`] puts it into words,
 //! with what [`tree`] says of counters and [`remarks`] of indexes, large values and code to paste;
 //! [`report`] shows it on a terminal, [`document`] as JSON, [`page`] with [`plot`] as HTML.
 
+mod decide;
 mod document;
 mod page;
 mod plot;
@@ -13,6 +14,7 @@ mod rank;
 mod remarks;
 mod report;
 mod run;
+mod simplicity;
 mod sweep;
 mod tree;
 mod verdict;
@@ -34,6 +36,7 @@ use run::Run;
 
 /// The arguments of `rcu advise`, as typed.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_long_help = simplicity::help())]
 pub(crate) struct AdviseArgs {
     /// Be done within 15 seconds: fewer keys, shorter rounds, coarser verdicts
     #[arg(long)]
@@ -44,10 +47,14 @@ pub(crate) struct AdviseArgs {
     /// Leave a part out; may be given twice
     #[arg(long, value_name = "PART", value_enum)]
     skip: Vec<Part>,
-    /// Recommend nothing, and exit 3, when half of a design's rounds lie further apart than this,
-    /// or other programs had more than this of the CPU time
+    /// Warn when half of a design's rounds lie further apart than this, or other programs had more
+    /// than this of the CPU time; exit 3 only if no design can be told from another either
     #[arg(long, value_name = "PERCENT", default_value = "30", allow_negative_numbers = true)]
     noise_limit: NoiseLimit,
+    /// Time for rounds beyond --rounds, which are run where a decision is near; 0: none [default:
+    /// as long as the first rounds take]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    more_time: Option<u32>,
     /// Also write the report as one self-contained page to FILE
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     html: Option<PathBuf>,
@@ -102,7 +109,7 @@ fn verdict_of(report: &Report) -> Exit {
         Exit::Violation
     } else if report.interrupted {
         Exit::Interrupted
-    } else if report.noise.is_too_much() {
+    } else if report.nothing_told() {
         Exit::Noisy
     } else {
         Exit::Ok

@@ -7,8 +7,8 @@ use super::plot::{self, Bar, Dots, Line};
 use super::rank::Place;
 use super::remarks;
 use super::report::{
-    RANKING_HEADER, Report, TABLE_LEGEND, describe_keys, ranking_cells, reason, sweep_cells,
-    sweep_header,
+    RANKING_HEADER, Report, STAR_LEGEND, TABLE_LEGEND, describe_keys, ranking_cells, reason,
+    sweep_cells, sweep_header,
 };
 use super::sweep::Sweep;
 use crate::costs::table as costs_table;
@@ -59,7 +59,7 @@ fn soft(body: &mut Markup, text: impl Display) {
 }
 
 fn recommendation(body: &mut Markup, report: &Report) {
-    let alarm = report.checksum_errors() > 0 || report.noise.is_too_much();
+    let alarm = report.checksum_errors() > 0 || report.nothing_told();
     let class = if alarm { "verdict alarm" } else { "verdict" };
     body.element("div", &[("class", &class)], |verdict| {
         for paragraph in report.recommendation() {
@@ -200,7 +200,7 @@ fn sweep_section(body: &mut Markup, sweep: &Sweep) {
             });
         }
     });
-    soft(body, "* is first, or within noise of it.");
+    soft(body, STAR_LEGEND);
 }
 
 fn sweep_lines(sweep: &Sweep) -> Vec<Line> {

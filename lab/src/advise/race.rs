@@ -10,6 +10,8 @@ use hdrhistogram::Histogram;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
+use super::decide::{Standing, advantage};
+use super::rank;
 use crate::exit::Failure;
 use crate::output::{Output, Progress};
 
@@ -86,6 +88,18 @@ pub(super) struct Track<'a> {
     pub(super) deadline: Option<Instant>,
 }
 
+/// A design and what its rounds gave.
+type Runner<'a> = (&'a mut Contender, Series);
+
+/// How many rounds a race has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    /// Of all.
+    pub(super) first: u32,
+    /// The time for more, where a decision is near.
+    pub(super) more: Duration,
+}
+
 /// Fewer rounds than this compare nothing, however little time there is.
 const ROUNDS_BEFORE_DEADLINE: u32 = 3;
 
@@ -123,18 +137,21 @@ impl Track<'_> {
         Ok(contenders)
     }
 
-    /// Runs `rounds` rounds of those contenders whose names are `chosen` (all, without), after one
+    /// Runs rounds of those contenders whose names are `chosen` (all, without), after one
     /// short round each that warms caches and is not kept. Ends early after Ctrl-C; the round that
     /// it cut short is not kept either. After the deadline there are no more rounds than needed.
+    ///
+    /// After `rounds.first` rounds of all, more are run of the best and of those that are near a
+    /// decision, until all are decided or the time for it is spent.
     pub(super) fn race(
         &mut self,
         contenders: &mut [Contender],
         chosen: Option<&BTreeSet<&str>>,
         plan: &Plan,
-        rounds: u32,
+        rounds: Rounds,
         what: &str,
     ) -> Result<Vec<Series>, Failure> {
-        let mut runners: Vec<(&mut Contender, Series)> = contenders
+        let mut runners: Vec<Runner<'_>> = contenders
             .iter_mut()
             .filter(|contender| chosen.is_none_or(|names| names.contains(contender.design.name)))
             .map(|contender| {
@@ -143,29 +160,82 @@ impl Track<'_> {
             })
             .collect();
         let warm_up = Plan { run_for: warm_up(plan.run_for), ..plan.clone() };
-        for round in 0..=rounds {
+        self.round(&mut runners, &|_| true, &warm_up, false, what)?;
+        for round in 1..=rounds.first {
             if round > ROUNDS_BEFORE_DEADLINE && self.is_too_late_for(Duration::ZERO) {
                 break;
             }
-            let plan = if round == 0 { &warm_up } else { plan };
-            runners.shuffle(&mut self.generator);
-            for (contender, series) in &mut runners {
-                if self.output.interrupt().requested() {
-                    break;
-                }
-                self.output.check_reader()?;
-                self.progress.announce(format!("{what}: {}", contender.design.name));
-                let outcome = contender.prepared.round(plan);
-                self.progress.advance(plan.run_for);
-                if round > 0 && !self.output.interrupt().requested() {
-                    series.add(&outcome);
-                } else {
-                    series.checksum_errors += outcome.checksum_errors;
-                }
+            self.round(&mut runners, &|_| true, plan, true, what)?;
+        }
+        let mut left = rounds.more;
+        loop {
+            let open = undecided(runners.iter().map(|(_, series)| series));
+            let cost = plan.run_for * open.len() as u32;
+            let is_over = open.is_empty() || cost > left || self.is_too_late_for(cost);
+            if is_over || self.output.interrupt().requested() {
+                break;
             }
+            left -= cost;
+            self.progress.expect_more(cost);
+            self.round(&mut runners, &|name| open.contains(name), plan, true, what)?;
         }
         Ok(runners.into_iter().map(|(_, series)| series).collect())
     }
+
+    /// Runs one round of the chosen, in a new order.
+    fn round(
+        &mut self,
+        runners: &mut [Runner<'_>],
+        is_chosen: &dyn Fn(&str) -> bool,
+        plan: &Plan,
+        kept: bool,
+        what: &str,
+    ) -> Result<(), Failure> {
+        runners.shuffle(&mut self.generator);
+        for (contender, series) in runners {
+            if !is_chosen(contender.design.name) {
+                continue;
+            }
+            if self.output.interrupt().requested() {
+                break;
+            }
+            self.output.check_reader()?;
+            self.progress.announce(format!("{what}: {}", contender.design.name));
+            let outcome = contender.prepared.round(plan);
+            self.progress.advance(plan.run_for);
+            if kept && !self.output.interrupt().requested() {
+                series.add(&outcome);
+            } else {
+                series.checksum_errors += outcome.checksum_errors;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The best and those that are near a decision beside it; none when all are decided.
+///
+/// A design that was out once stays out: it has fewer rounds than the others, and what they did
+/// since is not known of it.
+pub(super) fn undecided<'a>(series: impl Iterator<Item = &'a Series>) -> BTreeSet<&'static str> {
+    let series = rank::by_speed(series);
+    let Some((best, others)) = series.split_first() else { return BTreeSet::new() };
+    let longest = series.iter().map(|one| one.throughput.len()).max().unwrap_or(0);
+    let is_near = |one: &&&Series| {
+        one.throughput.len() == longest
+            && Standing::of(&advantage(&best.throughput, &one.throughput)) == Standing::Near
+    };
+    let mut open: BTreeSet<&str> =
+        others.iter().filter(is_near).map(|one| one.design.name).collect();
+    if !open.is_empty() {
+        // Also those that are in: another of them may be the best after the next rounds.
+        let is_in = |one: &&&Series| {
+            one.throughput.len() == longest
+                && Standing::of(&advantage(&best.throughput, &one.throughput)).is_in_set()
+        };
+        open.extend(series.iter().filter(is_in).map(|one| one.design.name));
+    }
+    open
 }
 
 /// How long the warming round is: caches are warm after a tenth of a second, if ever.

@@ -1,9 +1,10 @@
 //! Who is first, and who cannot be told apart from whom.
 
 use bench::advise::Design;
-use bench::statistics::{Ratio, Spread, is_tie, median, paired_ratio, spread};
+use bench::statistics::{Ratio, Spread, is_tie, median, spread};
 use hdrhistogram::Histogram;
 
+use super::decide::{Standing, advantage};
 use super::race::Series;
 
 /// One design's place in a race.
@@ -16,6 +17,8 @@ pub(super) struct Place {
     pub(super) throughput: Spread,
     /// How many times as fast the first one is, compared round by round.
     pub(super) first_is_faster: Ratio,
+    /// Whether it is one of those to take.
+    pub(super) standing: Standing,
     /// Process CPU time for an operation, in nanoseconds.
     pub(super) cpu_ns: Spread,
     /// CPUs that the process kept busy, at the median.
@@ -26,8 +29,8 @@ pub(super) struct Place {
     pub(super) unreclaimed_peak: u64,
     /// Reads that saw a wrong value.
     pub(super) checksum_errors: u64,
-    /// The rounds that all this comes from.
-    pub(super) rounds: usize,
+    /// The rounds that all this comes from: operations a second of each.
+    pub(super) rounds: Vec<f64>,
 }
 
 /// How long updates took, in nanoseconds.
@@ -53,39 +56,56 @@ impl Latency {
     }
 }
 
-/// Ranks the series by the median of their throughput, fastest first. A design shares the rank of
-/// the one before it when it cannot be told apart from the fastest of that rank.
-///
-/// After Ctrl-C series may differ in length by a round; only the rounds that all have are
-/// compared. Series without a round are left out.
-pub(super) fn rank(series: &[Series]) -> Vec<Place> {
-    let mut series: Vec<&Series> =
-        series.iter().filter(|series| !series.throughput.is_empty()).collect();
-    let rounds = series.iter().map(|series| series.throughput.len()).min().unwrap_or(0);
-    series.sort_by(|a, b| {
-        let middle = |series: &Series| spread(&series.throughput[..rounds]).median;
-        // The name decides between equals, so that the order does not depend on the shuffling.
-        middle(b).total_cmp(&middle(a)).then(a.design.name.cmp(b.design.name))
+/// The series with the fastest first, compared round by round with one that has most rounds, so
+/// that a drift of the machine moves no design up or down. Series without a round are left out.
+pub(super) fn by_speed<'a>(series: impl Iterator<Item = &'a Series>) -> Vec<&'a Series> {
+    let mut series: Vec<&Series> = series.filter(|one| !one.throughput.is_empty()).collect();
+    // The name decides between equals, so that nothing depends on the shuffling.
+    series.sort_by_key(|one| one.design.name);
+    let middle = |one: &Series| spread(&one.throughput).median;
+    let reference = series.iter().copied().max_by(|a, b| {
+        let rounds = a.throughput.len().cmp(&b.throughput.len());
+        rounds.then(middle(a).total_cmp(&middle(b)))
     });
+    let Some(reference) = reference else { return series };
+    let speed = |one: &Series| {
+        let pairs = one.throughput.iter().zip(&reference.throughput);
+        // A round in which the reference did nothing compares nothing.
+        let mut ratios: Vec<f64> =
+            pairs.filter(|(_, to)| **to > 0.0).map(|(own, to)| own / to).collect();
+        if ratios.is_empty() { 0.0 } else { median(&mut ratios) }
+    };
+    series.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
+    series
+}
+
+/// Ranks the series, fastest first. A design shares the rank of the one before it when it cannot be
+/// told apart from the fastest of that rank.
+///
+/// Series differ in length where more rounds were run near a decision, and after Ctrl-C. Two are
+/// compared by the rounds that both have.
+pub(super) fn rank(series: &[Series]) -> Vec<Place> {
+    let series = by_speed(series.iter());
     let mut places: Vec<Place> = Vec::new();
     let mut leader = 0;
     for (index, one) in series.iter().enumerate() {
-        let ahead =
-            |of: usize| paired_ratio(&series[of].throughput[..rounds], &one.throughput[..rounds]);
+        let ahead = |of: usize| advantage(&series[of].throughput, &one.throughput);
         if !is_tie(&ahead(leader)) {
             leader = index;
         }
+        let best_is_faster = ahead(0);
         places.push(Place {
             design: one.design,
             rank: leader + 1,
-            throughput: spread(&one.throughput[..rounds]),
-            first_is_faster: ahead(0),
-            cpu_ns: spread(&one.cpu_ns[..rounds]),
-            cpus_busy: spread(&one.cpus_busy[..rounds]).median,
+            throughput: spread(&one.throughput),
+            first_is_faster: best_is_faster,
+            standing: if index == 0 { Standing::In } else { Standing::of(&best_is_faster) },
+            cpu_ns: spread(&one.cpu_ns),
+            cpus_busy: spread(&one.cpus_busy).median,
             update_ns: Latency::of(&one.update_ns),
             unreclaimed_peak: one.unreclaimed_peak,
             checksum_errors: one.checksum_errors,
-            rounds,
+            rounds: one.throughput.clone(),
         });
     }
     places
@@ -163,7 +183,8 @@ mod tests {
             rank(&[series(0, &[1.0, 1.0, 1.0, 50.0]), series(1, &[2.0, 2.0, 2.0]), series(2, &[])]);
         // The round that only some have is not compared, whether it would help or harm.
         assert_eq!(places.len(), 2);
-        assert_eq!((places[0].rounds, places[0].throughput.median), (3, 2.0));
+        assert_eq!((places[0].rounds.len(), places[0].throughput.median), (3, 2.0));
+        assert_eq!(places[1].first_is_faster.high, 2.0, "the fourth round has no pair");
         assert!(rank(&[]).is_empty());
     }
 

@@ -42,18 +42,18 @@ pub(super) struct Noise {
     /// CPU time that the threads wanted and that others had, in per cent. What runs by turns
     /// meets no contention, and ranks as if it never would.
     pub(super) taken_percent: f64,
-    /// Beyond this, of either, nothing is recommended.
+    /// Beyond this, of either, there is a warning.
     pub(super) limit_percent: f64,
 }
 
 impl Noise {
-    /// Whether the ranking means nothing.
+    /// Whether there is more noise than the limit.
     pub(super) fn is_too_much(self) -> bool {
         self.spread_percent.max(self.taken_percent) > self.limit_percent
     }
 
-    /// Why the ranking means nothing, and what to do about it.
-    fn explain(self) -> String {
+    /// What is noisy.
+    fn what(self) -> String {
         let what = if self.taken_percent > self.limit_percent {
             format!(
                 "other programs had {} % of the CPU time that the threads wanted, so that they \
@@ -66,9 +66,24 @@ impl Noise {
                 units::figures(self.spread_percent)
             )
         };
+        what
+    }
+
+    /// What a recommendation in spite of the noise rests on.
+    fn warn(self) -> String {
         format!(
-            "This machine is too noisy to rank: {what}, and the limit is {} %. Close what else \
+            "This machine is noisy: {}. Designs were compared within rounds, so that noise that \
+             all share cancels; how they meet with the machine to themselves may differ.",
+            self.what()
+        )
+    }
+
+    /// Why nothing can be told, and what to do about it.
+    fn explain(self) -> String {
+        format!(
+            "This machine is too noisy to tell any design from another: {}, and the limit is {} %. Close what else \
              runs, or take longer rounds (--run-ms) or more of them (--rounds).",
+            self.what(),
             units::percent(self.limit_percent)
         )
     }
@@ -79,6 +94,12 @@ impl Report {
     pub(super) fn checksum_errors(&self) -> u64 {
         let in_ranking: u64 = self.places.iter().map(|place| place.checksum_errors).sum();
         in_ranking + self.checksum_errors_in_sweeps
+    }
+
+    /// Whether noise hides everything: there is more than the limit, and no design is out.
+    pub(super) fn nothing_told(&self) -> bool {
+        let is_out = |place: &Place| !place.standing.is_in_set();
+        self.noise.is_too_much() && !self.places.iter().any(is_out)
     }
 
     /// Where the answer flips.
@@ -102,13 +123,17 @@ impl Report {
                 None => "Interrupted before the first round was over.".to_owned(),
                 Some(place) => format!(
                     "Interrupted: the ranking is from {} of {} rounds.",
-                    place.rounds, self.workload.rounds
+                    place.rounds.len(),
+                    self.workload.rounds
                 ),
             });
         }
-        if self.noise.is_too_much() {
+        if self.nothing_told() {
             paragraphs.push(self.noise.explain());
             return paragraphs;
+        }
+        if self.noise.is_too_much() {
+            paragraphs.push(self.noise.warn());
         }
         paragraphs.extend(verdict::paragraphs(
             &self.places,
@@ -129,7 +154,7 @@ impl Report {
 
     /// The design to take, if anything can be recommended.
     pub(super) fn recommended(&self) -> Option<&Place> {
-        let may = !self.noise.is_too_much() && self.checksum_errors() == 0;
+        let may = !self.nothing_told() && self.checksum_errors() == 0;
         verdict::recommended(&self.places).filter(|_| may)
     }
 
@@ -176,8 +201,7 @@ impl Report {
                 output.table(sweep_table(sweep))?;
                 output.line("")?;
             }
-            output
-                .paragraph("Millions of operations a second; * is first, or within noise of it.")?;
+            output.paragraph(format!("Millions of operations a second; {STAR_LEGEND}"))?;
         }
         output.heading("Recommendation")?;
         for paragraph in self.recommendation() {
@@ -192,6 +216,9 @@ impl Report {
         Ok(())
     }
 }
+
+/// What the star of a sweep means.
+pub(super) const STAR_LEGEND: &str = "* is one to take: not shown to lose more than a tenth.";
 
 /// What the columns of the ranking mean.
 pub(super) const TABLE_LEGEND: &str = "Same rank: within noise. Mop/s: millions of operations a second, median over the rounds. ±: \
@@ -276,7 +303,7 @@ pub(super) fn sweep_cells(sweep: &Sweep, design: &str) -> Vec<String> {
         place.map_or_else(
             || "–".to_owned(),
             |place| {
-                let star = if place.rank == 1 { "*" } else { " " };
+                let star = if place.standing.is_in_set() { "*" } else { " " };
                 format!("{}{star}", units::figures(place.throughput.median / 1e6))
             },
         )

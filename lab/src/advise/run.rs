@@ -6,7 +6,7 @@ use bench::advise::Plan;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
-use super::race::{self, Contender, Series, Track};
+use super::race::{self, Contender, Rounds, Series, Track};
 use super::report::{Noise, Report};
 use super::sweep::{self, Over, Point, Sweep};
 use super::{AdviseArgs, Part, rank};
@@ -82,14 +82,14 @@ impl Run<'_> {
         let plan = self.plan(self.workload.threads, self.workload.reads_percent, &track);
         let kind = self.workload.measured();
         let mut contenders = track.prepare(bench::advise::designs(kind), kind, &plan)?;
-        let rounds = self.workload.rounds;
+        let rounds = self.rounds(contenders.len());
         let series = track.race(&mut contenders, None, &plan, rounds, "ranking")?;
         report.places = rank::rank(&series);
         let cpus = self.machine.cpus.len() as u32;
         report.noise.spread_percent = rank::noise_percent(&report.places);
         report.noise.taken_percent =
             rank::taken_percent(&report.places, self.workload.threads, cpus);
-        if self.args.skip.contains(&Part::Sweep) || report.noise.is_too_much() {
+        if self.args.skip.contains(&Part::Sweep) || report.nothing_told() {
             return Ok(());
         }
         track.deadline = self.deadline(QUICK_ALL);
@@ -113,6 +113,10 @@ impl Run<'_> {
     ) -> Result<(), Failure> {
         let leaders = sweep::leaders(&report.places, self.args.quick);
         let (run_for, rounds) = self.sweep_rounds();
+        // Half as long again: there are many points.
+        let all = run_for * rounds * leaders.len() as u32;
+        let more = if self.args.more_time == Some(0) { Duration::ZERO } else { all / 2 };
+        let rounds = Rounds { first: rounds, more };
         let mut points: Vec<Point> = Vec::new();
         let own = match over {
             Over::ReadsPercent => self.workload.reads_percent,
@@ -126,7 +130,7 @@ impl Run<'_> {
             if track.output.interrupt().requested() {
                 break;
             }
-            if track.is_too_late_for(race::duration(leaders.len(), run_for, rounds)) {
+            if track.is_too_late_for(race::duration(leaders.len(), run_for, rounds.first)) {
                 report.cut_short = true;
                 break;
             }
@@ -176,6 +180,14 @@ impl Run<'_> {
     fn thread_counts(&self) -> Vec<f64> {
         let cpus = self.machine.cpus.len() as u32;
         sweep::thread_counts(self.workload.threads, cpus).into_iter().map(f64::from).collect()
+    }
+
+    /// Rounds of the ranking of so many designs.
+    fn rounds(&self, designs: usize) -> Rounds {
+        let first = self.workload.rounds;
+        let same = self.workload.run_for * first * designs as u32;
+        let more = self.args.more_time.map_or(same, |seconds| Duration::from_secs(seconds.into()));
+        Rounds { first, more }
     }
 
     /// Rounds of a sweep are fewer and shorter than those of the ranking: there are many points.

@@ -9,7 +9,8 @@ use bench::units;
 use serde::Serialize;
 
 use super::rank::Place;
-use super::verdict::{demands, listed, recommended};
+use super::simplicity::demands;
+use super::verdict::{listed, recommended};
 
 /// Shares of reads that are tried, in per cent.
 const READ_SHARES: [f64; 5] = [100.0, 99.9, 99.0, 90.0, 50.0];
@@ -57,7 +58,7 @@ pub(super) struct Flip {
     pub(super) design: &'static str,
     /// Its operations a second there.
     pub(super) throughput: f64,
-    /// The best there of those that are first with the workload as it is.
+    /// The best there of the set of the workload as it is.
     pub(super) instead_of: &'static str,
     /// How many times as fast as that one.
     pub(super) times: f64,
@@ -173,12 +174,12 @@ impl Sweep {
         })
     }
 
-    /// Where designs that are first with the workload as it is are first no longer.
+    /// Where no design of the workload's own set is in the set any longer.
     pub(super) fn flips(&self) -> Vec<Flip> {
         let Some(own) = self.points.iter().find(|point| point.value == self.own) else {
             return Vec::new();
         };
-        let winners: BTreeSet<&str> = first_names(own).collect();
+        let winners: BTreeSet<&str> = names_of_set(own).collect();
         self.points.iter().filter_map(|point| self.flip(point, &winners)).collect()
     }
 
@@ -193,13 +194,13 @@ impl Sweep {
             let setting = self.over.setting(point.value);
             if flips.iter().any(|flip| flip.value == point.value) {
                 // Said by the flip.
-            } else if place.rank > 1 {
+            } else if !place.standing.is_in_set() {
                 // What would be taken there, if it is no slower for being simpler.
                 let speed = |place: &Place| place.throughput.median;
                 let best = if speed(there) > speed(place) { there } else { &point.places[0] };
                 let times = units::figures(speed(best) / speed(place));
                 faster.push(format!("{} {setting} ({times} times)", best.design.name));
-            } else if demands(there) < demands(place) {
+            } else if demands(there.design) < demands(place.design) {
                 simpler.push(format!("{} {setting}", there.design.name));
             } else {
                 same.push(setting);
@@ -213,12 +214,12 @@ impl Sweep {
         };
         say("The answer is the same", &same);
         say("Faster than it:", &faster);
-        say("Within noise as fast, and less to ask of its users:", &simpler);
+        say("About as fast, and less to ask of its users:", &simpler);
         sentences
     }
 
     fn flip(&self, point: &Point, winners: &BTreeSet<&str>) -> Option<Flip> {
-        if first_names(point).any(|name| winners.contains(name)) {
+        if names_of_set(point).any(|name| winners.contains(name)) {
             return None;
         }
         let first = point.places.first()?;
@@ -234,13 +235,14 @@ impl Sweep {
     }
 }
 
-fn first_names(point: &Point) -> impl Iterator<Item = &'static str> {
-    point.places.iter().filter(|place| place.rank == 1).map(|place| place.design.name)
+fn names_of_set(point: &Point) -> impl Iterator<Item = &'static str> {
+    point.places.iter().filter(|place| place.standing.is_in_set()).map(|place| place.design.name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::decide::Standing;
     use bench::statistics::{Ratio, Spread};
 
     fn place(index: usize, rank: usize, throughput: f64) -> Place {
@@ -249,13 +251,14 @@ mod tests {
             design: &bench::advise::designs(bench::advise::Workload::Table)[index],
             rank,
             throughput: same(throughput),
+            standing: if rank == 1 { Standing::In } else { Standing::Out },
             first_is_faster: Ratio { median: 2.0, low: 2.0, high: 2.0 },
             cpu_ns: same(1.0),
             cpus_busy: 2.0,
             update_ns: None,
             unreclaimed_peak: 0,
             checksum_errors: 0,
-            rounds: 5,
+            rounds: vec![throughput; 5],
         }
     }
 

@@ -102,7 +102,7 @@ impl Path {
         let (Some(leaf), Some(first)) = (leaf, places.first()) else {
             return format!("{} was not measured.", self.design);
         };
-        if leaf.rank == 1 {
+        if leaf.standing.is_in_set() {
             return "The measurement agrees with the tree.".to_owned();
         }
         format!(

@@ -1,43 +1,31 @@
 //! The recommendation, in plain words, and when it does not hold.
 //!
 //! It follows from the ranking by rules that are written down here, and that prefer the simple:
-//! among designs that cannot be told apart, the one that asks least of its users is recommended,
-//! and if a lock is among them, that is a lock.
+//! among the designs that are not shown to lose more than a tenth ([`super::decide`]), the one that
+//! asks least of its users ([`super::simplicity`]) is recommended, with what that loses at most.
 
 use bench::units;
 
+use super::decide::lost_percent_at_most;
 use super::rank::Place;
+use super::simplicity::{defers, demands};
 use super::sweep::{Sweep, is_plain_lock};
 
 /// Below this advantage a lock's simplicity is worth more than the speed.
 const ADVANTAGE_WORTH_IT: f64 = 1.3;
 
-/// How much a design asks of its users, least first: a lock's rules everybody knows; values that
-/// outlive their replacement have to be thought about; quiescent states have to be announced too.
-pub(super) fn demands(place: &Place) -> usize {
-    const FAMILIES: [&str; 6] = [
-        "lock",
-        "atomic word",
-        "sharded lock",
-        "word for each CPU or thread",
-        "copy for each reader",
-        "reference count",
-    ];
-    const ANNOUNCES: &str = "quiescence-qsbr";
-    let family = place.design.family;
-    let known = FAMILIES.iter().position(|&known| known == family);
-    known.unwrap_or(FAMILIES.len() + usize::from(place.design.name == ANNOUNCES))
-}
-
-/// Whether readers of this design may still use a value after it has been replaced, and its
-/// memory is freed later.
-fn defers(place: &Place) -> bool {
-    demands(place) >= 5
-}
-
-/// The design to take: of those in the first rank the least demanding, then the fastest.
+/// The design to take: of those in the set the simplest, then the fastest.
 pub(super) fn recommended(places: &[Place]) -> Option<&Place> {
-    places.iter().filter(|place| place.rank == 1).min_by_key(|place| demands(place))
+    let set = places.iter().filter(|place| place.standing.is_in_set());
+    set.min_by_key(|place| demands(place.design))
+}
+
+/// What is lost at most by taking a design, in words.
+fn loss(choice: &Place) -> String {
+    match lost_percent_at_most(&choice.first_is_faster) {
+        Some(percent) => format!("at most {} % lost", percent.ceil()),
+        None => "how much is lost cannot be told from so few rounds".to_owned(),
+    }
 }
 
 /// What to do, a paragraph for each thing to know.
@@ -55,26 +43,28 @@ pub(super) fn paragraphs(places: &[Place], sweeps: &[Sweep], value_bytes: u32) -
 fn what_to_take(choice: &Place, places: &[Place]) -> String {
     let name = choice.design.name;
     let mut text = format!("Take {name}: {}.", choice.design.idea);
-    let others: Vec<&str> = places
+    let set: Vec<&str> = places
         .iter()
-        .filter(|place| place.rank == 1 && place.design.name != name)
+        .filter(|place| place.standing.is_in_set())
         .map(|place| place.design.name)
         .collect();
-    if others.len() + 1 == places.len() && places.len() > 1 {
+    if set.len() > 1 {
+        text = format!(
+            "Any of these: {}. Take the simplest: {name}; {}. It is {}.",
+            listed(&set),
+            loss(choice),
+            choice.design.idea
+        );
+    }
+    if set.len() == places.len() && places.len() > 1 {
         return format!(
-            "{text} All designs are within noise of each other here: either synchronisation is \
+            "{text} No design is out here: either synchronisation is \
              not what this workload spends its time on, or it takes more rounds (--rounds) and \
              longer ones (--run-ms) to tell them apart."
         );
     }
-    if !others.is_empty() {
-        text.push_str(&format!(
-            " Within noise it is as fast as {}, and asks no more of its users.",
-            listed(&others)
-        ));
-    }
     let lock = places.iter().find(|place| is_plain_lock(place));
-    if let Some(lock) = lock.filter(|lock| lock.rank > 1) {
+    if let Some(lock) = lock.filter(|lock| !lock.standing.is_in_set()) {
         text.push_str(&format!(
             " It does {} times the operations of {}, the best single lock.",
             units::figures(choice.throughput.median / lock.throughput.median),
@@ -109,14 +99,14 @@ fn price(choice: &Place, value_bytes: u32) -> Option<String> {
 }
 
 fn when_not(choice: &Place, places: &[Place]) -> String {
-    let lock = places.iter().filter(|place| !defers(place)).min_by_key(|place| place.rank);
+    let lock = places.iter().filter(|place| !defers(place.design)).min_by_key(|place| place.rank);
     if matches!(
         choice.design.family,
         "atomic word" | "word for each CPU or thread" | "copy for each reader"
     ) {
         return format!("Its limits: {}.", choice.design.limits);
     }
-    if !defers(choice) {
+    if !defers(choice.design) {
         return "You do not need RCU for this workload: readers that share a lock are fast enough \
                 here, they always see the newest value, and nothing waits to be freed."
             .to_owned();
@@ -153,6 +143,7 @@ pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::decide::Standing;
     use crate::advise::rank::Latency;
     use crate::advise::sweep::{Over, Point};
     use bench::statistics::{Ratio, Spread};
@@ -164,13 +155,14 @@ mod tests {
             design: designs.iter().find(|design| design.name == name).expect(name),
             rank,
             throughput: same(throughput),
+            standing: if rank == 1 { Standing::In } else { Standing::Out },
             first_is_faster: Ratio { median: 1.0, low: 1.0, high: 1.0 },
             cpu_ns: same(1.0),
             cpus_busy: 2.0,
             update_ns: None,
             unreclaimed_peak: 0,
             checksum_errors: 0,
-            rounds: 5,
+            rounds: vec![throughput; 5],
         }
     }
 
@@ -184,7 +176,7 @@ mod tests {
         assert_eq!(recommended(&places).unwrap().design.name, "sharded-rwlock");
         let text = paragraphs(&places, &[], 64).join("\n");
         assert!(text.contains("You do not need RCU"), "{text}");
-        assert!(text.contains("as fast as quiescence"), "{text}");
+        assert!(text.contains("Take the simplest: sharded-rwlock; at most 0 % lost"), "{text}");
     }
 
     #[test]

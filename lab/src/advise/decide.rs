@@ -1,0 +1,112 @@
+//! The rule by which designs are in the set that a run names, or out of it.
+//!
+//! Every design is compared with the best one round by round, and the ratio has an interval by
+//! bootstrap over the rounds. It is
+//! - *out* when it is shown to lose: the lower end is above [`ZONE`];
+//! - *in* when it is shown not to: the upper end is not above it;
+//! - *near* otherwise. More rounds are run for these and the best only, until none is near or the
+//!   time is over. A design that is still near is in the set, with its upper end as what it costs.
+//!
+//! The zone is one of indifference: to be told apart is not enough, since with rounds enough all
+//! designs are, and which of two equals is ahead changes from run to run.
+//!
+//! Two runs *agree* when the design that each recommends is in the set of the other, so that none
+//! of them calls the other's advice wrong. Whether they recommend the same design, and whether the
+//! sets are equal, are stricter questions; `cargo xtask advice-agreement` shows all three.
+
+use bench::statistics::{Ratio, bootstrap_ratio};
+use serde::Serialize;
+
+/// How many times as fast the best may be before a design is out: a tenth, which is less than what
+/// most programs notice, and more than two runs of the same design differ on a quiet machine.
+pub(super) const ZONE: f64 = 1.1;
+
+/// How sure the intervals are.
+const CONFIDENCE: f64 = 0.95;
+
+/// The same rounds have to give the same verdict.
+const SEED: u64 = 1;
+
+/// Below this many rounds a bootstrap draws the same few values again and again.
+pub(super) const ROUNDS_MIN: usize = 3;
+
+/// What is known of a design beside the best.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Standing {
+    /// Shown not to lose more than the zone.
+    In,
+    /// Not shown either way.
+    Near,
+    /// Shown to lose more than the zone.
+    Out,
+}
+
+impl Standing {
+    /// What this interval of the best one's advantage shows.
+    pub(super) fn of(best_is_faster: &Ratio) -> Standing {
+        if best_is_faster.low > ZONE {
+            Standing::Out
+        } else if best_is_faster.high <= ZONE {
+            Standing::In
+        } else {
+            Standing::Near
+        }
+    }
+
+    /// Whether the design is one of those to take.
+    pub(super) fn is_in_set(self) -> bool {
+        self != Standing::Out
+    }
+}
+
+/// How many times as fast `best` is, from the rounds that both have. Of too few rounds, or of
+/// rounds in which neither did anything, nothing is known and the interval is everything.
+pub(super) fn advantage(best: &[f64], other: &[f64]) -> Ratio {
+    let rounds = best.len().min(other.len());
+    let ratio = bootstrap_ratio(&best[..rounds], &other[..rounds], CONFIDENCE, SEED);
+    let known = rounds >= ROUNDS_MIN && !(ratio.low.is_nan() || ratio.high.is_nan());
+    if known { ratio } else { Ratio { low: 0.0, high: f64::INFINITY, ..ratio } }
+}
+
+/// What is lost at most with a design, in per cent of the best one's speed; `None` if that cannot
+/// be told.
+pub(super) fn lost_percent_at_most(best_is_faster: &Ratio) -> Option<f64> {
+    let high = best_is_faster.high;
+    high.is_finite().then(|| (100.0 * (1.0 - 1.0 / high)).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(low: f64, high: f64) -> Standing {
+        Standing::of(&Ratio { median: f64::midpoint(low, high), low, high })
+    }
+
+    #[test]
+    fn a_design_is_out_only_when_the_whole_interval_is_beyond_the_zone() {
+        assert_eq!(standing(1.0, 1.09), Standing::In);
+        assert_eq!(standing(1.05, 1.09), Standing::In, "told apart, and not worth it");
+        assert_eq!(standing(1.05, 1.2), Standing::Near);
+        assert_eq!(standing(1.11, 1.2), Standing::Out);
+        assert_eq!(standing(0.0, f64::INFINITY), Standing::Near, "nothing known");
+    }
+
+    #[test]
+    fn the_loss_is_the_far_end_of_the_interval() {
+        let of = |high| lost_percent_at_most(&Ratio { median: 1.0, low: 1.0, high });
+        assert_eq!(of(1.0), Some(0.0));
+        assert_eq!(of(1.25), Some(20.0));
+        assert_eq!(of(f64::INFINITY), None);
+    }
+
+    #[test]
+    fn two_rounds_and_rounds_of_nothing_tell_nothing() {
+        for ratio in [advantage(&[9.0; 2], &[1.0; 2]), advantage(&[0.0; 9], &[0.0; 9])] {
+            assert_eq!(Standing::of(&ratio), Standing::Near);
+            assert_eq!(lost_percent_at_most(&ratio), None);
+        }
+        assert_eq!(Standing::of(&advantage(&[9.0; 5], &[1.0; 3])), Standing::Out);
+    }
+}
