@@ -21,7 +21,6 @@ mod interrupt;
 mod json;
 mod keys;
 mod machine;
-mod number;
 mod output;
 mod simulate;
 mod top;
@@ -30,7 +29,7 @@ mod workload;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use exit::{Exit, Failure};
 use interrupt::Interrupt;
@@ -103,7 +102,8 @@ Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to 
 130 interrupted, what was measured is written.";
 
 fn main() -> ExitCode {
-    match run(&arguments()) {
+    let cli = Cli::parse();
+    match run(&cli) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             if !failure.is_silent() {
@@ -112,15 +112,6 @@ fn main() -> ExitCode {
             failure.exit().into()
         }
     }
-}
-
-/// The arguments; ends the process if they cannot be understood, or are a question.
-fn arguments() -> Cli {
-    let mut command = number::may_be_negative(Cli::command());
-    command
-        .try_get_matches_from_mut(std::env::args_os())
-        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
-        .unwrap_or_else(|error| number::in_words(error, &mut command).exit())
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {

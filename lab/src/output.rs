@@ -8,7 +8,6 @@
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -55,13 +54,10 @@ pub(crate) struct Output {
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
     json: Option<Sink>,
-    /// Files that results go to, by device and number: a closed pipe must not end the run, and no
-    /// two results go to one file.
-    files: Vec<(u64, u64)>,
+    /// A file outside `Output` is still to be written, so a closed pipe must not end the run.
+    other_file: bool,
     /// No process reads standard output, but the run continues for the sake of a file.
     muted: bool,
-    /// Nothing has been written yet, so that a heading needs no empty line before it.
-    is_first: bool,
     width: u16,
     interrupt: Interrupt,
 }
@@ -76,43 +72,20 @@ impl Output {
     /// Opens the sinks. A JSON file is opened now, so that a bad path costs no minute of measuring,
     /// and emptied only when there is something to put in it.
     pub(crate) fn new(args: &OutputArgs, interrupt: Interrupt) -> Result<Output, Failure> {
-        let mut output = Output {
-            stdout: AutoStream::auto(io::stdout()),
-            stderr: AutoStream::auto(io::stderr()),
-            muted: false,
-            is_first: true,
-            json: None,
-            files: Vec::new(),
-            width: width(),
-            interrupt,
-        };
-        output.json = match &args.json {
+        let json = match &args.json {
             None => None,
             Some(path) if path == Path::new("-") => Some(Sink::Stdout),
-            Some(path) => Some(Sink::File { file: output.open(path)?, path: path.clone() }),
+            Some(path) => Some(Sink::File { file: open_for_results(path)?, path: path.clone() }),
         };
-        output.muted = matches!(output.json, Some(Sink::Stdout));
-        Ok(output)
-    }
-
-    /// Opens a file for results that come later, without emptying it yet. A closed pipe does not
-    /// end the run any more.
-    ///
-    /// # Errors
-    /// If it cannot be written, or other results go there: one of them would be lost.
-    pub(crate) fn open(&mut self, path: &Path) -> Result<File, Failure> {
-        let failed = |error| Failure::file("write", path, error);
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).open(path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        let id = (metadata.dev(), metadata.ino());
-        if metadata.is_file() && self.files.contains(&id) {
-            let message = "two results would go to one file, and one of them be lost: give each a \
-                           file of its own";
-            return Err(Failure::Usage(format!("{}: {message}", path.display())));
-        }
-        self.files.push(id);
-        Ok(file)
+        Ok(Output {
+            stdout: AutoStream::auto(io::stdout()),
+            stderr: AutoStream::auto(io::stderr()),
+            muted: matches!(json, Some(Sink::Stdout)),
+            json,
+            other_file: false,
+            width: width(),
+            interrupt,
+        })
     }
 
     /// Whether JSON is asked for.
@@ -125,16 +98,20 @@ impl Output {
         &self.interrupt
     }
 
+    /// Says that a file besides the JSON is still to be written.
+    pub(crate) fn expect_other_file(&mut self) {
+        self.other_file = true;
+    }
+
     /// Writes one line of text.
     pub(crate) fn line(&mut self, text: impl Display) -> Result<(), Failure> {
         self.write(&format!("{text}\n"))
     }
 
-    /// Writes a heading, after an empty line if there is something before it.
+    /// Writes an empty line and a heading.
     pub(crate) fn heading(&mut self, text: impl Display) -> Result<(), Failure> {
         let bold = Style::new().bold();
-        let before = if self.is_first { "" } else { "\n" };
-        self.write(&format!("{before}{bold}{text}{bold:#}\n"))
+        self.write(&format!("\n{bold}{text}{bold:#}\n"))
     }
 
     /// Writes a paragraph, wrapped at the width of the window.
@@ -221,7 +198,7 @@ impl Output {
     }
 
     fn reader_gone(&mut self) -> Result<(), Failure> {
-        if !self.files.is_empty() {
+        if self.other_file || matches!(self.json, Some(Sink::File { .. })) {
             self.muted = true;
             return Ok(());
         }
@@ -232,7 +209,6 @@ impl Output {
         if self.muted {
             return Ok(());
         }
-        self.is_first = false;
         let written = self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush());
         match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
             Err(Failure::BrokenPipe) => self.reader_gone(),
@@ -246,6 +222,16 @@ pub(crate) fn print_error(text: impl Display) {
     let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     // An error that cannot be written has no thread to read it; the exit code still tells.
     let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
+}
+
+/// Opens a file for results that come later, without emptying it yet.
+pub(crate) fn open_for_results(path: &Path) -> Result<File, Failure> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(|error| Failure::file("write", path, error))
 }
 
 /// Empties the file if it is one, not a pipe or a device, and writes the results.

@@ -8,8 +8,8 @@ use common::{expect_code, file, run};
 fn bad_flags_are_refused_with_the_limits() {
     let cases: &[(&[&str], &str)] = &[
         (&["--threads", "0"], "0 is out of range: at least 1, at most 1024"),
-        (&["--threads", "many"], "not a whole number, as 8 is"),
-        (&["--threads", "99999999999999999999"], "the number is out of range"),
+        (&["--threads", "many"], "invalid digit"),
+        (&["--threads", "99999999999999999999"], "too large"),
         (&["--reads", "100.5"], "100.5 is out of range: at least 0, at most 100"),
         (&["--reads", "nan"], "out of range"),
         (&["--zipf", "0"], "0 is out of range: more than 0, at most 5"),
@@ -53,7 +53,7 @@ fn a_bad_workload_file_is_refused_with_its_name_and_line() {
         ("# comment\n\nreads = \"most\"\n", "line 3: invalid type: string"),
         ("speed = 3\n", "line 1: unknown field `speed`"),
         ("kind = \"heap\"\n", "line 1: unknown variant `heap`"),
-        ("work = 1.5\n", "line 1: invalid type: the number `1.5`, expected a whole"),
+        ("work = 1.5\n", "line 1: invalid type: floating point"),
         ("zipf = 1\nuniform = true\n", "exclude each other"),
         ("reads 5\n", "line 1:"),
         ("[table]\nreads = 5\n", "line 1: unknown field `table`"),

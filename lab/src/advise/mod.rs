@@ -28,7 +28,6 @@ use bench::units;
 use crate::exit::{Exit, Failure};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
-use crate::number;
 use crate::output::{self, Output};
 use crate::workload::{Defaults, Flags, Workload};
 use report::Report;
@@ -84,8 +83,11 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
             let message = "--html takes a file, not `-`: give it a name, as in --html report.html";
             return Err(Failure::Usage(message.to_owned()));
         }
-        Some(path) => Some((output.open(path)?, path)),
+        Some(path) => Some((output::open_for_results(path)?, path)),
     };
+    if page.is_some() {
+        output.expect_other_file();
+    }
     machine.print(output)?;
     let keys = keys::read(&workload.keys, workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
@@ -152,7 +154,7 @@ impl std::str::FromStr for NoiseLimit {
         match text.parse::<f64>() {
             Ok(percent) if percent > 0.0 && percent.is_finite() => Ok(NoiseLimit(percent)),
             Ok(percent) => Err(format!("{percent} is out of range: more than 0 (per cent)")),
-            Err(error) => Err(number::not_a_number(&error)),
+            Err(error) => Err(error.to_string()),
         }
     }
 }

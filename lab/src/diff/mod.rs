@@ -92,9 +92,12 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit, Failure>
         return Err(Failure::Usage(message.to_owned()));
     }
     let mut page = match &args.html {
-        Some(path) => Some((output.open(path)?, path)),
+        Some(path) => Some((output::open_for_results(path)?, path)),
         None => None,
     };
+    if page.is_some() {
+        output.expect_other_file();
+    }
     let (sides, scale) = measure(args, inputs, output)?;
     let report = report::Report { names: [&args.a, &args.b], sides, scale };
     report.print(args.top, output)?;

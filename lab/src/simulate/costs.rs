@@ -1,7 +1,6 @@
 //! What things cost on the simulated machine: a preset, what is measured here, or a file that
 //! `rcu costs --json` wrote.
 
-use std::io::ErrorKind;
 use std::path::Path;
 
 use bench::costs::duration;
@@ -88,20 +87,15 @@ struct Spread {
 
 fn from_file(path: &Path) -> Result<Measured, Failure> {
     let shown = path.display();
-    let wrong = |reason: String| Failure::Usage(format!("{shown}: {reason}"));
-    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            let presets: Vec<&str> = ALIASES.iter().map(|(alias, _)| *alias).collect();
-            Failure::Usage(format!(
-                "no costs are called {shown}, and there is no such file; there are {}, {}, \
-                 {MEASURED}",
-                Costs::NAMES.join(", "),
-                presets.join(", ")
-            ))
-        }
-        ErrorKind::InvalidData => wrong("not text; what `rcu costs --json` writes is".to_owned()),
-        _ => Failure::file("read", path, error),
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let presets: Vec<&str> = ALIASES.iter().map(|(alias, _)| *alias).collect();
+        Failure::Usage(format!(
+            "no costs are called {shown}, and there is no such file ({error}); there are {}, {}, {MEASURED}",
+            Costs::NAMES.join(", "),
+            presets.join(", ")
+        ))
     })?;
+    let wrong = |reason: String| Failure::Usage(format!("{shown}: {reason}"));
     let document: Document = serde_json::from_str(&text)
         .map_err(|error| wrong(format!("not the JSON of `rcu costs`: {error}")))?;
     if document.schema != crate::costs::SCHEMA || document.version != crate::costs::VERSION {

@@ -73,7 +73,10 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
     }
     // Everything but the costs is checked before they are measured, which takes seconds.
     product::runs(args, &base)?;
-    let mut svg = args.svg.as_deref().map(|path| Picture::open(path, output)).transpose()?;
+    let mut svg = args.svg.as_deref().map(Picture::open).transpose()?;
+    if svg.is_some() {
+        output.expect_other_file();
+    }
     for name in or_default(&args.costs, "modern") {
         base.costs.push(costs::by_name(&name, output)?);
     }
@@ -129,13 +132,13 @@ struct Picture {
 }
 
 impl Picture {
-    fn open(path: &Path, output: &mut Output) -> Result<Self, Failure> {
+    fn open(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
             return Err(Failure::Usage(
                 "--svg takes a file; standard output has the text".to_owned(),
             ));
         }
-        Ok(Self { file: output.open(path)?, path: path.to_owned() })
+        Ok(Self { file: output::open_for_results(path)?, path: path.to_owned() })
     }
 
     fn write(&mut self, picture: &str) -> Result<(), Failure> {
