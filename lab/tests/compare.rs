@@ -52,7 +52,7 @@ fn the_exit_code_is_the_verdict() {
     assert_eq!(document["schema"], "quiescence/compare");
     assert!(stdout.contains("Verdict: worse") && stdout.contains("+10.0 %"), "{stdout}");
     let figure = &document["figures"][0];
-    assert_eq!(figure["base"]["rounds"].as_array().unwrap().len(), 10, "decided at the first look");
+    assert_eq!(figure["base"]["rounds"].as_array().unwrap().len(), 15, "decided at the first look");
     assert!(figure["ratio"]["low"].as_f64().unwrap() > 1.09, "{figure}");
     let (code, _, document) = compare(&slow, &fast, &[]);
     assert_eq!((code, &document["verdict"]), (0, &"better".into()));
@@ -100,7 +100,7 @@ fn what_cannot_be_measured_is_skipped_and_not_condemned() {
     let noisy = program(directory.path(), "noisy", &[]);
     let script = script.replace("d=$(($$ % 10))", &turns).replace("1000.$d", "$x.$d");
     std::fs::write(&noisy, script).unwrap();
-    let (code, stdout, _) = compare(&noisy, &noisy, &["--rounds", "14"]);
+    let (code, stdout, _) = compare(&noisy, &noisy, &["--rounds", "20"]);
     assert!(code == 125 && stdout.contains("too noisy"), "{code}: {stdout}");
 }
 
@@ -115,10 +115,10 @@ fn rounds_are_saved_and_compared_with_later() {
     };
     let load = "bench read --case read --only quiescence --rounds 1";
     let (stdout, _) = expect_code(
-        &command(&["--save", "one", "--rounds", "10", "--time", "1", load]).output().unwrap(),
+        &command(&["--save", "one", "--rounds", "15", "--time", "1", load]).output().unwrap(),
         0,
     );
-    assert!(stdout.contains("10 rounds are in"), "{stdout}");
+    assert!(stdout.contains("15 rounds are in"), "{stdout}");
     let saved = json(&folder.join("one.json"));
     assert_eq!((&saved["schema"], &saved["version"]), (&"quiescence/baseline".into(), &1.into()));
     assert_eq!(saved["loads"][0]["figures"].as_array().unwrap().len(), 2, "one and two threads");
@@ -151,7 +151,7 @@ fn bad_arguments_are_refused_before_anything_is_measured() {
         (&["--save", "x", "--with", "rcu"], "cannot be used with"),
         (&["--with", "/nowhere/rcu"], "cannot run /nowhere/rcu"),
         (&["--with", "x", "--threshold", "0"], "at least 0.1"),
-        (&["--with", "x", "--rounds", "9"], "9 is not in 10..=10000"),
+        (&["--with", "x", "--rounds", "9"], "9 is not in 15..=10000"),
     ];
     for (args, expected) in cases {
         let output = run(["compare"].iter().chain(*args));

@@ -68,7 +68,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     time: u32,
     /// Measure at most so many pairs [default: 400; --save: 40]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(15..=10_000))]
     rounds: Option<u32>,
     /// Draw the order within the pairs, and the intervals, from this seed
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -139,7 +139,7 @@ fn sentence(contest: &Contest) -> String {
     let percent = units::percent(contest.threshold_percent);
     let mut text = format!(
         "Of {} figures that decide: {counts}. A difference below {percent} % is \
-         none; the intervals are those of 99 %, shared out among the figures.",
+         none; the intervals are those of 99.8 %, shared out among the figures.",
         deciding().count()
     );
     if contest.verdict() == Verdict::TooNoisy {

@@ -55,13 +55,12 @@ impl Sampler {
                 command.arg("--output").arg(&data).arg("--").arg(&program.path);
                 command
             }
-            Sampler::Signal => {
-                let mut command = Command::new(&program.path);
-                command.arg("--sample").arg(&data);
-                command
-            }
+            Sampler::Signal => Command::new(&program.path),
         };
         command.args(load.arguments_without_hurry());
+        if self == Sampler::Signal {
+            command.arg("--sample").arg(&data);
+        }
         let output = run(&mut command)?;
         let document = serde_json::from_slice(&output.stdout).map_err(|_| said(load, &output))?;
         let figures = figures(&document).map_err(Failure::Undecided)?;
