@@ -212,7 +212,7 @@ fn geometry_of(caches: &[Cache]) -> Geometry {
         let is_whole = cache.bytes.is_multiple_of(ways * line_bytes);
         is_whole.then_some((line_bytes, bench::suites::cache::Cache { bytes: cache.bytes, ways }))
     });
-    let second = of_level(2).map(|cache| cache.bytes);
+    let second = of_level(2).map(|cache| cache.bytes).filter(|&bytes| bytes > 0);
     let (line_bytes, first_level) = first.unwrap_or((usual.line_bytes, usual.first));
     Geometry {
         line_bytes,

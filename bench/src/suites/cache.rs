@@ -28,8 +28,8 @@ pub const GROUPS: [Group; 6] = [
 const BUDGET: Duration = Duration::from_millis(20);
 const BUDGET_QUICK: Duration = Duration::from_millis(4);
 
-/// The time of wake-ups without a prefetch of the first hop and with it, in VA Linux Japan's lecture
-/// of 2005. The unit is not recorded; the ratio has none.
+/// The time of wake-ups without a prefetch of the first hop and with it, in VA Linux Japan's
+/// lecture of 2005. The unit is not recorded; the ratio has none.
 pub const WAKE_UP_2005: [f64; 2] = [0.7439, 0.6619];
 
 /// What was published of a lesson.
@@ -69,8 +69,8 @@ const LESSONS: [Lesson; 6] = [
         forms: TWO,
         make: alone::Lines::boxed,
         published: Published::Costs(&[("l2_hit", "an L2 hit"), ("main_memory", "main memory")]),
-        means: "a struct of up to a line that is found by index or pointer gets #[repr(align(64))]; \
-                with the alignment of its fields it takes two lines, and half as many fit",
+        means: "a struct of up to a line that is found by index or pointer gets \
+                #[repr(align(64))]; with the alignment of its fields it takes two lines, and half as many fit",
     },
     Lesson {
         group: "false-sharing",

@@ -51,11 +51,11 @@ enum What {
     Map(MapArgs),
     /// Transformations from a lock to the right tool: programs before and after each of them
     Tools(ToolsArgs),
-    /// What the place of data in the caches costs: conflicts, false sharing, prefetch and more, each
-    /// with what it means for a Rust struct
+    /// What the place of data in the caches costs: conflicts, false sharing, prefetch and more,
+    /// each with what it means for a Rust struct
     Cache(CacheArgs),
-    /// The tables of README in nanoseconds, as Markdown: reads, replacing and look-ups of those that
-    /// are named there
+    /// The tables of README in nanoseconds, as Markdown: reads, replacing and look-ups of those
+    /// that are named there
     Readme(ReadmeArgs),
     /// The liburcu-compatible libraries beside Debian's, under the same C program
     Compat(CompatArgs),
@@ -77,8 +77,8 @@ struct Options {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu,
-    /// percpu, cells: quiescence; map: quiescence-hashmap; tools, cache: before; engines: tick; compat:
-    /// liburcu]
+    /// percpu, cells: quiescence; map: quiescence-hashmap; tools, cache: before; engines: tick;
+    /// compat: liburcu; readme: none]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
     /// Do so many per cent more operations than are counted, where loops are timed: for trials of
@@ -346,7 +346,8 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         readme::check(path, &Machine::detect())?;
     }
     let suite = args.what.prepare(&options)?;
-    // Engines, tools and loads of the cache are ours, and the programs under `compat` are other processes.
+    // Engines, tools and loads of the cache are ours, and the programs under `compat` are other
+    // processes.
     if !matches!(args.what, What::Engines(_) | What::Tools(_) | What::Cache(_) | What::Compat(_)) {
         for sentence in suites::left_out() {
             output.note(sentence);
@@ -443,6 +444,11 @@ mod tests {
         assert_eq!((options.quick, options.seed, options.rounds), (true, 7, None));
         assert_eq!((options.only, options.base), (vec!["a".into(), "b".into()], Some("b".into())));
         assert_eq!(options_of(&["read", "--rounds", "3"]).unwrap().rounds, Some(3));
+    }
+
+    #[test]
+    fn the_wake_ups_of_2005_are_the_same_in_the_replay_and_beside_ours() {
+        assert_eq!(cache::WAKE_UP_2005, simulate::replay::prefetch::WAKE_UP);
     }
 
     #[test]
