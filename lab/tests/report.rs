@@ -49,7 +49,7 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
             (&0.into(), &false.into())
         );
         for design in report["designs"].as_array().unwrap() {
-            assert_eq!(design["rounds"], 3, "{design}");
+            assert!(design["rounds"].as_u64().unwrap() >= 3, "{design}");
             let throughput = &design["operations_per_second"];
             // On a busy machine a round of milliseconds may pass without an operation.
             assert!(throughput["high"].as_f64() >= throughput["median"].as_f64(), "{design}");
@@ -143,12 +143,15 @@ fn without_updates_there_is_no_latency_and_that_is_fine() {
 }
 
 #[test]
-fn a_tiny_limit_of_noise_is_exceeded_and_recommends_nothing() {
-    let (stdout, _) =
-        expect_code(&tiny(&["--noise-limit", "0.000001", "--json", "-"]).output().unwrap(), 3);
+fn noise_in_which_nothing_can_be_told_recommends_nothing() {
+    // Of one round nothing can be told, however quiet the machine is.
+    let one = ["--run-ms", "5", "--rounds", "1", "--more-time", "0", "--max-keys", "50"];
+    let rest = ["--skip", "costs", "--skip", "sweep", "--noise-limit", "0.000001", "--json", "-"];
+    let (stdout, _) = expect_code(&run(one.into_iter().chain(rest)), 3);
     let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&report["too_noisy"], &report["recommended"]), (&true.into(), &Value::Null));
     assert!(report["recommendation"][0].as_str().unwrap().contains("too noisy"));
+    assert!(report["simplicity"][0]["because"].is_string());
 }
 
 #[test]

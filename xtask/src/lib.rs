@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advice_agreement;
 pub mod clients;
 pub mod compat;
 pub mod deb;

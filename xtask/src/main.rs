@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
+use xtask::advice_agreement::Agreement;
 use xtask::torture::{self, Torture};
 use xtask::trial::Trial;
 use xtask::{clients, compat, deb, install, mutants, promises, say};
@@ -86,6 +87,12 @@ enum Command {
         /// Seconds for each try, at most.
         #[arg(long, value_name = "N", default_value_t = 60)]
         seconds: u32,
+    },
+    /// Run `rcu advise` twice with other seeds over all workloads; print whether the runs agree.
+    AdviceAgreement {
+        /// The seed of the first run.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
     },
     /// Build, and try to catch the libraries in a mistake under a C program.
     Torture {
@@ -171,6 +178,7 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Mutants { list, names } => mutants::Run { names, list }.run()?,
         Command::Promises { list, names } => promises::Run { names, list }.run()?,
+        Command::AdviceAgreement { seed } => Agreement { seed }.run()?,
         Command::Torture { seconds, seed, removed, flavors } => {
             Torture { seconds, seed, flavors, removed }.run()?;
         }

@@ -21,8 +21,9 @@ use serde::Serialize;
 /// most programs notice, and more than two runs of the same design differ on a quiet machine.
 pub(super) const ZONE: f64 = 1.1;
 
-/// How sure the intervals are.
-const CONFIDENCE: f64 = 0.95;
+/// How sure the intervals are. A run looks at a dozen designs several times, and one in twenty of
+/// its looks should not be wrong but one in twenty of its runs (Bonferroni's correction).
+const CONFIDENCE: f64 = 0.999;
 
 /// The same rounds have to give the same verdict.
 const SEED: u64 = 1;

@@ -5,6 +5,8 @@
 //! with what [`tree`] says of counters and [`remarks`] of indexes, large values and code to paste;
 //! [`report`] shows it on a terminal, [`document`] as JSON, [`page`] with [`plot`] as HTML.
 
+#[cfg(test)]
+mod agreement;
 mod decide;
 mod document;
 mod page;

@@ -46,7 +46,7 @@ pub(super) struct Series {
 }
 
 impl Series {
-    fn new(design: &'static Design) -> Series {
+    pub(super) fn new(design: &'static Design) -> Series {
         Series {
             design,
             throughput: Vec::new(),
