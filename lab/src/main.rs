@@ -18,6 +18,7 @@ mod json;
 mod keys;
 mod machine;
 mod output;
+mod provenance;
 mod simulate;
 mod top;
 mod torture;
@@ -37,7 +38,7 @@ use output::{Output, OutputArgs};
 /// a read-mostly workload on every design from one mutex to RCU, ranks them, says why, and says
 /// where the answer flips.
 #[derive(Debug, Parser)]
-#[command(name = "rcu", version, after_help = EXAMPLES)]
+#[command(name = "rcu", version = provenance::VERSION, after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]

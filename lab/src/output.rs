@@ -24,6 +24,7 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
+use crate::provenance::Provenance;
 
 /// The widest text when nothing says how wide the reader's window is, as in a pipe.
 const WIDTH_DEFAULT: u16 = 100;
@@ -40,6 +41,17 @@ pub(crate) struct OutputArgs {
     /// Also write the results as JSON to FILE; `-` is standard output, which then carries only that
     #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
     pub(crate) json: Option<PathBuf>,
+    /// Let reports carry the name of this machine, too
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) host_name: bool,
+}
+
+/// A document of any command, with the provenance that all of them carry.
+#[derive(Serialize)]
+struct WithProvenance<'a, D> {
+    #[serde(flatten)]
+    document: &'a D,
+    provenance: &'a Provenance,
 }
 
 /// Where the JSON goes.
@@ -59,6 +71,7 @@ pub(crate) struct Output {
     /// No process reads standard output, but the run continues for the sake of a file.
     muted: bool,
     width: u16,
+    provenance: Provenance,
     interrupt: Interrupt,
 }
 
@@ -77,6 +90,9 @@ impl Output {
             Some(path) if path == Path::new("-") => Some(Sink::Stdout),
             Some(path) => Some(Sink::File { file: open_for_results(path)?, path: path.clone() }),
         };
+        let provenance = Provenance::of_this_run();
+        let provenance =
+            if args.host_name { provenance.with_host_name() } else { provenance };
         Ok(Output {
             stdout: AutoStream::auto(io::stdout()),
             stderr: AutoStream::auto(io::stderr()),
@@ -84,8 +100,14 @@ impl Output {
             json,
             other_file: false,
             width: width(),
+            provenance,
             interrupt,
         })
+    }
+
+    /// Where the results of this run come from.
+    pub(crate) fn provenance(&self) -> &Provenance {
+        &self.provenance
     }
 
     /// Whether JSON is asked for.
@@ -166,12 +188,13 @@ impl Output {
         Progress::new(total)
     }
 
-    /// Writes `document` to the JSON sink, if there is one.
+    /// Writes `document` to the JSON sink, if there is one, with the member `"provenance"`.
     pub(crate) fn json(&mut self, document: &impl Serialize) -> Result<(), Failure> {
         let Some(sink) = &mut self.json else {
             return Ok(());
         };
-        let mut text = serde_json::to_string_pretty(document)
+        let document = WithProvenance { document, provenance: &self.provenance };
+        let mut text = serde_json::to_string_pretty(&document)
             .map_err(|error| Failure::io("cannot write JSON", error.into()))?;
         text.push('\n');
         match sink {
