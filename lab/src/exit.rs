@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Noisy = 3,
     /// This machine lacks what was asked for.
     Unsupported = 4,
+    /// The results could not be written: the disk is full, or has failed.
+    NotWritten = 5,
     /// Ctrl-C; what had been measured is written.
     Interrupted = 130,
 }
@@ -70,6 +72,7 @@ impl Failure {
     /// The exit code that this failure means.
     pub(crate) fn exit(&self) -> Exit {
         match self {
+            Failure::Io { error, .. } if is_of_the_disk(error) => Exit::NotWritten,
             Failure::Usage(_) | Failure::Io { .. } => Exit::Usage,
             Failure::Unsupported(_) => Exit::Unsupported,
             Failure::Interrupted => Exit::Interrupted,
@@ -81,6 +84,14 @@ impl Failure {
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self, Failure::BrokenPipe)
     }
+}
+
+/// Whether the disk refuses, and not what the user named.
+fn is_of_the_disk(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let failed = Some(rustix::io::Errno::IO.raw_os_error());
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
+        || error.raw_os_error() == failed
 }
 
 impl From<bench::Error> for Failure {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod arguments;
 mod bench;
 mod costs;
 mod draw;
@@ -17,8 +18,11 @@ mod interrupt;
 mod json;
 mod keys;
 mod machine;
+mod number;
 mod output;
+mod plot;
 mod provenance;
+mod record;
 mod simulate;
 mod top;
 mod torture;
@@ -65,6 +69,10 @@ enum Command {
     /// Try to catch the library freeing what is still read
     #[command(after_help = quiescence_torture::HELP)]
     Torture(torture::TortureArgs),
+    /// Print what makes a shell complete the arguments of this command
+    Completions(arguments::CompletionsArgs),
+    /// Print the manual page
+    Man(arguments::ManArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -83,10 +91,11 @@ Examples:
   rcu top                               processes that serve their statistics
 
 Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to rank;
-4 not supported here; 130 interrupted, what was measured is written.";
+4 not supported here; 5 results not written, as on a full disk; 130 interrupted, what was
+measured is written.";
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli: Cli = arguments::parse();
     match run(&cli) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -102,7 +111,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     let interrupt =
         Interrupt::install().map_err(|error| Failure::io("cannot handle Ctrl-C", error))?;
     let mut output = Output::new(&cli.output, interrupt)?;
-    match &cli.command {
+    let exit = match &cli.command {
         None => advise::run(&cli.advise, &mut output),
         Some(Command::Advise(args)) => advise::run(args, &mut output),
         Some(Command::Costs(args)) => costs::run(args, &mut output),
@@ -110,5 +119,9 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Some(Command::Simulate(args)) => simulate::run(args, &mut output),
         Some(Command::Top(args)) => top::run(args, &mut output),
         Some(Command::Torture(args)) => torture::run(args, &mut output),
-    }
+        Some(Command::Completions(args)) => arguments::completions::<Cli>(args, &mut output),
+        Some(Command::Man(args)) => arguments::manual::<Cli>(args, &mut output),
+    }?;
+    output.finish()?;
+    Ok(exit)
 }

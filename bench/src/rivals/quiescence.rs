@@ -92,7 +92,7 @@ pub(super) const RIVALS: &[Rival] = &[
 const ABOUT: About = About {
     family: Family::Rcu,
     idea: "readers note that they read; what is replaced is freed after a grace period",
-    reader_cost: "two plain stores to the thread's own word; updates pay for the fences",
+    reader_cost: "three plain stores to the thread's own cache line; updates pay for the fences",
     limits: "values that must not outlive their replacement; updates as frequent as reads",
 };
 

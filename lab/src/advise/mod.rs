@@ -6,7 +6,6 @@
 
 mod document;
 mod page;
-mod plot;
 mod race;
 mod rank;
 mod report;
@@ -23,7 +22,9 @@ use bench::units;
 use crate::exit::{Exit, Failure};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
+use crate::number;
 use crate::output::{self, Output};
+use crate::provenance::Provenance;
 use crate::workload::{Defaults, Flags, Kind, Workload};
 use report::Report;
 use run::Run;
@@ -86,14 +87,15 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
     report.print(output)?;
     output.json(&document::document(&report))?;
     if let Some((file, path)) = &mut page {
-        write_page(file, &report).map_err(|error| Failure::file("write", path, error))?;
+        write_page(file, &report, output.provenance())
+            .map_err(|error| Failure::file("write", path, error))?;
         output.line(format!("\nThe page is in {}.", path.display()))?;
     }
     Ok(verdict_of(&report))
 }
 
-fn write_page(file: &mut File, report: &Report) -> std::io::Result<()> {
-    output::write_results(file, page::page(report).as_bytes())
+fn write_page(file: &mut File, report: &Report, provenance: &Provenance) -> std::io::Result<()> {
+    output::write_results(file, page::page(report, provenance).as_bytes())
 }
 
 fn verdict_of(report: &Report) -> Exit {
@@ -144,10 +146,10 @@ impl std::str::FromStr for NoiseLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse::<f64>() {
+        match number::real(text) {
             Ok(percent) if percent > 0.0 && percent.is_finite() => Ok(NoiseLimit(percent)),
             Ok(percent) => Err(format!("{percent} is out of range: more than 0 (per cent)")),
-            Err(error) => Err(error.to_string()),
+            Err(why) => Err(why),
         }
     }
 }

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
+use crate::number;
 use crate::output::Output;
 use answer::Answer;
 
@@ -47,7 +48,7 @@ struct Document<'a> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    let seconds = number::real(text)?;
     if (0.1..=3600.0).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
