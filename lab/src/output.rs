@@ -183,6 +183,11 @@ impl Output {
         self.other_file = true;
     }
 
+    /// Columns of characters that a line may have.
+    pub(crate) fn width(&self) -> usize {
+        self.width.into()
+    }
+
     /// Whether the user wants to see more.
     pub(crate) fn is_verbose(&self) -> bool {
         self.is_verbose

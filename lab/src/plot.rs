@@ -265,7 +265,7 @@ mod tests {
             ours: false,
         };
         let mut page = Markup::default();
-        bars(&mut page, "t", &[bar]);
+        bars(&mut page, "t", "ns", &[bar]);
         let svg = page.into_string();
         assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
     }

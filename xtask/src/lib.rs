@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clients;
+pub mod command;
 pub mod compat;
 pub mod deb;
 pub mod install;

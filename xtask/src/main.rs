@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::torture::{self, Torture};
-use xtask::{clients, compat, deb, install, mutants, promises, say};
+use xtask::{clients, command, compat, deb, install, mutants, promises, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
 #[derive(Debug, Parser)]
@@ -28,6 +28,13 @@ enum Command {
     },
     /// Build, and install below a prefix, where no program looks by itself.
     Install(Where),
+    /// Build the command `rcu`, and install it with its manual pages and completions for bash, zsh
+    /// and fish.
+    InstallCommand {
+        /// Where it is installed. Absolute.
+        #[arg(long, value_name = "DIR", default_value = "/usr/local")]
+        prefix: PathBuf,
+    },
     /// Remove what `install` with the same places has put there. Builds nothing.
     Uninstall(Where),
     /// Build two Debian packages, libquiescence-urcu0 and libquiescence-urcu-dev.
@@ -130,6 +137,7 @@ fn run(command: Command) -> Result<()> {
             let tree = compat::build(compat::Mode::Release)?;
             install::install(&tree, &places, dry_run)?;
         }
+        Command::InstallCommand { prefix } => command::install(&prefix)?,
         Command::Uninstall(place) => {
             let dry_run = place.dry_run;
             install::uninstall(&place.places()?, dry_run)?;

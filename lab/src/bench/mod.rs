@@ -72,6 +72,9 @@ struct Options {
     /// liburcu]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
+    /// Also write the results as one self-contained page to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -248,14 +251,14 @@ fn parser(groups: &[Group]) -> PossibleValuesParser {
 
 impl From<&Options> for suites::Options {
     fn from(options: &Options) -> Self {
-        let Options { quick, rounds, seed, only, base } = options.clone();
+        let Options { quick, rounds, seed, only, base, html: _ } = options.clone();
         Self { quick, rounds, seed, only, base }
     }
 }
 
 impl What {
-    fn options(&self) -> suites::Options {
-        let options = match self {
+    fn options(&self) -> &Options {
+        match self {
             Self::Read(read) => &read.options,
             Self::Gp(gp) => &gp.options,
             Self::Update(update) => &update.options,
@@ -266,8 +269,7 @@ impl What {
             Self::Map(map) => &map.options,
             Self::Tools(tools) => &tools.options,
             Self::Compat(compat) => &compat.options,
-        };
-        options.into()
+        }
     }
 
     fn prepare(&self, options: &suites::Options) -> Result<Suite, ::bench::Error> {
@@ -305,7 +307,8 @@ impl What {
 /// Runs `rcu bench`. A promise that clearly does not hold here is exit code 1.
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
     // Bad names are told before anything is measured.
-    let options = args.what.options();
+    let options = suites::Options::from(args.what.options());
+    output.expect_page(args.what.options().html.as_deref())?;
     let suite = args.what.prepare(&options)?;
     // Engines and tools are ours, and the programs under `compat` are other processes.
     if !matches!(args.what, What::Engines(_) | What::Tools(_) | What::Compat(_)) {
@@ -368,7 +371,7 @@ mod tests {
     }
 
     fn options_of(line: &[&str]) -> Result<suites::Options, clap::Error> {
-        Ok(Line::try_parse_from([&["bench"], line].concat())?.args.what.options())
+        Ok(Line::try_parse_from([&["bench"], line].concat())?.args.what.options().into())
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Fail
         list::print(output)?;
         return Ok(Exit::Ok);
     }
+    output.expect_page(args.html.as_deref())?;
     let what_if = &args.what_if;
     let exit = if args.published {
         published::run(output)

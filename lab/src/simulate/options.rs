@@ -30,6 +30,9 @@ at fault; 2 usage; 130 interrupted, what was simulated to its end is written.";
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct SimulateArgs {
+    /// Also write the results as one self-contained page to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) html: Option<PathBuf>,
     /// Print every published figure beside what the model gives
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "validate", "list"])]
     pub(super) published: bool,
