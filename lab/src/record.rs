@@ -41,7 +41,8 @@ impl Block {
 /// The record as Markdown: tables in GitHub's form.
 pub(crate) fn markdown(blocks: &[Block]) -> String {
     let mut text = String::new();
-    for block in blocks {
+    let is_plot = |block: &&Block| matches!(block, Block::Bars { .. });
+    for block in blocks.iter().filter(|block| !is_plot(block)) {
         if !text.is_empty() {
             text.push('\n');
         }

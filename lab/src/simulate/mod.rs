@@ -28,6 +28,7 @@ use crate::output::Output;
 
 /// Runs `rcu simulate`.
 pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Failure> {
+    output.expect_page(args.html.as_deref())?;
     if args.list {
         if output.has_json() {
             return Err(Failure::Usage("--list is text; it has no JSON".to_owned()));
@@ -35,7 +36,6 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Fail
         list::print(output)?;
         return Ok(Exit::Ok);
     }
-    output.expect_page(args.html.as_deref())?;
     let what_if = &args.what_if;
     let exit = if args.published {
         published::run(output)

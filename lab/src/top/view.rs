@@ -264,15 +264,13 @@ mod tests {
 
     #[test]
     fn domains_are_sorted() {
-        let domain = |name: &str, waiting| Domain {
-            name: name.to_owned(),
-            callbacks_waiting: waiting,
-            ..Domain::default()
-        };
-        let process = Process {
-            domains: vec![domain("b", 1), domain("a", 3), domain("c", 2)],
-            ..Process::default()
-        };
+        let mut process = Process::default();
+        for (name, waiting) in [("b", 1), ("a", 3), ("c", 2)] {
+            let mut domain = Domain::default();
+            domain.name = name.to_owned();
+            domain.callbacks_waiting = waiting;
+            process.domains.push(domain);
+        }
         let names = |order: Order| -> String {
             order.sorted(&process).iter().map(|domain| domain.name.as_str()).collect()
         };
