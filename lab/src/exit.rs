@@ -23,7 +23,7 @@ pub(crate) enum Exit {
     Noisy = 3,
     /// This machine lacks what was asked for.
     Unsupported = 4,
-    /// The results could not be written: a full disk, or one that fails.
+    /// The results could not be written: the disk is full, or has failed.
     NotWritten = 5,
     /// A comparison that cannot be decided; `git bisect run` skips the commit.
     Undecided = 125,
@@ -76,7 +76,7 @@ impl Failure {
     /// The exit code that this failure means.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Failure::Io { error, .. } if is_the_disk_s(error) => Exit::NotWritten,
+            Failure::Io { error, .. } if is_of_the_disk(error) => Exit::NotWritten,
             Failure::Usage(_) | Failure::Io { .. } => Exit::Usage,
             Failure::Unsupported(_) => Exit::Unsupported,
             Failure::Undecided(_) => Exit::Undecided,
@@ -91,11 +91,12 @@ impl Failure {
     }
 }
 
-/// Whether it is no fault of what was asked for, but of the device.
-fn is_the_disk_s(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull, WriteZero};
-    let fails = error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
-    fails || matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull | WriteZero)
+/// Whether the disk refuses, and not what the user named.
+fn is_of_the_disk(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let failed = Some(rustix::io::Errno::IO.raw_os_error());
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
+        || error.raw_os_error() == failed
 }
 
 impl From<bench::Error> for Failure {

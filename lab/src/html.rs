@@ -5,6 +5,56 @@
 
 use std::fmt::{Display, Write};
 
+use crate::provenance::Provenance;
+
+/// The style of every page; plots take their colours from it.
+const STYLE: &str = include_str!("page.css");
+
+/// A page that needs nothing else: no script, nothing loaded. `fill` writes its body; below it
+/// stands where the results come from.
+pub(crate) fn page(title: &str, provenance: &Provenance, fill: impl FnOnce(&mut Markup)) -> String {
+    let mut page = Markup::default();
+    page.literal("<!DOCTYPE html>");
+    page.element("html", &[("lang", &"en")], |html| {
+        html.element("head", &[], |head| {
+            head.void("meta", &[("charset", &"utf-8")]);
+            let width = "width=device-width, initial-scale=1";
+            head.void("meta", &[("name", &"viewport"), ("content", &width)]);
+            head.void("meta", &[("name", &"color-scheme"), ("content", &"light dark")]);
+            head.leaf("title", &[], title);
+            head.element("style", &[], |style| style.literal(STYLE));
+        });
+        html.element("body", &[], |body| {
+            fill(body);
+            body.element("footer", &[], |foot| {
+                foot.leaf("h2", &[], "Where this comes from");
+                definitions(foot, &provenance.rows());
+            });
+        });
+    });
+    page.into_string()
+}
+
+/// A remark.
+pub(crate) fn soft(body: &mut Markup, text: impl Display) {
+    body.leaf("p", &[("class", &"soft")], text);
+}
+
+/// A table that can be wider than the window.
+pub(crate) fn table(body: &mut Markup, fill: impl FnOnce(&mut Markup)) {
+    body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
+}
+
+/// Terms, and what there is to say of each.
+pub(crate) fn definitions<T: Display, D: Display>(body: &mut Markup, entries: &[(T, D)]) {
+    body.element("dl", &[], |list| {
+        for (term, text) in entries {
+            list.leaf("dt", &[], term);
+            list.leaf("dd", &[], text);
+        }
+    });
+}
+
 /// The name of an attribute, and its value.
 pub(crate) type Attribute<'a> = (&'static str, &'a dyn Display);
 

@@ -68,7 +68,7 @@ impl Machine {
     pub(crate) fn detect() -> Machine {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").ok();
         Machine {
-            model: cpuinfo.as_deref().and_then(|text| field(text, "model name")),
+            model: cpuinfo.as_deref().and_then(model),
             cpus: allowed_cpus(),
             cpus_online: line("/sys/devices/system/cpu/online"),
             caches: caches(Path::new(CACHES)),
@@ -81,10 +81,7 @@ impl Machine {
             rseq_bytes: fs::read("/proc/self/auxv").ok().and_then(|bytes| rseq_bytes(&bytes)),
             clock: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             clock_step_ns: clock_step().as_nanos() as u64,
-            virtual_machine: cpuinfo
-                .as_deref()
-                .and_then(|text| field(text, "flags"))
-                .map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            virtual_machine: cpuinfo.as_deref().and_then(has_hypervisor),
         }
     }
 
@@ -145,7 +142,7 @@ impl Cache {
 }
 
 /// The CPUs in this process's affinity mask.
-fn allowed_cpus() -> Vec<usize> {
+pub(crate) fn allowed_cpus() -> Vec<usize> {
     sched_getaffinity(None)
         .map(|set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
         .unwrap_or_default()
@@ -221,6 +218,21 @@ fn geometry_of(caches: &[Cache]) -> Geometry {
         last_bytes: caches.iter().map(|cache| cache.bytes).max().unwrap_or(usual.last_bytes),
         is_known: first.is_some() && second.is_some(),
     }
+}
+
+/// The CPU's name for itself, and whether a hypervisor runs it.
+pub(crate) fn cpu_and_hypervisor() -> (Option<String>, Option<bool>) {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    (model(&cpuinfo), has_hypervisor(&cpuinfo))
+}
+
+fn model(cpuinfo: &str) -> Option<String> {
+    field(cpuinfo, "model name")
+}
+
+fn has_hypervisor(cpuinfo: &str) -> Option<bool> {
+    let flags = field(cpuinfo, "flags")?;
+    Some(flags.split(' ').any(|flag| flag == "hypervisor"))
 }
 
 /// `48K` or `2M` in bytes.

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod arguments;
 mod bench;
 mod compare;
 mod costs;
@@ -21,7 +22,11 @@ mod interrupt;
 mod json;
 mod keys;
 mod machine;
+mod number;
 mod output;
+mod plot;
+mod provenance;
+mod record;
 mod simulate;
 mod top;
 mod torture;
@@ -41,7 +46,7 @@ use output::{Output, OutputArgs};
 /// a read-mostly workload on every design from one mutex to RCU, ranks them, says why, and says
 /// where the answer flips.
 #[derive(Debug, Parser)]
-#[command(name = "rcu", version, after_help = EXAMPLES)]
+#[command(name = "rcu", version = provenance::VERSION, after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]
@@ -77,6 +82,10 @@ enum Command {
     /// Try to catch the library freeing what is still read
     #[command(after_help = quiescence_torture::HELP)]
     Torture(torture::TortureArgs),
+    /// Print what makes a shell complete the arguments of this command
+    Completions(arguments::CompletionsArgs),
+    /// Print the manual page
+    Man(arguments::ManArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -98,11 +107,11 @@ Examples:
   rcu top                               processes that serve their statistics
 
 Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to rank;
-4 not supported here; 5 the disk is full, or fails; 125 a comparison is undecided;
+4 not supported here; 5 results not written, as on a full disk; 125 a comparison is undecided;
 130 interrupted, what was measured is written.";
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli: Cli = arguments::parse();
     match run(&cli) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -118,12 +127,16 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     let interrupt =
         Interrupt::install().map_err(|error| Failure::io("cannot handle Ctrl-C", error))?;
     let mut output = Output::new(&cli.output, interrupt)?;
-    let Some(path) = &cli.sample else {
-        return dispatch(cli, &mut output);
+    let exit = match &cli.sample {
+        None => dispatch(cli, &mut output)?,
+        Some(path) => {
+            let samples = diff::sample::begin()?;
+            let exit = dispatch(cli, &mut output)?;
+            diff::sample::end(&samples, path)?;
+            exit
+        }
     };
-    let samples = diff::sample::begin()?;
-    let exit = dispatch(cli, &mut output)?;
-    diff::sample::end(&samples, path)?;
+    output.finish()?;
     Ok(exit)
 }
 
@@ -138,5 +151,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit, Failure> {
         Some(Command::Simulate(args)) => simulate::run(args, output),
         Some(Command::Top(args)) => top::run(args, output),
         Some(Command::Torture(args)) => torture::run(args, output),
+        Some(Command::Completions(args)) => arguments::completions::<Cli>(args, output),
+        Some(Command::Man(args)) => arguments::manual::<Cli>(args, output),
     }
 }

@@ -8,8 +8,10 @@
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
@@ -23,7 +25,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::exit::Failure;
+use crate::html;
 use crate::interrupt::Interrupt;
+use crate::provenance::Provenance;
+use crate::record::{self, Block};
 
 /// The widest text when nothing says how wide the reader's window is, as in a pipe.
 const WIDTH_DEFAULT: u16 = 100;
@@ -40,6 +45,26 @@ pub(crate) struct OutputArgs {
     /// Also write the results as JSON to FILE; `-` is standard output, which then carries only that
     #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
     pub(crate) json: Option<PathBuf>,
+    /// Also write text and tables as Markdown to FILE
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Also write the tables as comma-separated values to FILE
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Show more: where the results come from, and the values of rounds
+    #[arg(short, long, global = true, help_heading = "Output")]
+    pub(crate) verbose: bool,
+    /// Let reports carry the name of this machine, too
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) host_name: bool,
+}
+
+/// A document of any command, with the provenance that all of them carry.
+#[derive(Serialize)]
+struct WithProvenance<'a, D> {
+    #[serde(flatten)]
+    document: &'a D,
+    provenance: &'a Provenance,
 }
 
 /// Where the JSON goes.
@@ -49,16 +74,51 @@ enum Sink {
     File { path: PathBuf, file: File },
 }
 
+/// A form of the record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    Markdown,
+    Csv,
+    Page,
+}
+
+/// A file for results, opened before anything is measured.
+#[derive(Debug)]
+pub(crate) struct ResultFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl ResultFile {
+    /// Opens the file that the option `flag` names; `-` is refused.
+    fn open(flag: &str, path: &Path) -> Result<ResultFile, Failure> {
+        if path == Path::new("-") {
+            return Err(Failure::Usage(format!(
+                "{flag} takes a file, not `-`: standard output has the text"
+            )));
+        }
+        Ok(ResultFile { file: open_for_results(path)?, path: path.to_owned() })
+    }
+}
+
 /// The one way out for everything that a command has to say.
 pub(crate) struct Output {
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
     json: Option<Sink>,
+    /// Files for the record in other forms.
+    forms: Vec<(Form, ResultFile)>,
+    /// What was said, if it is to be written in other forms.
+    record: Vec<Block>,
+    is_verbose: bool,
+    /// Whether a line has been written: the first one is never empty.
+    has_written: bool,
     /// A file outside `Output` is still to be written, so a closed pipe must not end the run.
     other_file: bool,
     /// No process reads standard output, but the run continues for the sake of a file.
     muted: bool,
     width: u16,
+    provenance: Provenance,
     interrupt: Interrupt,
 }
 
@@ -77,15 +137,35 @@ impl Output {
             Some(path) if path == Path::new("-") => Some(Sink::Stdout),
             Some(path) => Some(Sink::File { file: open_for_results(path)?, path: path.clone() }),
         };
+        let mut forms = Vec::new();
+        for (form, flag, path) in
+            [(Form::Markdown, "--markdown", &args.markdown), (Form::Csv, "--csv", &args.csv)]
+        {
+            if let Some(path) = path {
+                forms.push((form, ResultFile::open(flag, path)?));
+            }
+        }
+        let provenance = Provenance::of_this_run();
+        let provenance = if args.host_name { provenance.with_host_name() } else { provenance };
         Ok(Output {
             stdout: AutoStream::auto(io::stdout()),
             stderr: AutoStream::auto(io::stderr()),
             muted: matches!(json, Some(Sink::Stdout)),
             json,
-            other_file: false,
+            other_file: !forms.is_empty(),
+            forms,
+            record: Vec::new(),
+            is_verbose: args.verbose,
+            has_written: false,
             width: width(),
+            provenance,
             interrupt,
         })
+    }
+
+    /// Where the results of this run come from.
+    pub(crate) fn provenance(&self) -> &Provenance {
+        &self.provenance
     }
 
     /// Whether JSON is asked for.
@@ -103,19 +183,91 @@ impl Output {
         self.other_file = true;
     }
 
+    /// Columns of characters that a line may have.
+    pub(crate) fn width(&self) -> usize {
+        self.width.into()
+    }
+
+    /// Whether the user wants to see more.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.is_verbose
+    }
+
+    /// Asks for a page with all that is said from now on, at `path`, if there is one.
+    pub(crate) fn expect_page(&mut self, path: Option<&Path>) -> Result<(), Failure> {
+        if let Some(path) = path {
+            self.forms.push((Form::Page, ResultFile::open("--html", path)?));
+            self.other_file = true;
+        }
+        Ok(())
+    }
+
+    /// Adds a plot to the page, if there is one.
+    pub(crate) fn plot(&mut self, plot: impl FnOnce() -> Block) {
+        if self.forms.iter().any(|(form, _)| matches!(form, Form::Page)) {
+            self.record.push(plot());
+        }
+    }
+
+    /// Writes the record in the forms that were asked for. The last call of a command.
+    pub(crate) fn finish(&mut self) -> Result<(), Failure> {
+        if self.is_verbose {
+            self.heading("Where this comes from")?;
+            self.entries(self.provenance.rows())?;
+        }
+        let mut record = std::mem::take(&mut self.record);
+        for (form, ResultFile { path, file }) in &mut self.forms {
+            let text = match form {
+                Form::Csv => record::csv(&record),
+                Form::Page => html::page("rcu", &self.provenance, |body| {
+                    body.leaf("h1", &[], &self.provenance.command_line);
+                    record::write_html(body, &record);
+                }),
+                Form::Markdown => {
+                    if !self.is_verbose {
+                        record.push(Block::Heading("Where this comes from".to_owned()));
+                        let rows = self.provenance.rows().into_iter();
+                        let rows = rows.map(|(name, value)| (name.to_owned(), value));
+                        record.push(Block::Entries(rows.collect()));
+                    }
+                    let text = record::markdown(&record);
+                    record.truncate(record.len() - 2 * usize::from(!self.is_verbose));
+                    text
+                }
+            };
+            write_results(file, text.as_bytes())
+                .map_err(|error| Failure::file("write", path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a part of what is said, if a form of the record is asked for.
+    fn keep(&mut self, block: impl FnOnce() -> Block) {
+        if !self.forms.is_empty() {
+            self.record.push(block());
+        }
+    }
+
     /// Writes one line of text.
     pub(crate) fn line(&mut self, text: impl Display) -> Result<(), Failure> {
+        let text = text.to_string();
+        if !text.trim().is_empty() {
+            self.keep(|| Block::Paragraph(text.trim().to_owned()));
+        }
         self.write(&format!("{text}\n"))
     }
 
-    /// Writes an empty line and a heading.
+    /// Writes a heading, and before it an empty line unless it is the first.
     pub(crate) fn heading(&mut self, text: impl Display) -> Result<(), Failure> {
+        self.keep(|| Block::Heading(text.to_string()));
         let bold = Style::new().bold();
-        self.write(&format!("\n{bold}{text}{bold:#}\n"))
+        let space = if self.has_written { "\n" } else { "" };
+        self.write(&format!("{space}{bold}{text}{bold:#}\n"))
     }
 
     /// Writes a paragraph, wrapped at the width of the window.
     pub(crate) fn paragraph(&mut self, text: impl Display) -> Result<(), Failure> {
+        self.keep(|| Block::Paragraph(text.to_string()));
         let wrapped = wrap("", &text.to_string(), 0, self.width.into());
         self.write(&wrapped)
     }
@@ -124,6 +276,7 @@ impl Output {
     /// not known all at once, whose columns nevertheless agree.
     pub(crate) fn entry(&mut self, label: &str, text: impl Display) -> Result<(), Failure> {
         const INDENT: usize = 12;
+        self.keep(|| Block::Entries(vec![(label.to_owned(), text.to_string())]));
         let wrapped = wrap(label, &text.to_string(), INDENT, self.width.into());
         self.write(&wrapped)
     }
@@ -135,6 +288,10 @@ impl Output {
         entries: impl IntoIterator<Item = (L, T)>,
     ) -> Result<(), Failure> {
         let entries: Vec<(L, T)> = entries.into_iter().collect();
+        self.keep(|| {
+            let texts = |(label, text): &(L, T)| (label.as_ref().to_owned(), text.to_string());
+            Block::Entries(entries.iter().map(texts).collect())
+        });
         let longest = entries.iter().map(|(label, _)| label.as_ref().chars().count()).max();
         let indent = longest.unwrap_or(0) + 2;
         for (label, text) in entries {
@@ -146,6 +303,7 @@ impl Output {
 
     /// Writes a table, fitted to the width of the window.
     pub(crate) fn table(&mut self, mut table: Table) -> Result<(), Failure> {
+        self.keep(|| Block::of_table(&table));
         table.set_width(self.width);
         keep_words_whole(&mut table, self.width);
         // Colours are taken out where they do not belong when the text is written.
@@ -166,12 +324,13 @@ impl Output {
         Progress::new(total)
     }
 
-    /// Writes `document` to the JSON sink, if there is one.
+    /// Writes `document` to the JSON sink, if there is one, with the member `"provenance"`.
     pub(crate) fn json(&mut self, document: &impl Serialize) -> Result<(), Failure> {
         let Some(sink) = &mut self.json else {
             return Ok(());
         };
-        let mut text = serde_json::to_string_pretty(document)
+        let document = WithProvenance { document, provenance: &self.provenance };
+        let mut text = serde_json::to_string_pretty(&document)
             .map_err(|error| Failure::io("cannot write JSON", error.into()))?;
         text.push('\n');
         match sink {
@@ -206,6 +365,7 @@ impl Output {
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
+        self.has_written = true;
         if self.muted {
             return Ok(());
         }
@@ -226,12 +386,31 @@ pub(crate) fn print_error(text: impl Display) {
 
 /// Opens a file for results that come later, without emptying it yet.
 pub(crate) fn open_for_results(path: &Path) -> Result<File, Failure> {
-    OpenOptions::new()
+    let file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(false)
         .open(path)
-        .map_err(|error| Failure::file("write", path, error))
+        .map_err(|error| Failure::file("write", path, error))?;
+    refuse_twice(path, &file)?;
+    Ok(file)
+}
+
+/// Refuses a file that has been opened for other results of this process, under whatever name:
+/// the last ones would silently replace the others. Devices and pipes can be shared.
+fn refuse_twice(path: &Path, file: &File) -> Result<(), Failure> {
+    static OPENED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+    let metadata = file.metadata().map_err(|error| Failure::file("write", path, error))?;
+    let identity = (metadata.dev(), metadata.ino());
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    if metadata.is_file() && opened.contains(&identity) {
+        return Err(Failure::Usage(format!(
+            "{} is named for two kinds of results; give each a file of its own",
+            path.display()
+        )));
+    }
+    opened.push(identity);
+    Ok(())
 }
 
 /// Empties the file if it is one, not a pipe or a device, and writes the results.

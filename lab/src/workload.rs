@@ -6,7 +6,6 @@
 //! type, so that a flag and a line of a file are refused for the same reason in the same words.
 
 use std::fmt::{self, Display};
-use std::num::{ParseFloatError, ParseIntError};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 use crate::keys::{KEYS_MAX_DEFAULT, Source};
+use crate::number;
 
 /// The shape of the shared state.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize, clap::ValueEnum)]
@@ -70,8 +70,7 @@ impl<const MIN: u32, const MAX: u32> FromStr for Whole<MIN, MAX> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let value: i64 = text.parse().map_err(|error: ParseIntError| error.to_string())?;
-        Whole::try_from(value)
+        Whole::try_from(number::whole(text)?)
     }
 }
 
@@ -99,8 +98,7 @@ macro_rules! real {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, String> {
-                let value: f64 = text.parse().map_err(|error: ParseFloatError| error.to_string())?;
-                $name::try_from(value)
+                $name::try_from(number::real(text)?)
             }
         }
     };
@@ -369,7 +367,7 @@ impl Description {
     /// The error begins with the place, as in `, line 3: ...`.
     fn parse(text: &str) -> Result<Description, String> {
         let description: Description = toml::from_str(text).map_err(|error| {
-            let message = error.message().trim_end();
+            let message = number::without_type_names(error.message().trim_end());
             match error.span() {
                 None => format!(": {message}"),
                 Some(span) => {

@@ -8,7 +8,7 @@ use common::{expect_code, file, run};
 fn bad_flags_are_refused_with_the_limits() {
     let cases: &[(&[&str], &str)] = &[
         (&["--threads", "0"], "0 is out of range: at least 1, at most 1024"),
-        (&["--threads", "many"], "invalid digit"),
+        (&["--threads", "many"], "is not a whole number"),
         (&["--threads", "99999999999999999999"], "too large"),
         (&["--reads", "100.5"], "100.5 is out of range: at least 0, at most 100"),
         (&["--reads", "nan"], "out of range"),

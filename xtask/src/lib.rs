@@ -13,6 +13,7 @@
 
 pub mod advice_agreement;
 pub mod clients;
+pub mod command;
 pub mod compat;
 pub mod deb;
 pub mod install;

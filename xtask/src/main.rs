@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use xtask::advice_agreement::Agreement;
 use xtask::torture::{self, Torture};
 use xtask::trial::Trial;
-use xtask::{clients, compat, deb, install, mutants, promises, say};
+use xtask::{clients, command, compat, deb, install, mutants, promises, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
 #[derive(Debug, Parser)]
@@ -30,6 +30,13 @@ enum Command {
     },
     /// Build, and install below a prefix, where no program looks by itself.
     Install(Where),
+    /// Build the command `rcu`, and install it with its manual pages and completions for bash, zsh
+    /// and fish.
+    InstallCommand {
+        /// Where it is installed. Absolute.
+        #[arg(long, value_name = "DIR", default_value = "/usr/local")]
+        prefix: PathBuf,
+    },
     /// Remove what `install` with the same places has put there. Builds nothing.
     Uninstall(Where),
     /// Build two Debian packages, libquiescence-urcu0 and libquiescence-urcu-dev.
@@ -160,6 +167,7 @@ fn run(command: Command) -> Result<()> {
             let tree = compat::build(compat::Mode::Release)?;
             install::install(&tree, &places, dry_run)?;
         }
+        Command::InstallCommand { prefix } => command::install(&prefix)?,
         Command::Uninstall(place) => {
             let dry_run = place.dry_run;
             install::uninstall(&place.places()?, dry_run)?;

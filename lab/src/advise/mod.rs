@@ -1,7 +1,8 @@
 //! `rcu advise`: runs a workload on every design, ranks them, and says where the answer flips.
 //!
 //! Reading order: [`run`] says what is measured when; [`race`] runs designs against each other,
-//! [`rank`] compares them by the rule of [`decide`] and the table of [`simplicity`], [`sweep`] changes one thing at a time, [`verdict`] puts it into words,
+//! [`rank`] compares them by the rule of [`decide`] and the table of [`simplicity`], [`sweep`]
+//! changes one thing at a time, [`verdict`] puts it into words,
 //! with what [`tree`] says of counters and [`remarks`] of indexes, large values and code to paste;
 //! [`report`] shows it on a terminal, [`document`] as JSON, [`page`] with [`plot`] as HTML.
 
@@ -10,7 +11,6 @@ mod agreement;
 mod decide;
 mod document;
 mod page;
-mod plot;
 mod race;
 mod rank;
 mod remarks;
@@ -30,7 +30,9 @@ use bench::units;
 use crate::exit::{Exit, Failure};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
+use crate::number;
 use crate::output::{self, Output};
+use crate::provenance::Provenance;
 use crate::workload::{Defaults, Flags, Workload};
 use report::Report;
 use run::Run;
@@ -98,14 +100,15 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
     report.print(output)?;
     output.json(&document::document(&report))?;
     if let Some((file, path)) = &mut page {
-        write_page(file, &report).map_err(|error| Failure::file("write", path, error))?;
+        write_page(file, &report, output.provenance())
+            .map_err(|error| Failure::file("write", path, error))?;
         output.line(format!("\nThe page is in {}.", path.display()))?;
     }
     Ok(verdict_of(&report))
 }
 
-fn write_page(file: &mut File, report: &Report) -> std::io::Result<()> {
-    output::write_results(file, page::page(report).as_bytes())
+fn write_page(file: &mut File, report: &Report, provenance: &Provenance) -> std::io::Result<()> {
+    output::write_results(file, page::page(report, provenance).as_bytes())
 }
 
 fn verdict_of(report: &Report) -> Exit {
@@ -153,10 +156,10 @@ impl std::str::FromStr for NoiseLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse::<f64>() {
+        match number::real(text) {
             Ok(percent) if percent > 0.0 && percent.is_finite() => Ok(NoiseLimit(percent)),
             Ok(percent) => Err(format!("{percent} is out of range: more than 0 (per cent)")),
-            Err(error) => Err(error.to_string()),
+            Err(why) => Err(why),
         }
     }
 }

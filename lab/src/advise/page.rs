@@ -3,7 +3,6 @@
 
 use std::fmt::Display;
 
-use super::plot::{self, Bar, Dots, Line};
 use super::rank::Place;
 use super::remarks;
 use super::report::{
@@ -12,28 +11,16 @@ use super::report::{
 };
 use super::sweep::Sweep;
 use crate::costs::table as costs_table;
-use crate::html::Markup;
+use crate::html::{self, Markup, soft, table};
+use crate::plot::{self, Bar, Dots, Line};
+use crate::provenance::Provenance;
 use bench::costs::Costs;
 use bench::units;
 
-const STYLE: &str = include_str!("page.css");
-
 /// The page.
-pub(super) fn page(report: &Report) -> String {
-    let mut page = Markup::default();
-    page.literal("<!DOCTYPE html>");
-    page.element("html", &[("lang", &"en")], |html| {
-        html.element("head", &[], |head| {
-            head.void("meta", &[("charset", &"utf-8")]);
-            let width = "width=device-width, initial-scale=1";
-            head.void("meta", &[("name", &"viewport"), ("content", &width)]);
-            head.void("meta", &[("name", &"color-scheme"), ("content", &"light dark")]);
-            head.leaf("title", &[], format_args!("rcu advise: {}", report.workload.name));
-            head.element("style", &[], |style| style.literal(STYLE));
-        });
-        html.element("body", &[], |body| fill(body, report));
-    });
-    page.into_string()
+pub(super) fn page(report: &Report, provenance: &Provenance) -> String {
+    let title = format!("rcu advise: {}", report.workload.name);
+    html::page(&title, provenance, |body| fill(body, report))
 }
 
 fn fill(body: &mut Markup, report: &Report) {
@@ -49,13 +36,7 @@ fn fill(body: &mut Markup, report: &Report) {
     if let Some(costs) = &report.costs {
         costs_table(body, costs);
     }
-    let version = env!("CARGO_PKG_VERSION");
-    soft(body, format_args!("Written by rcu {version}, seed {}.", report.seed));
-}
-
-/// A remark.
-fn soft(body: &mut Markup, text: impl Display) {
-    body.leaf("p", &[("class", &"soft")], text);
+    soft(body, format_args!("Drawn from seed {}.", report.seed));
 }
 
 fn recommendation(body: &mut Markup, report: &Report) {
@@ -83,7 +64,8 @@ fn ranking(body: &mut Markup, report: &Report) {
         "Median over the rounds, in million operations a second; whiskers from the lower to the \
          upper quartile; ours in green.",
     );
-    plot::bars(body, "Throughput of each design", &throughput_bars(places));
+    let unit = "million operations a second";
+    plot::bars(body, "Throughput of each design", unit, &throughput_bars(places));
     if places.iter().any(|place| place.update_ns.is_some()) {
         body.leaf("h3", &[], "Latency of updates");
         soft(body, "Median (hollow), 99 % and 99.9 % (large); logarithmic.");
@@ -111,11 +93,6 @@ fn ranking(body: &mut Markup, report: &Report) {
             entry(list, place.design.name, reason(place));
         }
     });
-}
-
-/// A table that can be wider than the window.
-fn table(body: &mut Markup, fill: impl FnOnce(&mut Markup)) {
-    body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
 }
 
 fn row(table: &mut Markup, class: Option<&str>, fill: impl FnOnce(&mut Markup)) {
@@ -147,9 +124,9 @@ fn header(table: &mut Markup, titles: &[String], names: usize) {
 fn throughput_bars(places: &[Place]) -> Vec<Bar> {
     let bar = |place: &Place| Bar {
         name: place.design.name.to_owned(),
-        value: place.throughput.median,
-        low: place.throughput.low,
-        high: place.throughput.high,
+        value: place.throughput.median / 1e6,
+        low: place.throughput.low / 1e6,
+        high: place.throughput.high / 1e6,
         text: units::figures(place.throughput.median / 1e6),
         ours: place.design.ours,
     };

@@ -85,6 +85,9 @@ struct Options {
     /// `rcu compare`
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, hide = true)]
     plant: f64,
+    /// Also write the results as one self-contained page to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -280,14 +283,14 @@ fn parser(groups: &[Group]) -> PossibleValuesParser {
 
 impl From<&Options> for suites::Options {
     fn from(options: &Options) -> Self {
-        let Options { quick, rounds, seed, only, base, plant } = options.clone();
+        let Options { quick, rounds, seed, only, base, plant, html: _ } = options.clone();
         Self { quick, rounds, seed, only, base, planted_percent: plant }
     }
 }
 
 impl What {
-    fn options(&self) -> suites::Options {
-        let options = match self {
+    fn options(&self) -> &Options {
+        match self {
             Self::Read(read) => &read.options,
             Self::Gp(gp) => &gp.options,
             Self::Update(update) => &update.options,
@@ -300,8 +303,7 @@ impl What {
             Self::Cache(cache) => &cache.options,
             Self::Readme(readme) => &readme.options,
             Self::Compat(compat) => &compat.options,
-        };
-        options.into()
+        }
     }
 
     fn prepare(&self, options: &suites::Options) -> Result<Suite, ::bench::Error> {
@@ -341,7 +343,8 @@ impl What {
 /// Runs `rcu bench`. A promise that clearly does not hold here is exit code 1.
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
     // Bad names are told before anything is measured.
-    let options = args.what.options();
+    let options = suites::Options::from(args.what.options());
+    output.expect_page(args.what.options().html.as_deref())?;
     if let What::Readme(ReadmeArgs { into: Some(path), .. }) = &args.what {
         readme::check(path, &Machine::detect())?;
     }
@@ -434,7 +437,7 @@ mod tests {
     }
 
     fn options_of(line: &[&str]) -> Result<suites::Options, clap::Error> {
-        Ok(Line::try_parse_from([&["bench"], line].concat())?.args.what.options())
+        Ok(Line::try_parse_from([&["bench"], line].concat())?.args.what.options().into())
     }
 
     #[test]

@@ -9,6 +9,8 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::{self, Output};
+use crate::plot::Bar;
+use crate::record::Block;
 
 /// The version of the JSON; a reader of another one must not guess.
 const VERSION: u32 = 3;
@@ -36,6 +38,16 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
         table.add_row(row(case, rival, base));
     }
     output.table(table)?;
+    for (number, metric) in case.metrics.iter().enumerate() {
+        output.plot(|| Block::Bars {
+            title: format!("{}: {}", case.title, metric.name),
+            unit: unit_of(metric),
+            bars: bars(case, number),
+        });
+    }
+    if output.is_verbose() {
+        print_rounds(case, output)?;
+    }
     for sentence in ties(case, base) {
         output.paragraph(sentence)?;
     }
@@ -50,6 +62,45 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
         output.note(format_args!("{}: {note}", case.title));
     }
     Ok(())
+}
+
+/// The medians of one metric, with their quartiles as whiskers.
+fn bars(case: &Case, number: usize) -> Vec<Bar> {
+    let bar = |rival: &Series| {
+        let Spread { median, low, high } = rival.spread(number);
+        let text = number_of(&case.metrics[number], median);
+        Bar { name: rival.name.to_owned(), value: median, low, high, text, ours: rival.ours }
+    };
+    case.rivals.iter().map(bar).collect()
+}
+
+/// How the rounds are distributed, from the least to the greatest.
+fn print_rounds(case: &Case, output: &mut Output) -> Result<(), Failure> {
+    let mut table =
+        output::table(&["rounds of", "metric", "least", "25 %", "50 %", "75 %", "most"]);
+    output::numeric(&mut table, 2..7);
+    for rival in &case.rivals {
+        for (number, metric) in case.metrics.iter().enumerate() {
+            let mut values = rival.values[number].clone();
+            values.sort_by(f64::total_cmp);
+            let Spread { median, low, high } = rival.spread(number);
+            let (Some(least), Some(most)) = (values.first(), values.last()) else { continue };
+            let figures = [*least, low, median, high, *most].map(|value| number_of(metric, value));
+            let names = [rival.name.to_owned(), metric.name.to_owned()];
+            table.add_row(names.into_iter().chain(figures).collect::<Vec<_>>());
+        }
+    }
+    output.table(table)
+}
+
+fn unit_of(metric: &Metric) -> &'static str {
+    match metric.unit {
+        Unit::Nanoseconds => "ns",
+        Unit::PerSecond => "1/s",
+        Unit::Objects => "objects",
+        Unit::Percent => "%",
+        Unit::Bytes => "bytes",
+    }
 }
 
 fn in_rounds(rounds: usize) -> String {
@@ -298,13 +349,7 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
                 ratio.filter(|_| rival.name != base).as_ref().and_then(difference_at_most);
             MetricOut {
                 name: metric.name,
-                unit: match metric.unit {
-                    Unit::Nanoseconds => "ns",
-                    Unit::PerSecond => "1/s",
-                    Unit::Objects => "objects",
-                    Unit::Percent => "%",
-                    Unit::Bytes => "bytes",
-                },
+                unit: unit_of(metric),
                 spread: Some(rival.spread(number)),
                 ratio_to_base: ratio,
                 difference_at_most_percent: difference.map(|share| 100.0 * share),

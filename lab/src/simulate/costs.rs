@@ -88,6 +88,14 @@ struct Spread {
 fn from_file(path: &Path) -> Result<Measured, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::InvalidData {
+            return Failure::Usage(format!(
+                "{shown} is not text; --costs takes a file that `rcu costs --json FILE` wrote"
+            ));
+        }
+        if error.kind() != std::io::ErrorKind::NotFound {
+            return Failure::file("read", path, error);
+        }
         let presets: Vec<&str> = ALIASES.iter().map(|(alias, _)| *alias).collect();
         Failure::Usage(format!(
             "no costs are called {shown}, and there is no such file ({error}); there are {}, {}, {MEASURED}",

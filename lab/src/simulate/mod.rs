@@ -28,6 +28,7 @@ use crate::output::Output;
 
 /// Runs `rcu simulate`.
 pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Failure> {
+    output.expect_page(args.html.as_deref())?;
     if args.list {
         if output.has_json() {
             return Err(Failure::Usage("--list is text; it has no JSON".to_owned()));

@@ -3,8 +3,11 @@
 //! Lists are sweeps: every combination is run. What the names and numbers mean is decided in
 //! [`product`](super::product), which knows the engines and workloads.
 
+use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use crate::number;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +30,9 @@ at fault; 2 usage; 130 interrupted, what was simulated to its end is written.";
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct SimulateArgs {
+    /// Also write the results as one self-contained page to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) html: Option<PathBuf>,
     /// Print every published figure beside what the model gives
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "validate", "list"])]
     pub(super) published: bool,
@@ -140,7 +146,9 @@ impl FromStr for Span {
         let Some((_, factor)) = unit else {
             return Err("a time is a whole number with ns, us, ms or s behind it".to_owned());
         };
-        let number: u64 = digits.parse().map_err(|error| format!("{digits:?}: {error}"))?;
+        let number: u64 = digits
+            .parse()
+            .map_err(|error: ParseIntError| number::no_whole(digits, error.kind()))?;
         number.checked_mul(*factor).map(Self).ok_or_else(|| "it is too long".to_owned())
     }
 }
@@ -159,7 +167,9 @@ impl FromStr for Set {
         let (name, values) = text.split_once('=').ok_or_else(|| "it is NAME=VALUE".to_owned())?;
         let values = values
             .split(',')
-            .map(|value| value.parse().map_err(|error| format!("{value:?}: {error}")))
+            .map(|value| {
+                value.parse().map_err(|error: ParseIntError| number::no_whole(value, error.kind()))
+            })
             .collect::<Result<Vec<u64>, String>>()?;
         Ok(Self { name: name.trim().to_owned(), values })
     }

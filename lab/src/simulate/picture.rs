@@ -67,6 +67,8 @@ pub(super) struct Panel {
 
 /// The picture of some runs, one panel below the other.
 pub(super) fn draw(panels: &[Panel]) -> String {
+    // Engines are compared by length, so a millisecond is as long in every panel.
+    let span = panels.iter().map(|each| Scale::of(&each.grace_periods).span()).max().unwrap_or(1);
     let heights: Vec<f64> = panels.iter().map(Panel::height).collect();
     let height: f64 = heights.iter().sum::<f64>() + 8.0;
     let tops = heights.iter().scan(0.0, |next, height| {
@@ -88,7 +90,7 @@ pub(super) fn draw(panels: &[Panel]) -> String {
         svg.element("style", &[], |style| style.literal(STYLE));
         for (panel, top) in panels.iter().zip(tops) {
             let transform = format!("translate(0 {top})");
-            svg.element("g", &[("transform", &transform)], |group| panel.draw(group));
+            svg.element("g", &[("transform", &transform)], |group| panel.draw(group, span));
         }
     });
     picture.into_string()
@@ -114,6 +116,10 @@ impl Scale {
         Self { from, to: if is_open { last + (last - from) / 20 + 1 } else { last } }
     }
 
+    fn span(self) -> u64 {
+        self.to - self.from
+    }
+
     /// Where a moment stands, in the picture's units.
     fn x(self, at: u64) -> f64 {
         let share = at.saturating_sub(self.from) as f64 / (self.to - self.from) as f64;
@@ -134,12 +140,13 @@ impl Panel {
         HEAD + CALLBACK_QUEUE * self.grace_periods.len().max(1) as f64 + FOOT
     }
 
-    fn draw(&self, svg: &mut Markup) {
-        let scale = Scale::of(&self.grace_periods);
+    fn draw(&self, svg: &mut Markup, span: u64) {
+        let from = Scale::of(&self.grace_periods).from;
+        let scale = Scale { from, to: from + span };
         let bottom = HEAD + CALLBACK_QUEUE * self.grace_periods.len().max(1) as f64;
         let step = scale.step();
         svg.label(Some("title"), 8, 22, None, shortened(&self.title));
-        legend(svg);
+        legend(svg, &self.grace_periods);
         if self.grace_periods.is_empty() {
             let words = "no grace period began in this time";
             svg.label(Some("soft"), NAMES, HEAD + 13.0, None, words);
@@ -166,16 +173,16 @@ impl Panel {
         let top = HEAD + CALLBACK_QUEUE * place as f64;
         let middle = figure(top + CALLBACK_QUEUE / 2.0);
         let name = if self.of_cpus {
-            format!("{} of CPU {}", place + 1, grace_period.of)
+            format!("{}: CPU {}", place + 1, grace_period.of)
         } else {
             format!("{}", place + 1)
         };
         let began = scale.x(grace_period.began);
-        let ended = scale.x(grace_period.ended.unwrap_or(scale.to));
+        let end = grace_period.ended.unwrap_or(Scale::of(&self.grace_periods).to);
+        let ended = scale.x(end);
         // The holdout was there from the beginning, and until it was found not to be.
         let held = grace_period.last_holdout.map(|held| {
-            let until =
-                held.until.clamp(grace_period.began, grace_period.ended.unwrap_or(scale.to));
+            let until = held.until.clamp(grace_period.began, end);
             (held, scale.x(held.since.min(grace_period.began)), scale.x(until))
         });
         let rest = held.map_or(began, |(_, _, until)| until);
@@ -225,21 +232,31 @@ fn words(grace_period: &GracePeriod) -> String {
     }
 }
 
-/// What colours mean.
-fn legend(svg: &mut Markup) {
+/// What the colours mean that are in the panel, one entry beside the other.
+fn legend(svg: &mut Markup, grace_periods: &[GracePeriod]) {
     const ALL: [Doing; 6] =
         [Doing::User, Doing::Calls, Doing::Kernel, Doing::Reading, Doing::Softirq, Doing::Idle];
-    let mut entry = |class: &str, x: f64, name: &str| {
+    /// The width of a letter, at most, and of what stands beside the words.
+    const LETTER: f64 = 6.5;
+    const BESIDE: f64 = 33.0;
+    let is_used = |doing: &Doing| {
+        let held = grace_periods.iter().filter_map(|each| each.last_holdout);
+        held.into_iter().any(|held| held.doing_at_first == *doing)
+    };
+    let used: Vec<Doing> = ALL.into_iter().filter(is_used).collect();
+    if !used.is_empty() {
+        svg.label(Some("soft"), 8, 42, None, "last holdout:");
+    }
+    let ends = grace_periods.iter().any(|each| each.ended.is_some());
+    let rest = ends.then_some(("rest", "the engine ends it"));
+    let mut x = NAMES;
+    for (class, name) in used.into_iter().map(|doing| (class(doing), name(doing))).chain(rest) {
         let place: [Attribute<'_>; 5] =
             [("class", &class), ("x", &x), ("y", &33), ("width", &10), ("height", &10)];
         svg.empty("rect", &place);
         svg.label(Some("soft"), x + 15.0, 42, None, name);
-    };
-    for (place, doing) in ALL.into_iter().enumerate() {
-        entry(class(doing), NAMES + 105.0 * place as f64, name(doing));
+        x += BESIDE + LETTER * name.chars().count() as f64;
     }
-    entry("rest", NAMES + 630.0, "the engine ends it");
-    svg.label(Some("soft"), 8, 42, None, "last holdout:");
 }
 
 /// What the holdout did, in words.
@@ -395,6 +412,31 @@ mod tests {
         let expected =
             format!("class=\"reading\" x=\"{x:.1}\" y=\"66.0\" height=\"10\" width=\"{width:.1}\"");
         assert!(svg.contains(&expected), "{expected} in {svg}");
+    }
+
+    #[test]
+    fn a_time_is_as_long_in_every_panel() {
+        let short = panel("a");
+        let mut long = panel("b");
+        long.grace_periods[1].ended = Some(9_000);
+        let widths = |panels: &[Panel]| -> Vec<String> {
+            let svg = draw(panels);
+            let bars = svg.split("class=\"reading\" x=\"").skip(1);
+            let width =
+                |bar: &str| bar.split("width=\"").nth(1)?.split('"').next().map(str::to_owned);
+            bars.filter_map(width).filter(|width| width != "10").collect()
+        };
+        let together = widths(&[short.clone(), long]);
+        assert_eq!(together.len(), 2, "{together:?}");
+        assert_eq!(together[0], together[1]);
+        assert_ne!(widths(&[short])[0], together[0]);
+    }
+
+    #[test]
+    fn the_legend_has_what_is_in_the_panel_only() {
+        let svg = draw(&[panel("a")]);
+        assert!(svg.contains(">reading<") && svg.contains(">the engine ends it<"), "{svg}");
+        assert!(!svg.contains(">idle<") && !svg.contains(">in softirqs<"), "{svg}");
     }
 
     #[test]

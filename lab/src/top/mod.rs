@@ -2,10 +2,11 @@
 //!
 //! The process has to serve its statistics (`QUIESCENCE_STATS=1`); nothing is attached to it, and
 //! nothing stops. [`find`] knows where processes serve, [`answer`] what they answer, [`view`] shows
-//! it. On a terminal it is drawn again and again; else it is one table.
+//! it. On a terminal it is drawn again and again, until `q`; else it is one line a domain.
 
 mod answer;
 mod find;
+mod terminal;
 mod view;
 
 use std::io::{self, IsTerminal, Write};
@@ -15,9 +16,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
+use crate::number;
 use crate::output::Output;
 use answer::Answer;
+use terminal::Keyboard;
+use view::Order;
 
 /// The JSON that this command writes, and its version; see `docs/JSON.md`.
 const SCHEMA: &str = "quiescence/top";
@@ -35,6 +38,9 @@ pub(crate) struct TopArgs {
     /// Time between two looks
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     interval: Duration,
+    /// The domains' order; on a terminal the key `s` takes the next one
+    #[arg(long, value_name = "ORDER", value_enum, default_value = "none")]
+    sort: Order,
 }
 
 /// The document of `--json`.
@@ -47,7 +53,7 @@ struct Document<'a> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    let seconds = number::real(text)?;
     if (0.1..=3600.0).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
@@ -70,9 +76,11 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit, Failure> 
         return Ok(Exit::Ok);
     }
     let is_live = io::stdout().is_terminal();
+    let keyboard = is_live.then(Keyboard::open);
+    let mut order = args.sort;
     let mut earlier = first;
     loop {
-        if !wait(args.interval, output.interrupt()) {
+        if !wait(args.interval, output, keyboard.as_ref(), &mut order) {
             return Ok(Exit::Ok);
         }
         let later = match find::ask(&socket) {
@@ -86,24 +94,39 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit, Failure> 
         if is_live {
             clear().map_err(|error| Failure::io("cannot write to standard output", error))?;
         }
-        view::process(&earlier, &later, output)?;
         if !is_live {
+            view::lines(&earlier, &later, order, output)?;
             return Ok(Exit::Ok);
         }
-        output.line("Ctrl-C ends this.")?;
+        view::process(&earlier, &later, order, output)?;
+        output.line("q ends this, s sorts.")?;
         earlier = later;
     }
 }
 
-/// Waits for the next look; not to its end if the user has had enough.
-fn wait(interval: Duration, interrupt: &Interrupt) -> bool {
+/// Waits for the next look; not to its end if the user has had enough. A key may change the order.
+fn wait(
+    interval: Duration,
+    output: &Output,
+    keyboard: Option<&Keyboard>,
+    order: &mut Order,
+) -> bool {
     let until = Instant::now() + interval;
-    while !interrupt.requested() {
+    while !output.interrupt().requested() {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(MOMENT));
+        let moment = left.min(MOMENT);
+        let Some(keyboard) = keyboard else {
+            std::thread::sleep(moment);
+            continue;
+        };
+        match keyboard.key(moment) {
+            Some(b'q') => return false,
+            Some(b's') => *order = order.next(),
+            _ => {}
+        }
     }
     false
 }

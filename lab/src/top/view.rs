@@ -1,4 +1,7 @@
-//! What `rcu top` shows: the processes that serve, or the domains of one of them.
+//! What `rcu top` shows: the processes that serve, or the domains of one of them; as a table that
+//! fits the window, or one line a domain.
+
+use std::cmp::Reverse;
 
 use bench::units;
 
@@ -36,15 +39,124 @@ pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<(), Failur
     output.line("rcu top PID shows one of them.")
 }
 
+/// What the domains are sorted by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub(super) enum Order {
+    /// As the process tells of them
+    None,
+    /// By name
+    Name,
+    /// Most callbacks waiting first
+    Waiting,
+    /// Most bytes waiting first
+    Bytes,
+    /// Most stalls first
+    Stalls,
+}
+
+impl Order {
+    pub(super) fn next(self) -> Order {
+        match self {
+            Order::None => Order::Name,
+            Order::Name => Order::Waiting,
+            Order::Waiting => Order::Bytes,
+            Order::Bytes => Order::Stalls,
+            Order::Stalls => Order::None,
+        }
+    }
+
+    fn sorted(self, process: &Process) -> Vec<&Domain> {
+        let mut domains: Vec<&Domain> = process.domains.iter().collect();
+        match self {
+            Order::None => {}
+            Order::Name => domains.sort_by(|a, b| a.name.cmp(&b.name)),
+            Order::Waiting => domains.sort_by_key(|each| Reverse(each.callbacks_waiting)),
+            Order::Bytes => domains.sort_by_key(|each| Reverse(each.bytes_waiting)),
+            Order::Stalls => domains.sort_by_key(|each| Reverse(each.stalls)),
+        }
+        domains
+    }
+}
+
+/// The columns of a domain, and the order in which a narrow window loses them: the greatest first;
+/// those with 0 stay.
+const COLUMNS: [(&str, u8); 11] = [
+    ("domain", 0),
+    ("engine", 4),
+    ("grace periods/s", 0),
+    ("p50 below", 7),
+    ("p99 below", 3),
+    ("waiting", 0),
+    ("bytes", 2),
+    ("of limit", 6),
+    ("callbacks/s", 5),
+    ("stalls", 1),
+    ("worker", 8),
+];
+
+/// The columns that fit, in their order, none of them broken.
+fn columns_that_fit(rows: &[[String; 11]], width: usize) -> Vec<usize> {
+    const BETWEEN: usize = 3;
+    let characters = |text: &str| text.chars().count();
+    let wide = |column: usize| {
+        let cells = rows.iter().map(|row| characters(&row[column])).max().unwrap_or(0);
+        cells.max(characters(COLUMNS[column].0)) + BETWEEN
+    };
+    let mut kept: Vec<usize> = (0..COLUMNS.len()).collect();
+    while kept.iter().map(|&column| wide(column)).sum::<usize>() > width {
+        let least_needed = kept.iter().copied().max_by_key(|&column| COLUMNS[column].1);
+        match least_needed.filter(|&column| COLUMNS[column].1 > 0) {
+            Some(dropped) => kept.retain(|&column| column != dropped),
+            None => break,
+        }
+    }
+    kept
+}
+
+/// The rows of all domains, in their order.
+fn rows<'a>(
+    earlier: &Process,
+    later: &'a Process,
+    order: Order,
+) -> (Vec<&'a Domain>, Vec<[String; 11]>) {
+    let seconds = later.seconds_since(earlier);
+    let nothing = Domain::default();
+    let domains = order.sorted(later);
+    // A domain that is new began with nothing.
+    let before = |domain: &Domain| earlier.domain(domain.number()).unwrap_or(&nothing).clone();
+    let rows = domains.iter().map(|domain| row(&before(domain), domain, seconds)).collect();
+    (domains, rows)
+}
+
+/// One line a domain, for programs that read lines.
+pub(super) fn lines(
+    earlier: &Answer,
+    later: &Answer,
+    order: Order,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let (domains, rows) = rows(&earlier.process, &later.process, order);
+    for (domain, row) in domains.into_iter().zip(rows) {
+        let cells = COLUMNS.iter().zip(row).map(|((title, _), cell)| format!("{title}: {cell}"));
+        let longest = domain.longest_reader.as_ref();
+        let longest = longest.map(|longest| format!("longest reader: {}", reader(longest)));
+        let protected = (domain.objects_protected != 0)
+            .then(|| format!("kept by hazard pointers: {}", protected(domain)));
+        let line: Vec<String> = cells.chain(longest).chain(protected).collect();
+        output.line(line.join("; "))?;
+    }
+    Ok(())
+}
+
 /// The domains of a process, and what they did between two replies.
 pub(super) fn process(
     earlier: &Answer,
     later: &Answer,
+    order: Order,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let (earlier, later) = (&earlier.process, &later.process);
-    let seconds = later.seconds_since(earlier);
-    output.line(format_args!(
+    output.paragraph(format_args!(
         "{} (process {}), {} fences, {} {}",
         later.program,
         later.pid,
@@ -56,40 +168,31 @@ pub(super) fn process(
     if hidden != 0 {
         output.line(format_args!("{} of them are not told of", units::count(hidden)))?;
     }
-    let header = [
-        "domain",
-        "engine",
-        "grace periods/s",
-        "p50 below",
-        "p99 below",
-        "waiting",
-        "bytes",
-        "of limit",
-        "callbacks/s",
-        "stalls",
-        "worker",
-    ];
+    let (domains, rows) = rows(earlier, later, order);
+    let kept = columns_that_fit(&rows, output.width());
+    let header: Vec<&str> = kept.iter().map(|&column| COLUMNS[column].0).collect();
     let mut table = output::table(&header);
-    output::numeric(&mut table, 2..11);
-    let nothing = Domain::default();
-    for domain in &later.domains {
-        // A domain that is new began with nothing.
-        let before = earlier.domain(domain.number()).unwrap_or(&nothing);
-        table.add_row(row(before, domain, seconds));
+    let is_number = |place: &usize| kept[*place] >= 2;
+    output::numeric(&mut table, (0..kept.len()).filter(is_number));
+    for row in rows {
+        table.add_row(kept.iter().map(|&column| row[column].clone()).collect::<Vec<_>>());
     }
     output.table(table)?;
     output.line("")?;
-    let readers = later.domains.iter().filter_map(|domain| {
+    let readers = domains.iter().filter_map(|domain| {
         let longest = domain.longest_reader.as_ref()?;
         Some((format!("longest reader of {}", domain.name), reader(longest)))
     });
-    let protected = later.domains.iter().filter(|domain| domain.objects_protected != 0);
-    let protected = protected.map(|domain| {
-        let (objects, bytes) = (domain.objects_protected, domain.bytes_protected);
-        let shown = format!("{} objects, {}", units::count(objects), units::bytes(bytes));
-        (format!("kept in {} by hazard pointers", domain.name), shown)
-    });
-    output.entries(readers.chain(protected))
+    let kept = domains.iter().filter(|domain| domain.objects_protected != 0);
+    let kept = kept
+        .map(|domain| (format!("kept in {} by hazard pointers", domain.name), protected(domain)));
+    output.entries(readers.chain(kept))
+}
+
+/// What hazard pointers keep from being freed.
+fn protected(domain: &Domain) -> String {
+    let (objects, bytes) = (domain.objects_protected, domain.bytes_protected);
+    format!("{} objects, {}", units::count(objects), units::bytes(bytes))
 }
 
 fn row(before: &Domain, domain: &Domain, seconds: Option<f64>) -> [String; 11] {
@@ -135,4 +238,44 @@ fn reader(reader: &Reader) -> String {
     };
     let location = reader.location.as_deref().unwrap_or("an unknown place");
     format!("{name} ({}), reading{time}, since {location}", reader.thread_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_row() -> [String; 11] {
+        let cells = ["routes", "adaptive", "1,234", "131 µs", "1.05 ms", "12,345", "1.5 MiB"];
+        let rest = ["12.5 %", "1,234,567", "0", "1.2 %"];
+        let cells: Vec<String> = cells.into_iter().chain(rest).map(str::to_owned).collect();
+        cells.try_into().unwrap()
+    }
+
+    #[test]
+    fn a_narrow_window_loses_columns_and_no_words() {
+        assert_eq!(columns_that_fit(&[a_row()], 140).len(), COLUMNS.len());
+        let kept = columns_that_fit(&[a_row()], 80);
+        assert!(kept.len() < COLUMNS.len() && kept.starts_with(&[0]), "{kept:?}");
+        let header: usize = kept.iter().map(|&column| COLUMNS[column].0.len() + 3).sum();
+        assert!(header <= 80, "{kept:?}");
+        // What matters most stays, however narrow it is.
+        assert_eq!(columns_that_fit(&[a_row()], 10), [0, 2, 5]);
+    }
+
+    #[test]
+    fn domains_are_sorted() {
+        let mut process = Process::default();
+        for (name, waiting) in [("b", 1), ("a", 3), ("c", 2)] {
+            let mut domain = Domain::default();
+            domain.name = name.to_owned();
+            domain.callbacks_waiting = waiting;
+            process.domains.push(domain);
+        }
+        let names = |order: Order| -> String {
+            order.sorted(&process).iter().map(|domain| domain.name.as_str()).collect()
+        };
+        assert_eq!(names(Order::None), "bac");
+        assert_eq!(names(Order::Name), "abc");
+        assert_eq!(names(Order::Waiting), "acb");
+    }
 }

@@ -13,23 +13,33 @@ const BAR: f64 = 26.0;
 
 /// One bar: a value, and the range it moved in.
 #[derive(Clone, Debug)]
-pub(super) struct Bar {
-    pub(super) name: String,
-    pub(super) value: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
     /// The value as it is written.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// Drawn in the accent's colour.
-    pub(super) ours: bool,
+    pub(crate) ours: bool,
 }
 
-/// Horizontal bars from zero, with whiskers from low to high.
-pub(super) fn bars(page: &mut Markup, title: &str, bars: &[Bar]) {
+/// Horizontal bars from zero, with whiskers from low to high, over an axis in `unit`. The pointer
+/// over a bar shows its figures.
+pub(crate) fn bars(page: &mut Markup, title: &str, unit: &str, bars: &[Bar]) {
     let most = bars.iter().map(|bar| bar.high.max(bar.value)).fold(f64::MIN_POSITIVE, f64::max);
     let x = |value: f64| NAMES + (WIDTH - NAMES - NUMBERS) * (value / most).clamp(0.0, 1.0);
-    let height = BAR * bars.len() as f64 + 6.0;
-    svg(page, title, height, |svg| {
+    let bottom = BAR * bars.len() as f64 + 4.0;
+    svg(page, title, bottom + 38.0, |svg| {
+        let step = round_step(most / 4.0);
+        for mark in (0..=(most / step).floor() as usize).map(|mark| mark as f64 * step) {
+            let at = figure(x(mark));
+            svg.line("grid", [&at, &at, &"0", &bottom]);
+            let label = units::percent(mark);
+            svg.label(Some("scale"), &at, bottom + 16.0, Some("middle"), label);
+        }
+        let centre = figure((NAMES + WIDTH - NUMBERS) / 2.0);
+        svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), unit);
         for (row, bar) in bars.iter().enumerate() {
             let top = BAR * row as f64 + 4.0;
             let middle = top + 9.0;
@@ -38,7 +48,19 @@ pub(super) fn bars(page: &mut Markup, title: &str, bars: &[Bar]) {
             let width = figure((x(bar.value) - NAMES).max(1.0));
             let place: [Attribute<'_>; 4] =
                 [("class", &class), ("x", &NAMES), ("y", &top), ("height", &"18")];
-            svg.empty("rect", &[&place[..], &[("rx", &"2"), ("width", &width)]].concat());
+            svg.element(
+                "rect",
+                &[&place[..], &[("rx", &"2"), ("width", &width)]].concat(),
+                |rect| {
+                    let Bar { name, text, low, high, .. } = bar;
+                    let [low, high] = [*low, *high].map(units::figures);
+                    rect.leaf(
+                        "title",
+                        &[],
+                        format_args!("{name}: {text} ({low} to {high} {unit})"),
+                    );
+                },
+            );
             let (low, high) = (figure(x(bar.low)), figure(x(bar.high)));
             svg.line("whisker", [&low, &high, &middle, &middle]);
             for end in [&low, &high] {
@@ -52,16 +74,16 @@ pub(super) fn bars(page: &mut Markup, title: &str, bars: &[Bar]) {
 
 /// One row of dots on a logarithmic scale.
 #[derive(Clone, Debug)]
-pub(super) struct Dots {
-    pub(super) name: String,
+pub(crate) struct Dots {
+    pub(crate) name: String,
     /// From the left to the right: the first is drawn hollow, the last one full.
-    pub(super) values: Vec<f64>,
-    pub(super) text: String,
-    pub(super) ours: bool,
+    pub(crate) values: Vec<f64>,
+    pub(crate) text: String,
+    pub(crate) ours: bool,
 }
 
 /// Rows of dots joined by a line, on a logarithmic scale with a mark at each power of ten.
-pub(super) fn dots(page: &mut Markup, title: &str, rows: &[Dots], label: impl Fn(f64) -> String) {
+pub(crate) fn dots(page: &mut Markup, title: &str, rows: &[Dots], label: impl Fn(f64) -> String) {
     let all = || rows.iter().flat_map(|row| &row.values).copied().filter(|&value| value > 0.0);
     let least = all().fold(f64::INFINITY, f64::min).log10().floor();
     let most = all().fold(1.0, f64::max).log10().ceil().max(least + 1.0);
@@ -98,15 +120,15 @@ pub(super) fn dots(page: &mut Markup, title: &str, rows: &[Dots], label: impl Fn
 
 /// One line of a plot over settings: a value, or none, for each.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) values: Vec<Option<f64>>,
-    pub(super) ours: bool,
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) values: Vec<Option<f64>>,
+    pub(crate) ours: bool,
 }
 
 /// Lines over settings, which stand at equal distances. Names are written at the right end, moved
 /// apart where the lines end too close together, and each line has a dash pattern of its own.
-pub(super) fn lines(page: &mut Markup, title: &str, settings: &[String], lines: &[Line]) {
+pub(crate) fn lines(page: &mut Markup, title: &str, settings: &[String], lines: &[Line]) {
     const HEIGHT: f64 = 300.0;
     const LEFT: f64 = 48.0;
     const RIGHT: f64 = 160.0;
@@ -243,7 +265,7 @@ mod tests {
             ours: false,
         };
         let mut page = Markup::default();
-        bars(&mut page, "t", &[bar]);
+        bars(&mut page, "t", "ns", &[bar]);
         let svg = page.into_string();
         assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
     }

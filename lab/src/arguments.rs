@@ -1,0 +1,105 @@
+//! The command line as a whole: its grammar, what refuses a bad value, and what is made from it:
+//! completions for shells and manual pages.
+
+use std::error::Error;
+use std::fs;
+use std::num::ParseIntError;
+use std::path::PathBuf;
+
+use clap::builder::Styles;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory, FromArgMatches};
+use clap_complete::Shell;
+
+use crate::exit::{Exit, Failure};
+use crate::number;
+use crate::output::Output;
+
+/// The arguments of `rcu completions`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell that is to complete the command's arguments
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: Shell,
+}
+
+/// The arguments of `rcu man`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ManArgs {
+    /// Write a page for each subcommand, too, as files in DIR
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Reads the command line; ends the process where it is wrong, or asks for help.
+pub(crate) fn parse<C: CommandFactory + FromArgMatches>() -> C {
+    let mut command = grammar::<C>();
+    let parsed = command
+        .try_get_matches_from_mut(std::env::args_os())
+        .and_then(|matches| C::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|error| in_plain_words(error, &mut command).exit())
+}
+
+/// The grammar, in which a negative number is a value, which its option can refuse with its
+/// limits, rather than an unknown option.
+fn grammar<C: CommandFactory>() -> Command {
+    with_negative_numbers(C::command())
+}
+
+fn with_negative_numbers(command: Command) -> Command {
+    command
+        .mut_args(|argument| {
+            let takes_value = argument.get_action().takes_values();
+            argument.allow_negative_numbers(takes_value)
+        })
+        .mut_subcommands(with_negative_numbers)
+}
+
+/// The same error; one about digits says so without the words of the standard library.
+fn in_plain_words(error: clap::Error, command: &mut Command) -> clap::Error {
+    let of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let digits = error.source().and_then(|source| source.downcast_ref::<ParseIntError>());
+    match (digits, of(ContextKind::InvalidArg), of(ContextKind::InvalidValue)) {
+        (Some(digits), Some(argument), Some(value)) => {
+            let why = number::no_whole(value, digits.kind());
+            let message = format!("invalid value '{value}' for '{argument}': {why}");
+            command.error(ErrorKind::ValueValidation, message)
+        }
+        _ => error,
+    }
+}
+
+/// Writes what makes a shell complete the command's arguments.
+pub(crate) fn completions<C: CommandFactory>(
+    args: &CompletionsArgs,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut grammar::<C>(), "rcu", &mut script);
+    output.line(String::from_utf8_lossy(&script).trim_end())?;
+    Ok(Exit::Ok)
+}
+
+/// Writes the manual page, or all pages into a directory.
+pub(crate) fn manual<C: CommandFactory>(
+    args: &ManArgs,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let command = grammar::<C>().styles(Styles::plain());
+    let Some(directory) = &args.dir else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command)
+            .render(&mut page)
+            .map_err(|error| Failure::io("cannot write the page", error))?;
+        output.line(String::from_utf8_lossy(&page).trim_end())?;
+        return Ok(Exit::Ok);
+    };
+    fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(command, directory))
+        .map_err(|error| Failure::file("write pages to", directory, error))?;
+    output.line(format_args!("The pages are in {}.", directory.display()))?;
+    Ok(Exit::Ok)
+}

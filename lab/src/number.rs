@@ -1,0 +1,48 @@
+//! Numbers as users type them, and what to tell those who typed something else.
+//!
+//! The standard library's errors ("invalid float literal") are a programmer's words. Every number
+//! of a flag or of a workload file is read here, so that all of them are refused alike.
+
+use std::num::IntErrorKind;
+
+/// A whole number; its limits are the caller's.
+pub(crate) fn whole(text: &str) -> Result<i64, String> {
+    text.parse::<i64>().map_err(|error| no_whole(text, error.kind()))
+}
+
+/// Why a text is no whole number.
+pub(crate) fn no_whole(text: &str, kind: &IntErrorKind) -> String {
+    match kind {
+        IntErrorKind::PosOverflow => format!("{text} is too large"),
+        IntErrorKind::NegOverflow => format!("{text} is too small"),
+        _ => format!("{text:?} is not a whole number; write digits, as in 4"),
+    }
+}
+
+/// A number, which may have a fraction; its limits are the caller's.
+pub(crate) fn real(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a number; write digits, as in 99.5"))
+}
+
+/// The message of a deserializer, with the names of Rust's types replaced by what to write.
+pub(crate) fn without_type_names(message: &str) -> String {
+    message
+        .replace("expected f64", "expected a number, as in 99.5")
+        .replace("expected i64", "expected a whole number, as in 4")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_refused_in_plain_words() {
+        assert_eq!(whole("-3"), Ok(-3));
+        assert_eq!(real("0.5"), Ok(0.5));
+        assert!(whole("many").unwrap_err().contains("\"many\" is not a whole number"));
+        assert!(whole("99999999999999999999").unwrap_err().contains("too large"));
+        assert!(whole("-99999999999999999999").unwrap_err().contains("too small"));
+        assert!(real("most").unwrap_err().contains("not a number"));
+        assert_eq!(without_type_names("x, expected f64"), "x, expected a number, as in 99.5");
+    }
+}

@@ -1,0 +1,175 @@
+//! What a command said, kept as it was said, so that the same text, tables and plots can be
+//! written as Markdown, as CSV or as a page.
+
+use comfy_table::Table;
+
+use crate::html::{self, Markup};
+use crate::plot::{self, Bar};
+
+/// One part of what was said, in its order.
+#[derive(Clone, Debug)]
+pub(crate) enum Block {
+    Heading(String),
+    Paragraph(String),
+    /// Labels, and the text beside each.
+    Entries(Vec<(String, String)>),
+    Table {
+        header: Vec<String>,
+        rows: Vec<Vec<String>>,
+    },
+    /// A plot, which only a page has.
+    Bars {
+        title: String,
+        unit: &'static str,
+        bars: Vec<Bar>,
+    },
+}
+
+impl Block {
+    /// A table as its cells hold it, not as it is fitted to a window.
+    pub(crate) fn of_table(table: &Table) -> Block {
+        let cells = |row: &comfy_table::Row| {
+            row.cell_iter().map(|cell| cell.content().replace('\n', " ")).collect::<Vec<_>>()
+        };
+        Block::Table {
+            header: table.header().map(cells).unwrap_or_default(),
+            rows: table.row_iter().map(cells).collect(),
+        }
+    }
+}
+
+/// The record as Markdown: tables in GitHub's form.
+pub(crate) fn markdown(blocks: &[Block]) -> String {
+    let mut text = String::new();
+    let is_plot = |block: &&Block| matches!(block, Block::Bars { .. });
+    for block in blocks.iter().filter(|block| !is_plot(block)) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        match block {
+            Block::Heading(heading) => text.push_str(&format!("## {heading}\n")),
+            Block::Paragraph(paragraph) => text.push_str(&format!("{paragraph}\n")),
+            Block::Entries(entries) => {
+                for (label, entry) in entries {
+                    text.push_str(&format!("- **{}**: {entry}\n", label.trim()));
+                }
+            }
+            Block::Table { header, rows } => {
+                text.push_str(&markdown_row(header));
+                text.push_str(&format!("|{}\n", "---|".repeat(header.len())));
+                rows.iter().for_each(|row| text.push_str(&markdown_row(row)));
+            }
+            Block::Bars { .. } => {}
+        }
+    }
+    text
+}
+
+fn markdown_row(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// The tables as comma-separated values (RFC 4180). Their first column is the heading above them,
+/// since tables of several shapes stand in one file; an empty line parts them.
+pub(crate) fn csv(blocks: &[Block]) -> String {
+    let mut text = String::new();
+    let mut heading = "";
+    for block in blocks {
+        match block {
+            Block::Heading(words) => heading = words,
+            Block::Table { header, rows } => {
+                if !text.is_empty() {
+                    text.push_str("\r\n");
+                }
+                text.push_str(&csv_row("table", header));
+                rows.iter().for_each(|row| text.push_str(&csv_row(heading, row)));
+            }
+            _ => {}
+        }
+    }
+    text
+}
+
+fn csv_row(first: &str, cells: &[String]) -> String {
+    let cells = std::iter::once(first).chain(cells.iter().map(String::as_str));
+    let quoted = cells.map(|cell| {
+        if cell.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell.to_owned()
+        }
+    });
+    quoted.collect::<Vec<_>>().join(",") + "\r\n"
+}
+
+/// The record as parts of a page.
+pub(crate) fn write_html(body: &mut Markup, blocks: &[Block]) {
+    for block in blocks {
+        match block {
+            Block::Heading(heading) => body.leaf("h2", &[], heading),
+            Block::Paragraph(paragraph) => body.leaf("p", &[], paragraph),
+            Block::Entries(entries) => html::definitions(body, entries),
+            Block::Table { header, rows } => html_table(body, header, rows),
+            Block::Bars { title, unit, bars } => {
+                html::soft(body, format_args!("{title}, in {unit}; whiskers: the quartiles."));
+                plot::bars(body, title, unit, bars);
+            }
+        }
+    }
+}
+
+fn html_table(body: &mut Markup, header: &[String], rows: &[Vec<String>]) {
+    let cell = |row: &mut Markup, name: &'static str, column: usize, text: &String| {
+        let class: [(&'static str, &dyn std::fmt::Display); 1] = [("class", &"n")];
+        row.leaf(name, if column > 0 { &class } else { &[] }, text);
+    };
+    html::table(body, |table| {
+        table.element("tr", &[], |row| {
+            header.iter().enumerate().for_each(|(at, text)| cell(row, "th", at, text));
+        });
+        for cells in rows {
+            table.element("tr", &[], |row| {
+                cells.iter().enumerate().for_each(|(at, text)| cell(row, "td", at, text));
+            });
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks() -> Vec<Block> {
+        vec![
+            Block::Heading("Read".to_owned()),
+            Block::Entries(vec![("CPU".to_owned(), "a".to_owned())]),
+            Block::Table {
+                header: vec![String::new(), "time".to_owned()],
+                rows: vec![vec!["a|b".to_owned(), "1,612 \"ns\"".to_owned()]],
+            },
+        ]
+    }
+
+    #[test]
+    fn markdown_has_the_text_and_tables_with_their_bars_escaped() {
+        let expected =
+            "## Read\n\n- **CPU**: a\n\n|  | time |\n|---|---|\n| a\\|b | 1,612 \"ns\" |\n";
+        assert_eq!(markdown(&blocks()), expected);
+    }
+
+    #[test]
+    fn csv_has_the_tables_with_their_headings_and_quotes() {
+        assert_eq!(csv(&blocks()), "table,,time\r\nRead,a|b,\"1,612 \"\"ns\"\"\"\r\n");
+    }
+
+    #[test]
+    fn a_page_has_all_of_it() {
+        let mut page = Markup::default();
+        write_html(&mut page, &blocks());
+        let page = page.into_string();
+        for part in ["<h2>Read</h2>", "<dt>CPU</dt><dd>a</dd>", "<td class=\"n\">1,612 "] {
+            assert!(page.contains(part), "{part} in {page}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The terminal while `rcu top` draws on it: keys come at once and are not shown.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+/// Standard input without line editing, if it is a terminal; as it was before when dropped.
+pub(super) struct Keyboard {
+    before: Option<Termios>,
+}
+
+impl Keyboard {
+    pub(super) fn open() -> Keyboard {
+        let stdin = io::stdin();
+        let before = stdin.is_terminal().then(|| tcgetattr(&stdin).ok()).flatten();
+        if let Some(before) = &before {
+            let mut now = before.clone();
+            now.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            // Without it keys come line by line: Ctrl-C still ends the command.
+            let _ = tcsetattr(&stdin, OptionalActions::Now, &now);
+        }
+        Keyboard { before }
+    }
+
+    /// Waits for a key, at most so long.
+    pub(super) fn key(&self, timeout: Duration) -> Option<u8> {
+        if self.before.is_none() {
+            std::thread::sleep(timeout);
+            return None;
+        }
+        let stdin = io::stdin();
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        let timeout = Timespec::try_from(timeout).ok()?;
+        let ready = poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0);
+        let mut key = [0];
+        // Past the buffer of `Stdin`, which would hold keys back from `poll`.
+        let count = if ready { rustix::io::read(&stdin, &mut key).ok()? } else { 0 };
+        (count == 1).then_some(key[0])
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // A terminal that has gone needs nothing restored.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Installs the command `rcu` below a prefix: the program, its manual pages, and completions for
+//! shells where these look for them.
+//!
+//! The program itself writes pages and completions, so that they describe what is installed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::say;
+use crate::tools::{files_below, run};
+
+/// Shells, and where each looks for the completions of `rcu`, below the prefix.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "share/bash-completion/completions/rcu"),
+    ("zsh", "share/zsh/site-functions/_rcu"),
+    ("fish", "share/fish/vendor_completions.d/rcu.fish"),
+];
+
+/// Builds the command, and installs it below `prefix`.
+///
+/// # Errors
+/// If the prefix is not absolute, the command does not compile, or a file cannot be written.
+pub fn install(prefix: &Path) -> Result<()> {
+    ensure!(prefix.is_absolute(), "--prefix is to be absolute: {}", prefix.display());
+    let program = build()?;
+    let installed = prefix.join("bin/rcu");
+    write(&installed, &fs::read(&program).with_context(|| program.display().to_string())?)?;
+    fs::set_permissions(&installed, fs::Permissions::from_mode(0o755))?;
+    for (shell, place) in COMPLETIONS {
+        let script = run(Command::new(&installed).args(["completions", shell]))?;
+        write(&prefix.join(place), script.as_bytes())?;
+    }
+    let pages = prefix.join("share/man/man1");
+    run(Command::new(&installed).args(["man", "--dir"]).arg(&pages))?;
+    for page in files_below(&pages)? {
+        if page.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rcu")) {
+            say::path(&page)?;
+        }
+    }
+    Ok(())
+}
+
+fn build() -> Result<PathBuf> {
+    say::begun("building the command");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).args(["build", "--release", "--locked", "--package", "rcu"]);
+    run(&mut command)?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    Ok(root.join(target).join("release/rcu"))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let shown = || path.display().to_string();
+    let directory = path.parent().with_context(shown)?;
+    fs::create_dir_all(directory).with_context(shown)?;
+    fs::write(path, bytes).with_context(shown)?;
+    say::path(path)?;
+    Ok(())
+}
