@@ -62,7 +62,8 @@ pub struct Design {
     /// The name by which it is chosen.
     pub name: &'static str,
     /// What it has in common with others: "lock", "sharded lock", "atomic word", "word for each CPU
-    /// or thread", "copy for each reader", "reference count", "epoch", "lock-free structure", "rcu".
+    /// or thread", "copy for each reader", "reference count", "epoch", "lock-free structure",
+    /// "rcu".
     pub family: &'static str,
     /// What it is, in one line.
     pub idea: &'static str,

@@ -380,7 +380,7 @@ impl Copied for HalfWritten {
 
     fn write(&self, words: Words) {
         let mut place = self.0.lock().unwrap();
-        let kept = if words[0] % 2 == 0 { place.len() - 1 } else { place.len() };
+        let kept = if words[0].is_multiple_of(2) { place.len() - 1 } else { place.len() };
         place[..kept].copy_from_slice(&words[..kept]);
     }
 }

@@ -53,8 +53,8 @@ fn explanations(costs: &Costs) -> Vec<String> {
         vec![format!("{}: {} ({}).", published.year, published.machine, published.source)];
     remarks.push(format!(
         "efficiency: the share of the useful work, Tc / (Tc + Ta + Tr), of a critical section \
-         whose own work takes Tc = {} (--section of rcu costs), with Ta to enter it and Tr to leave it. \
-         Sections of which one at a time runs have less, with every CPU more.",
+         whose own work takes Tc = {} (--section of rcu costs), with Ta to enter it and Tr to \
+         leave it. Sections of which one at a time runs have less, with every CPU more.",
         units::nanoseconds(costs.section_ns)
     ));
     if cpus_share_a_core(costs) {
