@@ -40,7 +40,7 @@ fn files_are_compared_for_a_unit_of_work() {
 fn loads_are_sampled_and_their_cost_is_shared_out() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out.json");
-    let load = |rival: &str| format!("bench read --case read --rounds 40 --quick --only {rival}");
+    let load = |rival: &str| format!("bench read --case read --rounds 60 --quick --only {rival}");
     let mut command = rcu(["diff", "--sampler", "signal"]);
     command.args([load("quiescence"), load("std-rwlock")]).arg("--json").arg(&out);
     let (code, _, stderr) = told(&command.output().unwrap());

@@ -116,8 +116,11 @@ pub(crate) fn end(guard: &ProfilerGuard<'_>, path: &Path) -> Result<(), Failure>
     for (frames, count) in &report.data {
         let names = frames.frames.iter().rev().flat_map(|inlined| inlined.iter().rev());
         let stack: Vec<String> = names.map(|symbol| symbol.name().replace(';', ",")).collect();
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{} {count}", stack.join(";"));
+        // A sample of which no frame could be unwound says nothing.
+        if !stack.is_empty() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{} {count}", stack.join(";").trim_start());
+        }
     }
     std::fs::write(path, text).map_err(|error| Failure::file("write", path, error))
 }
