@@ -54,7 +54,7 @@ impl Noise {
 
     /// What is noisy.
     fn what(self) -> String {
-        let what = if self.taken_percent > self.limit_percent {
+        if self.taken_percent > self.limit_percent {
             format!(
                 "other programs had {} % of the CPU time that the threads wanted, so that they \
                  rarely met each other",
@@ -65,8 +65,7 @@ impl Noise {
                 "half of the rounds of a typical design lie {} % apart",
                 units::figures(self.spread_percent)
             )
-        };
-        what
+        }
     }
 
     /// What a recommendation in spite of the noise rests on.
@@ -81,8 +80,8 @@ impl Noise {
     /// Why nothing can be told, and what to do about it.
     fn explain(self) -> String {
         format!(
-            "This machine is too noisy to tell any design from another: {}, and the limit is {} %. Close what else \
-             runs, or take longer rounds (--run-ms) or more of them (--rounds).",
+            "This machine is too noisy to tell any design from another: {}, and the limit is {} %. \
+             Close what else runs, or take longer rounds (--run-ms) or more of them (--rounds).",
             self.what(),
             units::percent(self.limit_percent)
         )
