@@ -30,7 +30,7 @@ enum Command {
     Install(Where),
     /// Build the command `rcu`, and install it with its manual pages and completions for bash, zsh
     /// and fish.
-    InstallCommand {
+    InstallRcu {
         /// Where it is installed. Absolute.
         #[arg(long, value_name = "DIR", default_value = "/usr/local")]
         prefix: PathBuf,
@@ -137,7 +137,7 @@ fn run(command: Command) -> Result<()> {
             let tree = compat::build(compat::Mode::Release)?;
             install::install(&tree, &places, dry_run)?;
         }
-        Command::InstallCommand { prefix } => command::install(&prefix)?,
+        Command::InstallRcu { prefix } => command::install(&prefix)?,
         Command::Uninstall(place) => {
             let dry_run = place.dry_run;
             install::uninstall(&place.places()?, dry_run)?;
