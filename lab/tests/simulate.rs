@@ -209,7 +209,7 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
         (&["--engine", "srcu", "--variant", "6.0"], "5.19-rc1"),
         (&["--engine", "srcu", "--workload", "dbench"], "--variant"),
         (&["--engine", "srcu", "--cpus", "0"], "1 to 4,096"),
-        (&["--engine", "srcu", "--set", "looks=many"], "invalid digit"),
+        (&["--engine", "srcu", "--set", "looks=many"], "is not a whole number"),
         (&["--engine", "srcu", "--set", "looks=1", "--set", "looks=2"], "given twice"),
         (&["--engine", "srcu", "--variant", "adaptive", "--set", "looks=9"], "has no number looks"),
         (&["--svg", "-"], "--svg takes a file"),

@@ -32,7 +32,6 @@ enum Command {
     Install(Where),
     /// Build the command `rcu`, and install it with its manual pages and completions for bash, zsh
     /// and fish.
-    #[command(name = "install-command")]
     InstallRcu {
         /// Where it is installed. Absolute.
         #[arg(long, value_name = "DIR", default_value = "/usr/local")]

@@ -121,6 +121,8 @@ mod tests {
     use bench::advise::designs;
     use bench::statistics::{Ratio, Spread};
 
+    use crate::advise::decide::Standing;
+
     fn counter(limit: Option<u32>, exact: bool, reads_percent: f64) -> Workload {
         let defaults = crate::workload::Defaults { cpus: 2, quick: false };
         let built_in = Workload::resolve(&crate::workload::Flags::default(), defaults).unwrap();
@@ -154,6 +156,7 @@ mod tests {
             Place {
                 design: designs(workload.measured()).iter().find(|d| d.name == name).unwrap(),
                 rank,
+                standing: if rank == 1 { Standing::In } else { Standing::Out },
                 throughput: same(1.0),
                 first_is_faster: Ratio { median: 2.0, low: 2.0, high: 2.0 },
                 cpu_ns: same(1.0),
@@ -161,7 +164,7 @@ mod tests {
                 update_ns: None,
                 unreclaimed_peak: 0,
                 checksum_errors: 0,
-                rounds: 5,
+                rounds: vec![1.0; 5],
             }
         };
         let path = path(&workload).unwrap();
