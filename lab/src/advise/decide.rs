@@ -98,7 +98,7 @@ mod tests {
     fn the_loss_is_the_far_end_of_the_interval() {
         let of = |high| lost_percent_at_most(&Ratio { median: 1.0, low: 1.0, high });
         assert_eq!(of(1.0), Some(0.0));
-        assert_eq!(of(1.25), Some(20.0));
+        assert_eq!(of(2.0), Some(50.0));
         assert_eq!(of(f64::INFINITY), None);
     }
 
