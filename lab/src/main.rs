@@ -46,7 +46,7 @@ use output::{Output, OutputArgs};
 /// a read-mostly workload on every design from one mutex to RCU, ranks them, says why, and says
 /// where the answer flips.
 #[derive(Debug, Parser)]
-#[command(name = "rcu", version = provenance::VERSION, after_help = EXAMPLES)]
+#[command(name = "rcu", version = provenance::VERSION, after_help = EXAMPLES, after_long_help = long_help())]
 #[command(args_conflicts_with_subcommands = true, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]
@@ -63,7 +63,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Rank the designs for a workload, and say where the answer flips (the default)
-    #[command(after_help = EXAMPLES, args_override_self = true)]
+    #[command(after_help = EXAMPLES, after_long_help = long_help(), args_override_self = true)]
     Advise(advise::AdviseArgs),
     /// Print what synchronisation costs on this machine, beside the table of 2005
     Costs(costs::CostsArgs),
@@ -109,6 +109,11 @@ Examples:
 Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to rank;
 4 not supported here; 5 results not written, as on a full disk; 125 a comparison is undecided;
 130 interrupted, what was measured is written.";
+
+/// The examples, and what is simplest.
+fn long_help() -> String {
+    format!("{}\n{EXAMPLES}", advise::simplest())
+}
 
 fn main() -> ExitCode {
     let cli: Cli = arguments::parse();

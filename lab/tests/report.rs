@@ -220,7 +220,8 @@ fn a_closed_pipe_does_not_cost_the_file_that_was_asked_for() {
         tiny(&["--json", out.to_str().unwrap()]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert_eq!(json(&out)["designs"][0]["rounds"], 3);
+    // More where a decision is near.
+    assert!(json(&out)["designs"][0]["rounds"].as_u64() >= Some(3));
 }
 
 #[test]

@@ -12,7 +12,11 @@ use crate::cases::object::Freed;
 use crate::serve::{Read, Replace};
 
 pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("haphazard").read::<Hazard>().replace::<Hazard>().chains::<Hazard>().protect(protect)];
+    &[Rival::new("haphazard")
+        .read::<Hazard>()
+        .replace::<Hazard>()
+        .chains::<Hazard>()
+        .protect(protect)];
 
 /// Hazard pointers: a reader protects one object, not all that it might see.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::timed;
 use crate::serve::{Cell, Read};
 
-pub(super) const RIVALS: &[Rival] = &[Rival::new("left-right").read::<LeftRight>().cell::<LeftRight>()];
+pub(super) const RIVALS: &[Rival] =
+    &[Rival::new("left-right").read::<LeftRight>().cell::<LeftRight>()];
 
 /// What left-right keeps two of.
 #[derive(Clone)]

@@ -70,7 +70,8 @@ const LESSONS: [Lesson; 6] = [
         make: alone::Lines::boxed,
         published: Published::Costs(&[("l2_hit", "an L2 hit"), ("main_memory", "main memory")]),
         means: "a struct of up to a line that is found by index or pointer gets \
-                #[repr(align(64))]; with the alignment of its fields it takes two lines, and half as many fit",
+                #[repr(align(64))]; with the alignment of its fields it takes two lines, and half \
+                as many fit",
     },
     Lesson {
         group: "false-sharing",

@@ -2,8 +2,8 @@
 //! drawn again by seed, and on noise that is made, with a machine that drifts.
 //!
 //! A run here is that of [`super::race`] without its clock: first rounds of all designs, then more
-//! of those that are near a decision, until none is or as many again have been run. A round is drawn
-//! whole, so that what disturbed one design of it disturbs the others too.
+//! of those that are near a decision, until none is or as many again have been run. A round is
+//! drawn whole, so that what disturbed one design of it disturbs the others too.
 
 use bench::advise::{Design, Workload, designs};
 use rand::rngs::ChaCha8Rng;

@@ -39,7 +39,6 @@ use run::Run;
 
 /// The arguments of `rcu advise`, as typed.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_long_help = simplicity::help())]
 pub(crate) struct AdviseArgs {
     /// Be done within 15 seconds: fewer keys, shorter rounds, coarser verdicts
     #[arg(long)]
@@ -72,6 +71,11 @@ enum Part {
     Costs,
     /// The search for where the answer flips
     Sweep,
+}
+
+/// What is simplest, as the help says it.
+pub(crate) fn simplest() -> String {
+    simplicity::help()
 }
 
 /// Runs `rcu advise`.

@@ -117,7 +117,12 @@ struct GpArgs {
 #[derive(clap::Args, Clone, Debug)]
 struct UpdateArgs {
     /// Measure only these [default: all]
-    #[arg(long = "case", value_name = "A,B", value_parser = parser(&update::GROUPS), value_delimiter = ',')]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(&update::GROUPS),
+        value_delimiter = ','
+    )]
     cases: Vec<String>,
     #[command(flatten)]
     options: Options,
@@ -141,7 +146,12 @@ struct EnginesArgs {
     tree: Option<PathBuf>,
     /// Entries of the tree that are taken, level by level; more than the caches of a CPU hold make
     /// the figures of iterations depend on where memory lies
-    #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 4_000,
+        value_parser = clap::value_parser!(u32).range(2..=1_000_000)
+    )]
     entries: u32,
     /// Threads that look up [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -159,7 +169,12 @@ struct EnginesArgs {
 #[derive(clap::Args, Clone, Debug)]
 struct SrcuArgs {
     /// Measure only these [default: all]
-    #[arg(long = "case", value_name = "A,B", value_parser = parser(srcu::SCENES.groups), value_delimiter = ',')]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(srcu::SCENES.groups),
+        value_delimiter = ','
+    )]
     cases: Vec<String>,
     #[command(flatten)]
     options: Options,
@@ -168,7 +183,12 @@ struct SrcuArgs {
 #[derive(clap::Args, Clone, Debug)]
 struct PercpuArgs {
     /// Measure only these [default: all]
-    #[arg(long = "case", value_name = "A,B", value_parser = parser(percpu::SCENES.groups), value_delimiter = ',')]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(percpu::SCENES.groups),
+        value_delimiter = ','
+    )]
     cases: Vec<String>,
     #[command(flatten)]
     options: Options,
@@ -248,7 +268,12 @@ struct ToolsArgs {
 #[derive(clap::Args, Clone, Debug)]
 struct CacheArgs {
     /// Measure only these [default: all]
-    #[arg(long = "case", value_name = "A,B", value_parser = parser(&cache::GROUPS), value_delimiter = ',')]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(&cache::GROUPS),
+        value_delimiter = ','
+    )]
     cases: Vec<String>,
     #[command(flatten)]
     options: Options,
@@ -267,7 +292,12 @@ struct ReadmeArgs {
 #[derive(clap::Args, Clone, Debug)]
 struct CompatArgs {
     /// Measure only these [default: all]
-    #[arg(long = "case", value_name = "A,B", value_parser = parser(&compat::GROUPS), value_delimiter = ',')]
+    #[arg(
+        long = "case",
+        value_name = "A,B",
+        value_parser = parser(&compat::GROUPS),
+        value_delimiter = ','
+    )]
     cases: Vec<String>,
     /// The directory of our liburcu*.so.8, as `cargo xtask compat` makes it
     #[arg(long, value_name = "DIR", default_value = "target/compat/lib")]

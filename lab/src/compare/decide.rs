@@ -92,7 +92,8 @@ mod tests {
     const RULE: Rule = Rule { threshold_percent: 2.0, figures: 1, seed: 1 };
 
     /// Looks at synthetic pairs as `rcu compare` does. The machine drifts by a fifth of its speed
-    /// over the pairs, each run is slowed down by up to `noise`, and one in ten takes twice as long.
+    /// over the pairs, each run is slowed down by up to `noise`, and one in ten takes twice as
+    /// long.
     fn decide(seed: u64, growth: f64, noise: f64) -> Verdict {
         const ROUNDS_MAX: usize = 120;
         let mut generator = ChaCha8Rng::seed_from_u64(seed);

@@ -300,7 +300,10 @@ mod tests {
 
     #[test]
     fn a_document_gives_costs_whatever_its_units() {
-        let metric = |name: &str, unit: &str| json!({"name": name, "unit": unit, "spread": {"median": 4.0, "low": 2.0, "high": 5.0}});
+        let metric = |name: &str, unit: &str| {
+            let spread = json!({"median": 4.0, "low": 2.0, "high": 5.0});
+            json!({"name": name, "unit": unit, "spread": spread})
+        };
         let metrics =
             [metric("a", "ns"), metric("b", "1/s"), metric("c", "objects"), metric("d", "%")];
         let missing = json!({"name": "e", "unit": "ns", "spread": null});

@@ -65,7 +65,12 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     all_rivals: bool,
     /// Give up after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 120,
+        value_parser = clap::value_parser!(u32).range(1..=86_400)
+    )]
     time: u32,
     /// Measure at most so many pairs [default: 400; --save: 40]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(15..=10_000))]

@@ -1,8 +1,8 @@
 //! A differential flame graph (Gregg, 2014): a box for each function in its stack, as wide as what
 //! it costs on one side, red where it grew and blue where it shrank.
 //!
-//! It is drawn here, on [`crate::html`]: the crate inferno draws such pictures too, but is under the
-//! CDDL, which `deny.toml` does not allow.
+//! It is drawn here, on [`crate::html`]: the crate inferno draws such pictures too, but is under
+//! the CDDL, which `deny.toml` does not allow.
 
 use std::collections::BTreeMap;
 

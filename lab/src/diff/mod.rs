@@ -43,10 +43,20 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "PROGRAM")]
     program_b: Option<PathBuf>,
     /// Units of work in the file A
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "work_b")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        requires = "work_b"
+    )]
     work_a: Option<u64>,
     /// Units of work in the file B
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "work_a")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        requires = "work_a"
+    )]
     work_b: Option<u64>,
     /// Count only stacks with such a function, from there on
     #[arg(long, value_name = "PART OF A NAME")]
@@ -119,8 +129,8 @@ impl Input {
         let path = Path::new(text);
         if !path.is_file() {
             return Err(Failure::Usage(format!(
-                "{text}: neither a file nor a load; a load is one argument that begins with `bench` \
-                 or `advise`: \"bench read --only quiescence\""
+                "{text}: neither a file nor a load; a load is one argument that begins with \
+                 `bench` or `advise`: \"bench read --only quiescence\""
             )));
         }
         Ok(Input::File(Profile::read(path)?))

@@ -99,8 +99,8 @@ fn said(load: &Load, output: &Output) -> Failure {
 pub(crate) fn begin() -> Result<ProfilerGuard<'static>, Failure> {
     pprof::ProfilerGuardBuilder::default()
         .frequency(HZ)
-        // Whoever is interrupted while it unwinds or loads a library holds a lock that the handler
-        // would wait for.
+        // A thread that is interrupted while it unwinds or loads a library holds a lock that the
+        // handler would wait for.
         .blocklist(&["libgcc", "vdso", "ld-linux"])
         .build()
         .map_err(|error| Failure::Unsupported(format!("cannot sample: {error}")))

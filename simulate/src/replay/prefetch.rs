@@ -8,8 +8,8 @@
 //! by 1.5 and 2.6. As shares they would agree to a ninth, for most of them is given. So the
 //! prefetch does something to the other two misses as well, which is not modelled.
 //!
-//! The time as a whole fell from .7439 to .6619. Its unit is not recorded, so the ratio is compared,
-//! and of it what the prefetch saves.
+//! The time as a whole fell from .7439 to .6619. Its unit is not recorded, so the ratio is
+//! compared, and of it what the prefetch saves.
 
 use super::{Role, Row};
 
