@@ -46,7 +46,8 @@ use output::{Output, OutputArgs};
 /// a read-mostly workload on every design from one mutex to RCU, ranks them, says why, and says
 /// where the answer flips.
 #[derive(Debug, Parser)]
-#[command(name = "rcu", version = provenance::VERSION, after_help = EXAMPLES, after_long_help = long_help())]
+#[command(name = "rcu", version = provenance::VERSION)]
+#[command(after_help = EXAMPLES, after_long_help = long_help())]
 #[command(args_conflicts_with_subcommands = true, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]

@@ -6,8 +6,9 @@
 //! Debian packages ([`deb`]); how Debian's own programs run on them ([`clients`]), and how they are
 //! tortured ([`torture`]); and what tests of all that need of the machine ([`needs`]). Besides, the
 //! promises of the documentation are broken on purpose ([`promises`]), steps of the code are
-//! removed ([`mutants`]), and `rcu compare` has to find regressions ([`trial`]). It runs cargo, git,
-//! the C compiler and binutils; it touches nothing outside the directories it is given.
+//! removed ([`mutants`]), `rcu compare` has to find regressions ([`trial`]), and two runs of
+//! `rcu advise` have to agree ([`advice_agreement`]). It runs cargo, git, the C compiler and
+//! binutils; it touches nothing outside the directories it is given.
 
 #![forbid(unsafe_code)]
 
