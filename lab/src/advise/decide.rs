@@ -5,7 +5,8 @@
 //! - *out* when it is shown to lose: the lower end is above [`ZONE`];
 //! - *in* when it is shown not to: the upper end is not above it;
 //! - *near* otherwise. More rounds are run for these and the best only, until none is near or the
-//!   time is over. A design that is still near is in the set, with its upper end as what it costs.
+//!   time is over. A design that is still near is in the set, with its upper end as what it costs,
+//!   and is recommended only if it seems to be in, by the median.
 //!
 //! The zone is one of indifference: to be told apart is not enough, since with rounds enough all
 //! designs are, and which of two equals is ahead changes from run to run.

@@ -252,7 +252,10 @@ mod tests {
             rank,
             throughput: same(throughput),
             standing: if rank == 1 { Standing::In } else { Standing::Out },
-            first_is_faster: Ratio { median: 2.0, low: 2.0, high: 2.0 },
+            first_is_faster: match rank {
+                1 => Ratio { median: 1.0, low: 1.0, high: 1.0 },
+                _ => Ratio { median: 2.0, low: 2.0, high: 2.0 },
+            },
             cpu_ns: same(1.0),
             cpus_busy: 2.0,
             update_ns: None,

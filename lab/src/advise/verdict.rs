@@ -6,7 +6,7 @@
 
 use bench::units;
 
-use super::decide::lost_percent_at_most;
+use super::decide::{ZONE, lost_percent_at_most};
 use super::rank::Place;
 use super::simplicity::{defers, demands};
 use super::sweep::{Sweep, is_plain_lock};
@@ -14,9 +14,12 @@ use super::sweep::{Sweep, is_plain_lock};
 /// Below this advantage a lock's simplicity is worth more than the speed.
 const ADVANTAGE_WORTH_IT: f64 = 1.3;
 
-/// The design to take: of those in the set the simplest, then the fastest.
+/// The design to take: of those in the set the simplest, then the fastest. Not one that seems to
+/// lose more than the zone and is in the set only since that is not shown: noise would recommend a
+/// lock.
 pub(super) fn recommended(places: &[Place]) -> Option<&Place> {
-    let set = places.iter().filter(|place| place.standing.is_in_set());
+    let seems_in = |place: &&Place| place.first_is_faster.median <= ZONE;
+    let set = places.iter().filter(|place| place.standing.is_in_set()).filter(seems_in);
     set.min_by_key(|place| demands(place.design))
 }
 
@@ -177,6 +180,14 @@ mod tests {
         let text = paragraphs(&places, &[], 64).join("\n");
         assert!(text.contains("You do not need RCU"), "{text}");
         assert!(text.contains("Take the simplest: sharded-rwlock; at most 0 % lost"), "{text}");
+    }
+
+    #[test]
+    fn a_lock_that_seems_slow_and_is_not_shown_to_be_is_not_recommended() {
+        let mut lock = place("std-mutex", 1, 6.0);
+        lock.first_is_faster = Ratio { median: 1.6, low: 0.9, high: 2.5 };
+        let places = [place("quiescence", 1, 10.0), lock];
+        assert_eq!(recommended(&places).unwrap().design.name, "quiescence");
     }
 
     #[test]
