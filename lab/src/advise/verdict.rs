@@ -53,7 +53,7 @@ fn what_to_take(choice: &Place, places: &[Place]) -> String {
         .collect();
     if set.len() > 1 {
         text = format!(
-            "Any of these: {}. Take the simplest: {name}; {}. It is {}.",
+            "Any of these: {}. Take the simplest: {name}; {}. Its idea: {}.",
             listed(&set),
             loss(choice),
             choice.design.idea
