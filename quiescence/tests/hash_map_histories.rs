@@ -182,7 +182,7 @@ impl<T: Of, S: BuildHasher + Default + Send + Sync> Shared<T, S> {
             log.push((key, Operation { begin, end, before, after, is_sure: true }));
         };
         for key in 0..KEYS {
-            let values = seen.iter().filter(|(other, _)| *other == key);
+            let values = seen.iter().filter(|(other, _)| *other == key).take(history::LOOKS_MAX);
             values.clone().for_each(|(_, value)| record(key, Some(*value)));
             if values.count() == 0 {
                 record(key, None);
@@ -192,23 +192,31 @@ impl<T: Of, S: BuildHasher + Default + Send + Sync> Shared<T, S> {
 
     fn retain(&self, log: &mut Vec<(u64, Operation)>, stay: u64) {
         let begin = self.moment();
-        let (mut seen, mut ended) = (Vec::new(), Vec::new());
+        let (mut seen, mut ended, mut asked) = (Vec::new(), Vec::new(), None);
         self.map.retain(|key, value| {
             let (key, value) = (key.number(), value.number());
             seen.push((key, value));
+            // An entry that has moved meanwhile is asked about again: the same removal.
+            if asked.is_some_and(|(of, was, _)| (of, was) != (key, value)) {
+                self.over(&mut asked, &mut ended);
+            }
             let stays = key >= FILLERS_FROM || stay >> key & 1 == 1;
             if !stays {
-                ended.push((key, value));
+                asked.get_or_insert_with(|| (key, value, self.moment()));
             }
             stays
         });
-        let end = self.moment();
-        Self::seen(log, (begin, end), &seen);
-        for (key, value) in ended {
-            // It does not say whether this call removed it, or another one.
-            let (before, after) = (Before::Was(Some(value)), After::Is(None));
-            log.push((key, Operation { begin, end, before, after, is_sure: false }));
-        }
+        self.over(&mut asked, &mut ended);
+        Self::seen(log, (begin, self.moment()), &seen);
+        log.append(&mut ended);
+    }
+
+    /// Records the removal that was asked for last, if there is one. It does not say whether this
+    /// call removed the entry, or another one.
+    fn over(&self, asked: &mut Option<(u64, u64, u64)>, ended: &mut Vec<(u64, Operation)>) {
+        let Some((key, value, begin)) = asked.take() else { return };
+        let (before, after) = (Before::Was(Some(value)), After::Is(None));
+        ended.push((key, Operation { begin, end: self.moment(), before, after, is_sure: false }));
     }
 
     fn resize(&self, numbers: &mut Numbers) {

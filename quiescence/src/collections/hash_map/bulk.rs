@@ -25,7 +25,7 @@ where
 {
     /// Removes the entries that `keeps` returns `false` of: of those that are there all the time,
     /// each one. One by one, and not at one moment. `keeps` is called under no lock, and again if
-    /// the entry is replaced meanwhile.
+    /// the entry is replaced meanwhile, or moves in the table.
     ///
     /// What is removed is retired after some dozen buckets at a time; in a section of the caller's,
     /// at the domain's limit, so much may go over the limit.

@@ -7,7 +7,7 @@ use quiescence::collections::hash_map::{Compute, HashMapRef, Operation as Change
 use quiescence::{Domain, Private, Section};
 
 use super::entries::{Crowded, Entries, Map, Values};
-use super::history::{After, Before, Operation as Recorded};
+use super::history::{After, Before, LOOKS_MAX, Operation as Recorded};
 use super::{BEYOND, BYTES_MAX, CREW};
 use crate::context::ThreadContext;
 use crate::kinds::{FaultKind, Operation};
@@ -216,14 +216,17 @@ impl<E: Entries> Round<E> {
         (begin, end): (u64, u64),
         seen: impl Iterator<Item = (u64, u64)>,
     ) {
-        let mut missing = vec![true; self.keys as usize];
+        let mut looks = vec![0; self.keys as usize];
         let after = After::Same;
         for (key, number) in seen {
-            missing[key as usize] = false;
+            looks[key as usize] += 1;
+            if looks[key as usize] > LOOKS_MAX {
+                continue;
+            }
             let before = Before::Was(Some(number));
             log.push((key, Recorded { begin, end, before, after, is_sure: true }));
         }
-        for (key, _) in missing.into_iter().enumerate().filter(|(_, is_missing)| *is_missing) {
+        for (key, _) in looks.into_iter().enumerate().filter(|(_, looks)| *looks == 0) {
             let before = Before::Was(None);
             log.push((key as u64, Recorded { begin, end, before, after, is_sure: true }));
         }
@@ -372,7 +375,7 @@ impl<E: Entries> Round<E> {
     /// Removes the entries of some keys, all other ones staying.
     fn retain(&self, log: &mut Log, random: &mut Random) {
         let removed = random.next();
-        let (mut seen, mut ended) = (Vec::new(), Vec::new());
+        let (mut seen, mut ended, mut asked) = (Vec::new(), Vec::new(), None);
         let begin = self.moment();
         self.map.retain(|key, value| {
             let key = E::number(key);
@@ -380,21 +383,31 @@ impl<E: Entries> Round<E> {
                 return true; // not in any history
             }
             let number = self.number(value, key);
+            // An entry that has moved meanwhile is asked about again: the same removal.
+            if asked.is_some_and(|(of, was, _)| (of, was) != (key, number)) {
+                self.over(&mut asked, &mut ended);
+            }
             seen.push((key, number));
             let stays = self.is_steady(key) || removed >> (key % 64) & 3 != 0;
             if !stays {
-                ended.push((key, number));
+                asked.get_or_insert_with(|| (key, number, self.moment()));
             }
             stays
         });
+        self.over(&mut asked, &mut ended);
         let end = self.moment();
         self.context.did(Operation::MapRetain);
         self.seen(log, (begin, end), seen.into_iter());
-        // Whether it was this call that removed them, it does not say.
-        for (key, number) in ended {
-            let (before, after) = (Before::Was(Some(number)), After::Is(None));
-            log.push((key, Recorded { begin, end, before, after, is_sure: false }));
-        }
+        log.append(&mut ended);
+    }
+
+    /// Records the removal that was asked for last, if there is one. Whether it was this call that
+    /// removed the entry, it does not say.
+    fn over(&self, asked: &mut Option<(u64, u64, u64)>, ended: &mut Log) {
+        let Some((key, number, begin)) = asked.take() else { return };
+        let (before, after) = (Before::Was(Some(number)), After::Is(None));
+        let end = self.moment();
+        ended.push((key, Recorded { begin, end, before, after, is_sure: false }));
     }
 
     /// Has the table grow, and perhaps shrink again.

@@ -7,6 +7,10 @@
 //! come before it (Lowe, "Testing for linearizability", 2017; after Wing and Gong, 1993). What is
 //! kept between two events is the set of all values that the key may have now, each with the
 //! operations in progress that have happened by then; so histories may be long.
+//!
+//! An operation that leaves the key as it was happens as soon as it can: later, it would fit less.
+//! So what is possible doubles with each operation in progress that may change the key, and not with
+//! each one that is in progress.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -58,6 +62,11 @@ impl Operation {
             After::Is(new) => Some(new),
         }
     }
+
+    /// Whether the key stays as it is, whatever the operation finds.
+    fn is_a_look(&self) -> bool {
+        self.after == After::Same
+    }
 }
 
 /// A history that no map has.
@@ -85,13 +94,21 @@ type Possible = (Option<u64>, u64);
 /// Operations in progress at a time, at most.
 const IN_PROGRESS_MAX: usize = 64;
 
+/// What a thread records of one key that it has seen many times in one operation: so that four
+/// threads are well below that.
+pub(crate) const LOOKS_MAX: usize = 12;
+
+/// What may be possible at a time, at most: some ten updates of one key in progress have it.
+const POSSIBLE_MAX: usize = 1 << 20;
+
 /// Checks the history of a key that had `first` when it began. All its operations have ended.
 ///
 /// # Errors
 /// The first operation to end for which no moment is left.
 ///
 /// # Panics
-/// If more than 64 operations are in progress at a time, or one ends before it begins.
+/// If more than 64 operations are in progress at a time, or so many of them may change the key that
+/// there are too many orders to try; or if one ends before it begins.
 pub(crate) fn check(first: Option<u64>, operations: &[Operation]) -> Result<(), Refused> {
     let mut events: Vec<(u64, usize)> = Vec::with_capacity(2 * operations.len());
     for (index, operation) in operations.iter().enumerate() {
@@ -136,15 +153,24 @@ fn until_over(
     let mut over = HashSet::new();
     let mut open: Vec<Possible> = possible.iter().copied().collect();
     let mut seen = possible.clone();
-    while let Some((value, happened)) = open.pop() {
+    while let Some((value, mut happened)) = open.pop() {
+        assert!(seen.len() <= POSSIBLE_MAX, "too many updates are in progress at {:x?}", places);
+        let in_progress = || {
+            let taken = places.iter().enumerate();
+            taken.filter_map(|(other, index)| Some((other, operations[(*index)?])))
+        };
+        for (other, operation) in in_progress() {
+            if operation.is_a_look() && operation.apply(value).is_some() {
+                happened |= 1 << other;
+            }
+        }
         if happened & (1 << place) != 0 {
             over.insert((value, happened & !(1 << place)));
             continue;
         }
-        for (other, index) in places.iter().enumerate() {
-            let Some(index) = *index else { continue };
+        for (other, operation) in in_progress() {
             if happened & (1 << other) == 0
-                && let Some(after) = operations[index].apply(value)
+                && let Some(after) = operation.apply(value)
                 && seen.insert((after, happened | 1 << other))
             {
                 open.push((after, happened | 1 << other));
@@ -231,6 +257,22 @@ mod tests {
         assert!(check(Some(1), &[unsure, saw(4, 5, None)]).is_ok());
         assert!(check(Some(2), &[unsure, saw(4, 5, Some(2))]).is_ok());
         assert!(check(Some(1), &[unsure, saw(4, 5, Some(1))]).is_err());
+    }
+
+    /// A thread that goes over the map, and gets no CPU for long, finds many values of a key that
+    /// others update meanwhile. Each doubled what was possible, and memory was exhausted.
+    #[test]
+    fn a_walk_that_found_many_values_took_all_memory() {
+        let looks = 40;
+        let end = 2 * looks + 2;
+        let mut history: Vec<_> = (1..=looks).map(|value| saw(0, end, Some(value))).collect();
+        for value in 1..=looks {
+            let old = (value > 1).then(|| value - 1);
+            history.push(replaced(2 * value - 1, 2 * value, old, Some(value)));
+        }
+        assert_eq!(check(None, &history), Ok(()));
+        history.push(saw(0, end, Some(looks + 1)));
+        assert!(check(None, &history).is_err());
     }
 
     /// Whether some order of all operations explains them: tried one by one.
