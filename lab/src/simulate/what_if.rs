@@ -1,8 +1,6 @@
 //! What if: engines on machines that one does not have, and every combination of what is varied.
 
-use std::fs::File;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bench::units;
@@ -73,10 +71,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
     }
     // Everything but the costs is checked before they are measured, which takes seconds.
     product::runs(args, &base)?;
-    let mut svg = args.svg.as_deref().map(Picture::open).transpose()?;
-    if svg.is_some() {
-        output.expect_other_file();
-    }
+    let mut svg = output.open("--svg", args.svg.as_deref())?;
     for name in or_default(&args.costs, "modern") {
         base.costs.push(costs::by_name(&name, output)?);
     }
@@ -123,28 +118,6 @@ fn faults(done: &[(&Run, &Report)]) -> Vec<String> {
         found.map(|(count, what)| format!("{name}: {count} {what}")).collect::<Vec<_>>()
     };
     done.iter().flat_map(of).collect()
-}
-
-/// A file for the picture, opened before anything is run.
-struct Picture {
-    file: File,
-    path: PathBuf,
-}
-
-impl Picture {
-    fn open(path: &Path) -> Result<Self, Failure> {
-        if path == Path::new("-") {
-            return Err(Failure::Usage(
-                "--svg takes a file; standard output has the text".to_owned(),
-            ));
-        }
-        Ok(Self { file: output::open_for_results(path)?, path: path.to_owned() })
-    }
-
-    fn write(&mut self, picture: &str) -> Result<(), Failure> {
-        output::write_results(&mut self.file, picture.as_bytes())
-            .map_err(|error| Failure::file("write", &self.path, error))
-    }
 }
 
 /// What all runs share, and what tells them apart.
