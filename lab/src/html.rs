@@ -45,6 +45,34 @@ pub(crate) fn table(body: &mut Markup, fill: impl FnOnce(&mut Markup)) {
     body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
 }
 
+/// A table whose first column has names, and whose others have numbers.
+pub(crate) fn figures<T: AsRef<str>>(
+    body: &mut Markup,
+    header: &[impl AsRef<str>],
+    rows: impl IntoIterator<Item = impl AsRef<[T]>>,
+) {
+    let cell = |row: &mut Markup, name: &'static str, column: usize, text: &str| {
+        let class: [Attribute<'_>; 1] = [("class", &"n")];
+        row.leaf(name, if column > 0 { &class } else { &[] }, text);
+    };
+    table(body, |table| {
+        table.element("tr", &[], |row| {
+            header.iter().enumerate().for_each(|(at, text)| cell(row, "th", at, text.as_ref()));
+        });
+        for cells in rows {
+            table.element("tr", &[], |row| {
+                let cells = cells.as_ref().iter().enumerate();
+                cells.for_each(|(at, text)| cell(row, "td", at, text.as_ref()));
+            });
+        }
+    });
+}
+
+/// A picture that can be wider than the window.
+pub(crate) fn wide(body: &mut Markup, draw: impl FnOnce(&mut Markup)) {
+    body.element("div", &[("class", &"scroll")], draw);
+}
+
 /// Terms, and what there is to say of each.
 pub(crate) fn definitions<T: Display, D: Display>(body: &mut Markup, entries: &[(T, D)]) {
     body.element("dl", &[], |list| {

@@ -110,30 +110,13 @@ pub(crate) fn write_html(body: &mut Markup, blocks: &[Block]) {
             Block::Heading(heading) => body.leaf("h2", &[], heading),
             Block::Paragraph(paragraph) => body.leaf("p", &[], paragraph),
             Block::Entries(entries) => html::definitions(body, entries),
-            Block::Table { header, rows } => html_table(body, header, rows),
+            Block::Table { header, rows } => html::figures(body, header, rows),
             Block::Bars { title, unit, bars } => {
                 html::soft(body, format_args!("{title}, in {unit}; whiskers: the quartiles."));
                 plot::bars(body, title, unit, bars);
             }
         }
     }
-}
-
-fn html_table(body: &mut Markup, header: &[String], rows: &[Vec<String>]) {
-    let cell = |row: &mut Markup, name: &'static str, column: usize, text: &String| {
-        let class: [(&'static str, &dyn std::fmt::Display); 1] = [("class", &"n")];
-        row.leaf(name, if column > 0 { &class } else { &[] }, text);
-    };
-    html::table(body, |table| {
-        table.element("tr", &[], |row| {
-            header.iter().enumerate().for_each(|(at, text)| cell(row, "th", at, text));
-        });
-        for cells in rows {
-            table.element("tr", &[], |row| {
-                cells.iter().enumerate().for_each(|(at, text)| cell(row, "td", at, text));
-            });
-        }
-    });
 }
 
 #[cfg(test)]
