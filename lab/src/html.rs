@@ -68,9 +68,9 @@ pub(crate) fn figures<T: AsRef<str>>(
     });
 }
 
-/// A picture that can be wider than the window.
+/// A picture that is wider than the text.
 pub(crate) fn wide(body: &mut Markup, draw: impl FnOnce(&mut Markup)) {
-    body.element("div", &[("class", &"scroll")], draw);
+    body.element("div", &[("class", &"wide")], draw);
 }
 
 /// Terms, and what there is to say of each.
@@ -87,7 +87,7 @@ pub(crate) fn definitions<T: Display, D: Display>(body: &mut Markup, entries: &[
 pub(crate) type Attribute<'a> = (&'static str, &'a dyn Display);
 
 /// A part of a page.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Markup(String);
 
 impl Markup {
@@ -127,6 +127,11 @@ impl Markup {
     /// Markup of the program's own: a style sheet, a document type.
     pub(crate) fn literal(&mut self, markup: &'static str) {
         self.0.push_str(markup);
+    }
+
+    /// A part that was made before.
+    pub(crate) fn append(&mut self, part: &Markup) {
+        self.0.push_str(&part.0);
     }
 
     pub(crate) fn into_string(self) -> String {

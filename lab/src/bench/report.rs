@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::plot::Bar;
+use crate::plot::{Axis, Bar, Interval, Scale};
 use crate::record::Block;
 
 /// The version of the JSON; a reader of another one must not guess.
@@ -47,6 +47,9 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
     }
     if output.is_verbose() {
         print_rounds(case, output)?;
+        for (number, metric) in case.metrics.iter().enumerate() {
+            output.plot(|| strips(case, number, metric));
+        }
     }
     for sentence in ties(case, base) {
         output.paragraph(sentence)?;
@@ -72,6 +75,32 @@ fn bars(case: &Case, number: usize) -> Vec<Bar> {
         Bar { name: rival.name.to_owned(), value: median, low, high, text, ours: rival.ours }
     };
     case.rivals.iter().map(bar).collect()
+}
+
+/// Every round of one metric as a dot, with the median and the quartiles.
+fn strips(case: &Case, number: usize, metric: &Metric) -> Block {
+    let row = |rival: &Series| {
+        let Spread { median, low, high } = rival.spread(number);
+        Interval {
+            name: rival.name.to_owned(),
+            value: median,
+            low,
+            high,
+            rounds: rival.values[number].clone(),
+            published: None,
+            text: number_of(metric, median),
+            ours: rival.ours,
+        }
+    };
+    let values = case.rivals.iter().flat_map(|rival| &rival.values[number]).copied();
+    let axis = Axis {
+        title: format!("{}, {}", metric.name, unit_of(metric)),
+        scale: Scale::for_values(values),
+        label: units::figures,
+        guides: Vec::new(),
+    };
+    let title = format!("{}: {}, every round; whiskers: the quartiles.", case.title, metric.name);
+    Block::Intervals { title, axis, rows: case.rivals.iter().map(row).collect() }
 }
 
 /// How the rounds are distributed, from the least to the greatest.

@@ -14,6 +14,7 @@ use super::product::{self, Base, Run, or_default};
 use super::{costs, metric};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
+use crate::record::Block;
 
 /// The JSON that is written, and its version; see `docs/JSON.md`.
 const SCHEMA: &str = "quiescence/simulate";
@@ -83,10 +84,10 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
         .filter_map(|(run, report)| Some((run, report.as_ref()?)))
         .collect();
     let shape = Shape::of(&runs);
+    let panels =
+        || -> Vec<Panel> { done.iter().map(|(run, report)| panel(run, report, &shape)).collect() };
     if let Some(svg) = &mut svg {
-        let panels: Vec<Panel> =
-            done.iter().map(|(run, report)| panel(run, report, &shape)).collect();
-        svg.write(&picture::draw(&panels))?;
+        svg.write(&picture::draw(&panels()))?;
     }
     let interrupted = output.interrupt().requested();
     output.json(&Document {
@@ -96,6 +97,12 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
         runs: outs(&runs, &reports),
     })?;
     print(&shape, &done, output)?;
+    if !done.is_empty() {
+        output.plot(|| Block::Picture {
+            title: "Who held the grace periods up, when",
+            picture: picture::part(&panels()),
+        });
+    }
     for fault in faults(&done) {
         output.note(fault);
     }
