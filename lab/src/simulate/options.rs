@@ -79,7 +79,13 @@ pub(super) struct WhatIfArgs {
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) cpus: Vec<usize>,
     /// Ticks a second, 100 to 1000 (SRCU: 10 to 10000) [default: 250]
-    #[arg(long, value_name = "N,M", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "N,M",
+        value_delimiter = ',',
+        // Read without a sign, as the numbers beside it: those below 0 are refused alike.
+        value_parser = clap::builder::RangedU64ValueParser::<u32>::new()
+    )]
     pub(super) hz: Vec<u32>,
     /// Whether idle CPUs, and those that run one program, have no tick [default: on]
     #[arg(long, value_name = "on,off", value_delimiter = ',')]
