@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::schema::hold;
 use common::{expect_code, file, json, rcu, run, told};
 
 const BEFORE: &str = "main;read 60\nmain;lock 40\n";
@@ -16,6 +17,7 @@ fn files_are_compared_for_a_unit_of_work() {
     command.args([&a, &b]).arg("--json").arg(path("out.json")).arg("--html").arg(path("out.html"));
     let (stdout, _) = expect_code(&command.output().unwrap(), 0);
     let document = json(&path("out.json"));
+    hold(&document);
     assert_eq!(
         (&document["schema"], &document["scale"]),
         (&"quiescence/diff".into(), &"samples-per-unit".into())
