@@ -91,6 +91,8 @@ impl Frame<'_> {
 
 /// Draws the rows. The pointer over one shows its figures.
 pub(crate) fn intervals(page: &mut Markup, title: &str, axis: &Axis, rows: &[Interval]) {
+    // What could not be measured has no place.
+    let rows: Vec<&Interval> = rows.iter().filter(|row| row.value.is_finite()).collect();
     let shown = |value: &f64| value.is_finite() && (axis.scale == Scale::Linear || *value > 0.0);
     let values = rows.iter().flat_map(|row| {
         let figures = [row.value, row.low, row.high].into_iter();
@@ -146,7 +148,7 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
         let published = published.unwrap_or_default();
         group.leaf("title", &[], format_args!("{name}: {text} ({low} to {high}{published})"));
         group.label(None, frame.left - 8.0, middle + 4.0, Some("end"), shortened(name));
-        for round in &row.rounds {
+        for round in row.rounds.iter().filter(|round| round.is_finite()) {
             group.circle("round", figure(frame.x(*round)), middle, "3");
         }
         if let Some(published) = row.published {
@@ -184,7 +186,7 @@ mod tests {
             value: 1.0,
             low: -2.0,
             high: f64::INFINITY,
-            rounds: vec![0.0, 2.0],
+            rounds: vec![0.0, f64::NAN, 2.0],
             published: Some(-1.0),
             text: "+1 %".to_owned(),
             ours: true,
@@ -196,11 +198,13 @@ mod tests {
             guides: vec![2.0],
         };
         let mut page = Markup::default();
-        intervals(&mut page, "t", &axis, &[row]);
+        let unknown = Interval { value: f64::NAN, ..row.clone() };
+        intervals(&mut page, "t", &axis, &[row, unknown]);
         let svg = page.into_string();
         assert!(svg.contains("<title>&lt;a&gt;: +1 % (-2 to inf; published: -1)</title>"), "{svg}");
         assert!(svg.contains("change, %") && svg.contains("class=\"guide\""), "{svg}");
         assert_eq!(svg.matches("class=\"round\"").count(), 2);
+        assert!(!svg.contains("NaN"), "{svg}");
         let numbers = |name: &str| -> Vec<f64> {
             let start = format!(" {name}=\"");
             let values = svg.split(&start).skip(1);

@@ -33,6 +33,8 @@ pub(crate) struct Bar {
 /// Horizontal bars from zero, with whiskers from low to high, over an axis in `unit`. The pointer
 /// over a bar shows its figures.
 pub(crate) fn bars(page: &mut Markup, title: &str, unit: &str, bars: &[Bar]) {
+    // What could not be measured has no place.
+    let bars: Vec<&Bar> = bars.iter().filter(|bar| bar.value.is_finite()).collect();
     let most = bars.iter().map(|bar| bar.high.max(bar.value)).fold(f64::MIN_POSITIVE, f64::max);
     let names = room(bars.iter().map(|bar| &*bar.name));
     let x = |value: f64| names + (WIDTH - names - NUMBERS) * (value / most).clamp(0.0, 1.0);
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn text_in_plots_is_escaped() {
+    fn text_in_plots_is_escaped_and_places_are_numbers() {
         let bar = Bar {
             name: "<b>&".to_owned(),
             value: 1.0,
@@ -332,8 +334,10 @@ mod tests {
             ours: false,
         };
         let mut page = Markup::default();
-        bars(&mut page, "t", "ns", &[bar]);
+        let unknown = Bar { value: f64::NAN, low: f64::NAN, high: f64::NAN, ..bar.clone() };
+        bars(&mut page, "t", "ns", &[bar, unknown]);
         let svg = page.into_string();
         assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
+        assert!(!svg.contains("NaN"), "what could not be measured has no place: {svg}");
     }
 }

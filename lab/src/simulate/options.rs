@@ -99,10 +99,10 @@ pub(super) struct WhatIfArgs {
     pub(super) costs: Vec<String>,
     /// How long things are counted, in virtual time: 500us, 20ms, 10s [default: 1s; SRCU: until
     /// all calls are made]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) duration: Option<Span>,
     /// How long the machine runs before that [default: a tenth of a second]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) warm_up: Option<Span>,
     /// Seeds of the random draws [default: 1]
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
