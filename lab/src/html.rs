@@ -45,6 +45,34 @@ pub(crate) fn table(body: &mut Markup, fill: impl FnOnce(&mut Markup)) {
     body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
 }
 
+/// A table whose first column has names, and whose others have numbers.
+pub(crate) fn figures<T: AsRef<str>>(
+    body: &mut Markup,
+    header: &[impl AsRef<str>],
+    rows: impl IntoIterator<Item = impl AsRef<[T]>>,
+) {
+    let cell = |row: &mut Markup, name: &'static str, column: usize, text: &str| {
+        let class: [Attribute<'_>; 1] = [("class", &"n")];
+        row.leaf(name, if column > 0 { &class } else { &[] }, text);
+    };
+    table(body, |table| {
+        table.element("tr", &[], |row| {
+            header.iter().enumerate().for_each(|(at, text)| cell(row, "th", at, text.as_ref()));
+        });
+        for cells in rows {
+            table.element("tr", &[], |row| {
+                let cells = cells.as_ref().iter().enumerate();
+                cells.for_each(|(at, text)| cell(row, "td", at, text.as_ref()));
+            });
+        }
+    });
+}
+
+/// A picture that is wider than the text.
+pub(crate) fn wide(body: &mut Markup, draw: impl FnOnce(&mut Markup)) {
+    body.element("div", &[("class", &"wide")], draw);
+}
+
 /// Terms, and what there is to say of each.
 pub(crate) fn definitions<T: Display, D: Display>(body: &mut Markup, entries: &[(T, D)]) {
     body.element("dl", &[], |list| {
@@ -59,7 +87,7 @@ pub(crate) fn definitions<T: Display, D: Display>(body: &mut Markup, entries: &[
 pub(crate) type Attribute<'a> = (&'static str, &'a dyn Display);
 
 /// A part of a page.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Markup(String);
 
 impl Markup {
@@ -99,6 +127,11 @@ impl Markup {
     /// Markup of the program's own: a style sheet, a document type.
     pub(crate) fn literal(&mut self, markup: &'static str) {
         self.0.push_str(markup);
+    }
+
+    /// A part that was made before.
+    pub(crate) fn append(&mut self, part: &Markup) {
+        self.0.push_str(&part.0);
     }
 
     pub(crate) fn into_string(self) -> String {

@@ -1,11 +1,12 @@
 //! The command `rcu`: measures a machine and a workload, and says which synchronisation fits.
 //!
 //! Reading order: [`exit`], [`interrupt`], [`output`] and [`json`] are what every command shares;
-//! [`number`] says what is wrong with one that was typed; [`machine`] and [`costs`] describe where
-//! we run; [`keys`], [`workload`] and [`draw`] make the input; [`advise`] runs every design on it;
-//! [`bench`] measures what the library promises, [`compare`] holds two versions of it against each
-//! other, [`diff`] says which functions differ, [`torture`] tries to break it, and [`top`] watches
-//! it in a running process.
+//! [`schema`] prints what the documents look like, and [`number`] says what is wrong with one that
+//! was typed; [`machine`] and [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`]
+//! make the input; [`advise`] runs every design on it; [`bench`] measures what the library
+//! promises, [`compare`] holds two versions of it against each other, [`diff`] says which functions
+//! differ, [`torture`] tries to break it, and [`top`] watches it in a running process. [`record`],
+//! [`html`] and [`plot`] make pages and other forms of what was said.
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ mod output;
 mod plot;
 mod provenance;
 mod record;
+mod schema;
 mod simulate;
 mod top;
 mod torture;
@@ -85,6 +87,8 @@ enum Command {
     Torture(torture::TortureArgs),
     /// Print what makes a shell complete the arguments of this command
     Completions(arguments::CompletionsArgs),
+    /// Print the JSON Schema of the documents that --json writes
+    Schema(schema::SchemaArgs),
     /// Print the manual page
     Man(arguments::ManArgs),
 }
@@ -158,6 +162,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit, Failure> {
         Some(Command::Top(args)) => top::run(args, output),
         Some(Command::Torture(args)) => torture::run(args, output),
         Some(Command::Completions(args)) => arguments::completions::<Cli>(args, output),
+        Some(Command::Schema(args)) => schema::run(args, output),
         Some(Command::Man(args)) => arguments::manual::<Cli>(args, output),
     }
 }

@@ -12,9 +12,15 @@ pub(crate) fn whole(text: &str) -> Result<i64, String> {
 
 /// Why a text is no whole number.
 pub(crate) fn no_whole(text: &str, kind: &IntErrorKind) -> String {
+    // A type without a sign calls a minus an invalid digit.
+    let digits = text.strip_prefix('-').unwrap_or_default();
+    let is_negative = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     match kind {
         IntErrorKind::PosOverflow => format!("{text} is too large"),
         IntErrorKind::NegOverflow => format!("{text} is too small"),
+        IntErrorKind::InvalidDigit if is_negative => {
+            format!("{text} is too small: it is below 0")
+        }
         _ => format!("{text:?} is not a whole number; write digits, as in 4"),
     }
 }

@@ -4,7 +4,7 @@
 use comfy_table::Table;
 
 use crate::html::{self, Markup};
-use crate::plot::{self, Bar};
+use crate::plot::{self, Axis, Bar, Interval};
 
 /// One part of what was said, in its order.
 #[derive(Clone, Debug)]
@@ -23,9 +23,25 @@ pub(crate) enum Block {
         unit: &'static str,
         bars: Vec<Bar>,
     },
+    /// Figures with their intervals, which only a page has.
+    Intervals {
+        /// What they are, and what the marks mean.
+        title: String,
+        axis: Axis,
+        rows: Vec<Interval>,
+    },
+    /// A picture, which only a page has.
+    Picture {
+        title: &'static str,
+        picture: Markup,
+    },
 }
 
 impl Block {
+    fn is_plot(&self) -> bool {
+        matches!(self, Block::Bars { .. } | Block::Intervals { .. } | Block::Picture { .. })
+    }
+
     /// A table as its cells hold it, not as it is fitted to a window.
     pub(crate) fn of_table(table: &Table) -> Block {
         let cells = |row: &comfy_table::Row| {
@@ -41,8 +57,7 @@ impl Block {
 /// The record as Markdown: tables in GitHub's form.
 pub(crate) fn markdown(blocks: &[Block]) -> String {
     let mut text = String::new();
-    let is_plot = |block: &&Block| matches!(block, Block::Bars { .. });
-    for block in blocks.iter().filter(|block| !is_plot(block)) {
+    for block in blocks.iter().filter(|block| !block.is_plot()) {
         if !text.is_empty() {
             text.push('\n');
         }
@@ -59,7 +74,7 @@ pub(crate) fn markdown(blocks: &[Block]) -> String {
                 text.push_str(&format!("|{}\n", "---|".repeat(header.len())));
                 rows.iter().for_each(|row| text.push_str(&markdown_row(row)));
             }
-            Block::Bars { .. } => {}
+            Block::Bars { .. } | Block::Intervals { .. } | Block::Picture { .. } => {}
         }
     }
     text
@@ -110,30 +125,21 @@ pub(crate) fn write_html(body: &mut Markup, blocks: &[Block]) {
             Block::Heading(heading) => body.leaf("h2", &[], heading),
             Block::Paragraph(paragraph) => body.leaf("p", &[], paragraph),
             Block::Entries(entries) => html::definitions(body, entries),
-            Block::Table { header, rows } => html_table(body, header, rows),
+            Block::Table { header, rows } => html::figures(body, header, rows),
             Block::Bars { title, unit, bars } => {
                 html::soft(body, format_args!("{title}, in {unit}; whiskers: the quartiles."));
                 plot::bars(body, title, unit, bars);
             }
+            Block::Intervals { title, axis, rows } => {
+                html::soft(body, title);
+                plot::intervals(body, title, axis, rows);
+            }
+            Block::Picture { title, picture } => {
+                body.leaf("h2", &[], title);
+                html::wide(body, |body| body.append(picture));
+            }
         }
     }
-}
-
-fn html_table(body: &mut Markup, header: &[String], rows: &[Vec<String>]) {
-    let cell = |row: &mut Markup, name: &'static str, column: usize, text: &String| {
-        let class: [(&'static str, &dyn std::fmt::Display); 1] = [("class", &"n")];
-        row.leaf(name, if column > 0 { &class } else { &[] }, text);
-    };
-    html::table(body, |table| {
-        table.element("tr", &[], |row| {
-            header.iter().enumerate().for_each(|(at, text)| cell(row, "th", at, text));
-        });
-        for cells in rows {
-            table.element("tr", &[], |row| {
-                cells.iter().enumerate().for_each(|(at, text)| cell(row, "td", at, text));
-            });
-        }
-    });
 }
 
 #[cfg(test)]

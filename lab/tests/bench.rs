@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::schema::hold;
 use common::{rcu, told};
 use serde_json::Value;
 
@@ -15,7 +16,9 @@ fn document(args: &[&str], rounds: &str, path: Option<&str>) -> (i32, Value, Str
     }
     let (code, stdout, stderr) = told(&command.output().expect("the command starts"));
     assert!(code == 0 || code == 1, "code {code}: {stderr}");
-    (code, serde_json::from_str(&stdout).expect("nothing but JSON"), stderr)
+    let document = serde_json::from_str(&stdout).expect("nothing but JSON");
+    hold(&document);
+    (code, document, stderr)
 }
 
 fn names<'v>(list: &'v Value, key: &str) -> Vec<&'v str> {

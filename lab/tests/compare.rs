@@ -8,6 +8,7 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use common::schema::{accepted_changes, hold};
 use common::{expect_code, file, json, rcu, run, told};
 
 /// A program that writes the document of a benchmark with these nanoseconds, by whatever words it
@@ -39,7 +40,9 @@ fn compare(base: &Path, candidate: &Path, more: &[&str]) -> (i32, String, serde_
     command.arg("--json").arg(&document);
     let (code, stdout, stderr) = told(&command.output().unwrap());
     assert!(stderr.is_empty(), "{stderr}");
-    (code, stdout, json(&document))
+    let document = json(&document);
+    hold(&document);
+    (code, stdout, document)
 }
 
 #[test]
@@ -71,6 +74,19 @@ fn a_change_that_helps_one_and_hurts_another_is_worse_and_the_matrix_says_whom()
     assert_eq!(code, 1, "{stdout}");
     let verdicts: Vec<_> = (0..2).map(|n| document["figures"][n]["verdict"].clone()).collect();
     assert_eq!(verdicts, ["better", "worse"]);
+    let page = directory.path().join("page.html");
+    compare(&before, &after, &["--html", page.to_str().unwrap()]);
+    let page = std::fs::read_to_string(page).unwrap();
+    let expected = [
+        "<title>read/1-thread domain: read: -20.",
+        "change of the cost, % of the base's",
+        "class=\"guide\"",
+        "What the change costs whom",
+        "Where this comes from",
+    ];
+    for expected in expected {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
     let matrix = stdout.split_once("costs whom").expect("a matrix").1;
     assert!(matrix.contains("better") && matrix.contains("% worse"), "{matrix}");
 }
@@ -120,6 +136,7 @@ fn rounds_are_saved_and_compared_with_later() {
     );
     assert!(stdout.contains("15 rounds are in"), "{stdout}");
     let saved = json(&folder.join("one.json"));
+    assert_eq!(accepted_changes(&saved), [""; 0], "a file without provenance");
     assert_eq!((&saved["schema"], &saved["version"]), (&"quiescence/baseline".into(), &1.into()));
     assert_eq!(saved["loads"][0]["figures"].as_array().unwrap().len(), 2, "one and two threads");
     // The loads are those of the baseline. No noise passes this threshold.

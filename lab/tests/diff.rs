@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::schema::hold;
 use common::{expect_code, file, json, rcu, run, told};
 
 const BEFORE: &str = "main;read 60\nmain;lock 40\n";
@@ -16,6 +17,7 @@ fn files_are_compared_for_a_unit_of_work() {
     command.args([&a, &b]).arg("--json").arg(path("out.json")).arg("--html").arg(path("out.html"));
     let (stdout, _) = expect_code(&command.output().unwrap(), 0);
     let document = json(&path("out.json"));
+    hold(&document);
     assert_eq!(
         (&document["schema"], &document["scale"]),
         (&"quiescence/diff".into(), &"samples-per-unit".into())
@@ -29,6 +31,7 @@ fn files_are_compared_for_a_unit_of_work() {
     let page = std::fs::read_to_string(path("out.html")).unwrap();
     assert_eq!(page.matches("<svg").count(), 2, "as wide as before, and as after");
     assert!(page.contains("wait: 0.00 before, 1.40 after"), "{page}");
+    assert!(page.contains("Where this comes from") && page.contains("<dt>date</dt>"), "{page}");
     // Without units of work: shares.
     let mut command = rcu(["diff", "--within", "lock"]);
     let (stdout, _) = expect_code(&command.args([&a, &b]).output().unwrap(), 0);
@@ -69,6 +72,7 @@ fn what_is_neither_a_file_nor_a_load_is_refused() {
         (&[good, bad.to_str().unwrap()], "line 2: neither perf script"),
         (&[good, data.to_str().unwrap()], "perf script -i"),
         (&[good, good, "--work-a", "5"], "--work-b"),
+        (&[good, good, "--html", "-"], "--html takes a file"),
         (&[good, good, "--within", "absent"], "no sample is within"),
         (&[good, "bench read", "--work-a", "5", "--work-b", "5"], "a load tells its own work"),
         (&["bench speed", "bench gp", "--sampler", "signal"], "unrecognized subcommand"),

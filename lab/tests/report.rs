@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use common::schema::hold;
 use common::{TINY, expect_code, file, json, rcu, run, tiny};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -32,6 +33,7 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
         let all = [&["--json", "-", "--kind"][..], &arguments].concat();
         let (stdout, _) = expect_code(&tiny(&all).output().unwrap(), 0);
         let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+        hold(&report);
         assert_eq!(
             (&report["schema"], &report["version"]),
             (&"quiescence/advise".into(), &1.into())
@@ -79,6 +81,7 @@ fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
     assert!(!(stdout.clone() + &stderr).contains('\u{1b}'), "escape codes in a pipe:\n{stdout}");
     assert!(!stderr.contains("left"), "a progress bar in a pipe: {stderr}");
     let report = json(&out);
+    hold(&report);
     assert_eq!(report["costs"]["rows"][0]["id"], "instruction");
     let points = report["sweeps"][0]["points"].as_array().unwrap();
     let shares: Vec<f64> = points.iter().map(|point| point["value"].as_f64().unwrap()).collect();
@@ -117,6 +120,7 @@ fn the_page_is_self_contained_and_light_and_dark() {
         assert!(!page.contains(absent), "{absent} in a page that should need nothing");
     }
     assert!(page.contains("prefers-color-scheme: dark"));
+    assert!(page.contains(" million operations a second</title></circle>"), "points say values");
     assert!(page.matches("<svg").count() >= 4, "throughput, latency, and two sweeps");
     assert!(!page.contains("NaN") && !page.contains("inf\""), "a plot without a number");
 }
@@ -149,6 +153,7 @@ fn noise_in_which_nothing_can_be_told_recommends_nothing() {
     let rest = ["--skip", "costs", "--skip", "sweep", "--noise-limit", "0.000001", "--json", "-"];
     let (stdout, _) = expect_code(&run(one.into_iter().chain(rest)), 3);
     let report: Value = serde_json::from_str(&stdout).unwrap();
+    hold(&report);
     assert_eq!((&report["too_noisy"], &report["recommended"]), (&true.into(), &Value::Null));
     assert!(report["recommendation"][0].as_str().unwrap().contains("too noisy"));
     assert!(report["simplicity"][0]["because"].is_string());
@@ -191,6 +196,7 @@ fn ctrl_c_writes_what_there_is_and_exits_130() {
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     assert!(rest.iter().any(|line| line.starts_with("Interrupted")), "{rest:?}");
     let report = json(&out);
+    hold(&report);
     assert_eq!(report["interrupted"], true);
     assert_eq!(report["keys"]["count"], 100_000.min(report["keys"]["count"].as_u64().unwrap()));
     assert!(std::fs::read_to_string(page).unwrap().contains("Interrupted"));
@@ -233,10 +239,18 @@ fn results_replace_an_older_longer_file() {
 }
 
 #[test]
-fn costs_alone_have_json_too() {
-    let (stdout, _) = expect_code(&run(["costs", "--quick", "--json", "-"]), 0);
+fn costs_alone_have_json_and_a_page_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let args = ["costs", "--quick", "--json", "-", "--html", page.to_str().unwrap()];
+    let (stdout, _) = expect_code(&run(args), 0);
     let report: Value = serde_json::from_str(&stdout).unwrap();
+    hold(&report);
     assert_eq!(report["schema"], "quiescence/costs");
+    let page = std::fs::read_to_string(page).unwrap();
+    for expected in ["<title>L1 hit", "time of one operation", "Where this comes from", "whisker"] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
     for row in report["costs"]["rows"].as_array().unwrap() {
         let (ns, missing) = (&row["ns"], &row["missing"]);
         assert!(ns.is_null() != missing.is_null(), "measured or missing: {row}");

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::schema::hold;
 use common::{expect_code, file, json, rcu, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -19,12 +20,15 @@ fn engines_stand_side_by_side_on_the_same_machine() {
     let directory = tempfile::tempdir().unwrap();
     let (svg, document) = (directory.path().join("t.svg"), directory.path().join("t.json"));
     let (svg_name, document_name) = (svg.to_str().unwrap(), document.to_str().unwrap());
+    let page = directory.path().join("t.html");
     let args = ["--engine", "poll,tick", "--cpus", "2", "--svg", svg_name, "--json", document_name];
+    let args = [&args[..], &["--html", page.to_str().unwrap()]].concat();
     let (stdout, _) = expect_code(&short(&args), 0);
     assert!(stdout.contains("dbench, 2 CPUs, 250 Hz"), "{stdout}");
     let header = stdout.lines().find(|line| line.contains("poll") && line.contains("tick"));
     assert!(header.is_some(), "{stdout}");
     let document = json(&document);
+    hold(&document);
     assert_eq!(document["schema"], "quiescence/simulate");
     let runs = document["runs"].as_array().expect("a list");
     let engines: Vec<_> = runs.iter().map(|run| &run["report"]["engine"]["name"]).collect();
@@ -42,6 +46,10 @@ fn engines_stand_side_by_side_on_the_same_machine() {
     let picture = std::fs::read_to_string(svg).unwrap();
     assert!(picture.starts_with("<svg xmlns") && picture.ends_with("</svg>"), "{picture}");
     assert!(picture.contains("poll, dbench") && picture.contains("tick, dbench"), "{picture}");
+    // The page has the same picture, and no address, not even that of the namespace.
+    let page = std::fs::read_to_string(page).unwrap();
+    let inside = picture.split_once("class=").expect("the picture's own rules").1;
+    assert!(page.contains(inside) && !page.contains("http:"), "{page}");
 }
 
 #[test]
@@ -122,6 +130,7 @@ fn srcu_runs_on_its_own_machine() {
     ];
     let (stdout, _) = expect_code(&run(args), 0);
     let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    hold(&document);
     assert_eq!(document["schema"], "quiescence/simulate-srcu");
     let elapsed = |run: usize| document["runs"][run]["report"]["elapsed_ns"].as_u64().unwrap();
     // The regression of 2022: more than ten times as long.
@@ -239,6 +248,7 @@ fn one_workload_of_the_suite_runs_on_a_larger_machine() {
     let args = args.iter().chain(&["--json", "-"]);
     let (stdout, _) = expect_code(&run(args.copied()), 0);
     let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    hold(&document);
     let cases = document["cases"].as_array().expect("two cases");
     assert_eq!(cases.len(), 2);
     let [alone, crowd] = [&cases[0], &cases[1]];
@@ -284,6 +294,7 @@ fn every_published_figure_is_there_and_none_that_fitted_is_broken() {
     let (stdout, stderr) = expect_code(&run(["simulate", "--published", "--json", "-"]), 0);
     assert!(!stderr.contains("fitted when it was recorded"), "{stderr}");
     let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    hold(&document);
     let rows = document["rows"].as_array().expect("a list");
     let is_of = |row: &Value, source: &str| {
         row["source"].as_str().is_some_and(|own| own.starts_with(source))

@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::AcqRel;
 use std::thread;
 
+use common::schema::accepted_changes;
 use common::{expect_code, rcu};
 use quiescence::Domain;
 use quiescence::hazard::{HazardDomain, HazardPointer};
@@ -152,6 +153,12 @@ fn a_process_that_serves_is_shown() {
     let (document, _) = expect_code(&top(elsewhere.path(), &[&pid, "--json", "-"]), 0);
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!((&document["schema"], &document["version"]), (&"quiescence/top".into(), &1.into()));
+    // A newer library may serve more.
+    let accepted = accepted_changes(&document);
+    let is_more = |words: &String| {
+        words.starts_with("/processes /0") && words.ends_with(" with a member more")
+    };
+    assert!(!accepted.is_empty() && accepted.iter().all(is_more), "{accepted:?}");
     let process = &document["processes"][0];
     assert_eq!(process["pid"], program.child.id());
     let domain = &process["domains"][0];

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::schema::hold;
 use common::{expect_code, run};
 use serde_json::Value;
 
@@ -14,6 +15,7 @@ fn a_run_is_written_as_text_and_as_json() {
     let args = format!("{args} --json -");
     let (stdout, _) = expect_code(&run(args.split(' ')), 0);
     let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    hold(&report);
     assert_eq!(report["schema"], "quiescence/torture");
     assert_eq!(report["verdict"], "clean");
     let children = report["deferred"].as_array().expect("a list");

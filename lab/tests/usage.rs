@@ -2,7 +2,10 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::{expect_code, file, run};
+use serde_json::Value;
 
 #[test]
 fn bad_flags_are_refused_with_the_limits() {
@@ -97,6 +100,33 @@ fn a_workload_that_does_not_fit_into_memory_is_refused() {
     let args = ["--keys", keys, "--max-keys", "500000", "--value-bytes", "1048576"];
     let (_, stderr) = expect_code(&run(args), 2);
     assert!(stderr.contains("--max-keys") && stderr.contains("are available"), "{stderr}");
+}
+
+#[test]
+fn every_schema_is_printed_and_agrees_with_the_others_on_what_they_share() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/schema");
+    let (listed, _) = expect_code(&run(["schema"]), 0);
+    let mut shared: BTreeMap<String, Value> = BTreeMap::new();
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().and_then(|name| name.to_str()).unwrap();
+        let name = file.strip_suffix(".schema.json").expect("a schema");
+        let (printed, _) = expect_code(&run(["schema", name]), 0);
+        assert_eq!(printed, std::fs::read_to_string(&path).unwrap());
+        let schema: Value = serde_json::from_str(&printed).unwrap();
+        let of_document = format!("quiescence/{name}");
+        assert_eq!(schema["properties"]["schema"]["const"], of_document.as_str());
+        assert!(listed.lines().any(|line| line.trim_start().starts_with(name)), "{listed}");
+        for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
+            let known = shared.entry(name.clone()).or_insert_with(|| definition.clone());
+            assert_eq!(known, definition, "{name} in {file}");
+        }
+        count += 1;
+    }
+    assert_eq!(listed.lines().count(), count + 3, "a header, one line for each, and a hint");
+    let (_, stderr) = expect_code(&run(["schema", "tea"]), 2);
+    assert!(stderr.contains("possible values: advise, baseline"), "{stderr}");
 }
 
 #[test]

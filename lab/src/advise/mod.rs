@@ -21,7 +21,6 @@ mod sweep;
 mod tree;
 mod verdict;
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -31,8 +30,7 @@ use crate::exit::{Exit, Failure};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
 use crate::number;
-use crate::output::{self, Output};
-use crate::provenance::Provenance;
+use crate::output::Output;
 use crate::workload::{Defaults, Flags, Workload};
 use report::Report;
 use run::Run;
@@ -84,18 +82,7 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
     let machine = Machine::detect();
     let defaults = Defaults { cpus: machine.cpus.len() as u32, quick: args.quick };
     let workload = Workload::resolve(&args.workload, defaults)?;
-    let mut page = match &args.html {
-        None => None,
-        // As `--json -` is, but a page is nothing to read on a terminal; and not a file named `-`.
-        Some(path) if path.as_os_str() == "-" => {
-            let message = "--html takes a file, not `-`: give it a name, as in --html report.html";
-            return Err(Failure::Usage(message.to_owned()));
-        }
-        Some(path) => Some((output::open_for_results(path)?, path)),
-    };
-    if page.is_some() {
-        output.expect_other_file();
-    }
+    let page = output.open("--html", args.html.as_deref())?;
     machine.print(output)?;
     let keys = keys::read(&workload.keys, workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
@@ -103,16 +90,8 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
     let report = run.measure(output)?;
     report.print(output)?;
     output.json(&document::document(&report))?;
-    if let Some((file, path)) = &mut page {
-        write_page(file, &report, output.provenance())
-            .map_err(|error| Failure::file("write", path, error))?;
-        output.line(format!("\nThe page is in {}.", path.display()))?;
-    }
+    output.write_page(page, |provenance| page::page(&report, provenance))?;
     Ok(verdict_of(&report))
-}
-
-fn write_page(file: &mut File, report: &Report, provenance: &Provenance) -> std::io::Result<()> {
-    output::write_results(file, page::page(report, provenance).as_bytes())
 }
 
 fn verdict_of(report: &Report) -> Exit {

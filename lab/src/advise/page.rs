@@ -17,6 +17,9 @@ use crate::provenance::Provenance;
 use bench::costs::Costs;
 use bench::units;
 
+/// What throughput is in.
+const THROUGHPUT: &str = "million operations a second";
+
 /// The page.
 pub(super) fn page(report: &Report, provenance: &Provenance) -> String {
     let title = format!("rcu advise: {}", report.workload.name);
@@ -64,8 +67,7 @@ fn ranking(body: &mut Markup, report: &Report) {
         "Median over the rounds, in million operations a second; whiskers from the lower to the \
          upper quartile; ours in green.",
     );
-    let unit = "million operations a second";
-    plot::bars(body, "Throughput of each design", unit, &throughput_bars(places));
+    plot::bars(body, "Throughput of each design", THROUGHPUT, &throughput_bars(places));
     if places.iter().any(|place| place.update_ns.is_some()) {
         body.leaf("h3", &[], "Latency of updates");
         soft(body, "Median (hollow), 99 % and 99.9 % (large); logarithmic.");
@@ -164,7 +166,7 @@ fn sweep_section(body: &mut Markup, sweep: &Sweep) {
     let head = sweep_header(sweep);
     body.leaf("h3", &[], sweep.over.title());
     if sweep.points.len() > 1 {
-        plot::lines(body, sweep.over.title(), &head[1..], &sweep_lines(sweep));
+        plot::lines(body, sweep.over.title(), THROUGHPUT, &head[1..], &sweep_lines(sweep));
     }
     table(body, |table| {
         header(table, &head, 1);
@@ -217,6 +219,9 @@ fn costs_table(body: &mut Markup, costs: &Costs) {
     let head = ["operation", "here", "cycles", &year, "efficiency"].map(str::to_owned);
     let cycle = costs_table::cycle_ns(costs);
     body.leaf("h2", &[], "What synchronisation costs here");
+    let title = costs_table::plot_title(costs);
+    soft(body, &title);
+    plot::intervals(body, &title, &costs_table::axis(), &costs_table::intervals(costs));
     table(body, |table| {
         header(table, &head, 1);
         for cost in &costs.rows {

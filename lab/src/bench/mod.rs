@@ -1,8 +1,10 @@
 //! `rcu bench`: single operations of the library beside those of its rivals, in one run.
 //!
 //! What is measured, of whom and in which rounds is the crate [`bench`](::bench)'s to say; here are
-//! the options, in [`report`] the tables and the JSON, and in [`readme`] the tables of README.
+//! the options, in [`report`] the tables, in [`document`] the JSON, and in [`readme`] the tables of
+//! README.
 
+mod document;
 mod readme;
 pub(crate) mod report;
 
@@ -404,7 +406,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         }
         report::print_verdicts(&verdicts, output)?;
     }
-    let header = report::Header {
+    let header = document::Header {
         bench: name,
         seed: options.seed,
         quick: options.quick,
@@ -412,7 +414,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         per_cpu_path: per_cpu_path(),
         interrupted,
     };
-    output.json(&report::document(&header, &cases, &verdicts))?;
+    output.json(&document::document(&header, &cases, &verdicts))?;
     Ok(exit(interrupted, if is_judged { &verdicts } else { &[] }))
 }
 

@@ -1,19 +1,15 @@
-//! The tables and the JSON of `rcu bench`.
+//! The tables and the plots of `rcu bench`.
 
 use ::bench::statistics::{Ratio, Spread, difference_at_most};
 use ::bench::suites::promises::{Against, Bound, Held, Verdict};
 use ::bench::suites::rounds::{Case, Metric, Series, Unit};
 use ::bench::units;
 use comfy_table::{Cell, Color};
-use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::plot::Bar;
+use crate::plot::{Axis, Bar, Interval, Scale};
 use crate::record::Block;
-
-/// The version of the JSON; a reader of another one must not guess.
-const VERSION: u32 = 3;
 
 /// Prints the table of one case, ratios to `base` last, and below it how much its ties are worth.
 pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), Failure> {
@@ -47,6 +43,9 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
     }
     if output.is_verbose() {
         print_rounds(case, output)?;
+        for (number, metric) in case.metrics.iter().enumerate() {
+            output.plot(|| strips(case, number, metric));
+        }
     }
     for sentence in ties(case, base) {
         output.paragraph(sentence)?;
@@ -74,6 +73,32 @@ fn bars(case: &Case, number: usize) -> Vec<Bar> {
     case.rivals.iter().map(bar).collect()
 }
 
+/// Every round of one metric as a dot, with the median and the quartiles.
+fn strips(case: &Case, number: usize, metric: &Metric) -> Block {
+    let row = |rival: &Series| {
+        let Spread { median, low, high } = rival.spread(number);
+        Interval {
+            name: rival.name.to_owned(),
+            value: median,
+            low,
+            high,
+            rounds: rival.values[number].clone(),
+            published: None,
+            text: number_of(metric, median),
+            ours: rival.ours,
+        }
+    };
+    let values = case.rivals.iter().flat_map(|rival| &rival.values[number]).copied();
+    let axis = Axis {
+        title: format!("{}, {}", metric.name, unit_of(metric)),
+        scale: Scale::for_values(values),
+        label: units::figures,
+        guides: Vec::new(),
+    };
+    let title = format!("{}: {}, every round; whiskers: the quartiles.", case.title, metric.name);
+    Block::Intervals { title, axis, rows: case.rivals.iter().map(row).collect() }
+}
+
 /// How the rounds are distributed, from the least to the greatest.
 fn print_rounds(case: &Case, output: &mut Output) -> Result<(), Failure> {
     let mut table =
@@ -93,7 +118,7 @@ fn print_rounds(case: &Case, output: &mut Output) -> Result<(), Failure> {
     output.table(table)
 }
 
-fn unit_of(metric: &Metric) -> &'static str {
+pub(super) fn unit_of(metric: &Metric) -> &'static str {
     match metric.unit {
         Unit::Nanoseconds => "ns",
         Unit::PerSecond => "1/s",
@@ -248,149 +273,8 @@ fn promised(Verdict { promise, metric, base, ratio, .. }: &Verdict) -> [String; 
     [what, figure(ratio.median), interval, target + &or.unwrap_or_default()]
 }
 
-/// What was run.
-#[derive(Debug, Serialize)]
-pub(super) struct Header {
-    pub(super) bench: &'static str,
-    pub(super) seed: u64,
-    pub(super) quick: bool,
-    pub(super) base: &'static str,
-    /// `restartable` or `portable`.
-    pub(super) per_cpu_path: &'static str,
-    pub(super) interrupted: bool,
-}
-
-/// The document that `--json` writes.
-#[derive(Debug, Serialize)]
-pub(super) struct Document<'a> {
-    schema: &'static str,
-    version: u32,
-    #[serde(flatten)]
-    header: &'a Header,
-    machine: crate::machine::Machine,
-    cases: Vec<CaseOut>,
-    targets: Vec<TargetOut>,
-}
-
-#[derive(Debug, Serialize)]
-struct CaseOut {
-    id: String,
-    title: String,
-    disturbed: u32,
-    notes: Vec<String>,
-    rivals: Vec<RivalOut>,
-}
-
-#[derive(Debug, Serialize)]
-struct RivalOut {
-    name: &'static str,
-    ours: bool,
-    metrics: Vec<MetricOut>,
-}
-
-/// One metric of one rival, with the value of every round, so that others can compute on.
-#[derive(Debug, Serialize)]
-struct MetricOut {
-    name: &'static str,
-    unit: &'static str,
-    #[serde(serialize_with = "crate::json::spread")]
-    spread: Option<Spread>,
-    #[serde(serialize_with = "optional_ratio")]
-    ratio_to_base: Option<Ratio>,
-    difference_at_most_percent: Option<f64>,
-    rounds: Vec<f64>,
-}
-
-#[derive(Debug, Serialize)]
-struct TargetOut {
-    case: &'static str,
-    metric: &'static str,
-    rival: &'static str,
-    base: Option<&'static str>,
-    at_most: Option<f64>,
-    at_least: Option<f64>,
-    or_figure_at_most: Option<f64>,
-    #[serde(serialize_with = "crate::json::ratio")]
-    ratio: Ratio,
-    verdict: &'static str,
-}
-
-fn optional_ratio<S: serde::Serializer>(
-    ratio: &Option<Ratio>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match ratio {
-        Some(ratio) => crate::json::ratio(ratio, serializer),
-        None => serializer.serialize_none(),
-    }
-}
-
-/// Puts the document together.
-pub(super) fn document<'a>(
-    header: &'a Header,
-    cases: &[Case],
-    verdicts: &[Verdict],
-) -> Document<'a> {
-    Document {
-        schema: "quiescence/bench",
-        version: VERSION,
-        header,
-        machine: crate::machine::Machine::detect(),
-        cases: cases.iter().map(|case| case_out(case, header.base)).collect(),
-        targets: verdicts.iter().map(target_out).collect(),
-    }
-}
-
-fn case_out(case: &Case, base: &str) -> CaseOut {
-    let rivals = case.rivals.iter().map(|rival| {
-        let metrics = case.metrics.iter().enumerate().map(|(number, metric)| {
-            let ratio = case.ratio(rival.name, base, number);
-            let difference =
-                ratio.filter(|_| rival.name != base).as_ref().and_then(difference_at_most);
-            MetricOut {
-                name: metric.name,
-                unit: unit_of(metric),
-                spread: Some(rival.spread(number)),
-                ratio_to_base: ratio,
-                difference_at_most_percent: difference.map(|share| 100.0 * share),
-                rounds: rival.values[number].clone(),
-            }
-        });
-        RivalOut { name: rival.name, ours: rival.ours, metrics: metrics.collect() }
-    });
-    CaseOut {
-        id: case.id.clone().into_owned(),
-        title: case.title.clone().into_owned(),
-        disturbed: case.disturbed,
-        notes: case.notes.clone(),
-        rivals: rivals.collect(),
-    }
-}
-
-fn target_out(Verdict { promise, metric, base, ratio, held }: &Verdict) -> TargetOut {
-    let (at_most, at_least) = match promise.bound {
-        Bound::AtMost(bound) => (Some(bound), None),
-        Bound::AtLeast(bound) => (None, Some(bound)),
-    };
-    TargetOut {
-        case: promise.case,
-        metric: metric.name,
-        rival: promise.rival,
-        base: *base,
-        at_most,
-        at_least,
-        or_figure_at_most: promise.or_at_most,
-        ratio: *ratio,
-        verdict: match held {
-            Held::Met => "met",
-            Held::Missed => "missed",
-            Held::TooClose => "too close to call",
-        },
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use ::bench::suites::promises::Promise;
 
     use super::*;
@@ -425,7 +309,7 @@ mod tests {
 
     /// Six rounds of two metrics; `b` ties with `a` in the first and costs twice as much, `c` the
     /// other way round, `d` is all over the place.
-    fn three_beside_a_base() -> Case {
+    pub(in crate::bench) fn three_beside_a_base() -> Case {
         let names = ["a", "b", "c", "d"].map(|name| (name, true));
         let mut case = Case::new("x/y", "y", TIMES, names);
         let base = vec![100.0; 6];
@@ -474,29 +358,6 @@ mod tests {
     }
 
     #[test]
-    fn the_document_says_what_a_tie_is_worth() {
-        let header = Header {
-            bench: "engines",
-            seed: 1,
-            quick: true,
-            base: "a",
-            per_cpu_path: "portable",
-            interrupted: false,
-        };
-        let cases = [three_beside_a_base()];
-        let json = serde_json::to_value(document(&header, &cases, &[])).unwrap();
-        let most = |rival: usize, metric: usize| {
-            let metric = &json["cases"][0]["rivals"][rival]["metrics"][metric];
-            metric["difference_at_most_percent"].as_f64().map(f64::round)
-        };
-        assert_eq!(
-            [most(0, 0), most(1, 0), most(1, 1), most(2, 1)],
-            [None, Some(2.0), None, Some(2.0)]
-        );
-        assert_eq!(most(3, 0), Some(200.0));
-    }
-
-    #[test]
     fn a_target_says_whose_figure_it_is_and_in_what() {
         const METRIC: Metric = Metric { name: "call", unit: Unit::Nanoseconds };
         let promise = Promise {
@@ -522,31 +383,5 @@ mod tests {
             "call/enqueue, call: quiescence | 0.50 ns | 0.25 ns … 0.75 ns | \
              at most 0.12 ns, or 25.0 ns"
         );
-    }
-
-    #[test]
-    fn the_document_holds_every_round_and_null_for_what_is_unknown() {
-        const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
-        let mut case = Case::new("read/x", "x", METRICS, [("a", false), ("b", false)]);
-        for (rival, values) in case.rivals.iter_mut().zip([[1.0, 2.0], [2.0, 4.0]]) {
-            rival.values = vec![values.into()];
-        }
-        let header = Header {
-            bench: "read",
-            seed: 1,
-            quick: true,
-            base: "a",
-            per_cpu_path: "portable",
-            interrupted: false,
-        };
-        let json = serde_json::to_value(document(&header, &[case], &[])).unwrap();
-        assert_eq!(json["schema"], "quiescence/bench");
-        assert_eq!(json["version"], 3);
-        assert_eq!(json["base"], "a");
-        assert_eq!(json["per_cpu_path"], "portable");
-        let metric = &json["cases"][0]["rivals"][1]["metrics"][0];
-        assert_eq!(metric["rounds"], serde_json::json!([2.0, 4.0]));
-        assert_eq!(metric["ratio_to_base"]["median"], 2.0);
-        assert!(metric["ratio_to_base"]["high"].is_null(), "two rounds tell nothing");
     }
 }

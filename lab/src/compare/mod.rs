@@ -78,6 +78,9 @@ pub(crate) struct CompareArgs {
     /// Draw the order within the pairs, and the intervals, from this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Also write the results as one self-contained page to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<PathBuf>,
     /// Let the candidate do so many per cent more work than it counts: for trials of this command
     #[arg(long, value_name = "PERCENT", hide = true)]
     plant: Option<f64>,
@@ -115,6 +118,7 @@ impl std::str::FromStr for Threshold {
 
 /// Runs `rcu compare`.
 pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit, Failure> {
+    output.expect_page(args.html.as_deref())?;
     let folder = || args.folder.clone().map_or_else(baseline::folder, Ok);
     let new = match &args.candidate {
         None => Program::own()?,

@@ -12,6 +12,8 @@ use super::load::Key;
 use crate::bench::report::number_of;
 use crate::exit::Failure;
 use crate::output::{self, Output};
+use crate::plot::{Axis, Interval, Scale};
+use crate::record::Block;
 
 const SCHEMA: &str = "quiescence/compare";
 const VERSION: u32 = 1;
@@ -21,6 +23,7 @@ pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<(), Failur
     for each in &contest.matches {
         output.heading(&each.load)?;
         output.table(deciding(each))?;
+        output.plot(|| changes(each, contest.threshold_percent));
     }
     if contest.pairs().count() > 1 {
         output.heading("What the change costs whom (+: more)")?;
@@ -51,6 +54,40 @@ fn deciding(each: &Match) -> comfy_table::Table {
         ]);
     }
     table
+}
+
+/// The changes of one load with their intervals, and the threshold beside none.
+fn changes(each: &Match, threshold_percent: f64) -> Block {
+    let percent = |ratio: f64| 100.0 * (ratio - 1.0);
+    let row = |pair: &Pair| {
+        let (ratio, verdict) = pair.judged.filter(|(ratio, _)| ratio.median.is_finite())?;
+        Some(Interval {
+            name: name(&pair.key),
+            value: percent(ratio.median),
+            low: percent(ratio.low),
+            high: percent(ratio.high),
+            rounds: Vec::new(),
+            published: None,
+            text: format!("{} {}", change(ratio.median), verdict.words()),
+            ours: pair.decides,
+        })
+    };
+    let axis = Axis {
+        title: "change of the cost, % of the base's".to_owned(),
+        scale: Scale::Linear,
+        label: |percent| match percent {
+            0.0 => "0 %".to_owned(),
+            _ => change(1.0 + percent / 100.0),
+        },
+        guides: vec![-threshold_percent, 0.0, threshold_percent],
+    };
+    let title = "Changes with their intervals; in green those that decide. Below the threshold \
+                 (dashed, beside 0) a difference is none.";
+    Block::Intervals {
+        title: title.to_owned(),
+        axis,
+        rows: each.pairs.iter().filter_map(row).collect(),
+    }
 }
 
 fn name(key: &Key) -> String {

@@ -8,6 +8,8 @@
 
 pub(crate) mod table;
 
+use std::path::PathBuf;
+
 use ::bench::costs::{self, Costs};
 use ::bench::statistics::Spread;
 use serde::Serialize;
@@ -29,6 +31,9 @@ pub(crate) struct CostsArgs {
     /// The critical section of the column "efficiency": how long its own work takes, in nanoseconds
     #[arg(long, value_name = "NS", default_value = "100", allow_negative_numbers = true)]
     section: SectionNs,
+    /// Also write the results as one self-contained page to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<PathBuf>,
 }
 
 /// The length of a critical section, in nanoseconds.
@@ -108,6 +113,7 @@ impl<'a> From<&'a Costs> for CostsOut<'a> {
 
 /// Runs `rcu costs`.
 pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit, Failure> {
+    output.expect_page(args.html.as_deref())?;
     let machine = Machine::detect();
     machine.print(output)?;
     let mut progress = output.progress(costs::duration(args.quick));

@@ -6,6 +6,8 @@ use ::bench::units;
 
 use crate::exit::Failure;
 use crate::output::{self, Output};
+use crate::plot::{Axis, Interval, Scale};
+use crate::record::Block;
 
 /// Prints the table.
 pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<(), Failure> {
@@ -18,10 +20,49 @@ pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<(), Failure> {
     }
     output::numeric(&mut table, [1, 2, 3, 4]);
     output.table(table)?;
+    output.plot(|| Block::Intervals {
+        title: plot_title(costs),
+        axis: axis(),
+        rows: intervals(costs),
+    });
     for remark in remarks(costs) {
         output.paragraph(remark)?;
     }
     Ok(())
+}
+
+/// What the plot shows.
+pub(crate) fn plot_title(costs: &Costs) -> String {
+    let year = costs.published.year;
+    format!("Median here, whiskers at the quartiles; hollow: published in {year}; logarithmic.")
+}
+
+/// The axis of the plot.
+pub(crate) fn axis() -> Axis {
+    Axis {
+        title: "time of one operation".to_owned(),
+        scale: Scale::Logarithmic,
+        label: units::nanoseconds,
+        guides: Vec::new(),
+    }
+}
+
+/// The figures that were measured, for the plot.
+pub(crate) fn intervals(costs: &Costs) -> Vec<Interval> {
+    let row = |row: &Cost| {
+        let ns = row.ns?;
+        Some(Interval {
+            name: row.name.clone(),
+            value: ns.median,
+            low: ns.low,
+            high: ns.high,
+            rounds: Vec::new(),
+            published: row.published_ns,
+            text: units::nanoseconds(ns.median),
+            ours: true,
+        })
+    };
+    costs.rows.iter().filter_map(row).collect()
 }
 
 /// What there is to say below the table.

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::compare::load::{Figure, Load, Program};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::Output;
 use rank::Side;
 use sample::Sampler;
 use stacks::Profile;
@@ -101,22 +101,12 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit, Failure>
         let message = "--work-a and --work-b are for files; a load tells its own work";
         return Err(Failure::Usage(message.to_owned()));
     }
-    let mut page = match &args.html {
-        Some(path) => Some((output::open_for_results(path)?, path)),
-        None => None,
-    };
-    if page.is_some() {
-        output.expect_other_file();
-    }
+    let page = output.open("--html", args.html.as_deref())?;
     let (sides, scale) = measure(args, inputs, output)?;
     let report = report::Report { names: [&args.a, &args.b], sides, scale };
     report.print(args.top, output)?;
     output.json(&report.document())?;
-    if let Some((file, path)) = &mut page {
-        output::write_results(file, report.page().as_bytes())
-            .map_err(|error| Failure::file("write", path, error))?;
-        output.line(format_args!("\nThe page is in {}.", path.display()))?;
-    }
+    output.write_page(page, |provenance| report.page(provenance))?;
     Ok(Exit::Ok)
 }
 

@@ -7,15 +7,12 @@ use super::Scale;
 use super::flame::{self, By};
 use super::rank::{Growth, Side, rank};
 use crate::exit::Failure;
-use crate::html::Markup;
+use crate::html::{self, Markup};
 use crate::output::{self, Output};
+use crate::provenance::Provenance;
 
 const SCHEMA: &str = "quiescence/diff";
 const VERSION: u32 = 1;
-
-const STYLE: &str = "body{font:14px system-ui,sans-serif;margin:2em;max-width:1240px}\
-.flame text{font:11px monospace;fill:#000}table{border-collapse:collapse}\
-td,th{padding:2px 10px;text-align:left}.n{text-align:right}";
 
 /// Both sides, measured.
 #[derive(Debug)]
@@ -127,47 +124,25 @@ impl Report<'_> {
     }
 
     /// One self-contained page.
-    pub(super) fn page(&self) -> String {
-        let mut page = Markup::default();
-        page.literal("<!DOCTYPE html>");
-        page.element("html", &[("lang", &"en")], |html| {
-            html.element("head", &[], |head| {
-                head.void("meta", &[("charset", &"utf-8")]);
-                head.leaf("title", &[], "rcu diff");
-                head.element("style", &[], |style| style.literal(STYLE));
-            });
-            html.element("body", &[], |body| self.fill(body));
-        });
-        page.into_string()
+    pub(super) fn page(&self, provenance: &Provenance) -> String {
+        html::page("rcu diff", provenance, |body| self.fill(body))
     }
 
     fn fill(&self, body: &mut Markup) {
         /// Beyond that a table is nothing to read.
         const FUNCTIONS: usize = 40;
         body.leaf("h1", &[], "What grew for a unit of work");
-        body.leaf("p", &[], self.explanation());
+        html::soft(body, self.explanation());
         let written = |cost: f64| self.written(cost);
         for (title, by) in [
             ("As wide as after (B): red grew, blue shrank", By::After),
             ("As wide as before (A): blue shrank or is gone", By::Before),
         ] {
             body.leaf("h2", &[], title);
-            flame::draw(body, &self.sides, by, &written);
+            html::wide(body, |body| flame::draw(body, &self.sides, by, &written));
         }
         body.leaf("h2", &[], "Functions");
-        body.element("table", &[], |table| {
-            table
-                .element("tr", &[], |row| HEADER.iter().for_each(|head| row.leaf("th", &[], head)));
-            for each in self.ends(FUNCTIONS) {
-                table.element("tr", &[], |row| {
-                    for (column, text) in self.cells(&each).iter().enumerate() {
-                        let class: &str = if column > 0 { "n" } else { "" };
-                        row.leaf("td", &[("class", &class)], text);
-                    }
-                });
-            }
-        });
-        let version = env!("CARGO_PKG_VERSION");
-        body.leaf("p", &[], format_args!("Written by rcu {version}."));
+        let rows = self.ends(FUNCTIONS).into_iter().map(|each| self.cells(&each));
+        html::figures(body, &HEADER, rows);
     }
 }

@@ -79,7 +79,13 @@ pub(super) struct WhatIfArgs {
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) cpus: Vec<usize>,
     /// Ticks a second, 100 to 1000 (SRCU: 10 to 10000) [default: 250]
-    #[arg(long, value_name = "N,M", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "N,M",
+        value_delimiter = ',',
+        // Read without a sign, as the numbers beside it: those below 0 are refused alike.
+        value_parser = clap::builder::RangedU64ValueParser::<u32>::new()
+    )]
     pub(super) hz: Vec<u32>,
     /// Whether idle CPUs, and those that run one program, have no tick [default: on]
     #[arg(long, value_name = "on,off", value_delimiter = ',')]
@@ -93,10 +99,10 @@ pub(super) struct WhatIfArgs {
     pub(super) costs: Vec<String>,
     /// How long things are counted, in virtual time: 500us, 20ms, 10s [default: 1s; SRCU: until
     /// all calls are made]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) duration: Option<Span>,
     /// How long the machine runs before that [default: a tenth of a second]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) warm_up: Option<Span>,
     /// Seeds of the random draws [default: 1]
     #[arg(long, value_name = "N,M", value_delimiter = ',')]

@@ -23,35 +23,36 @@ const FOOT: f64 = 34.0;
 /// Characters of this size that fit into the whole width.
 const TITLE_CHARACTERS: usize = 140;
 
+/// Every rule names the picture, so that it can stand in a page with rules of its own.
 const STYLE: &str = "\
-svg { color-scheme: light dark; background: #fcfcfb; color: #1d2126; \
+.timeline { color-scheme: light dark; background: #fcfcfb; color: #1d2126; \
 font: 12.5px system-ui, 'Segoe UI', 'Liberation Sans', sans-serif; }
-text { fill: #1d2126; }
-.title { font-weight: 600; font-size: 15px; }
-.soft { fill: #5c6570; font-size: 11.5px; }
-.grid { stroke: #dcdfe3; }
-.before { stroke-width: 2; }
-.rest { fill: #c9cfd6; }
-.open { stroke: #39424c; stroke-dasharray: 3 3; }
-.user { fill: #3c5fb8; stroke: #3c5fb8; }
-.calls { fill: #0b7a5d; stroke: #0b7a5d; }
-.kernel { fill: #b4541a; stroke: #b4541a; }
-.reading { fill: #8a3d8f; stroke: #8a3d8f; }
-.softirq { fill: #7a6a00; stroke: #7a6a00; }
-.idle { fill: #66717d; stroke: #66717d; }
+.timeline text { fill: #1d2126; }
+.timeline .title { font-weight: 600; font-size: 15px; }
+.timeline .soft { fill: #5c6570; font-size: 11.5px; }
+.timeline .grid { stroke: #dcdfe3; }
+.timeline .before { stroke-width: 2; }
+.timeline .rest { fill: #c9cfd6; }
+.timeline .open { stroke: #39424c; stroke-dasharray: 3 3; }
+.timeline .user { fill: #3c5fb8; stroke: #3c5fb8; }
+.timeline .calls { fill: #0b7a5d; stroke: #0b7a5d; }
+.timeline .kernel { fill: #b4541a; stroke: #b4541a; }
+.timeline .reading { fill: #8a3d8f; stroke: #8a3d8f; }
+.timeline .softirq { fill: #7a6a00; stroke: #7a6a00; }
+.timeline .idle { fill: #66717d; stroke: #66717d; }
 @media (prefers-color-scheme: dark) {
-svg { background: #15181c; color: #e6e8ea; }
-text { fill: #e6e8ea; }
-.soft { fill: #9aa4af; }
-.grid { stroke: #333a42; }
-.rest { fill: #566270; }
-.open { stroke: #d3d9df; }
-.user { fill: #8aa8f5; stroke: #8aa8f5; }
-.calls { fill: #3cc79b; stroke: #3cc79b; }
-.kernel { fill: #f0955c; stroke: #f0955c; }
-.reading { fill: #d68fdb; stroke: #d68fdb; }
-.softirq { fill: #d3c255; stroke: #d3c255; }
-.idle { fill: #a3adb8; stroke: #a3adb8; }
+.timeline { background: #15181c; color: #e6e8ea; }
+.timeline text { fill: #e6e8ea; }
+.timeline .soft { fill: #9aa4af; }
+.timeline .grid { stroke: #333a42; }
+.timeline .rest { fill: #566270; }
+.timeline .open { stroke: #d3d9df; }
+.timeline .user { fill: #8aa8f5; stroke: #8aa8f5; }
+.timeline .calls { fill: #3cc79b; stroke: #3cc79b; }
+.timeline .kernel { fill: #f0955c; stroke: #f0955c; }
+.timeline .reading { fill: #d68fdb; stroke: #d68fdb; }
+.timeline .softirq { fill: #d3c255; stroke: #d3c255; }
+.timeline .idle { fill: #a3adb8; stroke: #a3adb8; }
 }";
 
 /// The timeline of one run.
@@ -65,8 +66,17 @@ pub(super) struct Panel {
     pub(super) of_cpus: bool,
 }
 
-/// The picture of some runs, one panel below the other.
+/// The picture of some runs, one panel below the other, as a file of its own.
 pub(super) fn draw(panels: &[Panel]) -> String {
+    picture(panels, &[("xmlns", &"http://www.w3.org/2000/svg")]).into_string()
+}
+
+/// The same as a part of a page.
+pub(super) fn part(panels: &[Panel]) -> Markup {
+    picture(panels, &[])
+}
+
+fn picture(panels: &[Panel], of_root: &[Attribute<'_>]) -> Markup {
     // Engines are compared by length, so a millisecond is as long in every panel.
     let span = panels.iter().map(|each| Scale::of(&each.grace_periods).span()).max().unwrap_or(1);
     let heights: Vec<f64> = panels.iter().map(Panel::height).collect();
@@ -78,7 +88,7 @@ pub(super) fn draw(panels: &[Panel]) -> String {
     });
     let view_box = format!("0 0 {WIDTH} {height}");
     let attributes: [Attribute<'_>; 6] = [
-        ("xmlns", &"http://www.w3.org/2000/svg"),
+        ("class", &"timeline"),
         ("role", &"img"),
         ("aria-label", &"Grace periods and who held them up"),
         ("viewBox", &view_box),
@@ -86,14 +96,14 @@ pub(super) fn draw(panels: &[Panel]) -> String {
         ("height", &height),
     ];
     let mut picture = Markup::default();
-    picture.element("svg", &attributes, |svg| {
+    picture.element("svg", &[of_root, &attributes].concat(), |svg| {
         svg.element("style", &[], |style| style.literal(STYLE));
         for (panel, top) in panels.iter().zip(tops) {
             let transform = format!("translate(0 {top})");
             svg.element("g", &[("transform", &transform)], |group| panel.draw(group, span));
         }
     });
-    picture.into_string()
+    picture
 }
 
 /// From where to where time is shown, in nanoseconds.

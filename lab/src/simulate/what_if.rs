@@ -1,8 +1,6 @@
 //! What if: engines on machines that one does not have, and every combination of what is varied.
 
-use std::fs::File;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bench::units;
@@ -16,6 +14,7 @@ use super::product::{self, Base, Run, or_default};
 use super::{costs, metric};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
+use crate::record::Block;
 
 /// The JSON that is written, and its version; see `docs/JSON.md`.
 const SCHEMA: &str = "quiescence/simulate";
@@ -73,10 +72,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
     }
     // Everything but the costs is checked before they are measured, which takes seconds.
     product::runs(args, &base)?;
-    let mut svg = args.svg.as_deref().map(Picture::open).transpose()?;
-    if svg.is_some() {
-        output.expect_other_file();
-    }
+    let mut svg = output.open("--svg", args.svg.as_deref())?;
     for name in or_default(&args.costs, "modern") {
         base.costs.push(costs::by_name(&name, output)?);
     }
@@ -88,10 +84,10 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
         .filter_map(|(run, report)| Some((run, report.as_ref()?)))
         .collect();
     let shape = Shape::of(&runs);
+    let panels =
+        || -> Vec<Panel> { done.iter().map(|(run, report)| panel(run, report, &shape)).collect() };
     if let Some(svg) = &mut svg {
-        let panels: Vec<Panel> =
-            done.iter().map(|(run, report)| panel(run, report, &shape)).collect();
-        svg.write(&picture::draw(&panels))?;
+        svg.write(&picture::draw(&panels()))?;
     }
     let interrupted = output.interrupt().requested();
     output.json(&Document {
@@ -101,6 +97,12 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
         runs: outs(&runs, &reports),
     })?;
     print(&shape, &done, output)?;
+    if !done.is_empty() {
+        output.plot(|| Block::Picture {
+            title: "Who held the grace periods up, when",
+            picture: picture::part(&panels()),
+        });
+    }
     for fault in faults(&done) {
         output.note(fault);
     }
@@ -123,28 +125,6 @@ fn faults(done: &[(&Run, &Report)]) -> Vec<String> {
         found.map(|(count, what)| format!("{name}: {count} {what}")).collect::<Vec<_>>()
     };
     done.iter().flat_map(of).collect()
-}
-
-/// A file for the picture, opened before anything is run.
-struct Picture {
-    file: File,
-    path: PathBuf,
-}
-
-impl Picture {
-    fn open(path: &Path) -> Result<Self, Failure> {
-        if path == Path::new("-") {
-            return Err(Failure::Usage(
-                "--svg takes a file; standard output has the text".to_owned(),
-            ));
-        }
-        Ok(Self { file: output::open_for_results(path)?, path: path.to_owned() })
-    }
-
-    fn write(&mut self, picture: &str) -> Result<(), Failure> {
-        output::write_results(&mut self.file, picture.as_bytes())
-            .map_err(|error| Failure::file("write", &self.path, error))
-    }
 }
 
 /// What all runs share, and what tells them apart.

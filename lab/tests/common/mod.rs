@@ -4,6 +4,7 @@
 
 #[path = "../../../quiescence/tests/common/expect.rs"]
 pub(crate) mod expect;
+pub(crate) mod schema;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -386,6 +386,7 @@ fn document<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provenance::Provenance;
 
     const COUNTS: Counts = Counts {
         seconds: 2.0,
@@ -413,6 +414,19 @@ mod tests {
         assert!(grace_periods.ratio == 1.5 && grace_periods.within, "both ends are within");
         assert!(found(Figure::Reads).is_none(), "there are no reads");
         assert!(found(Figure::Membarriers).is_some(), "150 in three rounds");
+    }
+
+    #[test]
+    fn the_document_has_its_schema() {
+        let machine = Machine::detect();
+        let costs = Costs::modern();
+        let cases = cases(&machine, costs, true);
+        let told = [(&cases[0], pairs(&[COUNTS; 3], &Some(COUNTS)))];
+        let document = document(&machine, &costs, &told, Some(0.5), false);
+        let mut document = serde_json::to_value(document).expect("it is JSON");
+        let provenance = serde_json::to_value(Provenance::of_this_run()).expect("it is JSON");
+        document["provenance"] = provenance;
+        crate::schema::tests::hold(&document);
     }
 
     #[test]

@@ -1,14 +1,20 @@
 //! Plots as inline SVG. Colours are CSS variables of the page, so that light and dark both work;
 //! every mark that has a colour also has a label.
 
+mod intervals;
+
 use bench::units;
 
 use crate::html::{Attribute, Markup};
+pub(crate) use intervals::{Axis, Interval, Scale, intervals};
 
 const WIDTH: f64 = 720.0;
-/// Room for names on the left and numbers on the right of a bar.
-const NAMES: f64 = 165.0;
+/// Room for numbers on the right of a bar.
 const NUMBERS: f64 = 90.0;
+/// A letter is about so wide.
+const LETTER: f64 = 6.9;
+/// A longer name leaves no room for the plot.
+const NAME_LETTERS: usize = 50;
 const BAR: f64 = 26.0;
 
 /// One bar: a value, and the range it moved in.
@@ -27,8 +33,11 @@ pub(crate) struct Bar {
 /// Horizontal bars from zero, with whiskers from low to high, over an axis in `unit`. The pointer
 /// over a bar shows its figures.
 pub(crate) fn bars(page: &mut Markup, title: &str, unit: &str, bars: &[Bar]) {
+    // What could not be measured has no place.
+    let bars: Vec<&Bar> = bars.iter().filter(|bar| bar.value.is_finite()).collect();
     let most = bars.iter().map(|bar| bar.high.max(bar.value)).fold(f64::MIN_POSITIVE, f64::max);
-    let x = |value: f64| NAMES + (WIDTH - NAMES - NUMBERS) * (value / most).clamp(0.0, 1.0);
+    let names = room(bars.iter().map(|bar| &*bar.name));
+    let x = |value: f64| names + (WIDTH - names - NUMBERS) * (value / most).clamp(0.0, 1.0);
     let bottom = BAR * bars.len() as f64 + 4.0;
     svg(page, title, bottom + 38.0, |svg| {
         let step = round_step(most / 4.0);
@@ -38,16 +47,16 @@ pub(crate) fn bars(page: &mut Markup, title: &str, unit: &str, bars: &[Bar]) {
             let label = units::percent(mark);
             svg.label(Some("scale"), &at, bottom + 16.0, Some("middle"), label);
         }
-        let centre = figure((NAMES + WIDTH - NUMBERS) / 2.0);
+        let centre = figure((names + WIDTH - NUMBERS) / 2.0);
         svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), unit);
         for (row, bar) in bars.iter().enumerate() {
             let top = BAR * row as f64 + 4.0;
             let middle = top + 9.0;
-            svg.label(None, NAMES - 8.0, middle + 4.0, Some("end"), &bar.name);
+            svg.label(None, names - 8.0, middle + 4.0, Some("end"), shortened(&bar.name));
             let class = if bar.ours { "ours" } else { "other" };
-            let width = figure((x(bar.value) - NAMES).max(1.0));
+            let width = figure((x(bar.value) - names).max(1.0));
             let place: [Attribute<'_>; 4] =
-                [("class", &class), ("x", &NAMES), ("y", &top), ("height", &"18")];
+                [("class", &class), ("x", &names), ("y", &top), ("height", &"18")];
             svg.element(
                 "rect",
                 &[&place[..], &[("rx", &"2"), ("width", &width)]].concat(),
@@ -82,17 +91,21 @@ pub(crate) struct Dots {
     pub(crate) ours: bool,
 }
 
-/// Rows of dots joined by a line, on a logarithmic scale with a mark at each power of ten.
+/// Rows of dots joined by a line, on a logarithmic scale with a mark at each power of ten. The
+/// pointer over a dot shows its value.
 pub(crate) fn dots(page: &mut Markup, title: &str, rows: &[Dots], label: impl Fn(f64) -> String) {
+    let names = room(rows.iter().map(|row| &*row.name));
     let all = || rows.iter().flat_map(|row| &row.values).copied().filter(|&value| value > 0.0);
     let least = all().fold(f64::INFINITY, f64::min).log10().floor();
     let most = all().fold(1.0, f64::max).log10().ceil().max(least + 1.0);
     let x = |value: f64| {
         let share = (value.max(f64::MIN_POSITIVE).log10() - least) / (most - least);
-        NAMES + (WIDTH - NAMES - NUMBERS) * share.clamp(0.0, 1.0)
+        names + (WIDTH - names - NUMBERS) * share.clamp(0.0, 1.0)
     };
     let bottom = BAR * rows.len() as f64 + 4.0;
-    svg(page, title, bottom + 22.0, |svg| {
+    svg(page, title, bottom + 38.0, |svg| {
+        let centre = figure((names + WIDTH - NUMBERS) / 2.0);
+        svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), title);
         for power in (least as i32)..=(most as i32) {
             let value = 10_f64.powi(power);
             let at = figure(x(value));
@@ -102,7 +115,7 @@ pub(crate) fn dots(page: &mut Markup, title: &str, rows: &[Dots], label: impl Fn
         for (index, row) in rows.iter().enumerate() {
             let middle = BAR * index as f64 + 14.0;
             let class = if row.ours { "ours" } else { "other" };
-            svg.label(None, NAMES - 8.0, middle + 4.0, Some("end"), &row.name);
+            svg.label(None, names - 8.0, middle + 4.0, Some("end"), shortened(&row.name));
             let (Some(first), Some(last)) = (row.values.first(), row.values.last()) else {
                 continue;
             };
@@ -111,7 +124,9 @@ pub(crate) fn dots(page: &mut Markup, title: &str, rows: &[Dots], label: impl Fn
             for (place, value) in row.values.iter().enumerate() {
                 let hollow = if place == 0 { " hollow" } else { "" };
                 let radius = if place + 1 == row.values.len() { "5.5" } else { "4" };
-                svg.circle(&format!("{class}{hollow}"), figure(x(*value)), middle, radius);
+                let class = format!("{class}{hollow}");
+                let says = format!("{}: {}", row.name, label(*value));
+                dot(svg, &class, [x(*value), middle], radius, &says);
             }
             svg.label(None, figure(x(*last) + 11.0), middle + 4.0, None, &row.text);
         }
@@ -127,16 +142,24 @@ pub(crate) struct Line {
 }
 
 /// Lines over settings, which stand at equal distances. Names are written at the right end, moved
-/// apart where the lines end too close together, and each line has a dash pattern of its own.
-pub(crate) fn lines(page: &mut Markup, title: &str, settings: &[String], lines: &[Line]) {
-    const HEIGHT: f64 = 300.0;
+/// apart where the lines end too close together, and each line has a dash pattern of its own. The
+/// axis of settings is titled `title`, the other one `unit`; the pointer over a point shows both.
+pub(crate) fn lines(
+    page: &mut Markup,
+    title: &str,
+    unit: &str,
+    settings: &[String],
+    lines: &[Line],
+) {
+    const HEIGHT: f64 = 340.0;
+    const TOP: f64 = 32.0;
     const LEFT: f64 = 48.0;
     const RIGHT: f64 = 160.0;
-    const BASE: f64 = HEIGHT - 28.0;
+    const BASE: f64 = HEIGHT - 46.0;
     let most = lines.iter().flat_map(|line| &line.values).flatten().copied().fold(0.0, f64::max);
     let step = round_step(most / 4.0);
     let top = (most / step).ceil().max(1.0) * step;
-    let y = |value: f64| BASE - (BASE - 12.0) * value / top;
+    let y = |value: f64| BASE - (BASE - TOP) * value / top;
     let gaps = settings.len().saturating_sub(1).max(1) as f64;
     let x = |place: usize| LEFT + 24.0 + (WIDTH - LEFT - RIGHT - 48.0) * place as f64 / gaps;
     let marks = (0..=(top / step).round() as usize).map(|mark| mark as f64 * step);
@@ -148,27 +171,52 @@ pub(crate) fn lines(page: &mut Markup, title: &str, settings: &[String], lines: 
             svg.label(Some("scale"), LEFT - 6.0, below, Some("end"), units::percent(mark));
         }
         for (place, setting) in settings.iter().enumerate() {
-            svg.label(Some("scale"), figure(x(place)), HEIGHT - 8.0, Some("middle"), setting);
+            svg.label(Some("scale"), figure(x(place)), BASE + 20.0, Some("middle"), setting);
         }
+        svg.label(Some("scale"), "4", "14", None, unit);
+        let centre = figure((LEFT + WIDTH - RIGHT) / 2.0);
+        svg.label(Some("scale"), centre, HEIGHT - 8.0, Some("middle"), title);
         for (index, line) in lines.iter().enumerate() {
-            let points: Vec<(f64, f64)> = line
-                .values
-                .iter()
-                .enumerate()
-                .filter_map(|(place, value)| Some((x(place), y((*value)?))))
-                .collect();
+            let values = || {
+                let values = line.values.iter().enumerate();
+                values.filter_map(|(place, value)| Some((place, (*value)?)))
+            };
+            let points: Vec<(f64, f64)> = values().map(|(at, value)| (x(at), y(value))).collect();
             let class = series(index, line.ours);
             svg.empty("polyline", &[("class", &class), ("points", &joined(&points))]);
-            for (x, y) in &points {
-                svg.circle(&class, figure(*x), figure(*y), "3.5");
+            for (place, value) in values() {
+                let (name, setting) = (&line.name, &settings[place]);
+                let says = format!("{name}, {setting}: {} {unit}", units::figures(value));
+                dot(svg, &class, [x(place), y(value)], "3.5", &says);
             }
         }
-        for (index, label_y) in label_places(lines, y) {
+        for (index, label_y) in label_places(lines, y, BASE + 8.0) {
             let class = format!("{} name", series(index, lines[index].ours));
             let at = figure(label_y + 4.0);
             svg.label(Some(&class), WIDTH - RIGHT + 8.0, at, None, &lines[index].name);
         }
     });
+}
+
+/// The room that names take on the left of a plot.
+fn room<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
+    let letters = names.map(|name| name.chars().count()).max().unwrap_or(0);
+    (LETTER * letters.min(NAME_LETTERS) as f64 + 12.0).max(90.0)
+}
+
+/// As much of a name as there is room for.
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= NAME_LETTERS {
+        return name.to_owned();
+    }
+    name.chars().take(NAME_LETTERS - 1).chain(['…']).collect()
+}
+
+/// A point, which says its figures under the pointer.
+fn dot(svg: &mut Markup, class: &str, [x, y]: [f64; 2], radius: &str, says: &str) {
+    let (x, y) = (figure(x), figure(y));
+    let place: [Attribute<'_>; 4] = [("class", &class), ("cx", &x), ("cy", &y), ("r", &radius)];
+    svg.element("circle", &place, |circle| circle.leaf("title", &[], says));
 }
 
 /// A picture of full width.
@@ -186,10 +234,9 @@ fn series(index: usize, ours: bool) -> String {
 }
 
 /// Where the name of each line stands: beside its last value, but at least a line of text below
-/// the name above it, and never below the plot.
-fn label_places(lines: &[Line], y: impl Fn(f64) -> f64) -> Vec<(usize, f64)> {
+/// the name above it, and never below `lowest`.
+fn label_places(lines: &[Line], y: impl Fn(f64) -> f64, lowest: f64) -> Vec<(usize, f64)> {
     const APART: f64 = 16.0;
-    const LOWEST: f64 = 280.0;
     let mut places: Vec<(usize, f64)> = lines
         .iter()
         .enumerate()
@@ -203,7 +250,7 @@ fn label_places(lines: &[Line], y: impl Fn(f64) -> f64) -> Vec<(usize, f64)> {
         *place = place.max(above + APART);
         above = *place;
     }
-    let mut below = LOWEST + APART;
+    let mut below = lowest + APART;
     for (_, place) in places.iter_mut().rev() {
         *place = place.min(below - APART);
         below = *place;
@@ -247,15 +294,37 @@ mod tests {
     fn names_at_the_ends_of_lines_do_not_overlap_and_stay_inside() {
         let line = |value| Line { name: String::new(), values: vec![Some(value)], ours: false };
         let lines: Vec<Line> = [0.0, 0.1, 0.2, 5.0].map(line).to_vec();
-        let mut places: Vec<f64> =
-            label_places(&lines, |value| 272.0 - value).into_iter().map(|(_, y)| y).collect();
+        let mut places: Vec<f64> = label_places(&lines, |value| 272.0 - value, 280.0)
+            .into_iter()
+            .map(|(_, y)| y)
+            .collect();
         places.sort_by(f64::total_cmp);
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= 15.9), "{places:?}");
         assert!(places.iter().all(|&place| place <= 280.0), "{places:?}");
     }
 
     #[test]
-    fn text_in_plots_is_escaped() {
+    fn a_point_of_a_line_says_its_value_and_the_axes_their_units() {
+        let line = Line { name: "a".to_owned(), values: vec![Some(1.5), None], ours: true };
+        let settings = ["99 %", "50 %"].map(str::to_owned);
+        let mut page = Markup::default();
+        lines(&mut page, "Share of reads", "million/s", &settings, &[line]);
+        let svg = page.into_string();
+        assert!(svg.contains("<title>a, 99 %: 1.50 million/s</title>"), "{svg}");
+        for axis in [">million/s</text>", ">Share of reads</text>"] {
+            assert!(svg.contains(axis), "{axis} in {svg}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_room_is_shortened_and_the_plot_keeps_its_room() {
+        let long = "x".repeat(200);
+        assert_eq!(shortened(&long).chars().count(), NAME_LETTERS);
+        assert!(room([&*long].into_iter()) < WIDTH - NUMBERS - 200.0);
+    }
+
+    #[test]
+    fn text_in_plots_is_escaped_and_places_are_numbers() {
         let bar = Bar {
             name: "<b>&".to_owned(),
             value: 1.0,
@@ -265,8 +334,10 @@ mod tests {
             ours: false,
         };
         let mut page = Markup::default();
-        bars(&mut page, "t", "ns", &[bar]);
+        let unknown = Bar { value: f64::NAN, low: f64::NAN, high: f64::NAN, ..bar.clone() };
+        bars(&mut page, "t", "ns", &[bar, unknown]);
         let svg = page.into_string();
         assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
+        assert!(!svg.contains("NaN"), "what could not be measured has no place: {svg}");
     }
 }

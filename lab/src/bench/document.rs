@@ -1,0 +1,209 @@
+//! The JSON of `rcu bench`: every round of every metric, ratios and verdicts.
+
+use ::bench::statistics::{Ratio, Spread, difference_at_most};
+use ::bench::suites::promises::{Bound, Held, Verdict};
+use ::bench::suites::rounds::Case;
+use serde::Serialize;
+
+use super::report::unit_of;
+
+/// The version of the JSON; a reader of another one must not guess.
+const VERSION: u32 = 3;
+
+/// What was run.
+#[derive(Debug, Serialize)]
+pub(super) struct Header {
+    pub(super) bench: &'static str,
+    pub(super) seed: u64,
+    pub(super) quick: bool,
+    pub(super) base: &'static str,
+    /// `restartable` or `portable`.
+    pub(super) per_cpu_path: &'static str,
+    pub(super) interrupted: bool,
+}
+
+/// The document that `--json` writes.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a> {
+    schema: &'static str,
+    version: u32,
+    #[serde(flatten)]
+    header: &'a Header,
+    machine: crate::machine::Machine,
+    cases: Vec<CaseOut>,
+    targets: Vec<TargetOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct CaseOut {
+    id: String,
+    title: String,
+    disturbed: u32,
+    notes: Vec<String>,
+    rivals: Vec<RivalOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct RivalOut {
+    name: &'static str,
+    ours: bool,
+    metrics: Vec<MetricOut>,
+}
+
+/// One metric of one rival, with the value of every round, so that others can compute on.
+#[derive(Debug, Serialize)]
+struct MetricOut {
+    name: &'static str,
+    unit: &'static str,
+    #[serde(serialize_with = "crate::json::spread")]
+    spread: Option<Spread>,
+    #[serde(serialize_with = "optional_ratio")]
+    ratio_to_base: Option<Ratio>,
+    difference_at_most_percent: Option<f64>,
+    rounds: Vec<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct TargetOut {
+    case: &'static str,
+    metric: &'static str,
+    rival: &'static str,
+    base: Option<&'static str>,
+    at_most: Option<f64>,
+    at_least: Option<f64>,
+    or_figure_at_most: Option<f64>,
+    #[serde(serialize_with = "crate::json::ratio")]
+    ratio: Ratio,
+    verdict: &'static str,
+}
+
+fn optional_ratio<S: serde::Serializer>(
+    ratio: &Option<Ratio>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match ratio {
+        Some(ratio) => crate::json::ratio(ratio, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Puts the document together.
+pub(super) fn document<'a>(
+    header: &'a Header,
+    cases: &[Case],
+    verdicts: &[Verdict],
+) -> Document<'a> {
+    Document {
+        schema: "quiescence/bench",
+        version: VERSION,
+        header,
+        machine: crate::machine::Machine::detect(),
+        cases: cases.iter().map(|case| case_out(case, header.base)).collect(),
+        targets: verdicts.iter().map(target_out).collect(),
+    }
+}
+
+fn case_out(case: &Case, base: &str) -> CaseOut {
+    let rivals = case.rivals.iter().map(|rival| {
+        let metrics = case.metrics.iter().enumerate().map(|(number, metric)| {
+            let ratio = case.ratio(rival.name, base, number);
+            let difference =
+                ratio.filter(|_| rival.name != base).as_ref().and_then(difference_at_most);
+            MetricOut {
+                name: metric.name,
+                unit: unit_of(metric),
+                spread: Some(rival.spread(number)),
+                ratio_to_base: ratio,
+                difference_at_most_percent: difference.map(|share| 100.0 * share),
+                rounds: rival.values[number].clone(),
+            }
+        });
+        RivalOut { name: rival.name, ours: rival.ours, metrics: metrics.collect() }
+    });
+    CaseOut {
+        id: case.id.clone().into_owned(),
+        title: case.title.clone().into_owned(),
+        disturbed: case.disturbed,
+        notes: case.notes.clone(),
+        rivals: rivals.collect(),
+    }
+}
+
+fn target_out(Verdict { promise, metric, base, ratio, held }: &Verdict) -> TargetOut {
+    let (at_most, at_least) = match promise.bound {
+        Bound::AtMost(bound) => (Some(bound), None),
+        Bound::AtLeast(bound) => (None, Some(bound)),
+    };
+    TargetOut {
+        case: promise.case,
+        metric: metric.name,
+        rival: promise.rival,
+        base: *base,
+        at_most,
+        at_least,
+        or_figure_at_most: promise.or_at_most,
+        ratio: *ratio,
+        verdict: match held {
+            Held::Met => "met",
+            Held::Missed => "missed",
+            Held::TooClose => "too close to call",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::bench::suites::rounds::{Metric, Unit};
+
+    use super::super::report::tests::three_beside_a_base;
+    use super::*;
+
+    #[test]
+    fn the_document_says_what_a_tie_is_worth() {
+        let header = Header {
+            bench: "engines",
+            seed: 1,
+            quick: true,
+            base: "a",
+            per_cpu_path: "portable",
+            interrupted: false,
+        };
+        let cases = [three_beside_a_base()];
+        let json = serde_json::to_value(document(&header, &cases, &[])).unwrap();
+        let most = |rival: usize, metric: usize| {
+            let metric = &json["cases"][0]["rivals"][rival]["metrics"][metric];
+            metric["difference_at_most_percent"].as_f64().map(f64::round)
+        };
+        assert_eq!(
+            [most(0, 0), most(1, 0), most(1, 1), most(2, 1)],
+            [None, Some(2.0), None, Some(2.0)]
+        );
+        assert_eq!(most(3, 0), Some(200.0));
+    }
+
+    #[test]
+    fn the_document_holds_every_round_and_null_for_what_is_unknown() {
+        const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
+        let mut case = Case::new("read/x", "x", METRICS, [("a", false), ("b", false)]);
+        for (rival, values) in case.rivals.iter_mut().zip([[1.0, 2.0], [2.0, 4.0]]) {
+            rival.values = vec![values.into()];
+        }
+        let header = Header {
+            bench: "read",
+            seed: 1,
+            quick: true,
+            base: "a",
+            per_cpu_path: "portable",
+            interrupted: false,
+        };
+        let json = serde_json::to_value(document(&header, &[case], &[])).unwrap();
+        assert_eq!(json["schema"], "quiescence/bench");
+        assert_eq!(json["version"], 3);
+        assert_eq!(json["base"], "a");
+        assert_eq!(json["per_cpu_path"], "portable");
+        let metric = &json["cases"][0]["rivals"][1]["metrics"][0];
+        assert_eq!(metric["rounds"], serde_json::json!([2.0, 4.0]));
+        assert_eq!(metric["ratio_to_base"]["median"], 2.0);
+        assert!(metric["ratio_to_base"]["high"].is_null(), "two rounds tell nothing");
+    }
+}

@@ -1,0 +1,74 @@
+//! Files for results: opened before anything is measured, written when all is known.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+
+/// The files for results that a command has opened, so that each is for one kind of results only.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    /// Device and number of each.
+    files: Vec<(u64, u64)>,
+}
+
+impl Opened {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Opens the file that the option `flag` names, without emptying it yet: a bad path costs no
+    /// minute of measuring. `-` is refused: standard output has the text.
+    pub(super) fn open(&mut self, flag: &str, path: &Path) -> Result<ResultFile, Failure> {
+        if path == Path::new("-") {
+            return Err(Failure::Usage(format!(
+                "{flag} takes a file, not `-`: standard output has the text"
+            )));
+        }
+        let cannot = |error| Failure::file("write", path, error);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let file = options.open(path).map_err(cannot)?;
+        let metadata = file.metadata().map_err(cannot)?;
+        let identity = (metadata.dev(), metadata.ino());
+        // The last results would silently replace the others, under whatever name. Devices and
+        // pipes can be shared.
+        if metadata.is_file() && self.files.contains(&identity) {
+            return Err(Failure::Usage(format!(
+                "{} is named for two kinds of results; give each a file of its own",
+                path.display()
+            )));
+        }
+        self.files.push(identity);
+        Ok(ResultFile { path: path.to_owned(), file })
+    }
+}
+
+/// A file for results.
+#[derive(Debug)]
+pub(crate) struct ResultFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl ResultFile {
+    /// Empties the file if it is one, not a pipe or a device, and writes the results.
+    pub(crate) fn write(&mut self, results: &str) -> Result<(), Failure> {
+        self.replace(results.as_bytes()).map_err(|error| Failure::file("write", &self.path, error))
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        self.file.write_all(bytes)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}

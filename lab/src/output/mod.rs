@@ -1,0 +1,367 @@
+//! Where results go: text to the terminal or a pipe, JSON to a file, progress to standard error.
+//!
+//! Every command writes through one [`Output`], so that the same things hold for all of them:
+//! colours only on a terminal and never against `NO_COLOR`; nothing but JSON on standard output
+//! with `--json -`; a progress bar only when standard error is a terminal; and a closed pipe ends
+//! the command quietly, unless a file that the user asked for is still to be written.
+
+mod file;
+mod progress;
+mod table;
+mod text;
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+use comfy_table::Table;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+
+use crate::exit::Failure;
+use crate::html;
+use crate::interrupt::Interrupt;
+use crate::provenance::Provenance;
+use crate::record::{self, Block};
+use file::Opened;
+pub(crate) use file::ResultFile;
+pub(crate) use progress::{Progress, Watched};
+pub(crate) use table::{numeric, table};
+use text::{width, wrap};
+
+/// The options about output that every command takes.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct OutputArgs {
+    /// Also write the results as JSON to FILE; `-` is standard output, which then carries only that
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
+    pub(crate) json: Option<PathBuf>,
+    /// Also write text and tables as Markdown to FILE
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Also write the tables as comma-separated values to FILE
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Show more: where the results come from, and the values of rounds
+    #[arg(short, long, global = true, help_heading = "Output")]
+    pub(crate) verbose: bool,
+    /// Let reports carry the name of this machine, too
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) host_name: bool,
+}
+
+/// A document of any command, with the provenance that all of them carry.
+#[derive(Serialize)]
+struct WithProvenance<'a, D> {
+    #[serde(flatten)]
+    document: &'a D,
+    provenance: &'a Provenance,
+}
+
+/// Where the JSON goes.
+#[derive(Debug)]
+enum Sink {
+    Stdout,
+    File(ResultFile),
+}
+
+/// A form of the record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    Markdown,
+    Csv,
+    Page,
+}
+
+/// The one way out for everything that a command has to say.
+pub(crate) struct Output {
+    stdout: AutoStream<io::Stdout>,
+    stderr: AutoStream<io::Stderr>,
+    json: Option<Sink>,
+    /// Files for the record in other forms.
+    forms: Vec<(Form, ResultFile)>,
+    /// What was said, if it is to be written in other forms.
+    record: Vec<Block>,
+    is_verbose: bool,
+    /// Whether a line has been written: the first one is never empty.
+    has_written: bool,
+    /// Files that are still to be written: with any, a closed pipe must not end the run.
+    opened: Opened,
+    /// No process reads standard output, but the run continues for the sake of a file.
+    muted: bool,
+    width: u16,
+    provenance: Provenance,
+    interrupt: Interrupt,
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output").field("json", &self.json).field("width", &self.width).finish()
+    }
+}
+
+impl Output {
+    /// Opens the sinks.
+    pub(crate) fn new(args: &OutputArgs, interrupt: Interrupt) -> Result<Output, Failure> {
+        let mut opened = Opened::default();
+        let json = match &args.json {
+            None => None,
+            Some(path) if path == Path::new("-") => Some(Sink::Stdout),
+            Some(path) => Some(Sink::File(opened.open("--json", path)?)),
+        };
+        let mut forms = Vec::new();
+        for (form, flag, path) in
+            [(Form::Markdown, "--markdown", &args.markdown), (Form::Csv, "--csv", &args.csv)]
+        {
+            if let Some(path) = path {
+                forms.push((form, opened.open(flag, path)?));
+            }
+        }
+        let provenance = Provenance::of_this_run();
+        let provenance = if args.host_name { provenance.with_host_name() } else { provenance };
+        Ok(Output {
+            stdout: AutoStream::auto(io::stdout()),
+            stderr: AutoStream::auto(io::stderr()),
+            muted: matches!(json, Some(Sink::Stdout)),
+            json,
+            opened,
+            forms,
+            record: Vec::new(),
+            is_verbose: args.verbose,
+            has_written: false,
+            width: width(),
+            provenance,
+            interrupt,
+        })
+    }
+
+    /// Whether JSON is asked for.
+    pub(crate) fn has_json(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// The flag of Ctrl-C.
+    pub(crate) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// Opens the file for results that the option `flag` names, if it is given.
+    pub(crate) fn open(
+        &mut self,
+        flag: &str,
+        path: Option<&Path>,
+    ) -> Result<Option<ResultFile>, Failure> {
+        path.map(|path| self.opened.open(flag, path)).transpose()
+    }
+
+    /// Columns of characters that a line may have.
+    pub(crate) fn width(&self) -> usize {
+        self.width.into()
+    }
+
+    /// Whether the user wants to see more.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.is_verbose
+    }
+
+    /// Asks for a page with all that is said from now on, at `path`, if there is one.
+    pub(crate) fn expect_page(&mut self, path: Option<&Path>) -> Result<(), Failure> {
+        let page = self.open("--html", path)?;
+        self.forms.extend(page.map(|file| (Form::Page, file)));
+        Ok(())
+    }
+
+    /// Writes a page that the command draws itself, and says where it is, if one was asked for.
+    pub(crate) fn write_page(
+        &mut self,
+        file: Option<ResultFile>,
+        draw: impl FnOnce(&Provenance) -> String,
+    ) -> Result<(), Failure> {
+        let Some(mut file) = file else {
+            return Ok(());
+        };
+        file.write(&draw(&self.provenance))?;
+        self.line(format_args!("\nThe page is in {}.", file.path().display()))
+    }
+
+    /// Adds a plot to the page, if there is one.
+    pub(crate) fn plot(&mut self, plot: impl FnOnce() -> Block) {
+        if self.forms.iter().any(|(form, _)| matches!(form, Form::Page)) {
+            self.record.push(plot());
+        }
+    }
+
+    /// Writes the record in the forms that were asked for. The last call of a command.
+    pub(crate) fn finish(&mut self) -> Result<(), Failure> {
+        if self.is_verbose {
+            self.heading("Where this comes from")?;
+            self.entries(self.provenance.rows())?;
+        }
+        let mut record = std::mem::take(&mut self.record);
+        for (form, file) in &mut self.forms {
+            let text = match form {
+                Form::Csv => record::csv(&record),
+                Form::Page => html::page("rcu", &self.provenance, |body| {
+                    body.leaf("h1", &[], &self.provenance.command_line);
+                    record::write_html(body, &record);
+                }),
+                Form::Markdown => {
+                    if !self.is_verbose {
+                        record.push(Block::Heading("Where this comes from".to_owned()));
+                        let rows = self.provenance.rows().into_iter();
+                        let rows = rows.map(|(name, value)| (name.to_owned(), value));
+                        record.push(Block::Entries(rows.collect()));
+                    }
+                    let text = record::markdown(&record);
+                    record.truncate(record.len() - 2 * usize::from(!self.is_verbose));
+                    text
+                }
+            };
+            file.write(&text)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a part of what is said, if a form of the record is asked for.
+    fn keep(&mut self, block: impl FnOnce() -> Block) {
+        if !self.forms.is_empty() {
+            self.record.push(block());
+        }
+    }
+
+    /// Writes one line of text.
+    pub(crate) fn line(&mut self, text: impl Display) -> Result<(), Failure> {
+        let text = text.to_string();
+        if !text.trim().is_empty() {
+            self.keep(|| Block::Paragraph(text.trim().to_owned()));
+        }
+        self.write(&format!("{text}\n"))
+    }
+
+    /// Writes a heading, and before it an empty line unless it is the first.
+    pub(crate) fn heading(&mut self, text: impl Display) -> Result<(), Failure> {
+        self.keep(|| Block::Heading(text.to_string()));
+        let bold = Style::new().bold();
+        let space = if self.has_written { "\n" } else { "" };
+        self.write(&format!("{space}{bold}{text}{bold:#}\n"))
+    }
+
+    /// Writes a paragraph, wrapped at the width of the window.
+    pub(crate) fn paragraph(&mut self, text: impl Display) -> Result<(), Failure> {
+        self.keep(|| Block::Paragraph(text.to_string()));
+        let wrapped = wrap("", &text.to_string(), 0, self.width.into());
+        self.write(&wrapped)
+    }
+
+    /// Writes one label, at most ten letters long, and beside it its text: for entries that are
+    /// not known all at once, whose columns nevertheless agree.
+    pub(crate) fn entry(&mut self, label: &str, text: impl Display) -> Result<(), Failure> {
+        const INDENT: usize = 12;
+        self.keep(|| Block::Entries(vec![(label.to_owned(), text.to_string())]));
+        let wrapped = wrap(label, &text.to_string(), INDENT, self.width.into());
+        self.write(&wrapped)
+    }
+
+    /// Writes labels in a column of their own, and beside each its text, wrapped at the width of
+    /// the window.
+    pub(crate) fn entries<L: AsRef<str>, T: Display>(
+        &mut self,
+        entries: impl IntoIterator<Item = (L, T)>,
+    ) -> Result<(), Failure> {
+        let entries: Vec<(L, T)> = entries.into_iter().collect();
+        self.keep(|| {
+            let texts = |(label, text): &(L, T)| (label.as_ref().to_owned(), text.to_string());
+            Block::Entries(entries.iter().map(texts).collect())
+        });
+        let longest = entries.iter().map(|(label, _)| label.as_ref().chars().count()).max();
+        let indent = longest.unwrap_or(0) + 2;
+        for (label, text) in entries {
+            let wrapped = wrap(label.as_ref(), &text.to_string(), indent, self.width.into());
+            self.write(&wrapped)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a table, fitted to the width of the window.
+    pub(crate) fn table(&mut self, mut table: Table) -> Result<(), Failure> {
+        self.keep(|| Block::of_table(&table));
+        table.set_width(self.width);
+        table::keep_words_whole(&mut table, self.width);
+        // Colours are taken out where they do not belong when the text is written.
+        table.enforce_styling();
+        let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        self.write(&text)
+    }
+
+    /// Tells the user about something odd that stops nothing, on standard error.
+    pub(crate) fn note(&mut self, text: impl Display) {
+        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+        // A note that cannot be written has no thread to read it.
+        let _ = writeln!(self.stderr, "{style}note:{style:#} {text}");
+    }
+
+    /// A progress bar for a run of about `total`, on standard error and only on a terminal.
+    pub(crate) fn progress(&self, total: Duration) -> Progress {
+        Progress::new(total)
+    }
+
+    /// Writes `document` to the JSON sink, if there is one, with the member `"provenance"`.
+    pub(crate) fn json(&mut self, document: &impl Serialize) -> Result<(), Failure> {
+        let Some(sink) = &mut self.json else {
+            return Ok(());
+        };
+        let document = WithProvenance { document, provenance: &self.provenance };
+        let mut text = serde_json::to_string_pretty(&document)
+            .map_err(|error| Failure::io("cannot write JSON", error.into()))?;
+        text.push('\n');
+        match sink {
+            Sink::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout
+                    .write_all(text.as_bytes())
+                    .and_then(|()| stdout.flush())
+                    .map_err(|error| Failure::io("cannot write to standard output", error))
+            }
+            Sink::File(file) => file.write(&text),
+        }
+    }
+
+    /// Fails with [`Failure::BrokenPipe`] when no thread reads the results any more, so that
+    /// `rcu advise | head -1` does not go on measuring for a minute.
+    pub(crate) fn check_reader(&mut self) -> Result<(), Failure> {
+        let stdout = io::stdout();
+        let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+        let gone = poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+            && fds[0].revents().contains(PollFlags::ERR);
+        if gone { self.reader_gone() } else { Ok(()) }
+    }
+
+    fn reader_gone(&mut self) -> Result<(), Failure> {
+        if !self.opened.is_empty() {
+            self.muted = true;
+            return Ok(());
+        }
+        Err(Failure::BrokenPipe)
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        self.has_written = true;
+        if self.muted {
+            return Ok(());
+        }
+        let written = self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush());
+        match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
+            Err(Failure::BrokenPipe) => self.reader_gone(),
+            other => other,
+        }
+    }
+}
+
+/// Writes an error message to standard error.
+pub(crate) fn print_error(text: impl Display) {
+    let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    // An error that cannot be written has no thread to read it; the exit code still tells.
+    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
+}

@@ -1,0 +1,110 @@
+//! Tables of text: the house's style, and columns wide enough for whole words and numbers.
+
+use comfy_table::{
+    Cell, CellAlignment, Column, ColumnConstraint, ContentArrangement, Table, TableStyle, Width,
+};
+
+/// One line under the header and no other rules: the columns carry the table.
+const TABLE_STYLE: TableStyle = comfy_table::presets::NOTHING
+    .header_separator(comfy_table::LineStyle::none().fill('─').junction('─'));
+
+/// A table in the house's style with this header. Call [`numeric`] for columns of numbers.
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header.iter().map(Cell::new).collect::<Vec<_>>());
+    // Names are not broken; the other columns make room.
+    if let Some(names) = table.column_mut(0) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    table
+}
+
+/// Aligns these columns to the right, as numbers are read.
+pub(crate) fn numeric(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
+    for column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+/// Cells of at most so many characters are a number with its unit: one word.
+const FIGURE_CHARACTERS: usize = 9;
+
+/// Makes every column wide enough for its words, and for a number beside its unit, as long as the
+/// window has room for that: half a number on a line is another number.
+pub(super) fn keep_words_whole(table: &mut Table, width: u16) {
+    // Narrow windows lose blanks between columns first, then units beside numbers.
+    let attempts = [(FIGURE_CHARACTERS, 1), (FIGURE_CHARACTERS, 0), (0, 1), (0, 0)];
+    for (figure_characters, left) in attempts {
+        table.column_iter_mut().for_each(|column| {
+            column.set_padding((left, 1));
+        });
+        let least = least_widths(table, figure_characters);
+        // Between two columns there is a line, which is blank in our tables.
+        let total: usize = least.iter().map(|(width, padding)| width + padding + 1).sum();
+        if total > usize::from(width) + 1 {
+            continue;
+        }
+        for (column, (width, padding)) in table.column_iter_mut().zip(least) {
+            if column.constraint().is_none() {
+                let width = Width::Fixed(u16::try_from(width + padding).unwrap_or(u16::MAX));
+                column.set_constraint(ColumnConstraint::LowerBoundary(width));
+            }
+        }
+        return;
+    }
+}
+
+/// How wide each column has to be, and the padding beside it.
+fn least_widths(table: &Table, figure_characters: usize) -> Vec<(usize, usize)> {
+    let characters = |text: &str| text.chars().count();
+    let words = |text: &str| text.split_whitespace().map(characters).max().unwrap_or(0);
+    let lines = |text: &str| text.lines().map(characters).max().unwrap_or(0);
+    let least = |column: &Column, number: usize| {
+        let is_whole = column.constraint() == Some(&ColumnConstraint::ContentWidth);
+        let head = table.header().and_then(|header| header.cell_iter().nth(number));
+        let head = head.map(Cell::content).unwrap_or_default();
+        let cell = |text: String| match lines(&text) {
+            length if is_whole || length <= figure_characters => length,
+            _ => words(&text),
+        };
+        let body = table.column_cells_iter(number).flatten().map(|each| cell(each.content())).max();
+        let head = if is_whole { lines(&head) } else { words(&head) };
+        (head.max(body.unwrap_or(0)), usize::from(column.padding_width()))
+    };
+    table.column_iter().enumerate().map(|(number, column)| least(column, number)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_words_nor_numbers_are_broken_while_there_is_room() {
+        let lines = |width: u16| -> Vec<String> {
+            let mut table = table(&["", "locks taken", "of them contended", "p50"]);
+            table.add_row(["adaptive", "1,612,571", "48,084", "19.73 µs"]);
+            table.add_row(["a name that is long", "a sentence of some length", "0", "–"]);
+            table.set_width(width);
+            keep_words_whole(&mut table, width);
+            table.lines().collect()
+        };
+        for width in [56, 60, 80] {
+            let lines = lines(width);
+            assert!(lines.iter().all(|line| line.chars().count() <= width.into()), "{lines:?}");
+            for whole in ["1,612,571", "contended", "sentence", "19.73 µs", "a name that is long"]
+            {
+                assert!(lines.iter().any(|line| line.contains(whole)), "{whole} in {lines:?}");
+            }
+        }
+        // Without room for blanks, and then for a unit beside its number, words are still whole.
+        assert!(lines(53).iter().any(|line| line.contains("19.73 µs")), "{:?}", lines(53));
+        for width in [53, 50, 49] {
+            let lines = lines(width);
+            assert!(lines.iter().any(|line| line.contains("19.73 ")), "{lines:?}");
+            assert!(lines.iter().any(|line| line.contains("contended")), "{lines:?}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Figures with their intervals, one a row over a common axis: what a change costs, what an
+//! operation takes, how rounds are distributed.
+
+use super::{BAR, LETTER, WIDTH, figure, room, round_step, shortened, svg};
+use crate::html::Markup;
+
+/// One row: a value, its interval, and what else is known of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Interval {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// The value of each round, a small dot each.
+    pub(crate) rounds: Vec<f64>,
+    /// The figure that was published, a hollow dot.
+    pub(crate) published: Option<f64>,
+    /// The value as it is written.
+    pub(crate) text: String,
+    /// Drawn in the accent's colour.
+    pub(crate) ours: bool,
+}
+
+/// The axis that all rows share.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    /// What is shown, with its unit.
+    pub(crate) title: String,
+    pub(crate) scale: Scale,
+    /// A value as it is written at its mark.
+    pub(crate) label: fn(f64) -> String,
+    /// Values with a line of their own, such as a threshold.
+    pub(crate) guides: Vec<f64>,
+}
+
+/// How values become places.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Scale {
+    Linear,
+    /// With a mark at each power of ten; of values above 0.
+    Logarithmic,
+}
+
+impl Scale {
+    /// The scale on which all of these values can be told apart.
+    pub(crate) fn for_values(values: impl Iterator<Item = f64> + Clone) -> Scale {
+        const FACTOR: f64 = 30.0;
+        let least = values.clone().fold(f64::INFINITY, f64::min);
+        let most = values.fold(0.0, f64::max);
+        if least > 0.0 && most > FACTOR * least { Scale::Logarithmic } else { Scale::Linear }
+    }
+
+    fn place(self, value: f64) -> f64 {
+        match self {
+            Scale::Linear => value,
+            Scale::Logarithmic => value.max(f64::MIN_POSITIVE).log10(),
+        }
+    }
+
+    /// The marks, from the first to the last: all values lie between them.
+    fn marks(self, least: f64, most: f64) -> Vec<f64> {
+        match self {
+            Scale::Linear => {
+                let step = round_step((most - least) / 5.0);
+                let (first, last) = ((least / step).floor() as i64, (most / step).ceil() as i64);
+                (first..=last.max(first + 1)).map(|mark| mark as f64 * step).collect()
+            }
+            Scale::Logarithmic => {
+                let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+                (first..=last.max(first + 1)).map(|power| 10_f64.powi(power)).collect()
+            }
+        }
+    }
+}
+
+/// Where the plot is within the picture, and where values are within the plot.
+struct Frame<'a> {
+    axis: &'a Axis,
+    marks: Vec<f64>,
+    left: f64,
+    right: f64,
+}
+
+impl Frame<'_> {
+    fn x(&self, value: f64) -> f64 {
+        let [first, last] = [self.marks[0], self.marks[self.marks.len() - 1]];
+        let [first, last, at] = [first, last, value].map(|value| self.axis.scale.place(value));
+        self.left + (self.right - self.left) * ((at - first) / (last - first)).clamp(0.0, 1.0)
+    }
+}
+
+/// Draws the rows. The pointer over one shows its figures.
+pub(crate) fn intervals(page: &mut Markup, title: &str, axis: &Axis, rows: &[Interval]) {
+    // What could not be measured has no place.
+    let rows: Vec<&Interval> = rows.iter().filter(|row| row.value.is_finite()).collect();
+    let shown = |value: &f64| value.is_finite() && (axis.scale == Scale::Linear || *value > 0.0);
+    let values = rows.iter().flat_map(|row| {
+        let figures = [row.value, row.low, row.high].into_iter();
+        figures.chain(row.published).chain(row.rounds.iter().copied())
+    });
+    let values: Vec<f64> = values.chain(axis.guides.iter().copied()).filter(shown).collect();
+    if values.is_empty() {
+        return;
+    }
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let left = room(rows.iter().map(|row| &*row.name));
+    let text = rows.iter().map(|row| row.text.chars().count()).max().unwrap_or(0);
+    let right = WIDTH - 12.0 - LETTER * text as f64;
+    let frame = Frame { axis, marks: axis.scale.marks(least, most), left, right };
+    let bottom = BAR * rows.len() as f64 + 4.0;
+    svg(page, title, bottom + 38.0, |svg| {
+        scale(svg, &frame, bottom);
+        for (number, row) in rows.iter().enumerate() {
+            draw(svg, &frame, row, BAR * number as f64 + 14.0);
+        }
+    });
+}
+
+/// Marks with their labels, of which none runs into the one before it.
+fn scale(svg: &mut Markup, frame: &Frame<'_>, bottom: f64) {
+    let mut free_from = f64::NEG_INFINITY;
+    for &mark in &frame.marks {
+        let (x, label) = (frame.x(mark), (frame.axis.label)(mark));
+        let half = LETTER * label.chars().count() as f64 / 2.0;
+        let at = figure(x);
+        svg.line("grid", [&at, &at, &"0", &bottom]);
+        if x - half >= free_from {
+            svg.label(Some("scale"), &at, bottom + 16.0, Some("middle"), label);
+            free_from = x + half + LETTER;
+        }
+    }
+    for guide in &frame.axis.guides {
+        let at = figure(frame.x(*guide));
+        svg.line("guide", [&at, &at, &"0", &bottom]);
+    }
+    let centre = figure((frame.left + frame.right) / 2.0);
+    svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), &frame.axis.title);
+}
+
+fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
+    let class = if row.ours { "ours" } else { "other" };
+    let label = frame.axis.label;
+    svg.element("g", &[], |group| {
+        let Interval { name, text, low, high, .. } = row;
+        let [low, high] = [*low, *high].map(label);
+        let published = row.published.map(|value| format!("; published: {}", label(value)));
+        let published = published.unwrap_or_default();
+        group.leaf("title", &[], format_args!("{name}: {text} ({low} to {high}{published})"));
+        group.label(None, frame.left - 8.0, middle + 4.0, Some("end"), shortened(name));
+        for round in row.rounds.iter().filter(|round| round.is_finite()) {
+            group.circle("round", figure(frame.x(*round)), middle, "3");
+        }
+        if let Some(published) = row.published {
+            group.circle("other hollow", figure(frame.x(published)), middle, "4.5");
+        }
+        let ends = [row.low, row.high].map(|end| figure(frame.x(end)));
+        group.line("whisker", [&ends[0], &ends[1], &middle, &middle]);
+        for end in &ends {
+            group.line("whisker", [end, end, &(middle - 4.0), &(middle + 4.0)]);
+        }
+        group.circle(class, figure(frame.x(row.value)), middle, "4.5");
+        group.label(None, frame.right + 10.0, middle + 4.0, None, text);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_enclose_all_values() {
+        assert_eq!(Scale::Linear.marks(-3.0, 11.0), [-5.0, 0.0, 5.0, 10.0, 15.0]);
+        assert_eq!(Scale::Linear.marks(4.0, 4.0).len(), 2, "one value has an axis, too");
+        assert_eq!(Scale::Logarithmic.marks(0.3, 40.0), [0.1, 1.0, 10.0, 100.0]);
+        let scale = |values: [f64; 2]| Scale::for_values(values.into_iter());
+        assert_eq!(scale([1.0, 20.0]), Scale::Linear);
+        assert_eq!(scale([1.0, 200.0]), Scale::Logarithmic);
+        assert_eq!(scale([0.0, 200.0]), Scale::Linear);
+    }
+
+    #[test]
+    fn an_interval_without_an_end_stays_inside_and_says_its_figures() {
+        let row = Interval {
+            name: "<a>".to_owned(),
+            value: 1.0,
+            low: -2.0,
+            high: f64::INFINITY,
+            rounds: vec![0.0, f64::NAN, 2.0],
+            published: Some(-1.0),
+            text: "+1 %".to_owned(),
+            ours: true,
+        };
+        let axis = Axis {
+            title: "change, %".to_owned(),
+            scale: Scale::Linear,
+            label: |value| format!("{value}"),
+            guides: vec![2.0],
+        };
+        let mut page = Markup::default();
+        let unknown = Interval { value: f64::NAN, ..row.clone() };
+        intervals(&mut page, "t", &axis, &[row, unknown]);
+        let svg = page.into_string();
+        assert!(svg.contains("<title>&lt;a&gt;: +1 % (-2 to inf; published: -1)</title>"), "{svg}");
+        assert!(svg.contains("change, %") && svg.contains("class=\"guide\""), "{svg}");
+        assert_eq!(svg.matches("class=\"round\"").count(), 2);
+        assert!(!svg.contains("NaN"), "{svg}");
+        let numbers = |name: &str| -> Vec<f64> {
+            let start = format!(" {name}=\"");
+            let values = svg.split(&start).skip(1);
+            values.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
+        };
+        for name in ["x1", "x2", "cx"] {
+            assert!(numbers(name).iter().all(|x| (0.0..=WIDTH).contains(x)), "{name}: {svg}");
+        }
+    }
+}
