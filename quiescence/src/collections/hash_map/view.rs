@@ -213,6 +213,10 @@ where
     }
 
     /// The value of a key; if it has none, `value`, which is inserted.
+    ///
+    /// # Panics
+    /// As [`get_or_insert_with`](Self::get_or_insert_with).
+    #[track_caller]
     pub fn get_or_insert(&self, key: K, value: V) -> &V {
         self.get_or_insert_with(key, || value)
     }
@@ -221,12 +225,16 @@ where
     /// under no lock: if another thread inserts the key meanwhile, that one's value is given, and
     /// the other dropped.
     ///
+    /// # Panics
+    /// As [`HashMap::insert`], if the key is not there; `make` has not been called.
+    ///
     /// ```
     /// let names = quiescence::collections::HashMap::<u32, String>::new();
     /// let names = names.read();
     /// assert_eq!(names.get_or_insert_with(1, || "anna".into()), "anna");
     /// assert_eq!(names.get_or_insert_with(1, || unreachable!()), "anna");
     /// ```
+    #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
         let hash = self.map.hash(&key);
         // SAFETY: in a section.
@@ -234,8 +242,9 @@ where
         let at = match found {
             Some(at) => at,
             None => {
+                self.map.may_replace("get_or_insert_with");
                 let value = make();
-                self.map.put_if_absent(key, value, hash, &Garbage::of_nodes(self.map)).0
+                self.map.put_if_absent(key, value, hash, &Garbage::new(self.map)).0
             }
         };
         // SAFETY: found or stored in the section, which lasts as long as `self`.
