@@ -77,11 +77,7 @@ where
             let mut walk = Walk::new(table, index, index + 1);
             // SAFETY: the table was loaded in this section.
             while let Some(entry) = unsafe { walk.next(|key| self.hash(key)) } {
-                let garbage = self.retain_entry(entry, keeps, || {
-                    if taken.is_none() {
-                        self.may_replace("retain");
-                    }
-                });
+                let garbage = self.retain_entry(entry, keeps, taken.is_none());
                 if let Some(taken) = taken {
                     taken.extend(garbage);
                 }
@@ -94,13 +90,14 @@ where
         Some(at)
     }
 
-    /// Removes an entry, unless it is to stay; before that it calls `check`. Returns what the
-    /// removal leaves. In a section.
+    /// Removes an entry, unless it is to stay. Returns what that leaves. In a section; if it is one
+    /// of the caller's, the entry is refused where an update would be.
+    #[track_caller]
     fn retain_entry(
         &self,
         entry: At<K, V>,
         keeps: &mut impl FnMut(&K, &V) -> bool,
-        check: impl Fn(),
+        in_callers_section: bool,
     ) -> Option<Garbage<'_, K, V, S, D>> {
         let (mut entry, mut garbage) = (entry, None);
         loop {
@@ -110,10 +107,10 @@ where
                 return garbage;
             }
             let hash = self.hash(&found.key);
-            let left = garbage.get_or_insert_with(|| {
-                check();
-                Garbage::new(self)
-            });
+            if in_callers_section && garbage.is_none() {
+                self.may_replace("retain");
+            }
+            let left = garbage.get_or_insert_with(|| Garbage::new(self));
             if self.attempt_remove(hash, entry, left) {
                 return garbage;
             }
