@@ -166,6 +166,7 @@ impl<E: Entries> Round<E> {
                 5 => self.walk(&view, log, &mut kept),
                 6 | 7 => {
                     self.try_change(key, log, random);
+                    may_change = false; // it may wait at the end of the section
                 }
                 _ if may_change => {
                     self.change(&view, key, log, &mut kept, random);
