@@ -205,8 +205,15 @@ where
             let Some(buckets) = wanted(table.buckets()) else { return false };
             table.set_next(TableRef::new(buckets));
         }
+        let next = table.next().expect("there is one, or it was made");
+        // Asked before the move, whose end may be the end of both tables.
+        let is_enough = wanted(next.buckets()).is_none();
         if !self.help(table, &garbage) {
-            // The rest of the buckets are other threads'.
+            // The rest of the buckets are other threads'. A thread that waited for them, to look at
+            // the table again, might find that another one has undone it, and so without end.
+            if is_enough {
+                return false;
+            }
             drop(section);
             std::thread::yield_now();
         }
