@@ -99,7 +99,8 @@ where
                 died += NODE;
                 let node = NodeOwner(node);
                 if self.waits {
-                    // What is refused, in a section, is retired over the limit.
+                    // What is refused, in a section, is retired over the limit; the next update
+                    // there is refused.
                     drop(defer::retire(tag, node, true));
                 } else {
                     defer::retire_over_now(tag, node);

@@ -145,7 +145,8 @@ where
 
 /// # Updates
 /// They are made in this section, and so wait for no grace period: at the domain's limit what the
-/// first one takes out goes over the limit, and the thread waits when its outermost section ends.
+/// first one takes out goes over the limit, and the thread waits when its outermost section ends;
+/// the next one panics.
 /// (In a [sleepable domain](crate::Srcu#at-the-limit) each waits for 10 ms at most, and then goes
 /// over the limit.) The `try_` forms do neither.
 impl<K, V, S, D, G> HashMapRef<'_, K, V, S, D, G>
