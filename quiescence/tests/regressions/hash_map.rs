@@ -78,7 +78,7 @@ impl Hasher for Crowded {
     }
 
     fn write_u64(&mut self, number: u64) {
-        self.0 = number / 16 | number << 56;
+        self.0 = (number / 16) | (number << 56);
     }
 
     fn finish(&self) -> u64 {

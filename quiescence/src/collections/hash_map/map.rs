@@ -86,10 +86,10 @@ pub(super) use by_form;
 /// first one goes over the limit, and another one of the thread panics. The `try_` forms give back
 /// what they were given, while there is no room for a box, or more waits than the limit says. So of
 /// each thread two updates at most are beyond the limit, one in a section and one of a `try_` form.
-/// Each is a box at most, and the nodes of ten buckets: of its own, and of those that it moves to
-/// another table. A node has 112 bytes with entries in boxes and 176 with entries of 16 bytes,
-/// unless its bucket has more than eight entries that found no slot; then at most four slots, of 9
-/// and 17 bytes, for each entry. (In a [sleepable domain](crate::Srcu#at-the-limit) an update waits
+/// Each leaves a box at most, and ten nodes: two of its own bucket, and those of eight that it
+/// moves to another table. A node has 112 bytes with entries in boxes and 176 with entries of 16
+/// bytes, unless its bucket has more than five entries that found no slot; then at most four slots,
+/// of 9 and 17 bytes, for each entry. (In a [sleepable domain](crate::Srcu#at-the-limit) an update waits
 /// for 10 ms at most, and then goes over the limit.)
 ///
 /// A table has a cache line for each six entries in boxes, and 128 bytes for each seven of 16
