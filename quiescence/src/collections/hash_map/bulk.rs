@@ -55,8 +55,8 @@ where
         }
     }
 
-    /// The same for some buckets, from a position that [`advance`] gave. In a section. What is taken
-    /// out is given to `taken`, or else retired at once.
+    /// The same for some buckets, from a position that [`advance`] gave. In a section. What is
+    /// taken out is given to `taken`, or else retired at once.
     #[track_caller]
     fn retain_batch<'m, F: Form<Key = K, Value = V>>(
         &'m self,
@@ -206,12 +206,10 @@ where
             table.set_next(TableRef::new(buckets));
         }
         let next = table.next().expect("there is one, or it was made");
-        // Asked before the move, whose end may be the end of both tables.
-        let is_enough = wanted(next.buckets()).is_none();
         if !self.help(table, &garbage) {
             // The rest of the buckets are other threads'. A thread that waited for them, to look at
             // the table again, might find that another one has undone it, and so without end.
-            if is_enough {
+            if wanted(next.buckets()).is_none() {
                 return false;
             }
             drop(section);

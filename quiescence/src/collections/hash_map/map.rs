@@ -89,14 +89,14 @@ pub(super) use by_form;
 /// Each leaves a box at most, and ten nodes: two of its own bucket, and those of eight that it
 /// moves to another table. A node has 112 bytes with entries in boxes and 176 with entries of 16
 /// bytes, unless its bucket has more than five entries that found no slot; then at most four slots,
-/// of 9 and 17 bytes, for each entry. (In a [sleepable domain](crate::Srcu#at-the-limit) an update waits
-/// for 10 ms at most, and then goes over the limit.)
+/// of 9 and 17 bytes, for each entry. (In a [sleepable domain](crate::Srcu#at-the-limit) an update
+/// waits for 10 ms at most, and then goes over the limit.)
 ///
 /// A table has a cache line for each six entries in boxes, and 128 bytes for each seven of 16
 /// bytes. It grows to twice its size (four times, below 256 buckets) when eleven in sixteen of its
 /// slots are in use. While it moves there are two, and an old one waits for a grace period: outside
-/// of the limit, to which it counts as the closure that frees it. All that growth leaves is together
-/// less than the table. Tables do not shrink by themselves: see [`shrink_to`](Self::shrink_to), each
+/// of the limit, to which it counts as the closure that frees it. All that growth leaves is less
+/// than the table. Tables do not shrink by themselves: see [`shrink_to`](Self::shrink_to), each
 /// call of which leaves tables, too.
 ///
 /// # Hashing
