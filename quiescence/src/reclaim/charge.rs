@@ -154,6 +154,7 @@ impl Charged {
     }
 
     /// Whether more is charged than the limit says.
+    #[cfg(not(loom))]
     pub(crate) fn is_over_limit(&self) -> bool {
         !self.charge.0.get().fits(self.limit())
     }

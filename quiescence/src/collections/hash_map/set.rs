@@ -189,6 +189,10 @@ where
     }
 
     /// Adds all of these.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    #[track_caller]
     pub fn extend(&self, elements: impl IntoIterator<Item = T>) {
         for element in elements {
             self.insert(element);
