@@ -51,7 +51,8 @@ pub struct Statistics {
     pub callbacks_run: u64,
     /// Callbacks that panicked; they count as run.
     pub callbacks_panicked: u64,
-    /// Bytes that wait now: of retired objects and closures.
+    /// Bytes that wait now: of retired objects and closures. The sum over the threads' queues, one
+    /// after the other: what is freed meanwhile may count beside what takes its room.
     pub bytes_waiting: u64,
     /// Of those that wait, objects whose grace period is over and that are kept since a hazard
     /// pointer protects them, as far as the last look at these says. Only in a

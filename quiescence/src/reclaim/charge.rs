@@ -153,6 +153,12 @@ impl Charged {
         limit::zone(self.charge.0.get(), self.limit())
     }
 
+    /// Whether more is charged than the limit says.
+    #[cfg(not(loom))]
+    pub(crate) fn is_over_limit(&self) -> bool {
+        !self.charge.0.get().fits(self.limit())
+    }
+
     /// Admits an object that no thread's local stock pays for.
     pub(crate) fn admit(&self, object: Amount) -> bool {
         self.charge.0.admit(self.limit(), object)

@@ -1,10 +1,13 @@
 //! Faults of `collections::HashMap` that a cold reading found.
 
 use std::cell::Cell;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, Weak};
+use std::thread;
 
 use quiescence::collections::HashMap;
+use quiescence::{Domain, Private};
 
 /// A key whose hash is another one from some moment on. Growth copied it into a bucket that others
 /// were using: safe code could have a reference to freed memory.
@@ -63,4 +66,152 @@ fn a_value_that_was_not_stored_was_dropped_under_the_lock() {
     assert!(!map.insert_if_absent("dropped".into(), Named(Arc::downgrade(&names))));
     assert_eq!(map.len(), 1);
     quiescence::barrier();
+}
+
+/// The lowest bits of a number choose its bucket: sixteen numbers in each of so many.
+#[derive(Default)]
+struct Crowded(u64);
+
+impl Hasher for Crowded {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are u64");
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (number / 16) | (number << 56);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type Numbers = HashMap<u64, u64, BuildHasherDefault<Crowded>, Private>;
+
+/// What may wait in the domain of [`numbers`].
+const BYTES_MAX: u64 = 4_096;
+
+/// A node with so many slots of 16 bytes each, a tag for each of them, its head, and what stands
+/// for it in the queue.
+const fn node(slots: u64) -> u64 {
+    slots * 17 + 40 + 24
+}
+
+/// What an update leaves at most in [`numbers`]: while a table grows the nodes of four buckets, and
+/// two of its own one; of sixteen entries, so of 64 slots at most.
+const LEFT_MAX: u64 = 6 * node(64);
+
+/// A map with sixteen entries in each of some buckets.
+fn numbers(buckets: u64) -> (Numbers, Domain<Private>) {
+    let mut tuning = Domain::global().tuning();
+    tuning.bytes_max = BYTES_MAX;
+    tuning.stall_after = None;
+    tuning.stall_after_expedited = None;
+    let domain = Domain::builder().tuning(tuning).build();
+    let builder = HashMap::builder().domain(domain.clone()).hasher(BuildHasherDefault::default());
+    let numbers: Numbers = builder.build();
+    for number in 0..16 * buckets {
+        numbers.insert(number, 0);
+    }
+    domain.barrier();
+    (numbers, domain)
+}
+
+/// The overflow nodes that an update of the `try_` forms replaced went over the limit each time,
+/// without bound.
+#[test]
+fn try_forms_left_nodes_beyond_the_limit_without_bound() {
+    let (numbers, domain) = numbers(1);
+    let section = domain.read();
+    let mut refused = 0;
+    for value in 0..4_000 {
+        let key = value % 16;
+        let result = match value % 3 {
+            0 => numbers.try_update(&key, |_| value).is_ok(),
+            1 => numbers.try_remove(&key).is_ok(),
+            _ => numbers.try_insert(key, value).is_ok(),
+        };
+        refused += u64::from(!result);
+    }
+    let waiting = domain.statistics().bytes_waiting;
+    assert!(waiting <= BYTES_MAX + LEFT_MAX, "{waiting} bytes wait");
+    assert!(refused != 0 && waiting > BYTES_MAX / 2, "{refused} refused, {waiting} bytes wait");
+    drop(section);
+    domain.barrier();
+    assert!(numbers.try_insert(1, 1).is_ok(), "there is room again");
+}
+
+/// So did those that an insertion of an absent key replaced, which never waited.
+#[test]
+fn insertions_of_absent_keys_left_nodes_beyond_the_limit_without_bound() {
+    let (numbers, domain) = numbers(1);
+    let section = domain.read();
+    thread::scope(|scope| {
+        let updater = scope.spawn(|| {
+            for turn in 0..4_000 {
+                let key = turn % 16;
+                numbers.remove(&key);
+                assert!(numbers.insert_if_absent(key, turn));
+            }
+        });
+        while domain.statistics().limit_waits == 0 && !updater.is_finished() {
+            thread::yield_now();
+        }
+        let waiting = domain.statistics().bytes_waiting;
+        drop(section); // before anything can fail, since the updater waits for it
+        assert!(waiting <= BYTES_MAX, "{waiting} bytes wait");
+    });
+    assert_ne!(domain.statistics().limit_waits, 0);
+}
+
+/// In a section they are refused, as other updates are.
+#[test]
+fn insertions_of_absent_keys_in_a_section_went_over_the_limit_without_bound() {
+    let (numbers, domain) = numbers(1);
+    let view = numbers.read();
+    let inserted = catch_unwind(AssertUnwindSafe(|| {
+        for turn in 0..4_000 {
+            // Another thread's, whose removals leave nothing.
+            thread::scope(|scope| scope.spawn(|| numbers.remove(&(turn % 16))).join().unwrap());
+            view.get_or_insert(turn % 16, turn);
+        }
+    }));
+    let waiting = domain.statistics().bytes_waiting;
+    assert!(waiting <= BYTES_MAX + LEFT_MAX, "{waiting} bytes wait");
+    assert!(inserted.is_err(), "it was refused");
+    let present = (0..16).find(|number| view.contains_key(number)).expect("one was removed");
+    view.get_or_insert_with(present, || unreachable!("it is there"));
+    assert!(!numbers.insert_if_absent(present, 1));
+}
+
+/// In a section all that it took out of sixteen buckets went over the limit.
+#[test]
+fn retain_in_a_section_went_over_the_limit_with_all_of_a_batch() {
+    let (_, domain) = numbers(0);
+    let names = HashMap::<u64, [String; 8]>::builder().domain(domain.clone()).build();
+    for number in 0..1_000 {
+        names.insert(number, Default::default());
+    }
+    domain.barrier();
+    let section = domain.read();
+    let removed = catch_unwind(AssertUnwindSafe(|| names.retain(|_, _| false)));
+    let waiting = domain.statistics().bytes_waiting;
+    assert!(removed.is_err(), "it was refused");
+    assert!((BYTES_MAX / 2..=BYTES_MAX + LEFT_MAX).contains(&waiting), "{waiting} bytes wait");
+    drop(section);
+    names.retain(|_, _| false);
+    assert!(names.is_empty());
+}
+
+/// In a section the nodes of all buckets went over the limit.
+#[test]
+fn reserve_in_a_section_went_over_the_limit_with_all_nodes() {
+    let (numbers, domain) = numbers(64);
+    let section = domain.read();
+    numbers.reserve(100_000);
+    let waiting = domain.statistics().bytes_waiting;
+    assert!(waiting <= BYTES_MAX + LEFT_MAX, "{waiting} bytes wait");
+    drop(section);
+    numbers.reserve(100_000);
+    assert!(numbers.capacity() >= 100_000);
 }

@@ -76,7 +76,9 @@ fn register(domain: &Domain) {
 }
 
 /// Has `reader` run, on a thread, beside a grace period that waits for the section in which it
-/// calls the function that it is given; until a report is of such a holdout as `wanted`.
+/// calls the function that it is given; until a report is of such a holdout as `wanted`. Then the
+/// thread has ended, with every signal that was under way to it: the report after that one may have
+/// begun.
 fn beside_reports(
     pastime: Pastime,
     reader: impl FnOnce(&Domain, &dyn Fn()) + Send,
@@ -106,6 +108,8 @@ fn beside_reports(
         let found = reports.any(|report| report.holdouts().first().is_some_and(&wanted));
         end.came.store(true, Relaxed);
         drop(hold);
+        // The end of the scope waits for what the thread does, but not for its own end.
+        reader.join().unwrap();
         assert!(found, "none of the reports is as it should be");
     });
     domain.barrier();

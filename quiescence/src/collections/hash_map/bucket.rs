@@ -207,15 +207,15 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         Self { bucket, word, grace_periods, left, has_died: false, added: 0 }
     }
 
-    /// Empties dead slots whose grace period is over, and fills them from the node: before anything
-    /// else.
+    /// Empties dead slots whose grace period is over, and fills them from the node, if
+    /// `may_collapse`: before anything else.
     #[inline(always)]
-    pub(super) fn tend(&mut self) {
+    pub(super) fn tend(&mut self, may_collapse: bool) {
         chaos::point(Point::BucketLocked);
         if F::WAITS {
             self.stamp();
         }
-        if self.word & OVER != 0 {
+        if may_collapse && self.word & OVER != 0 {
             self.collapse();
         }
     }

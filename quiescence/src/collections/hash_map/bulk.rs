@@ -11,9 +11,13 @@ use super::table::TableRef;
 use super::update::At;
 use super::walk::Walk;
 use crate::domain::tag::DomainTag;
+use crate::reclaim::defer;
 
-/// Buckets that are gone over in one section.
+/// Buckets that are gone over in one section, at most.
 const BATCH: usize = 16;
+
+/// Entries that are taken out in one section, from which on no further bucket is gone over.
+const TAKEN: usize = 64;
 
 /// # Many entries
 impl<K, V, S, D> HashMap<K, V, S, D>
@@ -27,11 +31,12 @@ where
     /// each one. One by one, and not at one moment. `keeps` is called under no lock, and again if
     /// the entry is replaced meanwhile, or moves in the table.
     ///
-    /// What is removed is retired after some dozen buckets at a time; in a section of the caller's,
-    /// at the domain's limit, so much may go over the limit.
+    /// What is removed is retired when 16 buckets have been gone over, or as many as 64 entries
+    /// were taken out of; in a section of the caller's one by one, so that one at most goes over
+    /// the domain's limit.
     ///
     /// # Panics
-    /// As [`insert`](Self::insert); some entries have been removed then.
+    /// As [`insert`](Self::insert), for each entry; some have been removed then.
     ///
     /// ```
     /// let map: quiescence::collections::HashMap<u32, ()> = (0..10).map(|n| (n, ())).collect();
@@ -43,22 +48,26 @@ where
         let location = Location::caller();
         let mut next = Some(0);
         while let Some(at) = next {
-            self.may_replace("retain");
-            // Retired after the section.
-            let mut taken = Vec::new();
+            // Retired after the section, where that may wait.
+            let mut taken = (!defer::in_section()).then(Vec::new);
             let _section = self.tag().enter(location);
             next = by_form!(self, F, self.retain_batch::<F<K, V>>(at, &mut keeps, &mut taken));
         }
     }
 
-    /// The same for some buckets, from a position that [`advance`] gave. In a section.
+    /// The same for some buckets, from a position that [`advance`] gave. In a section. What is
+    /// taken out is given to `taken`, or else retired at once.
+    #[track_caller]
     fn retain_batch<'m, F: Form<Key = K, Value = V>>(
         &'m self,
         mut at: usize,
         keeps: &mut impl FnMut(&K, &V) -> bool,
-        taken: &mut Vec<Garbage<'m, K, V, S, D>>,
+        taken: &mut Option<Vec<Garbage<'m, K, V, S, D>>>,
     ) -> Option<usize> {
         for _ in 0..BATCH {
+            if taken.as_ref().is_some_and(|taken| taken.len() >= TAKEN) {
+                break;
+            }
             // SAFETY: in a section, and the form is the map's.
             let table = unsafe { growth::root::<F>(&self.root) };
             if table.is_nothing() {
@@ -68,7 +77,10 @@ where
             let mut walk = Walk::new(table, index, index + 1);
             // SAFETY: the table was loaded in this section.
             while let Some(entry) = unsafe { walk.next(|key| self.hash(key)) } {
-                taken.extend(self.retain_entry(entry, keeps));
+                let garbage = self.retain_entry(entry, keeps, taken.is_none());
+                if let Some(taken) = taken {
+                    taken.extend(garbage);
+                }
             }
             at = advance(at, table.mask());
             if at == 0 {
@@ -78,25 +90,35 @@ where
         Some(at)
     }
 
+    /// Removes an entry, unless it is to stay. Returns what that leaves. In a section; if it is one
+    /// of the caller's, the entry is refused where an update would be.
+    #[track_caller]
     fn retain_entry(
         &self,
         entry: At<K, V>,
         keeps: &mut impl FnMut(&K, &V) -> bool,
+        in_callers_section: bool,
     ) -> Option<Garbage<'_, K, V, S, D>> {
-        let mut entry = entry;
+        let (mut entry, mut garbage) = (entry, None);
         loop {
             // SAFETY: found in this section.
             let found = unsafe { &*entry };
             if keeps(&found.key, &found.value) {
-                return None;
+                return garbage;
             }
-            let (hash, garbage) = (self.hash(&found.key), Garbage::new(self));
-            if self.attempt_remove(hash, entry, &garbage) {
-                return Some(garbage);
+            let hash = self.hash(&found.key);
+            if in_callers_section && garbage.is_none() {
+                self.may_replace("retain");
             }
-            drop(garbage);
+            let left = garbage.get_or_insert_with(|| Garbage::new(self));
+            if self.attempt_remove(hash, entry, left) {
+                return garbage;
+            }
             // SAFETY: in a section.
-            entry = unsafe { self.find_hashed(&found.key, hash) }?;
+            let Some(again) = (unsafe { self.find_hashed(&found.key, hash) }) else {
+                return garbage;
+            };
+            entry = again;
         }
     }
 
@@ -126,7 +148,8 @@ where
     }
 
     /// Has the table be large enough for so many more entries. Moves all entries, beside other
-    /// updates, if it is not.
+    /// updates, if it is not. In a section, at the domain's limit, it leaves moving them to later
+    /// updates, once this thread has gone over the limit.
     ///
     /// # Panics
     /// As [`with_capacity`](Self::with_capacity).
@@ -139,7 +162,8 @@ where
     }
 
     /// Has the table be as small as it can be for the entries that it has, and for so many at
-    /// least. Moves all entries, by halves, beside other updates.
+    /// least. Moves all entries, by halves, beside other updates. In a section, at the domain's
+    /// limit, it ends as [`reserve`](Self::reserve) does: call it again then.
     ///
     /// ```
     /// let map: quiescence::collections::HashMap<u64, u64> = (0..10_000).map(|n| (n, n)).collect();
@@ -164,12 +188,16 @@ where
     }
 
     /// Moves some buckets to another table; has one begin, if `wanted` says of how many buckets,
-    /// from the number that there is. Returns whether there is more to do.
+    /// from the number that there is. Returns whether there is more to do, and to be done now: in a
+    /// section not by a thread that is over the limit.
     #[track_caller]
     fn resize_step<F: Form<Key = K, Value = V>>(
         &self,
         wanted: impl Fn(usize) -> Option<usize>,
     ) -> bool {
+        if !self.has_room() {
+            return false;
+        }
         let garbage = Garbage::new(self);
         let section = self.tag().enter(Location::caller());
         let table: TableRef<F> = self.own_table();
@@ -177,8 +205,13 @@ where
             let Some(buckets) = wanted(table.buckets()) else { return false };
             table.set_next(TableRef::new(buckets));
         }
+        let next = table.next().expect("there is one, or it was made");
         if !self.help(table, &garbage) {
-            // The rest of the buckets are other threads'.
+            // The rest of the buckets are other threads'. A thread that waited for them, to look at
+            // the table again, might find that another one has undone it, and so without end.
+            if wanted(next.buckets()).is_none() {
+                return false;
+            }
             drop(section);
             std::thread::yield_now();
         }

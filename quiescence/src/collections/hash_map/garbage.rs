@@ -27,6 +27,9 @@ where
     pub(super) left: Left,
     /// Buckets of the table.
     pub(super) buckets: Cell<usize>,
+    /// Whether the update has tried to change its bucket. One that tries again moves no more
+    /// buckets, so that an update leaves the nodes of so many at most.
+    has_tried: Cell<bool>,
     /// Whether it may be waited for at the limit.
     waits: bool,
     /// Room for the box.
@@ -41,7 +44,8 @@ where
 {
     fn make(map: &'m HashMap<K, V, S, D>, waits: bool, room: Option<Reserved<'m>>) -> Self {
         let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
-        Self { map, entry, left, buckets: Cell::new(0), waits, room }
+        let (buckets, has_tried) = (Cell::new(0), Cell::new(false));
+        Self { map, entry, left, buckets, has_tried, waits, room }
     }
 
     /// For an update that waits at the limit, where it may.
@@ -49,20 +53,23 @@ where
         Self::make(map, true, None)
     }
 
-    /// For an update that takes out nodes at most, and does not wait.
-    pub(super) fn of_nodes(map: &'m HashMap<K, V, S, D>) -> Self {
-        Self::make(map, false, None)
-    }
-
     /// For an update that does not wait; `None` if there is no room for what it may take out: a box
-    /// that is charged so much.
+    /// that is charged so much. Which nodes that will be is not known, so these go over the limit;
+    /// but of each thread only those of one update, since none begins while the domain is over it.
     pub(super) fn without_waiting(map: &'m HashMap<K, V, S, D>, charge: usize) -> Option<Self> {
+        if map.domain.core().is_over_limit() {
+            return None;
+        }
         let room = match map.is_inline() {
-            true if !map.has_room() => return None,
             true => None,
             false => Some(defer::reserve_any(map.tag(), charge)?),
         };
         Some(Self::make(map, false, room))
+    }
+
+    /// Whether the update tries to change its bucket for the first time.
+    pub(super) fn is_first_try(&self) -> bool {
+        !self.has_tried.replace(true)
     }
 }
 
@@ -92,7 +99,8 @@ where
                 died += NODE;
                 let node = NodeOwner(node);
                 if self.waits {
-                    // What is refused, in a section, is retired over the limit.
+                    // What is refused, in a section, is retired over the limit; the next update
+                    // there is refused.
                     drop(defer::retire(tag, node, true));
                 } else {
                     defer::retire_over_now(tag, node);

@@ -115,7 +115,7 @@ impl<F: Form<Key = u32, Value = u32>> World<F> {
             }
         };
         let mut bucket = Locked::new(found, word, &self.periods, left);
-        bucket.tend();
+        bucket.tend(true);
         f(&mut bucket)
     }
 

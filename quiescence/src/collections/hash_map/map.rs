@@ -79,15 +79,25 @@ pub(super) use by_form;
 /// What is replaced or removed waits for a grace period. Where key and value are declared `Copy` by
 /// [`Weigh::COPIED`], and have 32 bytes together at most, they stand in the slots of the table, and
 /// a slot that was removed is used again after a grace period. Else they are in a box, which is
-/// retired in the domain and counts against its limit, as with [`Rcu`](crate::Rcu): at the limit an
-/// update waits where it may; in a section the first one is taken over the limit and another one
-/// panics; the `try_` forms give back what they were given. What a full bucket leaves behind, a
-/// node of some hundred bytes for several updates, is charged in both forms, and is not refused.
+/// retired in the domain and counts against its limit, as with [`Rcu`](crate::Rcu). What a full
+/// bucket leaves behind, an overflow node for several updates, is charged in both forms.
+///
+/// **At the limit** an update outside of sections waits, and nothing exceeds it. In a section the
+/// first one goes over the limit, and another one of the thread panics. The `try_` forms give back
+/// what they were given, while there is no room for a box, or more waits than the limit says. So of
+/// each thread two updates at most are beyond the limit, one in a section and one of a `try_` form.
+/// Each leaves a box at most, and ten nodes: two of its own bucket, and those of eight that it
+/// moves to another table. A node has 112 bytes with entries in boxes and 176 with entries of 16
+/// bytes, unless its bucket has more than five entries that found no slot; then at most four slots,
+/// of 9 and 17 bytes, for each entry. (In a [sleepable domain](crate::Srcu#at-the-limit) an update
+/// waits for 10 ms at most, and then goes over the limit.)
 ///
 /// A table has a cache line for each six entries in boxes, and 128 bytes for each seven of 16
 /// bytes. It grows to twice its size (four times, below 256 buckets) when eleven in sixteen of its
 /// slots are in use. While it moves there are two, and an old one waits for a grace period: outside
-/// of the limit. Tables do not shrink by themselves: see [`shrink_to`](Self::shrink_to).
+/// of the limit, to which it counts as the closure that frees it. All that growth leaves is less
+/// than the table. Tables do not shrink by themselves: see [`shrink_to`](Self::shrink_to), each
+/// call of which leaves tables, too.
 ///
 /// # Hashing
 /// With the default hasher, [`RandomState`], keys cannot be chosen so that they collide. A bucket

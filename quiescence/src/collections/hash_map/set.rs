@@ -136,7 +136,12 @@ where
     S: BuildHasher,
     D: DomainTag,
 {
-    /// Adds an element. Returns whether it is new. If it is not, the one that is there stays.
+    /// Adds an element. Returns whether it is new. If it is not, the one that is there stays. Waits
+    /// at the domain's limit as [`HashMap::insert_if_absent`].
+    ///
+    /// # Panics
+    /// As [`HashMap::insert`], if the element is not there.
+    #[track_caller]
     pub fn insert(&self, element: T) -> bool {
         self.0.insert_if_absent(element, ())
     }
@@ -184,6 +189,10 @@ where
     }
 
     /// Adds all of these.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    #[track_caller]
     pub fn extend(&self, elements: impl IntoIterator<Item = T>) {
         for element in elements {
             self.insert(element);

@@ -74,8 +74,9 @@ where
     /// As [`insert`](Self::insert), but never waits.
     ///
     /// # Errors
-    /// Key and value, at the domain's limit: if entries are in boxes, also where the key is not
-    /// there; if they are in slots, in a section in which this thread has gone over the limit.
+    /// Key and value, at the domain's limit, also where the key is not there: if entries are in
+    /// boxes, as soon as there is no room for one; if they are in slots, while more waits than the
+    /// limit says.
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<bool, (K, V)> {
         let Some(garbage) = Garbage::without_waiting(self, self.charge_now(&key)) else {
@@ -86,7 +87,11 @@ where
     }
 
     /// Has the map have this value for this key, unless the key is there. Returns whether it was
-    /// inserted. Nothing is replaced, so it does not wait.
+    /// inserted. No entry is replaced; at the domain's limit it waits, outside of sections, if its
+    /// bucket leaves a node, or one that it moves.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert), if the key is not there.
     ///
     /// ```
     /// let map = quiescence::collections::HashMap::new();
@@ -96,9 +101,17 @@ where
     /// ```
     #[track_caller]
     pub fn insert_if_absent(&self, key: K, value: V) -> bool {
-        let garbage = Garbage::of_nodes(self);
+        let has_room = self.has_room();
+        let garbage = Garbage::new(self);
         let _section = self.tag().enter(Location::caller());
         let hash = self.hash(&key);
+        if !has_room {
+            // SAFETY: in a section.
+            return match unsafe { self.find_hashed(&key, hash) } {
+                Some(_) => false,
+                None => refuse("insert_if_absent"),
+            };
+        }
         self.put_if_absent(key, value, hash, &garbage).1
     }
 
@@ -381,7 +394,8 @@ where
     {
         let mut table = self.own_table::<F>();
         table.prefetch(hash as usize);
-        if table.next().is_some() {
+        let is_first_try = garbage.is_first_try();
+        if is_first_try && table.next().is_some() {
             self.help(table, garbage);
         }
         let (found, word) = loop {
@@ -393,7 +407,7 @@ where
         };
         garbage.buckets.set(table.buckets());
         let mut bucket = Locked::new(found, word, self.domain.core(), &garbage.left);
-        bucket.tend();
+        bucket.tend(is_first_try);
         let result = f(&mut bucket);
         let added = bucket.added();
         let is_crowded = added > 0 && bucket.count() >= F::SLOTS - 1;
@@ -437,7 +451,10 @@ where
         let old = unsafe { growth::help(&self.root, table, STEP, &hash_of, core, &garbage.left) };
         if let Some(old) = old {
             let old = TableOwner(old);
-            defer::call_over_now(self.tag(), move || drop(old));
+            let free = move || drop(old);
+            if let Err(free) = defer::call_if_room(self.tag(), free) {
+                defer::call_over_now(self.tag(), free);
+            }
         }
         growth::is_more_to_claim(table)
     }

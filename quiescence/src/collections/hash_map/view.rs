@@ -145,7 +145,8 @@ where
 
 /// # Updates
 /// They are made in this section, and so wait for no grace period: at the domain's limit what the
-/// first one takes out goes over the limit, and the thread waits when its outermost section ends.
+/// first one takes out goes over the limit, and the thread waits when its outermost section ends;
+/// the next one panics.
 /// (In a [sleepable domain](crate::Srcu#at-the-limit) each waits for 10 ms at most, and then goes
 /// over the limit.) The `try_` forms do neither.
 impl<K, V, S, D, G> HashMapRef<'_, K, V, S, D, G>
@@ -213,6 +214,10 @@ where
     }
 
     /// The value of a key; if it has none, `value`, which is inserted.
+    ///
+    /// # Panics
+    /// As [`get_or_insert_with`](Self::get_or_insert_with).
+    #[track_caller]
     pub fn get_or_insert(&self, key: K, value: V) -> &V {
         self.get_or_insert_with(key, || value)
     }
@@ -221,12 +226,16 @@ where
     /// under no lock: if another thread inserts the key meanwhile, that one's value is given, and
     /// the other dropped.
     ///
+    /// # Panics
+    /// As [`HashMap::insert`], if the key is not there; `make` has not been called.
+    ///
     /// ```
     /// let names = quiescence::collections::HashMap::<u32, String>::new();
     /// let names = names.read();
     /// assert_eq!(names.get_or_insert_with(1, || "anna".into()), "anna");
     /// assert_eq!(names.get_or_insert_with(1, || unreachable!()), "anna");
     /// ```
+    #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
         let hash = self.map.hash(&key);
         // SAFETY: in a section.
@@ -234,8 +243,9 @@ where
         let at = match found {
             Some(at) => at,
             None => {
+                self.map.may_replace("get_or_insert_with");
                 let value = make();
-                self.map.put_if_absent(key, value, hash, &Garbage::of_nodes(self.map)).0
+                self.map.put_if_absent(key, value, hash, &Garbage::new(self.map)).0
             }
         };
         // SAFETY: found or stored in the section, which lasts as long as `self`.

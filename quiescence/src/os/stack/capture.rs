@@ -55,6 +55,12 @@ pub(super) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, Stac
     // Release: pairs with the Acquire in `answer`: the answer before has been read.
     REQUEST.store(request(thread, WANTED), Release);
     let process = rustix::process::getpid().as_raw_nonzero().get();
+    // What the system was asked of the thread takes time, in which the program may have installed a
+    // handler. Nothing comes between this and the signal but what the module's text says.
+    if let Err(missing) = signal::usable() {
+        REQUEST.store(IDLE, Relaxed);
+        return Err(missing);
+    }
     // SAFETY: sends a signal, which has a handler, to a thread of this process or to none.
     let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
     if sent != 0 {

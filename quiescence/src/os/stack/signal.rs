@@ -7,8 +7,10 @@
 //! handler already, is complained of then.
 //!
 //! The handler is installed once. The program may install its own over it later: so it is looked
-//! for before each signal, and none is sent to a handler of the program's, nor where the default
-//! would end the process. (Between the look and the signal a program may still do that.)
+//! for just before each signal, and none is sent to a handler of the program's, nor where the
+//! default would end the process. **What cannot be excluded**: that the program does this between
+//! the look and the signal, or while the signal waits for its thread to run. There is no system
+//! call that does both.
 
 use std::ffi::CStr;
 use std::ptr;

@@ -34,7 +34,10 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 /// that the program neither handles nor blocks in some threads only, as for
 /// `signalfd` and `sigwait`. `QUIESCENCE_STALL_SIGNAL` in the environment names another one, or is
 /// `off`. It is not sent to a thread that blocks it, nor once the program has changed its
-/// disposition.
+/// disposition. But one may be under way while the program does that, to a thread that was in a
+/// stalled section just before: it finds the new handler, or the default, which ends the process.
+/// No system call excludes this. So a program that uses real-time signals sets them up before its
+/// threads read, or names one here that it does not use.
 ///
 /// It takes no room on the thread's stack, of which there may be little left: it is handled on the
 /// alternate signal stack that the thread has (`sigaltstack(2)`), as threads of Rust's standard

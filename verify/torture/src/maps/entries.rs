@@ -16,6 +16,8 @@ pub(super) type Map<E> = HashMap<<E as Entries>::Key, <E as Entries>::Value, Cro
 /// Keys and values that stand for numbers.
 pub(super) trait Entries: 'static {
     const NAME: &'static str;
+    /// Bytes of a slot.
+    const SLOT: u64;
     type Key: Hash + Eq + Clone + Debug + Send + Sync + 'static;
     type Value: Send + Sync + 'static;
 
@@ -61,6 +63,7 @@ const KEY_AT: u32 = 40;
 
 impl Entries for InSlots {
     const NAME: &'static str = "map with entries in slots";
+    const SLOT: u64 = 16;
     type Key = u64;
     type Value = u64;
 
@@ -116,6 +119,7 @@ impl Drop for Counted {
 
 impl Entries for InBoxes {
     const NAME: &'static str = "map with entries in boxes";
+    const SLOT: u64 = 8;
     type Key = String;
     type Value = Counted;
 

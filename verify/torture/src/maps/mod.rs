@@ -7,6 +7,7 @@
 //! references lead to must be what it was until their section ends; and in the end no value is
 //! left, and none was dropped twice ([`entries`]).
 
+mod bound;
 mod crew;
 mod entries;
 mod history;
@@ -33,8 +34,8 @@ const CREW: usize = 4;
 const BYTES_MAX: u64 = 64 << 10;
 const OBJECTS_MAX: u64 = 1_000;
 
-/// What a thread may have beyond the limit: the entry and the nodes of an update in a section.
-const BEYOND: u64 = 16 << 10;
+/// Keys that have a history, at most.
+const KEYS_MAX: u64 = 24;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ fn round<E: Entries>(context: &ThreadContext, random: &mut Random) {
     let tuning = tuning(OBJECTS_MAX, BYTES_MAX);
     let domain = Domain::builder().engine(context.engine).tuning(tuning).build();
     let crowded = Crowded::ALL[random.below(Crowded::ALL.len() as u64) as usize];
-    let keys = 1 + random.below(24);
+    let keys = 1 + random.below(KEYS_MAX);
     let map = E::map(domain.clone(), crowded);
     let round = Arc::new(Round::<E>::new(context.clone(), map, crowded, keys));
     let crew: Vec<_> = (0..CREW)
