@@ -143,7 +143,7 @@ fn try_forms_left_nodes_beyond_the_limit_without_bound() {
 
 /// So did those that an insertion of an absent key replaced, which never waited.
 #[test]
-fn insertions_of_absent_keys_left_nodes_beyond_the_limit_without_bound() {
+fn insertions_of_absent_keys_left_nodes_without_bound() {
     let (numbers, domain) = numbers(1);
     let section = domain.read();
     thread::scope(|scope| {
@@ -166,7 +166,7 @@ fn insertions_of_absent_keys_left_nodes_beyond_the_limit_without_bound() {
 
 /// In a section they are refused, as other updates are.
 #[test]
-fn insertions_of_absent_keys_in_a_section_went_over_the_limit_without_bound() {
+fn insertions_of_absent_keys_in_a_section_had_no_bound() {
     let (numbers, domain) = numbers(1);
     let view = numbers.read();
     let inserted = catch_unwind(AssertUnwindSafe(|| {

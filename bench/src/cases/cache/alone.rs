@@ -53,6 +53,24 @@ impl Words {
         }
         places[0]
     }
+
+    /// Goes round a ring from the place `at`, for so long; `next` reads where the next place is.
+    #[inline(always)]
+    fn go_round(
+        &self,
+        at: &mut usize,
+        budget: Duration,
+        next: impl Fn(&[u64], usize) -> u64,
+    ) -> Sample {
+        for_budget(budget, || {
+            let begin = Instant::now();
+            for _ in 0..CHUNK {
+                *at = next(&self.words, *at) as usize;
+            }
+            black_box(&at);
+            (begin.elapsed(), CHUNK)
+        })
+    }
 }
 
 /// Objects a whole way apart, as pages are: their first lines share one set, unless each begins at
@@ -84,14 +102,7 @@ impl Conflicts {
 impl Load for Conflicts {
     fn measure(&mut self, form: Form) -> Sample {
         let (words, at) = &mut self.rings[usize::from(form != Form::Before)];
-        for_budget(self.budget, || {
-            let begin = Instant::now();
-            for _ in 0..CHUNK {
-                *at = words.words[*at] as usize;
-            }
-            black_box(&at);
-            (begin.elapsed(), CHUNK)
-        })
+        words.go_round(at, self.budget, |words, at| words[at])
     }
 }
 
@@ -125,14 +136,7 @@ impl Load for Lines {
     fn measure(&mut self, form: Form) -> Sample {
         let last = self.last;
         let (words, at) = &mut self.rings[usize::from(form != Form::Before)];
-        for_budget(self.budget, || {
-            let begin = Instant::now();
-            for _ in 0..CHUNK {
-                *at = (words.words[*at] ^ words.words[*at + last]) as usize;
-            }
-            black_box(&at);
-            (begin.elapsed(), CHUNK)
-        })
+        words.go_round(at, self.budget, |words, at| words[at] ^ words[at + last])
     }
 }
 

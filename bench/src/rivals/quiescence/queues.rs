@@ -4,42 +4,29 @@ use quiescence::collections::{Queue, Stack};
 
 use crate::advise::{Queueing, Value};
 
-impl Queueing for Queue<Value> {
-    fn new() -> Self {
-        Self::new()
-    }
+/// Both have the same methods, and wait in the same domain.
+macro_rules! queueing {
+    ($($kind:ident),*) => {$(
+        impl Queueing for $kind<Value> {
+            fn new() -> Self {
+                Self::new()
+            }
 
-    #[inline]
-    fn push(&self, value: Value) {
-        self.push(value);
-    }
+            #[inline]
+            fn push(&self, value: Value) {
+                self.push(value);
+            }
 
-    #[inline]
-    fn pop(&self) -> Option<Value> {
-        self.pop()
-    }
+            #[inline]
+            fn pop(&self) -> Option<Value> {
+                self.pop()
+            }
 
-    fn flush(&self) {
-        quiescence::barrier();
-    }
+            fn flush(&self) {
+                quiescence::barrier();
+            }
+        }
+    )*};
 }
 
-impl Queueing for Stack<Value> {
-    fn new() -> Self {
-        Self::new()
-    }
-
-    #[inline]
-    fn push(&self, value: Value) {
-        self.push(value);
-    }
-
-    #[inline]
-    fn pop(&self) -> Option<Value> {
-        self.pop()
-    }
-
-    fn flush(&self) {
-        quiescence::barrier();
-    }
-}
+queueing!(Queue, Stack);

@@ -12,22 +12,6 @@ use crate::cases::counters::counted;
 use crate::cases::loops::repeat;
 use crate::serve::{Count, Section};
 
-impl Count for Counter {
-    fn count(batches: u64) -> Duration {
-        static COUNTER: Counter = Counter::new();
-        let counter = black_box(&COUNTER);
-        counted(batches, || counter.add(1), || counter.sum() as u64)
-    }
-}
-
-impl Count for ExactCounter {
-    fn count(batches: u64) -> Duration {
-        static COUNTER: ExactCounter = ExactCounter::new();
-        let counter = black_box(&COUNTER);
-        counted(batches, || counter.add(1), || counter.sum() as u64)
-    }
-}
-
 /// Far from its limit.
 impl Count for LimitCounter {
     fn count(batches: u64) -> Duration {
@@ -62,40 +46,40 @@ impl Section for LocalGlobalLock<()> {
     }
 }
 
-impl Counting for Counter {
-    const EXACT: bool = false;
+/// Both have the same methods.
+macro_rules! counting {
+    ($($kind:ident, exact: $exact:literal;)*) => {$(
+        impl Count for $kind {
+            fn count(batches: u64) -> Duration {
+                static COUNTER: $kind = $kind::new();
+                let counter = black_box(&COUNTER);
+                counted(batches, || counter.add(1), || counter.sum().cast_unsigned())
+            }
+        }
 
-    fn new() -> Self {
-        Self::new()
-    }
+        impl Counting for $kind {
+            const EXACT: bool = $exact;
 
-    #[inline]
-    fn add(&self) {
-        self.increment();
-    }
+            fn new() -> Self {
+                Self::new()
+            }
 
-    #[inline]
-    fn sum(&self) -> u64 {
-        self.sum().cast_unsigned()
-    }
+            #[inline]
+            fn add(&self) {
+                self.increment();
+            }
+
+            #[inline]
+            fn sum(&self) -> u64 {
+                self.sum().cast_unsigned()
+            }
+        }
+    )*};
 }
 
-impl Counting for ExactCounter {
-    const EXACT: bool = true;
-
-    fn new() -> Self {
-        Self::new()
-    }
-
-    #[inline]
-    fn add(&self) {
-        self.increment();
-    }
-
-    #[inline]
-    fn sum(&self) -> u64 {
-        self.sum().cast_unsigned()
-    }
+counting! {
+    Counter, exact: false;
+    ExactCounter, exact: true;
 }
 
 impl Limiting for LimitCounter {

@@ -9,8 +9,8 @@
 //! operations in progress that have happened by then; so histories may be long.
 //!
 //! An operation that leaves the key as it was happens as soon as it can: later, it would fit less.
-//! So what is possible doubles with each operation in progress that may change the key, and not with
-//! each one that is in progress.
+//! So what is possible doubles with each operation in progress that may change the key, and not
+//! with each one that is in progress.
 
 use std::collections::HashSet;
 use std::fmt;
