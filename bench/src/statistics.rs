@@ -12,9 +12,6 @@
 //!   Nagaraja, "Order Statistics", 3rd edition, section 7.1). No random numbers, so the same
 //!   rounds always give the same verdict.
 
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt, SeedableRng};
-
 /// A median with the quartiles around it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
@@ -86,30 +83,22 @@ pub fn paired_ratio(a: &[f64], b: &[f64]) -> Ratio {
     Ratio { median: middle, low: ratios[rank], high: ratios[ratios.len() - 1 - rank] }
 }
 
-/// How often a bootstrap draws: the ends of an interval of 99.9 % have some draws beyond them.
-const RESAMPLES: usize = 4_000;
-
 /// The median of `a[i] / b[i]` over the rounds, with an interval that holds the true one with this
-/// confidence: a percentile bootstrap over the rounds (Efron and Tibshirani, "An introduction to
-/// the bootstrap", 1993, chapter 13). The same seed draws the same rounds.
+/// confidence: the percentiles of the bootstrap over the rounds (Efron and Tibshirani, "An
+/// introduction to the bootstrap", 1993, chapter 13).
+///
+/// Nothing is drawn: how the median of rounds that are drawn again is distributed is known (Efron,
+/// "Bootstrap methods: another look at the jackknife", 1979). With an even count the lower of the
+/// two in the middle gives the low end, and the upper one the high end.
 ///
 /// # Panics
 /// On no values, and when the two sides do not have one value for each round.
-pub fn bootstrap_ratio(a: &[f64], b: &[f64], confidence: f64, seed: u64) -> Ratio {
+pub fn bootstrap_ratio(a: &[f64], b: &[f64], confidence: f64) -> Ratio {
     assert_eq!(a.len(), b.len(), "a paired ratio needs both sides of every round");
     let mut ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b).collect();
     let middle = median(&mut ratios);
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    let mut drawn = vec![0.0; ratios.len()];
-    let mut middles: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            drawn.fill_with(|| ratios[generator.random_range(0..ratios.len())]);
-            median(&mut drawn)
-        })
-        .collect();
-    middles.sort_by(f64::total_cmp);
-    let tail = (1.0 - confidence) / 2.0;
-    Ratio { median: middle, low: quantile(&middles, tail), high: quantile(&middles, 1.0 - tail) }
+    let rank = bootstrap_rank(ratios.len(), (1.0 - confidence) / 2.0);
+    Ratio { median: middle, low: ratios[rank], high: ratios[ratios.len() - 1 - rank] }
 }
 
 /// Whether the two sides cannot be told apart: the interval of their ratio contains 1. A ratio
@@ -168,8 +157,41 @@ fn outer_rank(n: usize) -> usize {
     rank
 }
 
+/// The first rank (from 0) of `n` values that the middle of `n` draws from them is not above with a
+/// chance of `tail` at least: as many draws as make a middle come from that rank or below.
+fn bootstrap_rank(n: usize, tail: f64) -> usize {
+    let middle = n.div_ceil(2);
+    let (mut low, mut high) = (0, middle - 1);
+    while low < high {
+        let rank = usize::midpoint(low, high);
+        if binomial_at_least(middle, n, (rank + 1) as f64 / n as f64) >= tail {
+            high = rank;
+        } else {
+            low = rank + 1;
+        }
+    }
+    low
+}
+
+/// The chance of `k` hits at least in `n` trials that each hit with the chance `p`, below 1.
+fn binomial_at_least(k: usize, n: usize, p: f64) -> f64 {
+    // By logarithms: factors of many trials leave the range of numbers.
+    let mut term = n as f64 * (1.0 - p).ln();
+    let mut sum = 0.0;
+    for hits in 0..=n {
+        if hits >= k {
+            sum += term.exp();
+        }
+        term += ((n - hits) as f64 / (hits + 1) as f64).ln() + (p / (1.0 - p)).ln();
+    }
+    sum
+}
+
 #[cfg(test)]
 mod tests {
+    use rand::rngs::ChaCha8Rng;
+    use rand::{RngExt, SeedableRng};
+
     use super::*;
 
     #[test]
@@ -204,15 +226,40 @@ mod tests {
     }
 
     #[test]
-    fn a_bootstrap_draws_the_same_by_the_same_seed_and_surer_intervals_are_wider() {
-        let a: Vec<f64> = (0..21).map(|n| 1.0 + 0.01 * f64::from(n)).collect();
-        let b = vec![1.0; 21];
-        let ratio = bootstrap_ratio(&a, &b, 0.95, 1);
-        assert_eq!(ratio, bootstrap_ratio(&a, &b, 0.95, 1));
-        assert!((ratio.median - 1.1).abs() < 1e-9);
-        assert!(1.0 < ratio.low && ratio.low < 1.1 && 1.1 < ratio.high && ratio.high < 1.2);
-        let surer = bootstrap_ratio(&a, &b, 0.999, 1);
-        assert!(surer.low < ratio.low && ratio.high < surer.high, "{ratio:?} {surer:?}");
+    fn a_bootstrap_says_what_drawing_says_and_surer_intervals_are_wider() {
+        let mut generator = ChaCha8Rng::seed_from_u64(1);
+        for rounds in [3, 4, 15, 21, 40] {
+            let mut a: Vec<f64> = (0..rounds).map(|_| 1.0 + generator.random::<f64>()).collect();
+            a.sort_by(f64::total_cmp);
+            let of = |confidence| bootstrap_ratio(&a, &vec![1.0; rounds], confidence);
+            let ratio = of(0.9);
+            let mut drawn = vec![0.0; rounds];
+            let mut draws = 0..4_000;
+            let mut is_below = || {
+                drawn.fill_with(|| a[generator.random_range(0..rounds)]);
+                drawn.sort_by(f64::total_cmp);
+                drawn[(rounds - 1) / 2] < ratio.low
+            };
+            let below = draws.by_ref().filter(|_| is_below()).count();
+            // A share of 5 % at most is below the low end; four standard deviations more.
+            assert!(below <= 255, "{rounds} rounds: {below} of 4,000");
+            let surer = of(0.999);
+            assert!(surer.low <= ratio.low && ratio.high <= surer.high, "{ratio:?} {surer:?}");
+            assert!(rounds < 15 || surer.low < ratio.low, "{ratio:?} {surer:?}");
+        }
+    }
+
+    #[test]
+    fn ranks_of_a_bootstrap_are_the_first_that_have_the_tail() {
+        assert!((binomial_at_least(2, 3, 1.0 / 3.0) - 7.0 / 27.0).abs() < 1e-12);
+        assert!((binomial_at_least(500, 1_000, 0.5) - 0.512_612).abs() < 1e-6);
+        for n in 2..200_usize {
+            let chance = |rank: usize| binomial_at_least(n.div_ceil(2), n, rank as f64 / n as f64);
+            for tail in [0.0005, 0.025, 0.25] {
+                let rank = bootstrap_rank(n, tail);
+                assert!(chance(rank + 1) >= tail && chance(rank) < tail, "{n} {tail}: {rank}");
+            }
+        }
     }
 
     #[test]

@@ -26,10 +26,7 @@ pub(super) const ZONE: f64 = 1.1;
 /// its looks should not be wrong but one in twenty of its runs (Bonferroni's correction).
 const CONFIDENCE: f64 = 0.999;
 
-/// The same rounds have to give the same verdict.
-const SEED: u64 = 1;
-
-/// Below this many rounds a bootstrap draws the same few values again and again.
+/// Below this many rounds a bootstrap knows too few values.
 pub(super) const ROUNDS_MIN: usize = 3;
 
 /// What is known of a design beside the best.
@@ -66,7 +63,7 @@ impl Standing {
 /// rounds in which neither did anything, nothing is known and the interval is everything.
 pub(super) fn advantage(best: &[f64], other: &[f64]) -> Ratio {
     let rounds = best.len().min(other.len());
-    let ratio = bootstrap_ratio(&best[..rounds], &other[..rounds], CONFIDENCE, SEED);
+    let ratio = bootstrap_ratio(&best[..rounds], &other[..rounds], CONFIDENCE);
     let known = rounds >= ROUNDS_MIN && !(ratio.low.is_nan() || ratio.high.is_nan());
     if known { ratio } else { Ratio { low: 0.0, high: f64::INFINITY, ..ratio } }
 }

@@ -161,7 +161,7 @@ impl Contest {
 
     fn judge(&mut self) {
         let figures = self.pairs().filter(|pair| pair.decides).count();
-        let rule = Rule { threshold_percent: self.threshold_percent, figures, seed: self.seed };
+        let rule = Rule { threshold_percent: self.threshold_percent, figures };
         // What is decided is not measured again, and so stays.
         for pair in self.matches.iter_mut().flat_map(|each| &mut each.pairs) {
             if !pair.base.is_empty() {

@@ -49,14 +49,13 @@ pub(super) struct Rule {
     pub(super) threshold_percent: f64,
     /// Figures that decide together.
     pub(super) figures: usize,
-    pub(super) seed: u64,
 }
 
 impl Rule {
     /// Judges the costs of both sides, pair by pair.
     pub(super) fn judge(&self, base: &[f64], new: &[f64]) -> (Ratio, Verdict) {
         let confidence = 1.0 - MISS / self.figures.max(1) as f64;
-        let ratio = bootstrap_ratio(new, base, confidence, self.seed);
+        let ratio = bootstrap_ratio(new, base, confidence);
         let verdict =
             if base.len() < ROUNDS_MIN { Verdict::TooNoisy } else { self.verdict(&ratio) };
         (ratio, verdict)
@@ -89,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    const RULE: Rule = Rule { threshold_percent: 2.0, figures: 1, seed: 1 };
+    const RULE: Rule = Rule { threshold_percent: 2.0, figures: 1 };
 
     /// Looks at synthetic pairs as `rcu compare` does. The machine drifts by a fifth of its speed
     /// over the pairs, each run is slowed down by up to `noise`, and one in ten takes twice as
