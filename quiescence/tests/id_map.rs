@@ -200,7 +200,7 @@ fn compare(map: &IdMap<u64>, model: &Model, random: &mut Random) {
 
 #[test]
 fn it_does_what_a_plain_map_does() {
-    for seed in 1..=rounds(20, 2) {
+    for seed in 1..=rounds(5, 2) {
         let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         let (map, mut model) = (IdMap::new(), Model::default());
         for number in 0..rounds(3_000, 100) {
