@@ -365,7 +365,7 @@ fn a_reader_that_leaves_just_before_the_driver_sleeps_is_seen() {
     }
     let flavor = Flavor::new(Readers::Light);
     chaos::install(stop_once);
-    let inside = Barrier::new(2);
+    let (inside, is_over) = (Barrier::new(2), Barrier::new(2));
     thread::scope(|scope| {
         scope.spawn(|| {
             let reader = flavor.reader();
@@ -376,9 +376,12 @@ fn a_reader_that_leaves_just_before_the_driver_sleeps_is_seen() {
             }
             reader.unlock();
             HAS_LEFT.store(true, SeqCst);
+            // It is unregistered later: that would wake the driver.
+            is_over.wait();
         });
         inside.wait();
         flavor.domain.domain().synchronize();
+        is_over.wait();
     });
     assert!(HAS_LEFT.load(SeqCst), "the driver was to sleep");
 }
