@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use quiescence::{Domain, Rcu, RcuOption, Sleepable, Srcu};
+use quiescence::{Domain, Rcu, RcuOption, Sleepable, Srcu, Statistics};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
@@ -162,17 +162,18 @@ fn on_each_runtime<F: Future<Output = ()> + Send + 'static>(f: impl Fn(usize, u6
     }
 }
 
-/// A reader holds its guard across `.await`s until somebody has come to the limit, while updaters
-/// have all threads of the runtime.
+/// A reader holds its guard across `.await`s until the statistics say what the test is about, while
+/// updaters have all threads of the runtime.
 async fn a_reader_beside_updaters<U: Future<Output = ()> + Send + 'static>(
     srcu: Arc<Srcu>,
     updaters: usize,
+    until: fn(&Statistics) -> bool,
     update: impl Fn(u64) -> U,
 ) {
     let updaters: Vec<_> = (1..=updaters as u64).map(|each| tokio::spawn(update(each))).collect();
     for _ in 0..3 {
         let guard = srcu.read_owned();
-        while srcu.statistics().limit_waits == 0 {
+        while !until(&srcu.statistics()) {
             yield_now().await;
         }
         // Some wait by now, or have gone over the limit and come to it again.
@@ -189,6 +190,16 @@ async fn a_reader_beside_updaters<U: Future<Output = ()> + Send + 'static>(
     }
 }
 
+fn one_waited(statistics: &Statistics) -> bool {
+    statistics.limit_waits > 0
+}
+
+/// Where a reader saw one wait only, its guard was dropped before the others had come to the limit,
+/// and the wait ended in time.
+fn one_went_over(statistics: &Statistics) -> bool {
+    statistics.limit_overruns > 0
+}
+
 /// Updaters that block at the limit, on all threads of the runtime, and the reader that they wait
 /// for is a task.
 #[test]
@@ -197,7 +208,7 @@ fn updaters_that_block_at_the_limit_do_not_stop_the_runtime() {
         on_each_runtime(|updaters, limit| async move {
             let srcu = Arc::new(with_limit(limit));
             let value = Arc::new(Rcu::new_in(0, srcu.domain()));
-            a_reader_beside_updaters(Arc::clone(&srcu), updaters, |each| {
+            a_reader_beside_updaters(Arc::clone(&srcu), updaters, one_went_over, |each| {
                 let value = Arc::clone(&value);
                 async move {
                     for number in 0.. {
@@ -226,7 +237,7 @@ fn what_is_retired_and_called_at_the_limit_does_not_stop_the_runtime() {
     without_hanging(|| {
         on_each_runtime(|updaters, limit| async move {
             let srcu = Arc::new(with_limit(limit));
-            a_reader_beside_updaters(Arc::clone(&srcu), updaters, |each| {
+            a_reader_beside_updaters(Arc::clone(&srcu), updaters, one_went_over, |each| {
                 let srcu = Arc::clone(&srcu);
                 async move {
                     for number in 0.. {
@@ -277,7 +288,7 @@ fn updaters_that_await_room_do_not_stop_the_runtime_and_keep_to_the_limit() {
             let value = Arc::new(Rcu::new_in(0, srcu.domain()));
             let option = Arc::new(RcuOption::new_in(Some(0), srcu.domain()));
             let most = Arc::new(AtomicUsize::new(0));
-            a_reader_beside_updaters(Arc::clone(&srcu), updaters, |each| {
+            a_reader_beside_updaters(Arc::clone(&srcu), updaters, one_waited, |each| {
                 let (srcu, most) = (Arc::clone(&srcu), Arc::clone(&most));
                 let (value, option) = (Arc::clone(&value), Arc::clone(&option));
                 async move {
@@ -312,7 +323,7 @@ fn what_is_retired_and_called_by_tasks_that_await_room_keeps_to_the_limit() {
         on_each_runtime(|updaters, limit| async move {
             let srcu = Arc::new(with_limit(limit));
             let most = Arc::new(AtomicUsize::new(0));
-            a_reader_beside_updaters(Arc::clone(&srcu), updaters, |each| {
+            a_reader_beside_updaters(Arc::clone(&srcu), updaters, one_waited, |each| {
                 let (srcu, most) = (Arc::clone(&srcu), Arc::clone(&most));
                 async move {
                     for number in 0.. {
