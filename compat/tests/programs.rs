@@ -26,7 +26,7 @@ use xtask::needs;
 use xtask::needs::Need::{Gxx, Liburcu};
 
 /// At most so many programs are compiled or run at once: most of them are several threads.
-const WORKERS: usize = 2;
+const WORKERS: usize = 3;
 
 /// Does `work` for each of `jobs`, on a few threads; the results come back in the jobs' order.
 fn in_parallel<J: Sync, A: Send>(jobs: &[J], work: impl Fn(&J) -> A + Sync) -> Vec<A> {

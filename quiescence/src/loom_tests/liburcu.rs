@@ -17,8 +17,8 @@ fn liburcu_section(world: &World, words: &Words, slot: &Slot) {
     }
 }
 
-fn beside_liburcu_readers(readers: usize, sections: usize) {
-    bounded(3, move || {
+fn beside_liburcu_readers(readers: usize, sections: usize, preemptions: usize) {
+    bounded(preemptions, move || {
         let mut core = DomainState::new(Start::ZERO, SETTINGS);
         core.charged.grace_periods.gp_words.liburcu = Some(Links::new(Readers::Light));
         let world = World::of(core);
@@ -52,11 +52,11 @@ fn beside_liburcu_readers(readers: usize, sections: usize) {
 /// The driver sleeps until a liburcu reader has left, and is not left asleep.
 #[test]
 fn a_driver_sleeps_beside_a_liburcu_reader() {
-    beside_liburcu_readers(1, 2);
+    beside_liburcu_readers(1, 2, 3);
 }
 
 /// The thread that leaves wakes it, also one that it does not wait for; it then polls again.
 #[test]
 fn a_driver_sleeps_beside_two_liburcu_readers() {
-    beside_liburcu_readers(2, 1);
+    beside_liburcu_readers(2, 1, 2);
 }

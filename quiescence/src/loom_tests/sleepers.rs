@@ -44,7 +44,7 @@ fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
 /// A task that waits for a grace period, which another thread drives.
 #[test]
 fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
-    model(|| {
+    bounded(3, || {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
         let driver = thread::spawn({
