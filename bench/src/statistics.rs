@@ -101,6 +101,26 @@ pub fn bootstrap_ratio(a: &[f64], b: &[f64], confidence: f64) -> Ratio {
     Ratio { median: middle, low: ratios[rank], high: ratios[ratios.len() - 1 - rank] }
 }
 
+/// The mean of `a[i] / b[i]`, by logarithms, with the interval that Student's distribution gives:
+/// also beyond the rounds that there are, where a bootstrap never looks. Everything where a ratio is
+/// nothing or infinite, and of one round.
+///
+/// # Panics
+/// When the two sides do not have one value for each round.
+pub fn student_ratio(a: &[f64], b: &[f64], confidence: f64) -> Ratio {
+    assert_eq!(a.len(), b.len(), "a paired ratio needs both sides of every round");
+    let logarithms: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a / b).ln()).collect();
+    let rounds = logarithms.len() as f64;
+    let mean = logarithms.iter().sum::<f64>() / rounds;
+    let squares: f64 = logarithms.iter().map(|one| (one - mean).powi(2)).sum();
+    let half = student(confidence, logarithms.len().saturating_sub(1))
+        * (squares / (rounds - 1.0) / rounds).sqrt();
+    if !half.is_finite() {
+        return Ratio { median: mean.exp(), low: 0.0, high: f64::INFINITY };
+    }
+    Ratio { median: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() }
+}
+
 /// Whether the two sides cannot be told apart: the interval of their ratio contains 1. A ratio
 /// that is not a number (nothing by nothing) tells nothing either.
 pub fn is_tie(ratio: &Ratio) -> bool {
@@ -187,6 +207,36 @@ fn binomial_at_least(k: usize, n: usize, p: f64) -> f64 {
     sum
 }
 
+/// What Student's t with so many degrees of freedom is within, on both sides, with this chance.
+fn student(confidence: f64, freedom: usize) -> f64 {
+    if freedom == 0 {
+        return f64::INFINITY;
+    }
+    let (mut low, mut high) = (0.0, 1e9);
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if student_within(middle, freedom) < confidence { low = middle } else { high = middle }
+    }
+    high
+}
+
+/// The chance of Student's t to be between `-t` and `t` (Abramowitz and Stegun, "Handbook of
+/// mathematical functions", 26.7.3 and 26.7.4).
+fn student_within(t: f64, freedom: usize) -> f64 {
+    let angle = (t / (freedom as f64).sqrt()).atan();
+    let (sine, cosine) = angle.sin_cos();
+    let is_odd = freedom % 2 == 1;
+    // Each term is the one before times the square of the cosine, and a fraction.
+    let (mut term, first) = if is_odd { (cosine, 3) } else { (1.0, 2) };
+    let mut sum = if freedom == 1 { 0.0 } else { term };
+    for n in (first..freedom - 1).step_by(2) {
+        let n = n as f64;
+        term *= cosine * cosine * (n - 1.0) / n;
+        sum += term;
+    }
+    if is_odd { std::f64::consts::FRAC_2_PI * (angle + sine * sum) } else { sine * sum }
+}
+
 #[cfg(test)]
 mod tests {
     use rand::rngs::ChaCha8Rng;
@@ -246,6 +296,37 @@ mod tests {
             let surer = of(0.999);
             assert!(surer.low <= ratio.low && ratio.high <= surer.high, "{ratio:?} {surer:?}");
             assert!(rounds < 15 || surer.low < ratio.low, "{ratio:?} {surer:?}");
+        }
+    }
+
+    /// The values of any printed table.
+    #[test]
+    fn student_s_distribution_is_that_of_the_tables() {
+        for (freedom, at_95, at_999) in [
+            (1, 12.706, 636.62),
+            (2, 4.303, 31.599),
+            (3, 3.182, 12.924),
+            (4, 2.776, 8.610),
+            (5, 2.571, 6.869),
+            (6, 2.447, 5.959),
+            (9, 2.262, 4.781),
+            (30, 2.042, 3.646),
+        ] {
+            assert!((student(0.95, freedom) / at_95 - 1.0).abs() < 1e-3, "{freedom}");
+            assert!((student(0.999, freedom) / at_999 - 1.0).abs() < 1e-3, "{freedom}");
+        }
+    }
+
+    #[test]
+    fn a_mean_of_logarithms_has_an_interval_around_it() {
+        // The logarithms are -1, 0 and 1 times that of 2; the standard error is ln 2 / sqrt(3).
+        let ratio = student_ratio(&[1.0, 2.0, 4.0], &[2.0; 3], 0.95);
+        let half = 4.302_65 * 2.0_f64.ln() / 3.0_f64.sqrt();
+        assert!((ratio.median - 1.0).abs() < 1e-9, "{ratio:?}");
+        assert!((ratio.high.ln() - half).abs() < 1e-4 && (ratio.low.ln() + half).abs() < 1e-4);
+        for (a, b) in [(&[1.0][..], &[2.0][..]), (&[0.0, 1.0], &[1.0, 1.0])] {
+            let nothing = student_ratio(a, b, 0.95);
+            assert_eq!((nothing.low, nothing.high), (0.0, f64::INFINITY));
         }
     }
 

@@ -175,10 +175,10 @@ pub(crate) struct Flags {
     /// Use at most N keys [default: 100000, or 20000 with --quick]
     #[arg(long, value_name = "N")]
     max_keys: Option<KeysMax>,
-    /// Length of one round of one design in milliseconds [default: 300, or 80 with --quick]
+    /// Length of one round of one design in milliseconds [default: 200, or 36 with --quick]
     #[arg(long, value_name = "MS")]
     run_ms: Option<RunMs>,
-    /// Rounds of each design, interleaved [default: 7, or 5 with --quick]
+    /// Rounds of each design, interleaved [default: 11]
     #[arg(long, value_name = "N")]
     rounds: Option<Rounds>,
 }
@@ -265,7 +265,7 @@ impl Workload {
         };
         let keys_of_file = file.keys.as_deref().map(|keys| beside(keys, flags.workload.as_deref()));
         let by_speed = |full: u32, quick: u32| if defaults.quick { quick } else { full };
-        let run_ms = flags.run_ms.or(file.run_ms).map_or(by_speed(300, 80), |ms| ms.0);
+        let run_ms = flags.run_ms.or(file.run_ms).map_or(by_speed(200, 36), |ms| ms.0);
         let kind = flags.kind.or(file.kind).unwrap_or(Kind::Table);
         let workload = Workload {
             kind,
@@ -283,7 +283,9 @@ impl Workload {
                 .or(file.max_keys)
                 .map_or(by_speed(KEYS_MAX_DEFAULT, 20_000), |n| n.0),
             run_for: Duration::from_millis(u64::from(run_ms)),
-            rounds: flags.rounds.or(file.rounds).map_or(by_speed(7, 5), |n| n.0),
+            // As many as a bootstrap needs for an interval of 99.9 %: many short rounds tell more than
+            // few long ones.
+            rounds: flags.rounds.or(file.rounds).map_or(11, |n| n.0),
             name: file.name.unwrap_or_else(|| "built-in".to_owned()),
         };
         workload.check().map_err(Failure::Usage)?;

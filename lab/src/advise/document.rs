@@ -4,7 +4,7 @@
 use bench::statistics::{Ratio, Spread};
 use serde::Serialize;
 
-use super::decide::{Standing, lost_percent_at_most};
+use super::decide::Standing;
 use super::rank::{Latency, Place};
 use super::report::{Noise, Report, reason};
 use super::simplicity::{Step, TABLE};
@@ -158,7 +158,7 @@ fn design(place: &Place) -> DesignObject {
         operations_per_second: Some(place.throughput),
         first_is_faster: place.first_is_faster,
         standing: place.standing,
-        lost_percent_at_most: lost_percent_at_most(&place.first_is_faster),
+        lost_percent_at_most: place.lost_percent_at_most,
         cpu_ns_per_operation: Some(place.cpu_ns),
         cpus_busy: place.cpus_busy,
         update_latency_ns: place.update_ns,

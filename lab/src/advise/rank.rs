@@ -4,7 +4,7 @@ use bench::advise::Design;
 use bench::statistics::{Ratio, Spread, is_tie, median, spread};
 use hdrhistogram::Histogram;
 
-use super::decide::{Standing, advantage};
+use super::decide::{Standing, advantage, lost_percent_at_most};
 use super::race::Series;
 
 /// One design's place in a race.
@@ -19,6 +19,8 @@ pub(super) struct Place {
     pub(super) first_is_faster: Ratio,
     /// Whether it is one of those to take.
     pub(super) standing: Standing,
+    /// What is lost at most by taking it, in per cent of the speed of whichever is the best.
+    pub(super) lost_percent_at_most: Option<f64>,
     /// Process CPU time for an operation, in nanoseconds.
     pub(super) cpu_ns: Spread,
     /// CPUs that the process kept busy, at the median.
@@ -100,6 +102,7 @@ pub(super) fn rank(series: &[Series]) -> Vec<Place> {
             throughput: spread(&one.throughput),
             first_is_faster: best_is_faster,
             standing: if index == 0 { Standing::In } else { Standing::of(&best_is_faster) },
+            lost_percent_at_most: None,
             cpu_ns: spread(&one.cpu_ns),
             cpus_busy: spread(&one.cpus_busy).median,
             update_ns: Latency::of(&one.update_ns),
@@ -108,7 +111,21 @@ pub(super) fn rank(series: &[Series]) -> Vec<Place> {
             rounds: one.throughput.clone(),
         });
     }
+    for index in 0..places.len() {
+        places[index].lost_percent_at_most = lost(&places, index);
+    }
     places
+}
+
+/// What is lost at most with one of these designs beside each of the set: also with the first,
+/// which only seems to be the best.
+fn lost(places: &[Place], index: usize) -> Option<f64> {
+    let others =
+        places.iter().enumerate().filter(|(i, place)| *i != index && place.standing.is_in_set());
+    let most = others
+        .map(|(_, other)| advantage(&other.rounds, &places[index].rounds).high)
+        .fold(1.0, f64::max);
+    lost_percent_at_most(most)
 }
 
 /// How noisy the machine was: the median over the designs of the distance between the quartiles
@@ -171,10 +188,22 @@ mod tests {
     #[test]
     fn a_slow_design_does_not_tie_with_the_first_through_a_chain_of_ties() {
         // 10 ties with 9.5, and 9.5 with 9, but 10 does not tie with 9.
-        let a = series(0, &[10.0, 10.0, 10.0, 10.0]);
-        let b = series(1, &[9.5, 9.5, 10.1, 9.5]);
-        let c = series(2, &[9.0, 9.6, 9.0, 9.0]);
+        let thrice = |rounds: [f64; 4]| rounds.repeat(3);
+        let a = series(0, &thrice([10.0, 10.0, 10.0, 10.0]));
+        let b = series(1, &thrice([9.5, 9.5, 10.1, 9.5]));
+        let c = series(2, &thrice([9.0, 9.6, 9.0, 9.0]));
         assert_eq!(ranks(&[c, b, a]), [1, 1, 3]);
+    }
+
+    /// "At most 0 % lost" was said of the first, where the second may be twice as fast.
+    #[test]
+    fn the_first_may_lose_too() {
+        let places = rank(&[series(0, &[10.0, 1.0, 10.0, 10.0]), series(1, &[9.0, 9.0, 2.0, 9.0])]);
+        assert_eq!(places[0].standing, Standing::In);
+        assert!(places[0].lost_percent_at_most.unwrap() > 50.0, "{places:?}");
+        let alone = rank(&[series(0, &[10.0, 10.0, 10.0]), series(1, &[1.0, 1.0, 1.0])]);
+        assert_eq!(alone[0].lost_percent_at_most, Some(0.0), "the other one is out");
+        assert_eq!(alone[1].lost_percent_at_most, Some(90.0));
     }
 
     #[test]

@@ -190,11 +190,10 @@ impl Run<'_> {
         Rounds { first, more }
     }
 
-    /// Rounds of a sweep are fewer and shorter than those of the ranking: there are many points.
+    /// Rounds of a sweep are shorter than those of the ranking: there are many points.
     fn sweep_rounds(&self) -> (Duration, u32) {
-        const ROUNDS: u32 = 5;
-        let shorter = if self.args.quick { 2 } else { 3 };
-        (self.workload.run_for / shorter, ROUNDS.min(self.workload.rounds))
+        let shorter = if self.args.quick { 2 } else { 4 };
+        (self.workload.run_for / shorter, self.workload.rounds.min(11))
     }
 
     /// When `after` will have passed since the start, when that matters.

@@ -252,6 +252,7 @@ mod tests {
             rank,
             throughput: same(throughput),
             standing: if rank == 1 { Standing::In } else { Standing::Out },
+            lost_percent_at_most: None,
             first_is_faster: match rank {
                 1 => Ratio { median: 1.0, low: 1.0, high: 1.0 },
                 _ => Ratio { median: 2.0, low: 2.0, high: 2.0 },

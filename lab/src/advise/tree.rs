@@ -159,6 +159,7 @@ mod tests {
                 standing: if rank == 1 { Standing::In } else { Standing::Out },
                 throughput: same(1.0),
                 first_is_faster: Ratio { median: 2.0, low: 2.0, high: 2.0 },
+                lost_percent_at_most: Some(50.0),
                 cpu_ns: same(1.0),
                 cpus_busy: 2.0,
                 update_ns: None,

@@ -6,7 +6,7 @@
 
 use bench::units;
 
-use super::decide::{ZONE, lost_percent_at_most};
+use super::decide::ZONE;
 use super::rank::Place;
 use super::simplicity::{defers, demands};
 use super::sweep::{Sweep, is_plain_lock};
@@ -25,7 +25,7 @@ pub(super) fn recommended(places: &[Place]) -> Option<&Place> {
 
 /// What is lost at most by taking a design, in words.
 fn loss(choice: &Place) -> String {
-    match lost_percent_at_most(&choice.first_is_faster) {
+    match choice.lost_percent_at_most {
         Some(percent) => format!("at most {} % lost", percent.ceil()),
         None => "how much is lost cannot be told from so few rounds".to_owned(),
     }
@@ -160,6 +160,7 @@ mod tests {
             throughput: same(throughput),
             standing: if rank == 1 { Standing::In } else { Standing::Out },
             first_is_faster: Ratio { median: 1.0, low: 1.0, high: 1.0 },
+            lost_percent_at_most: Some(0.0),
             cpu_ns: same(1.0),
             cpus_busy: 2.0,
             update_ns: None,
