@@ -25,10 +25,6 @@ use serde::Serialize;
 /// most programs notice, and more than two runs of the same design differ on a quiet machine.
 pub(super) const ZONE: f64 = 1.1;
 
-/// A recommendation says something, on a machine so noisy that no design is shown to lose, if it
-/// loses no more than this, in per cent.
-pub(super) const LOSS_TOLD: f64 = 50.0;
-
 /// How sure the intervals are. A run looks at a dozen designs several times, and one in twenty of
 /// its looks should not be wrong but one in twenty of its runs (Bonferroni's correction).
 const CONFIDENCE: f64 = 0.999;

@@ -18,7 +18,36 @@ use crate::output::{Output, Progress};
 /// A design, filled with keys and values and ready to run.
 pub(super) struct Contender {
     pub(super) design: &'static Design,
+    kind: bench::advise::Workload,
     prepared: Box<dyn Prepared>,
+    /// How long it took to fill.
+    took: Duration,
+}
+
+/// A design is filled anew for each round, in other memory, if that takes less than this share of
+/// the round: where its words lie, and what shares their lines, differs from one run of a program
+/// to the next, and rounds in one memory do not show it.
+const FILLING_SHARE: u32 = 8;
+
+impl Contender {
+    fn filled(
+        design: &'static Design,
+        kind: bench::advise::Workload,
+        plan: &Plan,
+    ) -> Result<Contender, Failure> {
+        let began = Instant::now();
+        let prepared = bench::advise::build(kind, design.name, plan)
+            .map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+        Ok(Contender { design, kind, prepared, took: began.elapsed() })
+    }
+
+    /// Fills it anew, if that is quick.
+    fn fill(&mut self, plan: &Plan) -> Result<(), Failure> {
+        if self.took * FILLING_SHARE < plan.run_for {
+            *self = Self::filled(self.design, self.kind, plan)?;
+        }
+        Ok(())
+    }
 }
 
 impl std::fmt::Debug for Contender {
@@ -130,9 +159,7 @@ impl Track<'_> {
                 break;
             }
             self.progress.announce(format!("preparing {}", design.name));
-            let prepared = bench::advise::build(kind, design.name, plan)
-                .map_err(|unknown| Failure::Usage(unknown.to_string()))?;
-            contenders.push(Contender { design, prepared });
+            contenders.push(Contender::filled(design, kind, plan)?);
         }
         Ok(contenders)
     }
@@ -201,6 +228,7 @@ impl Track<'_> {
             }
             self.output.check_reader()?;
             self.progress.announce(format!("{what}: {}", contender.design.name));
+            contender.fill(plan)?;
             let outcome = contender.prepared.round(plan);
             self.progress.advance(plan.run_for);
             if kept && !self.output.interrupt().requested() {

@@ -11,7 +11,6 @@ use crate::machine::Machine;
 use crate::output::{self, Output};
 use crate::workload::Workload;
 
-use super::decide::LOSS_TOLD;
 use super::rank::{Place, spread_percent};
 use super::sweep::{Flip, Sweep};
 use super::{remarks, tree, verdict};
@@ -96,12 +95,11 @@ impl Report {
         in_ranking + self.checksum_errors_in_sweeps
     }
 
-    /// Whether noise hides everything: there is more than the limit, no design is out, and the one
-    /// to take may lose more than half of what the best would do.
+    /// Whether noise hides everything: there is more than the limit, no design is out, and what is
+    /// lost with the one to take has no bound.
     pub(super) fn nothing_told(&self) -> bool {
         let is_out = |place: &Place| !place.standing.is_in_set();
-        let is_known =
-            |choice: &Place| choice.lost_percent_at_most.is_some_and(|most| most <= LOSS_TOLD);
+        let is_known = |choice: &Place| choice.lost_percent_at_most.is_some();
         self.noise.is_too_much()
             && !self.places.iter().any(is_out)
             && !verdict::recommended(&self.places).is_some_and(is_known)
