@@ -70,7 +70,8 @@
 //! # Features and environment
 //! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both
 //! by default; `tracing` (events of that crate); `serde` (cells, maps and sets, as what is in
-//! them); `rayon` (maps that several threads go over).
+//! them); `rayon` (maps that several threads go over); `tokio` (its workers as readers that cost a
+//! load: module `tokio`).
 //!
 //! | variable | effect |
 //! |---|---|
@@ -122,6 +123,8 @@ mod loom_tests;
 mod expect;
 
 pub use crate::collections::intrusive;
+#[cfg(all(feature = "tokio", not(loom)))]
+pub use crate::domain::tokio;
 #[cfg(not(loom))]
 pub use crate::{
     call_rcu::callback_queue,

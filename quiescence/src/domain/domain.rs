@@ -463,7 +463,8 @@ fn refuse(what: &str, location: &Location<'_>, section: crate::reclaim::local::S
     if section.qsbr {
         panic!(
             "quiescence: {what}() at {location} would wait for ever: this thread is a QSBR reader of the \
-             same domain, online since {began}; use Qsbr::synchronize or Qsbr::while_offline"
+             same domain, online since {began}; use Qsbr::synchronize or Qsbr::while_offline, or, in a \
+             task, synchronize_async"
         );
     }
     panic!(

@@ -11,7 +11,7 @@
 //! - [`snapshot`]: a value that is read in a restartable sequence. [`arc_cell`]: a counted pointer
 //!   that is read by hazard pointers. [`hazard`]: these themselves.
 //! - [`raw`]: sections and callbacks without guards and boxes.
-//! - [`tasks`]: the same waits as futures.
+//! - [`tasks`]: the same waits as futures. `tokio`: workers of that runtime as readers.
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu), `hazptr`,
 //! [`gp`](crate::gp), [`srcu`](crate::srcu), [`rseq`](crate::rseq), [`reclaim`](crate::reclaim).
@@ -34,3 +34,5 @@ pub(crate) mod snapshot;
 pub(crate) mod srcu;
 mod statistics;
 pub(crate) mod tasks;
+#[cfg(feature = "tokio")]
+pub mod tokio;

@@ -1,0 +1,127 @@
+//! An axum server that replaces its routes while it serves.
+//!
+//! The routes stand in an [`Rcu`]. A request looks its path up in a section of
+//! [`quiescence::tokio::read`], which on a worker of the runtime begins nothing and counts nothing,
+//! and copies its reply out. A reload puts a whole new table in the place of the old one, which is
+//! freed when no request can be reading it: a request sees the old routes or the new ones.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use quiescence::tokio::{BuilderExt, read};
+use quiescence::{Rcu, Weigh};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+
+pub mod load;
+
+/// The reply of each path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routes(HashMap<String, Reply>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Reply {
+    Text(String),
+    Redirect(String),
+}
+
+impl Weigh for Routes {
+    /// The table and its strings, in bytes: what the domain's limit counts.
+    fn weight(&self) -> usize {
+        let entry = size_of::<(String, Reply)>() + 1;
+        let strings = self.0.iter().map(|(path, reply)| match reply {
+            Reply::Text(to) | Reply::Redirect(to) => path.capacity() + to.capacity(),
+        });
+        size_of::<Self>() + self.0.capacity() * entry + strings.sum::<usize>()
+    }
+}
+
+/// Which line of a table of routes is none, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRoute {
+    line: usize,
+    why: &'static str,
+}
+
+impl fmt::Display for BadRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}; write \"/path text\" or \"/path -> /other\"", self.line, self.why)
+    }
+}
+
+impl std::error::Error for BadRoute {}
+
+impl Routes {
+    /// Reads a table: a line `/path text` for a text, `/path -> /other` for a redirection. Empty
+    /// lines, and those that begin with `#`, are left out.
+    ///
+    /// # Errors
+    /// If a line is none of these, or a path stands there twice.
+    pub fn parse(table: &str) -> Result<Self, BadRoute> {
+        let mut routes = HashMap::new();
+        for (number, line) in table.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let bad = |why| BadRoute { line: number + 1, why };
+            let (path, reply) = line.split_once(' ').ok_or(bad("a path without a reply"))?;
+            if !path.starts_with('/') {
+                return Err(bad("a path begins with /"));
+            }
+            let reply = match reply.trim().strip_prefix("->") {
+                Some(to) if !to.trim().starts_with('/') => {
+                    return Err(bad("a redirection without a path"));
+                }
+                Some(to) => Reply::Redirect(to.trim().to_owned()),
+                None => Reply::Text(reply.trim().to_owned()),
+            };
+            if routes.insert(path.to_owned(), reply).is_some() {
+                return Err(bad("this path stands above already"));
+            }
+        }
+        Ok(Self(routes))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn reply(&self, path: &str) -> Response {
+        match self.0.get(path) {
+            Some(Reply::Text(text)) => text.clone().into_response(),
+            Some(Reply::Redirect(to)) => {
+                (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, to.as_str())]).into_response()
+            }
+            None => (StatusCode::NOT_FOUND, "no such route\n").into_response(),
+        }
+    }
+}
+
+/// A runtime of so many workers, each a reader of the global domain.
+///
+/// # Errors
+/// If the system gives it no threads.
+pub fn runtime(workers: usize) -> io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(workers).enable_all().enable_rcu().build()
+}
+
+/// Serves the routes, whichever they are, for ever.
+///
+/// # Errors
+/// If the socket fails.
+pub async fn serve(listener: TcpListener, routes: Arc<Rcu<Routes>>) -> io::Result<()> {
+    let app = Router::new().fallback(dispatch).with_state(routes);
+    axum::serve(listener, app).await
+}
+
+async fn dispatch(State(routes): State<Arc<Rcu<Routes>>>, request: Request) -> Response {
+    read(|section| routes.load(section).reply(request.uri().path()))
+}

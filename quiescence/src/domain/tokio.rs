@@ -1,0 +1,293 @@
+//! Workers of a tokio runtime as quiescent-state-based readers. Feature `tokio`.
+//!
+//! What a task loads in [`read`] cannot leave its closure, so no task holds a reference across an
+//! `.await`, and a worker is at a quiescent state whenever the poll of a task has ended.
+//! [`enable_rcu`](BuilderExt::enable_rcu) has the runtime announce that, by its hooks:
+//!
+//! | hook | what it does | function |
+//! |---|---|---|
+//! | before a task is polled | registers the worker, or brings it online, if it is not | [`before_task_poll`] |
+//! | after a task is polled | announces a quiescent state, as [`Qsbr::quiescent_state`](crate::Qsbr::quiescent_state) | [`after_task_poll`] |
+//! | a worker parks | takes it offline: it holds no grace period up, and none needs a `membarrier(2)` for it | [`on_thread_park`] |
+//!
+//! A worker that unparks comes online with the first task that it polls. All other threads are
+//! ordinary readers, for which [`read`] begins a [section](crate::read()): those of
+//! `spawn_blocking`, the thread that calls `block_on`, a runtime of one thread, and threads of no
+//! runtime.
+//!
+//! ```
+//! use quiescence::Rcu;
+//! use quiescence::tokio as rcu;
+//!
+//! async fn route(routes: &Rcu<Vec<String>>, path: &str) -> bool {
+//!     rcu::read(|section| routes.load(section).iter().any(|route| route == path))
+//! }
+//!
+//! fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+//!     let mut builder = tokio::runtime::Builder::new_multi_thread();
+//!     #[cfg(tokio_unstable)]
+//!     rcu::BuilderExt::enable_rcu(&mut builder);
+//!     builder.build()
+//! }
+//! # let routes = Rcu::new(vec![String::from("/")]);
+//! # assert!(runtime().unwrap().block_on(async move { route(&routes, "/").await }));
+//! ```
+//!
+//! A reference that outlives the closure is refused:
+//! ```compile_fail
+//! async fn first(routes: &quiescence::Rcu<Vec<String>>) {
+//!     let first = quiescence::tokio::read(|section| &routes.load(section)[0]);
+//!     tokio::task::yield_now().await;
+//!     println!("{first}");
+//! }
+//! ```
+//!
+//! # It needs `--cfg tokio_unstable`
+//! Tokio has hooks around a poll only if it is compiled with `RUSTFLAGS="--cfg tokio_unstable"`.
+//! Its builder has [`BuilderExt`] then. Without it workers are ordinary readers as well.
+//!
+//! # Polls that take long
+//! A grace period waits for the polls that have begun before it, whether they read or not. A poll
+//! that blocks holds updaters up: use [`block_in_place`] of this module there. (Tokio's gives the
+//! worker's tasks to another thread, and tells no hook of it. The first thread stays online until
+//! the runtime gives it a task again or ends it, after ten seconds by default.)
+//!
+//! # Updates in tasks
+//! A task may replace values at any time. What waits for a grace period, as
+//! [`synchronize`](crate::synchronize), panics in a task, whose worker would wait for itself:
+//! [`Domain::synchronize_async`](crate::Domain::synchronize_async) is for tasks. From three
+//! quarters of the domain's limit on, the end of a poll waits for a grace period, on the worker's
+//! thread; [`Rcu::store_async`](crate::Rcu::store_async) waits without blocking it.
+//!
+//! # Source
+//! Quiescent-state-based reclamation: Hart, McKenney, Demke Brown and Walpole, 2007, and liburcu's
+//! `qsbr`. The crate `tokio_rcu` announces quiescent states by tokio's hooks.
+
+use std::cell::{Cell, RefCell};
+use std::mem;
+
+use ::tokio::runtime::{Handle, RuntimeFlavor};
+
+use crate::domain::guard::{self, Global};
+use crate::domain::qsbr::{Qsbr, QsbrOffline};
+use crate::domain::tag::{DomainTag, Section};
+use crate::reclaim::domain_state::DomainState;
+
+thread_local! {
+    /// Whether `READER` is online, and no callback runs in its announcement.
+    static ONLINE: Cell<bool> = const { Cell::new(false) };
+    /// How many calls of `read` the thread is in. While it is in one, no hook announces anything:
+    /// a closure may run a runtime of its own, whose tasks are polled on this thread.
+    static NESTING: Cell<usize> = const { Cell::new(0) };
+    static READER: RefCell<Registered> = const { RefCell::new(Registered(Reader::None)) };
+}
+
+/// The calling thread as a reader of the global domain.
+#[derive(Debug)]
+enum Reader {
+    /// Not registered.
+    None,
+    Offline(QsbrOffline<Global>),
+    Online(Qsbr<Global>),
+}
+
+/// The same, until the thread ends.
+#[derive(Debug)]
+struct Registered(Reader);
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // Destructors of other variables of this thread, which may read, come after this one.
+        ONLINE.set(false);
+    }
+}
+
+/// A section that [`read`] has begun: of an online worker, or an ordinary one.
+#[derive(Debug)]
+pub struct TaskGuard {
+    core: *const DomainState,
+}
+
+// SAFETY: only `read` makes one, and lends it to a closure. Meanwhile the thread is in an ordinary
+// section, or its reader is online and stays at its number: what takes it offline or announces a
+// quiescent state are the functions of this module, which do neither while `NESTING` is not zero.
+unsafe impl Section<Global> for TaskGuard {
+    #[inline(always)]
+    fn core(&self) -> *const DomainState {
+        self.core
+    }
+}
+
+/// One more call of `read`, until it is dropped.
+struct Nested;
+
+impl Nested {
+    #[inline(always)]
+    fn begin() -> Self {
+        NESTING.set(NESTING.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Nested {
+    #[inline(always)]
+    fn drop(&mut self) {
+        NESTING.set(NESTING.get() - 1);
+    }
+}
+
+/// Calls `f` in a section of the global domain.
+///
+/// # Progress and cost
+/// Wait-free. On an online worker: a load, a comparison and two stores, of variables of the thread;
+/// no fence, on whatever path the process is ([`Fences`](crate::Fences)). Elsewhere as
+/// [`quiescence::read`](crate::read()).
+///
+/// # Panics
+/// If `f` does.
+#[inline]
+#[track_caller]
+pub fn read<R>(f: impl FnOnce(&TaskGuard) -> R) -> R {
+    let _nested = Nested::begin();
+    let core: *const DomainState = Global.core();
+    if ONLINE.get() {
+        f(&TaskGuard { core })
+    } else {
+        let _section = guard::read();
+        f(&TaskGuard { core })
+    }
+}
+
+/// Whether the calling thread is an online worker, where [`read`] begins no section.
+#[inline]
+pub fn is_online() -> bool {
+    ONLINE.get()
+}
+
+/// Brings the calling thread online, if it is a worker of a runtime of several threads. For a hook
+/// of your own; [`BuilderExt::enable_rcu`] installs it.
+///
+/// # Cost
+/// A load and a comparison if the thread is online. Else a store and a full fence, and on the first
+/// call of a thread a lock.
+#[inline]
+pub fn before_task_poll() {
+    if !ONLINE.get() {
+        come_online();
+    }
+}
+
+/// Announces that the calling thread holds no reference, if it is online. For a hook of your own;
+/// [`BuilderExt::enable_rcu`] installs it.
+///
+/// Does nothing in a closure of [`read`].
+///
+/// # Progress and cost
+/// As [`Qsbr::quiescent_state`](crate::Qsbr::quiescent_state).
+#[inline]
+pub fn after_task_poll() {
+    if ONLINE.get() {
+        announce();
+    }
+}
+
+/// Takes the calling thread offline, if it is online. For a hook of your own;
+/// [`BuilderExt::enable_rcu`] installs it.
+///
+/// Does nothing in a closure of [`read`].
+#[inline]
+pub fn on_thread_park() {
+    if ONLINE.get() {
+        go_offline();
+    }
+}
+
+/// As [`tokio::task::block_in_place`](::tokio::task::block_in_place), with the worker offline: `f`
+/// may block without holding a grace period up. The rest of the poll reads as an ordinary thread.
+///
+/// In a closure of [`read`] the worker stays online.
+///
+/// # Panics
+/// As tokio's: in a runtime of one thread.
+pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
+    on_thread_park();
+    ::tokio::task::block_in_place(f)
+}
+
+/// Does `f` with the thread's reader, which is not in use: no closure of [`read`] is on, and no
+/// callback in an announcement.
+fn with_reader(f: impl FnOnce(&mut Reader)) {
+    if NESTING.get() != 0 {
+        return;
+    }
+    // The first error: the thread is ending.
+    let _ended = READER.try_with(|reader| {
+        if let Ok(mut reader) = reader.try_borrow_mut() {
+            f(&mut reader.0);
+        }
+    });
+}
+
+#[cold]
+fn come_online() {
+    // Where one thread is the runtime, no hook tells when it leaves it.
+    let is_worker = Handle::try_current()
+        .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if !is_worker {
+        return;
+    }
+    with_reader(|reader| {
+        *reader = Reader::Online(match mem::replace(reader, Reader::None) {
+            Reader::None => Qsbr::register(),
+            Reader::Offline(offline) => offline.online(),
+            Reader::Online(online) => online,
+        });
+        ONLINE.set(true);
+    });
+}
+
+fn announce() {
+    with_reader(|reader| {
+        if let Reader::Online(online) = reader {
+            // It may be offline meanwhile, and run callbacks, which read.
+            ONLINE.set(false);
+            online.quiescent_state();
+            ONLINE.set(true);
+        }
+    });
+}
+
+#[cold]
+fn go_offline() {
+    with_reader(|reader| {
+        ONLINE.set(false);
+        *reader = match mem::replace(reader, Reader::None) {
+            Reader::Online(online) => Reader::Offline(online.offline()),
+            other => other,
+        };
+    });
+}
+
+/// What the builder of a runtime gets if tokio is compiled with `--cfg tokio_unstable`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no hooks around the poll of a task",
+    note = "tokio's builder has them with RUSTFLAGS=\"--cfg tokio_unstable\""
+)]
+pub trait BuilderExt {
+    /// Makes the workers of the runtime readers of the global domain, by tokio's hooks.
+    ///
+    /// Replaces the hooks `on_before_task_poll`, `on_after_task_poll` and `on_thread_park` that the
+    /// builder has. Hooks that are set later replace these, and are to call [`before_task_poll`],
+    /// [`after_task_poll`] and [`on_thread_park`]: all three. A worker that comes online and is
+    /// told of no quiescent state holds every grace period up.
+    fn enable_rcu(&mut self) -> &mut Self;
+}
+
+#[cfg(tokio_unstable)]
+impl BuilderExt for ::tokio::runtime::Builder {
+    fn enable_rcu(&mut self) -> &mut Self {
+        self.on_before_task_poll(|_| before_task_poll())
+            .on_after_task_poll(|_| after_task_poll())
+            .on_thread_park(on_thread_park)
+    }
+}
