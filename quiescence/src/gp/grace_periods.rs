@@ -411,6 +411,7 @@ impl GracePeriods {
     /// finds no grace period in progress, then the next one's begin is stored later, and its fence
     /// comes after the exchange [UL-1]. If it finds one in progress, that one ends, with Release,
     /// before the next one begins.
+    #[inline]
     pub(crate) fn snapshot_after_unlinking(&self) -> grace::Cookie {
         if !chaos::mutant(Mutant::NoUnlinkFence) {
             fence::full_after_locked(); // [UL-1]
@@ -430,6 +431,7 @@ impl GracePeriods {
     }
 
     /// The sequence as last made visible.
+    #[inline]
     pub(crate) fn sequence(&self) -> Sequence {
         // Acquire: pairs with the Release in `complete` [GP-4]; the thread that sees the grace
         // period ended may free what its holdouts could see.

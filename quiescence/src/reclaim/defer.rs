@@ -238,6 +238,7 @@ pub(crate) fn in_section() -> bool {
 /// Whether an object of so many bytes, if that is known, may be unlinked here, to be retired then:
 /// not in a section, where nothing can be waited for, if this thread has gone over the limit there
 /// already.
+#[inline]
 pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
     if !local::may_be_over_limit() {
         return true;

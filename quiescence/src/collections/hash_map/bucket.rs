@@ -362,6 +362,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     }
 
     /// The entry that `is_key` accepts.
+    #[inline]
     pub(super) fn search(
         &self,
         tag: u64,
@@ -425,6 +426,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     }
 
     /// Replaces an entry. Returns where the new one is, and the box of the old one, if it has one.
+    #[inline]
     pub(super) fn replace(
         &mut self,
         at: Location,

@@ -130,6 +130,7 @@ const NODE: u32 = 8;
 /// period, which lets them be used again. So few that most buckets have none when it is over; but
 /// as many as make up for the fence of a grace period, and no more than a thread should leave
 /// behind.
+#[inline]
 fn patience(buckets: usize) -> u32 {
     (buckets / 4).clamp(64, 4_096) as u32
 }

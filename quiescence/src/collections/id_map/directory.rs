@@ -54,6 +54,8 @@ impl Kind {
 /// The chunks of a map.
 #[derive(Debug)]
 pub(super) struct Directory<V> {
+    /// The first chunk, once more: to find it takes a load less, and most maps have no other.
+    first: AtomicPtr<Chunk<V>>,
     /// How many chunks the table has room for. It is written after `table`, and read before.
     room: AtomicU64,
     table: AtomicPtr<AtomicPtr<Chunk<V>>>,
@@ -85,6 +87,7 @@ impl<V> Directory<V> {
     #[cfg(not(loom))]
     pub(super) const fn new() -> Self {
         Self {
+            first: AtomicPtr::new(ptr::null_mut()),
             room: AtomicU64::new(0),
             table: AtomicPtr::new(ptr::null_mut()),
             making: Mutex::new(Rank::IdChunks, ()),
@@ -96,6 +99,7 @@ impl<V> Directory<V> {
     #[cfg(loom)]
     pub(super) fn new() -> Self {
         Self {
+            first: AtomicPtr::new(ptr::null_mut()),
             room: AtomicU64::new(0),
             table: AtomicPtr::new(ptr::null_mut()),
             making: Mutex::new(Rank::IdChunks, ()),
@@ -114,6 +118,10 @@ impl<V> Directory<V> {
     /// The same as a pointer, or null.
     #[inline(always)]
     fn pointer(&self, number: usize) -> *mut Chunk<V> {
+        if number == 0 {
+            // Acquire: pairs with the Release in `make` [ID-1].
+            return self.first.load(Acquire);
+        }
         // Acquire: pairs with the Release in `make` [ID-1]; the table that is loaded next is that
         // one or a later one.
         if number as u64 >= self.room.load(Acquire) {
@@ -154,6 +162,9 @@ impl<V> Directory<V> {
             self.set(Kind::Made, number);
             // Release: pairs with the Acquire in `chunk` [ID-1]; the chunk was made before.
             place.store(chunk, Release);
+            if number == 0 {
+                self.first.store(chunk, Release); // [ID-1]: as above
+            }
         }
         // SAFETY: a chunk that lasts.
         unsafe { &*chunk }
