@@ -102,8 +102,8 @@ pub fn bootstrap_ratio(a: &[f64], b: &[f64], confidence: f64) -> Ratio {
 }
 
 /// The mean of `a[i] / b[i]`, by logarithms, with the interval that Student's distribution gives:
-/// also beyond the rounds that there are, where a bootstrap never looks. Everything where a ratio is
-/// nothing or infinite, and of one round.
+/// also beyond the rounds that there are, where a bootstrap never looks. Everything where a ratio
+/// is nothing or infinite, and of one round.
 ///
 /// # Panics
 /// When the two sides do not have one value for each round.

@@ -283,8 +283,8 @@ impl Workload {
                 .or(file.max_keys)
                 .map_or(by_speed(KEYS_MAX_DEFAULT, 20_000), |n| n.0),
             run_for: Duration::from_millis(u64::from(run_ms)),
-            // As many as a bootstrap needs for an interval of 99.9 %: many short rounds tell more than
-            // few long ones.
+            // As many as a bootstrap needs for an interval of 99.9 %: many short rounds tell more
+            // than few long ones.
             rounds: flags.rounds.or(file.rounds).map_or(11, |n| n.0),
             name: file.name.unwrap_or_else(|| "built-in".to_owned()),
         };

@@ -78,7 +78,7 @@ fn a_runtime_of_one_thread_has_ordinary_readers() {
     synchronize();
 }
 
-/// What a grace period needs of workers that never park, of parked ones, and of those that are gone.
+/// What a grace period needs of workers that never park, of parked ones, and of those that ended.
 #[test]
 fn grace_periods_end_beside_busy_parked_and_ended_workers() {
     let runtime = workers();
@@ -225,7 +225,7 @@ fn a_task_that_would_wait_for_itself_is_told() {
     let told = runtime.block_on(task).unwrap_err().into_panic();
     let told = told.downcast::<String>().unwrap();
     assert!(told.contains("in a task, synchronize_async"), "{told}");
-    // The worker goes on, and so do grace periods.
+    // The worker continues, and so do grace periods.
     assert!(on_worker(&runtime, async { rcu::is_online() }));
     synchronize();
 }

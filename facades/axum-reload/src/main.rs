@@ -14,8 +14,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "\
-usage: axum-reload FILE [ADDRESS]   serves the routes of FILE (127.0.0.1:8080); SIGHUP reads it again
-       axum-reload --load SECONDS   requests beside reloads over loopback, and what came of them";
+usage: axum-reload FILE [ADDRESS]  serves the routes of FILE (127.0.0.1:8080); SIGHUP reads it anew
+       axum-reload --load SECONDS  requests beside reloads over loopback, and what came of them";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();

@@ -462,9 +462,9 @@ fn refuse(what: &str, location: &Location<'_>, section: crate::reclaim::local::S
     };
     if section.qsbr {
         panic!(
-            "quiescence: {what}() at {location} would wait for ever: this thread is a QSBR reader of the \
-             same domain, online since {began}; use Qsbr::synchronize or Qsbr::while_offline, or, in a \
-             task, synchronize_async"
+            "quiescence: {what}() at {location} would wait for ever: this thread is a QSBR reader of \
+             the same domain, online since {began}; use Qsbr::synchronize or Qsbr::while_offline, \
+             or, in a task, synchronize_async"
         );
     }
     panic!(

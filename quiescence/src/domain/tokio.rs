@@ -4,11 +4,13 @@
 //! `.await`, and a worker is at a quiescent state whenever the poll of a task has ended.
 //! [`enable_rcu`](BuilderExt::enable_rcu) has the runtime announce that, by its hooks:
 //!
-//! | hook | what it does | function |
-//! |---|---|---|
-//! | before a task is polled | registers the worker, or brings it online, if it is not | [`before_task_poll`] |
-//! | after a task is polled | announces a quiescent state, as [`Qsbr::quiescent_state`](crate::Qsbr::quiescent_state) | [`after_task_poll`] |
-//! | a worker parks | takes it offline: it holds no grace period up, and none needs a `membarrier(2)` for it | [`on_thread_park`] |
+//! | hook | what it does |
+//! |---|---|
+//! | [`before_task_poll`] | registers the worker, or brings it online, if it is not |
+//! | [`after_task_poll`] | announces a quiescent state |
+//! | [`on_thread_park`] | takes the worker offline |
+//!
+//! A worker that is offline holds no grace period up, and none needs a `membarrier(2)` for it.
 //!
 //! A worker that unparks comes online with the first task that it polls. All other threads are
 //! ordinary readers, for which [`read`] begins a [section](crate::read()): those of
@@ -49,7 +51,7 @@
 //! # Polls that take long
 //! A grace period waits for the polls that have begun before it, whether they read or not. A poll
 //! that blocks holds updaters up: use [`block_in_place`] of this module there. (Tokio's gives the
-//! worker's tasks to another thread, and tells no hook of it. The first thread stays online until
+//! worker's tasks to another thread, and calls no hook. The first thread stays online until
 //! the runtime gives it a task again or ends it, after ten seconds by default.)
 //!
 //! # Updates in tasks
@@ -278,8 +280,8 @@ pub trait BuilderExt {
     ///
     /// Replaces the hooks `on_before_task_poll`, `on_after_task_poll` and `on_thread_park` that the
     /// builder has. Hooks that are set later replace these, and are to call [`before_task_poll`],
-    /// [`after_task_poll`] and [`on_thread_park`]: all three. A worker that comes online and is
-    /// told of no quiescent state holds every grace period up.
+    /// [`after_task_poll`] and [`on_thread_park`]: all three. A worker that comes online and
+    /// announces no quiescent state holds every grace period up.
     fn enable_rcu(&mut self) -> &mut Self;
 }
 
