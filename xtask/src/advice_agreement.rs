@@ -35,6 +35,8 @@ pub struct Agreement {
 struct Advice {
     recommended: Option<String>,
     set: BTreeSet<String>,
+    /// How many designs were measured.
+    designs: usize,
 }
 
 impl Agreement {
@@ -57,10 +59,11 @@ impl Agreement {
             same += u32::from(is_same);
             equal += u32::from(is_equal);
             println!(
-                "{name}: {}; {} and {}; sets of {} and {}, {} in both",
+                "{name}: {}; {} and {}; of {} designs sets of {} and {}, {} in both",
                 if agree { "agree" } else { "DISAGREE" },
                 first.name(),
                 second.name(),
+                first.designs,
                 first.set.len(),
                 second.set.len(),
                 first.set.intersection(&second.set).count(),
@@ -124,5 +127,6 @@ fn advise(args: &[String], seed: u64) -> Result<Advice> {
     Ok(Advice {
         recommended: report["recommended"].as_str().map(str::to_owned),
         set: designs.iter().filter(is_in).filter_map(name).collect(),
+        designs: designs.len(),
     })
 }

@@ -1,7 +1,7 @@
 //! The rule by which designs are in the set that a run names, or out of it.
 //!
-//! Every design is compared with the best one round by round, and the ratio has an interval by
-//! bootstrap over the rounds. It is
+//! Every design is compared with the best one round by round, and the ratio has an interval: by
+//! bootstrap over the rounds, or Student's where that is wider. It is
 //! - *out* when it is shown to lose: the lower end is above [`ZONE`];
 //! - *in* when it is shown not to: the upper end is not above it;
 //! - *near* otherwise. More rounds are run for these and the best only, until none is near or the

@@ -48,8 +48,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "PART", value_enum)]
     skip: Vec<Part>,
     /// Warn when half of a design's rounds lie further apart than this, or other programs had more
-    /// than this of the CPU time; exit 3 only if no design can be told from another, and what is
-    /// lost with the simplest has no bound either
+    /// than this of the CPU time. (Exit 3 is for runs in which no design can be told from another,
+    /// and what is lost with the simplest has no bound)
     #[arg(long, value_name = "PERCENT", default_value = "30", allow_negative_numbers = true)]
     noise_limit: NoiseLimit,
     /// Time for rounds beyond --rounds, which are run where a decision is near; 0: none [default:

@@ -79,11 +79,11 @@ impl Noise {
 
     /// Why nothing can be told, and what to do about it.
     fn explain(self) -> String {
+        let why =
+            if self.is_too_much() { self.what() } else { "the rounds are too few".to_owned() };
         format!(
-            "This machine is too noisy to tell any design from another: {}, and the limit is {} %. \
-             Close what else runs, or take longer rounds (--run-ms) or more of them (--rounds).",
-            self.what(),
-            units::percent(self.limit_percent)
+            "No design can be told from any other: {why}. Close what else runs, or take longer \
+             rounds (--run-ms) or more of them (--rounds)."
         )
     }
 }
@@ -95,12 +95,12 @@ impl Report {
         in_ranking + self.checksum_errors_in_sweeps
     }
 
-    /// Whether noise hides everything: there is more than the limit, no design is out, and what is
-    /// lost with the one to take has no bound.
+    /// Whether nothing at all can be told: no design is out, and what is lost with the one to take
+    /// has no bound, as with fewer than three rounds.
     pub(super) fn nothing_told(&self) -> bool {
         let is_out = |place: &Place| !place.standing.is_in_set();
         let is_known = |choice: &Place| choice.lost_percent_at_most.is_some();
-        self.noise.is_too_much()
+        !self.places.is_empty()
             && !self.places.iter().any(is_out)
             && !verdict::recommended(&self.places).is_some_and(is_known)
     }
