@@ -174,7 +174,7 @@ fn operations_do_what_the_standard_librarys_map_does() {
     as_the_model::<u64, u64, GoodHash>(300, rounds(60_000, 300));
     as_the_model::<u64, u64, GoodHash>(8, rounds(20_000, 200));
     as_the_model::<u8, u8, GoodHash>(200, rounds(20_000, 200));
-    as_the_model::<(u64, u32), u64, GoodHash>(300, 20_000);
+    as_the_model::<(u64, u32), u64, GoodHash>(300, rounds(20_000, 200));
     as_the_model::<String, u64, GoodHash>(300, rounds(60_000, 300));
     as_the_model::<u64, String, GoodHash>(8, rounds(20_000, 200));
 }
@@ -183,7 +183,7 @@ fn operations_do_what_the_standard_librarys_map_does() {
 fn operations_do_the_same_where_keys_collide() {
     as_the_model::<u64, u64, PoorHash>(100, rounds(40_000, 200));
     as_the_model::<String, String, PoorHash>(100, rounds(40_000, 200));
-    as_the_model::<(u64, u32), u64, PoorHash>(1_000, 20_000);
+    as_the_model::<(u64, u32), u64, PoorHash>(1_000, rounds(20_000, 200));
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn the_limit_holds_and_try_forms_refuse_at_it() {
     map.insert(1, "first".into());
     let guard = domain.read();
     let mut refused = 0;
-    for n in 0..1_000 {
+    for n in 0..rounds(1_000, 200) {
         if let Err((key, value)) = map.try_insert(1, n.to_string()) {
             assert_eq!((key, value), (1, n.to_string()));
             refused += 1;
@@ -388,13 +388,14 @@ fn a_panic_in_a_key_leaves_the_map_as_it_was() {
     panicking(&|| _ = map.remove(&Key(3)));
     panicking(&|| map.reserve(1_000));
     assert_eq!(map.read().get(&Key(3)), Some(&3));
-    map.reserve(10_000);
-    for n in 10..2_000 {
+    let all = rounds(2_000, 100);
+    map.reserve(rounds(10_000, 200));
+    for n in 10..all {
         map.insert(Key(n), n);
     }
-    assert_eq!(map.len(), 2_000);
-    assert!((0..2_000).all(|n| map.read().get(&Key(n)) == Some(&n)));
-    assert_eq!(map.read().iter().count(), 2_000);
+    assert_eq!(map.len(), all as usize);
+    assert!((0..all).all(|n| map.read().get(&Key(n)) == Some(&n)));
+    assert_eq!(map.read().iter().count(), all as usize);
 }
 
 #[test]

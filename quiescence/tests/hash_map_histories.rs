@@ -19,7 +19,7 @@ use quiescence::collections::hash_map::{Compute, Operation as Change};
 const THREADS: u64 = 3;
 const KEYS: u64 = 12;
 const ROUNDS: u64 = if cfg!(miri) { 1 } else { 6 };
-const OPERATIONS: u64 = if cfg!(miri) { 60 } else { 500 };
+const OPERATIONS: u64 = if cfg!(miri) { 20 } else { 500 };
 
 /// Keys that are in no history: for the table to grow.
 const FILLERS_FROM: u64 = 1_000;

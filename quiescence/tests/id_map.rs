@@ -70,13 +70,17 @@ impl Model {
     }
 }
 
+/// The table of chunks has a word for each 512 indexes up to the largest, which Miri goes over one
+/// by one where the map ends.
+const INDEX_MAX: u32 = rounds(u32::MAX, (1 << 15) - 1);
+
 /// Indexes from all over the range, many of them the same.
 fn some_index(random: &mut Random) -> u32 {
     match random.below(4) {
         0 => random.below(20) as u32,
         1 => random.below(3_000) as u32,
-        2 => (1 << random.below(32)) - (random.below(2) as u32),
-        _ => u32::MAX - random.below(5) as u32,
+        2 => ((1 << random.below(32)) - (random.below(2) as u32)).min(INDEX_MAX),
+        _ => INDEX_MAX - random.below(5) as u32,
     }
 }
 
@@ -256,6 +260,7 @@ fn indexes_that_are_free_are_used_before_new_ones() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "the table of chunks for the largest index has eight million words")]
 fn an_id_is_a_number() {
     let map = IdMap::new();
     let id = map.insert_at(u32::MAX, 'a').unwrap();

@@ -239,7 +239,7 @@ fn nodes_count_against_the_limit_of_the_global_domain() {
     assert!(waiting() >= 400);
     drop(section);
     assert!(waiting() <= LIMIT, "{}", waiting());
-    for number in 0..1_000 {
+    for number in 0..rounds(1_000, 50) {
         queue.push(number);
         stack.push(number);
         assert_eq!((queue.pop(), stack.pop()), (Some(number), Some(number)));
