@@ -52,12 +52,12 @@ impl<F> PartialEq for TableRef<F> {
 }
 
 /// A table of one bucket that is empty, of whatever form: what a map begins with. It is never
-/// written to.
+/// written to; its words are atomic since readers look at them as at those of other buckets.
 #[cfg(not(loom))]
 #[repr(C, align(64))]
 struct Nothing {
     table: Table,
-    bucket: [u64; 32],
+    bucket: [AtomicU64; 32],
 }
 
 #[cfg(not(loom))]
@@ -68,7 +68,7 @@ static NOTHING: Nothing = Nothing {
         claimed: AtomicU64::new(0),
         moved: AtomicU64::new(0),
     },
-    bucket: [0; 32],
+    bucket: [const { AtomicU64::new(0) }; 32],
 };
 
 impl<F: Form> TableRef<F> {
@@ -85,7 +85,7 @@ impl<F: Form> TableRef<F> {
     /// The table of maps that have none of their own.
     #[cfg(not(loom))]
     pub(super) const fn nothing() -> *mut Table {
-        assert!(F::STRIDE <= size_of::<[u64; 32]>());
+        assert!(F::STRIDE <= size_of::<[AtomicU64; 32]>());
         (&raw const NOTHING).cast_mut().cast()
     }
 
