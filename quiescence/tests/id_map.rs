@@ -79,7 +79,7 @@ fn some_index(random: &mut Random) -> u32 {
     match random.below(4) {
         0 => random.below(20) as u32,
         1 => random.below(3_000) as u32,
-        2 => ((1 << random.below(32)) - (random.below(2) as u32)).min(INDEX_MAX),
+        2 => INDEX_MAX & ((1 << random.below(32)) - (random.below(2) as u32)),
         _ => INDEX_MAX - random.below(5) as u32,
     }
 }
