@@ -455,7 +455,8 @@ fn the_limit_is_kept_under_churn() {
     });
     let statistics = domain.statistics();
     assert_eq!(statistics.limit_overruns, 0);
-    assert!(most.load(Relaxed) as u64 <= OBJECTS, "{most:?} waited");
+    // What is being run has given back its room, and counts until it has been run.
+    assert!(most.load(Relaxed) as u64 <= 2 * OBJECTS, "{most:?} waited");
     assert!(map.is_empty());
 }
 
