@@ -132,6 +132,7 @@ pub use crate::{
     domain::arc_cell::{self, ArcCell, ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard},
     domain::builder::Builder,
     domain::domain::{Cookie, Domain},
+    domain::epoch,
     domain::global::*,
     domain::guard::{Global, ThreadTag},
     domain::guard::{Guard, read},

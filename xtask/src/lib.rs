@@ -4,7 +4,8 @@
 //! compiler, and thin libraries out of C around it. Here is how these come about ([`compat`]), how
 //! they get to where a system looks for them ([`install`], [`pkgconfig`]), and how they become
 //! Debian packages ([`deb`]); how Debian's own programs run on them ([`clients`]), and how they are
-//! tortured ([`torture`]); and what tests of all that need of the machine ([`needs`]). Besides, the
+//! tortured ([`torture`]); how crates from the registry run on what stands in for others
+//! ([`facades`]); and what tests of all that need of the machine ([`needs`]). Besides, the
 //! promises of the documentation are broken on purpose ([`promises`]), steps of the code are
 //! removed ([`mutants`]), `rcu compare` has to find regressions ([`trial`]), and two runs of
 //! `rcu advise` have to agree ([`advice_agreement`]). It runs cargo, git, the C compiler and
@@ -17,6 +18,7 @@ pub mod clients;
 pub mod command;
 pub mod compat;
 pub mod deb;
+pub mod facades;
 pub mod install;
 mod library;
 pub mod mutants;

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use xtask::advice_agreement::Agreement;
 use xtask::torture::{self, Torture};
 use xtask::trial::Trial;
-use xtask::{clients, command, compat, deb, install, mutants, promises, say};
+use xtask::{clients, command, compat, deb, facades, install, mutants, promises, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
 #[derive(Debug, Parser)]
@@ -53,6 +53,16 @@ enum Command {
         long: bool,
         /// Which of them; all, if none is named.
         #[arg(value_name = "NAME", value_parser = clients::CLIENTS)]
+        names: Vec<String>,
+    },
+    /// Run the tests of crates from the registry with the crates of `facades/` in place of those
+    /// that they ask for, and with these; print a table. Fetches the crates. Minutes.
+    Facades {
+        /// Write the table to this file as well.
+        #[arg(long, value_name = "FILE")]
+        table: Option<PathBuf>,
+        /// Which clients; all, if none is named.
+        #[arg(value_name = "NAME", value_parser = facades::names())]
         names: Vec<String>,
     },
     /// Break each promise of docs/GUARANTEES.md on purpose, and look whether a test notices.
@@ -181,6 +191,7 @@ fn run(command: Command) -> Result<()> {
         Command::Clients { long, names } => {
             clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
         }
+        Command::Facades { table, names } => facades::Run { names, table }.run()?,
         Command::CompareTrial { planted, alike, percent, load, seconds } => {
             Trial { planted, alike, percent, load, seconds }.run()?;
         }

@@ -187,6 +187,12 @@ impl<'d, K: DomainTag> Guard<'d, K> {
         Guard { slot, tag: PhantomData, _thread: StaysOnItsThreadUnlikeSrcu(PhantomData) }
     }
 
+    /// The slot, of whose section the caller ends one level instead.
+    #[inline(always)]
+    pub(super) fn into_slot(self) -> &'d Slot {
+        std::mem::ManuallyDrop::new(self).slot
+    }
+
     /// A section of the calling thread, by way of its table.
     #[inline]
     pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {

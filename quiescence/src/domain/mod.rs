@@ -26,6 +26,7 @@ pub(crate) mod guard;
 pub(crate) mod tag;
 pub(crate) mod names;
 pub(crate) mod qsbr;
+pub mod epoch;
 pub mod hazard;
 pub mod raw;
 pub(crate) mod rcu;

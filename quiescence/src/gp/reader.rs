@@ -153,6 +153,12 @@ impl Slot {
         word::nesting(self.word.load(Relaxed)) == 0
     }
 
+    /// Whether the owner is in one section, and in none inside of it.
+    pub(crate) fn is_outermost(&self) -> bool {
+        // Relaxed: the owner reads its own word.
+        word::nesting(self.word.load(Relaxed)) == 1
+    }
+
     /// Begins an outermost section with light fences. Owner only, nesting 0.
     #[inline(always)]
     pub(crate) fn enter_outermost(&self, gp: &AtomicU64, location: &'static Location<'static>) {

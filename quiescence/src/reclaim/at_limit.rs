@@ -277,7 +277,7 @@ pub(crate) fn catch_up(core: &DomainState) {
 
 /// Drops so many of this thread's objects, or those that are ready, in goes too short for the clock
 /// to be looked at; or in one go for as long as the tuning allows. Returns how many.
-fn run_share(core: &DomainState, queue: &Queue, share: u64) -> u64 {
+pub(crate) fn run_share(core: &DomainState, queue: &Queue, share: u64) -> u64 {
     let go = if share > 4 * RUN_UNTIMED { share } else { RUN_UNTIMED };
     let mut ran = 0;
     loop {

@@ -19,6 +19,8 @@
 
 mod closures;
 mod everything;
+#[cfg(not(loom))]
+mod pinned;
 mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -28,6 +30,8 @@ pub(crate) use crate::reclaim::at_limit::{catch_up, is_due, settle_over_limit};
 pub(crate) use closures::call_within_a_tick;
 pub(crate) use closures::{Patience, call, call_over};
 pub(crate) use everything::{barrier, finish, orphan};
+#[cfg(not(loom))]
+pub(crate) use pinned::{catch_up_after_section, close_own, may_drain};
 pub(crate) use tasks::{
     ask_for_room, call_if_room, call_over_now, end_after_wait, nothing_waits, reserve_any,
     retire_if_room, retire_over_now, retire_raw_over, run_own_objects,

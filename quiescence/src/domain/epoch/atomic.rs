@@ -1,0 +1,344 @@
+//! [`Atomic`]: a tagged pointer that threads share.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+use super::guard::Guard;
+use super::owned::Owned;
+use super::pointable::{self, Pointable};
+use super::shared::{Pointer, Shared};
+
+/// A tagged pointer that may be shared between threads: what a structure is linked by.
+///
+/// The pointer owns nothing: when an `Atomic` is dropped, what it leads to is not.
+///
+/// All methods are one atomic instruction, but for [`fetch_update`](Self::fetch_update), which
+/// tries until it succeeds or its function gives up.
+pub struct Atomic<T: ?Sized + Pointable> {
+    word: AtomicUsize,
+    leads_to: PhantomData<*mut T>,
+}
+
+// SAFETY: it hands out references to T on every thread that has it, and owners of it.
+unsafe impl<T: ?Sized + Pointable + Send + Sync> Send for Atomic<T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Pointable + Send + Sync> Sync for Atomic<T> {}
+
+/// What a failed exchange gives back: what was found, and what was to be put there.
+pub struct CompareExchangeError<'g, T: ?Sized + Pointable, P: Pointer<T>> {
+    /// The pointer that was there.
+    pub current: Shared<'g, T>,
+    /// The pointer that was to be put there.
+    pub new: P,
+}
+
+impl<T, P: Pointer<T> + fmt::Debug> fmt::Debug for CompareExchangeError<'_, T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompareExchangeError")
+            .field("current", &self.current)
+            .field("new", &self.new)
+            .finish()
+    }
+}
+
+/// The older name of [`CompareExchangeError`].
+#[deprecated(note = "use `CompareExchangeError`")]
+pub type CompareAndSetError<'g, T, P> = CompareExchangeError<'g, T, P>;
+
+/// The orderings that [`Atomic::compare_and_set`] takes: one, or one for each outcome.
+#[deprecated(note = "use `compare_exchange`, which takes two orderings")]
+pub trait CompareAndSetOrdering {
+    /// The ordering where it succeeds.
+    fn success(&self) -> Ordering;
+
+    /// The ordering where it fails.
+    fn failure(&self) -> Ordering;
+}
+
+#[expect(deprecated)]
+impl CompareAndSetOrdering for Ordering {
+    fn success(&self) -> Ordering {
+        *self
+    }
+
+    fn failure(&self) -> Ordering {
+        match self {
+            Relaxed | Release => Relaxed,
+            Acquire | AcqRel => Acquire,
+            _ => SeqCst,
+        }
+    }
+}
+
+#[expect(deprecated)]
+impl CompareAndSetOrdering for (Ordering, Ordering) {
+    fn success(&self) -> Ordering {
+        self.0
+    }
+
+    fn failure(&self) -> Ordering {
+        self.1
+    }
+}
+
+impl<T> Atomic<T> {
+    /// Allocates an object, and leads to it.
+    pub fn new(init: T) -> Self {
+        Self::init(init)
+    }
+}
+
+impl<T: ?Sized + Pointable> Atomic<T> {
+    /// Allocates an object from what it is made of, and leads to it.
+    pub fn init(init: T::Init) -> Self {
+        Self::from(Owned::init(init))
+    }
+
+    /// Null.
+    pub const fn null() -> Self {
+        Self::from_word(0)
+    }
+
+    const fn from_word(word: usize) -> Self {
+        Self { word: AtomicUsize::new(word), leads_to: PhantomData }
+    }
+
+    /// The pointer that is there.
+    #[inline]
+    pub fn load<'g>(&self, ord: Ordering, _: &'g Guard) -> Shared<'g, T> {
+        shared(self.word.load(ord))
+    }
+
+    /// The pointer that is there, as for a load that is ordered before what depends on it: here, an
+    /// Acquire load.
+    #[inline]
+    pub fn load_consume<'g>(&self, _: &'g Guard) -> Shared<'g, T> {
+        shared(self.word.load(Acquire))
+    }
+
+    /// Puts a pointer there. What was there before is leaked, if no other pointer leads to it.
+    pub fn store<P: Pointer<T>>(&self, new: P, ord: Ordering) {
+        self.word.store(new.into_usize(), ord);
+    }
+
+    /// Puts a pointer there, and returns the one before.
+    pub fn swap<'g, P: Pointer<T>>(&self, new: P, ord: Ordering, _: &'g Guard) -> Shared<'g, T> {
+        shared(self.word.swap(new.into_usize(), ord))
+    }
+
+    /// Puts `new` there if `current` is there, the tag included. Returns `new`.
+    ///
+    /// # Errors
+    /// What is there instead, with `new`.
+    pub fn compare_exchange<'g, P: Pointer<T>>(
+        &self,
+        current: Shared<'_, T>,
+        new: P,
+        success: Ordering,
+        failure: Ordering,
+        _: &'g Guard,
+    ) -> Result<Shared<'g, T>, CompareExchangeError<'g, T, P>> {
+        let new = new.into_usize();
+        let result = self.word.compare_exchange(current.into_usize(), new, success, failure);
+        // SAFETY: made from a P above, and not put there in case of an error.
+        unsafe { exchanged(result, new) }
+    }
+
+    /// As [`compare_exchange`](Self::compare_exchange), but it may fail without a reason, which is
+    /// cheaper in a loop on some machines.
+    ///
+    /// # Errors
+    /// As [`compare_exchange`](Self::compare_exchange); `current` may have been there.
+    pub fn compare_exchange_weak<'g, P: Pointer<T>>(
+        &self,
+        current: Shared<'_, T>,
+        new: P,
+        success: Ordering,
+        failure: Ordering,
+        _: &'g Guard,
+    ) -> Result<Shared<'g, T>, CompareExchangeError<'g, T, P>> {
+        let new = new.into_usize();
+        let result = self.word.compare_exchange_weak(current.into_usize(), new, success, failure);
+        // SAFETY: as in `compare_exchange`.
+        unsafe { exchanged(result, new) }
+    }
+
+    /// Puts there what `func` makes of the pointer that is there. Called anew as long as other
+    /// threads are faster. Returns the pointer before.
+    ///
+    /// # Errors
+    /// The pointer for which `func` gave `None`.
+    pub fn fetch_update<'g, F>(
+        &self,
+        set_order: Ordering,
+        fail_order: Ordering,
+        guard: &'g Guard,
+        mut func: F,
+    ) -> Result<Shared<'g, T>, Shared<'g, T>>
+    where
+        F: FnMut(Shared<'g, T>) -> Option<Shared<'g, T>>,
+    {
+        let mut seen = self.load(fail_order, guard);
+        while let Some(new) = func(seen) {
+            match self.compare_exchange_weak(seen, new, set_order, fail_order, guard) {
+                Ok(_) => return Ok(seen),
+                Err(error) => seen = error.current,
+            }
+        }
+        Err(seen)
+    }
+
+    /// As [`compare_exchange`](Self::compare_exchange), with one ordering or two.
+    ///
+    /// # Errors
+    /// As [`compare_exchange`](Self::compare_exchange).
+    #[expect(deprecated)]
+    #[deprecated(note = "use `compare_exchange`")]
+    pub fn compare_and_set<'g, O: CompareAndSetOrdering, P: Pointer<T>>(
+        &self,
+        current: Shared<'_, T>,
+        new: P,
+        ord: O,
+        guard: &'g Guard,
+    ) -> Result<Shared<'g, T>, CompareAndSetError<'g, T, P>> {
+        self.compare_exchange(current, new, ord.success(), ord.failure(), guard)
+    }
+
+    /// As [`compare_exchange_weak`](Self::compare_exchange_weak), with one ordering or two.
+    ///
+    /// # Errors
+    /// As [`compare_exchange_weak`](Self::compare_exchange_weak).
+    #[expect(deprecated)]
+    #[deprecated(note = "use `compare_exchange_weak`")]
+    pub fn compare_and_set_weak<'g, O: CompareAndSetOrdering, P: Pointer<T>>(
+        &self,
+        current: Shared<'_, T>,
+        new: P,
+        ord: O,
+        guard: &'g Guard,
+    ) -> Result<Shared<'g, T>, CompareAndSetError<'g, T, P>> {
+        self.compare_exchange_weak(current, new, ord.success(), ord.failure(), guard)
+    }
+
+    /// The bitwise "and" of the tag and `val`. Returns the pointer before.
+    pub fn fetch_and<'g>(&self, val: usize, ord: Ordering, _: &'g Guard) -> Shared<'g, T> {
+        // The address stays: of `val` it has all bits set.
+        shared(self.word.fetch_and(pointable::with_tag::<T>(usize::MAX, val), ord))
+    }
+
+    /// The bitwise "or" of the tag and `val`. Returns the pointer before.
+    pub fn fetch_or<'g>(&self, val: usize, ord: Ordering, _: &'g Guard) -> Shared<'g, T> {
+        shared(self.word.fetch_or(pointable::tag::<T>(val), ord))
+    }
+
+    /// The bitwise "exclusive or" of the tag and `val`. Returns the pointer before.
+    pub fn fetch_xor<'g>(&self, val: usize, ord: Ordering, _: &'g Guard) -> Shared<'g, T> {
+        shared(self.word.fetch_xor(pointable::tag::<T>(val), ord))
+    }
+
+    /// Owns what it leads to.
+    ///
+    /// # Safety
+    /// It is not null, and no other pointer to the object is used from now on, on any thread.
+    pub unsafe fn into_owned(self) -> Owned<T> {
+        // SAFETY: by the contract.
+        unsafe { Owned::from_usize(self.word.into_inner()) }
+    }
+
+    /// Owns what it leads to, if it is not null.
+    ///
+    /// # Safety
+    /// It is null, or as for [`into_owned`](Self::into_owned).
+    pub unsafe fn try_into_owned(self) -> Option<Owned<T>> {
+        // SAFETY: by the contract.
+        unsafe { shared::<T>(self.word.into_inner()).try_into_owned() }
+    }
+}
+
+/// A pointer from a word that an `Atomic` had: it is used under a guard only, and that by `unsafe`.
+#[inline]
+fn shared<'g, T: ?Sized + Pointable>(word: usize) -> Shared<'g, T> {
+    // SAFETY: the word of a pointer that was put into an `Atomic`.
+    unsafe { Shared::from_usize(word) }
+}
+
+/// What an exchange returns.
+///
+/// # Safety
+/// `new` is from a P, and owned by none if the result is an error.
+unsafe fn exchanged<'g, T: ?Sized + Pointable, P: Pointer<T>>(
+    result: Result<usize, usize>,
+    new: usize,
+) -> Result<Shared<'g, T>, CompareExchangeError<'g, T, P>> {
+    match result {
+        Ok(_) => Ok(shared(new)),
+        Err(current) => {
+            // SAFETY: by the contract.
+            let new = unsafe { P::from_usize(new) };
+            Err(CompareExchangeError { current: shared(current), new })
+        }
+    }
+}
+
+impl<T: ?Sized + Pointable> fmt::Debug for Atomic<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.word.load(SeqCst);
+        f.debug_struct("Atomic")
+            .field("raw", &pointable::address::<T>(word))
+            .field("tag", &pointable::tag::<T>(word))
+            .finish()
+    }
+}
+
+impl<T: ?Sized + Pointable> fmt::Pointer for Atomic<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = pointable::address::<T>(self.word.load(SeqCst));
+        fmt::Pointer::fmt(&ptr::without_provenance::<()>(address), f)
+    }
+}
+
+/// The same pointer, read with a Relaxed load, in an `Atomic` of its own.
+impl<T: ?Sized + Pointable> Clone for Atomic<T> {
+    fn clone(&self) -> Self {
+        Self::from_word(self.word.load(Relaxed))
+    }
+}
+
+impl<T: ?Sized + Pointable> Default for Atomic<T> {
+    fn default() -> Self {
+        Self::null()
+    }
+}
+
+impl<T: ?Sized + Pointable> From<Owned<T>> for Atomic<T> {
+    fn from(owned: Owned<T>) -> Self {
+        Self::from_word(owned.into_usize())
+    }
+}
+
+impl<T> From<Box<T>> for Atomic<T> {
+    fn from(value: Box<T>) -> Self {
+        Self::from(Owned::from(value))
+    }
+}
+
+impl<T> From<T> for Atomic<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<'g, T: ?Sized + Pointable> From<Shared<'g, T>> for Atomic<T> {
+    fn from(pointer: Shared<'g, T>) -> Self {
+        Self::from_word(pointer.into_usize())
+    }
+}
+
+impl<T> From<*const T> for Atomic<T> {
+    fn from(raw: *const T) -> Self {
+        Self::from_word(raw.expose_provenance())
+    }
+}

@@ -1,0 +1,278 @@
+//! [`Collector`] and [`LocalHandle`]: which domain a guard pins the thread in, and what keeps it.
+
+use std::cell::Cell;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::guard::Guard;
+use crate::domain::domain::Domain;
+use crate::domain::guard;
+use crate::domain::names::Private;
+use crate::domain::reader::Reader;
+use crate::gp::reader::Slot;
+use crate::reclaim::defer;
+
+/// What guards of one kind wait for each other in, and for no others: a domain.
+///
+/// Clones are handles to the same one.
+///
+/// ```
+/// use quiescence::epoch::Collector;
+///
+/// let collector = Collector::new();
+/// let handle = collector.register();
+/// drop(collector);
+/// let guard = handle.pin();
+/// guard.defer(|| println!("no guard is left that began before this one ended"));
+/// ```
+#[derive(Clone)]
+pub struct Collector(Whose);
+
+#[derive(Clone)]
+enum Whose {
+    /// The global domain.
+    Default,
+    Own(Arc<OwnDomain>),
+}
+
+/// The domain of a collector: until the last handle is gone, and the last guard.
+struct OwnDomain(Domain<Private>);
+
+static DEFAULT: Collector = Collector(Whose::Default);
+
+impl Collector {
+    /// A collector with a domain of its own.
+    pub fn new() -> Self {
+        Self::new_in(Domain::new())
+    }
+
+    /// A collector whose guards are sections of `domain`, which has its own limit and name, and may
+    /// have other sections as well.
+    ///
+    /// ```
+    /// use quiescence::{Domain, Tuning, epoch::Collector};
+    ///
+    /// let domain = Domain::new();
+    /// let mut tuning = Tuning::default();
+    /// tuning.objects_max = 10_000;
+    /// domain.tune(tuning);
+    /// let handle = Collector::new_in(domain.clone()).register();
+    /// handle.pin().defer(|| {});
+    /// assert_eq!(domain.statistics().callbacks_queued, 1);
+    /// ```
+    pub fn new_in(domain: Domain<Private>) -> Self {
+        Self(Whose::Own(Arc::new(OwnDomain(domain))))
+    }
+
+    /// Registers the calling thread. Takes a lock, where it is the thread's first handle.
+    pub fn register(&self) -> LocalHandle {
+        let thread = match &self.0 {
+            Whose::Default => Thread::Default(Domain::global().reader()),
+            Whose::Own(domain) => Thread::Own(domain.0.reader()),
+        };
+        let count = Cell::new(1);
+        let local = Local { thread, collector: self.clone(), guards: Cell::new(0), count };
+        LocalHandle { local: NonNull::from(Box::leak(Box::new(local))) }
+    }
+
+    /// The domain of a collector of its own.
+    pub(super) fn own_domain(&self) -> Option<&Domain<Private>> {
+        match &self.0 {
+            Whose::Default => None,
+            Whose::Own(domain) => Some(&domain.0),
+        }
+    }
+}
+
+impl Drop for OwnDomain {
+    /// Runs what has been deferred. No guard is left, so it waits for sections at most that others
+    /// have begun in the domain of [`Collector::new_in`].
+    fn drop(&mut self) {
+        if defer::may_drain() {
+            self.0.barrier();
+        }
+    }
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Whether they are handles to the same one.
+impl PartialEq for Collector {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Whose::Default, Whose::Default) => true,
+            (Whose::Own(a), Whose::Own(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Collector {}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Collector { .. }")
+    }
+}
+
+/// A thread's registration with a collector. It stays on its thread.
+pub struct LocalHandle {
+    local: NonNull<Local>,
+}
+
+/// A registration, shared by a handle and the guards that it has made: these may outlive it.
+pub(super) struct Local {
+    thread: Thread,
+    /// After the thread's registration: it keeps the domain.
+    collector: Collector,
+    /// Guards that pin the thread.
+    guards: Cell<u64>,
+    /// Guards that live, and the handle.
+    count: Cell<u64>,
+}
+
+/// The thread in the domain.
+enum Thread {
+    Default(Reader),
+    Own(Reader<Private>),
+}
+
+impl Local {
+    /// Begins a section.
+    #[inline]
+    #[track_caller]
+    pub(super) fn enter(&self) -> &Slot {
+        match &self.thread {
+            Thread::Default(reader) => reader.read().into_slot(),
+            Thread::Own(reader) => reader.read().into_slot(),
+        }
+    }
+
+    /// Begins a section for one more guard, which gives that back to [`release`](Self::release).
+    #[inline]
+    #[track_caller]
+    fn pin(&self) -> Guard {
+        let slot = self.enter();
+        self.count_guard();
+        self.count.set(self.count.get() + 1);
+        // SAFETY: the section began with this slot, and the registration is counted.
+        unsafe { Guard::new(slot, self) }
+    }
+
+    /// A guard of it pins the thread.
+    #[inline]
+    pub(super) fn count_guard(&self) {
+        self.guards.set(self.guards.get() + 1);
+    }
+
+    /// A guard of it pins the thread no more.
+    #[inline]
+    pub(super) fn uncount_guard(&self) {
+        self.guards.set(self.guards.get() - 1);
+    }
+
+    pub(super) fn collector(&self) -> &Collector {
+        &self.collector
+    }
+
+    /// One of those that share it is gone.
+    ///
+    /// # Safety
+    /// `local` is from it, and it does not use it any more.
+    #[inline]
+    pub(super) unsafe fn release(local: NonNull<Self>) {
+        // SAFETY: counted until here.
+        let count = &unsafe { local.as_ref() }.count;
+        count.set(count.get() - 1);
+        if count.get() == 0 {
+            // SAFETY: from the box in `register`, and this was the last that shared it.
+            unsafe { Self::free(local) };
+        }
+    }
+
+    /// # Safety
+    /// `local` is from `register`, and is used no more.
+    #[cold]
+    unsafe fn free(local: NonNull<Self>) {
+        // SAFETY: by the contract.
+        drop(unsafe { Box::from_raw(local.as_ptr()) });
+    }
+}
+
+impl LocalHandle {
+    /// Pins the thread, until the guard is dropped.
+    ///
+    /// # Progress and cost
+    /// As [`read`](crate::read).
+    ///
+    /// # Panics
+    /// If the thread is pinned 2^32 times at once.
+    #[inline]
+    #[track_caller]
+    pub fn pin(&self) -> Guard {
+        self.local().pin()
+    }
+
+    /// Whether a guard of this handle pins the thread.
+    #[inline]
+    pub fn is_pinned(&self) -> bool {
+        self.local().guards.get() != 0
+    }
+
+    /// The collector.
+    #[inline]
+    pub fn collector(&self) -> &Collector {
+        self.local().collector()
+    }
+
+    #[inline]
+    fn local(&self) -> &Local {
+        // SAFETY: counted until this is dropped.
+        unsafe { self.local.as_ref() }
+    }
+}
+
+impl Drop for LocalHandle {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: this is the handle.
+        unsafe { Local::release(self.local) };
+    }
+}
+
+impl fmt::Debug for LocalHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("LocalHandle { .. }")
+    }
+}
+
+/// The collector of [`pin`]: the global domain.
+pub fn default_collector() -> &'static Collector {
+    &DEFAULT
+}
+
+/// Pins the calling thread in the default collector, until the guard is dropped.
+///
+/// # Progress and cost
+/// As [`read`](crate::read): wait-free, and a few loads and stores. The drop of the thread's
+/// outermost guard may wait, if the thread has deferred something over the domain's limit.
+///
+/// # Panics
+/// If the thread is pinned 2^32 times at once.
+#[inline]
+#[track_caller]
+pub fn pin() -> Guard {
+    // SAFETY: the section began with this slot.
+    unsafe { Guard::of_default(guard::read().into_slot()) }
+}
+
+/// Whether the calling thread is pinned in the default collector: in a section of the global
+/// domain.
+pub fn is_pinned() -> bool {
+    crate::domain::raw::nesting(&Domain::global()) != 0
+}

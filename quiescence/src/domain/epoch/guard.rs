@@ -1,0 +1,296 @@
+//! [`Guard`]: what keeps a thread pinned, and what it is deferred by.
+
+use std::cell::Cell;
+use std::fmt;
+use std::ptr::{self, NonNull};
+
+use super::collector::{Collector, Local, default_collector};
+use super::deferred::Deferred;
+use super::pointable::Pointable;
+use super::shared::Shared;
+use crate::domain::guard::{self, Global};
+use crate::gp::reader::Slot;
+use crate::reclaim::defer;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::Named;
+
+/// Keeps the thread pinned, until it is dropped: what is deferred after it began does not run
+/// before.
+///
+/// It stays on its thread. Guards of a thread may be dropped in any order. One that is leaked with
+/// [`std::mem::forget`] keeps the thread pinned for ever.
+///
+/// # Invariant
+/// **\[EP-1\]: while the guard lives, the nesting of its slot counts it.** So everything that is
+/// deferred on whatever thread after it began waits for a grace period that its section is in the
+/// way of.
+#[must_use = "the thread is pinned until the guard is dropped"]
+pub struct Guard {
+    /// The thread's slot in the domain; null in the guard of [`unprotected`].
+    slot: *const Slot,
+    /// The registration that made it; null for the default collector's.
+    local: *const Local,
+    /// What is to be done when the section has ended.
+    owes: Cell<Owes>,
+}
+
+/// What a guard's thread has to do, once it is not pinned any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owes {
+    Nothing,
+    /// It has deferred something.
+    Share,
+    /// It has flushed.
+    Everything,
+}
+
+impl Guard {
+    /// The guard of a section that has begun.
+    ///
+    /// # Safety
+    /// The section began with the slot, of which `local` is a registration; one of its guards is
+    /// counted.
+    #[inline]
+    pub(super) unsafe fn new(slot: &Slot, local: &Local) -> Self {
+        Self { slot, local, owes: Cell::new(Owes::Nothing) }
+    }
+
+    /// The guard of a section of the global domain that has begun.
+    ///
+    /// # Safety
+    /// The section began with the slot.
+    #[inline]
+    pub(super) unsafe fn of_default(slot: &Slot) -> Self {
+        Self { slot, local: ptr::null(), owes: Cell::new(Owes::Nothing) }
+    }
+
+    /// Calls `f` when no guard is left that lives now, on any thread.
+    ///
+    /// A closure of at most a word is stored as it is; a larger one is allocated.
+    ///
+    /// # Progress
+    /// Never waits. What it takes beyond the domain's limit is waited for where the thread's
+    /// outermost guard ends.
+    ///
+    /// # Panics
+    /// Not here. A panic in `f` ends there, and is counted
+    /// ([`Statistics::callbacks_panicked`](crate::Statistics::callbacks_panicked)).
+    ///
+    /// ```
+    /// let guard = quiescence::epoch::pin();
+    /// let page = vec![0_u8; 4096];
+    /// guard.defer(move || drop(page));
+    /// ```
+    pub fn defer<F, R>(&self, f: F)
+    where
+        F: FnOnce() -> R + Send + 'static,
+    {
+        // SAFETY: Send, and without borrows.
+        unsafe { self.defer_unchecked(f) };
+    }
+
+    /// As [`defer`](Self::defer), for closures of which the compiler does not know that another
+    /// thread may call them later.
+    ///
+    /// # Safety
+    /// Any thread may call `f`, after this call has returned, and as late as the process ends.
+    pub unsafe fn defer_unchecked<F, R>(&self, f: F)
+    where
+        F: FnOnce() -> R,
+    {
+        // SAFETY: by the contract.
+        unsafe { self.defer_sized(f, 0) };
+    }
+
+    /// Drops what the pointer leads to, and gives its memory back, when no guard is left that lives
+    /// now. Counts for the bytes of that memory.
+    ///
+    /// # Safety
+    /// The pointer is not null, the object may be dropped by any thread, no thread can reach it
+    /// that pins itself from now on, and it is deferred once.
+    pub unsafe fn defer_destroy<T: ?Sized + Pointable>(&self, ptr: Shared<'_, T>) {
+        // SAFETY: valid under this guard, by the contract.
+        let bytes = size_of_val(unsafe { ptr.deref() });
+        // SAFETY: by the contract, no other pointer to it is used when it runs.
+        let end = move || unsafe { ptr.into_owned() };
+        // SAFETY: by the contract.
+        unsafe { self.defer_sized(end, bytes) };
+    }
+
+    /// # Safety
+    /// As [`defer_unchecked`](Self::defer_unchecked).
+    unsafe fn defer_sized<F: FnOnce() -> R, R>(&self, f: F, bytes: usize) {
+        if self.slot.is_null() {
+            return drop(f());
+        }
+        // SAFETY: by the contract.
+        let deferred = unsafe { Deferred::new(f, bytes) };
+        match self.collector_or_default().own_domain() {
+            None => retire(&Global, deferred),
+            Some(domain) => retire(domain.tag(), deferred),
+        }
+        self.owe(Owes::Share);
+    }
+
+    /// Has what the thread has deferred run soon: the grace period begins now; and when the
+    /// outermost guard ends, what is ready by then runs, of other threads as well.
+    pub fn flush(&self) {
+        if let Some(core) = self.core() {
+            defer::close_own(core);
+            self.owe(Owes::Everything);
+        }
+    }
+
+    /// Unpins the thread and pins it anew, if this is its only guard in the domain; else does
+    /// nothing. For threads that stay pinned for long. What was loaded under it is not used any
+    /// more, which the exclusive borrow makes sure of.
+    #[track_caller]
+    pub fn repin(&mut self) {
+        // SAFETY: the slot of a section that is in progress.
+        if unsafe { self.slot.as_ref() }.is_some_and(Slot::is_outermost) {
+            self.repin_after(|| {});
+        }
+    }
+
+    /// Unpins the thread while `f` runs, as far as this guard goes, and pins it anew, also if `f`
+    /// panics. What was loaded under it is not used any more, which the exclusive borrow makes sure
+    /// of.
+    ///
+    /// ```
+    /// let mut guard = quiescence::epoch::pin();
+    /// let sum = guard.repin_after(|| {
+    ///     assert!(!quiescence::epoch::is_pinned());
+    ///     1 + 2
+    /// });
+    /// assert_eq!((sum, quiescence::epoch::is_pinned()), (3, true));
+    /// ```
+    #[track_caller]
+    pub fn repin_after<F, R>(&mut self, f: F) -> R
+    where
+        F: FnOnce() -> R,
+    {
+        struct PinsAnew<'g>(&'g mut Guard);
+        impl Drop for PinsAnew<'_> {
+            fn drop(&mut self) {
+                let slot: *const Slot = match self.0.local() {
+                    None => guard::read().into_slot(),
+                    Some(local) => {
+                        local.count_guard();
+                        local.enter()
+                    }
+                };
+                self.0.slot = slot;
+            }
+        }
+        if self.slot.is_null() {
+            return f();
+        }
+        self.leave();
+        let _pins_anew = PinsAnew(self);
+        f()
+    }
+
+    /// The collector; none for the guard of [`unprotected`].
+    pub fn collector(&self) -> Option<&Collector> {
+        (!self.slot.is_null()).then(|| self.collector_or_default())
+    }
+
+    fn collector_or_default(&self) -> &Collector {
+        self.local().map_or(default_collector(), Local::collector)
+    }
+
+    /// The registration that made it; none for the default collector's guards.
+    #[inline]
+    fn local(&self) -> Option<&Local> {
+        // SAFETY: null, or counted, since the guard lives.
+        unsafe { self.local.as_ref() }
+    }
+
+    /// The domain; none for the guard of [`unprotected`].
+    fn core(&self) -> Option<&DomainState> {
+        let own = self.collector()?.own_domain();
+        Some(own.map_or_else(|| Named::core(&Global), |domain| domain.core()))
+    }
+
+    fn owe(&self, what: Owes) {
+        self.owes.set(self.owes.get().max(what));
+    }
+
+    /// Ends the section, and does what is owed.
+    #[inline]
+    fn leave(&self) {
+        // SAFETY: not null where this is called; registered while the section lasts.
+        unsafe { &*self.slot }.leave();
+        if let Some(local) = self.local() {
+            local.uncount_guard();
+        }
+        if self.owes.get() != Owes::Nothing {
+            self.settle();
+        }
+    }
+
+    #[cold]
+    fn settle(&self) {
+        let everything = self.owes.replace(Owes::Nothing) == Owes::Everything;
+        if let Some(core) = self.core() {
+            defer::catch_up_after_section(core, everything);
+        }
+    }
+}
+
+/// Among the objects, over the limit where there is no room: in a section nothing waits.
+fn retire<K: Named>(tag: &K, deferred: Deferred) {
+    // What is refused is retired over the limit when it is dropped.
+    drop(defer::retire(tag, deferred, true));
+}
+
+impl Drop for Guard {
+    #[inline]
+    fn drop(&mut self) {
+        if self.slot.is_null() {
+            return;
+        }
+        self.leave();
+        if let Some(local) = NonNull::new(self.local.cast_mut()) {
+            // SAFETY: this guard's registration, which it does not use any more.
+            unsafe { Local::release(local) };
+        }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Guard { .. }")
+    }
+}
+
+/// A guard that pins no thread: what is deferred by it runs at once. For structures that no other
+/// thread can reach, as in their `drop`.
+///
+/// # Safety
+/// What is loaded under it is not deferred or dropped by another thread meanwhile, and what is
+/// deferred by it is used by none.
+///
+/// ```
+/// use quiescence::epoch::{self, Atomic};
+/// use std::sync::atomic::Ordering::Relaxed;
+///
+/// let last = Atomic::new(7);
+/// // SAFETY: no other thread knows of it.
+/// let guard = unsafe { epoch::unprotected() };
+/// let node = last.load(Relaxed, guard);
+/// // SAFETY: as above, and it is not used any more.
+/// unsafe { guard.defer_destroy(node) };
+/// ```
+#[inline]
+pub unsafe fn unprotected() -> &'static Guard {
+    struct Unprotected(Guard);
+    // SAFETY: without a slot it touches nothing of its own: each method looks at that first.
+    unsafe impl Sync for Unprotected {}
+    static UNPROTECTED: Unprotected = Unprotected(Guard {
+        slot: ptr::null(),
+        local: ptr::null(),
+        owes: Cell::new(Owes::Nothing),
+    });
+    &UNPROTECTED.0
+}

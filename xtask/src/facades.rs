@@ -1,0 +1,276 @@
+//! Runs the tests of crates from the registry that use a crate which `facades/` stands in for: with
+//! the original, and with the facade by `[patch.crates-io]`; and prints a table.
+//!
+//! A client is unpacked below `target/facades`, with nothing changed but that it is a workspace of
+//! its own. What its tests print is kept beside it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::say;
+use crate::tools::{files_below, run};
+
+/// A crate whose tests are run.
+#[derive(Debug)]
+pub struct Client {
+    name: &'static str,
+    version: &'static str,
+    /// The crate that the facade stands in for.
+    original: &'static str,
+    /// What `cargo test` is given besides.
+    options: &'static [&'static str],
+}
+
+/// The clients, in the order they are run in.
+pub const CLIENTS: [Client; 5] = [
+    epoch("crossbeam-skiplist", "0.1.3", &[]),
+    epoch("crossbeam-deque", "0.8.8", &[]),
+    epoch("moka", "0.12.16", &["--features", "sync,future"]),
+    epoch("congee", "0.4.1", &[]),
+    epoch("metrics-util", "0.20.4", &[]),
+];
+
+const fn epoch(
+    name: &'static str,
+    version: &'static str,
+    options: &'static [&'static str],
+) -> Client {
+    Client { name, version, original: "crossbeam-epoch", options }
+}
+
+/// What the clients are called.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    CLIENTS.iter().map(|client| client.name).collect()
+}
+
+/// Runs the tests of these clients; of all, if none is named.
+#[derive(Debug)]
+pub struct Run {
+    /// Which.
+    pub names: Vec<String>,
+    /// Where the table is written as well.
+    pub table: Option<PathBuf>,
+}
+
+/// How the tests of a client went, with one of the two crates.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    passed: BTreeSet<String>,
+    failed: BTreeSet<String>,
+    millis: u128,
+}
+
+impl Run {
+    /// Runs them.
+    ///
+    /// # Errors
+    /// If a client cannot be had or built, or a test passes with the original and not with the
+    /// facade; the other clients are run nevertheless.
+    pub fn run(&self) -> Result<()> {
+        let chosen = |client: &&Client| {
+            self.names.is_empty() || self.names.iter().any(|name| name == client.name)
+        };
+        let mut table = String::from(
+            "| client | in place of | tests | passed on theirs | passed on ours | theirs (s) | \
+             ours (s) |\n|---|---|---|---|---|---|---|\n",
+        );
+        let mut lost = Vec::new();
+        for client in CLIENTS.iter().filter(chosen) {
+            match client.compare() {
+                Ok((theirs, ours)) => {
+                    table += &row(client, &theirs, &ours);
+                    lost.extend(
+                        missing(&theirs, &ours).map(|test| format!("{}: {test}", client.name)),
+                    );
+                }
+                Err(error) => lost.push(format!("{}: {error:#}", client.name)),
+            }
+        }
+        print!("{table}");
+        if let Some(path) = &self.table {
+            fs::write(path, &table).with_context(|| path.display().to_string())?;
+        }
+        ensure!(lost.is_empty(), "not as with the original:\n{}", lost.join("\n"));
+        Ok(())
+    }
+}
+
+/// Tests that pass with the original, and with the facade do not.
+fn missing<'o>(theirs: &'o Outcome, ours: &'o Outcome) -> impl Iterator<Item = &'o String> {
+    theirs.passed.difference(&ours.passed)
+}
+
+fn row(client: &Client, theirs: &Outcome, ours: &Outcome) -> String {
+    let seconds = |outcome: &Outcome| outcome.millis as f64 / 1e3;
+    format!(
+        "| {} {} | {} | {} | {} | {} | {:.1} | {:.1} |\n",
+        client.name,
+        client.version,
+        client.original,
+        theirs.passed.len() + theirs.failed.len(),
+        theirs.passed.len(),
+        ours.passed.len(),
+        seconds(theirs),
+        seconds(ours),
+    )
+}
+
+impl Client {
+    /// Its tests with the original, and with the facade.
+    fn compare(&self) -> Result<(Outcome, Outcome)> {
+        say::begun(&format!("{} {}, with {} and ours", self.name, self.version, self.original));
+        let package = self.unpack()?;
+        let theirs = self.test(&package, false)?;
+        let ours = self.test(&package, true)?;
+        Ok((theirs, ours))
+    }
+
+    /// The crate as the registry has it, as a workspace of its own.
+    fn unpack(&self) -> Result<PathBuf> {
+        let place = target().join(format!("{}-{}", self.name, self.version));
+        let _ = fs::remove_dir_all(&place);
+        let asks = place.join("asks");
+        fs::create_dir_all(asks.join("src"))?;
+        fs::write(asks.join("src/lib.rs"), "")?;
+        let manifest = format!(
+            "[package]\nname = \"asks\"\nedition = \"2024\"\n\n[dependencies]\n{} = \"={}\"\n\n\
+             [workspace]\n",
+            self.name, self.version
+        );
+        fs::write(asks.join("Cargo.toml"), manifest)?;
+        let mut metadata = cargo(&asks);
+        metadata.args(["metadata", "--format-version", "1"]);
+        let metadata: Value = serde_json::from_str(&run(&mut metadata)?)?;
+        let packages =
+            metadata["packages"].as_array().context("no packages in cargo's metadata")?;
+        let found = packages.iter().find(|package| package["name"] == self.name);
+        let manifest = found.and_then(|package| package["manifest_path"].as_str());
+        let source = Path::new(manifest.context("not among cargo's packages")?)
+            .parent()
+            .context("a manifest without a directory")?;
+        let package = place.join("package");
+        for file in files_below(source)? {
+            let copy = package.join(file.strip_prefix(source)?);
+            fs::create_dir_all(copy.parent().context("no directory")?)?;
+            fs::copy(&file, &copy).with_context(|| file.display().to_string())?;
+        }
+        let manifest = package.join("Cargo.toml");
+        let mut text = fs::read_to_string(&manifest)?;
+        if !text.contains("\n[workspace]") {
+            text += "\n[workspace]\n";
+            fs::write(&manifest, text)?;
+        }
+        Ok(package)
+    }
+
+    /// Builds its tests, and runs them.
+    fn test(&self, package: &Path, patched: bool) -> Result<Outcome> {
+        let patch = format!(
+            "patch.crates-io.{}.path=\"{}\"",
+            self.original,
+            crate::compat::root().join("facades").join(self.original).display()
+        );
+        let cargo = || {
+            let mut cargo = cargo(package);
+            if patched {
+                cargo.args(["--config", &patch]);
+            }
+            cargo
+        };
+        if patched {
+            // The client's lock file names the original, if it has one.
+            run(cargo().args(["update", "--quiet", "--package", self.original]))?;
+            let tree = run(cargo().args(["tree", "--invert", self.original, "--depth", "0"]))?;
+            ensure!(tree.contains("facades"), "the patch is not used: {tree}");
+        }
+        let test = || {
+            let mut test = cargo();
+            test.args(["test", "--no-fail-fast"]).args(self.options);
+            test
+        };
+        run(test().args(["--no-run", "--quiet"]))?;
+        let began = Instant::now();
+        let output = test().output().context("cargo test")?;
+        let millis = began.elapsed().as_millis();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let kept = package.with_file_name(if patched { "ours.txt" } else { "theirs.txt" });
+        fs::write(&kept, printed.as_bytes())?;
+        fs::write(kept.with_extension("errors.txt"), &output.stderr)?;
+        let outcome = Outcome { millis, ..outcome(&printed) };
+        if outcome.passed.is_empty() {
+            bail!("no test passed: see {}", kept.display());
+        }
+        Ok(outcome)
+    }
+}
+
+/// Cargo, in a directory, with a place of its own for what it builds.
+fn cargo(directory: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // Not what cargo tells this program of its own package.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CARGO_PKG") {
+            cargo.env_remove(name);
+        }
+    }
+    cargo.current_dir(directory).env("CARGO_TARGET_DIR", target().join("build"));
+    cargo
+}
+
+/// Where clients are unpacked and built.
+fn target() -> PathBuf {
+    crate::compat::root().join("target/facades/clients")
+}
+
+/// Which tests a run of `cargo test` says have passed, and have not. A test's name stands after the
+/// number of its program: programs have tests of the same name.
+fn outcome(printed: &str) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut program = 0;
+    for line in printed.lines() {
+        if line.starts_with("running ") {
+            program += 1;
+        }
+        let Some(test) = line.strip_prefix("test ") else { continue };
+        let Some((test, result)) = test.rsplit_once(" ... ") else { continue };
+        let name = format!("{program}: {test}");
+        if result.starts_with("ok") {
+            outcome.passed.insert(name);
+        } else if result.starts_with("FAILED") {
+            outcome.failed.insert(name);
+        }
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINTED: &str = "running 3 tests\ntest a::b ... ok\ntest c - should panic ... ok\n\
+                           test d ... ignored\n\nrunning 2 tests\ntest a::b ... FAILED\n\
+                           test e ... ok (12 ms)\n";
+
+    #[test]
+    fn tests_are_told_apart_by_their_programs() {
+        let outcome = outcome(PRINTED);
+        let passed = ["1: a::b", "1: c - should panic", "2: e"].map(str::to_owned);
+        assert_eq!(outcome.passed, BTreeSet::from(passed));
+        assert_eq!(outcome.failed, BTreeSet::from([String::from("2: a::b")]));
+    }
+
+    #[test]
+    fn what_passes_with_the_original_only_is_found() {
+        let (theirs, ours) =
+            (outcome(PRINTED), outcome(&PRINTED.replace("e ... ok", "e ... FAILED")));
+        assert_eq!(missing(&theirs, &ours).collect::<Vec<_>>(), ["2: e"]);
+        assert_eq!(missing(&ours, &theirs).count(), 0);
+    }
+}
