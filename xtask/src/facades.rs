@@ -4,6 +4,10 @@
 //! A client is unpacked below `target/facades`, with nothing changed but that it is a workspace of
 //! its own. What its tests print is kept beside it.
 
+mod measure;
+
+pub use measure::measure;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,12 +32,14 @@ pub struct Client {
 }
 
 /// The clients, in the order they are run in.
-pub const CLIENTS: [Client; 5] = [
+pub const CLIENTS: [Client; 7] = [
     epoch("crossbeam-skiplist", "0.1.3", &[]),
     epoch("crossbeam-deque", "0.8.8", &[]),
     epoch("moka", "0.12.16", &["--features", "sync,future"]),
     epoch("congee", "0.4.1", &[]),
     epoch("metrics-util", "0.20.4", &[]),
+    epoch("concread", "0.5.12", &[]),
+    epoch("rayon-core", "1.13.0", &[]),
 ];
 
 const fn epoch(
@@ -156,33 +162,19 @@ impl Client {
             .parent()
             .context("a manifest without a directory")?;
         let package = place.join("package");
-        for file in files_below(source)? {
-            let copy = package.join(file.strip_prefix(source)?);
-            fs::create_dir_all(copy.parent().context("no directory")?)?;
-            fs::copy(&file, &copy).with_context(|| file.display().to_string())?;
-        }
+        copy(source, &package)?;
         // It names an older version of the original, which the facade cannot take the place of.
         let _ = fs::remove_file(package.join("Cargo.lock"));
-        let manifest = package.join("Cargo.toml");
-        let mut text = fs::read_to_string(&manifest)?;
-        if !text.contains("\n[workspace]") {
-            text += "\n[workspace]\n";
-            fs::write(&manifest, text)?;
-        }
+        as_workspace(&package)?;
         Ok(package)
     }
 
     /// Builds its tests, and runs them.
     fn test(&self, package: &Path, patched: bool) -> Result<Outcome> {
-        let patch = format!(
-            "patch.crates-io.{}.path=\"{}\"",
-            self.original,
-            crate::compat::root().join("facades").join(self.original).display()
-        );
         let cargo = || {
             let mut cargo = cargo(package);
             if patched {
-                cargo.args(["--config", &patch]);
+                cargo.args(["--config", &patch(self.original)]);
             }
             cargo
         };
@@ -211,6 +203,32 @@ impl Client {
         }
         Ok(outcome)
     }
+}
+
+/// Copies the files of a package.
+fn copy(source: &Path, to: &Path) -> Result<()> {
+    for file in files_below(source)? {
+        let copy = to.join(file.strip_prefix(source)?);
+        fs::create_dir_all(copy.parent().context("no directory")?)?;
+        fs::copy(&file, &copy).with_context(|| file.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Lets a package be a workspace of its own: it lies in another one's directory.
+fn as_workspace(package: &Path) -> Result<()> {
+    let manifest = package.join("Cargo.toml");
+    let mut text = fs::read_to_string(&manifest)?.replace("[lints]\nworkspace = true\n", "");
+    if !text.contains("\n[workspace]") {
+        text += "\n[workspace]\n";
+    }
+    fs::write(&manifest, text).with_context(|| manifest.display().to_string())
+}
+
+/// What cargo is given for the facade to stand in for the original.
+fn patch(original: &str) -> String {
+    let facade = crate::compat::root().join("facades").join(original);
+    format!("patch.crates-io.{original}.path=\"{}\"", facade.display())
 }
 
 /// Cargo, in a directory, with a place of its own for what it builds.

@@ -61,6 +61,10 @@ enum Command {
         /// Write the table to this file as well.
         #[arg(long, value_name = "FILE")]
         table: Option<PathBuf>,
+        /// Measure programs on both instead, so many rounds.
+        #[arg(long, value_name = "ROUNDS", conflicts_with_all = ["names", "table"],
+              value_parser = clap::value_parser!(u32).range(1..=1_000))]
+        measure: Option<u32>,
         /// Which clients; all, if none is named.
         #[arg(value_name = "NAME", value_parser = facades::names())]
         names: Vec<String>,
@@ -191,7 +195,8 @@ fn run(command: Command) -> Result<()> {
         Command::Clients { long, names } => {
             clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
         }
-        Command::Facades { table, names } => facades::Run { names, table }.run()?,
+        Command::Facades { measure: Some(rounds), .. } => facades::measure(rounds)?,
+        Command::Facades { table, names, .. } => facades::Run { names, table }.run()?,
         Command::CompareTrial { planted, alike, percent, load, seconds } => {
             Trial { planted, alike, percent, load, seconds }.run()?;
         }

@@ -200,7 +200,11 @@ impl<'d, K: DomainTag> Guard<'d, K> {
         if ptr::eq(core, &raw const GLOBAL) {
             return read_at(location);
         }
-        enter_slow(&NOT_READY, core, location, || local::implicit_slot(core, || tag.handle()))
+        enter(local::last_slot(core), core, location, || {
+            let slot = local::implicit_slot(core, || tag.handle());
+            local::make_last(core, slot);
+            slot
+        })
     }
 }
 

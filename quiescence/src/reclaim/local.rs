@@ -34,6 +34,9 @@ thread_local! {
     static OBJECTS: Cell<Last> = const { Cell::new(Last::NONE) };
     /// The queue of closures that this thread last added to.
     static CLOSURES: Cell<Last> = const { Cell::new(Last::NONE) };
+    /// The slot of the private domain that the thread last read in, if its fast path may be used.
+    /// Its domain is watched: `Locals::each_watched`.
+    static SECTION: Cell<LastSection> = const { Cell::new(LastSection::NONE) };
     /// Whether the thread may be over the limit in some domain: not if its table lists none.
     static MAY_BE_OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
 }
@@ -49,9 +52,43 @@ impl Last {
     const NONE: Self = Self { core: ptr::null(), queue: ptr::null() };
 }
 
-fn forget_last_queues() {
+/// A slot and its domain; or null and `NOT_READY`.
+#[derive(Clone, Copy)]
+struct LastSection {
+    core: *const DomainState,
+    slot: *const Slot,
+    /// Domains that had ended by then: see [`last_slot`].
+    ended: usize,
+}
+
+impl LastSection {
+    const NONE: Self = Self { core: ptr::null(), slot: &raw const NOT_READY, ended: 0 };
+}
+
+fn forget_last() {
     OBJECTS.set(Last::NONE);
     CLOSURES.set(Last::NONE);
+    SECTION.set(LastSection::NONE);
+}
+
+/// The slot for implicit sections in a domain, if it is the one that the thread last read in, and
+/// its fast path may be used; else [`NOT_READY`]. Once some domains have ended it is not, so that
+/// the thread comes to its table, which forgets them.
+#[inline(always)]
+pub(crate) fn last_slot(core: &DomainState) -> &Slot {
+    let last = SECTION.get();
+    let is_last = ptr::eq(last.core, core) && !table::is_garbage(last.ended, 0);
+    let slot = if is_last { last.slot } else { &raw const NOT_READY };
+    // SAFETY: registered with a living domain (`core`) until the pair is forgotten, which what
+    // unregisters it does, and what forgets a domain that has ended.
+    unsafe { &*slot }
+}
+
+/// The same slot, to be found there by the next section.
+pub(crate) fn make_last(core: &DomainState, slot: &Slot) {
+    if slot.is_fast() && !Table::get().exiting.get() {
+        SECTION.set(LastSection { core, slot, ended: table::ended_so_far() });
+    }
 }
 
 /// The slot for implicit sections in a domain; registers on first use.
@@ -147,7 +184,7 @@ pub(crate) fn leave_thread() -> Vec<Orphans> {
         return Vec::new();
     };
     table.exiting.set(true);
-    forget_last_queues();
+    forget_last();
     let mut orphans = Vec::new();
     let mut locals = table.locals();
     for local in locals.iter_mut() {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{FAST, TABLE, forget_last_queues};
+use super::{FAST, SECTION, TABLE, forget_last};
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::reader::{NOT_READY, ReaderKind, Slot};
 use crate::os::thread;
@@ -139,6 +139,20 @@ pub(super) struct Locals {
     ended: usize,
 }
 
+/// How many domains have ended.
+#[inline(always)]
+pub(super) fn ended_so_far() -> usize {
+    // Relaxed: see `ended`.
+    ENDED.load(Relaxed)
+}
+
+/// Whether so many domains have ended since, that a table is to be gone through.
+#[inline(always)]
+pub(super) fn is_garbage(since: usize, least: usize) -> bool {
+    let ended = ended_so_far().wrapping_sub(since);
+    ended >= GARBAGE_MIN && ended >= least
+}
+
 /// A domain has ended that threads may have in their tables: the calling thread, under no borrow of
 /// its own, forgets it.
 pub(crate) fn ended(core: &DomainState) {
@@ -177,9 +191,7 @@ impl Table {
     /// What is in it, without what other threads' ends of domains have left, if that is much.
     pub(super) fn locals(&self) -> RefMut<'_, Locals> {
         let mut locals = self.locals.borrow_mut();
-        // Relaxed: see `ended`.
-        let ended = ENDED.load(Relaxed).wrapping_sub(locals.ended);
-        if ended >= GARBAGE_MIN && ended >= locals.all.len() / 2 {
+        if is_garbage(locals.ended, locals.all.len() / 2) {
             locals.sweep();
         }
         locals
@@ -288,12 +300,12 @@ impl Locals {
 
     /// Forgets the domains that have ended.
     fn sweep(&mut self) {
-        self.ended = ENDED.load(Relaxed);
+        self.ended = ended_so_far();
         self.retain(|_| true);
     }
 
     fn retain(&mut self, keep: impl Fn(&Local) -> bool) {
-        forget_last_queues();
+        forget_last();
         self.all.retain(|local| local.core.is_alive() && keep(local));
         let Self { all, watched, over_limit, .. } = self;
         watched.retain(all, |_| true);
@@ -303,7 +315,7 @@ impl Locals {
     /// Forgets one domain.
     fn forget(&mut self, core: *const DomainState) {
         if let Some(mut local) = self.all.remove(core) {
-            forget_last_queues();
+            forget_last();
             self.watched.remove(&mut self.all, &mut local);
             self.over_limit.remove(&mut self.all, &mut local);
         }
@@ -366,6 +378,9 @@ impl Local {
             if FAST.get() == self.slot {
                 FAST.set(&raw const NOT_READY);
             }
+            if SECTION.get().slot == self.slot {
+                forget_last();
+            }
             self.slot = ptr::null();
             core.unregister(slot);
         }
@@ -394,14 +409,14 @@ impl Local {
         self.slots().any(|slot| !slot.is_quiescent())
     }
 
-    /// Whether sections begin here without the table: with a handle, or, in the global domain, with
-    /// [`FAST`]. The domain must be alive.
+    /// Whether sections begin here without the table: with a handle, or by what is remembered of the
+    /// global domain ([`FAST`]) and of the last other one ([`SECTION`]). The domain must be alive.
     fn is_kept(&self) -> bool {
         // SAFETY: not null only while registered; the domain is alive by this function's contract.
         let references = unsafe { self.slot.as_ref() }.map_or(0, Slot::references);
         !self.others.is_empty()
             || references > u64::from(self.implicit)
-            || !self.slot.is_null() && FAST.get() == self.slot
+            || !self.slot.is_null() && (FAST.get() == self.slot || SECTION.get().slot == self.slot)
     }
 }
 
@@ -459,7 +474,7 @@ mod tests {
             assert_eq!(entries(), (2_000, 2), "the handle's, and the one with a section");
             drop(guard);
             assert_eq!(local::Sections::of_this_thread(), local::Sections::None);
-            assert_eq!(entries(), (2_000, 1));
+            assert_eq!(entries(), (2_000, 2), "the last one that was read in is remembered");
             let guard = reader.read();
             assert_eq!(local::Sections::of_this_thread(), local::Sections::Ordinary);
             drop(guard);
@@ -467,7 +482,10 @@ mod tests {
             assert_eq!(local::Sections::of_this_thread(), local::Sections::Ordinary);
             drop((again, reader));
             assert_eq!(local::Sections::of_this_thread(), local::Sections::None);
-            assert_eq!(entries(), (2_000, 0));
+            assert_eq!(entries(), (2_000, 1));
+            drop(domains[3].read());
+            assert_eq!(local::Sections::of_this_thread(), local::Sections::None);
+            assert_eq!(entries(), (2_000, 1), "another one is the last");
         });
     }
 

@@ -1,0 +1,138 @@
+//! Measures programs on a crate that a facade stands in for, with both: `facades/epoch-bench`,
+//! built twice and run in turns.
+//!
+//! Two builds, and not two subjects of `rcu bench`: a patch holds for all of a program.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::{Client, as_workspace, cargo, copy, patch, target};
+use crate::say;
+use crate::tools::run;
+
+/// The program, by the crate that it measures.
+const PROGRAM: Client =
+    Client { name: "epoch-bench", version: "0.1.0", original: "crossbeam-epoch", options: &[] };
+
+/// What it is asked for, each in a process of its own.
+const CASES: [&str; 4] = ["pin", "skiplist", "moka", "pinned"];
+
+/// What our domains are limited to meanwhile.
+const LIMIT_BYTES: u32 = 64 << 20;
+
+/// The numbers of a figure, by round: theirs, and ours.
+type Figures = BTreeMap<(usize, String), [Vec<f64>; 2]>;
+
+/// Builds the program with both crates, runs it so many rounds, and prints a table.
+///
+/// # Errors
+/// If it cannot be built or run.
+pub fn measure(rounds: u32) -> Result<()> {
+    let programs = [build(false)?, build(true)?];
+    let mut figures = Figures::new();
+    for round in 0..rounds {
+        for case in CASES {
+            say::begun(&format!("round {} of {rounds}: {case}", round + 1));
+            // Each comes first in every second round.
+            let first = round as usize % 2;
+            for which in [first, 1 - first] {
+                let mut program = Command::new(&programs[which]);
+                program.arg(case).env("QUIESCENCE_LIMIT_BYTES", LIMIT_BYTES.to_string());
+                note(&mut figures, case, which, &run(&mut program)?)?;
+            }
+        }
+    }
+    print!("{}", table(&figures));
+    Ok(())
+}
+
+/// Notes what a program has printed: a name, a number and a unit in each line.
+fn note(figures: &mut Figures, case: &str, which: usize, printed: &str) -> Result<()> {
+    for line in printed.lines() {
+        let unexpected = || format!("{case} has printed \"{line}\"");
+        let [name, number, unit] =
+            line.split('\t').collect::<Vec<_>>().try_into().ok().with_context(unexpected)?;
+        let place = figures.len();
+        let shown = format!("{case}: {name} ({unit})");
+        let known = figures.keys().find(|(_, other)| *other == shown).map(|(place, _)| *place);
+        let numbers = figures.entry((known.unwrap_or(place), shown)).or_default();
+        numbers[which].push(number.parse().with_context(unexpected)?);
+    }
+    Ok(())
+}
+
+fn table(figures: &Figures) -> String {
+    let mut table = String::from("| figure | theirs | ours | ours / theirs |\n|---|---|---|---|\n");
+    for ((_, name), [theirs, ours]) in figures {
+        let ratios: Vec<f64> =
+            ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+        table += &format!(
+            "| {name} | {} | {} | {} |\n",
+            spread(theirs, 1),
+            spread(ours, 1),
+            spread(&ratios, 2)
+        );
+    }
+    table
+}
+
+/// The median, with the least and the most.
+fn spread(numbers: &[f64], decimals: usize) -> String {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted[..] {
+        [] => String::from("none"),
+        [least, .., most] => format!(
+            "{:.decimals$} ({least:.decimals$} to {most:.decimals$})",
+            sorted[sorted.len() / 2]
+        ),
+        [only] => format!("{only:.decimals$}"),
+    }
+}
+
+/// The program, built with the original or with the facade.
+fn build(patched: bool) -> Result<PathBuf> {
+    let whose = if patched { "ours" } else { "theirs" };
+    let place = target().join(PROGRAM.name).join(whose);
+    let _ = fs::remove_dir_all(&place);
+    copy(&crate::compat::root().join("facades").join(PROGRAM.name), &place)?;
+    as_workspace(&place)?;
+    let cargo = || with_patch(&place, patched);
+    run(cargo().args(["build", "--release", "--quiet"]))?;
+    let tree = run(cargo().args(["tree", "--invert", PROGRAM.original, "--depth", "0"]))?;
+    anyhow::ensure!(tree.contains("facades/crossbeam") == patched, "the patch is not used: {tree}");
+    let program = place.join(PROGRAM.name);
+    fs::copy(target().join("build/release").join(PROGRAM.name), &program)?;
+    Ok(program)
+}
+
+fn with_patch(place: &Path, patched: bool) -> Command {
+    let mut cargo = cargo(place);
+    if patched {
+        cargo.args(["--config", &patch(PROGRAM.original)]);
+    }
+    cargo
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_stand_in_the_order_they_are_printed_in() {
+        let mut figures = Figures::new();
+        for (theirs, ours) in [(4.0, 1.0), (5.0, 2.0), (6.0, 1.5)] {
+            note(&mut figures, "pin", 0, &format!("pin\t{theirs}\tns\nRSS\t8\tMiB\n")).unwrap();
+            note(&mut figures, "pin", 1, &format!("pin\t{ours}\tns\nRSS\t8\tMiB\n")).unwrap();
+        }
+        let rows = "| pin: pin (ns) | 5.0 (4.0 to 6.0) | 1.5 (1.0 to 2.0) | 0.25 (0.25 to 0.40) |\n\
+                    | pin: RSS (MiB) | 8.0 (8.0 to 8.0) | 8.0 (8.0 to 8.0) | 1.00 (1.00 to 1.00) |\n";
+        assert!(table(&figures).ends_with(rows), "{}", table(&figures));
+        let error = note(&mut figures, "pin", 0, "panicked").unwrap_err().to_string();
+        assert_eq!(error, "pin has printed \"panicked\"");
+    }
+}
