@@ -59,8 +59,9 @@
 //! - A thread is registered with the collector once, and has one word in it: the guards of all of
 //!   its handles nest in each other. [`Guard::repin`] does something where its guard is the only
 //!   one of the thread in the domain.
-//! - There is no count of epochs that two [flushes](Guard::flush) would have to advance: one runs
-//!   what no other thread's guard protects, when its guard is dropped.
+//! - There is no count of epochs that two [flushes](Guard::flush) would have to advance. One of a
+//!   thread that is the only one registered runs all that is deferred, when its guard ends; beside
+//!   other threads it begins a grace period if that is worth its price.
 //! - The default collector is the global domain. Sections begun with [`crate::read`] pin the thread
 //!   as well, and [`is_pinned`] says so.
 //! - The features `loom` and `nightly` of the crate have no effect in its facade.

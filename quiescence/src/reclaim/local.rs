@@ -253,6 +253,11 @@ impl Own {
         self.section
     }
 
+    /// How many slots the thread has.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots
+    }
+
     /// For a driver: slots of one's own need no grace period, unless one is in use.
     pub(crate) fn me(&self) -> Me {
         Me { quiescent_slots: if self.section.is_none() { self.slots } else { 0 } }

@@ -132,8 +132,13 @@ impl Guard {
         self.owe(Owes::Share);
     }
 
-    /// Has what the thread has deferred run soon: the grace period begins now; and when the
-    /// outermost guard ends, what is ready by then runs, of other threads as well.
+    /// Has what the thread has deferred run soon. Where no other thread is registered with the
+    /// collector, all that is deferred in it runs when the outermost guard ends. Else the grace
+    /// period begins now if 64 objects and functions of the thread wait for one, and within the
+    /// tick ([`Tuning::lazy`](crate::Tuning::lazy)) in any case.
+    ///
+    /// # Cost
+    /// Takes a few locks for a moment.
     pub fn flush(&self) {
         if let Some(core) = self.core() {
             defer::close_own(core);

@@ -1,0 +1,389 @@
+//! [`Collector`]: its domains, and what waits in it.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::mem::{self, ManuallyDrop};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicUsize, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread as os_thread;
+use std::time::{Duration, Instant};
+
+use quiescence::{Cookie, Domain, Srcu, SrcuOwnedGuard, raw};
+
+use crate::guard::{LocalGuard, OwnedGuard};
+use crate::thread;
+
+/// Objects in a batch, where [`Collector::batch_size`] says nothing: so many share the cost of a
+/// grace period.
+const BATCH: usize = 256;
+
+/// How long a thread stays where a guard of it ends while too much waits.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// What objects are retired to, and guards are of.
+///
+/// ```
+/// use seize::{Collector, Guard, reclaim};
+/// use std::ptr;
+/// use std::sync::atomic::AtomicPtr;
+/// use std::sync::atomic::Ordering::{AcqRel, Acquire};
+///
+/// let collector = Collector::new();
+/// let place = AtomicPtr::new(Box::into_raw(Box::new(7)));
+/// let guard = collector.enter();
+/// let value = guard.protect(&place, Acquire);
+/// // SAFETY: it is retired below at the earliest, and the guard lives.
+/// assert_eq!(unsafe { *value }, 7);
+/// let old = guard.swap(&place, ptr::null_mut(), AcqRel);
+/// // SAFETY: from a box, and no thread can load it any more.
+/// unsafe { guard.defer_retire(old, reclaim::boxed) };
+/// ```
+#[repr(transparent)]
+pub struct Collector {
+    /// From a box. Behind a pointer, so that reclaimers may be given a collector, wherever the one
+    /// that its owner has has moved to.
+    state: NonNull<State>,
+}
+
+// SAFETY: what is in it is behind locks and atomics. What is retired is reclaimed by threads that
+// have the collector: whether they may is for those who retire it to say.
+unsafe impl Send for Collector {}
+// SAFETY: as above.
+unsafe impl Sync for Collector {}
+
+pub(crate) struct State {
+    domain: Domain,
+    /// The domain of owned guards, from the first one on.
+    owned: OnceLock<Arc<Srcu>>,
+    /// Batches that are being filled, by thread.
+    open: Box<[Open]>,
+    /// Full batches, the oldest first.
+    sealed: Mutex<VecDeque<Batch>>,
+    /// How many these are.
+    waiting: AtomicUsize,
+    /// Objects that wait, and their bytes.
+    objects: AtomicUsize,
+    bytes: AtomicUsize,
+    objects_max: usize,
+    bytes_max: usize,
+    batch_size: usize,
+}
+
+/// A batch that is being filled; on a cache line pair of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Open(Mutex<Vec<Entry>>);
+
+/// What is retired.
+struct Entry {
+    object: *mut (),
+    reclaim: unsafe fn(*mut (), &Collector),
+    bytes: usize,
+}
+
+struct Batch {
+    entries: Vec<Entry>,
+    /// When no section is left that may see any of it.
+    sections: Cookie,
+    /// The same of owned guards; none if there has been none.
+    owned: Option<Cookie>,
+}
+
+thread_local! {
+    /// Whether the thread is reclaiming: what ends guards meanwhile reclaims nothing, or stacks
+    /// would grow.
+    static RECLAIMS: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Collector {
+    /// A collector with domains of its own.
+    pub fn new() -> Self {
+        let domain = Domain::new();
+        let tuning = domain.tuning();
+        let threads = os_thread::available_parallelism().map_or(1, usize::from);
+        let open = (0..(2 * threads).next_power_of_two().min(64)).map(|_| Open::default());
+        let state = State {
+            owned: OnceLock::new(),
+            open: open.collect(),
+            sealed: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            objects: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            objects_max: usize::try_from(tuning.objects_max).unwrap_or(usize::MAX),
+            bytes_max: usize::try_from(tuning.bytes_max).unwrap_or(usize::MAX),
+            batch_size: BATCH,
+            domain,
+        };
+        Self { state: NonNull::from(Box::leak(Box::new(state))) }
+    }
+
+    /// The same collector with batches of so many objects, which share a grace period.
+    #[must_use]
+    pub fn batch_size(mut self, batch_size: usize) -> Self {
+        // SAFETY: owned, and no guard borrows it, so this is the only reference.
+        unsafe { self.state.as_mut() }.batch_size = batch_size;
+        self
+    }
+
+    /// Begins a section of the calling thread: what is retired from now on is not reclaimed before
+    /// the guard is dropped. Guards of a thread nest.
+    #[inline]
+    pub fn enter(&self) -> LocalGuard<'_> {
+        LocalGuard::new(self, self.state().domain.read())
+    }
+
+    /// The same for a guard that may go to other threads. It costs more.
+    pub fn enter_owned(&self) -> OwnedGuard<'_> {
+        OwnedGuard::new(self, self.read_owned())
+    }
+
+    pub(crate) fn read_owned(&self) -> SrcuOwnedGuard {
+        let section = self.state().owned.get_or_init(|| Arc::new(Srcu::new())).read_owned();
+        // With the one in `seal`: a thread that finds no such domain there has unlinked its objects
+        // before this section loads anything.
+        fence(SeqCst);
+        section
+    }
+
+    /// Calls `reclaim(ptr, collector)` when no guard is left that lives now; perhaps in this call,
+    /// if none is.
+    ///
+    /// # Safety
+    /// `ptr` is retired once, and guards that begin from now on do not reach it. `reclaim(ptr, _)`
+    /// may be called by every thread that has this collector, as late as when that is dropped.
+    pub unsafe fn retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Self)) {
+        // SAFETY: by the contract.
+        unsafe { self.add(ptr, reclaim) };
+        if self.has_waiting() {
+            self.settle();
+        }
+    }
+
+    /// Reclaims what has been retired, all of it if no guard lives.
+    ///
+    /// # Safety
+    /// No thread uses anything that has been retired. (What a guard still protects is left alone
+    /// all the same: programs share collectors.)
+    pub unsafe fn reclaim_all(&self) {
+        let state = self.state();
+        let began = Instant::now();
+        loop {
+            state.seal_all();
+            while let Some(batch) = state.take(|batch| state.is_over(batch)) {
+                self.run(batch);
+            }
+            // Another thread may be in the midst of the grace period.
+            if state.waiting.load(Relaxed) == 0 || began.elapsed() >= PATIENCE {
+                return;
+            }
+            os_thread::yield_now();
+        }
+    }
+
+    #[inline]
+    fn state(&self) -> &State {
+        // SAFETY: from a box that lives as long as the collector that owns it, and what reclaimers
+        // are given is used during a call on that.
+        unsafe { self.state.as_ref() }
+    }
+
+    /// Adds an object to the thread's batch.
+    ///
+    /// # Safety
+    /// As [`retire`](Self::retire).
+    pub(crate) unsafe fn add<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Self)) {
+        debug_assert!(!ptr.is_null(), "a null pointer is retired");
+        // SAFETY: functions of a thin pointer each, called with the pointer that they are for.
+        let reclaim = unsafe {
+            mem::transmute::<unsafe fn(*mut T, &Self), unsafe fn(*mut (), &Self)>(reclaim)
+        };
+        let state = self.state();
+        let entry = Entry { object: ptr.cast(), reclaim, bytes: size_of::<T>() };
+        state.objects.fetch_add(1, Relaxed);
+        state.bytes.fetch_add(entry.bytes, Relaxed);
+        let mut open = lock(state.own_batch());
+        open.push(entry);
+        if open.len() >= state.batch_size || state.is_over_limit() {
+            let entries = mem::take(&mut *open);
+            drop(open);
+            state.seal(entries);
+        }
+    }
+
+    /// Has the objects of the calling thread wait as a batch, however few they are.
+    pub(crate) fn flush(&self) {
+        let state = self.state();
+        let entries = mem::take(&mut *lock(state.own_batch()));
+        state.seal(entries);
+    }
+
+    /// The same for all threads.
+    pub(crate) fn flush_all(&self) {
+        self.state().seal_all();
+    }
+
+    /// Whether a batch waits.
+    #[inline]
+    pub(crate) fn has_waiting(&self) -> bool {
+        // Relaxed: a hint; what is missed is found by the next guard that ends.
+        self.state().waiting.load(Relaxed) != 0
+    }
+
+    /// Whether the calling thread is in one section, and in none inside of it.
+    pub(crate) fn is_outermost(&self) -> bool {
+        raw::nesting(&self.state().domain) == 1
+    }
+
+    /// A section has ended, or there is none: reclaims what is ready, and stays for a while if too
+    /// much waits. Not in a section of this thread, and not in a reclaimer.
+    #[cold]
+    pub(crate) fn settle(&self) {
+        let state = self.state();
+        if RECLAIMS.get() || raw::nesting(&state.domain) != 0 {
+            return;
+        }
+        self.reclaim_ready();
+        if !state.is_over_limit() {
+            return;
+        }
+        self.flush();
+        let began = Instant::now();
+        while state.is_over_limit() && began.elapsed() < PATIENCE {
+            os_thread::yield_now();
+            self.reclaim_ready();
+        }
+    }
+
+    fn reclaim_ready(&self) {
+        let state = self.state();
+        while let Some(batch) = state.take(|batch| state.is_over(batch)) {
+            self.run(batch);
+        }
+    }
+
+    /// Reclaims a batch. If a reclaimer panics, the rest of it waits as before.
+    fn run(&self, batch: Batch) {
+        struct Running<'c> {
+            state: &'c State,
+            batch: Batch,
+            outer: bool,
+        }
+        impl Drop for Running<'_> {
+            fn drop(&mut self) {
+                RECLAIMS.set(self.outer);
+                let entries = mem::take(&mut self.batch.entries);
+                if !entries.is_empty() {
+                    self.state.wait_first(Batch { entries, ..self.batch });
+                }
+            }
+        }
+        let state = self.state();
+        let mut running = Running { state, batch, outer: RECLAIMS.replace(true) };
+        let collector = ManuallyDrop::new(Self { state: self.state });
+        while let Some(entry) = running.batch.entries.pop() {
+            state.objects.fetch_sub(1, Relaxed);
+            state.bytes.fetch_sub(entry.bytes, Relaxed);
+            // SAFETY: retired for this function, and taken out of what waits when no guard is left
+            // that may protect it.
+            unsafe { (entry.reclaim)(entry.object, &collector) };
+        }
+    }
+}
+
+impl Drop for Collector {
+    /// Reclaims all that has been retired.
+    fn drop(&mut self) {
+        let state = self.state();
+        loop {
+            state.seal_all();
+            // No guard borrows the collector: no batch needs a grace period.
+            match state.take(|_| true) {
+                Some(batch) => self.run(batch),
+                None => break,
+            }
+        }
+        // SAFETY: from `new`, and this is the last use.
+        drop(unsafe { Box::from_raw(self.state.as_ptr()) });
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind the locks is whole at any time.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    /// The batch that the calling thread fills.
+    fn own_batch(&self) -> &Mutex<Vec<Entry>> {
+        &self.open[thread::id() & (self.open.len() - 1)].0
+    }
+
+    fn is_over_limit(&self) -> bool {
+        // Relaxed: counts.
+        self.objects.load(Relaxed) > self.objects_max || self.bytes.load(Relaxed) > self.bytes_max
+    }
+
+    /// What has been unlinked waits for a grace period of both domains.
+    fn seal(&self, entries: Vec<Entry>) {
+        if entries.is_empty() {
+            return;
+        }
+        fence(SeqCst); // see `read_owned`
+        let owned = self.owned.get().map(|owned| owned.start_poll());
+        let batch = Batch { entries, sections: self.domain.start_poll(), owned };
+        lock(&self.sealed).push_back(batch);
+        self.waiting.fetch_add(1, Relaxed);
+    }
+
+    fn seal_all(&self) {
+        for open in &self.open {
+            let entries = mem::take(&mut *lock(&open.0));
+            self.seal(entries);
+        }
+    }
+
+    fn wait_first(&self, batch: Batch) {
+        lock(&self.sealed).push_front(batch);
+        self.waiting.fetch_add(1, Relaxed);
+    }
+
+    /// The oldest batch, if it may be reclaimed.
+    fn take(&self, may: impl Fn(&Batch) -> bool) -> Option<Batch> {
+        let mut sealed = lock(&self.sealed);
+        let batch = sealed.front().is_some_and(may).then(|| sealed.pop_front())?;
+        self.waiting.fetch_sub(1, Relaxed);
+        batch
+    }
+
+    /// Whether no guard is left that may protect anything of it. Takes a step of the grace periods.
+    fn is_over(&self, batch: &Batch) -> bool {
+        self.domain.poll(batch.sections)
+            && match (batch.owned, self.owned.get()) {
+                (Some(cookie), Some(owned)) => owned.poll(cookie),
+                _ => true,
+            }
+    }
+}
+
+impl PartialEq for Collector {
+    fn eq(&self, other: &Self) -> bool {
+        self.state == other.state
+    }
+}
+
+impl Eq for Collector {}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collector").field("batch_size", &self.state().batch_size).finish()
+    }
+}

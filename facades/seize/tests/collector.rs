@@ -1,0 +1,172 @@
+//! What programs on seize rely on, beyond the original's own tests (`cargo xtask facades seize`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::rc::Rc;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use seize::{Collector, Guard, OwnedGuard, reclaim};
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+fn boxed(drops: &Arc<AtomicUsize>) -> *mut Counted {
+    Box::into_raw(Box::new(Counted(Arc::clone(drops))))
+}
+
+/// Values that stay on one thread are no mistake: nothing is reclaimed by another one.
+#[test]
+fn what_is_retired_is_reclaimed_by_threads_in_calls_on_the_collector() {
+    let counted = Rc::new(());
+    let collector = Collector::new().batch_size(4);
+    for _ in 0..1_000 {
+        let guard = collector.enter();
+        let value = Box::into_raw(Box::new(Rc::clone(&counted)));
+        // SAFETY: from a box, and no thread knows of it.
+        unsafe { guard.defer_retire(value, reclaim::boxed) };
+    }
+    assert!(Rc::strong_count(&counted) <= 4);
+    drop(collector);
+    assert_eq!(Rc::strong_count(&counted), 1);
+}
+
+/// What is retired may borrow: it does not outlive the collector.
+#[test]
+fn the_end_of_a_collector_reclaims_all_at_once() {
+    let drops = AtomicUsize::new(0);
+    struct Borrows<'a>(&'a AtomicUsize);
+    impl Drop for Borrows<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+    let collector = Collector::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let value = Box::into_raw(Box::new(Borrows(&drops)));
+            // SAFETY: from a box, and no thread knows of it.
+            unsafe { collector.enter().defer_retire(value, reclaim::boxed) };
+        });
+    });
+    assert_eq!(drops.load(Relaxed), 0);
+    drop(collector);
+    assert_eq!(drops.load(Relaxed), 1);
+}
+
+#[test]
+fn owned_guards_protect_on_every_thread() {
+    fn is_shared<T: Send + Sync>(_: &T) {}
+    let collector = Collector::new().batch_size(1);
+    let drops = Arc::new(AtomicUsize::new(0));
+    let place = AtomicPtr::new(boxed(&drops));
+    let guard: OwnedGuard<'_> = collector.enter_owned();
+    is_shared(&guard);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let seen = guard.protect(&place, Relaxed);
+            let local = collector.enter();
+            let old = local.swap(&place, ptr::null_mut(), AcqRel);
+            // SAFETY: from a box, and no thread can load it any more.
+            unsafe { local.defer_retire(old, reclaim::boxed) };
+            drop(local);
+            // SAFETY: the owned guard protects it.
+            assert_eq!(unsafe { &(*seen).0 }.load(SeqCst), 0);
+        });
+    });
+    assert_eq!(drops.load(SeqCst), 0);
+    thread::scope(|scope| _ = scope.spawn(|| drop(guard)));
+    collector.enter().flush();
+    assert_eq!(drops.load(SeqCst), 1);
+}
+
+/// A thread's first owned guard beside an updater: each of the two sees the other.
+#[test]
+fn the_first_owned_guard_is_seen() {
+    for _ in 0..300 {
+        let collector = Collector::new().batch_size(1);
+        let place = AtomicPtr::new(Box::into_raw(Box::new(7_u64)));
+        let start = Barrier::new(2);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                start.wait();
+                let guard = collector.enter_owned();
+                let seen = guard.protect(&place, Acquire);
+                // SAFETY: null, or protected.
+                let value = unsafe { seen.as_ref() }.copied();
+                assert!(value.is_none_or(|value| value == 7), "{value:?}");
+            });
+            start.wait();
+            let old = place.swap(ptr::null_mut(), AcqRel);
+            let poison = |value: *mut u64, collector: &Collector| {
+                // SAFETY: reclaimed once.
+                unsafe { value.write(0) };
+                // SAFETY: from a box.
+                unsafe { reclaim::boxed(value, collector) };
+            };
+            // SAFETY: from a box, and no thread can load it any more.
+            unsafe { collector.retire(old, poison) };
+        });
+    }
+}
+
+#[test]
+fn refresh_lets_go_also_where_a_reclaimer_panics() {
+    let collector = Collector::new().batch_size(2);
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut guard = collector.enter();
+    let panics = |value: *mut Counted, collector: &Collector| {
+        // SAFETY: from a box.
+        unsafe { reclaim::boxed(value, collector) };
+        panic!("on purpose");
+    };
+    // SAFETY: from a box each, and no thread knows of them.
+    unsafe { guard.defer_retire(boxed(&drops), reclaim::boxed) };
+    // SAFETY: as above.
+    unsafe { guard.defer_retire(boxed(&drops), panics) };
+    assert!(catch_unwind(AssertUnwindSafe(|| guard.refresh())).is_err());
+    assert_eq!(drops.load(SeqCst), 1, "the other one waits");
+    guard.refresh();
+    assert_eq!(drops.load(SeqCst), 2);
+    let inner = collector.enter();
+    // SAFETY: as above.
+    unsafe { guard.defer_retire(boxed(&drops), reclaim::boxed) };
+    guard.flush();
+    guard.refresh();
+    assert_eq!(drops.load(SeqCst), 2, "another guard lives");
+    drop((inner, guard));
+    assert_eq!(drops.load(SeqCst), 3);
+}
+
+#[test]
+fn orderings_are_what_an_atomic_takes() {
+    let collector = Collector::new();
+    let guard = collector.enter();
+    let place = AtomicPtr::new(ptr::null_mut::<u8>());
+    let orders: [Ordering; 5] = [Relaxed, Acquire, Release, AcqRel, SeqCst];
+    for order in orders {
+        assert!(guard.protect(&place, order).is_null());
+        assert!(guard.swap(&place, ptr::null_mut(), order).is_null());
+        let exchange =
+            guard.compare_exchange(&place, ptr::null_mut(), ptr::null_mut(), order, order);
+        assert!(exchange.is_ok());
+    }
+}
+
+#[test]
+fn ids_of_threads_are_small_and_used_again() {
+    let collector = Collector::new();
+    let mine = collector.enter().thread_id();
+    let ids: Vec<_> = (0..20)
+        .map(|_| thread::scope(|s| s.spawn(|| collector.enter_owned().thread_id()).join().unwrap()))
+        .collect();
+    assert!(ids.iter().all(|id| *id != mine && *id < 20), "{ids:?} beside {mine}");
+}

@@ -1,0 +1,40 @@
+//! A program whose domains begin with a small limit.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
+
+use seize::{Collector, Guard, reclaim};
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// papaya#60: while a guard lives, what others retire grew without end. Here a thread stays for
+/// 10 ms where its guard ends, so the rate is bounded; and it does go on.
+#[test]
+fn beside_a_guard_that_lives_threads_are_slowed_and_go_on() {
+    const OBJECTS: usize = 40;
+    // SAFETY: the only test of its program, and the first that it does.
+    unsafe { std::env::set_var("QUIESCENCE_LIMIT_BYTES", "65536") };
+    let collector = Collector::new();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let guard = collector.enter();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..OBJECTS {
+                let value = Box::into_raw(Box::new((Counted(Arc::clone(&drops)), [0_u8; 4_096])));
+                // SAFETY: from a box, and no thread knows of it.
+                unsafe { collector.enter().defer_retire(value, reclaim::boxed) };
+            }
+        });
+    });
+    assert_eq!(drops.load(SeqCst), 0);
+    drop(guard);
+    assert!(drops.load(SeqCst) >= OBJECTS - 16);
+}
