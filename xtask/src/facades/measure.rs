@@ -1,5 +1,5 @@
-//! Measures programs on a crate that a facade stands in for, with both: `facades/epoch-bench`,
-//! built twice and run in turns.
+//! Measures programs on crates that facades stand in for, with both: `facades/client-bench`, built
+//! twice and run in turns.
 //!
 //! Two builds, and not two subjects of `rcu bench`: a patch holds for all of a program.
 
@@ -8,18 +8,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
-use super::{Client, as_workspace, cargo, copy, patch, target};
+use super::{as_workspace, cargo, copy, patch, target};
 use crate::say;
 use crate::tools::run;
 
-/// The program, by the crate that it measures.
-const PROGRAM: Client =
-    Client { name: "epoch-bench", version: "0.1.0", original: "crossbeam-epoch", options: &[] };
+/// The program.
+const PROGRAM: &str = "client-bench";
+
+/// The crates that its programs use.
+const ORIGINALS: [&str; 2] = ["crossbeam-epoch", "seize"];
 
 /// What it is asked for, each in a process of its own.
-const CASES: [&str; 4] = ["pin", "skiplist", "moka", "pinned"];
+const CASES: [&str; 5] = ["pin", "skiplist", "moka", "papaya", "pinned"];
 
 /// What our domains are limited to meanwhile.
 const LIMIT_BYTES: u32 = 64 << 20;
@@ -97,23 +99,27 @@ fn spread(numbers: &[f64], decimals: usize) -> String {
 /// The program, built with the original or with the facade.
 fn build(patched: bool) -> Result<PathBuf> {
     let whose = if patched { "ours" } else { "theirs" };
-    let place = target().join(PROGRAM.name).join(whose);
+    let place = target().join(PROGRAM).join(whose);
     let _ = fs::remove_dir_all(&place);
-    copy(&crate::compat::root().join("facades").join(PROGRAM.name), &place)?;
+    copy(&crate::compat::root().join("facades").join(PROGRAM), &place)?;
     as_workspace(&place)?;
     let cargo = || with_patch(&place, patched);
     run(cargo().args(["build", "--release", "--quiet"]))?;
-    let tree = run(cargo().args(["tree", "--invert", PROGRAM.original, "--depth", "0"]))?;
-    anyhow::ensure!(tree.contains("facades/crossbeam") == patched, "the patch is not used: {tree}");
-    let program = place.join(PROGRAM.name);
-    fs::copy(target().join("build/release").join(PROGRAM.name), &program)?;
+    for original in ORIGINALS {
+        let tree = run(cargo().args(["tree", "--invert", original, "--depth", "0"]))?;
+        let facade = crate::compat::root().join("facades").join(original);
+        let is_ours = tree.contains(&facade.display().to_string());
+        ensure!(is_ours == patched, "{original} is not that of this build: {tree}");
+    }
+    let program = place.join(PROGRAM);
+    fs::copy(target().join("build/release").join(PROGRAM), &program)?;
     Ok(program)
 }
 
 fn with_patch(place: &Path, patched: bool) -> Command {
     let mut cargo = cargo(place);
-    if patched {
-        cargo.args(["--config", &patch(PROGRAM.original)]);
+    for original in ORIGINALS.iter().filter(|_| patched) {
+        cargo.args(["--config", &patch(original)]);
     }
     cargo
 }

@@ -28,20 +28,23 @@ use crate::reclaim::handle::Named;
 pub struct Guard {
     /// The thread's slot in the domain; null in the guard of [`unprotected`].
     slot: *const Slot,
-    /// The registration that made it; null for the default collector's.
-    local: *const Local,
-    /// What is to be done when the section has ended.
-    owes: Cell<Owes>,
+    /// The registration that made it, null for the default collector's; and in the low bits what is
+    /// owed ([`Owes`]). So a guard of the default collector that owes nothing is one comparison.
+    local: Cell<*const Local>,
 }
 
+/// The bits of a pointer to a registration that are not the address's.
+const OWES: usize = 3;
+const _: () = assert!(align_of::<Local>() > OWES);
+
 /// What a guard's thread has to do, once it is not pinned any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Owes {
-    Nothing,
+    Nothing = 0,
     /// It has deferred something.
-    Share,
+    Share = 1,
     /// It has flushed.
-    Everything,
+    Everything = 2,
 }
 
 impl Guard {
@@ -52,7 +55,7 @@ impl Guard {
     /// counted.
     #[inline]
     pub(super) unsafe fn new(slot: &Slot, local: &Local) -> Self {
-        Self { slot, local, owes: Cell::new(Owes::Nothing) }
+        Self { slot, local: Cell::new(local) }
     }
 
     /// The guard of a section of the global domain that has begun.
@@ -61,7 +64,7 @@ impl Guard {
     /// The section began with the slot.
     #[inline]
     pub(super) unsafe fn of_default(slot: &Slot) -> Self {
-        Self { slot, local: ptr::null(), owes: Cell::new(Owes::Nothing) }
+        Self { slot, local: Cell::new(ptr::null()) }
     }
 
     /// Calls `f` when no guard is left that lives now, on any thread.
@@ -208,7 +211,12 @@ impl Guard {
     #[inline]
     fn local(&self) -> Option<&Local> {
         // SAFETY: null, or counted, since the guard lives.
-        unsafe { self.local.as_ref() }
+        unsafe { self.registration().as_ref() }
+    }
+
+    #[inline]
+    fn registration(&self) -> *const Local {
+        self.local.get().map_addr(|address| address & !OWES)
     }
 
     /// The domain; none for the guard of [`unprotected`].
@@ -218,7 +226,7 @@ impl Guard {
     }
 
     fn owe(&self, what: Owes) {
-        self.owes.set(self.owes.get().max(what));
+        self.local.set(self.local.get().map_addr(|address| address | what as usize));
     }
 
     /// Ends the section, and does what is owed.
@@ -226,19 +234,22 @@ impl Guard {
     fn leave(&self) {
         // SAFETY: not null where this is called; registered while the section lasts.
         unsafe { &*self.slot }.leave();
-        if let Some(local) = self.local() {
-            local.uncount_guard();
-        }
-        if self.owes.get() != Owes::Nothing {
+        if !self.local.get().is_null() {
             self.settle();
         }
     }
 
-    #[cold]
+    /// The section has ended, and there is a registration, or something is owed.
     fn settle(&self) {
-        let everything = self.owes.replace(Owes::Nothing) == Owes::Everything;
-        if let Some(core) = self.core() {
-            defer::catch_up_after_section(core, everything);
+        if let Some(local) = self.local() {
+            local.uncount_guard();
+        }
+        let owed = self.local.get().addr() & OWES;
+        self.local.set(self.registration());
+        if owed != Owes::Nothing as usize
+            && let Some(core) = self.core()
+        {
+            defer::catch_up_after_section(core, owed & Owes::Everything as usize != 0);
         }
     }
 }
@@ -256,7 +267,7 @@ impl Drop for Guard {
             return;
         }
         self.leave();
-        if let Some(local) = NonNull::new(self.local.cast_mut()) {
+        if let Some(local) = NonNull::new(self.local.get().cast_mut()) {
             // SAFETY: this guard's registration, which it does not use any more.
             unsafe { Local::release(local) };
         }
@@ -292,10 +303,7 @@ pub unsafe fn unprotected() -> &'static Guard {
     struct Unprotected(Guard);
     // SAFETY: without a slot it touches nothing of its own: each method looks at that first.
     unsafe impl Sync for Unprotected {}
-    static UNPROTECTED: Unprotected = Unprotected(Guard {
-        slot: ptr::null(),
-        local: ptr::null(),
-        owes: Cell::new(Owes::Nothing),
-    });
+    static UNPROTECTED: Unprotected =
+        Unprotected(Guard { slot: ptr::null(), local: Cell::new(ptr::null()) });
     &UNPROTECTED.0
 }

@@ -1,5 +1,5 @@
-//! What programs on `crossbeam-epoch` cost: one case in a process, which `cargo xtask facades
-//! --measure` runs with the original and with the facade in turns.
+//! What programs on `crossbeam-epoch` and `seize` cost: one case in a process, which `cargo xtask
+//! facades --measure` runs with the originals and with the facades in turns.
 //!
 //! Prints a line for each figure: its name, the number, the unit.
 
@@ -36,9 +36,10 @@ fn main() {
         Some("pin") => pin(),
         Some("skiplist") => skiplist(),
         Some("moka") => cache(),
+        Some("papaya") => papaya_map(),
         Some("pinned") => pinned(),
         _ => {
-            eprintln!("usage: epoch-bench pin|skiplist|moka|pinned");
+            eprintln!("usage: client-bench pin|skiplist|moka|papaya|pinned");
             std::process::exit(2);
         }
     }
@@ -145,6 +146,27 @@ fn cache() {
                 cache.insert(key, [key; 8]);
             } else {
                 black_box(cache.get(&key));
+            }
+        });
+    }
+}
+
+fn papaya_map() {
+    let map = papaya::HashMap::new();
+    (0..KEYS).for_each(|key| _ = map.pin().insert(2 * key, key));
+    for threads in [1, 2] {
+        measure("papaya, look-ups", threads, |random| {
+            black_box(map.pin().get(&random.below(2 * KEYS)).copied());
+        });
+    }
+    for threads in [1, 2] {
+        measure("papaya, half updates", threads, |random| {
+            let key = random.below(2 * KEYS);
+            let map = map.pin();
+            match random.below(4) {
+                0 => _ = map.insert(key, key),
+                1 => _ = map.remove(&key),
+                _ => _ = black_box(map.contains_key(&key)),
             }
         });
     }
