@@ -45,6 +45,7 @@
 //! | count, refer and lock by CPU; lock two mutexes | [`sync`] |
 //! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
 //! | maps, sets, tables of ids with marks, lists, queues and stacks | [`collections`] |
+//! | structures on atomic pointers with tags, as with crossbeam-epoch | [`epoch`] |
 //! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
 //! | callbacks with embedded heads, sections without guards | [`callback_queue`], [`raw`] |
 //! | readers that are compiled against liburcu | [`liburcu_readers`] |

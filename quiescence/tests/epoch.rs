@@ -428,7 +428,7 @@ fn beside_a_pinned_thread_what_waits_keeps_the_limit() {
     assert_eq!(drops.load(SeqCst), 2 * count);
 }
 
-/// Without another thread in the way a thread drops itself what it has deferred, as it goes on.
+/// Without another thread in the way a thread drops itself what it has deferred, as it continues.
 #[test]
 fn a_thread_runs_what_it_has_deferred() {
     thread_local! {

@@ -50,9 +50,9 @@
 //! `crossbeam-epoch`.
 //!
 //! When the last handle of a collector of its own is gone, all that was deferred in it runs before
-//! the drop returns, which waits for sections of its domain if that has any besides; but if the drop
-//! is itself in a pinned thread or in a deferred function, it runs soon, and the drop waits for
-//! nothing.
+//! the drop returns, which waits for sections of its domain if that has any besides; but if the
+//! drop is itself in a pinned thread or in a deferred function, it runs soon, and the drop waits
+//! for nothing.
 //!
 //! # What differs from `crossbeam-epoch`
 //! - To pin takes no fence instruction where the kernel has `membarrier(2)`.

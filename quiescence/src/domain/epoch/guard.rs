@@ -29,17 +29,17 @@ pub struct Guard {
     /// The thread's slot in the domain; null in the guard of [`unprotected`].
     slot: *const Slot,
     /// The registration that made it, null for the default collector's; and in the low bits what is
-    /// owed ([`Owes`]). So a guard of the default collector that owes nothing is one comparison.
+    /// due ([`Due`]). So a guard of the default collector, where nothing is due, is one comparison.
     local: Cell<*const Local>,
 }
 
 /// The bits of a pointer to a registration that are not the address's.
-const OWES: usize = 3;
-const _: () = assert!(align_of::<Local>() > OWES);
+const DUE: usize = 3;
+const _: () = assert!(align_of::<Local>() > DUE);
 
 /// What a guard's thread has to do, once it is not pinned any more.
 #[derive(Clone, Copy, Debug)]
-enum Owes {
+enum Due {
     Nothing = 0,
     /// It has deferred something.
     Share = 1,
@@ -132,7 +132,7 @@ impl Guard {
             None => retire(&Global, deferred),
             Some(domain) => retire(domain.tag(), deferred),
         }
-        self.owe(Owes::Share);
+        self.note_due(Due::Share);
     }
 
     /// Has what the thread has deferred run soon. Where no other thread is registered with the
@@ -145,7 +145,7 @@ impl Guard {
     pub fn flush(&self) {
         if let Some(core) = self.core() {
             defer::close_own(core);
-            self.owe(Owes::Everything);
+            self.note_due(Due::Everything);
         }
     }
 
@@ -216,7 +216,7 @@ impl Guard {
 
     #[inline]
     fn registration(&self) -> *const Local {
-        self.local.get().map_addr(|address| address & !OWES)
+        self.local.get().map_addr(|address| address & !DUE)
     }
 
     /// The domain; none for the guard of [`unprotected`].
@@ -225,11 +225,11 @@ impl Guard {
         Some(own.map_or_else(|| Named::core(&Global), |domain| domain.core()))
     }
 
-    fn owe(&self, what: Owes) {
+    fn note_due(&self, what: Due) {
         self.local.set(self.local.get().map_addr(|address| address | what as usize));
     }
 
-    /// Ends the section, and does what is owed.
+    /// Ends the section, and does what is due.
     #[inline]
     fn leave(&self) {
         // SAFETY: not null where this is called; registered while the section lasts.
@@ -239,17 +239,17 @@ impl Guard {
         }
     }
 
-    /// The section has ended, and there is a registration, or something is owed.
+    /// The section has ended, and there is a registration, or something is due.
     fn settle(&self) {
         if let Some(local) = self.local() {
             local.uncount_guard();
         }
-        let owed = self.local.get().addr() & OWES;
+        let due = self.local.get().addr() & DUE;
         self.local.set(self.registration());
-        if owed != Owes::Nothing as usize
+        if due != Due::Nothing as usize
             && let Some(core) = self.core()
         {
-            defer::catch_up_after_section(core, owed & Owes::Everything as usize != 0);
+            defer::catch_up_after_section(core, due & Due::Everything as usize != 0);
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::thread_queue::Contents;
 
-/// Whether the calling thread may run callbacks, and wait where no reader is in the way: it is in no
-/// section, in no callback, and does not unwind.
+/// Whether the calling thread may run callbacks, and wait where no reader is in the way: it is in
+/// no section, in no callback, and does not unwind.
 pub(crate) fn may_drain() -> bool {
     context() == Context::Outside && !std::thread::panicking()
 }

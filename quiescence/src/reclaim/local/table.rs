@@ -409,8 +409,9 @@ impl Local {
         self.slots().any(|slot| !slot.is_quiescent())
     }
 
-    /// Whether sections begin here without the table: with a handle, or by what is remembered of the
-    /// global domain ([`FAST`]) and of the last other one ([`SECTION`]). The domain must be alive.
+    /// Whether sections begin here without the table: with a handle, or by what is remembered of
+    /// the global domain ([`FAST`]) and of the last other one ([`SECTION`]). The domain must be
+    /// alive.
     fn is_kept(&self) -> bool {
         // SAFETY: not null only while registered; the domain is alive by this function's contract.
         let references = unsafe { self.slot.as_ref() }.map_or(0, Slot::references);
