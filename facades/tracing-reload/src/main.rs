@@ -65,8 +65,8 @@ fn main() {
         for ((name, _), times) in designs.iter().zip(&rounds) {
             let (least, median, most) = (times[0], times[ROUNDS / 2], times[ROUNDS - 1]);
             println!(
-                "{threads} thread(s), {name:15} {median:5.1} ns an event ({least:.1} to {most:.1}), {:.2} \
-                 of what is not replaceable",
+                "{threads} thread(s), {name:15} {median:5.1} ns an event \
+                 ({least:.1} to {most:.1}), {:.2} of what is not replaceable",
                 median / plain
             );
         }

@@ -132,11 +132,11 @@ mod tests {
     fn figures_stand_in_the_order_they_are_printed_in() {
         let mut figures = Figures::new();
         for (theirs, ours) in [(4.0, 1.0), (5.0, 2.0), (6.0, 1.5)] {
-            note(&mut figures, "pin", 0, &format!("pin\t{theirs}\tns\nRSS\t8\tMB\n")).unwrap();
-            note(&mut figures, "pin", 1, &format!("pin\t{ours}\tns\nRSS\t8\tMB\n")).unwrap();
+            note(&mut figures, "pin", 0, &format!("pin\t{theirs}\tns\nA\t8\tMB\n")).unwrap();
+            note(&mut figures, "pin", 1, &format!("pin\t{ours}\tns\nA\t8\tMB\n")).unwrap();
         }
         let rows = "| pin: pin (ns) | 5.0 (4.0 to 6.0) | 1.5 (1.0 to 2.0) | 0.25 (0.25 to 0.40) |\n\
-                    | pin: RSS (MB) | 8.0 (8.0 to 8.0) | 8.0 (8.0 to 8.0) | 1.00 (1.00 to 1.00) |\n";
+                    | pin: A (MB) | 8.0 (8.0 to 8.0) | 8.0 (8.0 to 8.0) | 1.00 (1.00 to 1.00) |\n";
         assert!(table(&figures).ends_with(rows), "{}", table(&figures));
         let error = note(&mut figures, "pin", 0, "panicked").unwrap_err().to_string();
         assert_eq!(error, "pin has printed \"panicked\"");
