@@ -20,6 +20,9 @@ use crate::thread;
 /// grace period.
 const BATCH: usize = 256;
 
+/// Steps of a grace period that a thread takes where an owned guard ends.
+const STEPS: u32 = 64;
+
 /// How long a thread stays where a guard of it ends while too much waits.
 const PATIENCE: Duration = Duration::from_millis(10);
 
@@ -181,8 +184,8 @@ impl Collector {
             while let Some(batch) = state.take(|batch| state.is_over(batch)) {
                 self.run(batch);
             }
-            // Another thread may be in the midst of the grace period.
-            if state.waiting.load(Relaxed) == 0 || began.elapsed() >= PATIENCE {
+            // Reclaimers retire more, and another thread may be in the midst of the grace period.
+            if state.objects.load(Relaxed) == 0 || began.elapsed() >= PATIENCE {
                 return;
             }
             os_thread::yield_now();
@@ -241,6 +244,18 @@ impl Collector {
     /// Whether the calling thread is in one section, and in none inside of it.
     pub(crate) fn is_outermost(&self) -> bool {
         raw::nesting(&self.state().domain) == 1
+    }
+
+    /// An owned guard has ended: reclaims what only that has held up. A grace period of its domain
+    /// takes some steps, and the library's worker may be in the midst of one.
+    pub(crate) fn settle_owned(&self) {
+        for _ in 0..STEPS {
+            self.settle();
+            if !self.has_waiting() {
+                return;
+            }
+            os_thread::yield_now();
+        }
     }
 
     /// A section has ended, or there is none: reclaims what is ready, and stays for a while if too

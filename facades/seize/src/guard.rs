@@ -188,7 +188,7 @@ impl<'a> OwnedGuard<'a> {
     fn leave(&mut self) {
         drop(self.section.take());
         if self.collector.has_waiting() {
-            self.collector.settle();
+            self.collector.settle_owned();
         }
     }
 }
