@@ -20,9 +20,6 @@ use crate::thread;
 /// grace period.
 const BATCH: usize = 256;
 
-/// Steps of a grace period that a thread takes where an owned guard ends.
-const STEPS: u32 = 64;
-
 /// How long a thread stays where a guard of it ends while too much waits.
 const PATIENCE: Duration = Duration::from_millis(10);
 
@@ -61,6 +58,8 @@ pub(crate) struct State {
     domain: Domain,
     /// The domain of owned guards, from the first one on.
     owned: OnceLock<Arc<Srcu>>,
+    /// How many of these live.
+    owned_guards: AtomicUsize,
     /// Batches that are being filled, by thread.
     open: Box<[Open]>,
     /// Full batches, the oldest first.
@@ -116,6 +115,7 @@ impl Collector {
         let open = (0..(2 * threads).next_power_of_two().min(64)).map(|_| Open::default());
         let state = State {
             owned: OnceLock::new(),
+            owned_guards: AtomicUsize::new(0),
             open: open.collect(),
             sealed: Mutex::default(),
             waiting: AtomicUsize::new(0),
@@ -149,7 +149,9 @@ impl Collector {
         OwnedGuard::new(self, self.read_owned())
     }
 
+    /// A section for an owned guard, which says when it [has ended](Self::owned_has_ended).
     pub(crate) fn read_owned(&self) -> SrcuOwnedGuard {
+        self.state().owned_guards.fetch_add(1, SeqCst);
         let section = self.state().owned.get_or_init(|| Arc::new(Srcu::new())).read_owned();
         // With the one in `seal`: a thread that finds no such domain there has unlinked its objects
         // before this section loads anything.
@@ -246,15 +248,18 @@ impl Collector {
         raw::nesting(&self.state().domain) == 1
     }
 
-    /// An owned guard has ended: reclaims what only that has held up. A grace period of its domain
-    /// takes some steps, and the library's worker may be in the midst of one.
-    pub(crate) fn settle_owned(&self) {
-        for _ in 0..STEPS {
+    /// An owned guard has ended. If it was the last of those that lived, what only they have held up
+    /// is reclaimed here: a grace period of their domain takes some steps, and the library's worker
+    /// may be in the midst of one, so this waits, for two ticks at most.
+    pub(crate) fn owned_has_ended(&self) {
+        let is_last = self.state().owned_guards.fetch_sub(1, SeqCst) == 1;
+        if self.has_waiting() {
             self.settle();
-            if !self.has_waiting() {
-                return;
-            }
+        }
+        let began = Instant::now();
+        while is_last && self.has_waiting() && began.elapsed() < 2 * PATIENCE {
             os_thread::yield_now();
+            self.settle();
         }
     }
 

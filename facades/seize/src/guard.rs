@@ -187,9 +187,7 @@ impl<'a> OwnedGuard<'a> {
 
     fn leave(&mut self) {
         drop(self.section.take());
-        if self.collector.has_waiting() {
-            self.collector.settle_owned();
-        }
+        self.collector.owned_has_ended();
     }
 }
 
