@@ -248,9 +248,9 @@ impl Collector {
         raw::nesting(&self.state().domain) == 1
     }
 
-    /// An owned guard has ended. If it was the last of those that lived, what only they have held up
-    /// is reclaimed here: a grace period of their domain takes some steps, and the library's worker
-    /// may be in the midst of one, so this waits, for two ticks at most.
+    /// An owned guard has ended. If it was the last of those that lived, what only they have held
+    /// up is reclaimed here: a grace period of their domain takes some steps, and the library's
+    /// worker may be in the midst of one, so this waits, for two ticks at most.
     pub(crate) fn owned_has_ended(&self) {
         let is_last = self.state().owned_guards.fetch_sub(1, SeqCst) == 1;
         if self.has_waiting() {
