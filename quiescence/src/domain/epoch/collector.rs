@@ -153,17 +153,6 @@ impl Local {
         }
     }
 
-    /// Begins a section for one more guard, which gives that back to [`release`](Self::release).
-    #[inline]
-    #[track_caller]
-    fn pin(&self) -> Guard {
-        let slot = self.enter();
-        self.count_guard();
-        self.count.set(self.count.get() + 1);
-        // SAFETY: the section began with this slot, and the registration is counted.
-        unsafe { Guard::new(slot, self) }
-    }
-
     /// A guard of it pins the thread.
     #[inline]
     pub(super) fn count_guard(&self) {
@@ -215,7 +204,13 @@ impl LocalHandle {
     #[inline]
     #[track_caller]
     pub fn pin(&self) -> Guard {
-        self.local().pin()
+        let local = self.local();
+        let slot = local.enter();
+        local.count_guard();
+        local.count.set(local.count.get() + 1);
+        // SAFETY: the section began with this slot, and the registration is counted. Its pointer is
+        // the one from the box, which the last that shares it frees.
+        unsafe { Guard::new(slot, self.local) }
     }
 
     /// Whether a guard of this handle pins the thread.

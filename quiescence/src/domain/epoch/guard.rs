@@ -52,10 +52,10 @@ impl Guard {
     ///
     /// # Safety
     /// The section began with the slot, of which `local` is a registration; one of its guards is
-    /// counted.
+    /// counted, which [`Local::release`] is for.
     #[inline]
-    pub(super) unsafe fn new(slot: &Slot, local: &Local) -> Self {
-        Self { slot, local: Cell::new(local) }
+    pub(super) unsafe fn new(slot: &Slot, local: NonNull<Local>) -> Self {
+        Self { slot, local: Cell::new(local.as_ptr()) }
     }
 
     /// The guard of a section of the global domain that has begun.
