@@ -193,8 +193,8 @@ impl Guard {
         if self.slot.is_null() {
             return f();
         }
-        self.leave();
-        let _pins_anew = PinsAnew(self);
+        let anew = PinsAnew(self);
+        anew.0.leave();
         f()
     }
 
