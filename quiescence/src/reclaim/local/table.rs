@@ -495,8 +495,9 @@ mod tests {
                 [in_handles, in_second],
             ))
         };
-        let seen = std::iter::repeat_with(|| std::thread::scope(|s| s.spawn(steps).join().unwrap()))
-            .find_map(|seen| seen);
+        let seen =
+            std::iter::repeat_with(|| std::thread::scope(|s| s.spawn(steps).join().unwrap()))
+                .find_map(|seen| seen);
         let (steps, others) = seen.expect("tests beside this one end");
         assert_eq!(steps[0], (Ordinary, 2), "the handle's, and the one with a section");
         assert_eq!(steps[1], (None, 2), "the last one that was read in is remembered");
