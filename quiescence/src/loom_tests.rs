@@ -31,6 +31,7 @@ mod threads;
 mod relay;
 mod callbacks;
 mod liburcu;
+mod borrows;
 mod hazard;
 mod llist;
 mod cookies;

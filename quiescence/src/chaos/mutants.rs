@@ -601,6 +601,30 @@ mutants! {
     HazardWake "hazard-wake" [
         Test(flavors("hazard::the_thread_that_reclaims_is_woken").hangs()),
     ];
+    /// What was loaded from an exact cell is borrowed without a second load.
+    BorrowNoRecheck "borrow-no-recheck" [
+        Loom(&["loom_tests::borrows::what_is_borrowed_is_paid_or_given_back"]),
+    ];
+    /// A borrow is given back by a relaxed exchange, and the updater looks at it so.
+    BorrowRelease "borrow-release" [
+        Loom(&["loom_tests::borrows::what_is_borrowed_is_paid_or_given_back"]),
+    ];
+    /// A slot is taken for a borrow, and written, by relaxed accesses.
+    BorrowReuse "borrow-reuse" [
+        Loom(&["loom_tests::borrows::what_is_borrowed_is_paid_or_given_back"]),
+    ];
+    /// The count of a borrower that is paid is added after it was told so.
+    BorrowCountLate "borrow-count-late" [
+        Loom(&["loom_tests::borrows::what_is_borrowed_is_paid_or_given_back"]),
+    ];
+    /// All uses of a slot have one number.
+    BorrowSameUse "borrow-same-use" [
+        Loom(&["loom_tests::borrows::what_is_borrowed_is_paid_or_given_back"]),
+    ];
+    /// A borrow that is not confirmed is paid by updaters of other cells.
+    BorrowAnyCell "borrow-any-cell" [
+        Loom(&["loom_tests::borrows::an_address_that_is_used_again_is_another_cells"]),
+    ];
     /// A slot of a hash map is used again as soon as its entry is removed.
     MapNoCookie "map-no-cookie" [Explorer, Torture("maps"), Loom(&[
         "collections::hash_map::loom_tests::a_key_that_is_replaced_is_found",

@@ -9,7 +9,8 @@
 //! - [`srcu`]: sleepable domains.
 //! - [`rcu`]: a value behind a pointer.
 //! - [`snapshot`]: a value that is read in a restartable sequence. [`arc_cell`]: a counted pointer
-//!   that is read by hazard pointers. [`hazard`]: these themselves.
+//!   that is read by hazard pointers. [`hazard`]: these themselves. [`exact_cell`]: a counted
+//!   pointer that is borrowed.
 //! - [`raw`]: sections and callbacks without guards and boxes.
 //! - [`tasks`]: the same waits as futures. `tokio`: workers of that runtime as readers.
 //!
@@ -17,6 +18,7 @@
 //! [`gp`](crate::gp), [`srcu`](crate::srcu), [`rseq`](crate::rseq), [`reclaim`](crate::reclaim).
 
 pub mod arc_cell;
+pub mod exact_cell;
 pub(crate) mod builder;
 // It is the room's first file, and a look for `Domain` begins with its name.
 #[expect(clippy::module_inception)]

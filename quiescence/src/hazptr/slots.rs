@@ -1,4 +1,5 @@
-//! Slots, the blocks that they stand in, and the list of all blocks.
+//! Slots, the blocks that they stand in, and the list of all blocks. Blocks have slots of hazard
+//! pointers, or those of borrowed references ([`borrows`](super::borrows)).
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::{self, NonNull};
@@ -7,6 +8,15 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::chaos::{self, Mutant};
 use crate::os::fence;
 use crate::os::sync::{AtomicBool, AtomicPtr, AtomicU32, const_unless_loom};
+
+/// What stands in a block: a slot of one thread, which another one may end the use of.
+pub(crate) trait Place {
+    /// One that is free.
+    fn free() -> Self;
+
+    /// Whether its owner may use it.
+    fn is_free(&self) -> bool;
+}
 
 /// The address of an object that a thread is reading; or null.
 #[derive(Debug)]
@@ -18,14 +28,6 @@ impl Slot {
         pub(crate) fn new(address: *mut ()) -> Self {
             Self(AtomicPtr::new(address))
         }
-    }
-
-    /// Whether its owner may use it.
-    #[inline(always)]
-    pub(crate) fn is_free(&self) -> bool {
-        // Acquire: pairs with the Release in `release`, perhaps another thread's; what that one has
-        // read is handed on with the next address [HP-2].
-        self.0.load(chaos::acquire_unless(Mutant::HazardReuse)).is_null()
     }
 
     /// Protects what `source` leads to, with light fences; returns its address. Of a free slot, by
@@ -85,30 +87,35 @@ impl Slot {
     }
 }
 
-/// Two slots: a thread that has one in use most often has the other one free.
-#[derive(Debug)]
-#[repr(C, align(16))]
-pub(crate) struct Pair(pub(crate) [Slot; 2]);
+impl Place for Slot {
+    fn free() -> Self {
+        Self::new(ptr::null_mut())
+    }
 
-impl Pair {
-    const_unless_loom! {
-        pub(crate) fn new(address: *mut ()) -> Self {
-            Self([Slot::new(address), Slot::new(address)])
-        }
+    #[inline(always)]
+    fn is_free(&self) -> bool {
+        // Acquire: pairs with the Release in `release`, perhaps another thread's; what that one has
+        // read is handed on with the next address [HP-2].
+        self.0.load(chaos::acquire_unless(Mutant::HazardReuse)).is_null()
     }
 }
 
-/// Pairs of a thread. Eight slots are a cache line.
+/// Two slots: a thread that has one in use most often has the other one free.
+#[derive(Debug)]
+#[repr(C, align(16))]
+pub(crate) struct Pair<S = Slot>(pub(crate) [S; 2]);
+
+/// Pairs of a thread. Eight hazard slots are a cache line.
 const PAIRS: usize = if cfg!(loom) { 1 } else { 4 };
 
 /// The slots of one thread. The first word is that of its first slot: holders are found by it. In a
 /// pair of cache lines of its own: the owner writes it all the time.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub(crate) struct Block {
-    pub(crate) pairs: [Pair; PAIRS],
+pub(crate) struct Block<S = Slot> {
+    pub(crate) pairs: [Pair<S>; PAIRS],
     /// For a protection that ends before the call that began it returns.
-    pub(crate) transient: Slot,
+    pub(crate) transient: S,
     /// Whether a thread has it.
     in_use: AtomicBool,
     /// The next block of the list. Written before the block is in it.
@@ -116,11 +123,11 @@ pub(crate) struct Block {
     pub(crate) fence: fence::Cell,
 }
 
-impl Block {
+impl<S: Place> Block<S> {
     fn new() -> Self {
         Self {
-            pairs: std::array::from_fn(|_| Pair::new(ptr::null_mut())),
-            transient: Slot::new(ptr::null_mut()),
+            pairs: std::array::from_fn(|_| Pair([S::free(), S::free()])),
+            transient: S::free(),
             in_use: AtomicBool::new(true),
             next: AtomicPtr::new(ptr::null_mut()),
             fence: fence::Cell::new(),
@@ -141,12 +148,13 @@ impl Block {
 
     /// The first slot: a holder's.
     #[inline(always)]
-    pub(crate) fn first(&self) -> &Slot {
+    pub(crate) fn first(&self) -> &S {
         &self.pairs[0].0[0]
     }
 
     /// The slots that a protection may keep.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
+    #[inline(always)]
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &S> {
         self.pairs.iter().flat_map(|pair| &pair.0)
     }
 
@@ -171,7 +179,7 @@ impl Block {
     }
 
     /// Gives the block back. Its protections stay.
-    pub(crate) fn give_back(&self, blocks: &Blocks) {
+    pub(crate) fn give_back(&self, blocks: &Blocks<S>) {
         // Relaxed: a hint. Before the block can be taken, so that the count is never below zero.
         blocks.free.fetch_add(1, Relaxed);
         // Release: pairs with the Acquire in `Blocks::adopt`; the next owner's stores come after
@@ -189,17 +197,17 @@ pub(crate) enum Wants {
     All,
 }
 
-/// All blocks of the process. The list only grows; a thread that ends leaves its block to the next
+/// All blocks of the process, of one kind of slots. The list only grows; a thread that ends leaves its block to the next
 /// one. So there are as many as there were threads at once.
 #[derive(Debug)]
-pub(crate) struct Blocks {
-    first: AtomicPtr<Block>,
+pub(crate) struct Blocks<S = Slot> {
+    first: AtomicPtr<Block<S>>,
     /// How many have no owner: where there is none, the list is not gone through.
     free: AtomicU32,
     count: AtomicU32,
 }
 
-impl Blocks {
+impl<S> Blocks<S> {
     const_unless_loom! {
         pub(crate) fn new() -> Self {
             Self {
@@ -209,10 +217,12 @@ impl Blocks {
             }
         }
     }
+}
 
+impl<S: Place> Blocks<S> {
     /// A block that is the caller's. Lock-free; allocates if there is none to be had. `None` if
     /// there is no memory.
-    pub(crate) fn adopt(&self, wants: Wants) -> Option<&Block> {
+    pub(crate) fn adopt(&self, wants: Wants) -> Option<&Block<S>> {
         // Relaxed: a hint. A thread that misses a block makes another.
         if self.free.load(Relaxed) != 0
             && let Some(found) = self.all().find(|block| {
@@ -250,7 +260,7 @@ impl Blocks {
         self.count.load(Relaxed) // a count
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Block> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Block<S>> {
         // Acquire: pairs with the exchange in `adopt`. [HP-1]: a block that is added later belongs
         // to a thread whose protections begin later.
         let mut next = self.first.load(Acquire);
@@ -262,7 +272,9 @@ impl Blocks {
             Some(block)
         })
     }
+}
 
+impl Blocks {
     /// Calls `f` with each address that is protected.
     pub(crate) fn scan(&self, mut f: impl FnMut(*const ())) {
         for block in self.all() {
@@ -277,7 +289,7 @@ impl Blocks {
     }
 }
 
-impl Drop for Blocks {
+impl<S> Drop for Blocks<S> {
     fn drop(&mut self) {
         let mut next = self.first.load(Relaxed);
         while !next.is_null() {

@@ -9,15 +9,17 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::compiler_fence;
+use std::thread::LocalKey;
 
-use super::slots::{Block, Blocks, Pair, Slot, Wants};
+use super::borrower;
+use super::slots::{Block, Blocks, Pair, Place, Slot, Wants};
 use crate::os::fence::{self, Fences};
 use crate::os::sync::AtomicPtr;
 
 static BLOCKS: Blocks = Blocks::new();
 
 /// The pair of a thread that must take the slow path. No thread writes it, and no scan sees it.
-static NOT_READY: Pair = Pair::new(ptr::without_provenance_mut(1));
+static NOT_READY: Pair = Pair([const { Slot::new(ptr::without_provenance_mut(1)) }; 2]);
 
 thread_local! {
     /// The slots to be tried first: of a block, which lives for ever, or [`NOT_READY`]. A pointer,
@@ -26,7 +28,7 @@ thread_local! {
     /// The thread's block, if it has one. Without a destructor, so that it can be used until the
     /// very end.
     static BLOCK: Cell<Option<&'static Block>> = const { Cell::new(None) };
-    /// Gives the block back when the thread ends.
+    /// Gives the thread's blocks back when it ends.
     static OWNER: Owner = const { Owner };
 }
 
@@ -43,26 +45,35 @@ impl Drop for Owner {
         if let Some(block) = block {
             block.give_back(&BLOCKS);
         }
+        borrower::leave();
     }
 }
 
 /// The thread's block; none when the thread is ending.
 fn own_block() -> Option<&'static Block> {
-    if let Some(block) = BLOCK.get() {
+    own_block_in(&BLOCK, &BLOCKS)
+}
+
+/// The thread's block of this kind, which it has or gets in `block`; none when it is ending.
+pub(super) fn own_block_in<S: Place>(
+    block: &'static LocalKey<Cell<Option<&'static Block<S>>>>,
+    blocks: &'static Blocks<S>,
+) -> Option<&'static Block<S>> {
+    if let Some(block) = block.get() {
         return Some(block);
     }
     if OWNER.try_with(|_| ()).is_err() {
         return None;
     }
     fence::chosen(); // before the first protection, never after
-    let block = BLOCKS.adopt(Wants::Half).unwrap_or_else(no_memory);
-    BLOCK.set(Some(block));
-    Some(block)
+    let own = blocks.adopt(Wants::Half).unwrap_or_else(no_memory);
+    block.set(Some(own));
+    Some(own)
 }
 
 #[cold]
-fn no_memory() -> &'static Block {
-    std::alloc::handle_alloc_error(std::alloc::Layout::new::<Block>())
+pub(super) fn no_memory<S>() -> &'static Block<S> {
+    std::alloc::handle_alloc_error(std::alloc::Layout::new::<Block<S>>())
 }
 
 /// The fence of a reader of this process between its store and its load.

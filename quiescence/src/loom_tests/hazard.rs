@@ -3,7 +3,7 @@
 use std::ptr;
 
 use super::*;
-use crate::hazptr::slots::{Block, Blocks, Wants};
+use crate::hazptr::slots::{Block, Blocks, Place, Wants};
 use crate::os::sync::AtomicPtr;
 
 /// A place, and two objects that may be in it, by their addresses.

@@ -1,0 +1,309 @@
+//! Cells for counted pointers whose counts are exact: [`ExactCell`]. A store drops the old value at
+//! once, where no guard has it; [`Arc::try_unwrap`](std::sync::Arc::try_unwrap) succeeds on what a
+//! swap returns; and what is in the cell need be neither `'static` nor weighed.
+//!
+//! A load borrows the reference that the cell has, in a slot of the calling thread; an updater that
+//! takes the reference out pays for it with a count (`hazptr::borrows`, where the protocol and its
+//! invariants are). So an update costs a `membarrier(2)` and a look at the slots of all threads,
+//! where an [`ArcCell`](crate::ArcCell) retires the old reference and goes on.
+//!
+//! | | [`ArcCell`](crate::ArcCell) | [`ExactCell`] |
+//! |---|---|---|
+//! | a load and the end of its guard | two loads, two stores | besides, three stores and a locked instruction |
+//! | an update | an exchange, and a reference that is retired | an exchange, a `membarrier(2)`, a look at nine slots of each thread |
+//! | the old value is dropped | within 10 ms, by another thread | by the update, or by the last guard |
+//! | what may be in it | `Send + Sync + 'static`, weighed | any counted pointer; `Rc` in a cell that stays on its thread |
+//! | memory that waits | bounded by the limit of the hazard domain | none |
+//! | a signal handler may load | yes | no |
+//!
+//! Take an `ArcCell` where reads are all that counts; this one where values are to be dropped in
+//! their turn, and updates are rare.
+//!
+//! Source of the interface and of the idea: `arc-swap` (Michal Vaner), whose place the crate
+//! `facades/arc-swap` takes with it.
+
+mod counted;
+mod guard;
+
+pub use counted::Counted;
+pub use guard::ExactGuard;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+
+use crate::hazptr::borrower;
+use crate::os::fence;
+use crate::os::sync::AtomicPtr;
+
+/// A place for a counted pointer that many threads load without a count, and some replace. The
+/// counts are exact: see the [module](self).
+///
+/// # Progress and cost
+/// [`load`](Self::load) is lock-free: it is done again where the cell was replaced between its two
+/// looks. It writes a cache line of the calling thread's own; the first load of a thread may
+/// allocate. The end of its guard costs a locked instruction. A thread may have any number of
+/// guards; from the ninth on, each has a count of its own.
+///
+/// An update ([`store`](Self::store), [`swap`](Self::swap),
+/// [`compare_and_swap`](Self::compare_and_swap)) is lock-free, waits for no reader, and costs a
+/// `membarrier(2)`, or a full fence with [`Fences::Portable`](crate::Fences), and nine loads for
+/// each thread that has loaded. It adds a count for each guard that has borrowed what it replaces.
+///
+/// # Signal handlers and `fork`
+/// A signal handler may not load. In a child process the guards of threads that are gone keep what
+/// they have borrowed, for ever.
+///
+/// ```
+/// use quiescence::ExactCell;
+/// use std::sync::Arc;
+///
+/// let cell = ExactCell::new(Arc::new(String::from("debug")));
+/// let guard = cell.load();
+/// let old = cell.swap(Arc::new(String::from("info")));
+/// assert_eq!(Arc::strong_count(&old), 2); // `old`, and the guard's
+/// drop(guard);
+/// assert_eq!(Arc::try_unwrap(old).as_deref(), Ok("debug"));
+/// ```
+pub struct ExactCell<P: Counted> {
+    /// From `Counted::into_ptr`. The cell has a reference to what is there.
+    pointer: AtomicPtr<P::Base>,
+    /// `Send` and `Sync` are implemented below.
+    owns: PhantomData<(P, *const ())>,
+}
+
+// SAFETY: it is a place of a pointer, which moves with it.
+unsafe impl<P: Counted + Send> Send for ExactCell<P> {}
+// SAFETY: threads clone what is in it, and take it out.
+unsafe impl<P: Counted + Send + Sync> Sync for ExactCell<P> {}
+
+impl<P: Counted> ExactCell<P> {
+    /// A cell with `pointer` in it.
+    ///
+    /// # Panics
+    /// If its address has a bit of [`Counted::TAG`].
+    pub fn new(pointer: P) -> Self {
+        Self { pointer: AtomicPtr::new(into_ptr(pointer)), owns: PhantomData }
+    }
+
+    /// What is there now, borrowed until the guard is dropped.
+    #[inline]
+    pub fn load(&self) -> ExactGuard<P> {
+        match borrower::borrow(&self.pointer, P::TAG) {
+            // SAFETY: the cell had a reference to it when the borrow was confirmed [EB-A]; or it
+            // was paid, and the reference is the guard's.
+            Some(borrowed) => unsafe { ExactGuard::of(borrowed) },
+            None => self.load_counted(),
+        }
+    }
+
+    /// With a count, for a thread whose slots are all in use.
+    #[cold]
+    #[inline(never)]
+    fn load_counted(&self) -> ExactGuard<P> {
+        borrower::borrow_transiently(&self.pointer, P::TAG, |borrowed| {
+            // SAFETY: as in `load`.
+            let guard = unsafe { ExactGuard::of(borrowed) };
+            ExactGuard::from_inner(ExactGuard::into_inner(guard))
+        })
+    }
+
+    /// A reference to what is there now, with a count of its own.
+    #[inline]
+    pub fn load_full(&self) -> P {
+        ExactGuard::into_inner(self.load())
+    }
+
+    /// Puts `new` there, and drops the cell's reference to the old one: the value with it, if there
+    /// is no other.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new); then the cell is as it was. And if a drop of the value panics.
+    pub fn store(&self, new: P) {
+        drop(self.swap(new));
+    }
+
+    /// Puts `new` there, and gives the reference that the cell had.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new); then the cell is as it was.
+    pub fn swap(&self, new: P) -> P {
+        let new = into_ptr(new);
+        // AcqRel: what is replaced is whole for us, and the new one for the thread that loads it.
+        let old = self.pointer.swap(new, AcqRel);
+        // SAFETY: just taken out.
+        unsafe { self.taken(old) }
+    }
+
+    /// Puts `new` there if the address `current` is there, and gives what was there: so it has been
+    /// replaced if and only if that has the address `current`. Else `new` is dropped.
+    ///
+    /// As long as the caller has a reference to the object at `current`, that address is the
+    /// object's alone.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new); then the cell is as it was.
+    ///
+    /// ```
+    /// use quiescence::ExactCell;
+    /// use std::sync::Arc;
+    ///
+    /// let cell = ExactCell::new(Arc::new(1));
+    /// let one = cell.load();
+    /// let was = cell.compare_and_swap(Arc::as_ptr(&one), Arc::new(2));
+    /// assert!(Arc::ptr_eq(&was, &one));
+    /// assert_eq!(**cell.compare_and_swap(Arc::as_ptr(&one), Arc::new(3)), 2); // not replaced
+    /// ```
+    pub fn compare_and_swap(&self, current: *const P::Base, new: P) -> ExactGuard<P> {
+        let current = current.cast_mut();
+        check_tag(&new);
+        loop {
+            // A borrow besides: the address may be that of an object which is gone.
+            let seen = self.load();
+            if P::as_ptr(&seen) != current {
+                return seen;
+            }
+            // AcqRel, Relaxed: as in `swap`; what is only compared is not looked into.
+            let replaced = self.pointer.compare_exchange(current, P::as_ptr(&new), AcqRel, Relaxed);
+            if let Ok(old) = replaced {
+                std::mem::forget(new); // it is the cell's
+                drop(seen);
+                // SAFETY: just taken out.
+                return ExactGuard::from_inner(unsafe { self.taken(old) });
+            }
+        }
+    }
+
+    /// Replaces what is there by what `f` makes of it, and gives what was there. `f` is called
+    /// again where another thread has replaced it meanwhile. A panic of `f` changes nothing.
+    ///
+    /// ```
+    /// use quiescence::ExactCell;
+    /// use std::sync::Arc;
+    ///
+    /// let count = ExactCell::new(Arc::new(1));
+    /// count.rcu(|n| **n + 1);
+    /// assert_eq!(**count.load(), 2);
+    /// ```
+    pub fn rcu<R: Into<P>>(&self, mut f: impl FnMut(&P) -> R) -> P {
+        let mut seen = self.load();
+        loop {
+            let new = f(&seen).into();
+            let was = self.compare_and_swap(P::as_ptr(&seen), new);
+            if P::as_ptr(&was) == P::as_ptr(&seen) {
+                return ExactGuard::into_inner(was);
+            }
+            seen = was;
+        }
+    }
+
+    /// What is in the cell, which is no more.
+    pub fn into_inner(self) -> P {
+        let mut cell = ManuallyDrop::new(self);
+        // SAFETY: taken once: the cell is not dropped.
+        unsafe { cell.take() }
+    }
+
+    /// The reference that the cell had, with all that was borrowed of it paid.
+    ///
+    /// # Safety
+    /// The caller has taken it out of the cell just now, and does not use it.
+    unsafe fn taken(&self, old: *mut P::Base) -> P {
+        if !old.is_null() {
+            fence::heavy(std::iter::empty()); // [EB-1]
+        }
+        // SAFETY: by the contract.
+        unsafe { self.paid(old) }
+    }
+
+    /// As [`taken`](Self::taken), of what is in the cell now.
+    ///
+    /// # Safety
+    /// The cell is not used any more.
+    unsafe fn take(&mut self) -> P {
+        let old = *self.pointer.get_mut();
+        // SAFETY: the cell is the caller's alone, after all loads of it; and its reference is taken
+        // once.
+        unsafe { self.paid(old) }
+    }
+
+    /// A reference that was the cell's, with all that was borrowed of it paid.
+    ///
+    /// # Safety
+    /// The caller has it, and does not use it. A heavy fence, or all loads of the cell, came before.
+    unsafe fn paid(&self, old: *mut P::Base) -> P {
+        // Not dropped where a clone panics: it may be borrowed then.
+        // SAFETY: by the contract.
+        let pointer = ManuallyDrop::new(unsafe { P::from_ptr(old) });
+        if !old.is_null() {
+            // What is added is a borrower's, or dropped below.
+            let add = || std::mem::forget(P::clone(&pointer));
+            if borrower::pay_all(&self.pointer, old, P::TAG, add) {
+                // SAFETY: that of the last clone, which no borrower has got.
+                drop(unsafe { P::from_ptr(old) });
+            }
+        }
+        ManuallyDrop::into_inner(pointer)
+    }
+}
+
+impl<P: Counted> ExactCell<Option<P>> {
+    /// A cell with nothing in it.
+    ///
+    /// ```
+    /// use quiescence::ExactCell;
+    /// use std::sync::Arc;
+    ///
+    /// static SESSION: ExactCell<Option<Arc<String>>> = ExactCell::empty();
+    /// assert!(SESSION.load().is_none());
+    /// SESSION.store(Some(Arc::new(String::from("token 17"))));
+    /// assert!(SESSION.load().is_some());
+    /// ```
+    pub const fn empty() -> Self {
+        Self { pointer: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
+    }
+}
+
+/// The address of a pointer, whose reference is given away.
+fn into_ptr<P: Counted>(pointer: P) -> *mut P::Base {
+    check_tag(&pointer);
+    P::into_ptr(pointer)
+}
+
+#[inline(always)]
+fn check_tag<P: Counted>(pointer: &P) {
+    let address = P::as_ptr(pointer).addr();
+    // What a tag takes are the bits up to its highest one.
+    let bits = usize::MAX.checked_shr(P::TAG.leading_zeros()).unwrap_or(0);
+    assert!(
+        address & bits == 0,
+        "an address of a counted pointer has bits of its tag (Counted::TAG)"
+    );
+}
+
+impl<P: Counted> Drop for ExactCell<P> {
+    fn drop(&mut self) {
+        // SAFETY: the cell ends.
+        drop(unsafe { self.take() });
+    }
+}
+
+impl<P: Counted> From<P> for ExactCell<P> {
+    fn from(pointer: P) -> Self {
+        Self::new(pointer)
+    }
+}
+
+impl<P: Counted + Default> Default for ExactCell<P> {
+    fn default() -> Self {
+        Self::new(P::default())
+    }
+}
+
+impl<P: Counted + fmt::Debug> fmt::Debug for ExactCell<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ExactCell").field(&*self.load()).finish()
+    }
+}

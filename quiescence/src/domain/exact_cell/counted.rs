@@ -1,0 +1,202 @@
+//! Counted pointers that an exact cell can hold.
+
+use std::pin::Pin;
+use std::rc::{self, Rc};
+use std::sync::{Arc, Weak};
+use std::{mem, ptr};
+
+/// A counted pointer of one word, or none: what an [`ExactCell`](super::ExactCell) holds.
+///
+/// Implemented for [`Arc`], [`Rc`], their `Weak`s, `Pin`s of the first two, and `Option`s of all;
+/// implement it for a counted pointer of your own. It is `arc-swap`'s `RefCnt`.
+///
+/// # Safety
+/// - `into_ptr` gives the reference that the pointer holds to the caller, and `from_ptr` takes it
+///   back. `as_ptr` gives the same address, which a clone or a move does not change.
+/// - The address is null if and only if the pointer refers to nothing; null has no count.
+/// - Two pointers with the same address, of types with the same [`TAG`](Self::TAG), refer to one
+///   object, and have the same count.
+/// - A pointer made by `from_ptr` of an address whose reference is another one's may be used and
+///   cloned, as long as that one exists and as it is not dropped.
+/// - None of the functions panics. `clone` may: then a count was not added.
+///
+/// ```
+/// use quiescence::ExactCell;
+/// use quiescence::exact_cell::Counted;
+/// use std::sync::Arc;
+///
+/// /// A session; the address is that of the `Arc`.
+/// #[derive(Clone)]
+/// struct Session(Arc<String>);
+///
+/// // SAFETY: all as `Arc` does it, whose count it is.
+/// unsafe impl Counted for Session {
+///     type Base = String;
+///
+///     fn into_ptr(me: Self) -> *mut String {
+///         Counted::into_ptr(me.0)
+///     }
+///
+///     fn as_ptr(me: &Self) -> *mut String {
+///         Counted::as_ptr(&me.0)
+///     }
+///
+///     unsafe fn from_ptr(address: *const String) -> Self {
+///         // SAFETY: by the contract.
+///         Self(unsafe { Counted::from_ptr(address) })
+///     }
+/// }
+///
+/// let cell = ExactCell::new(Session(Arc::new(String::from("token 17"))));
+/// assert_eq!(*cell.load().0, "token 17");
+/// ```
+pub unsafe trait Counted: Clone {
+    /// What the address is of.
+    type Base;
+
+    /// Tells counts of one address apart, as those of `Arc` and `Weak`. Addresses that are not null
+    /// have all bits up to its highest one clear.
+    const TAG: usize = 0;
+
+    /// Gives the reference away, as an address; null if there is none.
+    fn into_ptr(me: Self) -> *mut Self::Base;
+
+    /// The address.
+    fn as_ptr(me: &Self) -> *mut Self::Base;
+
+    /// The pointer with this address.
+    ///
+    /// # Safety
+    /// It is from [`into_ptr`](Self::into_ptr), and the reference is the caller's; or the pointer
+    /// is not dropped.
+    unsafe fn from_ptr(address: *const Self::Base) -> Self;
+
+    /// Adds one to the count, and gives the address.
+    fn inc(me: &Self) -> *mut Self::Base {
+        Self::into_ptr(me.clone())
+    }
+
+    /// Takes one off the count.
+    ///
+    /// # Safety
+    /// As for [`from_ptr`](Self::from_ptr); the reference is the caller's.
+    unsafe fn dec(address: *const Self::Base) {
+        // SAFETY: by the contract.
+        drop(unsafe { Self::from_ptr(address) });
+    }
+}
+
+/// For pointers that always refer to something: `into_raw` and `from_raw` are the two directions.
+macro_rules! strong {
+    ($($pointer:ident)*) => {$(
+        // SAFETY: one pointer to memory that does not move. An object has a count of its own, so no
+        // other one has its address.
+        unsafe impl<T> Counted for $pointer<T> {
+            type Base = T;
+
+            #[inline(always)]
+            fn into_ptr(me: Self) -> *mut T {
+                Self::into_raw(me).cast_mut()
+            }
+
+            #[inline(always)]
+            fn as_ptr(me: &Self) -> *mut T {
+                Self::as_ptr(me).cast_mut()
+            }
+
+            #[inline(always)]
+            unsafe fn from_ptr(address: *const T) -> Self {
+                // SAFETY: by the contract.
+                unsafe { Self::from_raw(address) }
+            }
+        }
+
+        // SAFETY: as above; what is pinned stays where it is, and is not given out unpinned.
+        unsafe impl<T> Counted for Pin<$pointer<T>> {
+            type Base = T;
+
+            fn into_ptr(me: Self) -> *mut T {
+                // SAFETY: the address does not let anything be moved.
+                $pointer::into_raw(unsafe { Pin::into_inner_unchecked(me) }).cast_mut()
+            }
+
+            fn as_ptr(me: &Self) -> *mut T {
+                // SAFETY: a copy that is not dropped, as long as the pointer exists.
+                let copy = mem::ManuallyDrop::new(unsafe { ptr::read(me) });
+                // SAFETY: the address does not let anything be moved.
+                let inner = unsafe { Pin::into_inner_unchecked(mem::ManuallyDrop::into_inner(copy)) };
+                $pointer::into_raw(inner).cast_mut()
+            }
+
+            unsafe fn from_ptr(address: *const T) -> Self {
+                // SAFETY: by the contract.
+                let inner = unsafe { $pointer::from_raw(address) };
+                // SAFETY: it comes from one that was pinned.
+                unsafe { Pin::new_unchecked(inner) }
+            }
+        }
+    )*};
+}
+
+strong!(Arc Rc);
+
+/// For weak pointers. One that was made without a value is no object's, and stands as null.
+macro_rules! weak {
+    ($($pointer:ty)*) => {$(
+        // SAFETY: as for the strong pointers. The count is another one, so there is a tag; memory
+        // that begins with two counts, and what comes after them, is aligned to more than that.
+        unsafe impl<T> Counted for $pointer {
+            type Base = T;
+
+            const TAG: usize = 1;
+
+            fn into_ptr(me: Self) -> *mut T {
+                if me.ptr_eq(&Self::new()) {
+                    return ptr::null_mut();
+                }
+                Self::into_raw(me).cast_mut()
+            }
+
+            fn as_ptr(me: &Self) -> *mut T {
+                if me.ptr_eq(&Self::new()) {
+                    return ptr::null_mut();
+                }
+                Self::as_ptr(me).cast_mut()
+            }
+
+            unsafe fn from_ptr(address: *const T) -> Self {
+                if address.is_null() {
+                    return Self::new();
+                }
+                // SAFETY: by the contract.
+                unsafe { Self::from_raw(address) }
+            }
+        }
+    )*};
+}
+
+weak!(Weak<T> rc::Weak<T>);
+
+// SAFETY: as for `P`; null stands for none. A `P` that may be null itself is not told from none,
+// and has no count then.
+unsafe impl<P: Counted> Counted for Option<P> {
+    type Base = P::Base;
+
+    const TAG: usize = P::TAG;
+
+    #[inline(always)]
+    fn into_ptr(me: Self) -> *mut P::Base {
+        me.map_or(ptr::null_mut(), P::into_ptr)
+    }
+
+    #[inline(always)]
+    fn as_ptr(me: &Self) -> *mut P::Base {
+        me.as_ref().map_or(ptr::null_mut(), P::as_ptr)
+    }
+
+    #[inline(always)]
+    unsafe fn from_ptr(address: *const P::Base) -> Self {
+        // SAFETY: by the contract, and not null.
+        (!address.is_null()).then(|| unsafe { P::from_ptr(address) })
+    }
+}

@@ -1,0 +1,103 @@
+//! [`ExactGuard`]: what a load of a cell gives.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+
+use super::counted::Counted;
+use crate::hazptr::borrows::{Borrow, Borrowed};
+
+/// What was in a cell when it was loaded: a pointer that is borrowed from the cell, or has a count
+/// of its own. It stays valid as long as the guard, whatever becomes of the cell.
+///
+/// A guard may be kept, sent to another thread where its pointer may, and held across `.await`. As
+/// long as it lives it takes up one of eight slots of the thread that made it, unless it has a
+/// count. To drop it is wait-free; if the cell was replaced meanwhile, that drops a reference, which
+/// may be the last.
+///
+/// A guard that is leaked with [`std::mem::forget`] takes its slot for ever, and the value stays.
+#[must_use = "the value is borrowed while the guard lives"]
+pub struct ExactGuard<P: Counted> {
+    pointer: ManuallyDrop<P>,
+    /// The slot that has the borrow. None if the reference is the guard's own, or there is none.
+    slot: Option<&'static Borrow>,
+}
+
+impl<P: Counted> ExactGuard<P> {
+    /// Of what was borrowed from a cell of such pointers.
+    ///
+    /// # Safety
+    /// It is the guard's alone.
+    #[inline(always)]
+    pub(super) unsafe fn of(borrowed: Borrowed<'static, P::Base>) -> Self {
+        let (address, slot) = match borrowed {
+            Borrowed::Null => (std::ptr::null_mut(), None),
+            Borrowed::Confirmed(address, slot) => (address, Some(slot)),
+            Borrowed::Paid(address) => (address, None),
+        };
+        // SAFETY: by the contract, and from a cell. What is borrowed is not dropped.
+        let pointer = ManuallyDrop::new(unsafe { P::from_ptr(address) });
+        Self { pointer, slot }
+    }
+
+    /// A guard of a pointer that no cell has to hold.
+    #[inline]
+    pub fn from_inner(pointer: P) -> Self {
+        Self { pointer: ManuallyDrop::new(pointer), slot: None }
+    }
+
+    /// A reference of one's own, in place of the guard. Costs what a clone costs, unless the guard
+    /// has a count.
+    #[inline]
+    pub fn into_inner(guard: Self) -> P {
+        if guard.slot.is_some() {
+            return P::clone(&guard.pointer);
+        }
+        let mut guard = ManuallyDrop::new(guard);
+        // SAFETY: taken once: the guard is not dropped.
+        unsafe { ManuallyDrop::take(&mut guard.pointer) }
+    }
+}
+
+impl<P: Counted> Drop for ExactGuard<P> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.slot.is_none_or(|slot| !slot.give_back()) {
+            // SAFETY: its own, or paid for; and dropped once.
+            unsafe { ManuallyDrop::drop(&mut self.pointer) }
+        }
+    }
+}
+
+impl<P: Counted> Deref for ExactGuard<P> {
+    type Target = P;
+
+    #[inline(always)]
+    fn deref(&self) -> &P {
+        &self.pointer
+    }
+}
+
+impl<P: Counted> From<P> for ExactGuard<P> {
+    fn from(pointer: P) -> Self {
+        Self::from_inner(pointer)
+    }
+}
+
+impl<P: Counted + Default> Default for ExactGuard<P> {
+    fn default() -> Self {
+        Self::from_inner(P::default())
+    }
+}
+
+impl<P: Counted + fmt::Debug> fmt::Debug for ExactGuard<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<P: Counted + fmt::Display> fmt::Display for ExactGuard<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

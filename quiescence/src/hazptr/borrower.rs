@@ -1,0 +1,79 @@
+//! The calling thread's slots for borrowed references.
+
+use std::cell::Cell;
+
+use super::borrows::{Borrow, Borrowed};
+use super::slots::{Block, Blocks, Place, Wants};
+use super::thread::{no_memory, own_block_in, reader_fence};
+use crate::os::fence;
+use crate::os::sync::AtomicPtr;
+
+static BLOCKS: Blocks<Borrow> = Blocks::new();
+
+thread_local! {
+    /// The thread's block, if it has one. Without a destructor, as that of its hazard slots.
+    static BLOCK: Cell<Option<&'static Block<Borrow>>> = const { Cell::new(None) };
+}
+
+/// The thread ends.
+pub(super) fn leave() {
+    if let Some(block) = BLOCK.take() {
+        block.give_back(&BLOCKS);
+    }
+}
+
+/// Borrows what is in `cell`, in a slot of the calling thread. `None` if all eight are in use, or
+/// the thread is ending: see [`borrow_transiently`].
+#[inline(always)]
+pub(crate) fn borrow<T>(cell: &AtomicPtr<T>, tag: usize) -> Option<Borrowed<'static, T>> {
+    let block = match BLOCK.get() {
+        Some(block) => block,
+        None => first_block()?,
+    };
+    let slot = block.slots().find(|slot| slot.is_free())?;
+    Some(slot.borrow(cell, tag, reader_fence))
+}
+
+#[cold]
+#[inline(never)]
+fn first_block() -> Option<&'static Block<Borrow>> {
+    own_block_in(&BLOCK, &BLOCKS)
+}
+
+/// Calls `f` with what is in `cell`, borrowed in a slot that is free again when `f` returns: so `f`
+/// gives the borrow back. For threads whose slots are all in use, or that are ending.
+#[cold]
+#[inline(never)]
+pub(crate) fn borrow_transiently<T, R>(
+    cell: &AtomicPtr<T>,
+    tag: usize,
+    f: impl FnOnce(Borrowed<'static, T>) -> R,
+) -> R {
+    /// Gives a block back that was taken for this call, also where `f` panics.
+    struct End(Option<&'static Block<Borrow>>);
+
+    impl Drop for End {
+        fn drop(&mut self) {
+            if let Some(block) = self.0 {
+                block.give_back(&BLOCKS);
+            }
+        }
+    }
+
+    // That of the thread is in use if a clone, in this function, loads.
+    let own = first_block().filter(|block| block.transient.is_free());
+    let (block, _end) = match own {
+        Some(block) => (block, End(None)),
+        None => {
+            fence::chosen(); // before the first borrow, never after
+            let block = BLOCKS.adopt(Wants::All).unwrap_or_else(no_memory);
+            (block, End(Some(block)))
+        }
+    };
+    f(block.transient.borrow(cell, tag, reader_fence))
+}
+
+/// Pays all borrows of `old`. As [`Blocks::pay_all`].
+pub(crate) fn pay_all<T>(cell: &AtomicPtr<T>, old: *mut T, tag: usize, add: impl FnMut()) -> bool {
+    BLOCKS.pay_all(cell, old, tag, add)
+}

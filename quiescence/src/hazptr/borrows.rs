@@ -1,0 +1,246 @@
+//! Borrowed references: a thread uses the reference that a cell has, and an updater that takes this
+//! reference out of the cell gives the thread one of its own, by a count.
+//!
+//! A *hazard pointer* says that an object may not be freed, so that a reference which a cell gives
+//! up waits. A *borrow* says that a thread uses a reference without a count of its own. The updater
+//! adds that count, and marks the borrow as *paid*: its holder has a reference from then on. So the
+//! cell's own reference is the updater's at once, and the counts are right.
+//!
+//! ```text
+//! borrow:   slot is free? (Acquire)                                              [EB-2]
+//!           p = cell (Acquire)
+//!           lender = the cell, address = p (Release)                             [EB-2]
+//!           state = next use, borrowed (Release); light fence; q = cell (Acquire) [EB-1]
+//!           q == p?  lender = none (Relaxed): the borrow is confirmed
+//!           q != p?  give it back; paid? it is a reference to p; else p = q, and again
+//! give      state: borrowed -> free by exchange (Release; Acquire where it fails) [EB-2]
+//!   back:   failed? it was paid: state = free (Release), and the reference is the caller's
+//! updater:  old = exchange(cell, new, AcqRel); heavy fence                       [EB-1]
+//!           each slot: state (Acquire) is borrowed, address (Acquire) == old,
+//!             and lender (Acquire) is this cell or none?                         [EB-2]
+//!             add a count; state: borrowed -> paid, by exchange (AcqRel)         [EB-2]
+//!           the cell's reference is the caller's
+//! ```
+//!
+//! **Invariant [EB-A]: a confirmed borrow stands for a reference that a cell has, or for one that
+//! an updater has taken out of a cell and not given on yet; a paid one is a reference.** A borrow
+//! that began before the heavy fence is seen by the updater, which pays it before it gives the
+//! reference on. One that began after it has loaded the cell again, and did not find the old
+//! pointer there.
+//!
+//! **Invariant [EB-B]: a borrow that is not confirmed is paid by an updater of its own cell only.**
+//! Its address may be stale: that of an object which is gone, and by now that of another object, of
+//! another type, in another cell. An updater of that other cell would add a count to an object that
+//! the borrower takes for the first one (arc-swap#210). What an updater of the borrower's own cell
+//! takes out was in that cell, and is what the borrower has loaded.
+//!
+//! **Invariant [EB-C]: an updater pays what it has looked at.** Each use of a slot has a number,
+//! which is exchanged with the phase. The address and the lender of a use are written before its
+//! state, and the exchange fails for a slot that was used again meanwhile.
+//!
+//! A confirmed borrow names no cell, since a cell may be moved while guards have borrowed from it.
+//! Two counts of one object, as those of `Arc` and `Weak`, are told apart by a tag in the address.
+//!
+//! Source: the debts of arc-swap (Michal Vaner), from which the idea is; the asymmetric fence is
+//! that of [hazard pointers](super).
+
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use super::slots::{Blocks, Place};
+use crate::chaos::{self, Mutant};
+use crate::os::sync::{AtomicPtr, AtomicU64};
+
+/// What a use of a slot is at. The number of the use stands above it.
+const PHASES: u64 = 0b11;
+const FREE: u64 = 0;
+const BORROWED: u64 = 1;
+const PAID: u64 = 2;
+
+/// A reference that a thread has borrowed from a cell; or none. Two are a cache line.
+#[derive(Debug)]
+#[repr(C, align(32))]
+pub(crate) struct Borrow {
+    /// The number of the use, and its phase.
+    state: AtomicU64,
+    /// Of the object, with the tag of its count.
+    address: AtomicPtr<()>,
+    /// The cell, until the borrow is confirmed; then null.
+    lender: AtomicPtr<()>,
+}
+
+impl Place for Borrow {
+    fn free() -> Self {
+        Self {
+            state: AtomicU64::new(FREE),
+            address: AtomicPtr::new(ptr::null_mut()),
+            lender: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    #[inline(always)]
+    fn is_free(&self) -> bool {
+        // Acquire: pairs with the Release in `give_back`, perhaps another thread's; what that one
+        // has read is handed on with the next use [EB-2].
+        self.state.load(chaos::acquire_unless(Mutant::BorrowReuse)) & PHASES == FREE
+    }
+}
+
+/// What a thread has got from a cell.
+#[derive(Debug)]
+pub(crate) enum Borrowed<'s, T> {
+    /// Nothing was there.
+    Null,
+    /// The address of what was there, and the slot that has the borrow.
+    Confirmed(*mut T, &'s Borrow),
+    /// The same; an updater has paid, and the reference is the caller's.
+    Paid(*mut T),
+}
+
+impl Borrow {
+    /// Borrows what is in `cell`. Of a free slot, by its owner. Lock-free: once more for each time
+    /// that the cell changes meanwhile.
+    #[inline(always)]
+    pub(crate) fn borrow<T>(
+        &self,
+        cell: &AtomicPtr<T>,
+        tag: usize,
+        fence: impl Fn(),
+    ) -> Borrowed<'_, T> {
+        // Acquire: for null, which is compared with nothing below.
+        let mut seen = cell.load(Acquire);
+        while !seen.is_null() {
+            self.begin(tagged(seen, tag), lender(cell));
+            fence(); // [EB-1]
+            // Acquire: pairs with the Release of the updater that put it there; the object is
+            // whole. And with the heavy fence of an updater [EB-1].
+            let again = cell.load(Acquire);
+            if again == seen || chaos::mutant(Mutant::BorrowNoRecheck) {
+                // Relaxed: only an updater of a cell that was moved relies on it, and a cell is
+                // moved after all loads of it.
+                self.lender.store(ptr::null_mut(), Relaxed);
+                return Borrowed::Confirmed(again, self);
+            }
+            if !self.give_back() {
+                // The address that was loaded may be stale, but the object at it was in the cell
+                // when the updater paid: its provenance is the one that the updater has exposed.
+                return Borrowed::Paid(ptr::with_exposed_provenance_mut(seen.addr()));
+            }
+            seen = again;
+        }
+        Borrowed::Null
+    }
+
+    /// Begins a use of the slot.
+    #[inline(always)]
+    fn begin(&self, address: *mut (), lender: *mut ()) {
+        // Relaxed: written by this thread, or seen by it in `is_free`.
+        let last = self.state.load(Relaxed);
+        let uses = if chaos::mutant(Mutant::BorrowSameUse) { 0 } else { PHASES + 1 };
+        // Release: each of the three hands on what the thread that gave the slot back has read: an
+        // updater may see the state of an earlier use, and pass over the slot for what it finds
+        // here [EB-2].
+        let order = chaos::release_unless(Mutant::BorrowReuse);
+        self.lender.store(lender, order);
+        self.address.store(address, order);
+        // And the two above come first [EB-C].
+        self.state.store((last & !PHASES).wrapping_add(uses) | BORROWED, order);
+    }
+
+    /// Ends the use of the slot, by the thread that has the borrow. False if it was paid: then the
+    /// reference is the caller's.
+    #[inline(always)]
+    pub(crate) fn give_back(&self) -> bool {
+        // Acquire: pairs with the exchange in `pay`, where it was paid: the count was added before
+        // the caller takes it off [EB-2].
+        let state = self.state.load(Acquire);
+        let free = state & !PHASES | FREE;
+        // Release: pairs with the Acquire in `pay` and in `is_free` [EB-2]; what was read was read
+        // before the updater gives the reference on. Acquire: as above.
+        let order = chaos::release_unless(Mutant::BorrowRelease);
+        if state & PHASES == BORROWED
+            && self.state.compare_exchange(state, free, order, Acquire).is_ok()
+        {
+            return true;
+        }
+        // Release: pairs with the Acquire in `is_free`. The reference is one's own, but the slot's
+        // next use must come after this one [EB-C].
+        self.state.store(free, Release);
+        false
+    }
+
+    /// Pays the borrow if it is one of this reference: then the one that `add` has added is the
+    /// borrower's. By an updater that has the reference, after its heavy fence; false if there is
+    /// nothing to be paid, and what was added is the caller's still.
+    fn pay(&self, address: *mut (), lender: *mut (), add: &mut impl FnMut()) -> bool {
+        // Acquire: pairs with the Release in `begin` and in `give_back` [EB-2] [EB-C].
+        let state = self.state.load(chaos::acquire_unless(Mutant::BorrowRelease));
+        if state & PHASES != BORROWED {
+            return false;
+        }
+        // Acquire: pairs with the Release in `begin`. Of this use, or the exchange fails [EB-C]; of
+        // a later one, what was read in this use was read before [EB-2].
+        let from = self.lender.load(Acquire);
+        let is_ours = from == lender || from.is_null() || chaos::mutant(Mutant::BorrowAnyCell);
+        if self.address.load(Acquire) != address || !is_ours {
+            return false;
+        }
+        let late = chaos::mutant(Mutant::BorrowCountLate);
+        if !late {
+            add();
+        }
+        // AcqRel: pairs with `give_back`; the count is there before the borrower can take it off,
+        // and what this thread has looked at was of this use. Acquire: as above.
+        let paid = self
+            .state
+            .compare_exchange(state, state & !PHASES | PAID, AcqRel, Acquire)
+            .is_ok();
+        if paid && late {
+            add();
+        }
+        paid
+    }
+}
+
+impl Blocks<Borrow> {
+    /// Pays all borrows of `old`, a reference of the caller's that it has taken out of `cell`. `add`
+    /// adds a count before each attempt to pay; gives whether the last one is left over.
+    ///
+    /// After a heavy fence that came after `old` was taken out; or, if no thread can have the cell
+    /// any more, after all loads of it.
+    pub(crate) fn pay_all<T>(
+        &self,
+        cell: &AtomicPtr<T>,
+        old: *mut T,
+        tag: usize,
+        mut add: impl FnMut(),
+    ) -> bool {
+        old.expose_provenance(); // for a borrower that is paid
+        let (address, lender) = (tagged(old, tag), lender(cell));
+        let mut left_over = false;
+        for slot in self.all().flat_map(|block| block.slots().chain([&block.transient])) {
+            let mut add = || {
+                if !left_over {
+                    add();
+                    left_over = true;
+                }
+            };
+            if slot.pay(address, lender, &mut add) {
+                left_over = false;
+            }
+        }
+        left_over
+    }
+}
+
+/// What a slot names an object by.
+#[inline(always)]
+fn tagged<T>(address: *mut T, tag: usize) -> *mut () {
+    address.cast::<()>().map_addr(|address| address | tag)
+}
+
+/// What a slot names a cell by.
+#[inline(always)]
+fn lender<T>(cell: &AtomicPtr<T>) -> *mut () {
+    ptr::from_ref(cell).cast_mut().cast()
+}

@@ -1,0 +1,186 @@
+//! Borrowed references.
+
+use std::ptr;
+
+use super::*;
+use crate::hazptr::borrows::{Borrow, Borrowed};
+use crate::hazptr::slots::{Block, Blocks, Place, Wants};
+use crate::os::sync::AtomicPtr;
+
+/// An object with a count, at an address where another one may be after it.
+struct Object {
+    count: AtomicUsize,
+    /// How many objects have been here.
+    value: UnsafeCell<u32>,
+}
+
+/// Two cells, and two addresses of objects.
+struct Places {
+    blocks: Blocks<Borrow>,
+    cells: [AtomicPtr<()>; 2],
+    objects: [Object; 2],
+}
+
+// SAFETY: the cells are what the model checks: loom fails if an exclusive access meets another one.
+unsafe impl Sync for Places {}
+// SAFETY: as above.
+unsafe impl Send for Places {}
+
+/// The address that stands for an object: not null, and with room for a tag.
+fn address(object: usize) -> *mut () {
+    ptr::without_provenance_mut(8 * (object + 1))
+}
+
+/// The object that has this address.
+fn object(address: *mut ()) -> usize {
+    address.addr() / 8 - 1
+}
+
+impl Places {
+    /// The first object is in the first cell; there is nothing in the other one.
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            blocks: Blocks::new(),
+            cells: [address(0), ptr::null_mut()].map(AtomicPtr::new),
+            objects: [(); 2].map(|()| Object {
+                count: AtomicUsize::new(1),
+                value: UnsafeCell::new(0),
+            }),
+        })
+    }
+
+    /// Reads an object, which is the first one at its address.
+    fn read(&self, at: *mut ()) {
+        // SAFETY: a read; that the object is not freed is what is tested.
+        self.objects[object(at)].value.with(|value| assert_eq!(unsafe { *value }, 0));
+    }
+
+    /// Gives up a reference to an object; frees it, and says so, if that was the last one.
+    fn give_up(&self, at: *mut ()) -> bool {
+        let Object { count, value } = &self.objects[object(at)];
+        let before = count.fetch_sub(1, AcqRel);
+        assert_ne!(before, 0, "a reference too many is given up");
+        if before == 1 {
+            // SAFETY: a write; that no thread reads it is what is tested.
+            value.with_mut(|value| unsafe { *value += 1 });
+        }
+        before == 1
+    }
+
+    /// Borrows what is in the first cell in the block's first slot, and reads it.
+    fn borrow<'b>(&self, block: &'b Block<Borrow>) -> Borrowed<'b, ()> {
+        assert!(block.first().is_free());
+        let borrowed = block.first().borrow(&self.cells[0], 0, || fence::light(&block.fence));
+        match borrowed {
+            Borrowed::Null => {}
+            Borrowed::Confirmed(at, _) | Borrowed::Paid(at) => self.read(at),
+        }
+        borrowed
+    }
+
+    /// Ends what has been borrowed.
+    fn give_back(&self, borrowed: &Borrowed<'_, ()>) {
+        match *borrowed {
+            Borrowed::Null => {}
+            Borrowed::Confirmed(_, slot) if slot.give_back() => {}
+            Borrowed::Confirmed(at, _) | Borrowed::Paid(at) => {
+                self.give_up(at);
+            }
+        }
+    }
+
+    /// Replaces what is in a cell, and gives up the reference that the cell had. Whether the object
+    /// is freed by now.
+    fn replace(&self, cell: usize, new: *mut ()) -> bool {
+        let old = self.cells[cell].swap(new, AcqRel);
+        fence::heavy(self.blocks.all().map(|block| &block.fence));
+        let add = || {
+            self.objects[object(old)].count.fetch_add(1, Relaxed);
+        };
+        let is_left_over = self.blocks.pay_all(&self.cells[cell], old, 0, add);
+        is_left_over && self.give_up(old) || self.give_up(old)
+    }
+
+    /// A block that is the caller's, as a number for a thread that is to have it.
+    fn block(&self) -> usize {
+        ptr::from_ref(self.blocks.adopt(Wants::Half).unwrap()).expose_provenance()
+    }
+}
+
+/// The block of this number.
+fn block<'b>(number: usize) -> &'b Block<Borrow> {
+    // SAFETY: of a block of places that the caller keeps.
+    unsafe { &*ptr::with_exposed_provenance(number) }
+}
+
+/// A reader that borrows twice, beside an updater that replaces what it borrows: no reference is
+/// given up twice, and none too few.
+#[test]
+fn what_is_borrowed_is_paid_or_given_back() {
+    bounded(3, || {
+        let places = Places::new();
+        let reader = Arc::clone(&places);
+        let number = places.block();
+        let reader = thread::spawn(move || {
+            for _ in 0..2 {
+                let borrowed = reader.borrow(block(number));
+                reader.give_back(&borrowed);
+            }
+        });
+        places.replace(0, address(1));
+        reader.join().unwrap();
+        assert_eq!(places.objects[0].count.load(Relaxed), 0);
+        assert_eq!(places.objects[1].count.load(Relaxed), 1);
+    });
+}
+
+/// A borrow that another thread gives back, after it has read; the owner takes the slot again.
+#[test]
+fn a_slot_is_handed_on_with_what_was_read() {
+    bounded(3, || {
+        let places = Places::new();
+        let number = places.block();
+        let Borrowed::Confirmed(at, _) = places.borrow(block(number)) else {
+            panic!("no other thread is there")
+        };
+        let [other, updater] = [Arc::clone(&places), Arc::clone(&places)];
+        let at = at.addr();
+        let other = thread::spawn(move || {
+            let at = ptr::without_provenance_mut(at);
+            other.read(at);
+            other.give_back(&Borrowed::Confirmed(at, block(number).first()));
+        });
+        let updater = thread::spawn(move || updater.replace(0, address(1)));
+        if block(number).first().is_free() {
+            let borrowed = places.borrow(block(number));
+            places.give_back(&borrowed);
+        }
+        other.join().unwrap();
+        updater.join().unwrap();
+        assert_eq!(places.objects[0].count.load(Relaxed), 0);
+        assert_eq!(places.objects[1].count.load(Relaxed), 1);
+    });
+}
+
+/// An address is used again, by an object of another type in another cell: what was borrowed from
+/// the first cell is what was there (arc-swap#210).
+#[test]
+fn an_address_that_is_used_again_is_another_cells() {
+    bounded(3, || {
+        let places = Places::new();
+        let reader = Arc::clone(&places);
+        let number = places.block();
+        let reader = thread::spawn(move || {
+            // Reads what it has borrowed: never the second object at an address.
+            let borrowed = reader.borrow(block(number));
+            reader.give_back(&borrowed);
+        });
+        if places.replace(0, address(1)) {
+            // The object is gone; another one is made there, and comes into the other cell.
+            places.objects[0].count.store(1, Relaxed);
+            places.cells[1].store(address(0), Release);
+            places.replace(1, ptr::null_mut());
+        }
+        reader.join().unwrap();
+    });
+}
