@@ -34,7 +34,7 @@
 //! | read and replace a value | [`Rcu`]; [`RcuOption`], which may be empty, and is `const` for statics |
 //! | begin a section | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
 //! | load an `Arc` without a count, and keep what was loaded | [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`]; [`arc_cell`] |
-//! | the same, with counts that are exact: a store drops the old value | [`ExactCell`]; [`exact_cell`] |
+//! | the same, and a store drops the old value | [`ExactCell`]; [`exact_cell`] |
 //! | protect one object | [`hazard`] |
 //! | copy a few words, whole | [`Snapshot`]; `SeqLock` and `Latch` in [`sync`] |
 //! | wait for a grace period, or ask about one | [`synchronize`]; [`start_poll`], [`snapshot`](crate::snapshot()), [`poll`], [`wait`] |

@@ -31,7 +31,7 @@
 //! | features `serde`, `weak` | feature `serde`; `Weak` is always there |
 //! | `strategy::*`, `debt` | none: hazard slots need no choice |
 //! | `Rc` in a cell | none: what was replaced may be given up by another thread |
-//! | the old reference is dropped by `store` | it is given up within 10 ms, once no guard has it; at once by [`hazard::barrier`](crate::hazard::barrier) |
+//! | the old reference is dropped by `store` | it is given up within 10 ms, once no guard has it; at once by [`hazard::barrier`](crate::hazard::barrier). Where a program relies on it: [`ExactCell`](crate::ExactCell) |
 //!
 
 mod access;

@@ -5,15 +5,15 @@
 //! A load borrows the reference that the cell has, in a slot of the calling thread; an updater that
 //! takes the reference out pays for it with a count (`hazptr::borrows`, where the protocol and its
 //! invariants are). So an update costs a `membarrier(2)` and a look at the slots of all threads,
-//! where an [`ArcCell`](crate::ArcCell) retires the old reference and goes on.
+//! where an [`ArcCell`](crate::ArcCell) retires the old reference and returns.
 //!
 //! | | [`ArcCell`](crate::ArcCell) | [`ExactCell`] |
 //! |---|---|---|
-//! | a load and the end of its guard | two loads, two stores | besides, three stores and a locked instruction |
-//! | an update | an exchange, and a reference that is retired | an exchange, a `membarrier(2)`, a look at nine slots of each thread |
-//! | the old value is dropped | within 10 ms, by another thread | by the update, or by the last guard |
-//! | what may be in it | `Send + Sync + 'static`, weighed | any counted pointer; `Rc` in a cell that stays on its thread |
-//! | memory that waits | bounded by the limit of the hazard domain | none |
+//! | a load and its guard's end | two loads, two stores | and three stores, a locked instruction |
+//! | an update | an exchange | an exchange, a `membarrier(2)`, [more](ExactCell) |
+//! | the old value is dropped | within 10 ms, by any thread | by the update, or the last guard |
+//! | what may be in it | `Send + Sync + 'static`, weighed | any counted pointer, also `Rc` |
+//! | memory that waits | bounded by a limit | none |
 //! | a signal handler may load | yes | no |
 //!
 //! Take an `ArcCell` where reads are all that counts; this one where values are to be dropped in
@@ -232,7 +232,8 @@ impl<P: Counted> ExactCell<P> {
     /// A reference that was the cell's, with all that was borrowed of it paid.
     ///
     /// # Safety
-    /// The caller has it, and does not use it. A heavy fence, or all loads of the cell, came before.
+    /// The caller has it, and does not use it. A heavy fence, or all loads of the cell, came
+    /// before.
     unsafe fn paid(&self, old: *mut P::Base) -> P {
         // Not dropped where a clone panics: it may be borrowed then.
         // SAFETY: by the contract.

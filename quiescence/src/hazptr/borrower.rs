@@ -13,12 +13,17 @@ static BLOCKS: Blocks<Borrow> = Blocks::new();
 thread_local! {
     /// The thread's block, if it has one. Without a destructor, as that of its hazard slots.
     static BLOCK: Cell<Option<&'static Block<Borrow>>> = const { Cell::new(None) };
+    /// Gives the block back when the thread ends.
+    static OWNER: Owner = const { Owner };
 }
 
-/// The thread ends.
-pub(super) fn leave() {
-    if let Some(block) = BLOCK.take() {
-        block.give_back(&BLOCKS);
+struct Owner;
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(block) = BLOCK.take() {
+            block.give_back(&BLOCKS);
+        }
     }
 }
 
@@ -37,7 +42,7 @@ pub(crate) fn borrow<T>(cell: &AtomicPtr<T>, tag: usize) -> Option<Borrowed<'sta
 #[cold]
 #[inline(never)]
 fn first_block() -> Option<&'static Block<Borrow>> {
-    own_block_in(&BLOCK, &BLOCKS)
+    own_block_in(&BLOCK, &BLOCKS, &OWNER)
 }
 
 /// Calls `f` with what is in `cell`, borrowed in a slot that is free again when `f` returns: so `f`

@@ -41,7 +41,7 @@
 //! A confirmed borrow names no cell, since a cell may be moved while guards have borrowed from it.
 //! Two counts of one object, as those of `Arc` and `Weak`, are told apart by a tag in the address.
 //!
-//! Source: the debts of arc-swap (Michal Vaner), from which the idea is; the asymmetric fence is
+//! Source: arc-swap (Michal Vaner), from whose `debt` module the idea is; the asymmetric fence is
 //! that of [hazard pointers](super).
 
 use std::ptr;
@@ -191,10 +191,8 @@ impl Borrow {
         }
         // AcqRel: pairs with `give_back`; the count is there before the borrower can take it off,
         // and what this thread has looked at was of this use. Acquire: as above.
-        let paid = self
-            .state
-            .compare_exchange(state, state & !PHASES | PAID, AcqRel, Acquire)
-            .is_ok();
+        let paid =
+            self.state.compare_exchange(state, state & !PHASES | PAID, AcqRel, Acquire).is_ok();
         if paid && late {
             add();
         }
@@ -203,8 +201,8 @@ impl Borrow {
 }
 
 impl Blocks<Borrow> {
-    /// Pays all borrows of `old`, a reference of the caller's that it has taken out of `cell`. `add`
-    /// adds a count before each attempt to pay; gives whether the last one is left over.
+    /// Pays all borrows of `old`, a reference of the caller's that it has taken out of `cell`.
+    /// `add` adds a count before each attempt to pay; gives whether the last one is left over.
     ///
     /// After a heavy fence that came after `old` was taken out; or, if no thread can have the cell
     /// any more, after all loads of it.

@@ -1,6 +1,6 @@
 //! Hazard pointers: the slots in which threads say which object they are reading, and the scan that
-//! finds what is protected. What is retired, and who frees it, is [`reclaim`](crate::reclaim)'s. And
-//! references that threads borrow from cells: [`borrows`].
+//! finds what is protected. What is retired, and who frees it, is [`reclaim`](crate::reclaim)'s.
+//! And references that threads borrow from cells: [`borrows`].
 //!
 //! A thread has a [`slots::Block`] of slots. To protect what a pointer leads to it writes the
 //! address into a free slot of its own, passes a light fence and loads the pointer again: if that

@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::compiler_fence;
 use std::thread::LocalKey;
 
-use super::borrower;
 use super::slots::{Block, Blocks, Pair, Place, Slot, Wants};
 use crate::os::fence::{self, Fences};
 use crate::os::sync::AtomicPtr;
@@ -28,7 +27,7 @@ thread_local! {
     /// The thread's block, if it has one. Without a destructor, so that it can be used until the
     /// very end.
     static BLOCK: Cell<Option<&'static Block>> = const { Cell::new(None) };
-    /// Gives the thread's blocks back when it ends.
+    /// Gives the block back when the thread ends.
     static OWNER: Owner = const { Owner };
 }
 
@@ -45,24 +44,25 @@ impl Drop for Owner {
         if let Some(block) = block {
             block.give_back(&BLOCKS);
         }
-        borrower::leave();
     }
 }
 
 /// The thread's block; none when the thread is ending.
 fn own_block() -> Option<&'static Block> {
-    own_block_in(&BLOCK, &BLOCKS)
+    own_block_in(&BLOCK, &BLOCKS, &OWNER)
 }
 
-/// The thread's block of this kind, which it has or gets in `block`; none when it is ending.
-pub(super) fn own_block_in<S: Place>(
+/// The thread's block of this kind, which it has or gets in `block`; none when it is ending, and
+/// `owner` has given the block back.
+pub(super) fn own_block_in<S: Place, O>(
     block: &'static LocalKey<Cell<Option<&'static Block<S>>>>,
     blocks: &'static Blocks<S>,
+    owner: &'static LocalKey<O>,
 ) -> Option<&'static Block<S>> {
     if let Some(block) = block.get() {
         return Some(block);
     }
-    if OWNER.try_with(|_| ()).is_err() {
+    if owner.try_with(|_| ()).is_err() {
         return None;
     }
     fence::chosen(); // before the first protection, never after

@@ -42,10 +42,8 @@ impl Places {
         Arc::new(Self {
             blocks: Blocks::new(),
             cells: [address(0), ptr::null_mut()].map(AtomicPtr::new),
-            objects: [(); 2].map(|()| Object {
-                count: AtomicUsize::new(1),
-                value: UnsafeCell::new(0),
-            }),
+            objects: [(); 2]
+                .map(|()| Object { count: AtomicUsize::new(1), value: UnsafeCell::new(0) }),
         })
     }
 

@@ -1,9 +1,9 @@
 //! Counted pointers that an exact cell can hold.
 
 use std::pin::Pin;
+use std::ptr;
 use std::rc::{self, Rc};
 use std::sync::{Arc, Weak};
-use std::{mem, ptr};
 
 /// A counted pointer of one word, or none: what an [`ExactCell`](super::ExactCell) holds.
 ///
@@ -121,11 +121,8 @@ macro_rules! strong {
             }
 
             fn as_ptr(me: &Self) -> *mut T {
-                // SAFETY: a copy that is not dropped, as long as the pointer exists.
-                let copy = mem::ManuallyDrop::new(unsafe { ptr::read(me) });
-                // SAFETY: the address does not let anything be moved.
-                let inner = unsafe { Pin::into_inner_unchecked(mem::ManuallyDrop::into_inner(copy)) };
-                $pointer::into_raw(inner).cast_mut()
+                // SAFETY: a copy, which is not dropped: the reference stays that of `me`.
+                Self::into_ptr(unsafe { ptr::read(me) })
             }
 
             unsafe fn from_ptr(address: *const T) -> Self {

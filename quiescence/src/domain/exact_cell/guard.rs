@@ -12,8 +12,8 @@ use crate::hazptr::borrows::{Borrow, Borrowed};
 ///
 /// A guard may be kept, sent to another thread where its pointer may, and held across `.await`. As
 /// long as it lives it takes up one of eight slots of the thread that made it, unless it has a
-/// count. To drop it is wait-free; if the cell was replaced meanwhile, that drops a reference, which
-/// may be the last.
+/// count. To drop it is wait-free; if the cell was replaced meanwhile, that drops a reference,
+/// which may be the last.
 ///
 /// A guard that is leaked with [`std::mem::forget`] takes its slot for ever, and the value stays.
 #[must_use = "the value is borrowed while the guard lives"]
