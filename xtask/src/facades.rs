@@ -29,10 +29,12 @@ pub struct Client {
     original: &'static str,
     /// What `cargo test` is given besides.
     options: &'static [&'static str],
+    /// What tests of a crate that a facade stands in for depend on besides, as in a `Cargo.toml`.
+    of_tests: &'static str,
 }
 
 /// The clients, in the order they are run in.
-pub const CLIENTS: [Client; 9] = [
+pub const CLIENTS: [Client; 13] = [
     epoch("crossbeam-skiplist", "0.1.3", &[]),
     epoch("crossbeam-deque", "0.8.8", &[]),
     epoch("moka", "0.12.16", &["--features", "sync,future"]),
@@ -40,8 +42,16 @@ pub const CLIENTS: [Client; 9] = [
     epoch("metrics-util", "0.20.4", &[]),
     epoch("concread", "0.5.12", &[]),
     epoch("rayon-core", "1.13.0", &[]),
-    Client { name: "seize", version: "0.5.1", original: "seize", options: &["--release"] },
-    Client { name: "papaya", version: "0.2.5", original: "seize", options: &["--release"] },
+    client("seize", "seize", "0.5.1", &["--release"]),
+    client("seize", "papaya", "0.2.5", &["--release"]),
+    Client {
+        of_tests: "adaptive-barrier = \"1\"\ncrossbeam-utils = \"0.8\"\nitertools = \"0.14\"\n\
+                   num_cpus = \"1\"\nonce_cell = \"1\"\nparking_lot = \"0.12\"\nproptest = \"1\"\n",
+        ..client("arc-swap", "arc-swap", "1.9.5", &["--release"])
+    },
+    client("arc-swap", "log4rs", "1.4.0", &[]),
+    client("arc-swap", "axum-server", "0.7.3", &["--all-features"]),
+    client("arc-swap", "vm-memory", "0.16.2", &["--all-features"]),
 ];
 
 const fn epoch(
@@ -49,7 +59,16 @@ const fn epoch(
     version: &'static str,
     options: &'static [&'static str],
 ) -> Client {
-    Client { name, version, original: "crossbeam-epoch", options }
+    client("crossbeam-epoch", name, version, options)
+}
+
+const fn client(
+    original: &'static str,
+    name: &'static str,
+    version: &'static str,
+    options: &'static [&'static str],
+) -> Client {
+    Client { name, version, original, options, of_tests: "" }
 }
 
 /// What the clients are called.
@@ -149,8 +168,8 @@ impl Client {
         fs::write(asks.join("src/lib.rs"), "")?;
         let manifest = format!(
             "[package]\nname = \"asks\"\nedition = \"2024\"\n\n[dependencies]\n{} = \"={}\"\n\n\
-             [workspace]\n",
-            self.name, self.version
+             [dev-dependencies]\n{}\n[workspace]\n",
+            self.name, self.version, self.of_tests
         );
         fs::write(asks.join("Cargo.toml"), manifest)?;
         let mut metadata = cargo(&asks);
@@ -188,7 +207,14 @@ impl Client {
         if patched {
             // By now the client has a lock file that names the original.
             run(cargo().args(["update", "--quiet", "--package", self.original]))?;
-            let tree = run(cargo().args(["tree", "--invert", self.original, "--depth", "0"]))?;
+            let tree = run(cargo().args([
+                "tree",
+                "--all-features",
+                "--invert",
+                self.original,
+                "--depth",
+                "0",
+            ]))?;
             ensure!(tree.contains("facades"), "the patch is not used: {tree}");
         }
         let test = || {
