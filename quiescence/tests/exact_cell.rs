@@ -200,7 +200,7 @@ fn an_address_with_bits_of_the_tag_is_refused() {
     assert!(refused.downcast_ref::<&str>().unwrap().contains("Counted::TAG"));
 }
 
-/// A pointer whose clone panics when it is told to.
+/// A pointer whose clone panics while the object has a certain number.
 #[derive(Debug)]
 struct Fragile(Arc<AtomicUsize>);
 

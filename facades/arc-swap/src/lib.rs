@@ -7,7 +7,7 @@
 //!   readers share no list that grows with the number of writers (arc-swap#164).
 //! - A load is lock-free, not wait-free: it begins again where the value was replaced between its
 //!   two looks.
-//! - An update executes one `membarrier(2)`: it costs some ten times as much, and a load costs less.
+//! - An update executes one `membarrier(2)`: it costs some ten times as much.
 //! - Each [strategy] works in the same way; `RwLock<()>` takes no lock.
 //! - It needs the standard library.
 
