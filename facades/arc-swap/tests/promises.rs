@@ -34,7 +34,9 @@ fn compare_and_swap_takes_pointers_guards_and_addresses() {
     shared.compare_and_swap(&one_of(&one), Some(Arc::new(2)));
     assert_eq!(shared.load_full().as_deref(), Some(&2));
     shared.compare_and_swap(shared.load(), Some(Arc::new(3)));
-    shared.compare_and_swap(&shared.load(), Some(Arc::new(4)));
+    let seen = shared.load();
+    shared.compare_and_swap(&seen, Some(Arc::new(4)));
+    drop(seen);
     shared.compare_and_swap(std::ptr::null(), None);
     assert_eq!(shared.load_full().as_deref(), Some(&4));
     let was = shared.compare_and_swap(&None::<Arc<i32>>, None);
