@@ -3,8 +3,7 @@
 //! the old value where no guard has it.
 //!
 //! What differs:
-//! - An address that is used again by another cell is never taken for one's own (arc-swap#210);
-//!   readers share no list that grows with the number of writers (arc-swap#164).
+//! - An address that is used again by another cell is never taken for one's own (arc-swap#210).
 //! - A load is lock-free, not wait-free: it begins again where the value was replaced between its
 //!   two looks.
 //! - An update executes one `membarrier(2)`: it costs some ten times as much.
