@@ -1,5 +1,5 @@
-//! What programs on `crossbeam-epoch` and `seize` cost: one case in a process, which `cargo xtask
-//! facades --measure` runs with the originals and with the facades in turns.
+//! What programs on `arc-swap`, `crossbeam-epoch` and `seize` cost: one case in a process, which
+//! `cargo xtask facades --measure` runs with the originals and with the facades in turns.
 //!
 //! Prints a line for each figure: its name, the number, the unit.
 
@@ -11,6 +11,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use crossbeam_epoch::{self as epoch, Owned};
 use crossbeam_skiplist::SkipMap;
 use moka::sync::Cache;
@@ -34,12 +35,13 @@ fn main() {
     let case = std::env::args().nth(1);
     match case.as_deref() {
         Some("pin") => pin(),
+        Some("arc-swap") => arc_swap(),
         Some("skiplist") => skiplist(),
         Some("moka") => cache(),
         Some("papaya") => papaya_map(),
         Some("pinned") => pinned(),
         _ => {
-            eprintln!("usage: client-bench pin|skiplist|moka|papaya|pinned");
+            eprintln!("usage: client-bench pin|arc-swap|skiplist|moka|papaya|pinned");
             std::process::exit(2);
         }
     }
@@ -111,6 +113,25 @@ fn measure(name: &str, threads: u64, operation: impl Fn(&mut Random) + Sync) {
     timed.sort_by(f64::total_cmp);
     say(&format!("{name}, {threads} thr."), each.iter().sum::<f64>() / threads as f64, "ns");
     say(&format!("{name}, {threads} thr., p99.9"), timed[timed.len() / 1000 * 999], "ns");
+}
+
+/// Loads of a pointer that stays, stores, and loads among stores.
+fn arc_swap() {
+    let place = ArcSwap::from_pointee(7_u64);
+    for threads in [1, 2] {
+        measure("load and drop", threads, |_| _ = black_box(**place.load()));
+    }
+    for threads in [1, 2] {
+        measure("load_full and drop", threads, |_| _ = black_box(*place.load_full()));
+    }
+    measure("store", 1, |_| place.store(Arc::new(7)));
+    measure("load, one in 100 stores", 2, |random| {
+        if random.below(100) == 0 {
+            place.store(Arc::new(7));
+        } else {
+            black_box(**place.load());
+        }
+    });
 }
 
 fn skiplist() {
