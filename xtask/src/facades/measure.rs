@@ -21,7 +21,8 @@ const PROGRAM: &str = "client-bench";
 const ORIGINALS: [&str; 3] = ["arc-swap", "crossbeam-epoch", "seize"];
 
 /// What it is asked for, each in a process of its own.
-const CASES: [&str; 6] = ["pin", "arc-swap", "skiplist", "moka", "papaya", "pinned"];
+const CASES: [&str; 7] =
+    ["pin", "arc-swap", "skiplist", "moka", "papaya", "pinned", "papaya-pinned"];
 
 /// What our domains are limited to meanwhile.
 const LIMIT_BYTES: u32 = 64 << 20;
