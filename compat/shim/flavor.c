@@ -102,7 +102,8 @@ static const struct quiescence_shim shim = {
 /* Whether mistakes are looked for that cost something to find. */
 static bool is_debugging;
 
-static void __attribute__((constructor)) attach(void)
+/* Out of an archive its turn would be after the program's own constructors, which may read, but for the number. */
+static void __attribute__((constructor(102))) attach(void)
 {
 	quiescence_urcu_attach(&shim);
 	is_debugging = quiescence_urcu_debugging();

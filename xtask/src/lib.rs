@@ -14,7 +14,9 @@
 #![forbid(unsafe_code)]
 
 pub mod advice_agreement;
+mod archives;
 pub mod clients;
+mod cmake;
 pub mod command;
 pub mod compat;
 pub mod deb;
