@@ -117,10 +117,4 @@ impl Library {
     pub(crate) fn archive(&self) -> String {
         format!("liburcu{}.a", self.suffix)
     }
-
-    /// The flavour's name, if it is a flavour under its own name.
-    pub(crate) fn flavor(&self) -> Option<&'static str> {
-        self.define?;
-        self.suffix.strip_prefix('-')
-    }
 }

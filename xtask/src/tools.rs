@@ -41,6 +41,7 @@ fn package_of(program: &str) -> &'static str {
     match program {
         "readelf" | "strip" | "nm" | "ar" | "objcopy" => "binutils",
         "dpkg-deb" | "dpkg" => "dpkg",
+        "gzip" => "gzip",
         _ => "gcc",
     }
 }
