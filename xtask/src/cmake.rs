@@ -5,6 +5,7 @@
 //! `<hazard_pointer>` need.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use crate::library::{CORE, CORE_ARCHIVE, LIBRARIES, Library};
 
@@ -12,7 +13,18 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The files in the tree as it is built, which may be moved: where they are, all else is.
 pub(crate) fn files() -> [(&'static str, String); 2] {
-    files_for("${CMAKE_CURRENT_LIST_DIR}/..", "${CMAKE_CURRENT_LIST_DIR}/../../include")
+    let here = "${CMAKE_CURRENT_LIST_DIR}";
+    files_for(&format!("{here}/../.."), &format!("{here}/../../../include"))
+}
+
+/// Below the libraries' directory, where CMake looks: a directory of the package's name, be it
+/// theirs or one of its own.
+pub(crate) fn place(libdir: &Path) -> &'static str {
+    if libdir.file_name().is_some_and(|name| name == "quiescence") {
+        "cmake"
+    } else {
+        "cmake/quiescence"
+    }
 }
 
 /// File names and contents; the places are as programs will find them.

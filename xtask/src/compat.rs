@@ -237,9 +237,10 @@ impl Build {
         {
             fs::write(self.library("pkgconfig").join(name), text)?;
         }
-        fs::create_dir_all(self.library("cmake"))?;
+        let cmake = self.library(cmake::place(&self.library("")));
+        fs::create_dir_all(&cmake)?;
         for (name, text) in cmake::files() {
-            fs::write(self.library("cmake").join(name), text)?;
+            fs::write(cmake.join(name), text)?;
         }
         Ok(())
     }

@@ -220,7 +220,8 @@ fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
                 add(places.libdir.join("pkgconfig").join(name), Content::Text(content));
             }
             for (name, content) in cmake::files_for(&libdir, &includedir) {
-                add(places.libdir.join("cmake").join(name), Content::Text(content));
+                let place = places.libdir.join(cmake::place(&places.libdir)).join(name);
+                add(place, Content::Text(content));
             }
             let examples = compat::root().join("compat/examples");
             for example in files_below(&examples)? {

@@ -157,7 +157,7 @@ fn readme(name: &str) -> &'static str {
 
 const RUNTIME_README: &str = "\
 The libraries are in /usr/lib/TRIPLET/quiescence, TRIPLET being the name of the
-architecture (x86_64-linux-gnu on amd64). Programs go on using liburcu8 until
+architecture (x86_64-linux-gnu on amd64). Programs use liburcu8 until
 they are told otherwise.
 
 One run of one program:
@@ -169,7 +169,7 @@ All programs, for good:
     apt-get install libquiescence-urcu-default
 and back to liburcu8:
     apt-get remove libquiescence-urcu-default
-A process goes on with the libraries it was started with: restart it.
+A process keeps the libraries it was started with: restart it.
 
 Which libraries a process runs on: grep -E 'urcu|quiescence' /proc/PID/maps
 What may be set, and what differs from liburcu: man 7 libquiescence-urcu
