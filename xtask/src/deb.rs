@@ -233,6 +233,7 @@ impl Maker<'_> {
         let version = self.build.version();
         let package = self.output.join(format!("{name}_{version}_{}.deb", self.architecture));
         run(Command::new("dpkg-deb")
+            .env("SOURCE_DATE_EPOCH", self.documents.date.to_string())
             .args(["--build", "--root-owner-group"])
             .arg(stage)
             .arg(&package))?;

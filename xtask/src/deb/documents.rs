@@ -17,14 +17,18 @@ pub(super) struct Documents {
     copyright: String,
     changes: String,
     changes_of_debian: String,
+    /// In seconds since 1970: when the sources were as they are. No file of a package is newer.
+    pub(super) date: u64,
 }
 
 impl Documents {
     pub(super) fn new(build: &Build) -> Result<Self> {
+        let date = date()?;
         Ok(Self {
             copyright: copyright()?,
             changes: read("CHANGELOG.md")?,
-            changes_of_debian: changes_of_debian(build)?,
+            changes_of_debian: changes_of_debian(build, date)?,
+            date,
         })
     }
 
@@ -57,8 +61,9 @@ fn read(name: &str) -> Result<String> {
 }
 
 /// For readers of Debian's changelogs. What changed is quiescence's to say.
-fn changes_of_debian(build: &Build) -> Result<String> {
-    let date = run(Command::new("date").args(["--utc", "--rfc-email", "--date"]).arg(date()?))?;
+fn changes_of_debian(build: &Build, date: u64) -> Result<String> {
+    let date =
+        run(Command::new("date").args(["--utc", "--rfc-email", "--date", &format!("@{date}")]))?;
     Ok(format!(
         "quiescence ({version}) unstable; urgency=medium\n\n  \
          * Build {revision} of quiescence {upstream}; changelog.gz says what is in it.\n\n \
@@ -72,11 +77,9 @@ fn changes_of_debian(build: &Build) -> Result<String> {
 
 /// When the sources were as they are: as the environment says (`SOURCE_DATE_EPOCH`), else of the
 /// last commit; where there is no history, of the changelog's file.
-fn date() -> Result<String> {
+fn date() -> Result<u64> {
     if let Ok(said) = std::env::var("SOURCE_DATE_EPOCH") {
-        let seconds: u64 =
-            said.parse().with_context(|| format!("SOURCE_DATE_EPOCH={said}: is no number"))?;
-        return Ok(format!("@{seconds}"));
+        return said.parse().with_context(|| format!("SOURCE_DATE_EPOCH={said}: is no number"));
     }
     let root = compat::root();
     let mut git = Command::new("git");
@@ -84,10 +87,11 @@ fn date() -> Result<String> {
     if let Ok(output) = git.output()
         && output.status.success()
     {
-        return Ok(format!("@{}", String::from_utf8_lossy(&output.stdout).trim()));
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        return said.trim().parse().with_context(|| format!("git said {said:?} for a date"));
     }
     let changed = fs::metadata(root.join("CHANGELOG.md"))?.modified()?;
-    Ok(format!("@{}", changed.duration_since(std::time::UNIX_EPOCH)?.as_secs()))
+    Ok(changed.duration_since(std::time::UNIX_EPOCH)?.as_secs())
 }
 
 /// Machine-readable: licences of quiescence, and of the crates that are in the core.
@@ -202,8 +206,8 @@ when they are started next: /etc/ld.so.conf.d/00-quiescence-TRIPLET.conf names
 a directory of links to them, which comes before Debian's own.
 
 liburcu8 stays installed, for the packages that depend on it, and is used again
-once this package is removed. Restart what runs: needrestart finds nothing here,
-since no file was replaced.
+once this package is removed. Processes keep the libraries that they were
+started with: restart them, after an installation and after a removal.
 
 Not reached are static programs, and those whose RUNPATH or LD_LIBRARY_PATH
 names another directory.

@@ -1,5 +1,5 @@
 //! Tries the packages out: installs, upgrades, removes and purges them in Debian systems of their
-//! own. The script `compat/packages/try` does it; here is only for which releases.
+//! own. The script `compat/packages/try.sh` does it; here is only for which releases.
 
 use std::path::Path;
 use std::process::Command;
@@ -27,13 +27,13 @@ pub fn run(tree: &Path, output: &Path, suites: &[String]) -> Result<()> {
     for (revision, directory) in [(1, &old), (2, &new)] {
         packages(tree, directory, &Build { maintainer: maintainer.clone(), revision })?;
     }
-    let script = crate::compat::root().join("compat/packages/try");
+    let script = crate::compat::root().join("compat/packages/try.sh");
     let all = SUITES.map(str::to_owned);
     let mut failed = Vec::new();
     for suite in if suites.is_empty() { &all[..] } else { suites } {
         say::begun(&format!("trying the packages on {suite}"));
         let mut command = Command::new(&script);
-        let status = command.arg(suite).args([&old, &new]).arg(tree).status();
+        let status = command.arg(suite).args([&old, &new]).status();
         match status.with_context(|| script.display().to_string())?.code() {
             Some(0 | IMPOSSIBLE) => {}
             _ => failed.push(suite.clone()),
