@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * That a flavour is one in a process. The shared libraries are, by their names. Of the archives each program, or
- * plug-in, that is linked with one has a copy of its own, and of the core: an updater of one copy would not wait for
- * the readers of another.
+ * That a flavour is one in a process. The shared libraries are, by their names. Of the archives
+ * each program, or plug-in, that is linked with one has a copy of its own, and of the core: an
+ * updater of one copy would not wait for the readers of another.
  *
- * So each copy has an ELF note, and the initialisation of one looks at those of all objects that are loaded. Notes are
- * found whatever symbols an object exports, and tell people, too, what a program was linked with: `readelf --notes`.
+ * So each copy has an ELF note, and the initialisation of one looks at those of all objects that
+ * are loaded. Notes are found whatever symbols an object exports, and tell people, too, what a
+ * program was linked with: `readelf --notes`.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -67,7 +68,7 @@ static size_t padded(size_t bytes, size_t alignment)
 	return (bytes + alignment - 1) & ~(alignment - 1);
 }
 
-/* A second copy of this flavour among the notes of a segment: two shared libraries of one flavour find each other. */
+/* A second copy of this flavour among the notes of a segment. Of two shared ones neither is. */
 static int is_another_among(const char *notes, size_t bytes, size_t alignment)
 {
 	while (bytes >= sizeof(ElfW(Nhdr))) {
@@ -111,7 +112,8 @@ static int look_at_object(struct dl_phdr_info *object, size_t size, void *unused
 static void __attribute__((constructor(101))) look_for_copies(void)
 {
 	if (dl_iterate_phdr(look_at_object, NULL))
-		quiescence_urcu_fatal(SHIM_NUMBER, "two copies of this flavour in one process, one of them out of an "
-				"archive (lib*.a): no updater of one waits for readers of the other; link the program "
-				"and its plug-ins with the shared library");
+		quiescence_urcu_fatal(SHIM_NUMBER, "two copies of this flavour in one process, "
+				"one of them out of an archive (lib*.a): no updater of one waits for "
+				"readers of the other; link the program and its plug-ins with the "
+				"shared library");
 }

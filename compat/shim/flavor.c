@@ -102,7 +102,7 @@ static const struct quiescence_shim shim = {
 /* Whether mistakes are looked for that cost something to find. */
 static bool is_debugging;
 
-/* Out of an archive its turn would be after the program's own constructors, which may read, but for the number. */
+/* Before the program's own constructors, which may read: out of an archive by the number alone. */
 static void __attribute__((constructor(102))) attach(void)
 {
 	quiescence_urcu_attach(&shim);

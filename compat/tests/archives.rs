@@ -243,7 +243,7 @@ fn a_plug_in_with_an_archive_of_its_own_is_named() {
     }
 }
 
-/// Whoever leaves the core out is told by the linker, and gets no program.
+/// The linker names what is missing where the core was left out, and makes no program.
 #[test]
 fn without_the_core_there_is_no_program() {
     if !needs::met(&[]) {

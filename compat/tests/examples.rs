@@ -141,7 +141,8 @@ fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
         let directory = common::scratch("examples", "find");
         let text_of_it = format!(
             "cmake_minimum_required(VERSION 3.16)\nproject(find C)\n\
-             find_package(quiescence {wanted} REQUIRED)\nmessage(\"found ${{quiescence_VERSION}}\")\n"
+             find_package(quiescence {wanted} REQUIRED)\n\
+             message(\"found ${{quiescence_VERSION}}\")\n"
         );
         fs::write(directory.join("CMakeLists.txt"), text_of_it).expect("it is written");
         let output = command("cmake", &directory).args(["-S", ".", "-B", "build"]).output();

@@ -1,5 +1,5 @@
-//! What the manuals say: the commands of `docs/C.md` are run, and the lists of environment variables
-//! are the same everywhere.
+//! What the manuals say: the commands of `docs/C.md` are run, and the lists of environment
+//! variables are the same everywhere.
 
 #[path = "common/scratch.rs"]
 mod common;

@@ -39,16 +39,16 @@ const DEFAULT: &str = "libquiescence-urcu-default";
 /// As the packages of this kind that Debian's own tools make are called.
 const DEBUG: &str = "libquiescence-urcu0-dbgsym";
 
-/// What Debian's checker is told of the package `DEFAULT`.
+/// What Debian's checker is to overlook in the package `DEFAULT`.
 const OVERRIDES: &str = "\
 # To change where libraries are found is what the package is for. It names a
 # directory of its own, with links to eight libraries, and replaces no file.
-libquiescence-urcu-default: package-modifies-ld.so-search-path [etc/ld.so.conf.d/00-quiescence-*.conf]
+libquiescence-urcu-default: package-modifies-ld.so-search-path [etc/ld.so.conf.d/*]
 # The libraries are in that directory, which is searched because of the package.
 libquiescence-urcu-default: package-has-unnecessary-activation-of-ldconfig-trigger
 ";
 
-/// Who answers for the packages, and which build of this version they are.
+/// Who maintains the packages, and which build of this version they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
     /// `Name <address>`, as the packages have it.

@@ -1,6 +1,6 @@
-//! Installs what was built: libraries, links, archives, headers, files for pkg-config and CMake, the
-//! manual page and the examples, below a prefix, for programs or for a packager's directory; and
-//! takes it away again.
+//! Installs what was built: libraries, links, archives, headers, files for pkg-config and CMake,
+//! the manual page and the examples, below a prefix, for programs or for a packager's directory;
+//! and takes it away again.
 //!
 //! By default into directories of their own: the libraries have liburcu's sonames, and in one where
 //! the dynamic linker looks (`/usr/local/lib` comes first on Debian) they would change what every

@@ -46,7 +46,8 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "target/debian")]
         output: PathBuf,
         /// Which build of this version it is: the packages' version is VERSION-N.
-        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(long, value_name = "N", default_value_t = 1,
+              value_parser = clap::value_parser!(u32).range(1..))]
         revision: u32,
         /// Install, upgrade, remove and purge them in Debian systems of their own, made from
         /// nothing by debootstrap (as root; skipped where that is impossible). Minutes.

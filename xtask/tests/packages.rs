@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use xtask::needs;
 use xtask::needs::Need::{Dpkg, Lintian};
@@ -21,8 +22,13 @@ fn deb(output: &Path, environment: &[(&str, &str)]) -> Output {
     command.envs(environment.iter().copied()).output().expect("xtask runs")
 }
 
-/// The packages, by their names.
-fn packages(output: &Path) -> BTreeMap<String, PathBuf> {
+/// The packages, by their names; made once.
+fn packages() -> &'static BTreeMap<String, PathBuf> {
+    static MADE: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
+    MADE.get_or_init(|| made_in(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages")))
+}
+
+fn made_in(output: &Path) -> BTreeMap<String, PathBuf> {
     let made = deb(output, &[("DEBFULLNAME", "Ada Example"), ("DEBEMAIL", "ada@example.org")]);
     let said = String::from_utf8_lossy(&made.stderr);
     assert!(made.status.success(), "{said}");
@@ -84,8 +90,7 @@ fn they_put_nothing_where_debian_s_own_files_are() {
     if !needs::met(&[Dpkg]) {
         return;
     }
-    let directory = scratch();
-    let packages = packages(directory.path());
+    let packages = packages();
     let names: Vec<_> = packages.keys().map(String::as_str).collect();
     let expected = ["default", "dev"].map(|name| format!("libquiescence-urcu-{name}"));
     let all = [&*expected[0], &expected[1], "libquiescence-urcu0", "libquiescence-urcu0-dbgsym"];
@@ -129,7 +134,7 @@ fn a_program_is_compiled_with_the_files_of_the_packages() {
     }
     let directory = scratch();
     let root = directory.path().join("root");
-    for package in packages(directory.path()).values() {
+    for package in packages().values() {
         tool(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&root));
     }
     let home = format!("usr/lib/{}/quiescence", triplet());
@@ -171,7 +176,7 @@ fn the_symbols_are_those_that_are_exported() {
         return;
     }
     let directory = scratch();
-    let package = &packages(directory.path())["libquiescence-urcu0"];
+    let package = &packages()["libquiescence-urcu0"];
     let place = unpacked(package, directory.path());
     let libraries = place.join(format!("usr/lib/{}/quiescence", triplet()));
     let symbols = read(&place.join("DEBIAN/symbols"));
@@ -211,7 +216,7 @@ fn the_sums_are_those_of_all_files() {
         return;
     }
     let directory = scratch();
-    for package in packages(directory.path()).values() {
+    for package in packages().values() {
         let place = unpacked(package, directory.path());
         let sums = read(&place.join("DEBIAN/md5sums"));
         tool(Command::new("md5sum").arg("--check").arg("DEBIAN/md5sums").current_dir(&place));
@@ -226,8 +231,7 @@ fn debian_s_checker_has_neither_errors_nor_warnings() {
     if !needs::met(&[Dpkg, Lintian]) {
         return;
     }
-    let directory = scratch();
-    let packages = packages(directory.path());
+    let packages = packages();
     let mut lintian = Command::new("lintian");
     lintian.args(["--fail-on", "error,warning"]).args(packages.values());
     let output = lintian.output().expect("lintian runs");
@@ -247,10 +251,10 @@ fn the_same_sources_make_the_same_packages() {
     if !needs::met(&[Dpkg]) {
         return;
     }
-    let (one, two) = (scratch(), scratch());
-    for (name, package) in packages(one.path()) {
-        let again = &packages(two.path())[&name];
-        assert!(fs::read(&package).unwrap() == fs::read(again).unwrap(), "{name} differs");
+    let directory = scratch();
+    let again = made_in(directory.path());
+    for (name, package) in packages() {
+        assert!(fs::read(package).unwrap() == fs::read(&again[name]).unwrap(), "{name} differs");
     }
 }
 
@@ -283,7 +287,7 @@ fn documents_are_what_debian_asks_for() {
         return;
     }
     let directory = scratch();
-    let packages = packages(directory.path());
+    let packages = packages();
     let place = unpacked(&packages["libquiescence-urcu0"], directory.path());
     let documents = place.join("usr/share/doc/libquiescence-urcu0");
     let copyright = read(&documents.join("copyright"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* All flavours in one program, each out of its archive: what several of them define, they define once. */
+/* All flavours in one program, out of archives. What several of them define is there once. */
 #include "../abi/check.h"
 
 #include <urcu/urcu-bp.h>

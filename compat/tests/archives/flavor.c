@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A flavour that is linked out of its archive: readers and an updater, callbacks, deferred calls, a hash table; and a
- * constructor of the program's own that reads.
+ * A flavour that is linked out of its archive: readers and an updater, callbacks, deferred calls, a
+ * hash table; and a constructor of the program's own that reads.
  */
 #include "../abi/check.h"
 #include "../abi/flavor.h"
