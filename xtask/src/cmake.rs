@@ -92,7 +92,7 @@ fn target(name: &str, soname: &str, archive: &str, needs: &str) -> String {
          \x20 INTERFACE_INCLUDE_DIRECTORIES \"${{_quiescence_headers}}\""
     );
     _ = match needs {
-        "" => write!(text, ")\n"),
+        "" => writeln!(text, ")"),
         "core" => write!(text, "\n  IMPORTED_LINK_DEPENDENT_LIBRARIES quiescence::core)\n"),
         more => write!(
             text,
