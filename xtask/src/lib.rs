@@ -2,8 +2,8 @@
 //!
 //! The liburcu-compatible libraries are not what cargo makes: one core in Rust, linked by the C
 //! compiler, and thin libraries out of C around it. Here is how these come about ([`compat`],
-//! [`archives`]), how they get to where a system looks for them ([`install`], [`pkgconfig`],
-//! [`cmake`]), and how they become Debian packages ([`deb`]); how Debian's own programs run on them
+//! `archives`), how they get to where a system looks for them ([`install`], `pkgconfig`,
+//! `cmake`), and how they become Debian packages ([`deb`]); how Debian's own programs run on them
 //! ([`clients`]), and how they are tortured ([`torture`]); how crates from the registry run on what
 //! stands in for others ([`facades`]); and what tests of all that need of the machine ([`needs`]).
 //! Besides, the promises of the documentation are broken on purpose ([`promises`]), steps of the
