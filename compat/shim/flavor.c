@@ -102,7 +102,8 @@ static const struct quiescence_shim shim = {
 /* Whether mistakes are looked for that cost something to find. */
 static bool is_debugging;
 
-static void __attribute__((constructor)) attach(void)
+/* Before the program's own constructors, which may read: out of an archive by the number alone. */
+static void __attribute__((constructor(102))) attach(void)
 {
 	quiescence_urcu_attach(&shim);
 	is_debugging = quiescence_urcu_debugging();

@@ -4,7 +4,8 @@
 //! The core is a static library of Rust that the C compiler links into `libquiescence.so.0`:
 //! cargo's own shared libraries have no soname and export what they please. Each thin library is a
 //! few objects of C and assembly, linked against it, and exports what its version script in
-//! `compat/link` lets out. Nothing may stay undefined.
+//! `compat/link` lets out. Nothing may stay undefined. What static programs are linked with is made
+//! of the same parts by `archives`.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,9 +14,9 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
-use crate::library::{CORE, CORE_LINK, LIBRARIES, Library};
+use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES, Library};
 use crate::tools::{c_compiler, files_below, run};
-use crate::{pkgconfig, say};
+use crate::{archives, cmake, pkgconfig, say};
 
 /// How it is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,12 +230,32 @@ impl Build {
         fs::create_dir_all(self.library("pkgconfig"))?;
         self.link_core()?;
         self.make_thin()?;
+        self.make_archives()?;
         copy_tree(&self.folder("include"), &self.stage.join("include"))?;
         for (name, text) in
             pkgconfig::files("${pcfiledir}/../..", "${prefix}/lib", "${prefix}/include")
         {
             fs::write(self.library("pkgconfig").join(name), text)?;
         }
+        let cmake = self.library(cmake::place(&self.library("")));
+        fs::create_dir_all(&cmake)?;
+        for (name, text) in cmake::files() {
+            fs::write(cmake.join(name), text)?;
+        }
+        Ok(())
+    }
+
+    /// The core as one object, with the names that the shared one exports and no others; and the
+    /// thin libraries.
+    fn make_archives(&self) -> Result<()> {
+        let objects = self.stage.join("archives");
+        fs::create_dir_all(&objects)?;
+        archives::core(&self.archive, &self.library(CORE), &objects, &self.library(CORE_ARCHIVE))?;
+        for library in LIBRARIES {
+            let parts = self.compile(library, &objects, &["-DSHIM_ARCHIVE"])?;
+            archives::thin(&parts, &objects, &self.library(&library.archive()))?;
+        }
+        fs::remove_dir_all(objects)?;
         Ok(())
     }
 
@@ -242,7 +263,7 @@ impl Build {
         let objects = self.stage.join("objects");
         fs::create_dir_all(&objects)?;
         for library in LIBRARIES {
-            self.link(library, &self.compile(library)?)?;
+            self.link(library, &self.compile(library, &objects, &[])?)?;
         }
         fs::remove_dir_all(objects)?;
         Ok(())
@@ -264,12 +285,13 @@ impl Build {
         symlink(CORE, &self.library(CORE_LINK))
     }
 
-    fn compile(&self, library: &Library) -> Result<Vec<PathBuf>> {
+    fn compile(&self, library: &Library, to: &Path, options: &[&str]) -> Result<Vec<PathBuf>> {
         let object = |source: &&str| {
-            let object = self.stage.join(format!("objects/liburcu{}.{source}.o", library.suffix));
+            let object = to.join(format!("liburcu{}.{source}.o", library.suffix));
             let mut compiler = c_compiler();
             compiler
                 .args(self.compile_options())
+                .args(options)
                 .args(library.define.map(|name| format!("-D{name}")));
             compiler.arg("-c").arg(self.folder("shim").join(source)).arg("-o").arg(&object);
             run(&mut compiler).map(|_| object)

@@ -27,7 +27,10 @@ pub(crate) const CORE: &str = "libquiescence.so.0";
 /// inlined in them.
 pub(crate) const CORE_LINK: &str = "libquiescence.so";
 
-const FLAVOR: &[&str] = &["flavor.c", "pointer.c", "futex.c"];
+/// The core as an archive.
+pub(crate) const CORE_ARCHIVE: &str = "libquiescence.a";
+
+const FLAVOR: &[&str] = &["flavor.c", "copies.c", "pointer.c", "futex.c"];
 
 /// In the order of linking: an auxiliary library comes before those that name it.
 pub(crate) const LIBRARIES: &[Library] = &[
@@ -108,5 +111,10 @@ impl Library {
     /// As the linker looks for it.
     pub(crate) fn linker_name(&self) -> String {
         format!("liburcu{}.so", self.suffix)
+    }
+
+    /// As the linker looks for it in a static link.
+    pub(crate) fn archive(&self) -> String {
+        format!("liburcu{}.a", self.suffix)
     }
 }

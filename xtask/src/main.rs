@@ -39,11 +39,23 @@ enum Command {
     },
     /// Remove what `install` with the same places has put there. Builds nothing.
     Uninstall(Where),
-    /// Build two Debian packages, libquiescence-urcu0 and libquiescence-urcu-dev.
+    /// Build Debian packages: libquiescence-urcu0, -dev, and -default, with which all programs of
+    /// liburcu run on them. Their maintainer is DEBFULLNAME and DEBEMAIL.
     Deb {
         /// Where the packages are put.
         #[arg(long, value_name = "DIR", default_value = "target/debian")]
         output: PathBuf,
+        /// Which build of this version it is: the packages' version is VERSION-N.
+        #[arg(long, value_name = "N", default_value_t = 1,
+              value_parser = clap::value_parser!(u32).range(1..))]
+        revision: u32,
+        /// Install, upgrade, remove and purge them in Debian systems of their own, made from
+        /// nothing by debootstrap (as root; skipped where that is impossible). Minutes.
+        #[arg(long = "try", conflicts_with = "revision")]
+        trial: bool,
+        /// Which releases; all, if none is named.
+        #[arg(long, value_name = "NAME", requires = "trial", value_parser = deb::trial::SUITES)]
+        suite: Vec<String>,
     },
     /// Build, and run Debian's knotd, gdnsd, xfs_repair and lttng daemons on the libraries, and on
     /// Debian's.
@@ -186,9 +198,14 @@ fn run(command: Command) -> Result<()> {
             let dry_run = place.dry_run;
             install::uninstall(&place.places()?, dry_run)?;
         }
-        Command::Deb { output } => {
+        Command::Deb { output, trial: true, suite, .. } => {
             let tree = compat::build(compat::Mode::Release)?;
-            for package in deb::packages(&tree, &output)? {
+            deb::trial::run(&tree, &std::path::absolute(output)?, &suite)?;
+        }
+        Command::Deb { output, revision, .. } => {
+            let build = deb::Build::from_environment(revision)?;
+            let tree = compat::build(compat::Mode::Release)?;
+            for package in deb::packages(&tree, &output, &build)? {
                 say::path(&package)?;
             }
         }

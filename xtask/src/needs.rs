@@ -25,9 +25,21 @@ pub enum Need {
     Liburcu,
     /// `dpkg` and `dpkg-deb`.
     Dpkg,
+    /// Debian's checker of packages.
+    Lintian,
+    /// GNU make.
+    Make,
+    /// `pkg-config`, or `pkgconf` under its name.
+    PkgConfig,
+    /// CMake, with `ctest`.
+    Cmake,
+    /// Meson, with ninja.
+    Meson,
+    /// valgrind.
+    Valgrind,
 }
 
-use Need::{Binutils, Dpkg, Gcc, Gxx, Liburcu};
+use Need::{Binutils, Cmake, Dpkg, Gcc, Gxx, Liburcu, Lintian, Make, Meson, PkgConfig, Valgrind};
 
 impl Need {
     /// What `QUIESCENCE_TEST_EXPECT` calls it.
@@ -39,6 +51,12 @@ impl Need {
             Gxx => "g++",
             Liburcu => "liburcu",
             Dpkg => "dpkg-deb",
+            Lintian => "lintian",
+            Make => "make",
+            PkgConfig => "pkg-config",
+            Cmake => "cmake",
+            Meson => "meson",
+            Valgrind => "valgrind",
         }
     }
 
@@ -49,6 +67,12 @@ impl Need {
             Gxx => "g++",
             Liburcu => "liburcu 0.13 with its headers",
             Dpkg => "dpkg-deb",
+            Lintian => "lintian",
+            Make => "make",
+            PkgConfig => "pkg-config",
+            Cmake => "cmake",
+            Meson => "meson with ninja",
+            Valgrind => "valgrind",
         }
     }
 
@@ -59,17 +83,29 @@ impl Need {
             Gxx => "g++",
             Liburcu => "liburcu-dev (of Debian 12)",
             Dpkg => "dpkg",
+            Lintian => "lintian",
+            Make => "make",
+            PkgConfig => "pkg-config",
+            Cmake => "cmake",
+            Meson => "meson and ninja-build",
+            Valgrind => "valgrind",
         }
     }
 
     fn is_found(self) -> bool {
-        static FOUND: [OnceLock<bool>; 5] = [const { OnceLock::new() }; 5];
+        static FOUND: [OnceLock<bool>; 11] = [const { OnceLock::new() }; 11];
         let find = || match self {
             Gcc => runs("gcc") && compiles(),
             Binutils => ["nm", "objdump", "readelf", "strip"].into_iter().all(runs),
             Gxx => runs("g++"),
             Liburcu => has_liburcu(),
             Dpkg => runs("dpkg") && runs("dpkg-deb"),
+            Lintian => runs("lintian"),
+            Make => runs("make"),
+            PkgConfig => runs("pkg-config"),
+            Cmake => runs("cmake") && runs("ctest"),
+            Meson => runs("meson") && runs("ninja"),
+            Valgrind => runs("valgrind"),
         };
         *FOUND[self as usize].get_or_init(find)
     }
@@ -163,7 +199,9 @@ mod tests {
         assert_eq!(expect::is_listed("", "gcc"), Ok(false));
         assert_eq!(expect::is_listed("membarrier, gcc,", "gcc"), Ok(true));
         assert_eq!(expect::is_listed("gcc,gxx", "gcc"), Err("gxx"));
-        for need in [Gcc, Binutils, Gxx, Liburcu, Dpkg] {
+        let all =
+            [Gcc, Binutils, Gxx, Liburcu, Dpkg, Lintian, Make, PkgConfig, Cmake, Meson, Valgrind];
+        for need in all {
             assert!(expect::WORDS.contains(&need.word()), "{need:?}");
         }
     }
