@@ -242,7 +242,13 @@ impl Build {
         let objects = self.stage.join("objects");
         fs::create_dir_all(&objects)?;
         for library in LIBRARIES {
-            self.link(library, &self.compile(library)?)?;
+            self.link(library, &self.compile(library, None)?, &library.soname())?;
+            let name = library.linker_name();
+            if library.has_link_time_twin() {
+                self.link(library, &self.compile(library, Some("-DSHIM_LINK_TIME"))?, &name)?;
+            } else {
+                symlink(&library.soname(), &self.library(&name))?;
+            }
         }
         fs::remove_dir_all(objects)?;
         Ok(())
@@ -264,13 +270,14 @@ impl Build {
         symlink(CORE, &self.library(CORE_LINK))
     }
 
-    fn compile(&self, library: &Library) -> Result<Vec<PathBuf>> {
+    fn compile(&self, library: &Library, twin: Option<&str>) -> Result<Vec<PathBuf>> {
         let object = |source: &&str| {
             let object = self.stage.join(format!("objects/liburcu{}.{source}.o", library.suffix));
             let mut compiler = c_compiler();
             compiler
                 .args(self.compile_options())
-                .args(library.define.map(|name| format!("-D{name}")));
+                .args(library.define.map(|name| format!("-D{name}")))
+                .args(twin);
             compiler.arg("-c").arg(self.folder("shim").join(source)).arg("-o").arg(&object);
             run(&mut compiler).map(|_| object)
         };
@@ -294,7 +301,8 @@ impl Build {
         options.into_iter().map(str::to_owned).collect()
     }
 
-    fn link(&self, library: &Library, objects: &[PathBuf]) -> Result<()> {
+    /// Into a file of this name.
+    fn link(&self, library: &Library, objects: &[PathBuf], name: &str) -> Result<()> {
         let soname = library.soname();
         let auxiliary = library.auxiliary.filter(|_| self.without != Some(Step::OneOfTwo));
         let bind_here = self.without == Some(Step::DataThroughTheTable);
@@ -308,8 +316,8 @@ impl Build {
             .args(objects)
             .arg(self.library(CORE))
             .arg("-o")
-            .arg(self.library(&soname)))?;
-        symlink(&soname, &self.library(&library.linker_name()))
+            .arg(self.library(name)))?;
+        Ok(())
     }
 }
 
@@ -319,10 +327,15 @@ fn version_script(path: &Path) -> String {
 
 /// A symbolic link, in place of whatever was there.
 pub(crate) fn symlink(target: &str, link: &Path) -> Result<()> {
-    if fs::symlink_metadata(link).is_ok() {
-        fs::remove_file(link).with_context(|| link.display().to_string())?;
-    }
-    std::os::unix::fs::symlink(target, link).with_context(|| link.display().to_string())
+    symlink_to(Path::new(target), link)
+}
+
+/// The same. Made beside its place and moved there: tests that run at once make the same ones.
+pub(crate) fn symlink_to(target: &Path, link: &Path) -> Result<()> {
+    let new = link.with_added_extension(format!("new-{}", std::process::id()));
+    _ = fs::remove_file(&new);
+    std::os::unix::fs::symlink(target, &new).with_context(|| new.display().to_string())?;
+    fs::rename(&new, link).with_context(|| link.display().to_string())
 }
 
 fn copy_tree(from: &Path, to: &Path) -> Result<()> {

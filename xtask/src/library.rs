@@ -105,6 +105,13 @@ impl Library {
         format!("{}.{SOVERSION}", self.linker_name())
     }
 
+    /// Whether the linker is given a library of its own, on which no program runs: it says how big
+    /// the flavour's structure is that programs copy into themselves when they are linked now, which
+    /// is more than what the library for programs of liburcu 0.13 says (`shim/flavor.c`).
+    pub(crate) fn has_link_time_twin(&self) -> bool {
+        self.sources.contains(&"flavor.c")
+    }
+
     /// As the linker looks for it.
     pub(crate) fn linker_name(&self) -> String {
         format!("liburcu{}.so", self.suffix)

@@ -1,0 +1,200 @@
+//! `struct cds_lfht_mm_type`: how a table's buckets lie in memory. The three of the library, and types
+//! of a program's own.
+//!
+//! What a `struct cds_lfht` is made of no header says, so the one thing that a program's own
+//! `alloc_cds_lfht` can return is what one of the library's has made: its type stands before one of
+//! those. As in liburcu, that function is called, and the table is then of the type that made it.
+
+use std::cell::Cell;
+use std::ffi::c_ulong;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use quiescence::intrusive::{Node, TableAllocator, TableMemory, TableOptions};
+
+use super::allocator::Functions;
+use super::{Raw, Readers, Table, make, table};
+use crate::fatal::fatal;
+
+/// The table that is passed to a function of this memory type.
+///
+/// # Safety
+/// As [`table`].
+unsafe fn table_of(raw: &Raw, memory: TableMemory) -> &Table {
+    // SAFETY: by the contract.
+    let table = unsafe { table(raw) };
+    if table.memory() != memory {
+        let is = table.memory();
+        fatal(format_args!(
+            "a function of one struct cds_lfht_mm_type ({memory:?}) is called with a table of another one ({is:?})"
+        ));
+    }
+    table
+}
+
+/// `struct cds_lfht_mm_type`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct MemoryType {
+    /// Of programs compiled against liburcu 0.13 it takes the first two only.
+    alloc_cds_lfht: unsafe extern "C" fn(c_ulong, c_ulong, *const Functions) -> Raw,
+    alloc_bucket_table: unsafe extern "C" fn(Raw, c_ulong),
+    free_bucket_table: unsafe extern "C" fn(Raw, c_ulong),
+    bucket_at: unsafe extern "C" fn(Raw, c_ulong) -> *mut Node,
+}
+
+/// Defines the four functions of a memory type.
+macro_rules! memory_type {
+    ($memory:ident, $new:ident, $allocate:ident, $free:ident, $at:ident) => {
+        /// An empty table that keeps its buckets so, without flavour and flags; NULL if there is no
+        /// memory. A program compiled against liburcu 0.13 passes no third argument, so it is not
+        /// looked at.
+        #[unsafe(no_mangle)]
+        pub(crate) extern "C" fn $new(
+            min_nr_alloc_buckets: c_ulong,
+            max_nr_buckets: c_ulong,
+            _alloc: *const Functions,
+        ) -> Raw {
+            make_bare(min_nr_alloc_buckets, max_nr_buckets, TableMemory::$memory)
+        }
+
+        /// Memory for the buckets of this order: 0 is those that come with the table, and k those
+        /// from 2^(k-1) on.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $allocate(ht: Raw, order: c_ulong) {
+            // SAFETY: by C's contract.
+            let table = unsafe { table_of(&ht, TableMemory::$memory) };
+            let count = u32::try_from(order).ok().and_then(|order| 1_usize.checked_shl(order));
+            if !count.is_some_and(|count| table.allocate(count)) {
+                fatal(format_args!("no memory for the buckets of a hash table of order {order}"));
+            }
+        }
+
+        /// Frees the buckets of this order and greater ones, but for those that are in use: these
+        /// the table frees when it shrinks.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $free(ht: Raw, order: c_ulong) {
+            // SAFETY: by C's contract.
+            let table = unsafe { table_of(&ht, TableMemory::$memory) };
+            let below = u32::try_from(order).ok().and_then(|order| order.checked_sub(1));
+            // Order 0 is never freed alone.
+            if let Some(count) = below.and_then(|below| 1_usize.checked_shl(below)) {
+                table.free_unused(count);
+            }
+        }
+
+        /// The node of a bucket; NULL if it has no memory.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $at(ht: Raw, index: c_ulong) -> *mut Node {
+            // SAFETY: by C's contract.
+            let table = unsafe { table_of(&ht, TableMemory::$memory) };
+            // SAFETY: as above.
+            let bucket = unsafe { table.bucket_at(index as usize) };
+            bucket.map_or(ptr::null_mut(), NonNull::as_ptr)
+        }
+    };
+}
+
+memory_type!(
+    Order,
+    quiescence_cds_lfht_mm_order_alloc_cds_lfht,
+    quiescence_cds_lfht_mm_order_alloc_bucket_table,
+    quiescence_cds_lfht_mm_order_free_bucket_table,
+    quiescence_cds_lfht_mm_order_bucket_at
+);
+memory_type!(
+    Chunk,
+    quiescence_cds_lfht_mm_chunk_alloc_cds_lfht,
+    quiescence_cds_lfht_mm_chunk_alloc_bucket_table,
+    quiescence_cds_lfht_mm_chunk_free_bucket_table,
+    quiescence_cds_lfht_mm_chunk_bucket_at
+);
+memory_type!(
+    Mmap,
+    quiescence_cds_lfht_mm_mmap_alloc_cds_lfht,
+    quiescence_cds_lfht_mm_mmap_alloc_bucket_table,
+    quiescence_cds_lfht_mm_mmap_free_bucket_table,
+    quiescence_cds_lfht_mm_mmap_bucket_at
+);
+
+impl MemoryType {
+    /// Which of the library's it is; none for one of the program's own. A table is told by the
+    /// functions, since an executable may have a copy of the structure.
+    pub(super) fn memory(&self) -> Option<TableMemory> {
+        let new = self.alloc_cds_lfht as *const ();
+        if ptr::eq(new, quiescence_cds_lfht_mm_order_alloc_cds_lfht as *const ()) {
+            Some(TableMemory::Order)
+        } else if ptr::eq(new, quiescence_cds_lfht_mm_chunk_alloc_cds_lfht as *const ()) {
+            Some(TableMemory::Chunk)
+        } else if ptr::eq(new, quiescence_cds_lfht_mm_mmap_alloc_cds_lfht as *const ()) {
+            Some(TableMemory::Mmap)
+        } else {
+            None
+        }
+    }
+}
+
+/// What a type of the program's own is called for.
+#[derive(Default)]
+struct Called {
+    allocator: Option<Arc<dyn TableAllocator>>,
+    /// The last table that one of the library's types has made meanwhile; null if none has.
+    made: Cell<Raw>,
+}
+
+thread_local! {
+    /// While a type of the program's own is called by this thread.
+    static CALLED: Cell<Option<Called>> = const { Cell::new(None) };
+}
+
+/// A table without a flavour.
+fn make_bare(min: c_ulong, max: c_ulong, memory: TableMemory) -> Raw {
+    let readers = Readers { flavor: ptr::null(), attr: ptr::null_mut() };
+    let called = CALLED.take();
+    let allocator = called.as_ref().and_then(|called| called.allocator.clone());
+    let made = make(1, min, max, 0, Some(memory), readers, allocator);
+    if let Some(called) = called {
+        called.made.set(made);
+        CALLED.set(Some(called));
+    }
+    made
+}
+
+/// A table of a type of the program's own; null if that says so, or if there is no memory.
+///
+/// # Safety
+/// The type's function may be called, and `alloc` is what it is to be given.
+pub(super) unsafe fn make_by(
+    own: &MemoryType,
+    min: c_ulong,
+    max: c_ulong,
+    options: TableOptions,
+    readers: Readers,
+    alloc: *const Functions,
+    allocator: Option<Arc<dyn TableAllocator>>,
+) -> Raw {
+    let outer = CALLED.replace(Some(Called { allocator, made: Cell::new(ptr::null_mut()) }));
+    // SAFETY: by the contract.
+    let returned = unsafe { (own.alloc_cds_lfht)(min, max, alloc) };
+    let made = CALLED.replace(outer).map_or(ptr::null_mut(), |called| called.made.get());
+    if returned.is_null() {
+        return returned;
+    }
+    if !ptr::eq(returned, made) {
+        fatal(format_args!(
+            "cds_lfht: alloc_cds_lfht() of a memory type of the program's own has returned {returned:p}, which no \
+             type of the library has made for it; return what alloc_cds_lfht() of cds_lfht_mm_order, \
+             cds_lfht_mm_chunk or cds_lfht_mm_mmap has returned"
+        ));
+    }
+    // SAFETY: made a moment ago, and by the contract no other thread's.
+    let table = unsafe { Table::from_raw(returned) };
+    // SAFETY: as above.
+    match unsafe { table.equip(readers, options) } {
+        Ok(table) => table.into_raw(),
+        Err((table, _)) => {
+            drop(table);
+            ptr::null_mut()
+        }
+    }
+}
