@@ -34,6 +34,8 @@ pub enum Step {
     DataThroughTheTable,
     /// `liburcu`'s symbols are `liburcu-memb`'s where both are loaded.
     OneOfTwo,
+    /// Executables' copies of the flavour's structure are completed with what 0.14 has added.
+    CompleteCopies,
     /// Thread-local storage is reached by descriptors, so that it need not be there when the
     /// program starts.
     Descriptors,
@@ -294,6 +296,9 @@ impl Build {
         options.push("-mgeneral-regs-only");
         if cfg!(target_arch = "x86_64") {
             options.push("-mtls-dialect=gnu2");
+        }
+        if self.without == Some(Step::CompleteCopies) {
+            options.push("-DSHIM_LEAVES_COPIES");
         }
         if self.without == Some(Step::Descriptors) {
             options.push("-ftls-model=initial-exec");

@@ -205,7 +205,7 @@ pub fn liburcu_0_15() -> PathBuf {
 #[must_use]
 pub fn in_0_15(program: &Path, first: Option<&Path>) -> Vec<std::ffi::OsString> {
     let mut path = std::ffi::OsString::new();
-    for directory in first {
+    if let Some(directory) = first {
         path.push(directory);
         path.push(":");
     }
