@@ -184,30 +184,20 @@ fn make(
     readers: Readers,
     allocator: Option<Arc<dyn TableAllocator>>,
 ) -> Raw {
-    let options = options(init_size, min, max, flags, memory);
-    let made = match allocator {
-        Some(allocator) => Table::new_in(readers, options, allocator),
-        None => Table::new(readers, options),
-    };
-    made.map_or(ptr::null_mut(), Table::into_raw)
-}
-
-fn options(
-    init_size: c_ulong,
-    min: c_ulong,
-    max: c_ulong,
-    flags: c_int,
-    memory: Option<TableMemory>,
-) -> TableOptions {
     let max = if max == 0 { 0 } else { (max as usize).max(min as usize) };
-    TableOptions {
+    let options = TableOptions {
         buckets: init_size as usize,
         buckets_min: min as usize,
         buckets_max: max,
         memory,
         auto_resize: flags & AUTO_RESIZE != 0,
         accounting: flags & ACCOUNTING != 0,
-    }
+    };
+    let made = match allocator {
+        Some(allocator) => Table::new_in(readers, options, allocator),
+        None => Table::new(readers, options),
+    };
+    made.map_or(ptr::null_mut(), Table::into_raw)
 }
 
 /// Flavours that know of [`AT_FORK`]. Without a lock, which a fork might find held.
@@ -280,18 +270,10 @@ pub(crate) unsafe extern "C" fn quiescence__cds_lfht_new_with_alloc(
     // SAFETY: by the contract.
     let allocator = unsafe { allocator::of(alloc) };
     // SAFETY: by the contract.
-    let mm = unsafe { mm.as_ref() };
+    let memory = unsafe { mm.as_ref() }.map(memory_type::memory_of);
     let readers = Readers { flavor, attr };
     let (min, max) = (min_nr_alloc_buckets, max_nr_buckets);
-    let made = match mm.map(|mm| mm.memory().ok_or(mm)) {
-        None => make(init_size, min, max, flags, None, readers, allocator),
-        Some(Ok(memory)) => make(init_size, min, max, flags, Some(memory), readers, allocator),
-        Some(Err(own)) => {
-            let options = options(init_size, min, max, flags, None);
-            // SAFETY: by the contract.
-            unsafe { memory_type::make_by(own, min, max, options, readers, alloc, allocator) }
-        }
-    };
+    let made = make(init_size, min, max, flags, memory, readers, allocator);
     if !made.is_null() && flags & AUTO_RESIZE != 0 {
         tell(flavor);
     }

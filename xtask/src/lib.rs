@@ -18,6 +18,7 @@ pub mod clients;
 pub mod command;
 pub mod compat;
 pub mod deb;
+pub mod debian13;
 pub mod facades;
 pub mod install;
 mod library;

@@ -92,9 +92,8 @@ struct cds_lfht_alloc {
 };
 
 /*
- * How a table's buckets lie in memory. Programs pass one of the library's. One of a program's own can
- * stand before those: its alloc_cds_lfht() is called for a table, and returns what that of one of the
- * library's has returned; the table is then of that one. (liburcu passes `alloc` since 0.15.)
+ * How a table's buckets lie in memory: programs pass the address of one of the library's three.
+ * (alloc_cds_lfht has its third parameter since liburcu 0.15; it is not looked at.)
  */
 struct cds_lfht_mm_type {
 	struct cds_lfht *(*alloc_cds_lfht)(unsigned long min_nr_alloc_buckets, unsigned long max_nr_buckets,

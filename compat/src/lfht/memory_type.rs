@@ -1,16 +1,14 @@
 //! `struct cds_lfht_mm_type`: how a table's buckets lie in memory. The three of the library, and types
 //! of a program's own.
 //!
-//! What a `struct cds_lfht` is made of no header says, so the one thing that a program's own
-//! `alloc_cds_lfht` can return is what one of the library's has made: its type stands before one of
-//! those. As in liburcu, that function is called, and the table is then of the type that made it.
+//! One of the program's own is refused. What a `struct cds_lfht` is made of no public header says, and
+//! liburcu asserts that a table names the type that it was made by: only code that has liburcu's
+//! private structure can have made one.
 
-use std::cell::Cell;
 use std::ffi::c_ulong;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 
-use quiescence::intrusive::{Node, TableAllocator, TableMemory, TableOptions};
+use quiescence::intrusive::{Node, TableMemory};
 
 use super::allocator::Functions;
 use super::{Raw, Readers, Table, make, table};
@@ -37,7 +35,7 @@ unsafe fn table_of(raw: &Raw, memory: TableMemory) -> &Table {
 #[derive(Debug)]
 pub(crate) struct MemoryType {
     /// Of programs compiled against liburcu 0.13 it takes the first two only.
-    alloc_cds_lfht: unsafe extern "C" fn(c_ulong, c_ulong, *const Functions) -> Raw,
+    alloc_cds_lfht: extern "C" fn(c_ulong, c_ulong, *const Functions) -> Raw,
     alloc_bucket_table: unsafe extern "C" fn(Raw, c_ulong),
     free_bucket_table: unsafe extern "C" fn(Raw, c_ulong),
     bucket_at: unsafe extern "C" fn(Raw, c_ulong) -> *mut Node,
@@ -117,84 +115,26 @@ memory_type!(
     quiescence_cds_lfht_mm_mmap_bucket_at
 );
 
-impl MemoryType {
-    /// Which of the library's it is; none for one of the program's own. A table is told by the
-    /// functions, since an executable may have a copy of the structure.
-    pub(super) fn memory(&self) -> Option<TableMemory> {
-        let new = self.alloc_cds_lfht as *const ();
-        if ptr::eq(new, quiescence_cds_lfht_mm_order_alloc_cds_lfht as *const ()) {
-            Some(TableMemory::Order)
-        } else if ptr::eq(new, quiescence_cds_lfht_mm_chunk_alloc_cds_lfht as *const ()) {
-            Some(TableMemory::Chunk)
-        } else if ptr::eq(new, quiescence_cds_lfht_mm_mmap_alloc_cds_lfht as *const ()) {
-            Some(TableMemory::Mmap)
-        } else {
-            None
-        }
-    }
-}
-
-/// What a type of the program's own is called for.
-#[derive(Default)]
-struct Called {
-    allocator: Option<Arc<dyn TableAllocator>>,
-    /// The last table that one of the library's types has made meanwhile; null if none has.
-    made: Cell<Raw>,
-}
-
-thread_local! {
-    /// While a type of the program's own is called by this thread.
-    static CALLED: Cell<Option<Called>> = const { Cell::new(None) };
-}
-
 /// A table without a flavour.
 fn make_bare(min: c_ulong, max: c_ulong, memory: TableMemory) -> Raw {
     let readers = Readers { flavor: ptr::null(), attr: ptr::null_mut() };
-    let called = CALLED.take();
-    let allocator = called.as_ref().and_then(|called| called.allocator.clone());
-    let made = make(1, min, max, 0, Some(memory), readers, allocator);
-    if let Some(called) = called {
-        called.made.set(made);
-        CALLED.set(Some(called));
-    }
-    made
+    make(1, min, max, 0, Some(memory), readers, None)
 }
 
-/// A table of a type of the program's own; null if that says so, or if there is no memory.
-///
-/// # Safety
-/// The type's function may be called, and `alloc` is what it is to be given.
-pub(super) unsafe fn make_by(
-    own: &MemoryType,
-    min: c_ulong,
-    max: c_ulong,
-    options: TableOptions,
-    readers: Readers,
-    alloc: *const Functions,
-    allocator: Option<Arc<dyn TableAllocator>>,
-) -> Raw {
-    let outer = CALLED.replace(Some(Called { allocator, made: Cell::new(ptr::null_mut()) }));
-    // SAFETY: by the contract.
-    let returned = unsafe { (own.alloc_cds_lfht)(min, max, alloc) };
-    let made = CALLED.replace(outer).map_or(ptr::null_mut(), |called| called.made.get());
-    if returned.is_null() {
-        return returned;
-    }
-    if !ptr::eq(returned, made) {
+/// The kind of memory that a client has chosen. It is told by the functions, since an executable may
+/// have a copy of the structure.
+pub(super) fn memory_of(mm: &MemoryType) -> TableMemory {
+    let new = mm.alloc_cds_lfht as *const ();
+    if ptr::eq(new, quiescence_cds_lfht_mm_order_alloc_cds_lfht as *const ()) {
+        TableMemory::Order
+    } else if ptr::eq(new, quiescence_cds_lfht_mm_chunk_alloc_cds_lfht as *const ()) {
+        TableMemory::Chunk
+    } else if ptr::eq(new, quiescence_cds_lfht_mm_mmap_alloc_cds_lfht as *const ()) {
+        TableMemory::Mmap
+    } else {
         fatal(format_args!(
-            "cds_lfht: alloc_cds_lfht() of a memory type of the program's own has returned {returned:p}, which no \
-             type of the library has made for it; return what alloc_cds_lfht() of cds_lfht_mm_order, \
-             cds_lfht_mm_chunk or cds_lfht_mm_mmap has returned"
-        ));
-    }
-    // SAFETY: made a moment ago, and by the contract no other thread's.
-    let table = unsafe { Table::from_raw(returned) };
-    // SAFETY: as above.
-    match unsafe { table.equip(readers, options) } {
-        Ok(table) => table.into_raw(),
-        Err((table, _)) => {
-            drop(table);
-            ptr::null_mut()
-        }
+            "cds_lfht: a memory type of the program's own; pass &cds_lfht_mm_order, &cds_lfht_mm_chunk, \
+             &cds_lfht_mm_mmap or NULL"
+        ))
     }
 }

@@ -479,55 +479,6 @@ static void powers_of_two(void)
 	CHECK_EQUAL(cds_lfht_get_count_order_ulong(0), -1);
 }
 
-/* A memory type of the program's own, which stands before one of the library's. */
-static long types_called;
-
-#ifdef LIBURCU_0_13
-static struct cds_lfht *before_order(unsigned long min, unsigned long max)
-{
-	types_called++;
-	return cds_lfht_mm_order.alloc_cds_lfht(min, max);
-}
-#else
-static struct cds_lfht *before_order(unsigned long min, unsigned long max, const struct cds_lfht_alloc *alloc)
-{
-	types_called++;
-	return cds_lfht_mm_order.alloc_cds_lfht(min, max, alloc);
-}
-#endif
-
-static void a_memory_type_of_its_own(void)
-{
-	enum { COUNT = 2000 };
-	static struct item items[COUNT];
-	struct cds_lfht_mm_type own = cds_lfht_mm_order;
-	int flags[] = { 0, CDS_LFHT_ACCOUNTING, CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING };
-
-	own.alloc_cds_lfht = before_order;
-	rcu_register_thread();
-	for (int i = 0; i < 3; i++) {
-		struct cds_lfht *table = _cds_lfht_new(64, 4, 0, flags[i], &own, &rcu_flavor, NULL);
-		long buckets;
-
-		CHECK(table != NULL);
-		CHECK_EQUAL(types_called, i + 1);
-		rcu_read_lock();
-		buckets = buckets_of(table);
-		rcu_read_unlock();
-		CHECK_EQUAL(buckets, 64);
-		fill(table, items, COUNT);
-		check_all(table, items, COUNT);
-		idle_begin();
-		cds_lfht_resize(table, 256);
-		idle_end();
-		check_all(table, items, COUNT);
-		empty(table, items, COUNT);
-		table_end(table);
-	}
-	CHECK(_cds_lfht_new(3, 4, 0, 0, &own, &rcu_flavor, NULL) == NULL);
-	rcu_unregister_thread();
-}
-
 /* A table with a worker of its own continues in a child. */
 static void in_a_child(void)
 {
@@ -583,6 +534,5 @@ CASES(
 	CASE(grows_by_itself),
 	CASE(no_resize_is_lost),
 	CASE(powers_of_two),
-	CASE(a_memory_type_of_its_own),
 	CASE(in_a_child),
 )

@@ -216,33 +216,6 @@ static void without_memory_a_table_stays_small(void)
 	rcu_unregister_thread();
 }
 
-/* Through a memory type of the program's own the allocator reaches the library's. */
-static struct cds_lfht *before_chunk(unsigned long min, unsigned long max, const struct cds_lfht_alloc *alloc)
-{
-	return cds_lfht_mm_chunk.alloc_cds_lfht(min, max, alloc);
-}
-
-static void by_way_of_a_type_of_its_own(void)
-{
-	enum { COUNT = 1000 };
-	static struct item items[COUNT];
-	struct counting counting = { .left = 1000000 };
-	struct cds_lfht_alloc alloc = allocator_of(&counting);
-	struct cds_lfht_mm_type own = cds_lfht_mm_chunk;
-	struct cds_lfht *table;
-
-	own.alloc_cds_lfht = before_chunk;
-	table = _cds_lfht_new_with_alloc(16, 16, 1 << 10, 0, &own, &rcu_flavor, &alloc, NULL);
-	CHECK(table != NULL);
-	CHECK(count_of(&counting.live) > 0);
-	rcu_register_thread();
-	fill(table, items, 0, COUNT);
-	check_and_empty(table, items, COUNT);
-	table_end(table);
-	CHECK_EQUAL(count_of(&counting.live), 0);
-	rcu_unregister_thread();
-}
-
 static void deleted_before_it_is_added(void)
 {
 	struct cds_lfht *table = table_of(0);
@@ -277,7 +250,6 @@ CASES(
 	CASE(no_allocator_is_the_librarys),
 	CASE(without_memory_there_is_no_table),
 	CASE(without_memory_a_table_stays_small),
-	CASE(by_way_of_a_type_of_its_own),
 	CASE(deleted_before_it_is_added),
 	CASE(entries),
 )

@@ -195,24 +195,6 @@ impl<R: Protection> HashTable<R> {
         Ok(Self { table })
     }
 
-    /// Makes another table of one that has not been used yet: with these readers, and of these
-    /// options the number of buckets, resizing and accounting. Where it is, and how its buckets are
-    /// kept, stays.
-    ///
-    /// # Errors
-    /// The table, and why: numbers that are no powers of two, or no memory.
-    ///
-    /// # Safety
-    /// No node was ever added, and no other thread has it.
-    pub unsafe fn equip(self, readers: R, options: Options) -> Result<Self, (Self, TableError)> {
-        if let Err(error) = options.check() {
-            return Err((self, error));
-        }
-        // SAFETY: by the contract no other thread has it; on the board it is not.
-        let table = unsafe { &mut *self.table.as_ptr() };
-        if table.equip(readers, &options) { Ok(self) } else { Err((self, TableError::NoMemory)) }
-    }
-
     #[inline(always)]
     fn table(&self) -> &Table<R> {
         // SAFETY: valid until `self` is dropped.

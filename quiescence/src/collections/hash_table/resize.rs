@@ -120,22 +120,6 @@ impl<R: Protection> Table<R> {
         true
     }
 
-    /// Makes another table of one that no other thread has: with these readers, and of these
-    /// options the number of buckets, resizing and accounting. Returns `false` if there is no
-    /// memory.
-    pub(super) fn equip(&mut self, readers: R, options: &Options) -> bool {
-        self.readers = readers;
-        self.counts = options.auto_resize || options.accounting;
-        if self.counts {
-            percpu::path(); // as in `new`
-        }
-        self.resizes = options.auto_resize;
-        self.shrinks = options.auto_resize && options.accounting;
-        self.reports_counts = options.accounting;
-        let size = options.buckets.clamp(1, self.buckets.max);
-        size <= self.size.load(Relaxed) || self.begin_with(size)
-    }
-
     /// Buckets in use.
     pub(super) fn size(&self) -> usize {
         self.size.load(Acquire)
@@ -317,7 +301,7 @@ impl<R: Protection> Table<R> {
         // the table then.
         let is_callers = self.buckets.source.is_callers();
         if !self.changing.is_shrinking.load(Relaxed) && !is_callers {
-            self.grow(&board, &mut Stock::new(&self.buckets.source));
+            self.grow(&board, usize::MAX, &mut Stock::new(&self.buckets.source));
         }
         // The thread that is at work on the table sees the target before he ends.
         if self.changing.is_shrinking.load(Relaxed)
@@ -328,12 +312,14 @@ impl<R: Protection> Table<R> {
         }
     }
 
-    /// Grows to the target, as far as there is memory. Few new buckets are put into the list at
-    /// once.
+    /// Grows to the target, as far as there is memory, and not beyond `most`, for which the stock
+    /// was prepared: what is wanted beyond that stays wanted. Few new buckets are put into the list
+    /// at once.
     ///
     /// The caller is in a section, or the table is the caller's alone. Nothing shrinks.
-    fn grow(&self, _board: &Locked, stock: &mut Stock<'_>) {
+    fn grow(&self, _board: &Locked, most: usize, stock: &mut Stock<'_>) {
         let (size, target) = (self.size.load(Relaxed), self.changing.target.load(Relaxed));
+        let target = target.min(most);
         self.buckets.grow(target, stock);
         let grown = target.min(self.buckets.allocated());
         if grown < target {
@@ -483,9 +469,8 @@ impl<R: Protection> Table<R> {
                     drop(board);
                     let target = self.changing.target.load(Relaxed);
                     let mut stock = self.buckets.prepare(target);
-                    self.in_use(|| {
-                        self.readers.section(&mut || self.grow(&worker::lock(), &mut stock));
-                    });
+                    let mut grow = || self.grow(&worker::lock(), target, &mut stock);
+                    self.in_use(|| self.readers.section(&mut grow));
                 }
                 Step::Shrink => {
                     drop(board);
