@@ -62,7 +62,8 @@ compile() { # compile SOURCE LIBRARY HOW
     [[ $library = common || $library = cds ]] || options+=("-DFLAVOR_${library^^}")
     [ "$source" = futex.c ] || libraries+=(-lurcu-cds -lurcu-common)
     "${compiler[@]}" -O1 -g -pthread -Wall -Wextra -Wno-deprecated-declarations -DDEBIAN_HEADERS \
-        "${options[@]}" "programs/$source" -o "$program" "${libraries[@]}" >"out/${program#bin/}.log" 2>&1
+        "${options[@]}" "programs/$source" -o "$program" "${libraries[@]}" \
+        >"out/${program#bin/}.log" 2>&1
 }
 
 failures=out/failures
@@ -76,7 +77,8 @@ try_program() { # try_program NAME
             if on $whose "bin/$name" "$case" >"out/$name.$case.$whose" 2>&1; then
                 echo "$name $whose"
             elif [ $whose = ours ]; then
-                { echo "== $name $case, on ours:"; tail -n 5 "out/$name.$case.$whose"; } >>"$failures"
+                echo "== $name $case, on ours:" >>"$failures"
+                tail -n 5 "out/$name.$case.$whose" >>"$failures"
             fi
         done
     done
@@ -113,7 +115,10 @@ examples=0 theirs=0 ours=0
 while read -r example; do
     examples=$((examples + 1))
     # Addresses and process ids differ from run to run.
-    said() { on "$1" "$example" 2>&1 </dev/null | sed -E 's/0x[0-9a-f]+/ADDRESS/g'; echo "${PIPESTATUS[0]}"; }
+    said() {
+        on "$1" "$example" 2>&1 </dev/null | sed -E 's/0x[0-9a-f]+/ADDRESS/g'
+        echo "${PIPESTATUS[0]}"
+    }
     theirs_said=$(said theirs)
     ours_said=$(said ours)
     [ "${theirs_said##*$'\n'}" = 0 ] && theirs=$((theirs + 1))
@@ -123,7 +128,8 @@ while read -r example; do
         { echo "== $example:"; diff <(echo "$theirs_said") <(echo "$ours_said"); } >>"$failures"
     fi
 done < <(find examples -type f -perm -u+x ! -name '*.*' | sort)
-echo "| examples of liburcu-dev | each its own | $examples | $theirs | $ours, with the same output |"
+echo "| examples of liburcu-dev | each its own | $examples | $theirs |" \
+    "$ours, with the same output |"
 
 cat "$failures" >&2
 [ ! -s "$failures" ] && [ "$examples" -gt 0 ]

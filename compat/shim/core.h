@@ -34,8 +34,9 @@ struct quiescence_shim {
 void quiescence_urcu_attach(const struct quiescence_shim *shim);
 
 /*
- * Writes what 0.14 has added to the flavour's structure into an executable's copy of it, if that is so big. `found` is
- * where the dynamic linker has the symbol, `whole` the library's own, of 128 bytes.
+ * Writes what 0.14 has added to the flavour's structure into an executable's copy of it, if that is
+ * so big. `found` is where the dynamic linker has the symbol, `whole` the library's own, of 128
+ * bytes.
  */
 void quiescence_urcu_complete_flavor(unsigned int flavor, void *found, const void *whole);
 

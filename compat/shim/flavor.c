@@ -473,11 +473,12 @@ static const struct rcu_flavor_struct whole __asm__("shim_flavor") __attribute__
 };
 
 /*
- * The same under its name, with the size that programs of 0.13 know: of a library that says more the dynamic linker
- * complains, since they have copied so much into themselves. Into copies that are bigger the rest is written by hand.
+ * The same under its name, with the size that programs of 0.13 know: of a library that says more
+ * the dynamic linker complains, since they have copied so much into themselves. Into copies that
+ * are bigger the rest is written by hand.
  *
- * With SHIM_LINK_TIME this is the library that the linker is given, and no program runs on: it says how big the copies
- * of programs are to be that are linked now.
+ * With SHIM_LINK_TIME this is the library that the linker is given, and no program runs on: it says
+ * how big the copies of programs are to be that are linked now.
  */
 #if defined(SHIM_LINK_TIME)
 # define SHIM_FLAVOR_SIZE "128"

@@ -9,8 +9,8 @@
 //!
 //! Threads of workers are joinable, and the library joins none: a caller that has asked for one by
 //! `get_call_rcu_thread` may (`multipathd` does, after `call_rcu_data_free`). One that was not
-//! asked for detaches itself when it ends, so nothing leaks. liburcu joins them itself since 0.14: so
-//! `call_rcu_data_free` waits until the thread has nothing more to run, and leaves the joining.
+//! asked for detaches itself when it ends, so nothing leaks. liburcu joins them itself since 0.14:
+//! so `call_rcu_data_free` waits until the thread has nothing more to run, and leaves the joining.
 //!
 //! The default worker's thread ends when it has had nothing to do for ten seconds
 //! (`QUIESCENCE_CALL_RCU_IDLE_MS` in the environment says otherwise), and starts again with the

@@ -45,8 +45,9 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_complete_flavor(
     }
     let Some(_writable) = Writable::make(to.addr(), WHOLE - OLD) else {
         return warn(format_args!(
-            "{}_flavor: the program's copy of it cannot be written, so its poll functions are NULL; call \
-             start_poll_synchronize_rcu() and poll_state_synchronize_rcu() by their names",
+            "{}_flavor: the program's copy of it cannot be written, so its poll functions are \
+             NULL; call start_poll_synchronize_rcu() and poll_state_synchronize_rcu() by their \
+             names",
             flavor.name()
         ));
     };
@@ -63,8 +64,8 @@ unsafe fn are_same(one: *const c_void, other: *const c_void) -> bool {
     one == unsafe { other.cast::<[usize; 2]>().read() }
 }
 
-/// How big the symbol is of whoever has the structure at this place; 0 if no symbol of its name is
-/// there.
+/// How big the symbol is of the object that has the structure at this place; 0 if no symbol of its
+/// name is there.
 fn size_of_copy(flavor: Flavor, place: *const c_void) -> usize {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     let mut entry: *mut libc::Elf64_Sym = ptr::null_mut();

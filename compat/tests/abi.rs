@@ -59,8 +59,8 @@ fn exported_symbols_are_debians() {
     }
 }
 
-/// Every symbol of 0.15 is there, with its kind and size: but for the flavour's structure, which has
-/// the size that programs of 0.13 know, and the signal flavour, which 0.15 has not got.
+/// Every symbol of 0.15 is there, with its kind and size: but for the flavour's structure, which
+/// has the size that programs of 0.13 know, and the signal flavour, which 0.15 has not got.
 #[test]
 fn exported_symbols_are_debian_13s() {
     if !needs::met(&[Liburcu15]) {
@@ -236,9 +236,9 @@ fn data_that_an_executable_has_copied_is_the_data() {
     }
 }
 
-/// Whichever version an executable was linked with: its copy of the flavour's structure has all that
-/// it has room for, what is behind it is left alone, and the dynamic linker says nothing. Also where
-/// the copy is made read-only before the library is initialised, as lld has it.
+/// Whichever version an executable was linked with: its copy of the flavour's structure has all
+/// that it has room for, what is behind it is left alone, and the dynamic linker says nothing. Also
+/// where the copy is made read-only before the library is initialised, as lld has it.
 #[test]
 fn copies_of_the_flavour_s_structure_are_completed() {
     if !needs::met(&[]) {
@@ -277,7 +277,7 @@ fn copies_of_the_flavour_s_structure_are_completed() {
     }
 }
 
-/// How gcc is told where the Rust toolchain's lld is, if there is one.
+/// The option of gcc that names the Rust toolchain's lld, if there is one.
 fn lld() -> Option<String> {
     let output = std::process::Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
     let root = String::from_utf8(output.stdout).ok()?;

@@ -160,8 +160,8 @@ fn every_header_of_debians_is_there() {
     }
 }
 
-/// What the headers of a version offer and those of `tree` do not, with the header that it was missed in
-/// first. Of those headers that begin like `which`.
+/// What the headers of a version offer and those of `tree` do not, with the header that it was
+/// missed in first. Of those headers that begin like `which`.
 fn missing(version: Version, tree: &Tree, which: &str) -> BTreeMap<String, String> {
     let debians = version.tree();
     let mut missing = BTreeMap::new();

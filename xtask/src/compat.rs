@@ -244,10 +244,11 @@ impl Build {
         let objects = self.stage.join("objects");
         fs::create_dir_all(&objects)?;
         for library in LIBRARIES {
-            self.link(library, &self.compile(library, None)?, &library.soname())?;
+            self.link(library, &self.compile(library, &objects, &[])?, &library.soname())?;
             let name = library.linker_name();
             if library.has_link_time_twin() {
-                self.link(library, &self.compile(library, Some("-DSHIM_LINK_TIME"))?, &name)?;
+                let parts = self.compile(library, &objects, &["-DSHIM_LINK_TIME"])?;
+                self.link(library, &parts, &name)?;
             } else {
                 symlink(&library.soname(), &self.library(&name))?;
             }
@@ -272,14 +273,14 @@ impl Build {
         symlink(CORE, &self.library(CORE_LINK))
     }
 
-    fn compile(&self, library: &Library, twin: Option<&str>) -> Result<Vec<PathBuf>> {
+    fn compile(&self, library: &Library, to: &Path, options: &[&str]) -> Result<Vec<PathBuf>> {
         let object = |source: &&str| {
-            let object = self.stage.join(format!("objects/liburcu{}.{source}.o", library.suffix));
+            let object = to.join(format!("liburcu{}.{source}.o", library.suffix));
             let mut compiler = c_compiler();
             compiler
                 .args(self.compile_options())
-                .args(library.define.map(|name| format!("-D{name}")))
-                .args(twin);
+                .args(options)
+                .args(library.define.map(|name| format!("-D{name}")));
             compiler.arg("-c").arg(self.folder("shim").join(source)).arg("-o").arg(&object);
             run(&mut compiler).map(|_| object)
         };

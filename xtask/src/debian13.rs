@@ -1,6 +1,6 @@
-//! Debian 13's liburcu 0.15 beside our libraries: makes a root of Debian 13, and runs in it the test
-//! programs and the package's own examples, compiled with that system's compiler and headers, on the
-//! system's libraries and on ours; then the tests of this repository that compare with 0.15.
+//! Debian 13's liburcu 0.15 beside our libraries: makes a root of Debian 13, and runs in it the
+//! test programs and the package's own examples, compiled with that system's compiler and headers,
+//! on the system's libraries and on ours; then the tests of this repository that compare with 0.15.
 //!
 //! What is done inside the root `compat/debian13/inside.sh` says. Only root may change into one.
 
@@ -37,7 +37,8 @@ impl Debian13 {
     /// Makes what is not there, and runs it.
     ///
     /// # Errors
-    /// If the caller is not root, something is missing, or a program does not hold on our libraries.
+    /// If the caller is not root, something is missing, or a program does not hold on our
+    /// libraries.
     pub fn run(&self) -> Result<()> {
         ensure!(
             is_root()?,

@@ -56,9 +56,10 @@ enum Command {
         #[arg(value_name = "NAME", value_parser = clients::CLIENTS)]
         names: Vec<String>,
     },
-    /// Make a root of Debian 13 (as root, by debootstrap; kept in target/debian13), and run the test
-    /// programs and the examples of its liburcu 0.15 there, compiled against that, on its libraries
-    /// and on ours; then the tests of this repository that compare with 0.15. Prints a table.
+    /// Make a root of Debian 13 (as root, by debootstrap; kept in target/debian13), and run the
+    /// test programs and the examples of its liburcu 0.15 there, compiled against that, on its
+    /// libraries and on ours; then the tests of this repository that compare with 0.15. Prints a
+    /// table.
     Debian13 {
         /// A root of Debian 13 that has gcc, g++, make and liburcu-dev. It is written to in /tmp.
         #[arg(long, value_name = "DIR")]

@@ -31,8 +31,9 @@ pub enum Need {
 
 use Need::{Binutils, Dpkg, Gcc, Gxx, Liburcu, Liburcu15};
 
-/// The variable that names a root of Debian 13 with `liburcu-dev`. `cargo xtask debian13` makes one.
-pub const ROOT_0_15: &str = "QUIESCENCE_LIBURCU_0_15";
+/// The variable that names a root of Debian 13 with `liburcu-dev`. `cargo xtask debian13` makes
+/// one.
+pub const ROOT_0_15: &str = "QUIESCENCE_TRIXIE_ROOT";
 
 impl Need {
     /// What `QUIESCENCE_TEST_EXPECT` calls it.
@@ -55,7 +56,7 @@ impl Need {
             Gxx => "g++",
             Liburcu => "liburcu 0.13 with its headers",
             Dpkg => "dpkg-deb",
-            Liburcu15 => "root of Debian 13 with liburcu 0.15 (QUIESCENCE_LIBURCU_0_15)",
+            Liburcu15 => "root of Debian 13 with liburcu 0.15 (QUIESCENCE_TRIXIE_ROOT)",
         }
     }
 
@@ -197,8 +198,8 @@ pub fn liburcu_0_15() -> PathBuf {
     MADE.get_or_init(make).clone()
 }
 
-/// A program on the libraries of the root of Debian 13, its C library among them, and before these on
-/// those of `first`: run by that root's own dynamic linker, which needs no chroot.
+/// A program on the libraries of the root of Debian 13, its C library among them, and before these
+/// on those of `first`: run by that root's own dynamic linker, which needs no chroot.
 ///
 /// # Panics
 /// If [`Need::Liburcu15`] is not met.

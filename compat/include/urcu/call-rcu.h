@@ -5,9 +5,9 @@
  * A flavour's header includes this, once for each flavour: under its short names `call_rcu` is
  * urcu_memb_call_rcu, say, and so with all functions below.
  *
- * Which worker runs a callback: the one that the calling thread has been given, if there is one; else
- * the one of the CPU that it runs on; else the flavour's default one, which is made when it is needed
- * first.
+ * Which worker runs a callback: the one that the calling thread has been given, if there is one;
+ * else the one of the CPU that it runs on; else the flavour's default one, which is made when it is
+ * needed first.
  */
 #ifndef _URCU_CALL_RCU_H
 #define _URCU_CALL_RCU_H
@@ -17,8 +17,8 @@
 #include <urcu/wfcqueue.h>
 
 /*
- * A flag for create_call_rcu_data(): call_rcu() makes no system call to wake the worker, which looks
- * for callbacks every 10 ms instead.
+ * A flag for create_call_rcu_data(): call_rcu() makes no system call to wake the worker, which
+ * looks for callbacks every 10 ms instead.
  */
 #define URCU_CALL_RCU_RT	(1U << 0)
 
@@ -49,9 +49,9 @@ extern "C" {
 
 /*
  * Has func(head) called by a worker, once every section that is running now has ended. Inside
- * sections as well, and in callbacks. By registered threads; bp: by any. Allocates nothing. Does not
- * block; where callbacks come faster than they run, and the caller is in no section, it waits 10 ms
- * at most.
+ * sections as well, and in callbacks. By registered threads; bp: by any. Allocates nothing. Does
+ * not block; where callbacks come faster than they run, and the caller is in no section, it waits
+ * 10 ms at most.
  */
 extern void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head));
 
@@ -63,16 +63,16 @@ extern void rcu_barrier(void);
 
 /*
  * Makes a worker, bound to a CPU or, with -1, to none. flags is 0 or URCU_CALL_RCU_RT. It serves no
- * thread until it is given to a thread or to a CPU. If there is no memory for its thread, the program
- * ends.
+ * thread until it is given to a thread or to a CPU. If there is no memory for its thread, the
+ * program ends.
  */
 extern struct call_rcu_data *create_call_rcu_data(unsigned long flags, int cpu_affinity);
 
 /*
  * Ends a worker, and frees it; what has not been called yet goes to the default worker. Waits until
  * the worker's thread runs no callback any more, unless it is called in a section or by a callback.
- * No thread may be using the worker: after a grace period since it was taken away from its thread or
- * CPU none is. NULL is ignored, and so is the default worker.
+ * No thread may be using the worker: after a grace period since it was taken away from its thread
+ * or CPU none is. NULL is ignored, and so is the default worker.
  */
 extern void call_rcu_data_free(struct call_rcu_data *crdp);
 
@@ -97,12 +97,14 @@ extern struct call_rcu_data *get_call_rcu_data(void);
  */
 extern pthread_t get_call_rcu_thread(struct call_rcu_data *crdp);
 
-/* Gives the calling thread a worker; with NULL, takes its worker away. The worker stays as it is. */
+/*
+ * Gives the calling thread a worker; with NULL, takes its worker away. The worker stays as it is.
+ */
 extern void set_thread_call_rcu_data(struct call_rcu_data *crdp);
 
 /*
- * Gives a CPU a worker; with NULL, takes its worker away. Returns 0, or a negative error number, also
- * in errno: EINVAL (there is no such CPU), EEXIST (it has a worker already), ENOMEM.
+ * Gives a CPU a worker; with NULL, takes its worker away. Returns 0, or a negative error number,
+ * also in errno: EINVAL (there is no such CPU), EEXIST (it has a worker already), ENOMEM.
  */
 extern int set_cpu_call_rcu_data(int cpu, struct call_rcu_data *crdp);
 

@@ -36,8 +36,8 @@ static __inline__ void CDS_INIT_HLIST_HEAD(struct cds_hlist_head *ptr)
 }
 
 /*
- * For these headers' own use: the pointer that leads to elem. It is the first member of whatever prev points to, and is
- * reached as a pointer, not as a node's, since that may be a head.
+ * For these headers' own use: the pointer that leads to elem. It is the first member of whatever
+ * prev points to, and is reached as a pointer, not as a node's, since that may be a head.
  */
 static __inline__ struct cds_hlist_node **_cds_hlist_link_to(struct cds_hlist_node *elem)
 {
@@ -86,7 +86,10 @@ static __inline__ void cds_hlist_del(struct cds_hlist_node *elem)
 #define cds_hlist_for_each_safe(pos, p, head)					\
 	for (pos = (head)->next; pos != NULL && ((p = (pos)->next), 1); pos = p)
 
-/* For these headers' own use: the structure like *entry that ptr, not NULL, is a link of; and the one that may be none. */
+/*
+ * For these headers' own use: the structure like *entry that ptr, not NULL, is a link of; and the
+ * one that may be none.
+ */
 #define _cds_hlist_like(entry, ptr, member)	cds_hlist_entry((ptr), __typeof__(*(entry)), member)
 #define _cds_hlist_like_safe(entry, ptr, member)				\
 	cds_hlist_entry_safe((ptr), __typeof__(*(entry)), member)

@@ -122,12 +122,14 @@ static __inline__ struct cds_lfs_stack *cds_lfs_stack_cast(struct cds_lfs_stack 
 	return s;
 }
 
-static __inline__ const struct __cds_lfs_stack *__cds_lfs_stack_const_cast(const struct __cds_lfs_stack *s)
+static __inline__ const struct __cds_lfs_stack *__cds_lfs_stack_const_cast(
+		const struct __cds_lfs_stack *s)
 {
 	return s;
 }
 
-static __inline__ const struct cds_lfs_stack *cds_lfs_stack_const_cast(const struct cds_lfs_stack *s)
+static __inline__ const struct cds_lfs_stack *cds_lfs_stack_const_cast(
+		const struct cds_lfs_stack *s)
 {
 	return s;
 }
@@ -147,12 +149,14 @@ extern void __cds_lfs_init(struct __cds_lfs_stack *s);
 extern bool cds_lfs_empty(cds_lfs_stack_const_ptr_t s);
 
 /*
- * Pushes an element. Returns false if the stack was empty before. Lock-free, by any thread, under no
- * lock. A full fence comes first: what was written before is seen by whoever pops it.
+ * Pushes an element. Returns false if the stack was empty before. Lock-free, by any thread, under
+ * no lock. A full fence comes first: what was written before is seen by the thread that pops it.
  */
 extern bool cds_lfs_push(cds_lfs_stack_ptr_t s, struct cds_lfs_node *node);
 
-/* Takes the element that was pushed last and returns it, or NULL; under the stack's lock. Blocks. */
+/*
+ * Takes the element that was pushed last and returns it, or NULL; under the stack's lock. Blocks.
+ */
 extern struct cds_lfs_node *cds_lfs_pop_blocking(struct cds_lfs_stack *s);
 
 /* Takes all elements and returns them, or NULL; under the stack's lock. Blocks. */

@@ -93,8 +93,8 @@ static __inline__ int cds_list_empty(const struct cds_list_head *head)
 }
 
 /*
- * Moves all of add, in its order, before the first of head. The head add itself is as before: it has to
- * be made anew.
+ * Moves all of add, in its order, before the first of head. The head add itself is as before: it
+ * has to be made anew.
  */
 static __inline__ void cds_list_splice(struct cds_list_head *add, struct cds_list_head *head)
 {

@@ -18,12 +18,12 @@ extern "C" {
 #endif
 
 /*
- * Returns p as it is now, for reading what it points to: inside a section, in which that stays valid.
- * What was written before p was published is seen.
+ * Returns p as it is now, for reading what it points to: inside a section, in which that stays
+ * valid. What was written before p was published is seen.
  */
 #define rcu_dereference(p)			_rcu_dereference(p)
 
-/* Publishes v in p: whoever reads p by rcu_dereference() sees all that was written to *v before. */
+/* Publishes v in p: who reads p by rcu_dereference() sees all that was written to *v before. */
 #define rcu_assign_pointer(p, v)		rcu_set_pointer(&(p), (v))
 
 /* The same with p's address. */
@@ -33,8 +33,8 @@ extern "C" {
 #define rcu_xchg_pointer(p, v)			_rcu_xchg_pointer((p), (v))
 
 /*
- * The same if old is there; else nothing. Returns what was there before: old, if it has published. A
- * full fence before and after.
+ * The same if old is there; else nothing. Returns what was there before: old, if it has published.
+ * A full fence before and after.
  */
 #define rcu_cmpxchg_pointer(p, old, _new)	_rcu_cmpxchg_pointer((p), (old), (_new))
 

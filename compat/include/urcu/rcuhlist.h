@@ -27,8 +27,8 @@ static __inline__ void cds_hlist_add_head_rcu(struct cds_hlist_node *newp, struc
 }
 
 /*
- * Takes elem off its list. It may be freed, or added again, after a grace period: its own links stay
- * as they are, by which readers who are there find back to the list.
+ * Takes elem off its list. It may be freed, or added again, after a grace period: its own links
+ * stay as they are, by which readers who are there find back to the list.
  */
 static __inline__ void cds_hlist_del_rcu(struct cds_hlist_node *elem)
 {

@@ -77,7 +77,7 @@ enum {
 
 /*
  * Where a table's memory is from, in place of malloc() and its kin. The functions are those of the
- * standard library with `state` in front, and all of them are there. They are called by whoever
+ * standard library with `state` in front, and all of them are there. They are called by who
  * makes, resizes or destroys the table and by the library's thread that resizes tables, never in a
  * section. The structure is copied when a table is made; what state points to has to stay. liburcu
  * has it since 0.15.
@@ -96,8 +96,8 @@ struct cds_lfht_alloc {
  * (alloc_cds_lfht has its third parameter since liburcu 0.15; it is not looked at.)
  */
 struct cds_lfht_mm_type {
-	struct cds_lfht *(*alloc_cds_lfht)(unsigned long min_nr_alloc_buckets, unsigned long max_nr_buckets,
-			const struct cds_lfht_alloc *alloc);
+	struct cds_lfht *(*alloc_cds_lfht)(unsigned long min_nr_alloc_buckets,
+			unsigned long max_nr_buckets, const struct cds_lfht_alloc *alloc);
 	void (*alloc_bucket_table)(struct cds_lfht *ht, unsigned long order);
 	void (*free_bucket_table)(struct cds_lfht *ht, unsigned long order);
 	struct cds_lfht_node *(*bucket_at)(struct cds_lfht *ht, unsigned long index);
@@ -114,9 +114,9 @@ extern const struct cds_lfht_mm_type cds_lfht_mm_mmap;
 /*
  * Makes a table, and returns it, or NULL if the sizes are wrong or there is no memory. Sizes are
  * numbers of buckets, powers of two: init_size to begin with; min_nr_alloc_buckets, below which it
- * does not shrink; max_nr_buckets, 0 for no limit. With mm NULL the library chooses: the first of the
- * three ways above without a limit, else the third. attr, which may be NULL, is for the threads that
- * resize; it stays the caller's. By any thread; does not wait for readers.
+ * does not shrink; max_nr_buckets, 0 for no limit. With mm NULL the library chooses: the first of
+ * the three ways above without a limit, else the third. attr, which may be NULL, is for the threads
+ * that resize; it stays the caller's. By any thread; does not wait for readers.
  */
 extern struct cds_lfht *_cds_lfht_new(unsigned long init_size, unsigned long min_nr_alloc_buckets,
 		unsigned long max_nr_buckets, int flags, const struct cds_lfht_mm_type *mm,
@@ -147,9 +147,9 @@ static __inline__ struct cds_lfht *cds_lfht_new_with_flavor_alloc(unsigned long 
 }
 
 /*
- * Frees a table that no other thread uses. Returns 0, or -EPERM if there is something in it; then it
- * goes on. *attr, if attr is not NULL, is what it was made with. In a section or not; waits for no
- * reader.
+ * Frees a table that no other thread uses. Returns 0, or -EPERM if there is something in it; then
+ * it stays whole. *attr, if attr is not NULL, is what it was made with. In a section or not; waits
+ * for no reader.
  */
 extern int cds_lfht_destroy(struct cds_lfht *ht, pthread_attr_t **attr);
 
@@ -161,8 +161,8 @@ extern void cds_lfht_count_nodes(struct cds_lfht *ht, long *split_count_before, 
 		long *split_count_after);
 
 /*
- * Looks for the first node of this hash that matches; then for the next one that does. What is found
- * is in iter: cds_lfht_iter_get_node(). Inside a section. Neither blocks.
+ * Looks for the first node of this hash that matches; then for the next one that does. What is
+ * found is in iter: cds_lfht_iter_get_node(). Inside a section. Neither blocks.
  */
 extern void cds_lfht_lookup(struct cds_lfht *ht, unsigned long hash, cds_lfht_match_fct match,
 		const void *key, struct cds_lfht_iter *iter);
@@ -195,30 +195,32 @@ extern struct cds_lfht_node *cds_lfht_add_replace(struct cds_lfht *ht, unsigned 
 
 /*
  * Puts new_node in the place of what iter has found, for all readers at one moment. Returns 0;
- * -ENOENT if that is gone, or nothing was found; -EINVAL if it has another key. Inside the section in
- * which it was found.
+ * -ENOENT if that is gone, or nothing was found; -EINVAL if it has another key. Inside the section
+ * in which it was found.
  */
 extern int cds_lfht_replace(struct cds_lfht *ht, struct cds_lfht_iter *old_iter, unsigned long hash,
 		cds_lfht_match_fct match, const void *key, struct cds_lfht_node *new_node);
 
 /*
- * Takes a node out. Returns 0 to the one caller that has, who frees it after a grace period; -ENOENT
- * to all others, and for NULL. Inside the section in which it was found.
+ * Takes a node out. Returns 0 to the one caller that has, who frees it after a grace period;
+ * -ENOENT to all others, and for NULL. Inside the section in which it was found.
  */
 extern int cds_lfht_del(struct cds_lfht *ht, struct cds_lfht_node *node);
 
 /* Returns whether a node has been deleted or replaced: not 0 if so. Inside a section. */
 extern int cds_lfht_is_node_deleted(const struct cds_lfht_node *node);
 
-/* Gives the table so many buckets, within its limits. Blocks, for grace periods: not in a section. */
+/*
+ * Gives the table so many buckets, within its limits. Blocks, for grace periods: not in a section.
+ */
 extern void cds_lfht_resize(struct cds_lfht *ht, unsigned long new_size);
 
 /* The structure of that type whose member the node at ptr is; NULL for NULL. */
 #define cds_lfht_entry(ptr, type, member)	caa_container_of_check_null((ptr), type, member)
 
 /*
- * Loops, inside a section: node is each node of the table, or each one that matches, in turn; NULL at
- * the end. iter is the address of a struct cds_lfht_iter. The body may delete node.
+ * Loops, inside a section: node is each node of the table, or each one that matches, in turn; NULL
+ * at the end. iter is the address of a struct cds_lfht_iter. The body may delete node.
  */
 #define cds_lfht_for_each(ht, iter, node)						\
 	for (cds_lfht_first((ht), (iter));						\
@@ -230,7 +232,10 @@ extern void cds_lfht_resize(struct cds_lfht *ht, unsigned long new_size);
 			(node = cds_lfht_iter_get_node(iter)) != NULL;			\
 			cds_lfht_next_duplicate((ht), (match), (key), (iter)))
 
-/* For these headers' own use: pos becomes the structure that iter has come to; whether there is one. */
+/*
+ * For these headers' own use: pos becomes the structure that iter has come to; whether there is
+ * one.
+ */
 #define _cds_lfht_take(iter, pos, member)						\
 	((pos = cds_lfht_entry(cds_lfht_iter_get_node(iter), __typeof__(*(pos)), member)) != NULL)
 

@@ -47,8 +47,8 @@ extern int cds_lfq_destroy_rcu(struct cds_lfq_queue_rcu *q);
 extern void cds_lfq_enqueue_rcu(struct cds_lfq_queue_rcu *q, struct cds_lfq_node_rcu *node);
 
 /*
- * Takes the first element out and returns it, or NULL. Inside a section. Lock-free; may allocate, and
- * queue a callback. The element may be freed, or added again, after a grace period.
+ * Takes the first element out and returns it, or NULL. Inside a section. Lock-free; may allocate,
+ * and queue a callback. The element may be freed, or added again, after a grace period.
  */
 extern struct cds_lfq_node_rcu *cds_lfq_dequeue_rcu(struct cds_lfq_queue_rcu *q);
 

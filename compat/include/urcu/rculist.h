@@ -14,7 +14,10 @@
 extern "C" {
 #endif
 
-/* For these headers' own use: newp, between two neighbours. Readers find it once its own links are written. */
+/*
+ * For these headers' own use: newp, between two neighbours. Readers find it once its own links are
+ * written.
+ */
 static __inline__ void _cds_list_publish(struct cds_list_head *__before, struct cds_list_head *newp,
 		struct cds_list_head *__after)
 {
@@ -43,8 +46,8 @@ static __inline__ void cds_list_replace_rcu(struct cds_list_head *old, struct cd
 }
 
 /*
- * Takes elem off its list. It may be freed, or added again, after a grace period: its own links stay
- * as they are, by which readers who are there find back to the list.
+ * Takes elem off its list. It may be freed, or added again, after a grace period: its own links
+ * stay as they are, by which readers who are there find back to the list.
  */
 static __inline__ void cds_list_del_rcu(struct cds_list_head *elem)
 {

@@ -47,8 +47,8 @@ static __inline__ bool _urcu_ref_get_unless(struct urcu_ref *ref, long __bar)
 }
 
 /*
- * Takes one more, by a thread that has one already. Returns false, and takes none, if there are as many
- * as there can be.
+ * Takes one more, by a thread that has one already. Returns false, and takes none, if there are as
+ * many as there can be.
  */
 static __inline__ __attribute__((__warn_unused_result__)) bool urcu_ref_get_safe(struct urcu_ref *ref)
 {
@@ -63,8 +63,8 @@ static __inline__ void urcu_ref_get(struct urcu_ref *ref)
 }
 
 /*
- * Takes one, by a thread that has none, and knows only that the memory is still there: in a section,
- * say. Returns false, and takes none, if the last one was given back before.
+ * Takes one, by a thread that has none, and knows only that the memory is still there: in a
+ * section, say. Returns false, and takes none, if the last one was given back before.
  */
 static __inline__ bool urcu_ref_get_unless_zero(struct urcu_ref *ref)
 {

@@ -22,8 +22,8 @@
 	})
 
 /*
- * Writes v to x, once and whole, and returns v: x is not read again. With an underscore: without what
- * makes a CPU whose cache is not coherent write at once.
+ * Writes v to x, once and whole, and returns v: x is not read again. With an underscore: without
+ * what makes a CPU whose cache is not coherent write at once.
  */
 #define _CMM_STORE_SHARED(x, v)							\
 	__extension__ ({							\

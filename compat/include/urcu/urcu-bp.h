@@ -3,10 +3,10 @@
  * The flavour bp ("bulletproof"): threads need not register. For libraries, to which the threads of
  * their callers do not belong.
  *
- * Names begin with urcu_bp_. With URCU_API_MAP, as <urcu-bp.h> has it, the short ones (rcu_read_lock)
- * mean this flavour as well. Readers are calls into the library; a program that defines
- * URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE before it includes this has them inlined. These
- * headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
+ * Names begin with urcu_bp_. With URCU_API_MAP, as <urcu-bp.h> has it, the short ones
+ * (rcu_read_lock) mean this flavour as well. Readers are calls into the library; a program that
+ * defines URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE before it includes this has them inlined.
+ * These headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
  */
 #ifndef _URCU_BP_H
 #define _URCU_BP_H

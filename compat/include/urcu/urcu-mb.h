@@ -80,7 +80,9 @@ extern void urcu_mb_init(void);
 /* The end of that, for programs that call it: nothing is left to be undone. */
 extern void urcu_mb_exit(void);
 
-/* What only QSBR's threads have to do. Nothing here; for programs that are written for any flavour. */
+/*
+ * What only QSBR's threads have to do. Nothing here; for programs that are written for any flavour.
+ */
 static __inline__ void urcu_mb_quiescent_state(void)
 {
 }

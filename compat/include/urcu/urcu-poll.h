@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The ticket of a grace period that is polled: start_poll_synchronize_rcu() and
- * poll_state_synchronize_rcu(), of each flavour, are in the flavour's header. liburcu has them since
- * 0.14.
+ * poll_state_synchronize_rcu(), of each flavour, are in the flavour's header. liburcu has them
+ * since 0.14.
  */
 #ifndef _URCU_POLL_H
 #define _URCU_POLL_H

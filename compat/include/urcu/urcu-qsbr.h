@@ -3,10 +3,10 @@
  * The flavour qsbr: sections cost nothing; threads announce quiescent states instead. For programs
  * whose threads can.
  *
- * Names begin with urcu_qsbr_. With URCU_API_MAP, as <urcu-qsbr.h> has it, the short ones (rcu_read_lock)
- * mean this flavour as well. Readers are calls into the library; a program that defines
- * URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE before it includes this has them inlined. These
- * headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
+ * Names begin with urcu_qsbr_. With URCU_API_MAP, as <urcu-qsbr.h> has it, the short ones
+ * (rcu_read_lock) mean this flavour as well. Readers are calls into the library; a program that
+ * defines URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE before it includes this has them inlined.
+ * These headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
  */
 #ifndef _URCU_QSBR_H
 #define _URCU_QSBR_H
@@ -40,7 +40,7 @@ extern "C" {
 #define urcu_qsbr_thread_online	_urcu_qsbr_thread_online
 #else
 /*
- * Begin and end of a section, for whoever reads the program: a thread is in one wherever it is
+ * Begin and end of a section, for the reader of the program: a thread is in one wherever it is
  * online. With optimisation no call is made, unless the program defines DEBUG_RCU: then the library
  * says which thread is offline.
  */

@@ -3,10 +3,10 @@
  * The flavour signal: as memb. liburcu sent signals there, and has given it up in 0.15; it is here
  * for programs that were written for it. It needs a kernel with membarrier(2).
  *
- * Names begin with urcu_signal_. With URCU_API_MAP, as <urcu.h> has it, the short ones (rcu_read_lock)
- * mean this flavour as well. Readers are calls into the library; a program that defines
- * URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE before it includes this has them inlined. These
- * headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
+ * Names begin with urcu_signal_. With URCU_API_MAP, as <urcu.h> has it, the short ones
+ * (rcu_read_lock) mean this flavour as well. Readers are calls into the library; a program that
+ * defines URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE before it includes this has them inlined.
+ * These headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
  */
 #ifndef _URCU_SIGNAL_H
 #define _URCU_SIGNAL_H
@@ -81,7 +81,9 @@ extern void urcu_signal_init(void);
 /* The end of that, for programs that call it: nothing is left to be undone. */
 extern void urcu_signal_exit(void);
 
-/* What only QSBR's threads have to do. Nothing here; for programs that are written for any flavour. */
+/*
+ * What only QSBR's threads have to do. Nothing here; for programs that are written for any flavour.
+ */
 static __inline__ void urcu_signal_quiescent_state(void)
 {
 }

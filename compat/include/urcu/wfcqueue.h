@@ -109,7 +109,8 @@ static inline cds_wfcq_head_ptr_t cds_wfcq_head_cast(struct cds_wfcq_head *head)
 	return head;
 }
 
-static inline cds_wfcq_head_const_ptr_t __cds_wfcq_head_const_cast(const struct __cds_wfcq_head *head)
+static inline cds_wfcq_head_const_ptr_t __cds_wfcq_head_const_cast(
+		const struct __cds_wfcq_head *head)
 {
 	return head;
 }
@@ -140,12 +141,14 @@ static __inline__ struct cds_wfcq_head *cds_wfcq_head_cast(struct cds_wfcq_head 
 	return head;
 }
 
-static __inline__ const struct __cds_wfcq_head *__cds_wfcq_head_const_cast(const struct __cds_wfcq_head *head)
+static __inline__ const struct __cds_wfcq_head *__cds_wfcq_head_const_cast(
+		const struct __cds_wfcq_head *head)
 {
 	return head;
 }
 
-static __inline__ const struct cds_wfcq_head *cds_wfcq_head_const_cast(const struct cds_wfcq_head *head)
+static __inline__ const struct cds_wfcq_head *cds_wfcq_head_const_cast(
+		const struct cds_wfcq_head *head)
 {
 	return head;
 }
@@ -165,8 +168,9 @@ extern void __cds_wfcq_init(struct __cds_wfcq_head *head, struct cds_wfcq_tail *
 extern bool cds_wfcq_empty(cds_wfcq_head_const_ptr_t head, const struct cds_wfcq_tail *tail);
 
 /*
- * Adds an element at the end. Returns false if the queue was empty before. Wait-free, by any thread,
- * under no lock. A full fence comes first: what was written before is seen by whoever takes it.
+ * Adds an element at the end. Returns false if the queue was empty before. Wait-free, by any
+ * thread, under no lock. A full fence comes first: what was written before is seen by who takes
+ * it.
  */
 extern bool cds_wfcq_enqueue(cds_wfcq_head_ptr_t head, struct cds_wfcq_tail *tail,
 		struct cds_wfcq_node *node);
@@ -213,8 +217,8 @@ extern enum cds_wfcq_ret __cds_wfcq_splice_nonblocking(cds_wfcq_head_ptr_t dest_
 		struct cds_wfcq_tail *src_q_tail);
 
 /*
- * Walking without taking: return the first element, and the one after node, or NULL. The caller sees
- * to it that no thread takes anything meanwhile.
+ * Walking without taking: return the first element, and the one after node, or NULL. The caller
+ * sees to it that no thread takes anything meanwhile.
  */
 extern struct cds_wfcq_node *__cds_wfcq_first_blocking(cds_wfcq_head_ptr_t head,
 		struct cds_wfcq_tail *tail);
@@ -226,8 +230,8 @@ extern struct cds_wfcq_node *__cds_wfcq_next_nonblocking(cds_wfcq_head_ptr_t hea
 		struct cds_wfcq_tail *tail, struct cds_wfcq_node *node);
 
 /*
- * Loops: node is each element in turn, from the first on. In the one with _safe the body may do with
- * node what it likes; n is a second variable of the same type, for the loop's own use.
+ * Loops: node is each element in turn, from the first on. In the one with _safe the body may do
+ * with node what it likes; n is a second variable of the same type, for the loop's own use.
  */
 #define __cds_wfcq_for_each_blocking(head, tail, node)					\
 	for (node = __cds_wfcq_first_blocking((head), (tail)); node != NULL;		\

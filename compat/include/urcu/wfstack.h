@@ -131,12 +131,14 @@ static __inline__ struct cds_wfs_stack *cds_wfs_stack_cast(struct cds_wfs_stack 
 	return s;
 }
 
-static __inline__ const struct __cds_wfs_stack *__cds_wfs_stack_const_cast(const struct __cds_wfs_stack *s)
+static __inline__ const struct __cds_wfs_stack *__cds_wfs_stack_const_cast(
+		const struct __cds_wfs_stack *s)
 {
 	return s;
 }
 
-static __inline__ const struct cds_wfs_stack *cds_wfs_stack_const_cast(const struct cds_wfs_stack *s)
+static __inline__ const struct cds_wfs_stack *cds_wfs_stack_const_cast(
+		const struct cds_wfs_stack *s)
 {
 	return s;
 }
@@ -157,13 +159,14 @@ extern bool cds_wfs_empty(cds_wfs_stack_const_ptr_t u_stack);
 
 /*
  * Pushes an element. Returns 0 if the stack was empty before. Wait-free, by any thread, under no
- * lock. A full fence comes first: what was written before is seen by whoever pops it.
+ * lock. A full fence comes first: what was written before is seen by the thread that pops it.
  */
 extern int cds_wfs_push(cds_wfs_stack_ptr_t u_stack, struct cds_wfs_node *node);
 
 /*
- * Takes the element that was pushed last and returns it, or NULL; under the stack's lock, which they
- * take. The second one says in *state whether it was the last one left (CDS_WFS_STATE_LAST). Block.
+ * Takes the element that was pushed last and returns it, or NULL; under the stack's lock, which
+ * they take. The second one says in *state whether it was the last one left (CDS_WFS_STATE_LAST).
+ * Block.
  */
 extern struct cds_wfs_node *cds_wfs_pop_blocking(struct cds_wfs_stack *s);
 extern struct cds_wfs_node *cds_wfs_pop_with_state_blocking(struct cds_wfs_stack *s, int *state);
@@ -172,8 +175,9 @@ extern struct cds_wfs_node *cds_wfs_pop_with_state_blocking(struct cds_wfs_stack
 extern struct cds_wfs_head *cds_wfs_pop_all_blocking(struct cds_wfs_stack *s);
 
 /*
- * Walking what has been taken all at once: return its first element, and the one after node, or NULL.
- * No other thread has it. The nonblocking one returns CDS_WFS_WOULDBLOCK where the other would wait.
+ * Walking what has been taken all at once: return its first element, and the one after node, or
+ * NULL. No other thread has it. The nonblocking one returns CDS_WFS_WOULDBLOCK where the other
+ * would wait.
  */
 extern struct cds_wfs_node *cds_wfs_first(struct cds_wfs_head *head);
 extern struct cds_wfs_node *cds_wfs_next_blocking(struct cds_wfs_node *node);
@@ -184,8 +188,8 @@ extern void cds_wfs_pop_lock(struct cds_wfs_stack *s);
 extern void cds_wfs_pop_unlock(struct cds_wfs_stack *s);
 
 /*
- * The same without the lock: the caller sees to it that no other thread pops. The blocking ones wait
- * for an element whose pushing is half done; the others return CDS_WFS_WOULDBLOCK then.
+ * The same without the lock: the caller sees to it that no other thread pops. The blocking ones
+ * wait for an element whose pushing is half done; the others return CDS_WFS_WOULDBLOCK then.
  */
 extern struct cds_wfs_node *__cds_wfs_pop_blocking(cds_wfs_stack_ptr_t u_stack);
 extern struct cds_wfs_node *__cds_wfs_pop_with_state_blocking(cds_wfs_stack_ptr_t u_stack, int *state);

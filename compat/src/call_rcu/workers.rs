@@ -185,8 +185,8 @@ pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*cons
     Some(Arc::into_raw(worker))
 }
 
-/// Whether the calling thread may wait for a worker's thread of this flavour: it runs no callback, and
-/// is in no section, for which the worker may wait in turn.
+/// Whether the calling thread may wait for a worker's thread of this flavour: it runs no callback,
+/// and is in no section, for which the worker may wait in turn.
 pub(super) fn may_wait(flavor: Flavor) -> bool {
     let runs_callback =
         |flavor: &Flavor| flavor.is_attached() && flavor.domain().is_in_callback_queue();

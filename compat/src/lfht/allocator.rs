@@ -1,4 +1,5 @@
-//! `struct cds_lfht_alloc`: a table's memory from an allocator of the program's, since liburcu 0.15.
+//! `struct cds_lfht_alloc`: a table's memory from an allocator of the program's, since liburcu
+//! 0.15.
 
 use std::alloc::Layout;
 use std::ffi::c_void;
@@ -48,8 +49,8 @@ pub(super) unsafe fn of(alloc: *const Functions) -> Option<Arc<dyn TableAllocato
     let Functions { calloc, aligned_alloc, free, state, .. } = *unsafe { alloc.as_ref() }?;
     let (Some(calloc), Some(aligned_alloc), Some(free)) = (calloc, aligned_alloc, free) else {
         fatal(format_args!(
-            "cds_lfht: a function of the struct cds_lfht_alloc is NULL; fill in all of them, or pass NULL for the \
-             library's own allocator"
+            "cds_lfht: a function of the struct cds_lfht_alloc is NULL; fill in all of them, or \
+             pass NULL for the library's own allocator"
         ));
     };
     Some(Arc::new(Callers { calloc, aligned_alloc, free, state }))
@@ -69,7 +70,8 @@ unsafe impl TableAllocator for Callers {
         let wanted = if align <= ALIGNED_ANYWAY { align_of::<Node>() } else { align };
         if !memory.addr().is_multiple_of(wanted) {
             fatal(format_args!(
-                "cds_lfht: the struct cds_lfht_alloc has returned {memory:p}, which is not aligned to {wanted} bytes"
+                "cds_lfht: the struct cds_lfht_alloc has returned {memory:p}, which is not aligned \
+                 to {wanted} bytes"
             ));
         }
         if !memory.is_null() && align > ALIGNED_ANYWAY {

@@ -1,9 +1,9 @@
-//! `struct cds_lfht_mm_type`: how a table's buckets lie in memory. The three of the library, and types
-//! of a program's own.
+//! `struct cds_lfht_mm_type`: how a table's buckets lie in memory. The three of the library, and
+//! types of a program's own.
 //!
-//! One of the program's own is refused. What a `struct cds_lfht` is made of no public header says, and
-//! liburcu asserts that a table names the type that it was made by: only code that has liburcu's
-//! private structure can have made one.
+//! One of the program's own is refused. What a `struct cds_lfht` is made of no public header says,
+//! and liburcu asserts that a table names the type that it was made by: only code that has
+//! liburcu's private structure can have made one.
 
 use std::ffi::c_ulong;
 use std::ptr::{self, NonNull};
@@ -24,7 +24,8 @@ unsafe fn table_of(raw: &Raw, memory: TableMemory) -> &Table {
     if table.memory() != memory {
         let is = table.memory();
         fatal(format_args!(
-            "a function of one struct cds_lfht_mm_type ({memory:?}) is called with a table of another one ({is:?})"
+            "a function of one struct cds_lfht_mm_type ({memory:?}) is called with a table of \
+             another one ({is:?})"
         ));
     }
     table
@@ -121,8 +122,8 @@ fn make_bare(min: c_ulong, max: c_ulong, memory: TableMemory) -> Raw {
     make(1, min, max, 0, Some(memory), readers, None)
 }
 
-/// The kind of memory that a client has chosen. It is told by the functions, since an executable may
-/// have a copy of the structure.
+/// The kind of memory that a client has chosen. The functions say so, since an executable
+/// may have a copy of the structure.
 pub(super) fn memory_of(mm: &MemoryType) -> TableMemory {
     let new = mm.alloc_cds_lfht as *const ();
     if ptr::eq(new, quiescence_cds_lfht_mm_order_alloc_cds_lfht as *const ()) {
@@ -133,8 +134,8 @@ pub(super) fn memory_of(mm: &MemoryType) -> TableMemory {
         TableMemory::Mmap
     } else {
         fatal(format_args!(
-            "cds_lfht: a memory type of the program's own; pass &cds_lfht_mm_order, &cds_lfht_mm_chunk, \
-             &cds_lfht_mm_mmap or NULL"
+            "cds_lfht: a memory type of the program's own; pass &cds_lfht_mm_order, \
+             &cds_lfht_mm_chunk, &cds_lfht_mm_mmap or NULL"
         ))
     }
 }

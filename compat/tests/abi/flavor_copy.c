@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * An executable with a copy of the flavour's structure, as big as the headers say that it is compiled with: 112 bytes of
- * liburcu 0.13, 128 of 0.14 and later. All that it has room for is in it, and nothing was written behind it.
+ * An executable with a copy of the flavour's structure, as big as the headers say that it is
+ * compiled with: 112 bytes of liburcu 0.13, 128 of 0.14 and later. All that it has room for is in
+ * it, and nothing was written behind it.
  *
  * Its argument is the size that it should have.
  */

@@ -101,7 +101,7 @@ pub(crate) const EXCEPTIONS: [(&str, &[&str]); 8] = [
     ),
     ("How a library defines its flavour's structure", &["DEFINE_RCU_FLAVOR"]),
     (
-        "What the atomic operations are made of on x86, in assembly, and on CPUs without compare-and-swap",
+        "What the atomic operations are made of on x86, and on CPUs without compare-and-swap",
         &[
             "UATOMIC_COMPAT",
             "__hp",
@@ -204,7 +204,7 @@ pub(crate) const EXCEPTIONS_0_15: [(&str, &[&str]); 9] = [
     ),
     ("How a library defines its flavour's structure", &["DEFINE_RCU_FLAVOR"]),
     (
-        "What the atomic operations are made of on x86, in assembly, and on CPUs without compare-and-swap",
+        "What the atomic operations are made of on x86, and on CPUs without compare-and-swap",
         &[
             "UATOMIC_COMPAT",
             "__hp",

@@ -201,8 +201,8 @@ static UNUSED int is_among(const char *name, int count, char **names)
 }
 
 /*
- * Whether this runs on liburcu's own library of that version, "0.13" or "0.15"; never on ours. For what the versions do
- * otherwise.
+ * Whether this runs on liburcu's own library of that version, "0.13" or "0.15"; never on ours. For
+ * what the versions do otherwise.
  */
 static UNUSED int is_liburcu(const char *version)
 {

@@ -22,7 +22,9 @@
 #include <urcu/rculfqueue.h>
 #include <urcu/futex.h>
 
-/* In C++ liburcu 0.13 has a conversion named; later ones convert by themselves, and ours does both. */
+/*
+ * In C++ liburcu 0.13 has a conversion named; later ones convert by themselves, and ours does both.
+ */
 #ifdef LIBURCU_0_13
 #define HEAD(head) cds_wfcq_head_cast(head)
 #else

@@ -56,8 +56,8 @@ pub(crate) enum Libraries {
     Theirs(Theirs),
 }
 
-/// With ours; then with Debian's, where those can be asked. What is compiled against 0.15 runs with the
-/// C library of its system.
+/// With ours; then with Debian's, where those can be asked. What is compiled against 0.15 runs with
+/// the C library of its system.
 pub(crate) fn run_with_each_library(place: &Place, job: &Job, compiled: &Compiled) -> Vec<Outcome> {
     let is_13 = job.headers == Headers::Debian13;
     let ours = if is_13 { Libraries::OursInDebian13 } else { Libraries::Ours };

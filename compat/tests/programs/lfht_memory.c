@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What liburcu's hash table has since 0.14 and 0.15: nodes that are deleted before they are added, and tables with an
- * allocator of the program's.
+ * What liburcu's hash table has since 0.14 and 0.15: nodes that are deleted before they are added,
+ * and tables with an allocator of the program's.
  */
 #include "lfht.h"
 
-static const struct cds_lfht_mm_type *const types[] = { NULL, &cds_lfht_mm_order, &cds_lfht_mm_chunk,
-	&cds_lfht_mm_mmap };
+static const struct cds_lfht_mm_type *const types[] = {
+	NULL, &cds_lfht_mm_order, &cds_lfht_mm_chunk, &cds_lfht_mm_mmap,
+};
 
 /* An allocator that counts what it has given, and gives no more than it may. */
 struct counting {
@@ -146,8 +147,8 @@ static void grows_by_the_allocator(void)
 	static struct item items[COUNT];
 	struct counting counting = { .left = 1000000 };
 	struct cds_lfht_alloc alloc = allocator_of(&counting);
-	struct cds_lfht *table = cds_lfht_new_with_flavor_alloc(1, 1, 0, CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING,
-			&rcu_flavor, &alloc, NULL);
+	struct cds_lfht *table = cds_lfht_new_with_flavor_alloc(1, 1, 0,
+			CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, &rcu_flavor, &alloc, NULL);
 	long before;
 
 	CHECK(table != NULL);
@@ -203,8 +204,8 @@ static void without_memory_a_table_stays_small(void)
 	static struct item items[COUNT];
 	struct counting counting = { .left = 1000000 };
 	struct cds_lfht_alloc alloc = allocator_of(&counting);
-	struct cds_lfht *table = cds_lfht_new_with_flavor_alloc(16, 16, 0, CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING,
-			&rcu_flavor, &alloc, NULL);
+	struct cds_lfht *table = cds_lfht_new_with_flavor_alloc(16, 16, 0,
+			CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, &rcu_flavor, &alloc, NULL);
 
 	CHECK(table != NULL);
 	__atomic_store_n(&counting.left, 0, __ATOMIC_SEQ_CST);

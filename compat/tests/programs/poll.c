@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Cookies, liburcu 0.14's: asked for now, true once a whole grace period has gone by since, and for ever after. By the
- * functions, and by the flavour's structure, of which an executable has a copy.
+ * Cookies, liburcu 0.14's: asked for now, true once a whole grace period has gone by since, and for
+ * ever after. By the functions, and by the flavour's structure, of which an executable has a copy.
  */
 #include "flavor.h"
 #include <urcu/urcu-poll.h>
@@ -81,7 +81,8 @@ static const struct rcu_flavor_struct *volatile flavor = &rcu_flavor;
 
 static void by_the_structure(void)
 {
-	CHECK(flavor->update_start_poll_synchronize_rcu != NULL && flavor->update_poll_state_synchronize_rcu != NULL);
+	CHECK(flavor->update_start_poll_synchronize_rcu != NULL);
+	CHECK(flavor->update_poll_state_synchronize_rcu != NULL);
 	rcu_register_thread();
 	struct urcu_gp_poll_state cookie = flavor->update_start_poll_synchronize_rcu();
 	idle_begin();

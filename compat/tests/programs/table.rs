@@ -230,7 +230,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         variants: FLAVORS,
         always: true,
         versions: &[V15],
-        why: "a cookie is not true though a whole grace period has ended: those of others do not count",
+        why: "a cookie is not true though a grace period of another thread has ended since",
     },
     Fault {
         source: "defer.c",

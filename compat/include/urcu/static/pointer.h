@@ -23,9 +23,9 @@
 
 /*
  * Returns whether two pointers are equal: not 0 if so. To be used in place of == on one that
- * rcu_dereference() has returned, where it is followed afterwards: the compiler might else follow the
- * other one, which may have been loaded before what it points to was written. liburcu has it since
- * 0.15.
+ * rcu_dereference() has returned, where it is followed afterwards: the compiler might else follow
+ * the other one, which may have been loaded before what it points to was written. liburcu has it
+ * since 0.15.
  */
 static __inline__ int cmm_ptr_eq(const void *a, const void *b)
 {

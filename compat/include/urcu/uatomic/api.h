@@ -24,7 +24,9 @@
 /* So that pedants among compilers do not mind the argument that may be left out. */
 #pragma GCC system_header
 
-/* For these headers' own use: the order that was given, or else dflt; the second one, or the first. */
+/*
+ * For these headers' own use: the order that was given, or else dflt; the second one, or the first.
+ */
 #define _uatomic_second(a, b, ...)	b
 #define _uatomic_third(a, b, c, ...)	c
 #define _uatomic_order(dflt, ...)	_uatomic_second(_, ##__VA_ARGS__, dflt, _)

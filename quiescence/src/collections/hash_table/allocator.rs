@@ -16,7 +16,7 @@ use super::worker::Work;
 /// `struct cds_lfht_alloc`. All of the table's memory is from it, but for what is counted per CPU,
 /// and buckets that are kept in addresses reserved from the system ([`Memory::Mmap`]).
 ///
-/// It is called by whoever makes, resizes or ends the table, and by the library's thread that
+/// It is called by the threads that make, resize or end the table, and by the library's thread that
 /// resizes tables, never in a section.
 ///
 /// # Safety

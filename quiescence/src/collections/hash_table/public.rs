@@ -543,8 +543,8 @@ impl Node {
         self.next.store(REMOVED, Relaxed);
     }
 
-    /// Whether the node has been deleted or replaced, or was [marked](Self::mark_deleted). For one that was added to a table, in a
-    /// section.
+    /// Whether the node has been deleted or replaced, or was [marked](Self::mark_deleted). For one
+    /// that was added to a table, in a section.
     pub fn is_deleted(&self) -> bool {
         // Acquire: who finds it deleted finds what was written before that.
         self.next.load(Acquire) & REMOVED != 0
