@@ -38,7 +38,7 @@ fn is_later(name: &str) -> bool {
         ["start_poll_synchronize_rcu", "poll_state_synchronize_rcu", "exit"];
     const OF_TABLES: [&str; 2] = ["cds_lfht_node_init_deleted", "_cds_lfht_new_with_alloc"];
     let rest = |flavor: &&str| name.strip_prefix("urcu_")?.strip_prefix(*flavor)?.strip_prefix('_');
-    let of_a_flavor = FLAVORS.iter().filter_map(|flavor| rest(flavor));
+    let of_a_flavor = FLAVORS.iter().filter_map(rest);
     OF_TABLES.contains(&name) || of_a_flavor.into_iter().any(|rest| OF_A_FLAVOR.contains(&rest))
 }
 
