@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <urcu/assert.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,10 +6,10 @@
 #ifndef _URCU_REF_H
 #define _URCU_REF_H
 
-#include <assert.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <urcu/assert.h>
 #include <urcu/uatomic.h>
 
 #ifdef __cplusplus
