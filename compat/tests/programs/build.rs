@@ -89,7 +89,8 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
         }
         Headers::Debian => drop(command.args(["-DDEBIAN_HEADERS", "-DLIBURCU_0_13"])),
         Headers::Debian13 => {
-            command.arg("-DDEBIAN_HEADERS").arg("-I").arg(liburcu_0_15().join("include"));
+            // The system's there, as `/usr/include` is here: what they warn of is not ours.
+            command.arg("-DDEBIAN_HEADERS").arg("-isystem").arg(liburcu_0_15().join("include"));
             command.arg("-L").arg(liburcu_0_15().join("lib"));
             // They are of a later C library than the one here, and run with that.
             command.arg("-Wl,--allow-shlib-undefined");

@@ -218,6 +218,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         source: "lfht_memory.c",
+        case: "all_memory_comes_back",
+        variants: &[Qsbr],
+        always: false,
+        versions: &[V15],
+        why: "now and then it waits for ever: not looked into further",
+    },
+    Fault {
+        source: "lfht_memory.c",
         case: "without_memory_there_is_no_table",
         variants: FLAVORS,
         always: true,
