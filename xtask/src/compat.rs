@@ -35,6 +35,8 @@ pub enum Step {
     DataThroughTheTable,
     /// `liburcu`'s symbols are `liburcu-memb`'s where both are loaded.
     OneOfTwo,
+    /// Executables' copies of the flavour's structure are completed with what 0.14 has added.
+    CompleteCopies,
     /// Thread-local storage is reached by descriptors, so that it need not be there when the
     /// program starts.
     Descriptors,
@@ -263,7 +265,14 @@ impl Build {
         let objects = self.stage.join("objects");
         fs::create_dir_all(&objects)?;
         for library in LIBRARIES {
-            self.link(library, &self.compile(library, &objects, &[])?)?;
+            self.link(library, &self.compile(library, &objects, &[])?, &library.soname())?;
+            let name = library.linker_name();
+            if library.has_link_time_twin() {
+                let parts = self.compile(library, &objects, &["-DSHIM_LINK_TIME"])?;
+                self.link(library, &parts, &name)?;
+            } else {
+                symlink(&library.soname(), &self.library(&name))?;
+            }
         }
         fs::remove_dir_all(objects)?;
         Ok(())
@@ -310,13 +319,17 @@ impl Build {
         if cfg!(target_arch = "x86_64") {
             options.push("-mtls-dialect=gnu2");
         }
+        if self.without == Some(Step::CompleteCopies) {
+            options.push("-DSHIM_LEAVES_COPIES");
+        }
         if self.without == Some(Step::Descriptors) {
             options.push("-ftls-model=initial-exec");
         }
         options.into_iter().map(str::to_owned).collect()
     }
 
-    fn link(&self, library: &Library, objects: &[PathBuf]) -> Result<()> {
+    /// Into a file of this name.
+    fn link(&self, library: &Library, objects: &[PathBuf], name: &str) -> Result<()> {
         let soname = library.soname();
         let auxiliary = library.auxiliary.filter(|_| self.without != Some(Step::OneOfTwo));
         let bind_here = self.without == Some(Step::DataThroughTheTable);
@@ -330,8 +343,8 @@ impl Build {
             .args(objects)
             .arg(self.library(CORE))
             .arg("-o")
-            .arg(self.library(&soname)))?;
-        symlink(&soname, &self.library(&library.linker_name()))
+            .arg(self.library(name)))?;
+        Ok(())
     }
 }
 
@@ -341,10 +354,15 @@ fn version_script(path: &Path) -> String {
 
 /// A symbolic link, in place of whatever was there.
 pub(crate) fn symlink(target: &str, link: &Path) -> Result<()> {
-    if fs::symlink_metadata(link).is_ok() {
-        fs::remove_file(link).with_context(|| link.display().to_string())?;
-    }
-    std::os::unix::fs::symlink(target, link).with_context(|| link.display().to_string())
+    symlink_to(Path::new(target), link)
+}
+
+/// The same. Made beside its place and moved there: tests that run at once make the same ones.
+pub(crate) fn symlink_to(target: &Path, link: &Path) -> Result<()> {
+    let new = link.with_added_extension(format!("new-{}", std::process::id()));
+    _ = fs::remove_file(&new);
+    std::os::unix::fs::symlink(target, &new).with_context(|| new.display().to_string())?;
+    fs::rename(&new, link).with_context(|| link.display().to_string())
 }
 
 fn copy_tree(from: &Path, to: &Path) -> Result<()> {

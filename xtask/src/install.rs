@@ -203,7 +203,13 @@ fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
         Part::Development => {
             add(places.libdir.join(CORE_LINK), Content::Link(CORE.to_owned()));
             for library in LIBRARIES {
-                add(places.libdir.join(library.linker_name()), Content::Link(library.soname()));
+                let name = library.linker_name();
+                let content = if library.has_link_time_twin() {
+                    Content::Library(built.join(&name))
+                } else {
+                    Content::Link(library.soname())
+                };
+                add(places.libdir.join(name), content);
             }
             let archives = LIBRARIES.iter().map(|library| library.archive());
             for name in std::iter::once(CORE_ARCHIVE.to_owned()).chain(archives) {

@@ -20,6 +20,7 @@ mod cmake;
 pub mod command;
 pub mod compat;
 pub mod deb;
+pub mod debian13;
 pub mod facades;
 pub mod install;
 mod library;

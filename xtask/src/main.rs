@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::advice_agreement::Agreement;
+use xtask::debian13::Debian13;
 use xtask::torture::{self, Torture};
 use xtask::trial::Trial;
 use xtask::{clients, command, compat, deb, facades, install, mutants, promises, say};
@@ -66,6 +67,21 @@ enum Command {
         /// Which of them; all, if none is named.
         #[arg(value_name = "NAME", value_parser = clients::CLIENTS)]
         names: Vec<String>,
+    },
+    /// Make a root of Debian 13 (as root, by debootstrap; kept in target/debian13), and run the
+    /// test programs and the examples of its liburcu 0.15 there, compiled against that, on its
+    /// libraries and on ours; then the tests of this repository that compare with 0.15. Prints a
+    /// table.
+    Debian13 {
+        /// A root of Debian 13 that has gcc, g++, make and liburcu-dev. It is written to in /tmp.
+        #[arg(long, value_name = "DIR")]
+        root: Option<PathBuf>,
+        /// Write the table to this file as well.
+        #[arg(long, value_name = "FILE")]
+        table: Option<PathBuf>,
+        /// Leave the tests of this repository out.
+        #[arg(long)]
+        programs_only: bool,
     },
     /// Run the tests of crates from the registry with the crates of `facades/` in place of those
     /// that they ask for, and with these; print a table. Fetches the crates. Minutes.
@@ -211,6 +227,9 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Clients { long, names } => {
             clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
+        }
+        Command::Debian13 { root, table, programs_only } => {
+            Debian13 { root, table, programs_only }.run()?;
         }
         Command::Facades { measure: Some(rounds), .. } => facades::measure(rounds)?,
         Command::Facades { table, names, .. } => facades::Run { names, table }.run()?,

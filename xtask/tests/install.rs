@@ -112,7 +112,13 @@ fn what_is_installed_below_a_prefix_is_complete() {
     for suffix in ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"] {
         let link = library(&format!("liburcu{suffix}.so"));
         let target = format!("liburcu{suffix}.so.8");
-        assert_eq!(fs::read_link(&link).expect("a link"), PathBuf::from(&target));
+        // The flavours' are libraries for the linker, with more room in the flavour's structure.
+        match suffix {
+            "-cds" | "-common" => {
+                assert_eq!(fs::read_link(&link).expect("a link"), PathBuf::from(&target));
+            }
+            _ => assert!(fs::symlink_metadata(&link).expect("it is there").is_file()),
+        }
         assert!(fs::symlink_metadata(library(&target)).expect("it is there").is_file());
     }
     for header in ["urcu.h", "urcu/urcu-memb.h", "urcu/rculfhash.h", "urcu/map/urcu-qsbr.h", "rcu"]
