@@ -4,8 +4,8 @@
 #
 #   try.sh SUITE OLD NEW     OLD, NEW: directories with the packages, of two builds of one version
 #
-# As root; needs debootstrap and a Debian archive (MIRROR, or deb.debian.org). Changes nothing
-# outside a directory of its own, which is removed: mounts and processes are in namespaces.
+# As root; needs debootstrap and a Debian archive (MIRROR, or the one debootstrap takes). Changes
+# nothing outside a directory of its own, which is removed: mounts and processes are in namespaces.
 # Exit codes: 0 all held, 1 something did not, 2 the arguments are wrong, 4 it cannot be run here.
 set -uo pipefail
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
@@ -102,9 +102,9 @@ files() {
 
 make_root() {
     say "debootstrap"
-    debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$root/../log" 2>&1 || {
+    debootstrap --variant=minbase "$suite" "$root" ${MIRROR:+"$MIRROR"} >"$root/../log" 2>&1 || {
         tail -n 3 "$root/../log"
-        impossible "debootstrap $suite from $mirror failed"
+        impossible "debootstrap $suite failed"
     }
     mount -t proc proc "$root/proc" || impossible "no permission to mount"
     # No daemon is started by being installed.
@@ -199,7 +199,6 @@ gone() {
 
 [ $# -ge 3 ] || { sed -n '2,10p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 suite=$1 old=$2 new=$3
-mirror=${MIRROR:-http://deb.debian.org/debian}
 # The first two are run; the others are to stay installed.
 clients=(xfsprogs knot gdnsd lttng-tools)
 root=${4:-}

@@ -20,7 +20,6 @@ use crate::tools::files_below;
 const ROOT: &str = "target/debian13/root";
 /// What is installed in it.
 const PACKAGES: &str = "gcc,g++,libc6-dev,make,pkg-config,liburcu-dev";
-const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// What is run, and where.
 #[derive(Clone, Debug)]
@@ -79,7 +78,6 @@ fn make_root(root: &Path) -> Result<()> {
     let made = Command::new("debootstrap")
         .args(["--variant=minbase", &format!("--include={PACKAGES}"), "trixie"])
         .arg(&new)
-        .arg(MIRROR)
         .stdout(Stdio::null())
         .status();
     let made =
