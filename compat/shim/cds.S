@@ -9,6 +9,7 @@
 	forward __cds_lfs_pop
 	forward __cds_lfs_pop_all
 	forward _cds_lfht_new
+	forward _cds_lfht_new_with_alloc
 	forward cds_lfht_add
 	forward cds_lfht_add_replace
 	forward cds_lfht_add_unique
@@ -22,6 +23,7 @@
 	forward cds_lfht_lookup
 	forward cds_lfht_next
 	forward cds_lfht_next_duplicate
+	forward cds_lfht_node_init_deleted
 	forward cds_lfht_replace
 	forward cds_lfht_resize
 	forward cds_lfq_dequeue_rcu

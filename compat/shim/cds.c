@@ -7,7 +7,8 @@
 #include <urcu/rculfhash.h>
 
 #define MEMORY(name)									\
-	struct cds_lfht *quiescence_cds_lfht_mm_##name##_alloc_cds_lfht(unsigned long, unsigned long);	\
+	struct cds_lfht *quiescence_cds_lfht_mm_##name##_alloc_cds_lfht(unsigned long, unsigned long,	\
+			const struct cds_lfht_alloc *);					\
 	void quiescence_cds_lfht_mm_##name##_alloc_bucket_table(struct cds_lfht *, unsigned long);	\
 	void quiescence_cds_lfht_mm_##name##_free_bucket_table(struct cds_lfht *, unsigned long);	\
 	struct cds_lfht_node *quiescence_cds_lfht_mm_##name##_bucket_at(struct cds_lfht *, unsigned long);	\

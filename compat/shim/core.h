@@ -33,6 +33,13 @@ struct quiescence_shim {
 /* Once, by the thin library's constructor, before anything else. A second call changes nothing. */
 void quiescence_urcu_attach(const struct quiescence_shim *shim);
 
+/*
+ * Writes what 0.14 has added to the flavour's structure into an executable's copy of it, if that is
+ * so big. `found` is where the dynamic linker has the symbol, `whole` the library's own, of 128
+ * bytes.
+ */
+void quiescence_urcu_complete_flavor(unsigned int flavor, void *found, const void *whole);
+
 void quiescence_urcu_register_thread(unsigned int flavor);
 void quiescence_urcu_unregister_thread(unsigned int flavor);
 /* bp: gives the calling thread a record and stores it at reader(). */

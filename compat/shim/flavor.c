@@ -102,9 +102,13 @@ static const struct quiescence_shim shim = {
 /* Whether mistakes are looked for that cost something to find. */
 static bool is_debugging;
 
-static void __attribute__((constructor)) attach(void)
+static void complete_copy(void);
+
+/* Before the program's own constructors, which may read: out of an archive by the number alone. */
+static void __attribute__((constructor(102))) attach(void)
 {
 	quiescence_urcu_attach(&shim);
+	complete_copy();
 	is_debugging = quiescence_urcu_debugging();
 }
 
@@ -116,7 +120,7 @@ void URCU(init)(void)
 }
 #endif
 
-#if defined(SHIM_QSBR) || defined(SHIM_SIGNAL)
+#if !defined(SHIM_BP)
 void URCU(exit)(void);
 
 /* Nothing is left to be undone. */
@@ -240,7 +244,7 @@ void URCU(synchronize_rcu)(void)
 	quiescence_urcu_synchronize(SHIM_NUMBER);
 }
 
-/* liburcu's since 0.14; Debian 12's library has no polling. */
+/* liburcu's since 0.14. */
 struct urcu_gp_poll_state URCU(start_poll_synchronize_rcu)(void);
 bool URCU(poll_state_synchronize_rcu)(struct urcu_gp_poll_state state);
 
@@ -438,11 +442,9 @@ static void nothing(void)
 }
 #endif
 
-extern const struct rcu_flavor_struct URCU(flavor);
+_Static_assert(sizeof(struct rcu_flavor_struct) == 128, "of 0.14 and 0.15");
 
-_Static_assert(sizeof(struct rcu_flavor_struct) == 112, "copied by executables that know 0.13");
-
-const struct rcu_flavor_struct URCU(flavor) = {
+static const struct rcu_flavor_struct whole __asm__("shim_flavor") __attribute__((used)) = {
 	.read_lock = read_lock,
 	.read_unlock = read_unlock,
 	.read_ongoing = URCU(read_ongoing),
@@ -467,4 +469,34 @@ const struct rcu_flavor_struct URCU(flavor) = {
 	.barrier = URCU(barrier),
 	.register_rculfhash_atfork = URCU(register_rculfhash_atfork),
 	.unregister_rculfhash_atfork = URCU(unregister_rculfhash_atfork),
+	.update_start_poll_synchronize_rcu = URCU(start_poll_synchronize_rcu),
+	.update_poll_state_synchronize_rcu = URCU(poll_state_synchronize_rcu),
 };
+
+/*
+ * The same under its name, with the size that programs of 0.13 know: of a library that says more
+ * the dynamic linker complains, since they have copied so much into themselves. Into copies that
+ * are bigger the rest is written by hand.
+ *
+ * With SHIM_LINK_TIME this is the library that the linker is given, and no program runs on: it says
+ * how big the copies of programs are to be that are linked now.
+ */
+#if defined(SHIM_LINK_TIME)
+# define SHIM_FLAVOR_SIZE "128"
+#else
+# define SHIM_FLAVOR_SIZE "112"
+#endif
+
+__asm__(".globl " LABEL(flavor) "\n\t"
+	".type " LABEL(flavor) ", %object\n\t"
+	".set " LABEL(flavor) ", shim_flavor\n\t"
+	".size " LABEL(flavor) ", " SHIM_FLAVOR_SIZE);
+
+extern const struct rcu_flavor_struct URCU(flavor);
+
+static void complete_copy(void)
+{
+#if !defined(SHIM_LEAVES_COPIES) /* for a test of what happens otherwise */
+	quiescence_urcu_complete_flavor(SHIM_NUMBER, (void *)&URCU(flavor), &whole);
+#endif
+}

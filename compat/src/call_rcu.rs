@@ -9,7 +9,8 @@
 //!
 //! Threads of workers are joinable, and the library joins none: a caller that has asked for one by
 //! `get_call_rcu_thread` may (`multipathd` does, after `call_rcu_data_free`). One that was not
-//! asked for detaches itself when it ends, so nothing leaks.
+//! asked for detaches itself when it ends, so nothing leaks. liburcu joins them itself since 0.14:
+//! so `call_rcu_data_free` waits until the thread has nothing more to run, and leaves the joining.
 //!
 //! The default worker's thread ends when it has had nothing to do for ten seconds
 //! (`QUIESCENCE_CALL_RCU_IDLE_MS` in the environment says otherwise), and starts again with the
@@ -118,7 +119,8 @@ pub(crate) extern "C" fn quiescence_urcu_create_call_rcu_data(
 }
 
 /// `call_rcu_data_free`: its thread finishes the batch that it is running, and ends; what is left
-/// is the default worker's. That of the default worker is ignored, as in liburcu.
+/// is the default worker's. Waits for that, as liburcu 0.14 does, but where it would wait for
+/// itself. That of the default worker is ignored, as in liburcu.
 ///
 /// # Safety
 /// `crdp` is null or a worker that was not freed; no thread uses it any more.
@@ -129,7 +131,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu_data_free(
 ) {
     let flavor = Flavor::called(flavor);
     // SAFETY: by the contract.
-    unsafe { workers::free(flavor, crdp) };
+    unsafe { workers::free(flavor, crdp, workers::may_wait(flavor)) };
 }
 
 /// `get_default_call_rcu_data`.

@@ -2,16 +2,25 @@
 //!
 //! It is `quiescence::intrusive::HashTable`; a `struct cds_lfht *` is its pointer. Its readers are
 //! whatever the flavour's structure says, which may be of any library that has one.
+//!
+//! Where its buckets are is said by a `struct cds_lfht_mm_type` ([`memory_type`]), where all of its
+//! memory is from by a `struct cds_lfht_alloc` ([`allocator`]).
+
+mod allocator;
+mod memory_type;
 
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
 
 use quiescence::intrusive::{
-    Cursor, HashTable, Node, Protection, TableMemory, TableOptions, resume_resizing,
+    Cursor, HashTable, Node, Protection, TableAllocator, TableMemory, TableOptions, resume_resizing,
 };
 
+use self::allocator::Functions;
+use self::memory_type::MemoryType;
 use crate::fatal::fatal;
 
 const AUTO_RESIZE: c_int = 1;
@@ -68,6 +77,7 @@ pub(crate) struct FlavorStruct {
     unregister_rculfhash_atfork: Option<unsafe extern "C" fn(*const AtFork)>,
 }
 
+// What liburcu 0.14 and 0.15 have behind it is not read: a program of 0.13 has not got it.
 const _: () = assert!(size_of::<FlavorStruct>() == 112);
 
 /// The readers of a table, and what its maker wants back.
@@ -152,22 +162,6 @@ unsafe fn table(raw: &Raw) -> &Table {
     unsafe { Table::borrow_raw(raw) }
 }
 
-/// The table that is passed to a function of this memory type.
-///
-/// # Safety
-/// As [`table`].
-unsafe fn table_of(raw: &Raw, memory: TableMemory) -> &Table {
-    // SAFETY: by the contract.
-    let table = unsafe { table(raw) };
-    if table.memory() != memory {
-        let is = table.memory();
-        fatal(format_args!(
-            "a function of one struct cds_lfht_mm_type ({memory:?}) is called with a table of another one ({is:?})"
-        ));
-    }
-    table
-}
-
 /// What asks C whether a node is meant.
 ///
 /// # Safety
@@ -180,107 +174,6 @@ unsafe fn by(matches: Match, key: *const c_void) -> impl Fn(NonNull<Node>) -> bo
     }
 }
 
-/// `struct cds_lfht_mm_type`.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct MemoryType {
-    alloc_cds_lfht: extern "C" fn(c_ulong, c_ulong) -> Raw,
-    alloc_bucket_table: unsafe extern "C" fn(Raw, c_ulong),
-    free_bucket_table: unsafe extern "C" fn(Raw, c_ulong),
-    bucket_at: unsafe extern "C" fn(Raw, c_ulong) -> *mut Node,
-}
-
-/// Defines the four functions of a memory type.
-macro_rules! memory_type {
-    ($memory:ident, $new:ident, $allocate:ident, $free:ident, $at:ident) => {
-        /// An empty table that keeps its buckets so, without flavour and flags; NULL if there is no
-        /// memory.
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $new(
-            min_nr_alloc_buckets: c_ulong,
-            max_nr_buckets: c_ulong,
-        ) -> Raw {
-            let readers = Readers { flavor: ptr::null(), attr: ptr::null_mut() };
-            let memory = Some(TableMemory::$memory);
-            make(1, min_nr_alloc_buckets, max_nr_buckets, 0, memory, readers)
-        }
-
-        /// Memory for the buckets of this order: 0 is those that come with the table, and k those
-        /// from 2^(k-1) on.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $allocate(ht: Raw, order: c_ulong) {
-            // SAFETY: by C's contract.
-            let table = unsafe { table_of(&ht, TableMemory::$memory) };
-            let count = u32::try_from(order).ok().and_then(|order| 1_usize.checked_shl(order));
-            if !count.is_some_and(|count| table.allocate(count)) {
-                fatal(format_args!("no memory for the buckets of a hash table of order {order}"));
-            }
-        }
-
-        /// Frees the buckets of this order and greater ones, but for those that are in use: these
-        /// the table frees when it shrinks.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $free(ht: Raw, order: c_ulong) {
-            // SAFETY: by C's contract.
-            let table = unsafe { table_of(&ht, TableMemory::$memory) };
-            let below = u32::try_from(order).ok().and_then(|order| order.checked_sub(1));
-            // Order 0 is never freed alone.
-            if let Some(count) = below.and_then(|below| 1_usize.checked_shl(below)) {
-                table.free_unused(count);
-            }
-        }
-
-        /// The node of a bucket; NULL if it has no memory.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $at(ht: Raw, index: c_ulong) -> *mut Node {
-            // SAFETY: by C's contract.
-            let table = unsafe { table_of(&ht, TableMemory::$memory) };
-            // SAFETY: as above.
-            let bucket = unsafe { table.bucket_at(index as usize) };
-            bucket.map_or(ptr::null_mut(), NonNull::as_ptr)
-        }
-    };
-}
-
-memory_type!(
-    Order,
-    quiescence_cds_lfht_mm_order_alloc_cds_lfht,
-    quiescence_cds_lfht_mm_order_alloc_bucket_table,
-    quiescence_cds_lfht_mm_order_free_bucket_table,
-    quiescence_cds_lfht_mm_order_bucket_at
-);
-memory_type!(
-    Chunk,
-    quiescence_cds_lfht_mm_chunk_alloc_cds_lfht,
-    quiescence_cds_lfht_mm_chunk_alloc_bucket_table,
-    quiescence_cds_lfht_mm_chunk_free_bucket_table,
-    quiescence_cds_lfht_mm_chunk_bucket_at
-);
-memory_type!(
-    Mmap,
-    quiescence_cds_lfht_mm_mmap_alloc_cds_lfht,
-    quiescence_cds_lfht_mm_mmap_alloc_bucket_table,
-    quiescence_cds_lfht_mm_mmap_free_bucket_table,
-    quiescence_cds_lfht_mm_mmap_bucket_at
-);
-
-/// The kind of memory that a client has chosen by its address.
-fn memory_of(mm: &MemoryType) -> TableMemory {
-    let new = mm.alloc_cds_lfht as *const ();
-    if ptr::eq(new, quiescence_cds_lfht_mm_order_alloc_cds_lfht as *const ()) {
-        TableMemory::Order
-    } else if ptr::eq(new, quiescence_cds_lfht_mm_chunk_alloc_cds_lfht as *const ()) {
-        TableMemory::Chunk
-    } else if ptr::eq(new, quiescence_cds_lfht_mm_mmap_alloc_cds_lfht as *const ()) {
-        TableMemory::Mmap
-    } else {
-        fatal(format_args!(
-            "cds_lfht: a memory type of the program's own; pass &cds_lfht_mm_order, &cds_lfht_mm_chunk, \
-             &cds_lfht_mm_mmap or NULL"
-        ))
-    }
-}
-
 /// A table, or NULL.
 fn make(
     init_size: c_ulong,
@@ -289,6 +182,7 @@ fn make(
     flags: c_int,
     memory: Option<TableMemory>,
     readers: Readers,
+    allocator: Option<Arc<dyn TableAllocator>>,
 ) -> Raw {
     let max = if max == 0 { 0 } else { (max as usize).max(min as usize) };
     let options = TableOptions {
@@ -299,7 +193,11 @@ fn make(
         auto_resize: flags & AUTO_RESIZE != 0,
         accounting: flags & ACCOUNTING != 0,
     };
-    Table::new(readers, options).map_or(ptr::null_mut(), Table::into_raw)
+    let made = match allocator {
+        Some(allocator) => Table::new_in(readers, options, allocator),
+        None => Table::new(readers, options),
+    };
+    made.map_or(ptr::null_mut(), Table::into_raw)
 }
 
 /// Flavours that know of [`AT_FORK`]. Without a lock, which a fork might find held.
@@ -337,10 +235,45 @@ pub(crate) unsafe extern "C" fn quiescence__cds_lfht_new(
     flavor: *const FlavorStruct,
     attr: *mut libc::pthread_attr_t,
 ) -> Raw {
+    // SAFETY: by the contract; no allocator.
+    unsafe {
+        quiescence__cds_lfht_new_with_alloc(
+            init_size,
+            min_nr_alloc_buckets,
+            max_nr_buckets,
+            flags,
+            mm,
+            flavor,
+            ptr::null(),
+            attr,
+        )
+    }
+}
+
+/// `_cds_lfht_new_with_alloc`, of liburcu 0.15.
+///
+/// # Safety
+/// `mm` and `alloc` are null or valid, `flavor` valid as long as the table, and what the functions
+/// of `alloc` return is memory, as its interface says.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)] // C's
+pub(crate) unsafe extern "C" fn quiescence__cds_lfht_new_with_alloc(
+    init_size: c_ulong,
+    min_nr_alloc_buckets: c_ulong,
+    max_nr_buckets: c_ulong,
+    flags: c_int,
+    mm: *const MemoryType,
+    flavor: *const FlavorStruct,
+    alloc: *const Functions,
+    attr: *mut libc::pthread_attr_t,
+) -> Raw {
     // SAFETY: by the contract.
-    let memory = unsafe { mm.as_ref() }.map(memory_of);
+    let allocator = unsafe { allocator::of(alloc) };
+    // SAFETY: by the contract.
+    let memory = unsafe { mm.as_ref() }.map(memory_type::memory_of);
     let readers = Readers { flavor, attr };
-    let made = make(init_size, min_nr_alloc_buckets, max_nr_buckets, flags, memory, readers);
+    let (min, max) = (min_nr_alloc_buckets, max_nr_buckets);
+    let made = make(init_size, min, max, flags, memory, readers, allocator);
     if !made.is_null() && flags & AUTO_RESIZE != 0 {
         tell(flavor);
     }
@@ -546,6 +479,16 @@ pub(crate) unsafe extern "C" fn quiescence_cds_lfht_del(
     // SAFETY: by the contract.
     let deleted = node.is_some_and(|node| unsafe { table.delete(node) });
     if deleted { 0 } else { -libc::ENOENT }
+}
+
+/// `cds_lfht_node_init_deleted`, of liburcu 0.14.
+///
+/// # Safety
+/// The node is the caller's alone, and in no table. What is in it does not matter.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn quiescence_cds_lfht_node_init_deleted(node: *const Node) {
+    // SAFETY: by the contract; a node's words may hold anything.
+    unsafe { &*node }.mark_deleted();
 }
 
 /// `cds_lfht_is_node_deleted`.

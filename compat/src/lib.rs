@@ -14,6 +14,7 @@ mod call_rcu;
 mod defer;
 mod fatal;
 mod flavor;
+mod flavor_copy;
 mod fork;
 mod hazard;
 mod lfht;

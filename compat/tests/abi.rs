@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use elf::{dynamic, exports, relocations, segments, values};
 use program::{Whose, compile, run, run_and_abort, scratch};
-use xtask::needs::Need::Liburcu;
-use xtask::needs::{self, debian_libraries};
+use xtask::needs::Need::{Liburcu, Liburcu15};
+use xtask::needs::{self, debian_libraries, libraries_0_15};
 
 const LIBRARIES: [&str; 8] = ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"];
 const FLAVORS: [&str; 5] = ["memb", "mb", "qsbr", "bp", "signal"];
@@ -32,14 +32,14 @@ fn sides() -> Vec<Whose<'static>> {
     [Whose::Ours].into_iter().chain(debians.then_some(Whose::Debians)).collect()
 }
 
-/// What we export beyond Debian 12's libraries: the poll interface of liburcu 0.14, which programs
-/// are compiled against.
-fn is_of_0_14(name: &str) -> bool {
-    FLAVORS.iter().any(|flavor| {
-        name.strip_prefix(&format!("urcu_{flavor}_")).is_some_and(|rest| {
-            ["start_poll_synchronize_rcu", "poll_state_synchronize_rcu"].contains(&rest)
-        })
-    })
+/// What we export beyond Debian 12's libraries: what liburcu 0.14 and 0.15 have added.
+fn is_later(name: &str) -> bool {
+    const OF_A_FLAVOR: [&str; 3] =
+        ["start_poll_synchronize_rcu", "poll_state_synchronize_rcu", "exit"];
+    const OF_TABLES: [&str; 2] = ["cds_lfht_node_init_deleted", "_cds_lfht_new_with_alloc"];
+    let rest = |flavor: &&str| name.strip_prefix("urcu_")?.strip_prefix(*flavor)?.strip_prefix('_');
+    let of_a_flavor = FLAVORS.iter().filter_map(rest);
+    OF_TABLES.contains(&name) || of_a_flavor.into_iter().any(|rest| OF_A_FLAVOR.contains(&rest))
 }
 
 #[test]
@@ -54,8 +54,51 @@ fn exported_symbols_are_debians() {
             assert_eq!(ours.get(name), Some(symbol), "{soname}: {name}, ours against Debian's");
         }
         let more = ours.keys().filter(|name| !theirs.contains_key(*name));
-        let unknown: Vec<_> = more.filter(|name| !is_of_0_14(name)).collect();
+        let unknown: Vec<_> = more.filter(|name| !is_later(name)).collect();
         assert!(unknown.is_empty(), "{soname} exports what is not in the interface: {unknown:?}");
+    }
+}
+
+/// Every symbol of 0.15 is there, with its kind and size: but for the flavour's structure, which
+/// has the size that programs of 0.13 know, and the signal flavour, which 0.15 has not got.
+#[test]
+fn exported_symbols_are_debian_13s() {
+    if !needs::met(&[Liburcu15]) {
+        return;
+    }
+    for soname in LIBRARIES.map(soname).into_iter().filter(|name| !name.contains("signal")) {
+        let (theirs, ours) = (exports(&libraries_0_15().join(&soname)), exports(&ours(&soname)));
+        assert!(theirs.len() > 40, "{soname}: Debian 13's exports {} symbols only", theirs.len());
+        for (name, symbol) in &theirs {
+            let mut wanted = symbol.clone();
+            if name.ends_with("_flavor") {
+                assert_eq!(wanted.size, 128, "{soname}: {name}");
+                wanted.size = 112;
+            }
+            assert_eq!(ours.get(name), Some(&wanted), "{soname}: {name}, ours against Debian 13's");
+        }
+    }
+}
+
+/// The linker is given a library that says how big the structure is now, so that executables copy
+/// all of it; else they would read behind their copies.
+#[test]
+fn programs_that_are_linked_now_copy_the_whole_structure() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for flavor in FLAVORS {
+        let name = format!("urcu_{flavor}_flavor");
+        let linked = exports(&ours(&format!("liburcu-{flavor}.so")));
+        let run = exports(&ours(&soname(&format!("-{flavor}"))));
+        assert_eq!((linked[&name].size, run[&name].size), (128, 112), "{name}");
+        // It is the other library otherwise.
+        let names = |of: &std::collections::BTreeMap<String, elf::Symbol>| {
+            of.keys().cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(names(&linked), names(&run), "liburcu-{flavor}");
+        let entries = dynamic(&ours(&format!("liburcu-{flavor}.so")));
+        assert_eq!(values(&entries, "SONAME"), [&soname(&format!("-{flavor}"))]);
     }
 }
 
@@ -66,7 +109,8 @@ fn the_polling_of_0_14_is_in_every_flavour() {
     }
     for flavor in FLAVORS {
         let ours = exports(&ours(&soname(&format!("-{flavor}"))));
-        let polls = ours.keys().filter(|name| is_of_0_14(name)).count();
+        let polls = ours.keys().filter(|name| name.ends_with("_poll_synchronize_rcu")).count()
+            + ours.keys().filter(|name| name.ends_with("_poll_state_synchronize_rcu")).count();
         assert_eq!(polls, 2, "liburcu-{flavor}");
     }
 }
@@ -150,11 +194,13 @@ fn layouts_and_numbers_are_debians() {
         run(&compile(&directory, "layouts.c", Whose::Debians, inline), Whose::Debians, &[]);
     let ours = run(&compile(&directory, "layouts.c", Whose::Ours, inline), Whose::Ours, &[]);
     assert!(theirs.lines().count() > 70, "{theirs}");
+    // What 0.14 has added is behind what 0.13 has.
+    let theirs =
+        theirs.replace("struct rcu_flavor_struct 112 8\n", "struct rcu_flavor_struct 128 8\n");
     for (ours, theirs) in ours.lines().zip(theirs.lines()) {
         assert_eq!(ours, theirs, "ours against Debian's");
     }
     assert_eq!(ours, theirs);
-    assert!(theirs.contains("struct rcu_flavor_struct 112 8\n"));
 }
 
 /// Trap 1. Each way of compiling an executable that makes copies, with either headers, on either
@@ -190,6 +236,56 @@ fn data_that_an_executable_has_copied_is_the_data() {
     }
 }
 
+/// Whichever version an executable was linked with: its copy of the flavour's structure has all
+/// that it has room for, what is behind it is left alone, and the dynamic linker says nothing. Also
+/// where the copy is made read-only before the library is initialised, as lld has it.
+#[test]
+fn copies_of_the_flavour_s_structure_are_completed() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let sides = sides()
+        .into_iter()
+        .chain(needs::met_for("with 0.15's headers", &[Liburcu15]).then_some(Whose::Debian13s));
+    let lld = lld();
+    if lld.is_none() {
+        needs::skipped("lld of the Rust toolchain", "a toolchain with rust-lld");
+    }
+    for headers in sides {
+        for flavor in ["memb", "mb", "qsbr", "bp"] {
+            let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+            let library = format!("-lurcu-{flavor}");
+            let ways = [&["-fPIE", "-pie"][..], &["-fno-pie", "-no-pie"]].into_iter();
+            let by_lld = lld.as_deref().map(|place| vec!["-fPIE", "-pie", "-fuse-ld=lld", place]);
+            for way in ways.map(<[_]>::to_vec).chain(by_lld) {
+                let directory = scratch(&format!("flavor-{headers:?}-{flavor}-{}", way.len()));
+                let members = (headers != Whose::Debians).then_some("-DMEMBERS_OF_0_14");
+                let options: Vec<&str> =
+                    way.iter().copied().chain(members).chain([&*define, &*library]).collect();
+                let program = compile(&directory, "flavor_copy.c", headers, &options);
+                let symbol = format!("urcu_{flavor}_flavor");
+                assert!(
+                    relocations(&program)
+                        .iter()
+                        .any(|(kind, name)| kind.ends_with("_COPY") && *name == symbol),
+                    "this test needs an executable with a copy of {symbol}"
+                );
+                let size = if headers == Whose::Debians { "112" } else { "128" };
+                assert_eq!(run(&program, Whose::Ours, &[size]), "ok\n", "{headers:?} {way:?}");
+            }
+        }
+    }
+}
+
+/// The option of gcc that names the Rust toolchain's lld, if there is one.
+fn lld() -> Option<String> {
+    let output = std::process::Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
+    let root = String::from_utf8(output.stdout).ok()?;
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let place = PathBuf::from(root.trim()).join("lib/rustlib").join(target).join("bin/gcc-ld");
+    place.join("ld.lld").exists().then(|| format!("-B{}", place.display()))
+}
+
 /// The tests above and below see what they are there for: with a step left out, they fail.
 mod mutants {
     use super::*;
@@ -206,6 +302,20 @@ mod mutants {
         let program = compile(&directory, "copied.c", Whose::Ours, &["-lurcu-memb"]);
         let said = run_and_abort(&program, Whose::In(&libraries), &[], &[]);
         assert!(said.contains("copied.c"), "{said}");
+    }
+
+    #[test]
+    fn copies_that_are_left_as_they_are() {
+        if !needs::met(&[]) {
+            return;
+        }
+        let directory = scratch("without-completing");
+        let libraries = build_without(Step::CompleteCopies, &directory).expect("it can be built");
+        let options = ["-DFLAVOR_MEMB", "-lurcu-memb"];
+        let program = compile(&directory, "flavor_copy.c", Whose::Ours, &options);
+        assert_eq!(run(&program, Whose::Ours, &["128"]), "ok\n");
+        let said = run_and_abort(&program, Whose::In(&libraries), &["128"], &[]);
+        assert!(said.contains("members[i] != NULL"), "{said}");
     }
 
     #[test]

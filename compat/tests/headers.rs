@@ -16,11 +16,46 @@ mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use exceptions::{EXCEPTIONS, OTHER_CPUS};
+use exceptions::{CONST_SINCE_0_15, EXCEPTIONS, EXCEPTIONS_0_15, OTHER_CPUS};
 use offered::offered;
 use tree::{Tree, run, scratch};
 use xtask::needs;
-use xtask::needs::Need::{Gxx, Liburcu};
+use xtask::needs::Need::{Gxx, Liburcu, Liburcu15};
+
+/// Headers of liburcu to compare ours with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    /// Of Debian 12.
+    V13,
+    /// Of Debian 13.
+    V15,
+}
+
+impl Version {
+    fn tree(self) -> Tree {
+        match self {
+            Self::V13 => Tree::debians(),
+            Self::V15 => Tree::debian_13s(),
+        }
+    }
+
+    fn flavors(self) -> &'static [&'static str] {
+        let all = &["memb", "mb", "qsbr", "bp", "signal"];
+        if self == Self::V13 { all } else { &all[..4] }
+    }
+
+    /// What the programs of this test are told of it.
+    fn defines(self) -> &'static [&'static str] {
+        if self == Self::V13 { &[] } else { &["-DLIBURCU_0_15"] }
+    }
+}
+
+/// Those that are there; a version that is not is skipped visibly.
+fn versions() -> impl Iterator<Item = Version> {
+    let v13 = needs::met_for("with the headers of liburcu 0.13", &[Liburcu]);
+    let v15 = needs::met_for("with the headers of liburcu 0.15", &[Liburcu15]);
+    [(Version::V13, v13), (Version::V15, v15)].into_iter().filter_map(|(v, met)| met.then_some(v))
+}
 
 const DIALECTS: [&str; 7] = [
     "gcc -std=c89 -x c",
@@ -54,6 +89,15 @@ const OTHER_CPU: [&str; 6] = [
     "urcu/arch/gcc.h",
     "-include",
     "urcu/uatomic/gcc.h",
+];
+
+/// Those of 0.15 that compile as a part of `<urcu/uatomic.h>` only.
+const PARTS: [&str; 5] = [
+    "urcu/uatomic/generic.h",
+    "urcu/uatomic/api.h",
+    "urcu/uatomic/builtins.h",
+    "urcu/uatomic/builtins-generic.h",
+    "urcu/uatomic/uassert.h",
 ];
 
 /// `<urcu/map/urcu.h>` is for programs that have chosen.
@@ -106,23 +150,26 @@ fn our_headers_include_none_of_debians() {
 
 #[test]
 fn every_header_of_debians_is_there() {
-    if !needs::met(&[Liburcu]) {
+    if !needs::met(&[]) {
         return;
     }
     let ours: BTreeSet<String> = Tree::ours().headers().into_iter().collect();
-    for header in Tree::debians().headers() {
+    for header in versions().flat_map(|version| version.tree().headers()) {
         let foreign = OTHER_CPUS.iter().any(|name| header.ends_with(&format!("/{name}.h")));
         assert_eq!(ours.contains(&header), !foreign, "{header}");
     }
 }
 
-/// What Debian's headers offer and those of `tree` do not, with the header that it was missed in
-/// first. Of those headers that begin like `which`.
-fn missing(tree: &Tree, which: &str) -> BTreeMap<String, String> {
-    let debians = Tree::debians();
+/// What the headers of a version offer and those of `tree` do not, with the header that it was
+/// missed in first. Of those headers that begin like `which`.
+fn missing(version: Version, tree: &Tree, which: &str) -> BTreeMap<String, String> {
+    let debians = version.tree();
     let mut missing = BTreeMap::new();
     for header in debians.headers() {
         if !header.starts_with(which) {
+            continue;
+        }
+        if version == Version::V15 && PARTS.contains(&header.as_str()) {
             continue;
         }
         // Those of other CPUs do not compile here.
@@ -137,7 +184,8 @@ fn missing(tree: &Tree, which: &str) -> BTreeMap<String, String> {
             for (name, parameters) in &theirs.macros {
                 let kept = ours.names.contains(name)
                     || ours.macros.get(name).is_some_and(|ours| {
-                        ours == parameters || *parameters == -1 || *parameters == -2
+                        // With as many as one likes there may be fewer, too.
+                        ours == parameters || *ours == -2 || *parameters < 0
                     });
                 // Guards against being included twice are each header's own; a switch is the
                 // program's.
@@ -159,26 +207,31 @@ fn missing(tree: &Tree, which: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn every_name_of_debians_is_there() {
-    if !needs::met(&[Liburcu]) {
+    if !needs::met(&[]) {
         return;
     }
-    let missing = missing(&Tree::ours(), "urcu");
-    let excepted: BTreeSet<&str> =
-        EXCEPTIONS.iter().flat_map(|(_, names)| *names).copied().collect();
+    versions().for_each(names_are_there);
+}
+
+fn names_are_there(version: Version) {
+    let missing = missing(version, &Tree::ours(), "urcu");
+    let tables: &[(&str, &[&str])] =
+        if version == Version::V13 { &EXCEPTIONS } else { &EXCEPTIONS_0_15 };
+    let excepted: BTreeSet<&str> = tables.iter().flat_map(|(_, names)| *names).copied().collect();
     let unknown: Vec<_> =
         missing.iter().filter(|(name, _)| !excepted.contains(name.as_str())).collect();
-    assert!(unknown.is_empty(), "in Debian's headers and not in ours: {unknown:#?}");
+    assert!(unknown.is_empty(), "in the headers of {version:?} and not in ours: {unknown:#?}");
     // An exception that is none is a mistake in the table.
     let needless: Vec<_> = excepted.iter().filter(|name| !missing.contains_key(**name)).collect();
-    assert!(needless.is_empty(), "excepted, and there: {needless:?}");
+    assert!(needless.is_empty(), "{version:?}: excepted, and there: {needless:?}");
 }
 
 /// Declares every function of Debian's headers again after those of `tree`: the compiler says which
 /// are others.
-fn conflicts(tree: &Tree, name: &str) -> Result<usize, String> {
-    let debians = Tree::debians();
+fn conflicts(version: Version, tree: &Tree, name: &str) -> Result<usize, String> {
+    let debians = version.tree();
     let mut count = 0;
-    for flavor in ["memb", "mb", "qsbr", "bp", "signal"] {
+    for flavor in version.flavors() {
         for switches in [&["-DURCU_API_MAP"][..], &["-DURCU_API_MAP", "-D_LGPL_SOURCE"]] {
             let headers: String =
                 [format!("urcu-{flavor}"), "cds".into(), "ref".into(), "futex".into()]
@@ -199,6 +252,9 @@ fn conflicts(tree: &Tree, name: &str) -> Result<usize, String> {
                 let prototype = prototype.split_inclusive(';').next().unwrap_or("");
                 let plain = prototype.trim_start_matches("extern ").trim_start_matches("static ");
                 let name = function_name(plain);
+                if version == Version::V13 && CONST_SINCE_0_15.contains(&name) {
+                    continue;
+                }
                 // By a macro it is another name of something that is declared, too.
                 again.push_str(&format!("#undef {name}\n{plain}\n"));
                 count += 1;
@@ -221,32 +277,41 @@ fn function_name(prototype: &str) -> &str {
 
 #[test]
 fn every_function_is_declared_as_debians() {
-    if !needs::met(&[Liburcu]) {
+    if !needs::met(&[]) {
         return;
     }
-    let count = conflicts(&Tree::ours(), "signatures");
-    assert!(count.as_ref().is_ok_and(|count| *count > 1_000), "{count:?}");
+    for version in versions() {
+        let count = conflicts(version, &Tree::ours(), "signatures");
+        assert!(count.as_ref().is_ok_and(|count| *count > 1_000), "{version:?}: {count:?}");
+    }
 }
 
 #[test]
 fn layouts_and_constants_are_debians() {
-    if !needs::met(&[Liburcu]) {
+    if !needs::met(&[]) {
         return;
     }
-    let theirs = run(&Tree::debians(), "layouts.c", "layouts-debians", &["-w"]);
-    let ours = run(&Tree::ours(), "layouts.c", "layouts-ours", &[]);
-    assert!(theirs.as_ref().is_ok_and(|text| text.lines().count() > 100), "{theirs:?}");
-    assert_eq!(ours, theirs);
+    for version in versions() {
+        let silent = [version.defines(), &["-w"]].concat();
+        let theirs = run(&version.tree(), "layouts.c", "layouts-debians", &silent);
+        let ours = run(&Tree::ours(), "layouts.c", "layouts-ours", version.defines());
+        assert!(theirs.as_ref().is_ok_and(|text| text.lines().count() > 100), "{theirs:?}");
+        assert_eq!(ours, theirs, "{version:?}");
+    }
 }
 
 /// So that a structure which the comparison leaves out is noticed.
 #[test]
 fn the_comparison_of_layouts_has_every_structure() {
-    if !needs::met(&[Liburcu]) {
+    if !needs::met(&[]) {
         return;
     }
+    versions().for_each(structures_are_compared);
+}
+
+fn structures_are_compared(version: Version) {
     let program = include_str!("headers/layouts.c");
-    let debians = Tree::debians();
+    let debians = version.tree();
     for header in debians.headers() {
         if OTHER_CPUS.iter().any(|name| header.ends_with(&format!("/{name}.h"))) {
             continue;
@@ -308,10 +373,12 @@ fn atomic_operations_answer_what_they_should() {
     }
     assert_eq!(run(&ours, "atomics.c", "atomics-other", &OTHER_CPU), Ok(String::new()));
     // The program itself is right: liburcu's own headers pass it.
-    if !needs::met_for("with Debian's headers", &[Liburcu]) {
-        return;
+    for version in versions() {
+        let options: &[&str] =
+            if version == Version::V13 { &["-w", "-DCMM_HAS_NO_ORDERS"] } else { &["-w"] };
+        let name = format!("atomics-{version:?}");
+        assert_eq!(run(&version.tree(), "atomics.c", &name, options), Ok(String::new()));
     }
-    assert_eq!(run(&Tree::debians(), "atomics.c", "atomics-debians", &["-w"]), Ok(String::new()));
 }
 
 #[test]
@@ -320,17 +387,19 @@ fn faults_of_names_are_found() {
         return;
     }
     let gone = Tree::mutant("name", "urcu/list.h", "cds_list_move", "cds_list_shift");
-    assert!(missing(&gone, "urcu/list.h").contains_key("cds_list_move"));
+    assert!(missing(Version::V13, &gone, "urcu/list.h").contains_key("cds_list_move"));
     let fewer = Tree::mutant(
         "parameters",
         "urcu/hlist.h",
         "cds_hlist_for_each_safe(pos, p, head)",
         "cds_hlist_for_each_safe(pos, head)",
     );
-    assert!(missing(&fewer, "urcu/hlist.h").contains_key("cds_hlist_for_each_safe"));
+    assert!(missing(Version::V13, &fewer, "urcu/hlist.h").contains_key("cds_hlist_for_each_safe"));
     let constant =
         Tree::mutant("constant", "urcu/wfcqueue.h", "CDS_WFCQ_RET_SRC_EMPTY", "SRC_EMPTY");
-    assert!(missing(&constant, "urcu/wfcqueue.h").contains_key("CDS_WFCQ_RET_SRC_EMPTY"));
+    assert!(
+        missing(Version::V13, &constant, "urcu/wfcqueue.h").contains_key("CDS_WFCQ_RET_SRC_EMPTY")
+    );
 }
 
 #[test]
@@ -344,11 +413,11 @@ fn faults_of_signatures_are_found() {
         "cds_lfht_del(struct cds_lfht *ht, struct cds_lfht_node *node)",
         "cds_lfht_del(struct cds_lfht_node *node, struct cds_lfht *ht)",
     );
-    let found = conflicts(&swapped, "signature-fault");
+    let found = conflicts(Version::V13, &swapped, "signature-fault");
     assert!(found.as_ref().is_err_and(|text| text.contains("cds_lfht_del")), "{found:?}");
     let narrower =
         Tree::mutant("answer", "urcu/call-rcu.h", "extern int set_cpu", "extern short set_cpu");
-    let found = conflicts(&narrower, "answer-fault");
+    let found = conflicts(Version::V13, &narrower, "answer-fault");
     assert!(found.as_ref().is_err_and(|text| text.contains("set_cpu_call_rcu_data")), "{found:?}");
 }
 
@@ -386,7 +455,7 @@ fn faults_of_atomic_operations_are_found() {
         return;
     }
     for (name, from, to) in [
-        ("sub", "-caa_cast_long_keep_sign(v))", "caa_cast_long_keep_sign(v))"),
+        ("sub", "-caa_cast_long_keep_sign(v), (mo)", "caa_cast_long_keep_sign(v), (mo)"),
         (
             "size",
             "if (len == 2)\n\t\t__atomic_fetch_or((volatile _uatomic_2",

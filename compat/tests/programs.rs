@@ -1,6 +1,6 @@
 //! Every exported function of liburcu, used by programs in C and C++: compiled against our headers
 //! and against Debian's, with readers inlined and not, and each run with our libraries and with
-//! Debian's.
+//! Debian's: liburcu 0.13, and 0.15 where `QUIESCENCE_TRIXIE_ROOT` names a root of Debian 13.
 //!
 //! The programs are in `programs/`; which there are, and what Debian's library cannot do, is in
 //! `programs/table.rs`. What holds with Debian's is what liburcu's users rely on; so a program that
@@ -21,9 +21,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use build::{Compiled, Place};
 use execute::Outcome;
-use table::Headers;
+use table::{Headers, Theirs};
 use xtask::needs;
-use xtask::needs::Need::{Gxx, Liburcu};
+use xtask::needs::Need::{Gxx, Liburcu, Liburcu15};
 
 /// At most so many programs are compiled or run at once: most of them are several threads.
 const WORKERS: usize = 3;
@@ -57,12 +57,14 @@ fn every_program_runs_with_every_library() {
     }
     let debians = needs::met_for("with Debian's headers and libraries", &[Liburcu]);
     let cpp = needs::met_for("programs in C++", &[Gxx]);
-    let place = Place::new(debians);
+    let debian_13s = needs::met_for("with Debian 13's headers and libraries", &[Liburcu15]);
+    let place = Place::new(debians, debian_13s);
     let chosen = std::env::var("PROGRAMS").unwrap_or_default();
     let jobs: Vec<_> = table::builds()
         .into_iter()
         .filter(|job| job.program.source.contains(&chosen))
-        .filter(|job| debians || job.headers == Headers::Ours)
+        .filter(|job| debians || job.headers != Headers::Debian)
+        .filter(|job| debian_13s || job.headers != Headers::Debian13)
         .filter(|job| cpp || !job.program.source.ends_with(".cpp"))
         .collect();
     assert!(!jobs.is_empty(), "PROGRAMS={chosen} names no program");
@@ -83,17 +85,20 @@ fn every_program_runs_with_every_library() {
             failures.push(format!("{job} does not compile:\n{said}"));
         }
         failures.extend(outcomes.iter().filter_map(|outcome| {
-            outcome.failure.as_ref().map(|said| format!("{job} with {}: {said}", outcome.library))
+            let library = outcome.library;
+            outcome.failure.as_ref().map(|said| format!("{job} with {library:?}: {said}"))
         }));
     }
     let runs: usize = done.iter().map(|(_, outcomes)| outcomes.len()).sum();
     let cases: usize = done.iter().flat_map(|(_, outcomes)| outcomes).map(|one| one.cases).sum();
     println!("{} programs, {runs} runs, {cases} cases", jobs.len());
-    if chosen.is_empty() && debians && cpp {
-        let used = done.iter().flat_map(|(compiled, _)| compiled.as_ref().ok());
-        let missing = coverage::not_used(used);
-        if !missing.is_empty() {
-            failures.push(format!("no program uses:\n{}", missing.join("\n")));
+    for (theirs, is_there) in [(Theirs::V13, debians), (Theirs::V15, debian_13s)] {
+        if chosen.is_empty() && is_there && cpp {
+            let used = done.iter().flat_map(|(compiled, _)| compiled.as_ref().ok());
+            let missing = coverage::not_used(theirs, used);
+            if !missing.is_empty() {
+                failures.push(format!("no program uses, of {theirs:?}:\n{}", missing.join("\n")));
+            }
         }
     }
     assert!(failures.is_empty(), "{} failed:\n\n{}", failures.len(), failures.join("\n\n"));

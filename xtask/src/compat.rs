@@ -4,7 +4,8 @@
 //! The core is a static library of Rust that the C compiler links into `libquiescence.so.0`:
 //! cargo's own shared libraries have no soname and export what they please. Each thin library is a
 //! few objects of C and assembly, linked against it, and exports what its version script in
-//! `compat/link` lets out. Nothing may stay undefined.
+//! `compat/link` lets out. Nothing may stay undefined. What static programs are linked with is made
+//! of the same parts by `archives`.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,9 +14,9 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
-use crate::library::{CORE, CORE_LINK, LIBRARIES, Library};
+use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES, Library};
 use crate::tools::{c_compiler, files_below, run};
-use crate::{pkgconfig, say};
+use crate::{archives, cmake, pkgconfig, say};
 
 /// How it is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub enum Step {
     DataThroughTheTable,
     /// `liburcu`'s symbols are `liburcu-memb`'s where both are loaded.
     OneOfTwo,
+    /// Executables' copies of the flavour's structure are completed with what 0.14 has added.
+    CompleteCopies,
     /// Thread-local storage is reached by descriptors, so that it need not be there when the
     /// program starts.
     Descriptors,
@@ -229,12 +232,32 @@ impl Build {
         fs::create_dir_all(self.library("pkgconfig"))?;
         self.link_core()?;
         self.make_thin()?;
+        self.make_archives()?;
         copy_tree(&self.folder("include"), &self.stage.join("include"))?;
         for (name, text) in
             pkgconfig::files("${pcfiledir}/../..", "${prefix}/lib", "${prefix}/include")
         {
             fs::write(self.library("pkgconfig").join(name), text)?;
         }
+        let cmake = self.library(cmake::place(&self.library("")));
+        fs::create_dir_all(&cmake)?;
+        for (name, text) in cmake::files() {
+            fs::write(cmake.join(name), text)?;
+        }
+        Ok(())
+    }
+
+    /// The core as one object, with the names that the shared one exports and no others; and the
+    /// thin libraries.
+    fn make_archives(&self) -> Result<()> {
+        let objects = self.stage.join("archives");
+        fs::create_dir_all(&objects)?;
+        archives::core(&self.archive, &self.library(CORE), &objects, &self.library(CORE_ARCHIVE))?;
+        for library in LIBRARIES {
+            let parts = self.compile(library, &objects, &["-DSHIM_ARCHIVE"])?;
+            archives::thin(&parts, &objects, &self.library(&library.archive()))?;
+        }
+        fs::remove_dir_all(objects)?;
         Ok(())
     }
 
@@ -242,7 +265,14 @@ impl Build {
         let objects = self.stage.join("objects");
         fs::create_dir_all(&objects)?;
         for library in LIBRARIES {
-            self.link(library, &self.compile(library)?)?;
+            self.link(library, &self.compile(library, &objects, &[])?, &library.soname())?;
+            let name = library.linker_name();
+            if library.has_link_time_twin() {
+                let parts = self.compile(library, &objects, &["-DSHIM_LINK_TIME"])?;
+                self.link(library, &parts, &name)?;
+            } else {
+                symlink(&library.soname(), &self.library(&name))?;
+            }
         }
         fs::remove_dir_all(objects)?;
         Ok(())
@@ -264,12 +294,13 @@ impl Build {
         symlink(CORE, &self.library(CORE_LINK))
     }
 
-    fn compile(&self, library: &Library) -> Result<Vec<PathBuf>> {
+    fn compile(&self, library: &Library, to: &Path, options: &[&str]) -> Result<Vec<PathBuf>> {
         let object = |source: &&str| {
-            let object = self.stage.join(format!("objects/liburcu{}.{source}.o", library.suffix));
+            let object = to.join(format!("liburcu{}.{source}.o", library.suffix));
             let mut compiler = c_compiler();
             compiler
                 .args(self.compile_options())
+                .args(options)
                 .args(library.define.map(|name| format!("-D{name}")));
             compiler.arg("-c").arg(self.folder("shim").join(source)).arg("-o").arg(&object);
             run(&mut compiler).map(|_| object)
@@ -288,13 +319,17 @@ impl Build {
         if cfg!(target_arch = "x86_64") {
             options.push("-mtls-dialect=gnu2");
         }
+        if self.without == Some(Step::CompleteCopies) {
+            options.push("-DSHIM_LEAVES_COPIES");
+        }
         if self.without == Some(Step::Descriptors) {
             options.push("-ftls-model=initial-exec");
         }
         options.into_iter().map(str::to_owned).collect()
     }
 
-    fn link(&self, library: &Library, objects: &[PathBuf]) -> Result<()> {
+    /// Into a file of this name.
+    fn link(&self, library: &Library, objects: &[PathBuf], name: &str) -> Result<()> {
         let soname = library.soname();
         let auxiliary = library.auxiliary.filter(|_| self.without != Some(Step::OneOfTwo));
         let bind_here = self.without == Some(Step::DataThroughTheTable);
@@ -308,8 +343,8 @@ impl Build {
             .args(objects)
             .arg(self.library(CORE))
             .arg("-o")
-            .arg(self.library(&soname)))?;
-        symlink(&soname, &self.library(&library.linker_name()))
+            .arg(self.library(name)))?;
+        Ok(())
     }
 }
 
@@ -319,10 +354,15 @@ fn version_script(path: &Path) -> String {
 
 /// A symbolic link, in place of whatever was there.
 pub(crate) fn symlink(target: &str, link: &Path) -> Result<()> {
-    if fs::symlink_metadata(link).is_ok() {
-        fs::remove_file(link).with_context(|| link.display().to_string())?;
-    }
-    std::os::unix::fs::symlink(target, link).with_context(|| link.display().to_string())
+    symlink_to(Path::new(target), link)
+}
+
+/// The same. Made beside its place and moved there: tests that run at once make the same ones.
+pub(crate) fn symlink_to(target: &Path, link: &Path) -> Result<()> {
+    let new = link.with_added_extension(format!("new-{}", std::process::id()));
+    _ = fs::remove_file(&new);
+    std::os::unix::fs::symlink(target, &new).with_context(|| new.display().to_string())?;
+    fs::rename(&new, link).with_context(|| link.display().to_string())
 }
 
 fn copy_tree(from: &Path, to: &Path) -> Result<()> {

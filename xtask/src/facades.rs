@@ -27,6 +27,8 @@ pub struct Client {
     version: &'static str,
     /// The crate that the facade stands in for.
     original: &'static str,
+    /// The facade, if its folder is called differently.
+    facade: Option<&'static str>,
     /// What `cargo test` is given besides.
     options: &'static [&'static str],
     /// What tests of a crate that a facade stands in for depend on besides, as in a `Cargo.toml`.
@@ -34,7 +36,7 @@ pub struct Client {
 }
 
 /// The clients, in the order they are run in.
-pub const CLIENTS: [Client; 13] = [
+pub const CLIENTS: [Client; 15] = [
     epoch("crossbeam-skiplist", "0.1.3", &[]),
     epoch("crossbeam-deque", "0.8.8", &[]),
     epoch("moka", "0.12.16", &["--features", "sync,future"]),
@@ -44,6 +46,8 @@ pub const CLIENTS: [Client; 13] = [
     epoch("rayon-core", "1.13.0", &[]),
     client("seize", "seize", "0.5.1", &["--release"]),
     client("seize", "papaya", "0.2.5", &["--release"]),
+    Client { facade: Some("seize-0.3"), ..client("seize", "seize", "0.3.3", &["--release"]) },
+    Client { facade: Some("seize-0.3"), ..client("seize", "flurry", "0.5.2", &["--all-features"]) },
     Client {
         of_tests: "adaptive-barrier = \"1\"\ncrossbeam-utils = \"0.8\"\nitertools = \"0.14\"\n\
                    num_cpus = \"1\"\nonce_cell = \"1\"\nparking_lot = \"0.12\"\nproptest = \"1\"\n",
@@ -68,13 +72,16 @@ const fn client(
     version: &'static str,
     options: &'static [&'static str],
 ) -> Client {
-    Client { name, version, original, options, of_tests: "" }
+    Client { name, version, original, facade: None, options, of_tests: "" }
 }
 
-/// What the clients are called.
+/// What the clients are called. A name may be that of two versions.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
-    CLIENTS.iter().map(|client| client.name).collect()
+    let mut names: Vec<_> = CLIENTS.iter().map(|client| client.name).collect();
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(*name));
+    names
 }
 
 /// Runs the tests of these clients; of all, if none is named.
@@ -150,6 +157,11 @@ fn row(client: &Client, theirs: &Outcome, ours: &Outcome) -> String {
 }
 
 impl Client {
+    /// The folder of the facade.
+    fn facade(&self) -> &'static str {
+        self.facade.unwrap_or(self.original)
+    }
+
     /// Its tests with the original, and with the facade.
     fn compare(&self) -> Result<(Outcome, Outcome)> {
         say::begun(&format!("{} {}, with {} and ours", self.name, self.version, self.original));
@@ -200,22 +212,16 @@ impl Client {
         let cargo = || {
             let mut cargo = cargo(package);
             if patched {
-                cargo.args(["--config", &patch(self.original)]);
+                cargo.args(["--config", &patch(self.original, self.facade())]);
             }
             cargo
         };
         if patched {
             // By now the client has a lock file that names the original.
             run(cargo().args(["update", "--quiet", "--package", self.original]))?;
-            let tree = run(cargo().args([
-                "tree",
-                "--all-features",
-                "--invert",
-                self.original,
-                "--depth",
-                "0",
-            ]))?;
-            ensure!(tree.contains("facades"), "the patch is not used: {tree}");
+            let tree = run(cargo().args(["tree", "--all-features", "--prefix", "none"]))?;
+            let used = format!("({})", facades().join(self.facade()).display());
+            ensure!(tree.contains(&used), "the patch is not used: {tree}");
         }
         let test = || {
             let mut test = cargo();
@@ -258,10 +264,14 @@ fn as_workspace(package: &Path) -> Result<()> {
     fs::write(&manifest, text).with_context(|| manifest.display().to_string())
 }
 
+/// Where the facades are.
+fn facades() -> PathBuf {
+    crate::compat::root().join("facades")
+}
+
 /// What cargo is given for the facade to stand in for the original.
-fn patch(original: &str) -> String {
-    let facade = crate::compat::root().join("facades").join(original);
-    format!("patch.crates-io.{original}.path=\"{}\"", facade.display())
+fn patch(original: &str, facade: &str) -> String {
+    format!("patch.crates-io.{original}.path=\"{}\"", facades().join(facade).display())
 }
 
 /// Cargo, in a directory, with a place of its own for what it builds.

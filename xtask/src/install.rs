@@ -1,5 +1,6 @@
-//! Installs what was built: libraries, links, headers and pkg-config files, below a prefix, for
-//! programs or for a packager's directory; and takes it away again.
+//! Installs what was built: libraries, links, archives, headers, files for pkg-config and CMake,
+//! the manual page and the examples, below a prefix, for programs or for a packager's directory;
+//! and takes it away again.
 //!
 //! By default into directories of their own: the libraries have liburcu's sonames, and in one where
 //! the dynamic linker looks (`/usr/local/lib` comes first on Debian) they would change what every
@@ -13,14 +14,17 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::compat::{self, symlink};
-use crate::library::{CORE, CORE_LINK, LIBRARIES};
+use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES};
 use crate::tools::{files_below, run};
-use crate::{pkgconfig, say};
+use crate::{cmake, pkgconfig, say};
 
 /// Where libraries go by default, below the prefix.
 pub const LIBDIR: &str = "lib/quiescence";
 /// Where headers go by default, below the prefix.
 pub const INCLUDEDIR: &str = "include/quiescence";
+
+/// The manual page of the libraries.
+pub(crate) const MANUAL: &str = "libquiescence-urcu.7";
 
 /// Where things go.
 #[derive(Clone, Debug)]
@@ -28,6 +32,7 @@ pub struct Places {
     prefix: PathBuf,
     libdir: PathBuf,
     includedir: PathBuf,
+    docdir: PathBuf,
     destdir: Option<PathBuf>,
 }
 
@@ -62,7 +67,13 @@ impl Places {
                 "--destdir is empty; leave it out to install for real"
             );
         }
-        Ok(Self { prefix, libdir, includedir, destdir })
+        let docdir = prefix.join("share/doc/quiescence");
+        Ok(Self { prefix, libdir, includedir, docdir, destdir })
+    }
+
+    /// The same, with the examples somewhere else.
+    pub(crate) fn with_docdir(self, docdir: PathBuf) -> Self {
+        Self { docdir, ..self }
     }
 
     /// Where a file is put that programs will find at `path`.
@@ -137,7 +148,8 @@ pub fn uninstall(places: &Places, dry_run: bool) -> Result<()> {
         say::path(place)?;
     }
     if !dry_run {
-        let bounds = [&places.libdir, &places.includedir].map(|directory| places.put(directory));
+        let bounds = [&places.libdir, &places.includedir, &places.docdir];
+        let bounds = bounds.map(|directory| places.put(directory));
         for place in &installed {
             let ours = place
                 .ancestors()
@@ -169,6 +181,7 @@ struct Item {
 
 enum Content {
     Library(PathBuf),
+    Archive(PathBuf),
     Link(String),
     Copy(PathBuf),
     Text(String),
@@ -184,11 +197,23 @@ fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
             for name in std::iter::once(CORE.to_owned()).chain(sonames) {
                 add(places.libdir.join(&name), Content::Library(built.join(name)));
             }
+            let page = compat::root().join("compat/man").join(MANUAL);
+            add(places.prefix.join("share/man/man7").join(MANUAL), Content::Copy(page));
         }
         Part::Development => {
             add(places.libdir.join(CORE_LINK), Content::Link(CORE.to_owned()));
             for library in LIBRARIES {
-                add(places.libdir.join(library.linker_name()), Content::Link(library.soname()));
+                let name = library.linker_name();
+                let content = if library.has_link_time_twin() {
+                    Content::Library(built.join(&name))
+                } else {
+                    Content::Link(library.soname())
+                };
+                add(places.libdir.join(name), content);
+            }
+            let archives = LIBRARIES.iter().map(|library| library.archive());
+            for name in std::iter::once(CORE_ARCHIVE.to_owned()).chain(archives) {
+                add(places.libdir.join(&name), Content::Archive(built.join(name)));
             }
             let headers = tree.join("include");
             for header in files_below(&headers)? {
@@ -196,8 +221,18 @@ fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
             }
             let text = |path: &Path| path.to_str().expect("it was checked").to_owned();
             let (prefix, libdir) = (text(&places.prefix), text(&places.libdir));
-            for (name, content) in pkgconfig::files(&prefix, &libdir, &text(&places.includedir)) {
+            let includedir = text(&places.includedir);
+            for (name, content) in pkgconfig::files(&prefix, &libdir, &includedir) {
                 add(places.libdir.join("pkgconfig").join(name), Content::Text(content));
+            }
+            for (name, content) in cmake::files_for(&libdir, &includedir) {
+                let place = places.libdir.join(cmake::place(&places.libdir)).join(name);
+                add(place, Content::Text(content));
+            }
+            let examples = compat::root().join("compat/examples");
+            for example in files_below(&examples)? {
+                let place = places.docdir.join("examples").join(example.strip_prefix(&examples)?);
+                add(place, Content::Copy(example));
             }
         }
     }
@@ -224,6 +259,11 @@ impl Item {
             // Without line tables; symbols stay, for profilers and reports of stalls.
             Content::Library(from) => {
                 run(Command::new("strip").arg("--strip-debug").arg(from).arg("-o").arg(new))?;
+            }
+            Content::Archive(from) => {
+                let mut strip = Command::new("strip");
+                strip.args(["--strip-debug", "--enable-deterministic-archives"]);
+                run(strip.arg(from).arg("-o").arg(new))?;
             }
             Content::Copy(from) => _ = fs::copy(from, new)?,
             Content::Text(text) => fs::write(new, text)?,

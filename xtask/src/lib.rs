@@ -1,23 +1,26 @@
 //! What `cargo xtask` does, callable from a program: the tests of `compat`.
 //!
 //! The liburcu-compatible libraries are not what cargo makes: one core in Rust, linked by the C
-//! compiler, and thin libraries out of C around it. Here is how these come about ([`compat`]), how
-//! they get to where a system looks for them ([`install`], [`pkgconfig`]), and how they become
-//! Debian packages ([`deb`]); how Debian's own programs run on them ([`clients`]), and how they are
-//! tortured ([`torture`]); how crates from the registry run on what stands in for others
-//! ([`facades`]); and what tests of all that need of the machine ([`needs`]). Besides, the
-//! promises of the documentation are broken on purpose ([`promises`]), steps of the code are
-//! removed ([`mutants`]), `rcu compare` has to find regressions ([`trial`]), and two runs of
-//! `rcu advise` have to agree ([`advice_agreement`]). It runs cargo, git, the C compiler and
-//! binutils; it touches nothing outside the directories it is given.
+//! compiler, and thin libraries out of C around it. Here is how these come about ([`compat`],
+//! `archives`), how they get to where a system looks for them ([`install`], `pkgconfig`,
+//! `cmake`), and how they become Debian packages ([`deb`]); how Debian's own programs run on them
+//! ([`clients`]), and how they are tortured ([`torture`]); how crates from the registry run on what
+//! stands in for others ([`facades`]); and what tests of all that need of the machine ([`needs`]).
+//! Besides, the promises of the documentation are broken on purpose ([`promises`]), steps of the
+//! code are removed ([`mutants`]), `rcu compare` has to find regressions ([`trial`]), and two runs
+//! of `rcu advise` have to agree ([`advice_agreement`]). It runs cargo, git, the C compiler,
+//! binutils and Debian's packaging tools; it touches nothing outside the directories it is given.
 
 #![forbid(unsafe_code)]
 
 pub mod advice_agreement;
+mod archives;
 pub mod clients;
+mod cmake;
 pub mod command;
 pub mod compat;
 pub mod deb;
+pub mod debian13;
 pub mod facades;
 pub mod install;
 mod library;

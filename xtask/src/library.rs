@@ -19,15 +19,19 @@ pub(crate) struct Library {
 
 /// What soname the thin libraries have, and which liburcu's interface they follow.
 pub(crate) const SOVERSION: &str = "8";
-/// The version of liburcu's interface.
-pub(crate) const INTERFACE: &str = "0.13.2";
+/// The version of liburcu's interface: the latest of those that are served, by which programs ask
+/// pkg-config for what they need.
+pub(crate) const INTERFACE: &str = "0.15.2";
 /// The core.
 pub(crate) const CORE: &str = "libquiescence.so.0";
 /// The core, as the linker looks for it: programs with `<rcu>` name it, since its functions are
 /// inlined in them.
 pub(crate) const CORE_LINK: &str = "libquiescence.so";
 
-const FLAVOR: &[&str] = &["flavor.c", "pointer.c", "futex.c"];
+/// The core as an archive.
+pub(crate) const CORE_ARCHIVE: &str = "libquiescence.a";
+
+const FLAVOR: &[&str] = &["flavor.c", "copies.c", "pointer.c", "futex.c"];
 
 /// In the order of linking: an auxiliary library comes before those that name it.
 pub(crate) const LIBRARIES: &[Library] = &[
@@ -105,8 +109,20 @@ impl Library {
         format!("{}.{SOVERSION}", self.linker_name())
     }
 
+    /// Whether the linker is given a library of its own, on which no program runs: it says how big
+    /// the flavour's structure is that programs copy into themselves when they are linked now,
+    /// which is more than what the library for programs of liburcu 0.13 says (`shim/flavor.c`).
+    pub(crate) fn has_link_time_twin(&self) -> bool {
+        self.sources.contains(&"flavor.c")
+    }
+
     /// As the linker looks for it.
     pub(crate) fn linker_name(&self) -> String {
         format!("liburcu{}.so", self.suffix)
+    }
+
+    /// As the linker looks for it in a static link.
+    pub(crate) fn archive(&self) -> String {
+        format!("liburcu{}.a", self.suffix)
     }
 }

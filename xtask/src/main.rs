@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::advice_agreement::Agreement;
+use xtask::debian13::Debian13;
 use xtask::torture::{self, Torture};
 use xtask::trial::Trial;
 use xtask::{clients, command, compat, deb, facades, install, mutants, promises, say};
@@ -39,11 +40,23 @@ enum Command {
     },
     /// Remove what `install` with the same places has put there. Builds nothing.
     Uninstall(Where),
-    /// Build two Debian packages, libquiescence-urcu0 and libquiescence-urcu-dev.
+    /// Build Debian packages: libquiescence-urcu0, -dev, and -default, with which all programs of
+    /// liburcu run on them. Their maintainer is DEBFULLNAME and DEBEMAIL.
     Deb {
         /// Where the packages are put.
         #[arg(long, value_name = "DIR", default_value = "target/debian")]
         output: PathBuf,
+        /// Which build of this version it is: the packages' version is VERSION-N.
+        #[arg(long, value_name = "N", default_value_t = 1,
+              value_parser = clap::value_parser!(u32).range(1..))]
+        revision: u32,
+        /// Install, upgrade, remove and purge them in Debian systems of their own, made from
+        /// nothing by debootstrap (as root; skipped where that is impossible). Minutes.
+        #[arg(long = "try", conflicts_with = "revision")]
+        trial: bool,
+        /// Which releases; all, if none is named.
+        #[arg(long, value_name = "NAME", requires = "trial", value_parser = deb::trial::SUITES)]
+        suite: Vec<String>,
     },
     /// Build, and run Debian's knotd, gdnsd, xfs_repair and lttng daemons on the libraries, and on
     /// Debian's.
@@ -54,6 +67,21 @@ enum Command {
         /// Which of them; all, if none is named.
         #[arg(value_name = "NAME", value_parser = clients::CLIENTS)]
         names: Vec<String>,
+    },
+    /// Make a root of Debian 13 (as root, by debootstrap; kept in target/debian13), and run the
+    /// test programs and the examples of its liburcu 0.15 there, compiled against that, on its
+    /// libraries and on ours; then the tests of this repository that compare with 0.15. Prints a
+    /// table.
+    Debian13 {
+        /// A root of Debian 13 that has gcc, g++, make and liburcu-dev. It is written to in /tmp.
+        #[arg(long, value_name = "DIR")]
+        root: Option<PathBuf>,
+        /// Write the table to this file as well.
+        #[arg(long, value_name = "FILE")]
+        table: Option<PathBuf>,
+        /// Leave the tests of this repository out.
+        #[arg(long)]
+        programs_only: bool,
     },
     /// Run the tests of crates from the registry with the crates of `facades/` in place of those
     /// that they ask for, and with these; print a table. Fetches the crates. Minutes.
@@ -186,14 +214,22 @@ fn run(command: Command) -> Result<()> {
             let dry_run = place.dry_run;
             install::uninstall(&place.places()?, dry_run)?;
         }
-        Command::Deb { output } => {
+        Command::Deb { output, trial: true, suite, .. } => {
             let tree = compat::build(compat::Mode::Release)?;
-            for package in deb::packages(&tree, &output)? {
+            deb::trial::run(&tree, &std::path::absolute(output)?, &suite)?;
+        }
+        Command::Deb { output, revision, .. } => {
+            let build = deb::Build::from_environment(revision)?;
+            let tree = compat::build(compat::Mode::Release)?;
+            for package in deb::packages(&tree, &output, &build)? {
                 say::path(&package)?;
             }
         }
         Command::Clients { long, names } => {
             clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
+        }
+        Command::Debian13 { root, table, programs_only } => {
+            Debian13 { root, table, programs_only }.run()?;
         }
         Command::Facades { measure: Some(rounds), .. } => facades::measure(rounds)?,
         Command::Facades { table, names, .. } => facades::Run { names, table }.run()?,

@@ -25,9 +25,29 @@ pub enum Need {
     Liburcu,
     /// `dpkg` and `dpkg-deb`.
     Dpkg,
+    /// Debian's checker of packages.
+    Lintian,
+    /// GNU make.
+    Make,
+    /// `pkg-config`, or `pkgconf` under its name.
+    PkgConfig,
+    /// CMake, with `ctest`.
+    Cmake,
+    /// Meson, with ninja.
+    Meson,
+    /// valgrind.
+    Valgrind,
+    /// liburcu 0.15 with its headers, in a root of Debian 13 that [`ROOT_0_15`] names.
+    Liburcu15,
 }
 
-use Need::{Binutils, Dpkg, Gcc, Gxx, Liburcu};
+use Need::{
+    Binutils, Cmake, Dpkg, Gcc, Gxx, Liburcu, Liburcu15, Lintian, Make, Meson, PkgConfig, Valgrind,
+};
+
+/// The variable that names a root of Debian 13 with `liburcu-dev`. `cargo xtask debian13` makes
+/// one.
+pub const ROOT_0_15: &str = "QUIESCENCE_TRIXIE_ROOT";
 
 impl Need {
     /// What `QUIESCENCE_TEST_EXPECT` calls it.
@@ -39,6 +59,13 @@ impl Need {
             Gxx => "g++",
             Liburcu => "liburcu",
             Dpkg => "dpkg-deb",
+            Lintian => "lintian",
+            Make => "make",
+            PkgConfig => "pkg-config",
+            Cmake => "cmake",
+            Meson => "meson",
+            Valgrind => "valgrind",
+            Liburcu15 => "liburcu-0.15",
         }
     }
 
@@ -49,6 +76,13 @@ impl Need {
             Gxx => "g++",
             Liburcu => "liburcu 0.13 with its headers",
             Dpkg => "dpkg-deb",
+            Lintian => "lintian",
+            Make => "make",
+            PkgConfig => "pkg-config",
+            Cmake => "cmake",
+            Meson => "meson with ninja",
+            Valgrind => "valgrind",
+            Liburcu15 => "root of Debian 13 with liburcu 0.15 (QUIESCENCE_TRIXIE_ROOT)",
         }
     }
 
@@ -59,17 +93,31 @@ impl Need {
             Gxx => "g++",
             Liburcu => "liburcu-dev (of Debian 12)",
             Dpkg => "dpkg",
+            Lintian => "lintian",
+            Make => "make",
+            PkgConfig => "pkg-config",
+            Cmake => "cmake",
+            Meson => "meson and ninja-build",
+            Valgrind => "valgrind",
+            Liburcu15 => "debootstrap, and run cargo xtask debian13",
         }
     }
 
     fn is_found(self) -> bool {
-        static FOUND: [OnceLock<bool>; 5] = [const { OnceLock::new() }; 5];
+        static FOUND: [OnceLock<bool>; 12] = [const { OnceLock::new() }; 12];
         let find = || match self {
             Gcc => runs("gcc") && compiles(),
             Binutils => ["nm", "objdump", "readelf", "strip"].into_iter().all(runs),
             Gxx => runs("g++"),
             Liburcu => has_liburcu(),
             Dpkg => runs("dpkg") && runs("dpkg-deb"),
+            Lintian => runs("lintian"),
+            Make => runs("make"),
+            PkgConfig => runs("pkg-config"),
+            Cmake => runs("cmake") && runs("ctest"),
+            Meson => runs("meson") && runs("ninja"),
+            Valgrind => runs("valgrind"),
+            Liburcu15 => has_liburcu_0_15(),
         };
         *FOUND[self as usize].get_or_init(find)
     }
@@ -142,6 +190,87 @@ pub fn debian_headers() -> PathBuf {
     Path::new("/usr/include").join(triplet())
 }
 
+/// The root of Debian 13.
+///
+/// # Panics
+/// If [`Need::Liburcu15`] is not met.
+#[must_use]
+pub fn root_0_15() -> PathBuf {
+    PathBuf::from(std::env::var_os(ROOT_0_15).expect("the need is met"))
+}
+
+/// Where the libraries of liburcu 0.15 are, and all others of their system.
+///
+/// # Panics
+/// If [`Need::Liburcu15`] is not met.
+#[must_use]
+pub fn libraries_0_15() -> PathBuf {
+    root_0_15().join("usr/lib").join(triplet())
+}
+
+/// A directory with `include` and `lib` of liburcu 0.15 and nothing else of its system, to compile
+/// with here: links to where they are.
+///
+/// # Panics
+/// If [`Need::Liburcu15`] is not met, or the links cannot be made.
+#[must_use]
+pub fn liburcu_0_15() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        let place = crate::compat::root().join("target/liburcu-0.15");
+        let headers = root_0_15().join("usr/include").join(triplet());
+        for (from, to) in [(headers, "include"), (libraries_0_15(), "lib")] {
+            let to = place.join(to);
+            std::fs::create_dir_all(&to).expect("a folder in target");
+            for entry in std::fs::read_dir(&from).expect("a folder of the root") {
+                let name = entry.expect("an entry").file_name();
+                let text = name.to_string_lossy();
+                if text.starts_with("urcu") || text.starts_with("liburcu") {
+                    let link = crate::compat::symlink_to(&from.join(&name), &to.join(&name));
+                    link.expect("a link in target");
+                }
+            }
+        }
+        place
+    };
+    MADE.get_or_init(make).clone()
+}
+
+/// A program on the libraries of the root of Debian 13, its C library among them, and before these
+/// on those of `first`: run by that root's own dynamic linker, which needs no chroot.
+///
+/// # Panics
+/// If [`Need::Liburcu15`] is not met.
+#[must_use]
+pub fn in_0_15(program: &Path, first: Option<&Path>) -> Vec<std::ffi::OsString> {
+    let mut path = std::ffi::OsString::new();
+    if let Some(directory) = first {
+        path.push(directory);
+        path.push(":");
+    }
+    path.push(libraries_0_15());
+    vec![loader_0_15().into(), "--library-path".into(), path, program.into()]
+}
+
+fn loader_0_15() -> PathBuf {
+    let name = if cfg!(target_arch = "aarch64") {
+        "usr/lib/ld-linux-aarch64.so.1"
+    } else {
+        "usr/lib64/ld-linux-x86-64.so.2"
+    };
+    root_0_15().join(name)
+}
+
+fn has_liburcu_0_15() -> bool {
+    if std::env::var_os(ROOT_0_15).is_none() {
+        return false;
+    }
+    let include = root_0_15().join("usr/include").join(triplet());
+    let headers = ["urcu/annotate.h", "urcu/urcu-poll.h"].map(|name| include.join(name));
+    let libraries = ["liburcu-memb.so", "liburcu-cds.so"].map(|name| libraries_0_15().join(name));
+    headers.iter().chain(&libraries).chain([&loader_0_15()]).all(|path| path.exists())
+}
+
 /// Of 0.13 only, which is what ours are compared with: later ones have no library for signals.
 fn has_liburcu() -> bool {
     let (libraries, headers) = (debian_libraries(), debian_headers());
@@ -163,7 +292,11 @@ mod tests {
         assert_eq!(expect::is_listed("", "gcc"), Ok(false));
         assert_eq!(expect::is_listed("membarrier, gcc,", "gcc"), Ok(true));
         assert_eq!(expect::is_listed("gcc,gxx", "gcc"), Err("gxx"));
-        for need in [Gcc, Binutils, Gxx, Liburcu, Dpkg] {
+        let all = [
+            Gcc, Binutils, Gxx, Liburcu, Dpkg, Lintian, Make, PkgConfig, Cmake, Meson, Valgrind,
+            Liburcu15,
+        ];
+        for need in all {
             assert!(expect::WORDS.contains(&need.word()), "{need:?}");
         }
     }

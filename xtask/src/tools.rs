@@ -39,8 +39,9 @@ fn described(command: &Command) -> String {
 
 fn package_of(program: &str) -> &'static str {
     match program {
-        "readelf" | "strip" | "nm" => "binutils",
+        "readelf" | "strip" | "nm" | "ar" | "objcopy" => "binutils",
         "dpkg-deb" | "dpkg" => "dpkg",
+        "gzip" => "gzip",
         _ => "gcc",
     }
 }

@@ -1,4 +1,4 @@
-//! What `cargo xtask install` and `cargo xtask deb` leave behind, and what they refuse.
+//! What `cargo xtask install` leaves behind, and what it refuses.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use xtask::needs;
-use xtask::needs::Need::Dpkg;
 
 /// Registers, reads, waits for a grace period.
 const PROGRAM: &str = "
@@ -113,7 +112,13 @@ fn what_is_installed_below_a_prefix_is_complete() {
     for suffix in ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"] {
         let link = library(&format!("liburcu{suffix}.so"));
         let target = format!("liburcu{suffix}.so.8");
-        assert_eq!(fs::read_link(&link).expect("a link"), PathBuf::from(&target));
+        // The flavours' are libraries for the linker, with more room in the flavour's structure.
+        match suffix {
+            "-cds" | "-common" => {
+                assert_eq!(fs::read_link(&link).expect("a link"), PathBuf::from(&target));
+            }
+            _ => assert!(fs::symlink_metadata(&link).expect("it is there").is_file()),
+        }
         assert!(fs::symlink_metadata(library(&target)).expect("it is there").is_file());
     }
     for header in ["urcu.h", "urcu/urcu-memb.h", "urcu/rculfhash.h", "urcu/map/urcu-qsbr.h", "rcu"]
@@ -290,78 +295,6 @@ fn a_place_that_cannot_be_written_is_named() {
     let output = xtask(&["install", "--prefix", prefix]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains(prefix), "{said}");
-}
-
-/// Where the packages put things.
-fn allowed(path: &str, triplet: &str) -> bool {
-    [
-        &format!("./usr/lib/{triplet}/quiescence/"),
-        "./usr/include/quiescence/",
-        "./usr/share/doc/libquiescence-urcu",
-    ]
-    .iter()
-    .any(|place| path.starts_with(*place))
-}
-
-#[test]
-fn debian_packages_stand_beside_debian_s_own() {
-    if !needs::met(&[Dpkg]) {
-        return;
-    }
-    let directory = scratch();
-    let said = succeeds(&["deb", "--output", directory.path().to_str().expect("UTF-8")]);
-    let packages: Vec<PathBuf> = said.lines().map(PathBuf::from).collect();
-    assert_eq!(packages.len(), 2);
-    let triplet = tool(Command::new("cc").arg("-print-multiarch")).trim().to_owned();
-    let root = directory.path().join("root");
-    for package in &packages {
-        let contents = tool(Command::new("dpkg-deb").arg("--contents").arg(package));
-        for line in contents.lines() {
-            let words: Vec<_> = line.split_whitespace().collect();
-            let (mode, owner, path) = (words[0], words[1], words[5]);
-            assert_eq!(owner, "root/root", "{line}");
-            let expected = match mode.as_bytes()[0] {
-                b'd' => "drwxr-xr-x",
-                b'l' => "lrwxrwxrwx",
-                _ => "-rw-r--r--",
-            };
-            assert_eq!(mode, expected, "{line}");
-            assert!(
-                path.ends_with('/') || allowed(path, &triplet),
-                "{path} is not a place of ours"
-            );
-        }
-        tool(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&root));
-    }
-    let field = |package: &Path, name: &str| {
-        tool(Command::new("dpkg-deb").arg("--field").arg(package).arg(name)).trim().to_owned()
-    };
-    assert_eq!(field(&packages[0], "Package"), "libquiescence-urcu0");
-    assert!(
-        field(&packages[0], "Depends").starts_with("libc6 (>= 2."),
-        "{}",
-        field(&packages[0], "Depends")
-    );
-    let version = field(&packages[0], "Version");
-    assert_eq!(field(&packages[1], "Depends"), format!("libquiescence-urcu0 (= {version})"));
-    for package in &packages {
-        for relation in ["Conflicts", "Replaces", "Provides"] {
-            assert_eq!(field(package, relation), "", "{relation}");
-        }
-    }
-    // The libraries of the package, where it puts them, under another root.
-    let libraries = root.join(format!("usr/lib/{triplet}/quiescence"));
-    let file = libraries.join("pkgconfig/liburcu-memb.pc");
-    let text = fs::read_to_string(&file).expect("it is there");
-    assert!(text.contains(&format!("libdir=/usr/lib/{triplet}/quiescence\n")), "{text}");
-    assert!(text.contains("includedir=/usr/include/quiescence\n"), "{text}");
-    let moved = text.replace("=/usr", &format!("={}/usr", root.display()));
-    fs::write(&file, moved).expect("it is written");
-    let maps = runs_by(&file);
-    assert!(
-        maps.contains(&format!("=> {}", libraries.join("libquiescence.so.0").display())),
-        "{maps}"
-    );
 }
 
 /// For its own tests the tree is found where it was built, even if it is moved.

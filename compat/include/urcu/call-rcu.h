@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Callbacks: a function that is called, on a worker thread, after a grace period. Under the names
- * of the flavour whose map is in force; declared again for each.
+ * Callbacks: a function that is called, on a worker thread, after a grace period.
  *
- * Which worker: the calling thread's, if it has one; else its CPU's; else the flavour's
- * default one, which is made when it is needed first.
+ * A flavour's header includes this, once for each flavour: under its short names `call_rcu` is
+ * urcu_memb_call_rcu, say, and so with all functions below.
+ *
+ * Which worker runs a callback: the one that the calling thread has been given, if there is one;
+ * else the one of the CPU that it runs on; else the flavour's default one, which is made when it is
+ * needed first.
  */
 #ifndef _URCU_CALL_RCU_H
 #define _URCU_CALL_RCU_H
@@ -13,7 +16,10 @@
 #include <stdlib.h>
 #include <urcu/wfcqueue.h>
 
-/* For create_call_rcu_data(): the worker is not woken, it looks now and then. */
+/*
+ * A flag for create_call_rcu_data(): call_rcu() makes no system call to wake the worker, which
+ * looks for callbacks every 10 ms instead.
+ */
 #define URCU_CALL_RCU_RT	(1U << 0)
 
 /* What a worker's state is made of, in liburcu's own library. Not for create_call_rcu_data(). */
@@ -23,12 +29,12 @@
 #define URCU_CALL_RCU_PAUSE	(1U << 4)
 #define URCU_CALL_RCU_PAUSED	(1U << 5)
 
-/* A worker. */
+/* A worker: a thread, and the callbacks that wait for it. */
 struct call_rcu_data;
 
 /*
- * In the structure that is to be freed; nothing is allocated. It is the library's until the
- * callback runs.
+ * What a callback needs: a member of the structure that is to be freed, so that nothing is
+ * allocated. It need not be initialised, and is the library's until the callback runs.
  */
 struct rcu_head {
 	struct cds_wfcq_node next;
@@ -42,51 +48,78 @@ extern "C" {
 #endif
 
 /*
- * Has func(head) called after a grace period. Neither waits nor allocates. By a registered thread;
- * bp: by any.
+ * Has func(head) called by a worker, once every section that is running now has ended. Inside
+ * sections as well, and in callbacks. By registered threads; bp: by any. Allocates nothing. Does
+ * not block; where callbacks come faster than they run, and the caller is in no section, it waits
+ * 10 ms at most.
  */
 extern void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head));
 
 /*
- * Waits until all that was queued before has been called. Not from a callback, and not inside a
- * section.
+ * Waits until every callback that any thread has queued before has been called. Blocks. Not from a
+ * callback of the same flavour, which ends the program, and not inside a section.
  */
 extern void rcu_barrier(void);
 
 /*
- * A worker, bound to a CPU or, with -1, to none. It serves no thread until it is given to a
- * thread or a CPU. call_rcu_data_free() ends it; what it still has goes to the default
- * worker. No thread may be using it: after a grace period since it was taken away from its thread or
- * CPU none is. NULL is ignored, and so is the default worker.
+ * Makes a worker, bound to a CPU or, with -1, to none. flags is 0 or URCU_CALL_RCU_RT. It serves no
+ * thread until it is given to a thread or to a CPU. If there is no memory for its thread, the
+ * program ends.
  */
 extern struct call_rcu_data *create_call_rcu_data(unsigned long flags, int cpu_affinity);
-extern void call_rcu_data_free(struct call_rcu_data *crdp);
 
 /*
- * The default worker, made if there is none yet; a CPU's, a thread's own, or NULL; and
- * whichever serves now.
+ * Ends a worker, and frees it; what has not been called yet goes to the default worker. Waits until
+ * the worker's thread runs no callback any more, unless it is called in a section or by a callback.
+ * No thread may be using the worker: after a grace period since it was taken away from its thread
+ * or CPU none is. NULL is ignored, and so is the default worker.
  */
+extern void call_rcu_data_free(struct call_rcu_data *crdp);
+
+/* Returns the flavour's default worker, and makes it if there is none yet. */
 extern struct call_rcu_data *get_default_call_rcu_data(void);
+
+/*
+ * Returns the worker of a CPU; NULL if it has none, or if there is no such CPU. It may be used as
+ * long as it is not freed: inside a section.
+ */
 extern struct call_rcu_data *get_cpu_call_rcu_data(int cpu);
+
+/* Returns the worker that the calling thread has been given, or NULL. */
 extern struct call_rcu_data *get_thread_call_rcu_data(void);
+
+/* Returns the worker that call_rcu() would choose now. */
 extern struct call_rcu_data *get_call_rcu_data(void);
+
+/*
+ * Returns a worker's thread. Once it has been asked for, the caller may join it after
+ * call_rcu_data_free(), as programs of liburcu 0.13 do.
+ */
 extern pthread_t get_call_rcu_thread(struct call_rcu_data *crdp);
 
 /*
- * Give a worker, or with NULL none. For a CPU: 0, or -1 with errno EINVAL (no such one) or
- * EEXIST (it has one).
+ * Gives the calling thread a worker; with NULL, takes its worker away. The worker stays as it is.
  */
 extern void set_thread_call_rcu_data(struct call_rcu_data *crdp);
+
+/*
+ * Gives a CPU a worker; with NULL, takes its worker away. Returns 0, or a negative error number,
+ * also in errno: EINVAL (there is no such CPU), EEXIST (it has a worker already), ENOMEM.
+ */
 extern int set_cpu_call_rcu_data(int cpu, struct call_rcu_data *crdp);
 
 /*
- * A worker for every CPU that has none: 0, or -1 with errno. The second takes them away and
- * frees them.
+ * Gives a worker to every CPU that has none. Returns 0, or a negative error number, also in errno.
  */
 extern int create_all_cpu_call_rcu_data(unsigned long flags);
+
+/* Takes the workers of all CPUs away and frees them. Blocks, for a grace period. */
 extern void free_all_cpu_call_rcu_data(void);
 
-/* Around fork(), by the thread that calls it, if the child will use call_rcu(). */
+/*
+ * Around fork(), by the thread that calls it, if the child is to use call_rcu(): before it, then in
+ * the parent and in the child. The child has the default worker only, with all that waited.
+ */
 extern void call_rcu_before_fork(void);
 extern void call_rcu_after_fork_parent(void);
 extern void call_rcu_after_fork_child(void);

@@ -10,12 +10,17 @@
 #define _URCU_COMPILER_H
 
 #include <stddef.h>
+#include <urcu/config.h>
 
+/* Hints: the condition is nearly always true; nearly never. Their value is that of !!(x). */
 #define caa_likely(x)	__builtin_expect(!!(x), 1)
 #define caa_unlikely(x)	__builtin_expect(!!(x), 0)
 
 /* Keeps the compiler from moving memory accesses across. The CPU still may. */
 #define cmm_barrier()	__asm__ __volatile__ ("" ::: "memory")
+
+/* ptr, as a pointer to volatile. */
+#define cmm_cast_volatile(ptr)	((__typeof__(*(ptr)) volatile *) (ptr))
 
 /*
  * x, read or written once, whole, and now: neither torn, nor repeated, nor left out. Orders nothing
@@ -23,7 +28,7 @@
  */
 #define CMM_ACCESS_ONCE(x)	(*(__typeof__(x) volatile *) &(x))
 
-/* Arguments are evaluated twice. */
+/* The greater and the lesser. Arguments are evaluated twice. */
 #ifndef caa_max
 #define caa_max(a, b)	((a) > (b) ? (a) : (b))
 #endif
@@ -31,19 +36,46 @@
 #define caa_min(a, b)	((b) > (a) ? (a) : (b))
 #endif
 
+/* Bits of a long; elements of an array. Constants. */
 #define CAA_BITS_PER_LONG	(__SIZEOF_LONG__ * 8)
 #define CAA_ARRAY_SIZE(x)	(sizeof(x) / sizeof(*(x)))
 
+/* One token of two, after their macros have been expanded. */
+#define CAA_COMBINE_TOKENS(prefix, counter)	_CAA_COMBINE_TOKENS(prefix, counter)
+#define _CAA_COMBINE_TOKENS(prefix, counter)	prefix##counter
+
 /*
- * The structure of that type whose member is at ptr. Of the two arms of the conditional only ptr is
- * ever taken; the other is there for the compiler to compare their types.
+ * The structure of that type whose member is at ptr, which must not be NULL. (Of the two arms of
+ * the conditional only ptr is ever taken; the other is there for the compiler to compare their
+ * types.)
  */
 #define caa_container_of(ptr, type, member)						\
 	((type *) ((char *) (1 ? (ptr) : &((type *) 0)->member) - offsetof(type, member)))
 
+/* The same; NULL for NULL. ptr is evaluated once. */
+#define caa_container_of_check_null(ptr, type, member)					\
+	__extension__ ({								\
+		__typeof__(ptr) __caa_ptr = (ptr);					\
+		__caa_ptr ? caa_container_of(__caa_ptr, type, member) : (type *) 0;	\
+	})
+
 /* Does not compile if cond is true. The first is an expression of value 0 otherwise. */
 #define CAA_BUILD_BUG_ON_ZERO(cond)	(sizeof(char[(cond) ? -1 : 1]) - 1)
 #define CAA_BUILD_BUG_ON(cond)		((void) CAA_BUILD_BUG_ON_ZERO(cond))
+
+/*
+ * A declaration that does not compile if predicate is false. The compiler then shows msg, a string;
+ * one that is older than C11 and C++11 shows c_identifier_msg, which has to be an identifier.
+ */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define urcu_static_assert(predicate, msg, c_identifier_msg)	static_assert(predicate, msg)
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define urcu_static_assert(predicate, msg, c_identifier_msg)	_Static_assert(predicate, msg)
+#else
+#define urcu_static_assert(predicate, msg, c_identifier_msg)				\
+	typedef char __urcu_assert_##c_identifier_msg[(predicate) ? 1 : -1]		\
+		__attribute__((__unused__))
+#endif
 
 /*
  * Says of a pointer that it is published, and to be read by rcu_dereference(). For checkers; the
@@ -51,16 +83,19 @@
  */
 #define __rcu
 
+/* arg, converted to a type that it does not convert to by itself. */
 #ifdef __cplusplus
 #define URCU_FORCE_CAST(type, arg)	(reinterpret_cast<type>(arg))
 #else
 #define URCU_FORCE_CAST(type, arg)	((type) (arg))
 #endif
 
+/* Whether an integer type has negative values. A constant. */
 #define caa_is_signed_type(type)	((type) -1 < (type) 1)
 /* v, an integer or a pointer, as a long's bits: a negative one stays negative. */
 #define caa_cast_long_keep_sign(v)	((unsigned long) (v))
 
+/* Has the compiler warn where the function is used. */
 #define CDS_DEPRECATED(msg)	__attribute__((__deprecated__(msg)))
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -68,8 +103,8 @@
 #endif
 
 /*
- * Ours: for the few instructions of a reader, and for what should not stand among them. Inline as
- * well, since only that is left out where it is not called.
+ * For these headers' own use: for the few instructions of a reader, and for what should not stand
+ * among them. Inline as well, since only that is left out where it is not called.
  */
 #define _URCU_ALWAYS_INLINE	static __inline__ __attribute__((__always_inline__, __unused__))
 #define _URCU_COLD	static __inline__ __attribute__((__cold__, __unused__))

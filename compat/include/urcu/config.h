@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How the library was built, for programs that ask. Ours always runs on Linux, on many CPUs,
- * with futexes.
+ * How the library was built, for programs that ask. Ours always runs on Linux, on many CPUs, with
+ * futexes.
  */
 #ifndef _URCU_CONFIG_H
 #define _URCU_CONFIG_H
@@ -10,5 +10,7 @@
 #define CONFIG_RCU_TLS 1
 #define CONFIG_RCU_HAVE_CLOCK_GETTIME 1
 #define CONFIG_RCU_HAVE_MULTIFLAVOR 1
+/* Operations that were full fences up to liburcu 0.14 are fences still. */
+#define CONFIG_RCU_EMIT_LEGACY_MB 1
 
 #endif

@@ -6,17 +6,9 @@
 #ifndef _URCU_DEBUG_H
 #define _URCU_DEBUG_H
 
-#include <assert.h>
-#include <urcu/config.h>
+#include <urcu/assert.h>
 
-#if defined(DEBUG_RCU) || defined(CONFIG_RCU_DEBUG)
-#define urcu_assert(cond)	assert(cond)
-#else
-#define urcu_assert(cond)	((void) 0)
-#endif
-
-/* The names of liburcu 0.14: the first as above, the second always on, unless NDEBUG is defined. */
-#define urcu_assert_debug(cond)	urcu_assert(cond)
-#define urcu_posix_assert(cond)	assert(cond)
+/* The name that urcu_assert_debug() had up to liburcu 0.13. */
+#define urcu_assert(cond)	urcu_assert_debug(cond)
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Deferred calls: as callbacks, with a pointer in place of a head, from a queue of the calling
- * thread's own. Under the names of the flavour whose map is in force; declared again for each.
+ * Deferred calls: as callbacks, with a pointer in place of a member of the structure.
+ *
+ * A flavour's header includes this, once for each flavour: under its short names `defer_rcu` is
+ * urcu_memb_defer_rcu, say, and so with all functions below.
  */
 #ifndef _URCU_DEFER_H
 #define _URCU_DEFER_H
@@ -16,26 +18,26 @@ extern "C" {
 #endif
 
 /*
- * Has fct(p) called after a grace period. May wait for one itself, if the queue is full: not inside
- * a section.
+ * Has fct(p) called once every section that is running now has ended; calls of one thread are made
+ * in its order, by a thread of the library's or in a barrier. Not inside a section: it may wait for
+ * room, 10 ms at most.
  */
 extern void defer_rcu(void (*fct)(void *p), void *p);
 
 /*
- * Around a thread's use of it. The first is 0, or an error number; the second waits until its calls
- * have been made.
+ * Before a thread's first defer_rcu(), and after its last one. The first returns 0, or an error
+ * number if there is no memory; the second blocks until the thread's calls have been made.
  */
 extern int rcu_defer_register_thread(void);
 extern void rcu_defer_unregister_thread(void);
 
-/*
- * Wait until all that all threads, or the calling one, have queued has been called. Not inside a
- * section.
- */
+/* Waits until all that any thread has deferred before has been called. Not inside a section. */
 extern void rcu_defer_barrier(void);
+
+/* Waits until all that the calling thread has deferred has been called. Not inside a section. */
 extern void rcu_defer_barrier_thread(void);
 
-/* At the end of a program, once every thread has unregistered. */
+/* At the end of a program, once every thread has unregistered. Blocks until all has been called. */
 extern void rcu_defer_exit(void);
 
 #ifdef __cplusplus

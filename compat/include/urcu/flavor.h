@@ -6,6 +6,9 @@
 #ifndef _URCU_FLAVOR_H
 #define _URCU_FLAVOR_H
 
+#include <stdbool.h>
+#include <urcu/urcu-poll.h>
+
 struct rcu_head;
 
 /* What the hash table does around fork(); priv is given to each. */
@@ -16,7 +19,11 @@ struct urcu_atfork {
 	void *priv;
 };
 
-/* Programs copy one into themselves: its size, of liburcu 0.13, may not change. */
+/*
+ * The functions of a flavour; its header says what each does. What a flavour has no need of is a
+ * function that does nothing. Programs have copies of these structures in themselves, so that the
+ * order may not change.
+ */
 struct rcu_flavor_struct {
 	void (*read_lock)(void);
 	void (*read_unlock)(void);
@@ -35,6 +42,10 @@ struct rcu_flavor_struct {
 
 	void (*register_rculfhash_atfork)(struct urcu_atfork *atfork);
 	void (*unregister_rculfhash_atfork)(struct urcu_atfork *atfork);
+
+	/* Since liburcu 0.14. A program that was linked with 0.13 has a copy that ends before these. */
+	struct urcu_gp_poll_state (*update_start_poll_synchronize_rcu)(void);
+	bool (*update_poll_state_synchronize_rcu)(struct urcu_gp_poll_state state);
 };
 
 #endif
@@ -43,10 +54,13 @@ struct rcu_flavor_struct {
 extern "C" {
 #endif
 
-/* Of the flavour whose map is in force. */
+/* The flavour whose short names are in force: urcu_memb_flavor, and so on. */
 extern const struct rcu_flavor_struct rcu_flavor;
 
-/* For the hash table's library. */
+/*
+ * For the library of the hash table: has call_rcu_before_fork() and its kin call these functions.
+ * *atfork stays the caller's, and has to stay valid until it is unregistered.
+ */
 extern void urcu_register_rculfhash_atfork(struct urcu_atfork *atfork);
 extern void urcu_unregister_rculfhash_atfork(struct urcu_atfork *atfork);
 

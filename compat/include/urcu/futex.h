@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <urcu/arch.h>
+#include <urcu/assert.h>
 #include <urcu/compiler.h>
 #include <urcu/config.h>
 #include <urcu/syscall-compat.h>
@@ -41,14 +42,16 @@ extern int compat_futex_noasync(int32_t *uaddr, int op, int32_t val,
 extern int compat_futex_async(int32_t *uaddr, int op, int32_t val,
 		const struct timespec *timeout, int32_t *uaddr2, int32_t val3);
 
-/* Answers as the system call does: -1 with errno set, or what the operation says. */
+/* The system call. Returns what it does: -1 with errno set, or what the operation says. */
 static __inline__ int futex(int32_t *uaddr, int op, int32_t val,
 		const struct timespec *timeout, int32_t *uaddr2, int32_t val3)
 {
 	return (int) syscall(__NR_futex, uaddr, op, val, timeout, uaddr2, val3);
 }
 
-/* Not for signal handlers. */
+/*
+ * The same, also on systems without it. FUTEX_WAIT blocks. Not for signal handlers.
+ */
 static __inline__ int futex_noasync(int32_t *uaddr, int op, int32_t val,
 		const struct timespec *timeout, int32_t *uaddr2, int32_t val3)
 {
@@ -59,7 +62,7 @@ static __inline__ int futex_noasync(int32_t *uaddr, int op, int32_t val,
 	return __answer;
 }
 
-/* For signal handlers as well. */
+/* The same, for signal handlers as well. */
 static __inline__ int futex_async(int32_t *uaddr, int op, int32_t val,
 		const struct timespec *timeout, int32_t *uaddr2, int32_t val3)
 {

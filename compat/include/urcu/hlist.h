@@ -14,16 +14,19 @@
 extern "C" {
 #endif
 
+/* An element's link: a member of the structure that is listed. */
 struct cds_hlist_node {
 	struct cds_hlist_node *next;
 	/* The head, as if it were a node, for the first one. */
 	struct cds_hlist_node *prev;
 };
 
+/* A list's head. */
 struct cds_hlist_head {
 	struct cds_hlist_node *next;
 };
 
+/* An empty list: as an initialiser of `name`; as a definition; at run time, with its address. */
 #define CDS_HLIST_HEAD_INIT(name)	{ NULL }
 #define CDS_HLIST_HEAD(name)		struct cds_hlist_head name = CDS_HLIST_HEAD_INIT(name)
 
@@ -33,15 +36,15 @@ static __inline__ void CDS_INIT_HLIST_HEAD(struct cds_hlist_head *ptr)
 }
 
 /*
- * Ours: the pointer that leads to elem. It is the first member of whatever prev points to, and is
- * reached as a pointer, not as a node's, since that may be a head.
+ * For these headers' own use: the pointer that leads to elem. It is the first member of whatever
+ * prev points to, and is reached as a pointer, not as a node's, since that may be a head.
  */
 static __inline__ struct cds_hlist_node **_cds_hlist_link_to(struct cds_hlist_node *elem)
 {
 	return (struct cds_hlist_node **) (void *) elem->prev;
 }
 
-/* At the front. */
+/* Adds newp, which is on no list, at the front. */
 static __inline__ void cds_hlist_add_head(struct cds_hlist_node *newp, struct cds_hlist_head *head)
 {
 	struct cds_hlist_node *__second = head->next;
@@ -53,7 +56,7 @@ static __inline__ void cds_hlist_add_head(struct cds_hlist_node *newp, struct cd
 	head->next = newp;
 }
 
-/* elem's own links stay as they are. */
+/* Takes elem off its list. Its own links stay as they are. */
 static __inline__ void cds_hlist_del(struct cds_hlist_node *elem)
 {
 	if (elem->next)
@@ -61,9 +64,10 @@ static __inline__ void cds_hlist_del(struct cds_hlist_node *elem)
 	*_cds_hlist_link_to(elem) = elem->next;
 }
 
+/* The structure of that type whose member the link at ptr is; ptr must not be NULL. */
 #define cds_hlist_entry(ptr, type, member)	caa_container_of((ptr), type, member)
 
-/* NULL for NULL. */
+/* The same; NULL for NULL. ptr is evaluated once. */
 #define cds_hlist_entry_safe(ptr, type, member)					\
 	__extension__ ({							\
 		__typeof__(ptr) __cds_hlist_ptr = (ptr);			\
@@ -71,8 +75,9 @@ static __inline__ void cds_hlist_del(struct cds_hlist_node *elem)
 	})
 
 /*
- * Loops. pos is each link, and entry each structure, in turn; in those that end in _safe the body
- * may take it out of the list, and p or e is the loop's own. Those that end in _2 need no pos, and
+ * Loops. pos is each link of the list at head, and entry each structure, in turn. In those that end
+ * in _safe the body may take it off the list: p or e is a second variable of the same type, for the
+ * loop's own use. Those that end in _2 need no pos, and
  * leave entry NULL.
  */
 #define cds_hlist_for_each(pos, head)						\
@@ -81,7 +86,10 @@ static __inline__ void cds_hlist_del(struct cds_hlist_node *elem)
 #define cds_hlist_for_each_safe(pos, p, head)					\
 	for (pos = (head)->next; pos != NULL && ((p = (pos)->next), 1); pos = p)
 
-/* Ours: the structure like entry that ptr, not NULL, is a link of; and the one that may be none. */
+/*
+ * For these headers' own use: the structure like *entry that ptr, not NULL, is a link of; and the
+ * one that may be none.
+ */
 #define _cds_hlist_like(entry, ptr, member)	cds_hlist_entry((ptr), __typeof__(*(entry)), member)
 #define _cds_hlist_like_safe(entry, ptr, member)				\
 	cds_hlist_entry_safe((ptr), __typeof__(*(entry)), member)

@@ -15,21 +15,23 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <urcu/assert.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* An element's link: a member of the structure that is pushed. */
 struct cds_lfs_node {
 	struct cds_lfs_node *next;
 };
 
-/* What has been taken all at once. */
+/* What has been taken all at once: its first element. */
 struct cds_lfs_head {
 	struct cds_lfs_node node;
 };
 
-/* Without a lock, and with one. */
+/* A stack, without a lock; then with one. */
 struct __cds_lfs_stack {
 	struct cds_lfs_head *head;
 };
@@ -39,7 +41,10 @@ struct cds_lfs_stack {
 	pthread_mutex_t lock;
 };
 
-/* A pointer to either stack: functions that take it are called with one or the other. */
+/*
+ * A pointer to either stack: functions that take one are called with the address of one or the
+ * other. The second is for functions that change nothing (liburcu has it since 0.15).
+ */
 #ifdef __cplusplus
 union cds_lfs_stack_ptr_t {
 	struct __cds_lfs_stack *_s;
@@ -49,38 +54,132 @@ union cds_lfs_stack_ptr_t {
 	cds_lfs_stack_ptr_t(struct __cds_lfs_stack *__stack) : _s(__stack) {}
 	cds_lfs_stack_ptr_t(struct cds_lfs_stack *__stack) : s(__stack) {}
 };
+
+union cds_lfs_stack_const_ptr_t {
+	const struct __cds_lfs_stack *_s;
+	const struct cds_lfs_stack *s;
+
+	cds_lfs_stack_const_ptr_t() : _s(0) {}
+	cds_lfs_stack_const_ptr_t(const struct __cds_lfs_stack *__stack) : _s(__stack) {}
+	cds_lfs_stack_const_ptr_t(const struct cds_lfs_stack *__stack) : s(__stack) {}
+	cds_lfs_stack_const_ptr_t(cds_lfs_stack_ptr_t __stack) : _s(__stack._s) {}
+};
 #else
 typedef union {
 	struct __cds_lfs_stack *_s;
 	struct cds_lfs_stack *s;
 } __attribute__((__transparent_union__)) cds_lfs_stack_ptr_t;
+
+typedef union {
+	const struct __cds_lfs_stack *_s;
+	const struct cds_lfs_stack *s;
+	/* A variable of the type above, as code for liburcu 0.13 may pass. */
+	cds_lfs_stack_ptr_t _any;
+} __attribute__((__transparent_union__)) cds_lfs_stack_const_ptr_t;
 #endif
 
-/* Begin and end. A stack without a lock needs no end. */
+/*
+ * Conversions that C++ needs with liburcu's own headers, and C does not: programs for both name
+ * them. They return what they are given.
+ */
+#ifdef __cplusplus
+extern "C++" {
+static inline cds_lfs_stack_ptr_t __cds_lfs_stack_cast(struct __cds_lfs_stack *s)
+{
+	return s;
+}
+
+static inline cds_lfs_stack_ptr_t cds_lfs_stack_cast(struct cds_lfs_stack *s)
+{
+	return s;
+}
+
+static inline cds_lfs_stack_const_ptr_t __cds_lfs_stack_const_cast(const struct __cds_lfs_stack *s)
+{
+	return s;
+}
+
+static inline cds_lfs_stack_const_ptr_t cds_lfs_stack_const_cast(const struct cds_lfs_stack *s)
+{
+	return s;
+}
+
+static inline cds_lfs_stack_ptr_t cds_lfs_stack_cast(struct __cds_lfs_stack *s)
+{
+	return s;
+}
+
+static inline cds_lfs_stack_const_ptr_t cds_lfs_stack_const_cast(const struct __cds_lfs_stack *s)
+{
+	return s;
+}
+}
+#else
+static __inline__ struct __cds_lfs_stack *__cds_lfs_stack_cast(struct __cds_lfs_stack *s)
+{
+	return s;
+}
+
+static __inline__ struct cds_lfs_stack *cds_lfs_stack_cast(struct cds_lfs_stack *s)
+{
+	return s;
+}
+
+static __inline__ const struct __cds_lfs_stack *__cds_lfs_stack_const_cast(
+		const struct __cds_lfs_stack *s)
+{
+	return s;
+}
+
+static __inline__ const struct cds_lfs_stack *cds_lfs_stack_const_cast(
+		const struct cds_lfs_stack *s)
+{
+	return s;
+}
+#endif
+
+/* Prepares an element; to be called before it is pushed. Does not block. */
 extern void cds_lfs_node_init(struct cds_lfs_node *node);
+
+/* Begin and end of a stack with a lock. At its end no thread uses it. */
 extern void cds_lfs_init(struct cds_lfs_stack *s);
 extern void cds_lfs_destroy(struct cds_lfs_stack *s);
+
+/* Begins a stack without a lock, which needs no end. */
 extern void __cds_lfs_init(struct __cds_lfs_stack *s);
 
-extern bool cds_lfs_empty(cds_lfs_stack_ptr_t s);
+/* Returns whether the stack is empty at this moment. By any thread, under no lock; never blocks. */
+extern bool cds_lfs_empty(cds_lfs_stack_const_ptr_t s);
 
-/* Answers whether there was something on the stack before. A full fence comes first. */
+/*
+ * Pushes an element. Returns false if the stack was empty before. Lock-free, by any thread, under
+ * no lock. A full fence comes first: what was written before is seen by the thread that pops it.
+ */
 extern bool cds_lfs_push(cds_lfs_stack_ptr_t s, struct cds_lfs_node *node);
 
-/* The last one pushed, or all, taken out, or NULL; under the stack's lock, which they take. */
+/*
+ * Takes the element that was pushed last and returns it, or NULL; under the stack's lock. Blocks.
+ */
 extern struct cds_lfs_node *cds_lfs_pop_blocking(struct cds_lfs_stack *s);
+
+/* Takes all elements and returns them, or NULL; under the stack's lock. Blocks. */
 extern struct cds_lfs_head *cds_lfs_pop_all_blocking(struct cds_lfs_stack *s);
 
+/* Lock and unlock the stack's mutex, which excludes others who pop. */
 extern void cds_lfs_pop_lock(struct cds_lfs_stack *s);
 extern void cds_lfs_pop_unlock(struct cds_lfs_stack *s);
 
-/* The same without the lock. */
+/*
+ * The same without the lock, and without blocking: the first is lock-free, in one of the ways that
+ * the list above has; the second is wait-free.
+ */
 extern struct cds_lfs_node *__cds_lfs_pop(cds_lfs_stack_ptr_t s);
 extern struct cds_lfs_head *__cds_lfs_pop_all(cds_lfs_stack_ptr_t s);
 
 /*
- * Each element taken, in turn. In the one with _safe the body may do with __node what it likes; __n
- * is the loop's own.
+ * Loops: __node is each element that was taken all at once, in turn. In the one with _safe the body
+ * may do with __node what it likes; __n is a second variable of the same type, for the loop's own
+ * use.
  */
 #define cds_lfs_for_each(__head, __node)						\
 	for (__node = (struct cds_lfs_node *) (__head); __node != NULL; __node = (__node)->next)

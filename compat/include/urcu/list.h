@@ -13,55 +13,57 @@
 extern "C" {
 #endif
 
+/* A list's head, or an element's link: a member of the structure that is listed. */
 struct cds_list_head {
 	struct cds_list_head *next, *prev;
 };
 
+/* An empty list: as an initialiser of `name`; as a definition; at run time, with its address. */
 #define CDS_LIST_HEAD_INIT(name)	{ &(name), &(name) }
 #define CDS_LIST_HEAD(name)		struct cds_list_head name = CDS_LIST_HEAD_INIT(name)
 #define CDS_INIT_LIST_HEAD(ptr)		_cds_list_join((ptr), (ptr))
 
-/* Ours: makes two elements neighbours. */
+/* For these headers' own use: makes two elements neighbours. */
 static __inline__ void _cds_list_join(struct cds_list_head *__before, struct cds_list_head *__after)
 {
 	__before->next = __after;
 	__after->prev = __before;
 }
 
-/* At the front. */
+/* Adds newp, which is on no list, at the front. */
 static __inline__ void cds_list_add(struct cds_list_head *newp, struct cds_list_head *head)
 {
 	_cds_list_join(newp, head->next);
 	_cds_list_join(head, newp);
 }
 
-/* At the end. */
+/* Adds newp, which is on no list, at the end. */
 static __inline__ void cds_list_add_tail(struct cds_list_head *newp, struct cds_list_head *head)
 {
 	_cds_list_join(head->prev, newp);
 	_cds_list_join(newp, head);
 }
 
-/* Takes out whatever is between the two. */
+/* Takes whatever is between the two off their list. */
 static __inline__ void __cds_list_del(struct cds_list_head *prev, struct cds_list_head *next)
 {
 	_cds_list_join(prev, next);
 }
 
-/* elem's own links stay as they are: a thread that still walks the list there finds back to it. */
+/* Takes elem off its list. Its own links stay as they are. */
 static __inline__ void cds_list_del(struct cds_list_head *elem)
 {
 	_cds_list_join(elem->prev, elem->next);
 }
 
-/* elem is then a list of its own, and empty. */
+/* The same; elem is then an empty list of its own. */
 static __inline__ void cds_list_del_init(struct cds_list_head *elem)
 {
 	cds_list_del(elem);
 	CDS_INIT_LIST_HEAD(elem);
 }
 
-/* From the list it is on to the front of another. */
+/* Moves elem from the list it is on to the front of another. */
 static __inline__ void cds_list_move(struct cds_list_head *elem, struct cds_list_head *head)
 {
 	cds_list_del(elem);
@@ -69,7 +71,7 @@ static __inline__ void cds_list_move(struct cds_list_head *elem, struct cds_list
 }
 
 /* Puts _new, which is on no list, where old is. */
-static __inline__ void cds_list_replace(struct cds_list_head *old, struct cds_list_head *_new)
+static __inline__ void cds_list_replace(const struct cds_list_head *old, struct cds_list_head *_new)
 {
 	struct cds_list_head *__before = old->prev, *__after = old->next;
 
@@ -77,20 +79,22 @@ static __inline__ void cds_list_replace(struct cds_list_head *old, struct cds_li
 	_cds_list_join(_new, __after);
 }
 
+/* The same; old is then an empty list of its own. */
 static __inline__ void cds_list_replace_init(struct cds_list_head *old, struct cds_list_head *_new)
 {
 	cds_list_replace(old, _new);
 	CDS_INIT_LIST_HEAD(old);
 }
 
-static __inline__ int cds_list_empty(struct cds_list_head *head)
+/* Returns whether nothing is on the list: not 0 if so. */
+static __inline__ int cds_list_empty(const struct cds_list_head *head)
 {
 	return head->next == head;
 }
 
 /*
- * All of add, in its order, before the first of head. The head add itself is as before: it has to
- * be made anew.
+ * Moves all of add, in its order, before the first of head. The head add itself is as before: it
+ * has to be made anew.
  */
 static __inline__ void cds_list_splice(struct cds_list_head *add, struct cds_list_head *head)
 {
@@ -102,13 +106,15 @@ static __inline__ void cds_list_splice(struct cds_list_head *add, struct cds_lis
 	_cds_list_join(head, __first);
 }
 
+/* The structure of that type whose member the link at ptr is. */
 #define cds_list_entry(ptr, type, member)	caa_container_of((ptr), type, member)
-/* Of a list that is not empty. */
+/* The same for the first one of the list at ptr, which is not empty. */
 #define cds_list_first_entry(ptr, type, member)	cds_list_entry((ptr)->next, type, member)
 
 /*
- * Loops. pos is each link, or with _entry each structure, in turn; in those that end in _safe the
- * body may take pos out of the list, and p is the loop's own.
+ * Loops. pos is each link of the list at head, or with _entry each structure, in turn; _prev and
+ * _reverse begin at the end. In those that end in _safe the body may take pos off the list: p is a
+ * second variable of the same type, for the loop's own use.
  */
 #define cds_list_for_each(pos, head)						\
 	for (pos = (head)->next; pos != (head); pos = (pos)->next)
@@ -122,7 +128,7 @@ static __inline__ void cds_list_splice(struct cds_list_head *add, struct cds_lis
 #define cds_list_for_each_prev_safe(pos, p, head)				\
 	for (pos = (head)->prev; pos != (head) && ((p = (pos)->prev), 1); pos = p)
 
-/* Ours: the structure like pos that ptr is a link of. */
+/* For these headers' own use: the structure like *pos that ptr is a link of. */
 #define _cds_list_like(pos, ptr, member)	cds_list_entry((ptr), __typeof__(*(pos)), member)
 
 #define cds_list_for_each_entry(pos, head, member)				\
@@ -139,7 +145,7 @@ static __inline__ void cds_list_splice(struct cds_list_head *add, struct cds_lis
 				&& ((p = _cds_list_like(pos, (pos)->member.next, member)), 1);	\
 			pos = p)
 
-/* From pos on. */
+/* The same from pos on. */
 #define cds_list_for_each_entry_safe_from(pos, p, head, member)			\
 	for (; &(pos)->member != (head)						\
 				&& ((p = _cds_list_like(pos, (pos)->member.next, member)), 1);	\

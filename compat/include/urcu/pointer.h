@@ -2,14 +2,8 @@
 /*
  * Publication: pointers that updaters change while readers follow them.
  *
- *	rcu_dereference(p)			p, now; for reading what it points to, inside a section
- *	rcu_assign_pointer(p, v)		p = v, once what v points to has been written
- *	rcu_set_pointer(&p, v)			the same, with p's address
- *	rcu_xchg_pointer(&p, v)			the same; answers what p was before
- *	rcu_cmpxchg_pointer(&p, old, _new)	the same if p was old; answers what p was before
- *
- * The last two are full fences, on either side. All are inlined in every program; the functions are
- * for those that cannot, such as other languages, and each library has them.
+ * All are inlined in every program, and none blocks. The functions below are for callers that have
+ * no macros, such as other languages; each library has them.
  */
 #ifndef _URCU_POINTER_H
 #define _URCU_POINTER_H
@@ -23,13 +17,31 @@
 extern "C" {
 #endif
 
+/*
+ * Returns p as it is now, for reading what it points to: inside a section, in which that stays
+ * valid. What was written before p was published is seen.
+ */
 #define rcu_dereference(p)			_rcu_dereference(p)
-#define rcu_cmpxchg_pointer(p, old, _new)	_rcu_cmpxchg_pointer((p), (old), (_new))
-#define rcu_xchg_pointer(p, v)			_rcu_xchg_pointer((p), (v))
-#define rcu_set_pointer(p, v)			_rcu_set_pointer((p), (v))
+
+/* Publishes v in p: who reads p by rcu_dereference() sees all that was written to *v before. */
 #define rcu_assign_pointer(p, v)		rcu_set_pointer(&(p), (v))
 
-/* p as loaded already; the others take p's address. rcu_set_pointer_sym answers v. */
+/* The same with p's address. */
+#define rcu_set_pointer(p, v)			_rcu_set_pointer((p), (v))
+
+/* The same, and returns what was there before. A full fence before and after. */
+#define rcu_xchg_pointer(p, v)			_rcu_xchg_pointer((p), (v))
+
+/*
+ * The same if old is there; else nothing. Returns what was there before: old, if it has published.
+ * A full fence before and after.
+ */
+#define rcu_cmpxchg_pointer(p, old, _new)	_rcu_cmpxchg_pointer((p), (old), (_new))
+
+/*
+ * The same as functions. rcu_dereference_sym() takes p as it was loaded, and returns it; the others
+ * take p's address. rcu_set_pointer_sym() returns v.
+ */
 extern void *rcu_dereference_sym(void *p);
 extern void *rcu_cmpxchg_pointer_sym(void **p, void *old, void *_new);
 extern void *rcu_xchg_pointer_sym(void **p, void *v);

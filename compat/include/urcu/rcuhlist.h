@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* At the front. Readers find it once its own links are written. */
+/* Adds newp, which is on no list, at the front. Updaters exclude each other; never blocks. */
 static __inline__ void cds_hlist_add_head_rcu(struct cds_hlist_node *newp, struct cds_hlist_head *head)
 {
 	struct cds_hlist_node *__second = head->next;
@@ -26,7 +26,10 @@ static __inline__ void cds_hlist_add_head_rcu(struct cds_hlist_node *newp, struc
 		__second->prev = newp;
 }
 
-/* elem's own links stay as they are: readers who are there find back to the list. */
+/*
+ * Takes elem off its list. It may be freed, or added again, after a grace period: its own links
+ * stay as they are, by which readers who are there find back to the list.
+ */
 static __inline__ void cds_hlist_del_rcu(struct cds_hlist_node *elem)
 {
 	if (elem->next)

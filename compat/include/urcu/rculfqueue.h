@@ -7,8 +7,8 @@
 #ifndef _URCU_RCULFQUEUE_H
 #define _URCU_RCULFQUEUE_H
 
-#include <assert.h>
 #include <stddef.h>
+#include <urcu/assert.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,30 +17,39 @@ extern "C" {
 struct rcu_head;
 struct cds_lfq_queue_rcu;
 
+/* An element's link: a member of the structure that is queued. */
 struct cds_lfq_node_rcu {
 	struct cds_lfq_node_rcu *next;
-	/* One of the queue's own, which keep it from being without any. */
+	/* Whether it is one of the queue's own, which keep it from being without any. */
 	int dummy;
 };
 
+/* A queue. All of it is the library's. */
 struct cds_lfq_queue_rcu {
 	struct cds_lfq_node_rcu *head, *tail;
 	void (*queue_call_rcu)(struct rcu_head *head, void (*func)(struct rcu_head *head));
 };
 
+/* Prepares an element; to be called before it is added. Does not block. */
 extern void cds_lfq_node_init_rcu(struct cds_lfq_node_rcu *node);
 
-/* The second is the flavour's call_rcu: the queue frees its own elements by it. */
+/*
+ * Begins a queue. queue_call_rcu is the flavour's call_rcu: the queue frees its own elements by it.
+ * Allocates; the program ends if there is no memory.
+ */
 extern void cds_lfq_init_rcu(struct cds_lfq_queue_rcu *q,
 		void queue_call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head)));
 
-/* 0, or -EPERM if there is something in it. No thread may be using it. */
+/* Ends a queue that no thread uses. Returns 0, or -EPERM if there is something in it. */
 extern int cds_lfq_destroy_rcu(struct cds_lfq_queue_rcu *q);
 
-/* Inside a section. */
+/* Adds an element at the end. Inside a section. Lock-free. */
 extern void cds_lfq_enqueue_rcu(struct cds_lfq_queue_rcu *q, struct cds_lfq_node_rcu *node);
 
-/* The first element, taken out, or NULL. Inside a section. */
+/*
+ * Takes the first element out and returns it, or NULL. Inside a section. Lock-free; may allocate,
+ * and queue a callback. The element may be freed, or added again, after a grace period.
+ */
 extern struct cds_lfq_node_rcu *cds_lfq_dequeue_rcu(struct cds_lfq_queue_rcu *q);
 
 #ifdef __cplusplus

@@ -16,22 +16,25 @@ extern "C" {
 #define CDS_LFS_RCU_DEPRECATED	CDS_DEPRECATED("replaced by urcu/lfstack.h")
 #endif
 
+/* An element's link: a member of the structure that is pushed. */
 struct cds_lfs_node_rcu {
 	struct cds_lfs_node_rcu *next;
 };
 
+/* A stack. */
 struct cds_lfs_stack_rcu {
 	struct cds_lfs_node_rcu *head;
 };
 
+/* Prepare an element, and a stack, which needs no end. Do not block. */
 extern CDS_LFS_RCU_DEPRECATED void cds_lfs_node_init_rcu(struct cds_lfs_node_rcu *node);
 extern CDS_LFS_RCU_DEPRECATED void cds_lfs_init_rcu(struct cds_lfs_stack_rcu *s);
 
-/* Answers 0 if the stack was empty. */
+/* Pushes an element. Returns 0 if the stack was empty before. Lock-free. */
 extern CDS_LFS_RCU_DEPRECATED int cds_lfs_push_rcu(struct cds_lfs_stack_rcu *s,
 		struct cds_lfs_node_rcu *node);
 
-/* The last one pushed, taken out, or NULL. Inside a section. */
+/* Takes the element that was pushed last and returns it, or NULL. Inside a section. Lock-free. */
 extern CDS_LFS_RCU_DEPRECATED struct cds_lfs_node_rcu *cds_lfs_pop_rcu(struct cds_lfs_stack_rcu *s);
 
 #ifdef __cplusplus

@@ -14,7 +14,10 @@
 extern "C" {
 #endif
 
-/* Ours: newp, between two neighbours. Readers find it once its own links are written. */
+/*
+ * For these headers' own use: newp, between two neighbours. Readers find it once its own links are
+ * written.
+ */
 static __inline__ void _cds_list_publish(struct cds_list_head *__before, struct cds_list_head *newp,
 		struct cds_list_head *__after)
 {
@@ -24,25 +27,28 @@ static __inline__ void _cds_list_publish(struct cds_list_head *__before, struct 
 	__after->prev = newp;
 }
 
-/* At the front. */
+/* Adds newp, which is on no list, at the front. Updaters exclude each other; never blocks. */
 static __inline__ void cds_list_add_rcu(struct cds_list_head *newp, struct cds_list_head *head)
 {
 	_cds_list_publish(head, newp, head->next);
 }
 
-/* At the end. */
+/* Adds newp, which is on no list, at the end. As above. */
 static __inline__ void cds_list_add_tail_rcu(struct cds_list_head *newp, struct cds_list_head *head)
 {
 	_cds_list_publish(head->prev, newp, head);
 }
 
-/* A reader finds either the one or the other, in the same place. */
+/* Puts _new, which is on no list, where old is: a reader finds the one or the other. As above. */
 static __inline__ void cds_list_replace_rcu(struct cds_list_head *old, struct cds_list_head *_new)
 {
 	_cds_list_publish(old->prev, _new, old->next);
 }
 
-/* elem's own links stay as they are: readers who are there find back to the list. */
+/*
+ * Takes elem off its list. It may be freed, or added again, after a grace period: its own links
+ * stay as they are, by which readers who are there find back to the list.
+ */
 static __inline__ void cds_list_del_rcu(struct cds_list_head *elem)
 {
 	elem->next->prev = elem->prev;
@@ -50,7 +56,7 @@ static __inline__ void cds_list_del_rcu(struct cds_list_head *elem)
 	rcu_assign_pointer(elem->prev->next, elem->next);
 }
 
-/* Loops, inside a section: pos is each link, or with _entry each structure, in turn. */
+/* Loops, inside a section: pos is each link of the list, or with _entry each structure, in turn. */
 #define cds_list_for_each_rcu(pos, head)					\
 	for (pos = rcu_dereference((head)->next); pos != (head);		\
 			pos = rcu_dereference((pos)->next))

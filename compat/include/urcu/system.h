@@ -10,7 +10,10 @@
 #include <urcu/arch.h>
 #include <urcu/compiler.h>
 
-/* With an underscore: without what makes a CPU with an incoherent cache look again. */
+/*
+ * Returns p, read once and whole. With an underscore: without what makes a CPU whose cache is not
+ * coherent look again.
+ */
 #define _CMM_LOAD_SHARED(p)	CMM_ACCESS_ONCE(p)
 #define CMM_LOAD_SHARED(p)							\
 	__extension__ ({							\
@@ -18,7 +21,10 @@
 		_CMM_LOAD_SHARED(p);						\
 	})
 
-/* The value is that of v, not another look at x. */
+/*
+ * Writes v to x, once and whole, and returns v: x is not read again. With an underscore: without
+ * what makes a CPU whose cache is not coherent write at once.
+ */
 #define _CMM_STORE_SHARED(x, v)							\
 	__extension__ ({							\
 		__typeof__(x) __urcu_stored = (v);				\

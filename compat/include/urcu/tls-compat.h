@@ -14,9 +14,12 @@
 
 #define URCU_TLS_STORAGE_CLASS	__thread
 
+/* Declares a variable that each thread has one of; defines it; and with a value to begin with. */
 #define DECLARE_URCU_TLS(type, name)		URCU_TLS_STORAGE_CLASS type name
 #define DEFINE_URCU_TLS(type, name)		URCU_TLS_STORAGE_CLASS type name
 #define DEFINE_URCU_TLS_INIT(type, name, init)	URCU_TLS_STORAGE_CLASS type name = (init)
+
+/* The calling thread's one. */
 #define URCU_TLS(name)				(name)
 
 #endif

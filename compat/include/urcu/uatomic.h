@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Atomic operations on integers of one to eight bytes, and pointers: uatomic/generic.h says what
- * each does.
+ * Atomic operations on integers of one to eight bytes, and pointers. <urcu/uatomic/api.h> has the
+ * list of them, with what each returns and orders.
  */
 #ifndef _URCU_UATOMIC_H
 #define _URCU_UATOMIC_H
 
 #include <urcu/arch.h>
+#include <urcu/uatomic/order.h>
 
 #if defined(URCU_ARCH_X86)
 #include <urcu/uatomic/x86.h>

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The flavour bp ("bulletproof"): threads need not be registered. For libraries whose callers'
- * threads are not theirs.
+ * The flavour bp ("bulletproof"): threads need not register. For libraries, to which the threads of
+ * their callers do not belong.
  *
- * Names begin with urcu_bp_; with URCU_API_MAP, as <urcu-bp.h> has it, the short ones
- * (rcu_read_lock) mean this flavour as well. Readers are calls into the library, or with
- * URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE inlined: a nanosecond. These headers are MIT OR
- * Apache-2.0: either choice is open to programs under any licence.
+ * Names begin with urcu_bp_. With URCU_API_MAP, as <urcu-bp.h> has it, the short ones
+ * (rcu_read_lock) mean this flavour as well. Readers are calls into the library; a program that
+ * defines URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE before it includes this has them inlined.
+ * These headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
  */
 #ifndef _URCU_BP_H
 #define _URCU_BP_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <urcu/pointer.h>
+#include <urcu/urcu-poll.h>
 #include <urcu/map/urcu-bp.h>
 
 #if defined(_LGPL_SOURCE) || defined(URCU_INLINE_SMALL_FUNCTIONS)
@@ -29,12 +31,22 @@ extern "C" {
 #define urcu_bp_read_unlock	_urcu_bp_read_unlock
 #define urcu_bp_read_ongoing	_urcu_bp_read_ongoing
 #else
-/* Sections nest; read_ongoing is not 0 inside one. */
+/*
+ * Enters a read-side critical section ("section"): what a pointer leads to that is read by
+ * rcu_dereference() stays valid until the section ends. Sections nest. By any thread:
+ * its first section registers it.
+ * Never blocks, never fails; may be called in signal handlers.
+ */
 extern void urcu_bp_read_lock(void);
+
+/* Leaves the section that was entered last. Never blocks; may be called in signal handlers. */
 extern void urcu_bp_read_unlock(void);
+
+/* Returns whether the calling thread is in a section: not 0 if so. */
 extern int urcu_bp_read_ongoing(void);
 #endif
 
+/* As the macros and functions of <urcu/pointer.h>, under names of bp's own. */
 #define urcu_bp_dereference(p)			rcu_dereference(p)
 #define urcu_bp_cmpxchg_pointer(p, old, _new)	rcu_cmpxchg_pointer((p), (old), (_new))
 #define urcu_bp_xchg_pointer(p, v)		rcu_xchg_pointer((p), (v))
@@ -46,23 +58,35 @@ extern void *urcu_bp_xchg_pointer_sym(void **p, void *v);
 extern void *urcu_bp_set_pointer_sym(void **p, void *v);
 
 /*
- * Waits until every section that is running now has ended. Not from inside a section: that would
- * wait for ever, and ends the program.
+ * Waits until every section that is running now has ended: then nothing that was unreachable before
+ * the call is in any reader's hands. Blocks. By any thread, registered or not.
+ * Not from inside a section, which it would wait for itself: that ends the program.
  */
 extern void urcu_bp_synchronize_rcu(void);
 
-/* Around fork(), by the thread that calls it: before, then in the parent and in the child. */
+/*
+ * A grace period that no thread waits for: start_poll has one begin, or take part in the next, and
+ * returns its ticket; poll_state returns whether that one has ended, and once true, always true.
+ * Neither blocks. By any thread, inside a section or not.
+ */
+extern struct urcu_gp_poll_state urcu_bp_start_poll_synchronize_rcu(void);
+extern bool urcu_bp_poll_state_synchronize_rcu(struct urcu_gp_poll_state state);
+
+/*
+ * Around fork(), by the thread that calls it, if its child is to read: before, then in the parent
+ * and in the child. No signal handler runs in the calling thread meanwhile.
+ */
 extern void urcu_bp_before_fork(void);
 extern void urcu_bp_after_fork_parent(void);
 extern void urcu_bp_after_fork_child(void);
 
 /*
- * May be called ahead, so that a thread's first section is as cheap as the others. The end of a
- * thread undoes it.
+ * Registers the calling thread ahead, so that its first section is as cheap as the others; more
+ * than once does no harm. The end of the thread undoes it.
  */
 extern void urcu_bp_register_thread(void);
 
-/* Others'. Nothing to do here; for programs that are written for any flavour. */
+/* What other flavours' threads have to do. Nothing here; for programs that are written for any. */
 static __inline__ void urcu_bp_unregister_thread(void)
 {
 }
@@ -87,11 +111,10 @@ static __inline__ void urcu_bp_thread_online(void)
 }
 #endif
 
-/* Under this flavour's names, as the map stands. */
+/* Callbacks, deferred calls, and the flavour as a structure, under this flavour's names. */
 #include <urcu/call-rcu.h>
 #include <urcu/defer.h>
 #include <urcu/flavor.h>
-#include <urcu/urcu-poll.h>
 
 #ifndef URCU_API_MAP
 #include <urcu/map/clear.h>

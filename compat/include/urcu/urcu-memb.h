@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The flavour memb: readers that cost a nanosecond; updaters fence for them by membarrier. The one
- * to choose first.
+ * The flavour memb: readers without a fence, a nanosecond each; those who wait for them make up
+ * for it by membarrier(2). The one to choose first.
  *
- * Names begin with urcu_memb_; with URCU_API_MAP, as <urcu.h> has it, the short ones
- * (rcu_read_lock) mean this flavour as well. Readers are calls into the library, or with
- * URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE inlined: a nanosecond. These headers are MIT OR
- * Apache-2.0: either choice is open to programs under any licence.
+ * Names begin with urcu_memb_. With URCU_API_MAP, as <urcu.h> has it, the short ones
+ * (rcu_read_lock) mean this flavour as well. Readers are calls into the library; a program that
+ * defines URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE before it includes this has them inlined.
+ * These headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
  */
 #ifndef _URCU_MEMB_H
 #define _URCU_MEMB_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <urcu/pointer.h>
+#include <urcu/urcu-poll.h>
 #include <urcu/map/urcu-memb.h>
 
 #if defined(_LGPL_SOURCE) || defined(URCU_INLINE_SMALL_FUNCTIONS)
@@ -29,29 +31,59 @@ extern "C" {
 #define urcu_memb_read_unlock	_urcu_memb_read_unlock
 #define urcu_memb_read_ongoing	_urcu_memb_read_ongoing
 #else
-/* Sections nest; read_ongoing is not 0 inside one. */
+/*
+ * Enters a read-side critical section ("section"): what a pointer leads to that is read by
+ * rcu_dereference() stays valid until the section ends. Sections nest. By registered threads.
+ * Never blocks, never fails; may be called in signal handlers.
+ */
 extern void urcu_memb_read_lock(void);
+
+/* Leaves the section that was entered last. Never blocks; may be called in signal handlers. */
 extern void urcu_memb_read_unlock(void);
+
+/* Returns whether the calling thread is in a section: not 0 if so. */
 extern int urcu_memb_read_ongoing(void);
 #endif
 
 /*
- * Waits until every section that is running now has ended. Not from inside a section: that would
- * wait for ever, and ends the program.
+ * Waits until every section that is running now has ended: then nothing that was unreachable before
+ * the call is in any reader's hands. Blocks. By any thread, registered or not.
+ * Not from inside a section, which it would wait for itself: that ends the program.
  */
 extern void urcu_memb_synchronize_rcu(void);
 
 /*
- * Before a thread's first section, and after its last one. The second one says so and ends the
- * program if the thread is in a section.
+ * A grace period that no thread waits for: start_poll has one begin, or take part in the next, and
+ * returns its ticket; poll_state returns whether that one has ended, and once true, always true.
+ * Neither blocks. By registered threads, inside a section or not.
+ */
+extern struct urcu_gp_poll_state urcu_memb_start_poll_synchronize_rcu(void);
+extern bool urcu_memb_poll_state_synchronize_rcu(struct urcu_gp_poll_state state);
+
+/*
+ * Makes the calling thread a reader: before its first section, once. It must not be one already.
+ * Blocks for moments.
  */
 extern void urcu_memb_register_thread(void);
+
+/*
+ * The calling thread reads no more: after its last section, before it ends. (The end of a thread
+ * that has not does it, here.)
+ */
 extern void urcu_memb_unregister_thread(void);
 
-/* For constructors that run before the library's own. */
+/*
+ * The library initialises itself before main(). A constructor of the program's that may run before
+ * that calls this first; calling it again does no harm.
+ */
 extern void urcu_memb_init(void);
 
-/* QSBR's. Nothing to do here; for programs that are written for any flavour. */
+/* The end of that, for programs that call it: nothing is left to be undone. */
+extern void urcu_memb_exit(void);
+
+/*
+ * What only QSBR's threads have to do. Nothing here; for programs that are written for any flavour.
+ */
 static __inline__ void urcu_memb_quiescent_state(void)
 {
 }
@@ -68,11 +100,10 @@ static __inline__ void urcu_memb_thread_online(void)
 }
 #endif
 
-/* Under this flavour's names, as the map stands. */
+/* Callbacks, deferred calls, and the flavour as a structure, under this flavour's names. */
 #include <urcu/call-rcu.h>
 #include <urcu/defer.h>
 #include <urcu/flavor.h>
-#include <urcu/urcu-poll.h>
 
 #ifndef URCU_API_MAP
 #include <urcu/map/clear.h>

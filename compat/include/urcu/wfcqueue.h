@@ -12,19 +12,20 @@
 #ifndef _URCU_WFCQUEUE_H
 #define _URCU_WFCQUEUE_H
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <urcu/arch.h>
+#include <urcu/assert.h>
 #include <urcu/compiler.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* What a nonblocking function returns where the blocking one would wait. */
 #define CDS_WFCQ_WOULDBLOCK	((struct cds_wfcq_node *) -1UL)
 
-/* What a splice has found. */
+/* What a splice has done, and found: the source was empty; the destination was, or was not. */
 enum cds_wfcq_ret {
 	CDS_WFCQ_RET_WOULDBLOCK = -1,
 	CDS_WFCQ_RET_DEST_EMPTY = 0,
@@ -37,11 +38,12 @@ enum cds_wfcq_state {
 	CDS_WFCQ_STATE_LAST = (1U << 0)
 };
 
+/* An element's link: a member of the structure that is queued. */
 struct cds_wfcq_node {
 	struct cds_wfcq_node *next;
 };
 
-/* Without a lock, and with one. */
+/* A queue's head, without a lock; then with one. */
 struct __cds_wfcq_head {
 	struct cds_wfcq_node node;
 };
@@ -51,21 +53,54 @@ struct cds_wfcq_head {
 	pthread_mutex_t lock;
 };
 
+/* A queue's tail. */
 struct cds_wfcq_tail {
 	struct cds_wfcq_node *p;
 };
 
-/* A pointer to either head: functions that take it are called with one or the other. */
+/*
+ * A pointer to either head: functions that take one are called with the address of one or the
+ * other. The second is for functions that change nothing (liburcu has it since 0.15).
+ */
 #ifdef __cplusplus
 union cds_wfcq_head_ptr_t {
 	struct __cds_wfcq_head *_h;
 	struct cds_wfcq_head *h;
 
 	cds_wfcq_head_ptr_t() : _h(0) {}
-	cds_wfcq_head_ptr_t(struct __cds_wfcq_head *head) : _h(head) {}
-	cds_wfcq_head_ptr_t(struct cds_wfcq_head *head) : h(head) {}
+	cds_wfcq_head_ptr_t(struct __cds_wfcq_head *__head) : _h(__head) {}
+	cds_wfcq_head_ptr_t(struct cds_wfcq_head *__head) : h(__head) {}
 };
 
+union cds_wfcq_head_const_ptr_t {
+	const struct __cds_wfcq_head *_h;
+	const struct cds_wfcq_head *h;
+
+	cds_wfcq_head_const_ptr_t() : _h(0) {}
+	cds_wfcq_head_const_ptr_t(const struct __cds_wfcq_head *__head) : _h(__head) {}
+	cds_wfcq_head_const_ptr_t(const struct cds_wfcq_head *__head) : h(__head) {}
+	cds_wfcq_head_const_ptr_t(cds_wfcq_head_ptr_t __head) : _h(__head._h) {}
+};
+#else
+typedef union {
+	struct __cds_wfcq_head *_h;
+	struct cds_wfcq_head *h;
+} __attribute__((__transparent_union__)) cds_wfcq_head_ptr_t;
+
+typedef union {
+	const struct __cds_wfcq_head *_h;
+	const struct cds_wfcq_head *h;
+	/* A variable of the type above, as code for liburcu 0.13 may pass. */
+	cds_wfcq_head_ptr_t _any;
+} __attribute__((__transparent_union__)) cds_wfcq_head_const_ptr_t;
+#endif
+
+/*
+ * Conversions that C++ needs with liburcu's own headers, and C does not: programs for both name
+ * them. They return what they are given.
+ */
+#ifdef __cplusplus
+extern "C++" {
 static inline cds_wfcq_head_ptr_t __cds_wfcq_head_cast(struct __cds_wfcq_head *head)
 {
 	return head;
@@ -75,13 +110,29 @@ static inline cds_wfcq_head_ptr_t cds_wfcq_head_cast(struct cds_wfcq_head *head)
 {
 	return head;
 }
-#else
-typedef union {
-	struct __cds_wfcq_head *_h;
-	struct cds_wfcq_head *h;
-} __attribute__((__transparent_union__)) cds_wfcq_head_ptr_t;
 
-/* C++ code written for liburcu's headers names the conversion. */
+static inline cds_wfcq_head_const_ptr_t __cds_wfcq_head_const_cast(
+		const struct __cds_wfcq_head *head)
+{
+	return head;
+}
+
+static inline cds_wfcq_head_const_ptr_t cds_wfcq_head_const_cast(const struct cds_wfcq_head *head)
+{
+	return head;
+}
+
+static inline cds_wfcq_head_ptr_t cds_wfcq_head_cast(struct __cds_wfcq_head *head)
+{
+	return head;
+}
+
+static inline cds_wfcq_head_const_ptr_t cds_wfcq_head_const_cast(const struct __cds_wfcq_head *head)
+{
+	return head;
+}
+}
+#else
 static __inline__ struct __cds_wfcq_head *__cds_wfcq_head_cast(struct __cds_wfcq_head *head)
 {
 	return head;
@@ -91,35 +142,67 @@ static __inline__ struct cds_wfcq_head *cds_wfcq_head_cast(struct cds_wfcq_head 
 {
 	return head;
 }
+
+static __inline__ const struct __cds_wfcq_head *__cds_wfcq_head_const_cast(
+		const struct __cds_wfcq_head *head)
+{
+	return head;
+}
+
+static __inline__ const struct cds_wfcq_head *cds_wfcq_head_const_cast(
+		const struct cds_wfcq_head *head)
+{
+	return head;
+}
 #endif
 
-/* Begin and end. A queue whose head has no lock needs no end. */
+/* Prepares an element; to be called before it is added. Does not block. */
 extern void cds_wfcq_node_init(struct cds_wfcq_node *node);
+
+/* Begin and end of a queue with a lock. At its end no thread uses it, and nothing is in it. */
 extern void cds_wfcq_init(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 extern void cds_wfcq_destroy(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail);
+
+/* Begins a queue without a lock, which needs no end. */
 extern void __cds_wfcq_init(struct __cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 
-extern bool cds_wfcq_empty(cds_wfcq_head_ptr_t head, struct cds_wfcq_tail *tail);
+/* Returns whether the queue is empty at this moment. By any thread, under no lock; never blocks. */
+extern bool cds_wfcq_empty(cds_wfcq_head_const_ptr_t head, const struct cds_wfcq_tail *tail);
 
-/* At the end. Answers whether there was something in the queue before. A full fence comes first. */
+/*
+ * Adds an element at the end. Returns false if the queue was empty before. Wait-free, by any
+ * thread, under no lock. A full fence comes first: what was written before is seen by who takes
+ * it.
+ */
 extern bool cds_wfcq_enqueue(cds_wfcq_head_ptr_t head, struct cds_wfcq_tail *tail,
 		struct cds_wfcq_node *node);
 
+/* Lock and unlock the head's mutex, which excludes others who take or walk. */
 extern void cds_wfcq_dequeue_lock(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 extern void cds_wfcq_dequeue_unlock(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 
-/* The first element, taken out, or NULL; under the head's lock, which they take. */
+/*
+ * Takes the first element out and returns it, or NULL; under the head's lock, which they take. The
+ * second one says in *state whether it was the last (CDS_WFCQ_STATE_LAST). Block.
+ */
 extern struct cds_wfcq_node *cds_wfcq_dequeue_blocking(struct cds_wfcq_head *head,
 		struct cds_wfcq_tail *tail);
 extern struct cds_wfcq_node *cds_wfcq_dequeue_with_state_blocking(struct cds_wfcq_head *head,
 		struct cds_wfcq_tail *tail, int *state);
 
-/* All of the second queue to the end of the first; under the second one's lock, which it takes. */
+/*
+ * Moves all of the source to the end of the destination, under the source's lock, which it takes.
+ * Returns what it has done, never CDS_WFCQ_RET_WOULDBLOCK. Blocks.
+ */
 extern enum cds_wfcq_ret cds_wfcq_splice_blocking(struct cds_wfcq_head *dest_q_head,
 		struct cds_wfcq_tail *dest_q_tail, struct cds_wfcq_head *src_q_head,
 		struct cds_wfcq_tail *src_q_tail);
 
-/* The same, and the caller sees to mutual exclusion. */
+/*
+ * The same without the lock: the caller sees to it that no other thread takes from the queue or
+ * walks it. The blocking ones wait for an element whose adding is half done; the others return
+ * CDS_WFCQ_WOULDBLOCK then, or CDS_WFCQ_RET_WOULDBLOCK.
+ */
 extern struct cds_wfcq_node *__cds_wfcq_dequeue_blocking(cds_wfcq_head_ptr_t head,
 		struct cds_wfcq_tail *tail);
 extern struct cds_wfcq_node *__cds_wfcq_dequeue_with_state_blocking(cds_wfcq_head_ptr_t head,
@@ -136,8 +219,8 @@ extern enum cds_wfcq_ret __cds_wfcq_splice_nonblocking(cds_wfcq_head_ptr_t dest_
 		struct cds_wfcq_tail *src_q_tail);
 
 /*
- * Walking without taking: the first element, and the one after node, or NULL. No thread takes anything
- * meanwhile.
+ * Walking without taking: return the first element, and the one after node, or NULL. The caller
+ * sees to it that no thread takes anything meanwhile.
  */
 extern struct cds_wfcq_node *__cds_wfcq_first_blocking(cds_wfcq_head_ptr_t head,
 		struct cds_wfcq_tail *tail);
@@ -149,8 +232,8 @@ extern struct cds_wfcq_node *__cds_wfcq_next_nonblocking(cds_wfcq_head_ptr_t hea
 		struct cds_wfcq_tail *tail, struct cds_wfcq_node *node);
 
 /*
- * Each element in turn. In the one with _safe the body may do with node what it likes; n is the
- * loop's own.
+ * Loops: node is each element in turn, from the first on. In the one with _safe the body may do
+ * with node what it likes; n is a second variable of the same type, for the loop's own use.
  */
 #define __cds_wfcq_for_each_blocking(head, tail, node)					\
 	for (node = __cds_wfcq_first_blocking((head), (tail)); node != NULL;		\

@@ -12,15 +12,16 @@
 #ifndef _URCU_WFSTACK_H
 #define _URCU_WFSTACK_H
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <urcu/assert.h>
 #include <urcu/compiler.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* What a nonblocking function returns where the blocking one would wait. */
 #define CDS_WFS_WOULDBLOCK	((void *) -1UL)
 
 /* Flags of *state: the element popped was the last one. */
@@ -28,16 +29,17 @@ enum cds_wfs_state {
 	CDS_WFS_STATE_LAST = (1U << 0)
 };
 
+/* An element's link: a member of the structure that is pushed. */
 struct cds_wfs_node {
 	struct cds_wfs_node *next;
 };
 
-/* What has been taken all at once. */
+/* What has been taken all at once: to be walked by cds_wfs_first() and _next. */
 struct cds_wfs_head {
 	struct cds_wfs_node node;
 };
 
-/* Without a lock, and with one. */
+/* A stack, without a lock; then with one. */
 struct __cds_wfs_stack {
 	struct cds_wfs_head *head;
 };
@@ -47,7 +49,10 @@ struct cds_wfs_stack {
 	pthread_mutex_t lock;
 };
 
-/* A pointer to either stack: functions that take it are called with one or the other. */
+/*
+ * A pointer to either stack: functions that take one are called with the address of one or the
+ * other. The second is for functions that change nothing (liburcu has it since 0.15).
+ */
 #ifdef __cplusplus
 union cds_wfs_stack_ptr_t {
 	struct __cds_wfs_stack *_s;
@@ -57,40 +62,137 @@ union cds_wfs_stack_ptr_t {
 	cds_wfs_stack_ptr_t(struct __cds_wfs_stack *__stack) : _s(__stack) {}
 	cds_wfs_stack_ptr_t(struct cds_wfs_stack *__stack) : s(__stack) {}
 };
+
+union cds_wfs_stack_const_ptr_t {
+	const struct __cds_wfs_stack *_s;
+	const struct cds_wfs_stack *s;
+
+	cds_wfs_stack_const_ptr_t() : _s(0) {}
+	cds_wfs_stack_const_ptr_t(const struct __cds_wfs_stack *__stack) : _s(__stack) {}
+	cds_wfs_stack_const_ptr_t(const struct cds_wfs_stack *__stack) : s(__stack) {}
+	cds_wfs_stack_const_ptr_t(cds_wfs_stack_ptr_t __stack) : _s(__stack._s) {}
+};
 #else
 typedef union {
 	struct __cds_wfs_stack *_s;
 	struct cds_wfs_stack *s;
 } __attribute__((__transparent_union__)) cds_wfs_stack_ptr_t;
+
+typedef union {
+	const struct __cds_wfs_stack *_s;
+	const struct cds_wfs_stack *s;
+	/* A variable of the type above, as code for liburcu 0.13 may pass. */
+	cds_wfs_stack_ptr_t _any;
+} __attribute__((__transparent_union__)) cds_wfs_stack_const_ptr_t;
 #endif
 
-/* Begin and end. A stack without a lock needs no end. */
+/*
+ * Conversions that C++ needs with liburcu's own headers, and C does not: programs for both name
+ * them. They return what they are given.
+ */
+#ifdef __cplusplus
+extern "C++" {
+static inline cds_wfs_stack_ptr_t __cds_wfs_stack_cast(struct __cds_wfs_stack *s)
+{
+	return s;
+}
+
+static inline cds_wfs_stack_ptr_t cds_wfs_stack_cast(struct cds_wfs_stack *s)
+{
+	return s;
+}
+
+static inline cds_wfs_stack_const_ptr_t __cds_wfs_stack_const_cast(const struct __cds_wfs_stack *s)
+{
+	return s;
+}
+
+static inline cds_wfs_stack_const_ptr_t cds_wfs_stack_const_cast(const struct cds_wfs_stack *s)
+{
+	return s;
+}
+
+static inline cds_wfs_stack_ptr_t cds_wfs_stack_cast(struct __cds_wfs_stack *s)
+{
+	return s;
+}
+
+static inline cds_wfs_stack_const_ptr_t cds_wfs_stack_const_cast(const struct __cds_wfs_stack *s)
+{
+	return s;
+}
+}
+#else
+static __inline__ struct __cds_wfs_stack *__cds_wfs_stack_cast(struct __cds_wfs_stack *s)
+{
+	return s;
+}
+
+static __inline__ struct cds_wfs_stack *cds_wfs_stack_cast(struct cds_wfs_stack *s)
+{
+	return s;
+}
+
+static __inline__ const struct __cds_wfs_stack *__cds_wfs_stack_const_cast(
+		const struct __cds_wfs_stack *s)
+{
+	return s;
+}
+
+static __inline__ const struct cds_wfs_stack *cds_wfs_stack_const_cast(
+		const struct cds_wfs_stack *s)
+{
+	return s;
+}
+#endif
+
+/* Prepares an element; to be called before it is pushed. Does not block. */
 extern void cds_wfs_node_init(struct cds_wfs_node *node);
+
+/* Begin and end of a stack with a lock. At its end no thread uses it. */
 extern void cds_wfs_init(struct cds_wfs_stack *s);
 extern void cds_wfs_destroy(struct cds_wfs_stack *s);
+
+/* Begins a stack without a lock, which needs no end. */
 extern void __cds_wfs_init(struct __cds_wfs_stack *s);
 
-extern bool cds_wfs_empty(cds_wfs_stack_ptr_t u_stack);
+/* Returns whether the stack is empty at this moment. By any thread, under no lock; never blocks. */
+extern bool cds_wfs_empty(cds_wfs_stack_const_ptr_t u_stack);
 
-/* Answers 0 if the stack was empty. A full fence comes first. */
+/*
+ * Pushes an element. Returns 0 if the stack was empty before. Wait-free, by any thread, under no
+ * lock. A full fence comes first: what was written before is seen by the thread that pops it.
+ */
 extern int cds_wfs_push(cds_wfs_stack_ptr_t u_stack, struct cds_wfs_node *node);
 
-/* The last one pushed, taken out, or NULL; under the stack's lock, which they take. */
+/*
+ * Takes the element that was pushed last and returns it, or NULL; under the stack's lock, which
+ * they take. The second one says in *state whether it was the last one left (CDS_WFS_STATE_LAST).
+ * Block.
+ */
 extern struct cds_wfs_node *cds_wfs_pop_blocking(struct cds_wfs_stack *s);
 extern struct cds_wfs_node *cds_wfs_pop_with_state_blocking(struct cds_wfs_stack *s, int *state);
 
-/* All there is, or NULL: to be walked by the functions below. */
+/* Takes all elements and returns them, or NULL; under the stack's lock, which it takes. */
 extern struct cds_wfs_head *cds_wfs_pop_all_blocking(struct cds_wfs_stack *s);
 
-/* Walking what has been taken: its first element, and the one after node, or NULL. */
+/*
+ * Walking what has been taken all at once: return its first element, and the one after node, or
+ * NULL. No other thread has it. The nonblocking one returns CDS_WFS_WOULDBLOCK where the other
+ * would wait.
+ */
 extern struct cds_wfs_node *cds_wfs_first(struct cds_wfs_head *head);
 extern struct cds_wfs_node *cds_wfs_next_blocking(struct cds_wfs_node *node);
 extern struct cds_wfs_node *cds_wfs_next_nonblocking(struct cds_wfs_node *node);
 
+/* Lock and unlock the stack's mutex, which excludes others who pop. */
 extern void cds_wfs_pop_lock(struct cds_wfs_stack *s);
 extern void cds_wfs_pop_unlock(struct cds_wfs_stack *s);
 
-/* The same, and the caller sees to mutual exclusion. */
+/*
+ * The same without the lock: the caller sees to it that no other thread pops. The blocking ones
+ * wait for an element whose pushing is half done; the others return CDS_WFS_WOULDBLOCK then.
+ */
 extern struct cds_wfs_node *__cds_wfs_pop_blocking(cds_wfs_stack_ptr_t u_stack);
 extern struct cds_wfs_node *__cds_wfs_pop_with_state_blocking(cds_wfs_stack_ptr_t u_stack, int *state);
 extern struct cds_wfs_node *__cds_wfs_pop_nonblocking(cds_wfs_stack_ptr_t u_stack);
@@ -98,8 +200,8 @@ extern struct cds_wfs_node *__cds_wfs_pop_with_state_nonblocking(cds_wfs_stack_p
 extern struct cds_wfs_head *__cds_wfs_pop_all(cds_wfs_stack_ptr_t u_stack);
 
 /*
- * Each element taken, in turn. In the one with _safe the body may do with node what it likes; n is
- * the loop's own.
+ * Loops: node is each element that was taken, in turn. In the one with _safe the body may do with
+ * node what it likes; n is a second variable of the same type, for the loop's own use.
  */
 #define cds_wfs_for_each_blocking(head, node)						\
 	for (node = cds_wfs_first(head); node != NULL; node = cds_wfs_next_blocking(node))

@@ -133,7 +133,7 @@ pub(super) fn create_all(flavor: Flavor, flags: c_ulong) -> Result<(), c_int> {
             Ok(()) => {}
             Err(error) => {
                 // SAFETY: made above, and known to no other thread.
-                unsafe { workers::free(flavor, worker) };
+                unsafe { workers::free(flavor, worker, false) };
                 if error != libc::EEXIST {
                     return Err(error);
                 }
@@ -164,7 +164,7 @@ pub(super) fn free_all(flavor: Flavor) {
     flavor.domain().domain().synchronize();
     for worker in taken {
         // SAFETY: C's own, which no thread can find any more.
-        unsafe { workers::free(flavor, worker) };
+        unsafe { workers::free(flavor, worker, workers::may_wait(flavor)) };
     }
     drop(away);
 }

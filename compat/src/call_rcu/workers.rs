@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quiescence::callback_queue::Left;
@@ -185,11 +185,24 @@ pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*cons
     Some(Arc::into_raw(worker))
 }
 
-/// `call_rcu_data_free`.
+/// Whether the calling thread may wait for a worker's thread of this flavour: it runs no callback,
+/// and is in no section, for which the worker may wait in turn.
+pub(super) fn may_wait(flavor: Flavor) -> bool {
+    let runs_callback =
+        |flavor: &Flavor| flavor.is_attached() && flavor.domain().is_in_callback_queue();
+    let is_reading = flavor.record().is_some_and(|record| !record.is_quiescent());
+    !is_reading && !Flavor::ALL.iter().any(runs_callback)
+}
+
+/// A worker that was freed has no thread any more.
+static ENDED: Condvar = Condvar::new();
+
+/// `call_rcu_data_free`. If it `waits`, the worker's thread runs nothing any more when it returns:
+/// it is joined by the program, or detached.
 ///
 /// # Safety
 /// `crdp` is null or a worker that was not freed, and no thread uses it any more.
-pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
+pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
     let mut entries = lock();
     let Some(entry) = find(&mut entries, crdp).filter(|entry| !entry.freed) else {
         if !crdp.is_null() {
@@ -208,6 +221,9 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
     if entry.thread.is_none() {
         // In a child process. The thread does what a stopped one does.
         entry.start();
+    }
+    while waits && find(&mut entries, crdp).is_some_and(|entry| entry.thread.is_some()) {
+        entries = ENDED.wait(entries).unwrap_or_else(PoisonError::into_inner);
     }
     drop(entries);
     // A thread that queues by way of a CPU may be reading it.
@@ -261,6 +277,7 @@ pub(super) fn next(worker: &Worker, left: Left) -> Next {
     if left == Left::Taken {
         // Another thread attends, and will until it ends: there is nothing to wait for here.
         entry.thread = None;
+        ENDED.notify_all();
         if !entry.handed_out {
             detach();
         }
@@ -287,6 +304,7 @@ pub(super) fn ended(worker: &Worker) {
     }
     let gone = entries.iter().position(|entry| ptr::eq(Arc::as_ptr(&entry.worker), worker));
     let gone = gone.map(|index| entries.swap_remove(index));
+    ENDED.notify_all();
     drop(entries);
     // Perhaps the last owner: its callback queue ends, without the lock.
     drop(gone);
@@ -390,6 +408,6 @@ mod tests {
         assert_eq!(status, 0, "the worker is there still");
         assert!(worker.upgrade().is_some());
         // SAFETY: made above, and freed once.
-        unsafe { free(flavor, made) };
+        unsafe { free(flavor, made, true) };
     }
 }

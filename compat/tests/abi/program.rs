@@ -7,11 +7,15 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use xtask::needs::liburcu_0_15;
+
 /// Whose headers, or whose libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose<'l> {
     Ours,
     Debians,
+    /// Headers, and libraries to link with, of liburcu 0.15.
+    Debian13s,
     /// Libraries only: those of a directory.
     In(&'l Path),
 }
@@ -43,6 +47,10 @@ pub(crate) fn compile(
     ]);
     if headers == Whose::Ours {
         compiler.arg("-I").arg(tree.join("include"));
+    }
+    if headers == Whose::Debian13s {
+        compiler.arg("-I").arg(liburcu_0_15().join("include"));
+        compiler.arg("-L").arg(liburcu_0_15().join("lib")).arg("-Wl,--allow-shlib-undefined");
     }
     compiler.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/abi").join(source));
     // Ours are linked against ours: a program's needs are the same either way.
@@ -91,6 +99,7 @@ fn run_to_end(
         Whose::Ours => Some(xtask::compat::built().join("lib")),
         Whose::In(directory) => Some(directory.to_path_buf()),
         Whose::Debians => None,
+        Whose::Debian13s => unreachable!("they run with the C library of their system only"),
     };
     command.envs(directory.map(|directory| ("LD_LIBRARY_PATH", directory)));
     command.output().expect("timeout, of coreutils, runs")

@@ -18,6 +18,34 @@ static void check(int line, const char *what, bool holds)
 
 #define CHECK(condition)	check(__LINE__, #condition, (condition))
 
+/* With orders, which liburcu has since 0.15: the value is what it was without. */
+#ifdef CMM_HAS_NO_ORDERS
+#define WITH_ORDERS(type, word)
+#else
+#define WITH_ORDERS(type, word)								\
+	do {										\
+		uatomic_store(word, 5, CMM_RELEASE);					\
+		CHECK(uatomic_load(word, CMM_ACQUIRE) == 5 && uatomic_load(word) == 5);	\
+		uatomic_store(word, 6, CMM_SEQ_CST_FENCE);				\
+		CHECK(uatomic_load(word, CMM_SEQ_CST_FENCE) == 6);			\
+		uatomic_store(word, 7);							\
+		CHECK(uatomic_xchg(word, 8, CMM_RELAXED) == 7 && words[1] == 8);	\
+		CHECK(uatomic_cmpxchg(word, 7, 9, CMM_ACQ_REL) == 8 && words[1] == 8);	\
+		CHECK(uatomic_cmpxchg(word, 8, 9, CMM_RELEASE, CMM_RELAXED) == 8);	\
+		CHECK(uatomic_cmpxchg_mo(word, 9, 10, CMM_SEQ_CST, CMM_ACQUIRE) == 9);	\
+		CHECK(uatomic_add_return(word, 5, CMM_RELAXED) == 15);			\
+		CHECK(uatomic_sub_return(word, 5, CMM_SEQ_CST_FENCE) == 10);		\
+		uatomic_add(word, 4, CMM_RELEASE);					\
+		uatomic_sub(word, 1, CMM_ACQUIRE);					\
+		uatomic_inc(word, CMM_SEQ_CST_FENCE);					\
+		uatomic_dec(word, CMM_ACQ_REL);						\
+		CHECK(words[1] == 13);							\
+		uatomic_or(word, 2, CMM_SEQ_CST);					\
+		uatomic_and(word, ~1L, CMM_SEQ_CST_FENCE);				\
+		CHECK(words[1] == 14 && words[0] == (type) 0x55 && words[2] == (type) 0x55);	\
+	} while (0)
+#endif
+
 /* The neighbours show what an operation of the wrong size would do. */
 #define INTEGER(type)									\
 static void check_##type(void)								\
@@ -48,6 +76,7 @@ static void check_##type(void)								\
 	CHECK(words[1] == 15);								\
 	uatomic_and(word, ~1L);								\
 	CHECK(words[1] == 14);								\
+	WITH_ORDERS(type, word);							\
 	/* The high bits too, all of them, and around. */				\
 	uatomic_set(word, 0);								\
 	uatomic_or(word, (type) ((type) 1 << (8 * sizeof(type) - 2)));			\

@@ -16,8 +16,12 @@
 #include <urcu/urcu-mb.h>
 #include <urcu/urcu-memb.h>
 #include <urcu/urcu-qsbr.h>
+#ifdef LIBURCU_0_15
+#include <urcu/annotate.h>
+#else
 #include <urcu/urcu-signal.h>
 #include <urcu/static/urcu-signal-nr.h>
+#endif
 
 #define TYPE(type)									\
 	printf("%s: size %zu, alignment %zu\n", #type, sizeof(type), __alignof__(type))
@@ -73,7 +77,14 @@ static void flavors(void)
 	MEMBER(struct urcu_atfork, after_fork_parent);
 	MEMBER(struct urcu_atfork, after_fork_child);
 	MEMBER(struct urcu_atfork, priv);
+	/* Compared with 0.13's for what that has. */
+#ifdef LIBURCU_0_15
 	TYPE(struct rcu_flavor_struct);
+	MEMBER(struct rcu_flavor_struct, update_start_poll_synchronize_rcu);
+	MEMBER(struct rcu_flavor_struct, update_poll_state_synchronize_rcu);
+	TYPE(struct urcu_gp_poll_state);
+	MEMBER(struct urcu_gp_poll_state, grace_period_id);
+#endif
 	MEMBER(struct rcu_flavor_struct, read_lock);
 	MEMBER(struct rcu_flavor_struct, read_unlock);
 	MEMBER(struct rcu_flavor_struct, read_ongoing);
@@ -94,8 +105,37 @@ static void flavors(void)
 	VALUE(URCU_CALL_RCU_STOPPED);
 	VALUE(URCU_CALL_RCU_PAUSE);
 	VALUE(URCU_CALL_RCU_PAUSED);
+#ifndef LIBURCU_0_15
 	VALUE(SIGRCU);
+#endif
 }
+
+#ifdef LIBURCU_0_15
+static void orders(void)
+{
+	VALUE(CMM_RELAXED);
+	VALUE(CMM_CONSUME);
+	VALUE(CMM_ACQUIRE);
+	VALUE(CMM_RELEASE);
+	VALUE(CMM_ACQ_REL);
+	VALUE(CMM_SEQ_CST);
+	VALUE(CMM_SEQ_CST_FENCE);
+	VALUE(CMM_ANNOTATE_VOID);
+	VALUE(CMM_ANNOTATE_LOAD);
+	VALUE(CMM_ANNOTATE_STORE);
+	VALUE(CMM_ANNOTATE_MB);
+	TYPE(cds_wfcq_head_const_ptr_t);
+	TYPE(cds_wfs_stack_const_ptr_t);
+	TYPE(cds_lfs_stack_const_ptr_t);
+	TYPE(struct cds_lfht_alloc);
+	MEMBER(struct cds_lfht_alloc, malloc);
+	MEMBER(struct cds_lfht_alloc, calloc);
+	MEMBER(struct cds_lfht_alloc, realloc);
+	MEMBER(struct cds_lfht_alloc, aligned_alloc);
+	MEMBER(struct cds_lfht_alloc, free);
+	MEMBER(struct cds_lfht_alloc, state);
+}
+#endif
 
 static void queues(void)
 {
@@ -189,6 +229,9 @@ int main(void)
 	records();
 	flavors();
 	queues();
+#ifdef LIBURCU_0_15
+	orders();
+#endif
 	stacks();
 	tables_and_lists();
 	VALUE(CAA_BITS_PER_LONG);

@@ -147,8 +147,8 @@ fn atomic_operations_are_locked() {
     let fault = Tree::mutant(
         "unlocked",
         "urcu/uatomic/generic.h",
-        "((void) __atomic_fetch_add((addr), caa_cast_long_keep_sign(v), _UATOMIC_UNORDERED))",
-        "((void) (*(addr) += caa_cast_long_keep_sign(v)))",
+        "(void) __atomic_fetch_add((addr), caa_cast_long_keep_sign(v), _uatomic_c11(mo));",
+        "(*(addr) += caa_cast_long_keep_sign(v));",
     );
-    assert_eq!(unlocked(&fault), ["add", "inc", "set", "read"]);
+    assert_eq!(unlocked(&fault), ["add", "sub", "inc", "dec", "set", "read"]);
 }

@@ -32,6 +32,11 @@ impl Tree {
         Self { root: xtask::needs::debian_headers() }
     }
 
+    /// Of Debian 13: liburcu 0.15.
+    pub(crate) fn debian_13s() -> Self {
+        Self { root: xtask::needs::liburcu_0_15().join("include") }
+    }
+
     /// A copy of ours, with one passage of one header replaced. `name` is the mutant's own.
     pub(crate) fn mutant(name: &str, header: &str, from: &str, to: &str) -> Self {
         let tree = Self { root: scratch(&format!("mutant-{name}")) };

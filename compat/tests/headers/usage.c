@@ -4,6 +4,8 @@
  * is checked elsewhere.
  */
 #include <stddef.h>
+#include <urcu/annotate.h>
+#include <urcu/assert.h>
 #include <urcu/cds.h>
 #include <urcu/debug.h>
 #include <urcu/futex.h>
@@ -38,8 +40,11 @@ extern DECLARE_URCU_TLS(int, own);
 DEFINE_URCU_TLS(int, own);
 DEFINE_URCU_TLS_INIT(int, other, 3);
 
+urcu_static_assert(sizeof(char) == 1, "a char is a byte", a_char_is_a_byte);
+
 /* Each with a prototype: C89 has it that way, and so do warnings. */
 long atomics(struct item *item);
+long orders(struct item *item);
 long publication(struct item *item);
 long lists(struct item *item);
 long buckets_and_tables(struct item *item, struct cds_lfht *table);
@@ -80,6 +85,43 @@ long atomics(struct item *item)
 	return CMM_LOAD_SHARED(constant) + uatomic_read(&constant) + uatomic_add_return(&byte, 2)
 		+ uatomic_sub_return(&flag, 2) + caa_max(1, 2) + (long) CAA_ARRAY_SIZE("four")
 		+ caa_is_signed_type(unsigned long) + URCU_TLS(own) + URCU_TLS(other);
+}
+
+/* Those of liburcu 0.14 and 0.15. */
+long orders(struct item *item)
+{
+	cmm_annotate_define(group);
+
+	uatomic_store(&place, NULL);
+	uatomic_store(&place, item, CMM_RELEASE);
+	uatomic_set(&flag, 1, CMM_SEQ_CST_FENCE);
+	uatomic_inc(&flag, CMM_RELAXED);
+	uatomic_dec(&flag, CMM_ACQ_REL);
+	uatomic_add(&byte, -1, CMM_RELEASE);
+	uatomic_sub(&byte, 1, CMM_SEQ_CST_FENCE);
+	uatomic_or(&place, 1, CMM_ACQUIRE);
+	uatomic_and(&place, ~1UL, CMM_SEQ_CST);
+	uatomic_xchg(&place, NULL, CMM_ACQ_REL);
+	uatomic_cmpxchg(&place, NULL, item, CMM_RELEASE);
+	uatomic_cmpxchg(&place, NULL, item, CMM_ACQ_REL, CMM_RELAXED);
+	uatomic_cmpxchg_mo(&color, RED, GREEN, CMM_SEQ_CST_FENCE, CMM_ACQUIRE);
+	uatomic_or_mo(&flag, 1, CMM_RELAXED);
+	cmm_seq_cst_fence_after_atomic(CMM_SEQ_CST_FENCE);
+	cmm_emit_legacy_smp_mb();
+	cmm_annotate_mem_acquire(&place);
+	cmm_annotate_mem_release(&place);
+	cmm_annotate_group_mem_acquire(&group, &place);
+	cmm_annotate_group_mem_release(&group, &place);
+	cmm_annotate_group_mb_acquire(&group);
+	cmm_annotate_group_mb_release(&group);
+	urcu_posix_assert(item != NULL);
+	urcu_assert_debug(item != NULL);
+	return *cmm_cast_volatile(&item->key) + (uatomic_load(&place) != NULL)
+		+ uatomic_load(&constant, CMM_ACQUIRE) + uatomic_read(&flag, CMM_SEQ_CST_FENCE)
+		+ uatomic_add_return(&byte, 2, CMM_RELAXED) + uatomic_sub_return(&flag, 2, CMM_SEQ_CST)
+		+ uatomic_load_mo(&constant, CMM_CONSUME) + CAA_COMBINE_TOKENS(1, 2)
+		+ cmm_to_c11(CMM_ACQUIRE) + cmm_ptr_eq(item, place)
+		+ (caa_container_of_check_null(&item->link, struct item, link) == item);
 }
 
 long publication(struct item *item)

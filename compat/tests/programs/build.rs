@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use xtask::needs::{debian_headers, debian_libraries};
+use xtask::needs::{debian_headers, debian_libraries, libraries_0_15, liburcu_0_15};
 
-use crate::table::{Headers, Job};
+use crate::table::{Headers, Job, Theirs};
 
 /// No compiler takes so long, and no program.
 pub(crate) const SECONDS_MAX: &str = "60";
@@ -20,19 +20,21 @@ pub(crate) struct Place {
     pub(crate) ours: PathBuf,
     /// Where the executables go.
     work: PathBuf,
-    /// Whether there are Debian's libraries to compare with.
+    /// Whether there are Debian 12's libraries to compare with.
     pub(crate) debians: bool,
+    /// Whether there are Debian 13's.
+    pub(crate) debian_13s: bool,
 }
 
 impl Place {
     /// Builds our libraries unless `QUIESCENCE_COMPAT` says where they are.
-    pub(crate) fn new(debians: bool) -> Self {
+    pub(crate) fn new(debians: bool, debian_13s: bool) -> Self {
         let ours =
             std::env::var_os("QUIESCENCE_COMPAT").map_or_else(xtask::compat::built, PathBuf::from);
         let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
         fs::create_dir_all(&work).unwrap();
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-        Self { sources, ours, work, debians }
+        Self { sources, ours, work, debians, debian_13s }
     }
 }
 
@@ -43,8 +45,12 @@ pub(crate) struct Compiled {
 }
 
 /// Where Debian's `liburcu-NAME.so.8` is.
-pub(crate) fn debian_library(name: &str) -> PathBuf {
-    debian_libraries().join(format!("liburcu-{name}.so.8"))
+pub(crate) fn debian_library(theirs: Theirs, name: &str) -> PathBuf {
+    let directory = match theirs {
+        Theirs::V13 => debian_libraries(),
+        Theirs::V15 => libraries_0_15(),
+    };
+    directory.join(format!("liburcu-{name}.so.8"))
 }
 
 fn text(output: &std::process::Output) -> String {
@@ -59,6 +65,7 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
     let headers = match job.headers {
         Headers::Ours => "ours",
         Headers::Debian => "debian",
+        Headers::Debian13 => "debian13",
     };
     let stem = source.file_stem().unwrap().to_string_lossy().into_owned();
     let how = if job.inline { "inlined" } else { "exported" };
@@ -80,7 +87,14 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
             // The core is behind the libraries, and not of the program's concern.
             command.arg("-Wl,-rpath-link").arg(place.ours.join("lib"));
         }
-        Headers::Debian => drop(command.arg("-DDEBIAN_HEADERS")),
+        Headers::Debian => drop(command.args(["-DDEBIAN_HEADERS", "-DLIBURCU_0_13"])),
+        Headers::Debian13 => {
+            // The system's there, as `/usr/include` is here: what they warn of is not ours.
+            command.arg("-DDEBIAN_HEADERS").arg("-isystem").arg(liburcu_0_15().join("include"));
+            command.arg("-L").arg(liburcu_0_15().join("lib"));
+            // They are of a later C library than the one here, and run with that.
+            command.arg("-Wl,--allow-shlib-undefined");
+        }
     }
     command.arg("-I").arg(&place.sources).arg(&source).arg("-o").arg(&path);
     command.arg(format!("-lurcu-{}", job.variant.name()));
@@ -104,6 +118,10 @@ fn only_from_where_they_should(place: &Place, job: &Job, list: &Path) -> Result<
     let is_foreign = |name: &&str| match job.headers {
         Headers::Ours => name.starts_with(headers) && name.contains("/urcu"),
         Headers::Debian => Path::new(name).starts_with(&place.ours),
+        Headers::Debian13 => {
+            Path::new(name).starts_with(&place.ours)
+                || name.starts_with(headers) && name.contains("/urcu")
+        }
     };
     let foreign: Vec<_> = dependencies.split_whitespace().filter(is_foreign).collect();
     if foreign.is_empty() { Ok(()) } else { Err(format!("compiled with {foreign:?}")) }

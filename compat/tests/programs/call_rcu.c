@@ -191,8 +191,9 @@ static void many_threads_two_workers(void)
 	for (int i = 0; i < 2; i++) {
 		threads[i] = get_call_rcu_thread(workers[i]);
 		call_rcu_data_free(workers[i]);
-		/* The worker ends by itself, and is its user's to join. */
-		thread_end(threads[i]);
+		/* The worker ends by itself, and is its user's to join; liburcu joins it itself since 0.14. */
+		if (!is_liburcu("0.15"))
+			thread_end(threads[i]);
 	}
 }
 
@@ -335,9 +336,94 @@ static void freed_with_work_left(void)
 	set_thread_call_rcu_data(NULL);
 	rcu_unregister_thread();
 	call_rcu_data_free(own);
-	thread_end(thread);
+	/* liburcu joins it itself since 0.14. */
+	if (!is_liburcu("0.15"))
+		thread_end(thread);
 	rcu_barrier();
 	CHECK_EQUAL(count_of(&ran), COUNT);
+}
+
+struct slow {
+	struct rcu_head head;
+	int begun, leave, ended;
+};
+
+static void slow_run(struct rcu_head *head)
+{
+	struct slow *slow = caa_container_of(head, struct slow, head);
+
+	flag_set(&slow->begun);
+	flag_await(&slow->leave);
+	flag_set(&slow->ended);
+}
+
+struct freeing {
+	struct call_rcu_data *worker;
+	struct slow *slow;
+	pid_t tid;
+	int done;
+};
+
+static void *frees(void *argument)
+{
+	struct freeing *freeing = argument;
+
+	__atomic_store_n(&freeing->tid, thread_id(), __ATOMIC_SEQ_CST);
+	call_rcu_data_free(freeing->worker);
+	CHECK(flag_is_set(&freeing->slow->ended));
+	flag_set(&freeing->done);
+	return NULL;
+}
+
+/* Once a worker has been freed it runs nothing any more: what it was at has ended. */
+static void freeing_waits_for_the_worker(void)
+{
+	struct slow slow = { .begun = 0 };
+	struct freeing freeing = { .worker = create_call_rcu_data(0, -1), .slow = &slow };
+	pthread_t thread;
+
+	rcu_register_thread();
+	set_thread_call_rcu_data(freeing.worker);
+	call_rcu(&slow.head, slow_run);
+	set_thread_call_rcu_data(NULL);
+	idle_begin();
+	flag_await(&slow.begun);
+	thread = thread_start(frees, &freeing);
+	await_asleep(&freeing.tid, &freeing.done);
+	CHECK(!flag_is_set(&freeing.done));
+	flag_set(&slow.leave);
+	thread_end(thread);
+	idle_end();
+	rcu_unregister_thread();
+}
+
+struct suicidal {
+	struct rcu_head head;
+	struct call_rcu_data *worker;
+	int ran;
+};
+
+static void frees_its_own_worker(struct rcu_head *head)
+{
+	struct suicidal *suicidal = caa_container_of(head, struct suicidal, head);
+
+	call_rcu_data_free(suicidal->worker);
+	flag_set(&suicidal->ran);
+}
+
+/* By its own callback: liburcu would wait for itself. */
+static void freed_by_its_own_callback(void)
+{
+	struct suicidal suicidal = { .worker = create_call_rcu_data(0, -1) };
+
+	rcu_register_thread();
+	set_thread_call_rcu_data(suicidal.worker);
+	call_rcu(&suicidal.head, frees_its_own_worker);
+	set_thread_call_rcu_data(NULL);
+	idle_begin();
+	flag_await(&suicidal.ran);
+	idle_end();
+	rcu_unregister_thread();
 }
 
 static void freeing_nothing(void)
@@ -489,6 +575,8 @@ CASES(
 	CASE(a_threads_own_worker),
 	CASE(a_real_time_worker),
 	CASE(freed_with_work_left),
+	CASE(freeing_waits_for_the_worker),
+	CASE(freed_by_its_own_callback),
 	CASE(freeing_nothing),
 	CASE(a_cpus_worker),
 	CASE(a_worker_for_every_cpu),

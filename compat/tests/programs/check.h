@@ -200,6 +200,17 @@ static UNUSED int is_among(const char *name, int count, char **names)
 	return 0;
 }
 
+/*
+ * Whether this runs on liburcu's own library of that version, "0.13" or "0.15"; never on ours. For
+ * what the versions do otherwise.
+ */
+static UNUSED int is_liburcu(const char *version)
+{
+	const char *is = getenv("PROGRAMS_LIBURCU");
+
+	return is && strcmp(is, version) == 0;
+}
+
 /* PROGRAMS_LIBRARY=ours or debian says whose libraries these should be: a wrong path must not pass for a right one. */
 static UNUSED void check_libraries(void)
 {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::build::{Compiled, debian_library};
-use crate::table::{Job, LIBRARIES, Variant};
+use crate::table::{Headers, Job, LIBRARIES, Theirs, Variant};
 
 /// What no program can take by its name, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -34,13 +34,18 @@ fn linked_with(job: &Job) -> Vec<Variant> {
     }
 }
 
-/// `library: symbol` for each that no program takes.
-pub(crate) fn not_used<'a>(compiled: impl Iterator<Item = &'a Compiled>) -> Vec<String> {
+/// `library: symbol` for each of a version that no program takes which was compiled for it.
+pub(crate) fn not_used<'a>(
+    theirs: Theirs,
+    compiled: impl Iterator<Item = &'a Compiled>,
+) -> Vec<String> {
+    let headers = if theirs == Theirs::V13 { Headers::Debian } else { Headers::Debian13 };
     let mut wanted: Vec<(Variant, BTreeSet<String>)> = LIBRARIES
         .iter()
-        .map(|&library| (library, names(&debian_library(library.name()), true)))
+        .filter(|library| theirs == Theirs::V13 || **library != Variant::Signal)
+        .map(|&library| (library, names(&debian_library(theirs, library.name()), true)))
         .collect();
-    for one in compiled {
+    for one in compiled.filter(|one| one.job.headers == headers) {
         let used = names(&one.path, false);
         for library in linked_with(&one.job) {
             let of_library = wanted.iter_mut().find(|(each, _)| *each == library).unwrap();

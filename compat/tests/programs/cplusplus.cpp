@@ -22,6 +22,15 @@
 #include <urcu/rculfqueue.h>
 #include <urcu/futex.h>
 
+/*
+ * In C++ liburcu 0.13 has a conversion named; later ones convert by themselves, and ours does both.
+ */
+#ifdef LIBURCU_0_13
+#define HEAD(head) cds_wfcq_head_cast(head)
+#else
+#define HEAD(head) (head)
+#endif
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -249,13 +258,13 @@ void queues_and_stacks()
 	cds_wfs_init(&wait_free);
 	cds_lfs_init(&lock_free);
 	cds_lfq_init_rcu(&under_rcu, call_rcu);
-	CHECK(cds_wfcq_empty(cds_wfcq_head_cast(&head), &tail));
+	CHECK(cds_wfcq_empty(HEAD(&head), &tail));
 	for (auto &number : numbers) {
 		cds_wfcq_node_init(&number.queued);
 		cds_wfs_node_init(&number.stacked);
 		cds_lfs_node_init(&number.stacked_too);
 		cds_lfq_node_init_rcu(&number.queued_too);
-		CHECK_EQUAL(cds_wfcq_enqueue(cds_wfcq_head_cast(&head), &tail, &number.queued), &number != numbers);
+		CHECK_EQUAL(cds_wfcq_enqueue(HEAD(&head), &tail, &number.queued), &number != numbers);
 		CHECK_EQUAL(!!cds_wfs_push(wait_free_pointer, &number.stacked), &number != numbers);
 		CHECK_EQUAL(cds_lfs_push(lock_free_pointer, &number.stacked_too), &number != numbers);
 		Section section;
@@ -263,7 +272,7 @@ void queues_and_stacks()
 	}
 	cds_wfcq_node *node;
 	long count = 0;
-	__cds_wfcq_for_each_blocking(cds_wfcq_head_cast(&head), &tail, node)
+	__cds_wfcq_for_each_blocking(HEAD(&head), &tail, node)
 		count++;
 	CHECK_EQUAL(count, 3);
 	for (int i = 0; i < 3; i++) {

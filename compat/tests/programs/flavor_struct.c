@@ -9,10 +9,16 @@ static const struct rcu_flavor_struct *volatile flavor = &rcu_flavor;
 
 static void no_pointer_is_missing(void)
 {
+#ifdef LIBURCU_0_13
 	CHECK_EQUAL(sizeof(struct rcu_flavor_struct), 112);
+#else
+	CHECK_EQUAL(sizeof(struct rcu_flavor_struct), 128);
+#endif
 	void *const *pointers = (void *const *)(const void *)flavor;
+	/* A library of 0.13 has no more to copy. */
+	size_t bytes = is_liburcu("0.13") ? 112 : sizeof(*flavor);
 
-	for (size_t i = 0; i < sizeof(*flavor) / sizeof(void *); i++)
+	for (size_t i = 0; i < bytes / sizeof(void *); i++)
 		CHECK(pointers[i] != NULL);
 }
 

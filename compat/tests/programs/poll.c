@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Cookies, liburcu 0.14's: asked for now, true once a whole grace period has gone by since, and for ever after. Only
- * against our headers and on our libraries, since Debian's 0.13 has none of it.
+ * Cookies, liburcu 0.14's: asked for now, true once a whole grace period has gone by since, and for
+ * ever after. By the functions, and by the flavour's structure, of which an executable has a copy.
  */
 #include "flavor.h"
 #include <urcu/urcu-poll.h>
@@ -76,9 +76,38 @@ static void asked_from_a_section(void)
 	rcu_unregister_thread();
 }
 
+/* An executable has a copy of the structure, which knows both functions. */
+static const struct rcu_flavor_struct *volatile flavor = &rcu_flavor;
+
+static void by_the_structure(void)
+{
+	CHECK(flavor->update_start_poll_synchronize_rcu != NULL);
+	CHECK(flavor->update_poll_state_synchronize_rcu != NULL);
+	rcu_register_thread();
+	struct urcu_gp_poll_state cookie = flavor->update_start_poll_synchronize_rcu();
+	idle_begin();
+	WAIT_UNTIL(flavor->update_poll_state_synchronize_rcu(cookie));
+	idle_end();
+	rcu_unregister_thread();
+}
+
+#if !IS_BP
+void FLAVOR_SYMBOL(exit)(void);
+#endif
+
+/* What a program may call at its end; last, therefore. */
+static void exits(void)
+{
+#if !IS_BP
+	FLAVOR_SYMBOL(exit)();
+#endif
+}
+
 CASES(
 	CASE(comes_true_by_itself),
 	CASE(not_while_a_section_lasts),
 	CASE(true_after_a_grace_period),
 	CASE(asked_from_a_section),
+	CASE(by_the_structure),
+	CASE(exits),
 )

@@ -1,5 +1,5 @@
-//! What programs on `crossbeam-epoch` and `seize` cost: one case in a process, which `cargo xtask
-//! facades --measure` runs with the originals and with the facades in turns.
+//! What programs on `arc-swap`, `crossbeam-epoch` and `seize` cost: one case in a process, which
+//! `cargo xtask facades --measure` runs with the originals and with the facades in turns.
 //!
 //! Prints a line for each figure: its name, the number, the unit.
 
@@ -11,12 +11,16 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use crossbeam_epoch::{self as epoch, Owned};
 use crossbeam_skiplist::SkipMap;
 use moka::sync::Cache;
 
-/// Keys of the maps.
+/// Keys of the maps: so many that a look-up misses the cache.
 const KEYS: u64 = 100_000;
+
+/// Keys of those that are only looked up as well, which stay in the cache.
+const KEYS_FEW: u64 = 1_000;
 
 /// Operations of a thread.
 const OPERATIONS: u32 = 1_000_000;
@@ -34,12 +38,14 @@ fn main() {
     let case = std::env::args().nth(1);
     match case.as_deref() {
         Some("pin") => pin(),
+        Some("arc-swap") => arc_swap(),
         Some("skiplist") => skiplist(),
         Some("moka") => cache(),
         Some("papaya") => papaya_map(),
         Some("pinned") => pinned(),
+        Some("papaya-pinned") => papaya_pinned(),
         _ => {
-            eprintln!("usage: client-bench pin|skiplist|moka|papaya|pinned");
+            eprintln!("usage: client-bench pin|arc-swap|skiplist|moka|papaya|pinned|papaya-pinned");
             std::process::exit(2);
         }
     }
@@ -113,6 +119,25 @@ fn measure(name: &str, threads: u64, operation: impl Fn(&mut Random) + Sync) {
     say(&format!("{name}, {threads} thr., p99.9"), timed[timed.len() / 1000 * 999], "ns");
 }
 
+/// Loads of a pointer that stays, stores, and loads among stores.
+fn arc_swap() {
+    let place = ArcSwap::from_pointee(7_u64);
+    for threads in [1, 2] {
+        measure("load and drop", threads, |_| _ = black_box(**place.load()));
+    }
+    for threads in [1, 2] {
+        measure("load_full and drop", threads, |_| _ = black_box(*place.load_full()));
+    }
+    measure("store", 1, |_| place.store(Arc::new(7)));
+    measure("load, one in 100 stores", 2, |random| {
+        if random.below(100) == 0 {
+            place.store(Arc::new(7));
+        } else {
+            black_box(**place.load());
+        }
+    });
+}
+
 fn skiplist() {
     let map = SkipMap::new();
     let mut random = Random(7);
@@ -120,10 +145,13 @@ fn skiplist() {
         let key = random.below(2 * KEYS);
         map.insert(key, key);
     }
-    for threads in [1, 2] {
-        measure("skip list, look-ups", threads, |random| {
-            black_box(map.get(&random.below(2 * KEYS)).map(|entry| *entry.value()));
-        });
+    for (name, keys) in [("skip list", KEYS), ("skip list of 1,000", KEYS_FEW)] {
+        let map = if keys == KEYS { &map } else { &(0..keys).map(|key| (2 * key, key)).collect() };
+        for threads in [1, 2] {
+            measure(&format!("{name}, look-ups"), threads, |random| {
+                black_box(map.get(&random.below(2 * keys)).map(|entry| *entry.value()));
+            });
+        }
     }
     for threads in [1, 2] {
         measure("skip list, half updates", threads, |random| {
@@ -152,12 +180,15 @@ fn cache() {
 }
 
 fn papaya_map() {
-    let map = papaya::HashMap::new();
-    (0..KEYS).for_each(|key| _ = map.pin().insert(2 * key, key));
-    for threads in [1, 2] {
-        measure("papaya, look-ups", threads, |random| {
-            black_box(map.pin().get(&random.below(2 * KEYS)).copied());
-        });
+    let filled = |keys| (0..keys).map(|key| (2 * key, key)).collect::<papaya::HashMap<_, _>>();
+    let map = filled(KEYS);
+    for (name, keys) in [("papaya", KEYS), ("papaya of 1,000", KEYS_FEW)] {
+        let map = if keys == KEYS { &map } else { &filled(keys) };
+        for threads in [1, 2] {
+            measure(&format!("{name}, look-ups"), threads, |random| {
+                black_box(map.pin().get(&random.below(2 * keys)).copied());
+            });
+        }
     }
     for threads in [1, 2] {
         measure("papaya, half updates", threads, |random| {
@@ -174,12 +205,29 @@ fn papaya_map() {
 
 /// crossbeam-rs/crossbeam#566: a thread stays pinned while another one retires.
 fn pinned() {
+    beside_a_guard("a pinned thread", epoch::pin, || {
+        let guard = epoch::pin();
+        let object = Owned::new([1_u8; 1024]).into_shared(&guard);
+        // SAFETY: no other thread knows of it.
+        unsafe { guard.defer_destroy(object) };
+    });
+}
+
+/// The same with a map of papaya, as in ibraheemdev/papaya#60: a thread keeps its guard while
+/// another one replaces values.
+fn papaya_pinned() {
+    let map = papaya::HashMap::new();
+    beside_a_guard("a guard of papaya", || map.guard(), || _ = map.pin().insert(7, [1_u8; 1024]));
+}
+
+/// What memory grows by while a thread has a guard and another one retires an object at a time, and
+/// for how long.
+fn beside_a_guard<G>(name: &str, guard: impl Fn() -> G + Sync, retire: impl Fn()) {
     let before = resident("VmRSS:");
-    let (done, start) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
-    let holds = {
-        let (done, start) = (Arc::clone(&done), Arc::clone(&start));
-        thread::spawn(move || {
-            let guard = epoch::pin();
+    let (done, start) = (AtomicBool::new(false), Barrier::new(2));
+    let (peak, took) = thread::scope(|scope| {
+        let holds = scope.spawn(|| {
+            let guard = guard();
             start.wait();
             let began = Instant::now();
             while !done.load(Acquire) && began.elapsed() < PINNED {
@@ -187,17 +235,13 @@ fn pinned() {
             }
             let peak = resident("VmHWM:");
             drop(guard);
-            peak
-        })
-    };
-    start.wait();
-    for _ in 0..GARBAGE {
-        let guard = epoch::pin();
-        let object = Owned::new([1_u8; 1024]).into_shared(&guard);
-        // SAFETY: no other thread knows of it.
-        unsafe { guard.defer_destroy(object) };
-    }
-    done.store(true, Release);
-    let peak = holds.join().expect("it only waits");
-    say("RSS beside a pinned thread", peak - before, "MiB");
+            (peak, began.elapsed())
+        });
+        start.wait();
+        (0..GARBAGE).for_each(|_| retire());
+        done.store(true, Release);
+        holds.join().expect("it only waits")
+    });
+    say(&format!("RSS beside {name}"), peak - before, "MiB");
+    say(&format!("time beside {name}"), took.as_secs_f64() * 1e3, "ms");
 }

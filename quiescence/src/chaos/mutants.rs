@@ -603,6 +603,7 @@ mutants! {
     ];
     /// What was loaded from an exact cell is borrowed without a second load.
     BorrowNoRecheck "borrow-no-recheck" [
+        Torture("exact"),
         Loom(&["loom_tests::borrows::what_is_borrowed_is_paid_or_given_back"]),
     ];
     /// A borrow is given back by a relaxed exchange, and the updater looks at it so.
@@ -615,10 +616,12 @@ mutants! {
     ];
     /// The count of a borrower that is paid is added after it was told so.
     BorrowCountLate "borrow-count-late" [
+        Torture("exact"),
         Loom(&["loom_tests::borrows::what_is_borrowed_is_paid_or_given_back"]),
     ];
     /// All uses of a slot have one number.
     BorrowSameUse "borrow-same-use" [
+        Torture("exact"),
         Loom(&["loom_tests::borrows::what_is_borrowed_is_paid_or_given_back"]),
     ];
     /// A borrow that is not confirmed is paid by updaters of other cells.

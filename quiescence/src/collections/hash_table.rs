@@ -12,6 +12,7 @@
 //! | `node` | what an object carries |
 //! | `list` | the list and its five changes |
 //! | `split` | how buckets come into the list and out of it |
+//! | `allocator` | where their memory is from |
 //! | `buckets` | where the buckets' nodes are |
 //! | `table` | the size |
 //! | `ending` | how a table ends |
@@ -19,6 +20,8 @@
 //! | `protection` | what a table needs to know of its readers |
 //! | `public` | what its users see |
 
+#[cfg(not(loom))]
+mod allocator;
 #[cfg(not(loom))]
 mod buckets;
 #[cfg(not(loom))]
@@ -37,6 +40,8 @@ mod resize;
 #[cfg(not(loom))]
 pub(crate) mod worker;
 
+#[cfg(not(loom))]
+pub use self::allocator::Allocator;
 #[cfg(not(loom))]
 pub use self::buckets::Memory;
 pub use self::node::{Cursor, Node};

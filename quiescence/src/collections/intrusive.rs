@@ -5,8 +5,8 @@
 
 #[cfg(not(loom))]
 pub use super::hash_table::{
-    Cursor, HashTable, Memory as TableMemory, Node, NodeCounts, Options as TableOptions,
-    Protection, TableError, resume as resume_resizing,
+    Allocator as TableAllocator, Cursor, HashTable, Memory as TableMemory, Node, NodeCounts,
+    Options as TableOptions, Protection, TableError, resume as resume_resizing,
 };
 pub use super::lock_free_queue::{CallAfter, LockFreeQueue, NotEmpty, SharedNode};
 pub use super::lock_free_stack::{LockFreeStack, Unstacked};

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub(crate) const EXPECT: &str = "QUIESCENCE_TEST_EXPECT";
 
 /// What it may list: system calls, programs and rights.
-pub(crate) const WORDS: [&str; 9] = [
+pub(crate) const WORDS: [&str; 16] = [
     // Fences of the kernel's for other threads, in place of the readers' own.
     "membarrier",
     // Restartable sequences, in the kernel, in the C library and on this architecture.
@@ -30,7 +30,14 @@ pub(crate) const WORDS: [&str; 9] = [
     "binutils",
     "g++",
     "liburcu",
+    "liburcu-0.15",
     "dpkg-deb",
+    "lintian",
+    "make",
+    "pkg-config",
+    "cmake",
+    "meson",
+    "valgrind",
 ];
 
 /// Whether the machine is known to have what `word` stands for.

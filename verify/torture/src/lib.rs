@@ -9,7 +9,8 @@
 //! memory, threads that live for a moment, processes that are stopped and that fork. And about what
 //! stands on per-CPU words ([`percpu`]): sleepable domains, restartable reads, counters and locks,
 //! by threads that are moved from CPU to CPU and interrupted by signals all the time; and so about
-//! hazard pointers, and about lists, queues and stacks. And about hash maps ([`maps`]).
+//! hazard pointers, cells with exact counts, atomic pointers with tags, and about lists, queues and
+//! stacks. And about hash maps ([`maps`]).
 //!
 //! `rcu torture` runs it on the library exactly as users have it. The program `rcu-torture` of this
 //! package is the same with fewer dependencies; it can be built with

@@ -27,6 +27,10 @@ pub(crate) enum Theme {
     Sequences,
     /// Hazard pointers: ArcCell, its guards, bare pointers
     Hazards,
+    /// Cells with exact counts: ExactCell
+    Exact,
+    /// Atomic pointers with tags, and guards: quiescence::epoch
+    Epoch,
     /// Per-CPU tools: counters, BigRef, LocalGlobalLock
     Tools,
     /// Lists, queues and stacks of values
@@ -52,7 +56,7 @@ pub(crate) struct Themes(Vec<Theme>);
 
 impl Themes {
     /// Those of a run about which nothing is said.
-    const DEFAULT: [Theme; 15] = [
+    const DEFAULT: [Theme; 17] = [
         Theme::Readers,
         Theme::Floods,
         Theme::Limits,
@@ -64,6 +68,8 @@ impl Themes {
         Theme::RseqRead,
         Theme::Sequences,
         Theme::Hazards,
+        Theme::Exact,
+        Theme::Epoch,
         Theme::Tools,
         Theme::Lists,
         Theme::Ids,

@@ -308,6 +308,36 @@ fn hazard_pointers_are_clean_with_portable_fences() {
     protects("portable");
 }
 
+fn borrows_and_pins(fences: &str) {
+    let operations = [
+        "ExactCell::load",
+        "ExactGuard that ended on another thread",
+        "ExactCell::store",
+        "ExactCell::swap",
+        "ExactCell::compare_and_swap",
+        "ExactCell::rcu",
+        "ExactCell<Option>::swap",
+        "one Arc in two exact cells",
+        "epoch::pin and loads",
+        "Guard::repin",
+        "exchange of epoch::Atomic",
+        "Guard::defer",
+        "Guard::defer_destroy",
+        "Guard::flush",
+    ];
+    does_with(("QUIESCENCE_FENCES", fences), "exact,epoch", 2, &operations);
+}
+
+#[test]
+fn exact_cells_and_epochs_are_clean() {
+    borrows_and_pins("best");
+}
+
+#[test]
+fn exact_cells_and_epochs_are_clean_with_portable_fences() {
+    borrows_and_pins("portable");
+}
+
 #[test]
 fn maps_are_clean() {
     let operations = [

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{as_workspace, cargo, copy, patch, target};
+use super::{as_workspace, cargo, copy, facades, patch, target};
 use crate::say;
 use crate::tools::run;
 
@@ -18,10 +18,11 @@ use crate::tools::run;
 const PROGRAM: &str = "client-bench";
 
 /// The crates that its programs use.
-const ORIGINALS: [&str; 2] = ["crossbeam-epoch", "seize"];
+const ORIGINALS: [&str; 3] = ["arc-swap", "crossbeam-epoch", "seize"];
 
 /// What it is asked for, each in a process of its own.
-const CASES: [&str; 5] = ["pin", "skiplist", "moka", "papaya", "pinned"];
+const CASES: [&str; 7] =
+    ["pin", "arc-swap", "skiplist", "moka", "papaya", "pinned", "papaya-pinned"];
 
 /// What our domains are limited to meanwhile.
 const LIMIT_BYTES: u32 = 64 << 20;
@@ -101,13 +102,13 @@ fn build(patched: bool) -> Result<PathBuf> {
     let whose = if patched { "ours" } else { "theirs" };
     let place = target().join(PROGRAM).join(whose);
     let _ = fs::remove_dir_all(&place);
-    copy(&crate::compat::root().join("facades").join(PROGRAM), &place)?;
+    copy(&facades().join(PROGRAM), &place)?;
     as_workspace(&place)?;
     let cargo = || with_patch(&place, patched);
     run(cargo().args(["build", "--release", "--quiet"]))?;
     for original in ORIGINALS {
         let tree = run(cargo().args(["tree", "--invert", original, "--depth", "0"]))?;
-        let facade = crate::compat::root().join("facades").join(original);
+        let facade = facades().join(original);
         let is_ours = tree.contains(&facade.display().to_string());
         ensure!(is_ours == patched, "{original} is not that of this build: {tree}");
     }
@@ -119,7 +120,7 @@ fn build(patched: bool) -> Result<PathBuf> {
 fn with_patch(place: &Path, patched: bool) -> Command {
     let mut cargo = cargo(place);
     for original in ORIGINALS.iter().filter(|_| patched) {
-        cargo.args(["--config", &patch(original)]);
+        cargo.args(["--config", &patch(original, original)]);
     }
     cargo
 }

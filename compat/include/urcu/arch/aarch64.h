@@ -15,6 +15,7 @@
 #define __NR_membarrier	283
 #endif
 
+/* Reads the CPU's virtual counter. */
 static __inline__ caa_cycles_t caa_get_cycles(void)
 {
 	uint64_t __ticks;

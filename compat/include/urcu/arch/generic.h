@@ -16,13 +16,14 @@
 #include <urcu/syscall-compat.h>
 
 /*
- * What is kept apart to keep two CPUs from taking a line from each other. Two lines: they are
- * fetched in pairs.
+ * How far apart things have to lie to keep two CPUs from taking a cache line from each other, in
+ * bytes. Two lines: they are fetched in pairs.
  */
 #ifndef CAA_CACHE_LINE_SIZE
 #define CAA_CACHE_LINE_SIZE	128
 #endif
 
+/* Full fence; fence for loads; fence for stores. Of devices' memory as well. */
 #ifndef cmm_mb
 #define cmm_mb()	__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
@@ -33,6 +34,7 @@
 #define cmm_wmb()	cmm_mb()
 #endif
 
+/* The same among CPUs, in ordinary memory. */
 #ifndef cmm_smp_mb
 #define cmm_smp_mb()	__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
@@ -44,6 +46,17 @@
 #define cmm_smp_wmb()	__atomic_thread_fence(__ATOMIC_RELEASE)
 #endif
 
+/*
+ * The fence that operations on queues and stacks were documented to have up to liburcu 0.14, where
+ * CONFIG_RCU_EMIT_LEGACY_MB says that they have it still.
+ */
+#ifdef CONFIG_RCU_EMIT_LEGACY_MB
+#define cmm_emit_legacy_smp_mb()	cmm_smp_mb()
+#else
+#define cmm_emit_legacy_smp_mb()	do { } while (0)
+#endif
+
+/* Have a CPU whose cache is not coherent look, and write, again. All of ours are coherent. */
 #define CONFIG_HAVE_MEM_COHERENCY
 #define cmm_mc()	cmm_barrier()
 #define cmm_rmc()	cmm_barrier()
@@ -61,7 +74,7 @@
 #define caa_cpu_relax()	cmm_barrier()
 #endif
 
-/* A clock that is cheap to read and never goes back on one CPU, in units of its own. */
+/* The time of a clock that is cheap to read and never goes back on one CPU, in units of its own. */
 typedef uint64_t caa_cycles_t;
 
 #ifndef HAS_CAA_GET_CYCLES
@@ -70,6 +83,7 @@ typedef uint64_t caa_cycles_t;
 #ifdef CLOCK_MONOTONIC
 #define HAS_CAA_GET_CYCLES
 
+/* Reads that clock; 0 if there is none. Does not block. */
 static __inline__ caa_cycles_t caa_get_cycles(void)
 {
 	struct timespec __now;

@@ -44,6 +44,7 @@
 #endif
 #endif
 
+/* Reads the CPU's time stamp counter. */
 static __inline__ caa_cycles_t caa_get_cycles(void)
 {
 	return __builtin_ia32_rdtsc();

@@ -3,6 +3,7 @@
 #ifndef _URCU_POINTER_STATIC_H
 #define _URCU_POINTER_STATIC_H
 
+#include <urcu/annotate.h>
 #include <urcu/arch.h>
 #include <urcu/compiler.h>
 #include <urcu/system.h>
@@ -19,6 +20,20 @@
 #define __URCU_DEREFERENCE_USE_ATOMIC_CONSUME
 #define _rcu_dereference(p)	__extension__ ({ __atomic_load_n(&(p), __ATOMIC_CONSUME); })
 #endif
+
+/*
+ * Returns whether two pointers are equal: not 0 if so. To be used in place of == on one that
+ * rcu_dereference() has returned, where it is followed afterwards: the compiler might else follow
+ * the other one, which may have been loaded before what it points to was written. liburcu has it
+ * since 0.15.
+ */
+static __inline__ int cmm_ptr_eq(const void *a, const void *b)
+{
+	/* Values that the compiler knows nothing of. */
+	__asm__ ("" : "+r" (a));
+	__asm__ ("" : "+r" (b));
+	return a == b;
+}
 
 #define _rcu_cmpxchg_pointer(p, old, _new)					\
 	__extension__ ({							\

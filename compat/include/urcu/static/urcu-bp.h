@@ -52,7 +52,7 @@ _URCU_ALWAYS_INLINE void urcu_bp_smp_mb_slave(void)
 		cmm_smp_mb();
 }
 
-/* Enters a section. */
+/* As urcu_bp_read_lock() of <urcu/urcu-bp.h>. */
 _URCU_ALWAYS_INLINE void _urcu_bp_read_lock(void)
 {
 	if (caa_unlikely(!URCU_TLS(urcu_bp_reader)))

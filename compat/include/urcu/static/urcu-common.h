@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <urcu/annotate.h>
 #include <urcu/arch.h>
 #include <urcu/compiler.h>
 #include <urcu/config.h>
@@ -104,7 +105,7 @@ _URCU_ALWAYS_INLINE void _urcu_common_read_lock(unsigned long *__word, const uns
 		__atomic_store_n(__word, __now + URCU_GP_COUNT, __ATOMIC_RELEASE);
 }
 
-/* Answers whether that was the outermost section. */
+/* Returns whether that was the outermost section. */
 _URCU_ALWAYS_INLINE int _urcu_common_read_unlock(unsigned long *__word, int __fence)
 {
 	unsigned long __now = *__word;

@@ -17,14 +17,14 @@ extern struct urcu_gp urcu_mb_gp;
 
 extern DECLARE_URCU_TLS(struct urcu_reader, urcu_mb_reader);
 
-/* Enters a section. */
+/* As urcu_mb_read_lock() of <urcu/urcu-mb.h>. */
 _URCU_ALWAYS_INLINE void _urcu_mb_read_lock(void)
 {
 	urcu_assert(URCU_TLS(urcu_mb_reader).registered);
 	_urcu_common_read_lock(&URCU_TLS(urcu_mb_reader).ctr, &urcu_mb_gp.ctr, 1);
 }
 
-/* Leaves the section that was entered last. */
+/* As urcu_mb_read_unlock(). */
 _URCU_ALWAYS_INLINE void _urcu_mb_read_unlock(void)
 {
 	urcu_assert(URCU_TLS(urcu_mb_reader).registered);
@@ -32,7 +32,7 @@ _URCU_ALWAYS_INLINE void _urcu_mb_read_unlock(void)
 		urcu_common_wake_up_gp(&urcu_mb_gp);
 }
 
-/* Whether the calling thread is in a section: not 0 if so. */
+/* As urcu_mb_read_ongoing(). */
 _URCU_ALWAYS_INLINE int _urcu_mb_read_ongoing(void)
 {
 	return _urcu_common_read_ongoing(&URCU_TLS(urcu_mb_reader).ctr);

@@ -36,14 +36,14 @@ extern struct urcu_gp urcu_memb_gp;
 
 extern DECLARE_URCU_TLS(struct urcu_reader, urcu_memb_reader);
 
-/* Enters a section. */
+/* As urcu_memb_read_lock() of <urcu/urcu-memb.h>. */
 _URCU_ALWAYS_INLINE void _urcu_memb_read_lock(void)
 {
 	urcu_assert(URCU_TLS(urcu_memb_reader).registered);
 	_urcu_common_read_lock(&URCU_TLS(urcu_memb_reader).ctr, &urcu_memb_gp.ctr, !urcu_memb_has_sys_membarrier);
 }
 
-/* Leaves the section that was entered last. */
+/* As urcu_memb_read_unlock(). */
 _URCU_ALWAYS_INLINE void _urcu_memb_read_unlock(void)
 {
 	urcu_assert(URCU_TLS(urcu_memb_reader).registered);
@@ -51,7 +51,7 @@ _URCU_ALWAYS_INLINE void _urcu_memb_read_unlock(void)
 		urcu_common_wake_up_gp(&urcu_memb_gp);
 }
 
-/* Whether the calling thread is in a section: not 0 if so. */
+/* As urcu_memb_read_ongoing(). */
 _URCU_ALWAYS_INLINE int _urcu_memb_read_ongoing(void)
 {
 	return _urcu_common_read_ongoing(&URCU_TLS(urcu_memb_reader).ctr);

@@ -19,14 +19,14 @@ extern struct urcu_gp urcu_signal_gp;
 
 extern DECLARE_URCU_TLS(struct urcu_reader, urcu_signal_reader);
 
-/* Enters a section. */
+/* As urcu_signal_read_lock() of <urcu/urcu-signal.h>. */
 _URCU_ALWAYS_INLINE void _urcu_signal_read_lock(void)
 {
 	urcu_assert(URCU_TLS(urcu_signal_reader).registered);
 	_urcu_common_read_lock(&URCU_TLS(urcu_signal_reader).ctr, &urcu_signal_gp.ctr, 0);
 }
 
-/* Leaves the section that was entered last. */
+/* As urcu_signal_read_unlock(). */
 _URCU_ALWAYS_INLINE void _urcu_signal_read_unlock(void)
 {
 	urcu_assert(URCU_TLS(urcu_signal_reader).registered);
@@ -34,7 +34,7 @@ _URCU_ALWAYS_INLINE void _urcu_signal_read_unlock(void)
 		urcu_common_wake_up_gp(&urcu_signal_gp);
 }
 
-/* Whether the calling thread is in a section: not 0 if so. */
+/* As urcu_signal_read_ongoing(). */
 _URCU_ALWAYS_INLINE int _urcu_signal_read_ongoing(void)
 {
 	return _urcu_common_read_ongoing(&URCU_TLS(urcu_signal_reader).ctr);

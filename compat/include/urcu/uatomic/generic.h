@@ -1,19 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The atomic operations, for every CPU, out of the compiler's.
- *
- *	operation				answers			orders
- *	uatomic_set(addr, v)			nothing			nothing
- *	uatomic_read(addr)			the value		nothing
- *	uatomic_xchg(addr, v)			the value before	full fence before and after
- *	uatomic_cmpxchg(addr, old, _new)	the value before	full fence before and after, failed as well
- *	uatomic_add_return(addr, v), sub	the value after		full fence before and after
- *	uatomic_add(addr, v), sub, inc, dec	nothing			nothing
- *	uatomic_and(addr, v), uatomic_or	nothing			nothing
- *
- * addr points to an integer or a pointer, of at most the size of long; v may be an integer or a
- * pointer, whatever addr points to. For what orders nothing, cmm_smp_mb__before_uatomic_OPERATION()
- * and ..._after_... are the full fences that cost the least there.
+ * The atomic operations with an order (uatomic_OPERATION_mo), for every CPU, out of the compiler's.
+ * <urcu/uatomic/api.h> says what each does, and gives them their short names.
  */
 #ifndef _URCU_UATOMIC_GENERIC_H
 #define _URCU_UATOMIC_GENERIC_H
@@ -22,96 +10,145 @@
 #include <urcu/arch.h>
 #include <urcu/compiler.h>
 #include <urcu/system.h>
+#include <urcu/uatomic/order.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* What makes a full fence beside an atomic operation, and the order of those that need none. */
+/* Which sizes there are besides. */
+#define UATOMIC_HAS_ATOMIC_INT
+#if __SIZEOF_LONG__ == 8
+#define UATOMIC_HAS_ATOMIC_LLONG
+#endif
+
+/*
+ * For these headers' own use. What makes a full fence beside an operation that changes something,
+ * and the orders of operations that are documented to order nothing.
+ */
 #ifndef _UATOMIC_FENCE
 #define _UATOMIC_FENCE()	cmm_smp_mb()
-#define _UATOMIC_UNORDERED	__ATOMIC_RELAXED
-#define _UATOMIC_LOAD		__ATOMIC_RELAXED
-#define _UATOMIC_STORE		__ATOMIC_RELAXED
+#define _UATOMIC_UNORDERED	CMM_RELAXED
+#define _UATOMIC_LOAD		CMM_RELAXED
+#define _UATOMIC_STORE		CMM_RELAXED
 #endif
+
+/* The compiler's order, as a constant if mo is one; and the one of a comparison that has failed. */
+#define _uatomic_c11(mo)	((mo) == CMM_SEQ_CST_FENCE ? __ATOMIC_SEQ_CST : (int) (mo))
+#define _uatomic_c11_failed(mo)								\
+	((mo) == CMM_ACQ_REL ? __ATOMIC_ACQUIRE						\
+		: (mo) == CMM_RELEASE ? __ATOMIC_RELAXED : _uatomic_c11(mo))
+/* The fences of CMM_SEQ_CST_FENCE: beside what changes something, and beside a load or a store. */
+#define _uatomic_fence(mo)								\
+	do { if ((mo) == CMM_SEQ_CST_FENCE) _UATOMIC_FENCE(); } while (0)
+#define _uatomic_fence_plain(mo)							\
+	do { if ((mo) == CMM_SEQ_CST_FENCE) cmm_smp_mb(); } while (0)
+
+/*
+ * The fence of CMM_SEQ_CST_FENCE, after an operation of the program's own that has the compiler's
+ * order for it (cmm_to_c11()). Nothing for other orders.
+ */
+static __inline__ void cmm_seq_cst_fence_after_atomic(enum cmm_memorder mo)
+{
+	if (mo == CMM_SEQ_CST_FENCE)
+		cmm_smp_mb();
+}
 
 /* The type that addr points to, without const and volatile; and v turned into it. */
 #define _uatomic_type(addr)	__typeof__(__atomic_load_n((addr), __ATOMIC_RELAXED))
 #define _uatomic_as(addr, v)	((_uatomic_type(addr)) caa_cast_long_keep_sign(v))
 
-#define uatomic_set(addr, v)	__atomic_store_n((addr), (v), _UATOMIC_STORE)
-#define uatomic_read(addr)	__extension__ ({ __atomic_load_n((addr), _UATOMIC_LOAD); })
+#define uatomic_load_mo(addr, mo)						\
+	__extension__ ({							\
+		_uatomic_type(addr) __uatomic_seen;				\
+		_uatomic_fence_plain(mo);					\
+		__uatomic_seen = __atomic_load_n((addr), _uatomic_c11(mo));	\
+		_uatomic_fence_plain(mo);					\
+		__uatomic_seen;							\
+	})
 
-#define uatomic_xchg(addr, v)							\
+#define uatomic_store_mo(addr, v, mo)						\
+	do {									\
+		_uatomic_fence_plain(mo);					\
+		__atomic_store_n((addr), (v), _uatomic_c11(mo));		\
+		_uatomic_fence_plain(mo);					\
+	} while (0)
+
+#define uatomic_xchg_mo(addr, v, mo)						\
 	__extension__ ({							\
 		_uatomic_type(addr) __uatomic_found;				\
-		_UATOMIC_FENCE();						\
+		_uatomic_fence(mo);						\
 		__uatomic_found = __atomic_exchange_n((addr), _uatomic_as((addr), (v)),	\
-				__ATOMIC_SEQ_CST);				\
-		_UATOMIC_FENCE();						\
+				_uatomic_c11(mo));				\
+		_uatomic_fence(mo);						\
 		__uatomic_found;						\
 	})
 
-#define uatomic_cmpxchg(addr, old, _new)					\
+/* mos is the order of success, mof that of failure. */
+#define uatomic_cmpxchg_mo(addr, old, _new, mos, mof)				\
 	__extension__ ({							\
 		_uatomic_type(addr) __uatomic_found = _uatomic_as((addr), (old));	\
-		_UATOMIC_FENCE();						\
+		_uatomic_fence(mos);						\
 		(void) __atomic_compare_exchange_n((addr), &__uatomic_found,	\
 				_uatomic_as((addr), (_new)), 0,			\
-				__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);		\
-		_UATOMIC_FENCE();						\
+				_uatomic_c11(mos), _uatomic_c11_failed(mof));	\
+		_uatomic_fence(mos);						\
 		__uatomic_found;						\
 	})
 
-#define uatomic_add_return(addr, v)						\
+#define uatomic_add_return_mo(addr, v, mo)					\
 	__extension__ ({							\
 		_uatomic_type(addr) __uatomic_now;				\
-		_UATOMIC_FENCE();						\
+		_uatomic_fence(mo);						\
 		__uatomic_now = __atomic_add_fetch((addr), caa_cast_long_keep_sign(v),	\
-				__ATOMIC_SEQ_CST);				\
-		_UATOMIC_FENCE();						\
+				_uatomic_c11(mo));				\
+		_uatomic_fence(mo);						\
 		__uatomic_now;							\
 	})
-#define uatomic_sub_return(addr, v)	uatomic_add_return((addr), -caa_cast_long_keep_sign(v))
+#define uatomic_sub_return_mo(addr, v, mo) \
+	uatomic_add_return_mo((addr), -caa_cast_long_keep_sign(v), (mo))
 
-#define uatomic_add(addr, v)							\
-	((void) __atomic_fetch_add((addr), caa_cast_long_keep_sign(v), _UATOMIC_UNORDERED))
-#define uatomic_sub(addr, v)							\
-	((void) __atomic_fetch_sub((addr), caa_cast_long_keep_sign(v), _UATOMIC_UNORDERED))
-#define uatomic_inc(addr)	uatomic_add((addr), 1)
-#define uatomic_dec(addr)	uatomic_sub((addr), 1)
+#define uatomic_add_mo(addr, v, mo)						\
+	do {									\
+		_uatomic_fence(mo);						\
+		(void) __atomic_fetch_add((addr), caa_cast_long_keep_sign(v), _uatomic_c11(mo));	\
+		_uatomic_fence(mo);						\
+	} while (0)
+#define uatomic_sub_mo(addr, v, mo)	uatomic_add_mo((addr), -caa_cast_long_keep_sign(v), (mo))
+#define uatomic_inc_mo(addr, mo)	uatomic_add_mo((addr), 1, (mo))
+#define uatomic_dec_mo(addr, mo)	uatomic_sub_mo((addr), 1, (mo))
 
 /*
- * On pointers too, whose low bits are flags: by size therefore, under types that may stand for any
- * other.
+ * And, or: on pointers too, whose low bits are flags. By size therefore, under types that may stand
+ * for any other.
  */
 typedef uint8_t __attribute__((__may_alias__)) _uatomic_1;
 typedef uint16_t __attribute__((__may_alias__)) _uatomic_2;
 typedef uint32_t __attribute__((__may_alias__)) _uatomic_4;
 typedef unsigned long __attribute__((__may_alias__)) _uatomic_long;
 
-static __inline__ void _uatomic_and(volatile void *addr, unsigned long val, int len)
+static __inline__ void _uatomic_and(volatile void *addr, unsigned long val, int len, int mo)
 {
 	if (len == 1)
-		__atomic_fetch_and((volatile _uatomic_1 *) addr, (uint8_t) val, _UATOMIC_UNORDERED);
+		__atomic_fetch_and((volatile _uatomic_1 *) addr, (uint8_t) val, mo);
 	else if (len == 2)
-		__atomic_fetch_and((volatile _uatomic_2 *) addr, (uint16_t) val, _UATOMIC_UNORDERED);
+		__atomic_fetch_and((volatile _uatomic_2 *) addr, (uint16_t) val, mo);
 	else if (len == 4)
-		__atomic_fetch_and((volatile _uatomic_4 *) addr, (uint32_t) val, _UATOMIC_UNORDERED);
+		__atomic_fetch_and((volatile _uatomic_4 *) addr, (uint32_t) val, mo);
 	else
-		__atomic_fetch_and((volatile _uatomic_long *) addr, val, _UATOMIC_UNORDERED);
+		__atomic_fetch_and((volatile _uatomic_long *) addr, val, mo);
 }
 
-static __inline__ void _uatomic_or(volatile void *addr, unsigned long val, int len)
+static __inline__ void _uatomic_or(volatile void *addr, unsigned long val, int len, int mo)
 {
 	if (len == 1)
-		__atomic_fetch_or((volatile _uatomic_1 *) addr, (uint8_t) val, _UATOMIC_UNORDERED);
+		__atomic_fetch_or((volatile _uatomic_1 *) addr, (uint8_t) val, mo);
 	else if (len == 2)
-		__atomic_fetch_or((volatile _uatomic_2 *) addr, (uint16_t) val, _UATOMIC_UNORDERED);
+		__atomic_fetch_or((volatile _uatomic_2 *) addr, (uint16_t) val, mo);
 	else if (len == 4)
-		__atomic_fetch_or((volatile _uatomic_4 *) addr, (uint32_t) val, _UATOMIC_UNORDERED);
+		__atomic_fetch_or((volatile _uatomic_4 *) addr, (uint32_t) val, mo);
 	else
-		__atomic_fetch_or((volatile _uatomic_long *) addr, val, _UATOMIC_UNORDERED);
+		__atomic_fetch_or((volatile _uatomic_long *) addr, val, mo);
 }
 
 /* The size of what addr points to, if it is one that there are operations for. */
@@ -119,11 +156,22 @@ static __inline__ void _uatomic_or(volatile void *addr, unsigned long val, int l
 	((int) (sizeof(*(addr)) + CAA_BUILD_BUG_ON_ZERO(sizeof(*(addr)) != 1 && sizeof(*(addr)) != 2	\
 			&& sizeof(*(addr)) != 4 && sizeof(*(addr)) != sizeof(long))))
 
-#define uatomic_and(addr, v)							\
-	_uatomic_and((addr), caa_cast_long_keep_sign(v), _uatomic_size(addr))
-#define uatomic_or(addr, v)							\
-	_uatomic_or((addr), caa_cast_long_keep_sign(v), _uatomic_size(addr))
+#define uatomic_and_mo(addr, v, mo)						\
+	do {									\
+		_uatomic_fence(mo);						\
+		_uatomic_and((addr), caa_cast_long_keep_sign(v), _uatomic_size(addr),	\
+				_uatomic_c11(mo));				\
+		_uatomic_fence(mo);						\
+	} while (0)
+#define uatomic_or_mo(addr, v, mo)						\
+	do {									\
+		_uatomic_fence(mo);						\
+		_uatomic_or((addr), caa_cast_long_keep_sign(v), _uatomic_size(addr),	\
+				_uatomic_c11(mo));				\
+		_uatomic_fence(mo);						\
+	} while (0)
 
+/* Full fences, beside an operation of that name which has no order. */
 #define cmm_smp_mb__before_uatomic_and()	_UATOMIC_FENCE()
 #define cmm_smp_mb__after_uatomic_and()		_UATOMIC_FENCE()
 #define cmm_smp_mb__before_uatomic_or()		_UATOMIC_FENCE()
@@ -140,5 +188,7 @@ static __inline__ void _uatomic_or(volatile void *addr, unsigned long val, int l
 #ifdef __cplusplus
 }
 #endif
+
+#include <urcu/uatomic/api.h>
 
 #endif

@@ -13,9 +13,9 @@
 #define UATOMIC_HAS_ATOMIC_SHORT
 
 #define _UATOMIC_FENCE()	cmm_barrier()
-#define _UATOMIC_UNORDERED	__ATOMIC_SEQ_CST
-#define _UATOMIC_LOAD		__ATOMIC_ACQUIRE
-#define _UATOMIC_STORE		__ATOMIC_RELEASE
+#define _UATOMIC_UNORDERED	CMM_SEQ_CST
+#define _UATOMIC_LOAD		CMM_ACQUIRE
+#define _UATOMIC_STORE		CMM_RELEASE
 
 #include <urcu/uatomic/generic.h>
 

@@ -4,11 +4,12 @@
 //! its own piece. What was freed and is allocated again is all zero, which is what a bucket is that
 //! no thread has linked.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::Layout;
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
+use super::allocator::{Source, Stock};
 use super::node::Node;
 use super::worker::Locked;
 use crate::os::reserved::Reserved;
@@ -36,11 +37,14 @@ pub(super) struct Buckets {
     flat: *mut Node,
     /// Chunk: the logarithm of buckets in one; else 0.
     chunk_shift: u32,
-    chunks: Box<[AtomicPtr<Node>]>,
+    /// Chunk: the chunks, `chunk_count` of them, from the source. Else null.
+    chunks: *mut AtomicPtr<Node>,
+    chunk_count: usize,
     /// Order: by the logarithm of a bucket's number, where bucket 0 would be if its piece began
     /// there.
     pieces: [AtomicPtr<Node>; usize::BITS as usize],
     reserved: Option<Reserved>,
+    pub(super) source: Source,
     /// Buckets that stay allocated as long as the table; a power of two.
     pub(super) min: usize,
     /// Buckets that there may be; a power of two.
@@ -57,15 +61,17 @@ unsafe impl Sync for Buckets {}
 impl Buckets {
     /// With `min` of at most `max` buckets allocated, both powers of two. `None` if there is no
     /// memory.
-    pub(super) fn new(memory: Memory, min: usize, max: usize) -> Option<Self> {
+    pub(super) fn new(memory: Memory, min: usize, max: usize, source: Source) -> Option<Self> {
         let max = max.max(2);
         let min = min.clamp(2, max);
         let mut buckets = Self {
             flat: ptr::null_mut(),
             chunk_shift: 0,
             pieces: [const { AtomicPtr::new(ptr::null_mut()) }; usize::BITS as usize],
-            chunks: Box::default(),
+            chunks: ptr::null_mut(),
+            chunk_count: 0,
             reserved: None,
+            source,
             min,
             max,
             allocated: AtomicUsize::new(0),
@@ -78,18 +84,34 @@ impl Buckets {
             }
             Memory::Chunk if max <= CHUNKS_MAX.saturating_mul(min) => {
                 buckets.chunk_shift = min.ilog2();
-                let chunks = (0..max / min).map(|_| AtomicPtr::new(ptr::null_mut()));
-                buckets.chunks = chunks.collect();
+                buckets.take_chunks(max / min)?;
             }
             Memory::Chunk if max >> 32 == 0 => {
                 buckets.min = max / CHUNKS_MAX;
                 buckets.chunk_shift = buckets.min.ilog2();
-                let chunks = (0..CHUNKS_MAX).map(|_| AtomicPtr::new(ptr::null_mut()));
-                buckets.chunks = chunks.collect();
+                buckets.take_chunks(CHUNKS_MAX)?;
             }
             Memory::Chunk | Memory::Order => {}
         }
-        buckets.grow(buckets.min).then_some(buckets)
+        let is_there = buckets.grow(buckets.min, &mut buckets.prepare(buckets.min));
+        is_there.then_some(buckets)
+    }
+
+    /// Memory for so many pointers to chunks, all null. `None` if there is none.
+    fn take_chunks(&mut self, count: usize) -> Option<()> {
+        self.chunks = self.source.take(Layout::array::<AtomicPtr<Node>>(count).ok()?).cast();
+        self.chunk_count = if self.chunks.is_null() { 0 } else { count };
+        (!self.chunks.is_null()).then_some(())
+    }
+
+    /// The pointers to chunks.
+    #[inline(always)]
+    fn chunks(&self) -> &[AtomicPtr<Node>] {
+        if self.chunks.is_null() {
+            return &[];
+        }
+        // SAFETY: so many, initialised, until `self` is dropped.
+        unsafe { std::slice::from_raw_parts(self.chunks, self.chunk_count) }
     }
 
     /// The node of an allocated bucket.
@@ -106,7 +128,7 @@ impl Buckets {
             let piece = &self.pieces[(index | 1).ilog2() as usize];
             piece.load(Relaxed).wrapping_add(index)
         } else {
-            let chunk = self.chunks[index >> self.chunk_shift].load(Relaxed);
+            let chunk = self.chunks()[index >> self.chunk_shift].load(Relaxed);
             chunk.wrapping_add(index & ((1 << self.chunk_shift) - 1))
         };
         // SAFETY: by the contract; zeroes are a node.
@@ -118,13 +140,34 @@ impl Buckets {
         self.allocated.load(Relaxed)
     }
 
+    /// How many are allocated after `from`.
+    fn after(&self, from: usize) -> usize {
+        if from == 0 { self.min } else { from * 2 }
+    }
+
+    /// What [`grow`](Self::grow) to `count` buckets needs of an allocator that is the caller's: so
+    /// that it need not be called there. As much as there is.
+    pub(super) fn prepare(&self, count: usize) -> Stock<'_> {
+        let mut stock = Stock::new(&self.source);
+        let mut from = self.allocated();
+        while from < count && self.source.is_callers() && self.reserved.is_none() {
+            let new = self.after(from) - from;
+            let piece = if self.chunk_shift == 0 { new } else { 1 << self.chunk_shift };
+            if !(0..new / piece).all(|_| stock.add(piece)) {
+                break;
+            }
+            from = self.after(from);
+        }
+        stock
+    }
+
     /// Allocates up to `count` buckets, a power of two; `false` if there is no memory for them all.
     /// One at a time.
-    pub(super) fn grow(&self, count: usize) -> bool {
+    pub(super) fn grow(&self, count: usize, stock: &mut Stock<'_>) -> bool {
         while self.allocated() < count {
             let from = self.allocated();
-            let to = if from == 0 { self.min } else { from * 2 };
-            if !self.allocate(from, to) {
+            let to = self.after(from);
+            if !self.allocate(from, to, stock) {
                 return false;
             }
             self.allocated.store(to, Relaxed);
@@ -132,21 +175,21 @@ impl Buckets {
         true
     }
 
-    fn allocate(&self, from: usize, to: usize) -> bool {
+    fn allocate(&self, from: usize, to: usize, stock: &mut Stock<'_>) -> bool {
         if let Some(reserved) = &self.reserved {
             return reserved.commit(from * size_of::<Node>(), to * size_of::<Node>());
         }
         if self.chunk_shift != 0 {
             let size = 1 << self.chunk_shift;
-            let wanted = &self.chunks[from / size..to / size];
+            let wanted = &self.chunks()[from / size..to / size];
             return wanted.iter().all(|chunk| {
                 if chunk.load(Relaxed).is_null() {
-                    chunk.store(take(size), Relaxed);
+                    chunk.store(stock.take(size), Relaxed);
                 }
                 !chunk.load(Relaxed).is_null()
             });
         }
-        let piece = take(to - from);
+        let piece = stock.take(to - from);
         if piece.is_null() {
             return false;
         }
@@ -163,12 +206,8 @@ impl Buckets {
     ///
     /// # Safety
     /// No thread uses them.
-    pub(super) unsafe fn shrink(&self, count: usize, _board: &Locked) {
-        while self.allocated() > count.max(self.min) {
-            let half = self.allocated() / 2;
-            self.free(half, self.allocated());
-            self.allocated.store(half, Relaxed);
-        }
+    pub(super) unsafe fn shrink(&self, count: usize, _board: &Locked, freed: &mut Stock<'_>) {
+        self.free_down_to(count.max(self.min), freed);
         for index in count..self.allocated() {
             // SAFETY: allocated.
             let node: &Node = unsafe { self.at(index) };
@@ -176,53 +215,51 @@ impl Buckets {
         }
     }
 
-    fn free(&self, from: usize, to: usize) {
+    fn free_down_to(&self, count: usize, freed: &mut Stock<'_>) {
+        while self.allocated() > count {
+            let half = self.allocated() / 2;
+            self.free(half, self.allocated(), freed);
+            self.allocated.store(half, Relaxed);
+        }
+    }
+
+    fn free(&self, from: usize, to: usize, freed: &mut Stock<'_>) {
         if let Some(reserved) = &self.reserved {
             reserved.forget(from * size_of::<Node>(), to * size_of::<Node>());
         } else if self.chunk_shift != 0 {
             let size = 1 << self.chunk_shift;
-            for chunk in &self.chunks[from / size..to / size] {
-                give_back(chunk.swap(ptr::null_mut(), Relaxed), size);
+            for chunk in &self.chunks()[from / size..to / size] {
+                // SAFETY: of a stock; no thread uses what is freed.
+                unsafe { freed.give_back(chunk.swap(ptr::null_mut(), Relaxed), size) };
             }
         } else {
             let place = &self.pieces[(to / 2).ilog2() as usize];
-            give_back(place.swap(ptr::null_mut(), Relaxed).wrapping_add(from), to - from);
+            let piece = place.swap(ptr::null_mut(), Relaxed).wrapping_add(from);
+            // SAFETY: as above.
+            unsafe { freed.give_back(piece, to - from) };
         }
     }
 }
 
 impl Drop for Buckets {
     fn drop(&mut self) {
-        while self.allocated() > self.min {
-            let half = self.allocated() / 2;
-            self.free(half, self.allocated());
-            self.allocated.store(half, Relaxed);
-        }
+        let source = self.source.clone();
+        let mut freed = Stock::new(&source);
+        self.free_down_to(self.min, &mut freed);
         if self.reserved.is_none() && self.chunk_shift == 0 {
-            give_back(self.pieces[0].load(Relaxed), self.allocated());
+            // SAFETY: of a stock, or null; no thread uses it any more.
+            unsafe { freed.give_back(self.pieces[0].load(Relaxed), self.allocated()) };
         } else if self.reserved.is_none() {
-            for chunk in &self.chunks {
-                give_back(chunk.load(Relaxed), 1 << self.chunk_shift);
+            for chunk in self.chunks() {
+                // SAFETY: as above.
+                unsafe { freed.give_back(chunk.load(Relaxed), 1 << self.chunk_shift) };
             }
         }
+        if let Ok(layout) = Layout::array::<AtomicPtr<Node>>(self.chunk_count)
+            && !self.chunks.is_null()
+        {
+            // SAFETY: from `take_chunks`.
+            unsafe { self.source.give_back(self.chunks.cast(), layout) };
+        }
     }
-}
-
-fn layout(count: usize) -> Option<Layout> {
-    let layout = Layout::array::<Node>(count).ok()?;
-    layout.align_to(16).ok().filter(|layout| layout.size() != 0)
-}
-
-/// So many nodes, all zero; null if there is no memory.
-fn take(count: usize) -> *mut Node {
-    // SAFETY: not of no bytes.
-    layout(count).map_or(ptr::null_mut(), |layout| unsafe { alloc_zeroed(layout) }).cast()
-}
-
-fn give_back(nodes: *mut Node, count: usize) {
-    let Some(layout) = layout(count).filter(|_| !nodes.is_null()) else {
-        return;
-    };
-    // SAFETY: from `take`, of so many.
-    unsafe { dealloc(nodes.cast(), layout) };
 }

@@ -4,6 +4,7 @@
 //! ends a table may be in a section or not, so that nothing here relies on one: what keeps the
 //! buckets is that the worker does not free them meanwhile.
 
+use super::allocator;
 use super::list;
 use super::protection::Protection;
 use super::resize::Table;
@@ -48,8 +49,8 @@ pub(super) unsafe fn give_up_if_empty<R: Protection>(table: *mut Table<R>) -> bo
 unsafe fn give_up_held<R: Protection>(table: *mut Table<R>) {
     let is_free = worker::lock().give_up(table);
     if is_free {
-        // SAFETY: from a box, and on no board.
-        drop(unsafe { Box::from_raw(table) });
+        // SAFETY: from `Table::new`, and on no board.
+        unsafe { allocator::end(table) };
     }
 }
 

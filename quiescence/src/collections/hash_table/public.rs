@@ -3,8 +3,10 @@
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
+use super::allocator::{Allocator, Source};
 use super::buckets::Memory;
 use super::ending;
 use super::list::{self, REMOVED};
@@ -170,10 +172,27 @@ impl<R: Protection> HashTable<R> {
     /// # Errors
     /// If numbers are not powers of two, or there is no memory.
     pub fn new(readers: R, options: Options) -> Result<Self, TableError> {
+        Self::make(readers, &options, Source::new(None))
+    }
+
+    /// The same in memory of another allocator. It grows on the library's thread, and not in the
+    /// call that finds it too small.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn new_in(
+        readers: R,
+        options: Options,
+        allocator: Arc<dyn Allocator>,
+    ) -> Result<Self, TableError> {
+        Self::make(readers, &options, Source::new(Some(allocator)))
+    }
+
+    fn make(readers: R, options: &Options, source: Source) -> Result<Self, TableError> {
         options.check()?;
         (crate::HOOKS.gp.first_use)();
-        let table = Table::new(&options, readers).ok_or(TableError::NoMemory)?;
-        Ok(Self { table: NonNull::from(Box::leak(table)) })
+        let table = Table::new(options, readers, source).ok_or(TableError::NoMemory)?;
+        Ok(Self { table })
     }
 
     #[inline(always)]
@@ -517,8 +536,15 @@ impl<R: Protection> fmt::Debug for HashTable<R> {
 }
 
 impl Node {
-    /// Whether the node has been deleted or replaced. For one that was added to a table, in a
-    /// section.
+    /// Marks a node that stands in no table as deleted: [`is_deleted`](Self::is_deleted) says so
+    /// until it is added.
+    pub fn mark_deleted(&self) {
+        // Relaxed: the node is the caller's alone.
+        self.next.store(REMOVED, Relaxed);
+    }
+
+    /// Whether the node has been deleted or replaced, or was [marked](Self::mark_deleted). For one
+    /// that was added to a table, in a section.
     pub fn is_deleted(&self) -> bool {
         // Acquire: who finds it deleted finds what was written before that.
         self.next.load(Acquire) & REMOVED != 0

@@ -9,9 +9,11 @@
 //! is the worker's: readers and updaters come to know of the smaller size, then the buckets are
 //! taken out of the list, then no thread looks at them any more.
 
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+use super::allocator::{Source, Stock};
 use super::buckets::{Buckets, Memory};
 use super::list::{BUCKET, Chain, LINKED};
 use super::node::Node;
@@ -66,16 +68,17 @@ struct Changing {
 }
 
 impl<R: Protection> Table<R> {
-    pub(super) fn new(options: &Options, readers: R) -> Option<Box<Self>> {
+    /// A table in memory of its source; [`end`](super::allocator::end) ends it.
+    pub(super) fn new(options: &Options, readers: R, source: Source) -> Option<NonNull<Self>> {
         let max = if options.buckets_max == 0 { 1 << 63 } else { options.buckets_max };
         let memory = options.memory_for(max);
-        let buckets = Buckets::new(memory, options.buckets_min, max)?;
+        let buckets = Buckets::new(memory, options.buckets_min, max, source.clone())?;
         let size = options.buckets.clamp(1, max);
         let counts = options.auto_resize || options.accounting;
         if counts {
             percpu::path(); // the process's first counter tries that out: not in somebody's section
         }
-        let table = Box::new(Self {
+        let table = Self {
             size: AtomicUsize::new(1),
             counts,
             resizes: options.auto_resize,
@@ -92,18 +95,29 @@ impl<R: Protection> Table<R> {
                 linked: AtomicUsize::new(1),
                 is_shrinking: AtomicBool::new(false),
             },
-        });
+        };
         // SAFETY: allocated, and no other thread's.
         let first: &Node = unsafe { table.buckets.at(0) };
         first.next.store(BUCKET | LINKED, Relaxed);
-        if !table.buckets.grow(size) {
+        if !table.begin_with(size) {
             return None;
         }
-        table.size.store(size, Relaxed);
+        source.place(table)
+    }
+
+    /// Gives a table that no other thread has so many buckets. Returns `false` if there is no
+    /// memory.
+    fn begin_with(&self, size: usize) -> bool {
+        if !self.buckets.grow(size, &mut self.buckets.prepare(size)) {
+            return false;
+        }
+        self.size.store(size, Relaxed);
+        self.changing.target.store(size, Relaxed);
+        self.changing.published.store(size, Relaxed);
         // SAFETY: no other thread has the table; sections are about others.
-        unsafe { table.link_range(1, size) };
-        table.changing.linked.store(size, Relaxed);
-        Some(table)
+        unsafe { self.link_range(1, size) };
+        self.changing.linked.store(size, Relaxed);
+        true
     }
 
     /// Buckets in use.
@@ -113,22 +127,25 @@ impl<R: Protection> Table<R> {
 
     /// Memory for so many buckets, whether they are used or not.
     pub(super) fn allocate(&self, buckets: usize) -> bool {
-        let _board = worker::lock();
         let Some(count) = buckets.checked_next_power_of_two() else {
             return false;
         };
+        let count = count.min(self.buckets.max);
+        let mut stock = self.buckets.prepare(count);
+        let _board = worker::lock();
         // What is being taken away is not given at the same time.
-        !self.changing.is_shrinking.load(Relaxed) && self.buckets.grow(count.min(self.buckets.max))
+        !self.changing.is_shrinking.load(Relaxed) && self.buckets.grow(count, &mut stock)
     }
 
     /// Frees what `allocate` has allocated from bucket `buckets` on, as far as it is not used.
     pub(super) fn free_unused(&self, buckets: usize) {
+        let mut freed = Stock::new(&self.buckets.source);
         let board = worker::lock();
         let from = buckets.checked_next_power_of_two().unwrap_or(usize::MAX);
         let from = from.max(self.changing.published.load(Relaxed));
         if !self.changing.is_shrinking.load(Relaxed) && from < self.buckets.allocated() {
             // SAFETY: no thread has heard of them.
-            unsafe { self.buckets.shrink(from, &board) };
+            unsafe { self.buckets.shrink(from, &board, &mut freed) };
         }
     }
 
@@ -280,24 +297,30 @@ impl<R: Protection> Table<R> {
             return;
         }
         self.changing.target.store(wanted, Relaxed);
-        if !self.changing.is_shrinking.load(Relaxed) {
-            self.grow(&board);
+        // An allocator of the caller's is called under no lock, and in no section: the worker grows
+        // the table then.
+        let is_callers = self.buckets.source.is_callers();
+        if !self.changing.is_shrinking.load(Relaxed) && !is_callers {
+            self.grow(&board, usize::MAX, &mut Stock::new(&self.buckets.source));
         }
         // The thread that is at work on the table sees the target before he ends.
         if self.changing.is_shrinking.load(Relaxed)
             || self.changing.linked.load(Relaxed) < self.size.load(Relaxed)
+            || is_callers
         {
             board.ask(self.as_work());
         }
     }
 
-    /// Grows to the target, as far as there is memory. Few new buckets are put into the list at
-    /// once.
+    /// Grows to the target, as far as there is memory, and not beyond `most`, for which the stock
+    /// was prepared: what is wanted beyond that stays wanted. Few new buckets are put into the list
+    /// at once.
     ///
     /// The caller is in a section, or the table is the caller's alone. Nothing shrinks.
-    fn grow(&self, _board: &Locked) {
+    fn grow(&self, _board: &Locked, most: usize, stock: &mut Stock<'_>) {
         let (size, target) = (self.size.load(Relaxed), self.changing.target.load(Relaxed));
-        self.buckets.grow(target);
+        let target = target.min(most);
+        self.buckets.grow(target, stock);
         let grown = target.min(self.buckets.allocated());
         if grown < target {
             // No memory: the next long chain asks again.
@@ -358,11 +381,12 @@ impl<R: Protection> Table<R> {
             end = half;
         }
         self.readers.synchronize();
+        let mut freed = Stock::new(&self.buckets.source);
         self.in_use(|| {
             let board = worker::lock();
             // SAFETY: every section that could come by a bucket above `size` has ended; and the
             // thread that holds the table.
-            unsafe { self.buckets.shrink(size, &board) };
+            unsafe { self.buckets.shrink(size, &board, &mut freed) };
             let linked = self.changing.linked.load(Relaxed).min(size);
             self.changing.linked.store(linked, Relaxed);
             self.changing.published.store(size, Relaxed);
@@ -443,7 +467,10 @@ impl<R: Protection> Table<R> {
             match self.next_step(&mut board) {
                 Step::Grow => {
                     drop(board);
-                    self.in_use(|| self.readers.section(&mut || self.grow(&worker::lock())));
+                    let target = self.changing.target.load(Relaxed);
+                    let mut stock = self.buckets.prepare(target);
+                    let mut grow = || self.grow(&worker::lock(), target, &mut stock);
+                    self.in_use(|| self.readers.section(&mut grow));
                 }
                 Step::Shrink => {
                     drop(board);
@@ -483,6 +510,10 @@ unsafe impl<R: Protection> Work for Table<R> {
 
     fn is_done(&self, board: &mut Board) -> bool {
         matches!(self.next_step(board), Step::End)
+    }
+
+    fn source(&self) -> Source {
+        self.buckets.source.clone()
     }
 }
 

@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use std::ptr;
 use std::time::Duration;
 
+use super::allocator::{self, Source};
 use crate::chaos::{self, Mutant, Point};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{signals, thread};
@@ -37,6 +38,9 @@ pub(super) unsafe trait Work {
 
     /// Whether there is nothing to do. It stays so while the board is locked.
     fn is_done(&self, board: &mut Board) -> bool;
+
+    /// Where its memory is from.
+    fn source(&self) -> Source;
 }
 
 /// One that is being worked on.
@@ -266,8 +270,8 @@ fn work_through(table: *const dyn Work) -> Locked {
     };
     let Some(dying) = board.end(table) else { return board };
     drop(board);
-    // SAFETY: from a box; its owner has given it up, and it is off the board.
-    drop(unsafe { Box::from_raw(dying) });
+    // SAFETY: from `Table::new`; its owner has given it up, and it is off the board.
+    unsafe { allocator::end(dying) };
     lock()
 }
 

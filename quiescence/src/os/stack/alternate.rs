@@ -48,8 +48,8 @@ fn frame_max() -> usize {
     let told = unsafe { libc::getauxval(AT_MINSIGSTKSZ) } as usize;
     match told {
         0 => FRAME,
-        // The system counts the tiles of AMX, 8 KiB, which a process has to ask for before it has
-        // any.
+        // The system counts the data of AMX's tiles, 8 KiB, which a process has to ask for before
+        // it has any.
         _ if cfg!(target_arch = "x86_64") && told > FRAME && !may_have_tiles() => FRAME,
         _ => told,
     }
@@ -59,12 +59,18 @@ fn frame_max() -> usize {
 #[cfg(target_arch = "x86_64")]
 fn may_have_tiles() -> bool {
     const ARCH_GET_XCOMP_PERM: libc::c_int = 0x1022;
-    const TILES: u64 = 1 << 17 | 1 << 18;
     let mut permitted = 0_u64;
     // SAFETY: writes to `permitted`.
     let told =
         unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_GET_XCOMP_PERM, &raw mut permitted) };
-    told != 0 || permitted & TILES != 0
+    told != 0 || permits_tile_data(permitted)
+}
+
+/// Whether these components of the CPU's state have the data of tiles. Their configuration, which
+/// is component 17 and 64 bytes, needs no permission: every process on such a CPU has it.
+#[cfg(target_arch = "x86_64")]
+const fn permits_tile_data(permitted: u64) -> bool {
+    permitted & 1 << 18 != 0
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -87,6 +93,15 @@ mod tests {
             assert!(!has_room(enough, Some(within)), "it sleeps in a handler");
         }
         assert!(!has_room(Alternate::NONE, None));
+    }
+
+    /// Regression: on a CPU with AMX every process seemed to have asked for tiles, and threads of
+    /// Rust to have no room. The first is what such a system permits by itself.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_configuration_of_tiles_is_not_their_data() {
+        assert!(!permits_tile_data(0x2_00e7));
+        assert!(permits_tile_data(0x6_00e7));
     }
 
     /// Threads of the standard library have one of sufficient size; others have none.

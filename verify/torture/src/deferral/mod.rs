@@ -90,6 +90,8 @@ fn parts(theme: Theme) -> &'static [Part] {
         | Theme::Ids
         | Theme::Tools
         | Theme::Maps
+        | Theme::Exact
+        | Theme::Epoch
         | Theme::Lists => &[],
     }
 }

@@ -7,6 +7,7 @@
 use std::array;
 use std::collections::VecDeque;
 use std::mem;
+use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
@@ -25,6 +26,9 @@ const REFERENCES: usize = 16;
 static MADE: AtomicU64 = AtomicU64::new(0);
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 static DROPPED_AGAIN: AtomicU64 = AtomicU64::new(0);
+
+/// Those that are left of the themes that have a tally of their own.
+static TALLIED: AtomicU64 = AtomicU64::new(0);
 
 const ALIVE: u64 = 0x616c_6976_6521;
 const DEAD: u64 = 0x6465_6164_2121;
@@ -89,10 +93,51 @@ impl Drop for Canary {
     }
 }
 
-/// How many were made and are not dropped, and how many were dropped twice.
+/// One that also counts among those of its theme.
+#[derive(Debug)]
+pub(super) struct Tallied {
+    canary: Canary,
+    /// Those that were made and are not dropped.
+    tally: &'static AtomicU64,
+}
+
+impl quiescence::Weigh for Tallied {
+    const OWNS: bool = false;
+}
+
+impl Tallied {
+    pub(super) fn new(serial: u64, tally: &'static AtomicU64) -> Self {
+        tally.fetch_add(1, Relaxed);
+        TALLIED.fetch_add(1, Relaxed);
+        Self { canary: Canary::new(serial), tally }
+    }
+}
+
+impl Deref for Tallied {
+    type Target = Canary;
+
+    fn deref(&self) -> &Canary {
+        &self.canary
+    }
+}
+
+impl Drop for Tallied {
+    fn drop(&mut self) {
+        // Release, both: pair with the Acquires in `left` and `balance`.
+        self.tally.fetch_sub(1, Release);
+        TALLIED.fetch_sub(1, Release);
+    }
+}
+
+/// How many of a theme are left.
+pub(super) fn left(tally: &AtomicU64) -> u64 {
+    tally.load(Acquire) // pairs with the Release in the drop
+}
+
+/// How many were made and are not dropped, tallied ones left out; and how many were dropped twice.
 pub(super) fn balance() -> (u64, u64) {
     // Acquire: pairs with the Release in the drop.
-    let dropped = DROPPED.load(Acquire);
+    let dropped = DROPPED.load(Acquire) + left(&TALLIED);
     (MADE.load(Relaxed).wrapping_sub(dropped), DROPPED_AGAIN.load(Relaxed))
 }
 
@@ -106,11 +151,17 @@ pub(super) fn has_died(context: &ThreadContext) -> bool {
 }
 
 /// Keeps the memory of objects, not the objects.
-#[derive(Debug, Default)]
-pub(super) struct Kept(VecDeque<[Weak<Canary>; REFERENCES]>);
+#[derive(Debug)]
+pub(super) struct Kept<T>(VecDeque<[Weak<T>; REFERENCES]>);
 
-impl Kept {
-    pub(super) fn keep(&mut self, object: Canary) -> Arc<Canary> {
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T> Kept<T> {
+    pub(super) fn keep(&mut self, object: T) -> Arc<T> {
         let object = Arc::new(object);
         self.0.push_back(array::from_fn(|_| Arc::downgrade(&object)));
         if self.0.len() > OBJECTS_KEPT {

@@ -279,7 +279,7 @@ impl Hazards {
         }
     }
 
-    fn store_one(&self, context: &ThreadContext, kept: &mut Kept, random: &mut Random) {
+    fn store_one(&self, context: &ThreadContext, kept: &mut Kept<Canary>, random: &mut Random) {
         let mut fresh = |serial: u64| kept.keep(Canary::new(serial));
         let expect = |old: &Canary| {
             old.loaded(context, "ArcCell");

@@ -7,13 +7,13 @@
 //! its order.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use quiescence::collections::{List, Queue, Stack};
 use quiescence::{Domain, DomainTag, Private, Weigh};
 
-use super::canary::{Canary, has_died};
+use super::canary::{self, Tallied, has_died};
 use crate::context::ThreadContext;
 use crate::deferral::tuning;
 use crate::delays::spin;
@@ -33,7 +33,7 @@ const APART: u64 = 8;
 /// Objects that the small domain has room for.
 const ROOM: u64 = 4;
 
-/// Elements that are there, made minus dropped.
+/// Elements that are left.
 static LIVE: AtomicU64 = AtomicU64::new(0);
 
 /// What stands in lists, queues and stacks.
@@ -41,7 +41,7 @@ static LIVE: AtomicU64 = AtomicU64::new(0);
 struct Element {
     /// Its place in a list; else the thread that has pushed it.
     key: u64,
-    canary: Canary,
+    canary: Tallied,
 }
 
 impl Weigh for Element {
@@ -50,14 +50,7 @@ impl Weigh for Element {
 
 impl Element {
     fn new(key: u64, serial: u64) -> Self {
-        LIVE.fetch_add(1, Relaxed);
-        Self { key, canary: Canary::new(serial) }
-    }
-}
-
-impl Drop for Element {
-    fn drop(&mut self) {
-        LIVE.fetch_sub(1, AcqRel);
+        Self { key, canary: Tallied::new(serial, &LIVE) }
     }
 }
 
@@ -203,7 +196,7 @@ impl Lists {
         self.small.clear();
         self.small.domain().barrier();
         quiescence::barrier();
-        let live = LIVE.load(Relaxed);
+        let live = canary::left(&LIVE);
         if live != 0 {
             fault(FaultKind::Freed, format!("{live} elements are left, or were dropped twice"));
         }

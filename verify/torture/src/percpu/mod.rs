@@ -5,9 +5,12 @@
 //! and updaters of domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains
 //! that grow meanwhile; [`rseq_read`] reads what no updater waits for, [`hazards`] what guards
 //! protect (each a [`canary`]), and [`tools`] counts, refers ([`references`]) and locks.
-//! [`sequences`], [`ids`] and [`lists`] have no such words, but the same threads.
+//! [`exact`] and [`epoch`], [`sequences`], [`ids`] and [`lists`] have no such words, but the same
+//! threads.
 
 mod canary;
+mod epoch;
+mod exact;
 mod growing;
 mod hazards;
 mod lists;
@@ -25,6 +28,8 @@ use std::sync::Arc;
 
 use quiescence::Sleepable;
 
+use epoch::Pointers;
+use exact::ExactCells;
 use hazards::Hazards;
 use ids::Ids;
 use lists::Lists;
@@ -53,6 +58,12 @@ const SEQUENCES_PER_CPU: usize = 2;
 const IDS_PER_CPU: usize = 2;
 /// The same, with guards of hazard slots.
 const GUARDED_PER_CPU: usize = 2;
+
+/// The same, of cells with exact counts.
+const EXACT_PER_CPU: usize = 2;
+
+/// The same, of atomic pointers with tags.
+const PINNED_PER_CPU: usize = 2;
 
 /// The same, of lists; and that push and pop.
 const LISTS_PER_CPU: usize = 2;
@@ -99,6 +110,16 @@ pub(crate) enum Part {
     PushPop,
     /// Uses id tables.
     Ids,
+    /// Loads guards from cells with exact counts.
+    ExactLoad,
+    /// Ends such guards of others.
+    ExactKeep,
+    /// Replaces what is in such cells.
+    ExactStore,
+    /// Loads atomic pointers with tags.
+    Pin,
+    /// Exchanges them, and defers the end of what they led to.
+    Exchange,
     /// Protects bare pointers.
     Protect,
     /// Replaces and retires what they lead to.
@@ -138,6 +159,11 @@ impl Part {
             Self::Keep => "keeper of others' guards",
             Self::ComeAndGo => "starter of threads with guards",
             Self::StoreArc => "updater of cells",
+            Self::ExactLoad => "reader of exact cells",
+            Self::ExactKeep => "keeper of others' exact guards",
+            Self::ExactStore => "updater of exact cells",
+            Self::Pin => "reader of epoch's pointers",
+            Self::Exchange => "updater of epoch's pointers",
             Self::Protect => "user of hazard pointers",
             Self::Retire => "updater of bare pointers",
             Self::Work => "user of per-CPU tools",
@@ -182,6 +208,16 @@ fn parts(theme: Theme, cpus: usize) -> Vec<Part> {
             parts.extend(others.into_iter().chain(others));
             parts
         }
+        Theme::Exact => {
+            let mut parts = vec![Part::ExactLoad; cpus * EXACT_PER_CPU];
+            parts.extend([Part::ExactKeep, Part::ExactStore, Part::ExactStore]);
+            parts
+        }
+        Theme::Epoch => {
+            let mut parts = vec![Part::Pin; cpus * PINNED_PER_CPU];
+            parts.extend([Part::Exchange; 3]);
+            parts
+        }
         Theme::Sequences => {
             let mut parts = vec![Part::SeqRead; cpus * SEQUENCES_PER_CPU];
             parts.extend([Part::SeqWrite; 3]);
@@ -214,6 +250,8 @@ pub(crate) struct PerCpu {
     sequences: Option<Arc<Sequences>>,
     ids: Option<Arc<Ids>>,
     hazards: Option<Arc<Hazards>>,
+    exact: Option<Arc<ExactCells>>,
+    pointers: Option<Arc<Pointers>>,
     lists: Option<Arc<Lists>>,
     tools: Option<Arc<Tools>>,
 }
@@ -232,6 +270,8 @@ impl PerCpu {
             sequences: themes.has(Theme::Sequences).then(Arc::default),
             ids: themes.has(Theme::Ids).then(Arc::default),
             hazards: themes.has(Theme::Hazards).then(Arc::default),
+            exact: themes.has(Theme::Exact).then(Arc::default),
+            pointers: themes.has(Theme::Epoch).then(Arc::default),
             lists: themes.has(Theme::Lists).then(Arc::default),
             tools: themes.has(Theme::Tools).then(|| Arc::new(Tools::new(cpus * WORKERS_PER_CPU))),
         })
@@ -262,6 +302,21 @@ impl PerCpu {
                 Part::Traverse => return lists.read(context, random),
                 Part::UpdateList => return lists.update(context, random),
                 Part::PushPop => return lists.push_and_pop(context, random),
+                _ => {}
+            }
+        }
+        if let Some(exact) = &self.exact {
+            match part {
+                Part::ExactLoad => return exact.load(context, random),
+                Part::ExactKeep => return exact.keep(context, random),
+                Part::ExactStore => return exact.store(context, random),
+                _ => {}
+            }
+        }
+        if let Some(pointers) = &self.pointers {
+            match part {
+                Part::Pin => return pointers.read(context, random),
+                Part::Exchange => return pointers.update(context, random),
                 _ => {}
             }
         }
@@ -315,7 +370,12 @@ impl PerCpu {
         if let Some(sequences) = &self.sequences {
             sequences.close(ledger);
         }
-        // First, for the hazards count what is left of all canaries.
+        if let Some(exact) = &self.exact {
+            exact.close(ledger);
+        }
+        if let Some(pointers) = &self.pointers {
+            pointers.close(ledger);
+        }
         if let Some(lists) = &self.lists {
             lists.close(ledger);
         }

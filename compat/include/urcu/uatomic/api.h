@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The atomic operations. addr is the address of an integer or a pointer, of 1, 2 or 4 bytes or of a
+ * long; v may be an integer or a pointer, whatever is at addr. A last argument, which may be left
+ * out, says what the operation orders: an enum cmm_memorder (liburcu has it since 0.15). None of
+ * these blocks; all may be called in signal handlers.
+ *
+ *	operation			returns			orders, if nothing is said
+ *	uatomic_load(addr)		the value		nothing
+ *	uatomic_store(addr, v)		nothing			nothing
+ *	uatomic_xchg(addr, v)		the value before	full fence before and after
+ *	uatomic_cmpxchg(addr, old, _new)	the value before	full fence before and after
+ *	uatomic_add_return(addr, v)	the value after		full fence before and after
+ *	uatomic_sub_return(addr, v)	the value after		full fence before and after
+ *	uatomic_add, _sub, _inc, _dec	nothing			nothing
+ *	uatomic_and, _or		nothing			nothing
+ *
+ * For what orders nothing, cmm_smp_mb__before_uatomic_OPERATION() and cmm_smp_mb__after_... are the
+ * full fences that cost the least there.
+ */
+#ifndef _URCU_UATOMIC_API_H
+#define _URCU_UATOMIC_API_H
+
+/* So that pedants among compilers do not mind the argument that may be left out. */
+#pragma GCC system_header
+
+/*
+ * For these headers' own use: the order that was given, or else dflt; the second one, or the first.
+ */
+#define _uatomic_second(a, b, ...)	b
+#define _uatomic_third(a, b, c, ...)	c
+#define _uatomic_order(dflt, ...)	_uatomic_second(_, ##__VA_ARGS__, dflt, _)
+#define _uatomic_order_failed(dflt, ...) \
+	_uatomic_third(_, ##__VA_ARGS__, _uatomic_order(dflt, ##__VA_ARGS__), dflt, _)
+
+/* Reads the value at addr. uatomic_read() is the older name. */
+#define uatomic_load(addr, ...) \
+	uatomic_load_mo((addr), _uatomic_order(_UATOMIC_LOAD, ##__VA_ARGS__))
+#define uatomic_read(addr, ...) \
+	uatomic_load_mo((addr), _uatomic_order(_UATOMIC_LOAD, ##__VA_ARGS__))
+
+/* Writes v to addr. uatomic_set() is the older name. */
+#define uatomic_store(addr, v, ...) \
+	uatomic_store_mo((addr), (v), _uatomic_order(_UATOMIC_STORE, ##__VA_ARGS__))
+#define uatomic_set(addr, v, ...) \
+	uatomic_store_mo((addr), (v), _uatomic_order(_UATOMIC_STORE, ##__VA_ARGS__))
+
+/* Writes v to addr, and returns what was there. */
+#define uatomic_xchg(addr, v, ...) \
+	uatomic_xchg_mo((addr), (v), _uatomic_order(CMM_SEQ_CST_FENCE, ##__VA_ARGS__))
+
+/*
+ * Writes _new to addr if old is there, and returns what was there: old, if it has written. Two more
+ * arguments are the order of success and that of failure; one is that of both.
+ */
+#define uatomic_cmpxchg(addr, old, _new, ...)					\
+	uatomic_cmpxchg_mo((addr), (old), (_new),				\
+			_uatomic_order(CMM_SEQ_CST_FENCE, ##__VA_ARGS__),	\
+			_uatomic_order_failed(CMM_SEQ_CST_FENCE, ##__VA_ARGS__))
+
+/* Adds v to what is at addr, or subtracts it, and returns the result. */
+#define uatomic_add_return(addr, v, ...) \
+	uatomic_add_return_mo((addr), (v), _uatomic_order(CMM_SEQ_CST_FENCE, ##__VA_ARGS__))
+#define uatomic_sub_return(addr, v, ...) \
+	uatomic_sub_return_mo((addr), (v), _uatomic_order(CMM_SEQ_CST_FENCE, ##__VA_ARGS__))
+
+/* The same without a result. */
+#define uatomic_add(addr, v, ...) \
+	uatomic_add_mo((addr), (v), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
+#define uatomic_sub(addr, v, ...) \
+	uatomic_sub_mo((addr), (v), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
+
+/* Adds 1, or subtracts it. */
+#define uatomic_inc(addr, ...) \
+	uatomic_inc_mo((addr), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
+#define uatomic_dec(addr, ...) \
+	uatomic_dec_mo((addr), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
+
+/* Clears the bits at addr that mask has not, or sets those that it has. On pointers as well. */
+#define uatomic_and(addr, mask, ...) \
+	uatomic_and_mo((addr), (mask), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
+#define uatomic_or(addr, mask, ...) \
+	uatomic_or_mo((addr), (mask), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
+
+#endif

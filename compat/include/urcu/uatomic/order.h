@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* How an atomic operation orders the accesses around it: the argument of those that take one. */
+#ifndef _URCU_UATOMIC_ORDER_H
+#define _URCU_UATOMIC_ORDER_H
+
+/*
+ * C11's orders, with the compiler's numbers. The last one is liburcu's own: as CMM_SEQ_CST, and a
+ * full fence before the operation and after it.
+ */
+enum cmm_memorder {
+	CMM_RELAXED = 0,
+	CMM_CONSUME = 1,
+	CMM_ACQUIRE = 2,
+	CMM_RELEASE = 3,
+	CMM_ACQ_REL = 4,
+	CMM_SEQ_CST = 5,
+	CMM_SEQ_CST_FENCE = 6
+};
+
+/* The compiler's number for an order: __ATOMIC_SEQ_CST for CMM_SEQ_CST_FENCE. */
+static __inline__ int cmm_to_c11(int mo)
+{
+	return mo == CMM_SEQ_CST_FENCE ? __ATOMIC_SEQ_CST : mo;
+}
+
+#endif

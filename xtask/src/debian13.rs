@@ -1,0 +1,169 @@
+//! Debian 13's liburcu 0.15 beside our libraries: makes a root of Debian 13, and runs in it the
+//! test programs and the package's own examples, compiled with that system's compiler and headers,
+//! on the system's libraries and on ours; then the tests of this repository that compare with 0.15.
+//!
+//! What is done inside the root `compat/debian13/inside.sh` says. Only root may change into one.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::compat::{self, Mode};
+use crate::needs::ROOT_0_15;
+use crate::say;
+use crate::tools::files_below;
+
+/// Where the root is made, below the repository, if no other one is named.
+const ROOT: &str = "target/debian13/root";
+/// What is installed in it.
+const PACKAGES: &str = "gcc,g++,libc6-dev,make,pkg-config,liburcu-dev";
+const MIRROR: &str = "http://deb.debian.org/debian";
+
+/// What is run, and where.
+#[derive(Clone, Debug)]
+pub struct Debian13 {
+    /// A root of Debian 13 with a compiler and `liburcu-dev`; made if it is not there.
+    pub root: Option<PathBuf>,
+    /// The table is written to this file as well.
+    pub table: Option<PathBuf>,
+    /// Not the tests of this repository, which `cargo test` runs.
+    pub programs_only: bool,
+}
+
+impl Debian13 {
+    /// Makes what is not there, and runs it.
+    ///
+    /// # Errors
+    /// If the caller is not root, something is missing, or a program does not hold on our
+    /// libraries.
+    pub fn run(&self) -> Result<()> {
+        ensure!(
+            is_root()?,
+            "only root may change into a root of Debian 13: run it by sudo, or in a container"
+        );
+        let root = self.root.clone().unwrap_or_else(|| compat::root().join(ROOT));
+        if !root.join("usr/include").is_dir() {
+            make_root(&root)?;
+        }
+        let tree = compat::build(Mode::Release)?;
+        let place = Place::new(&root)?;
+        place.fill(&tree)?;
+        let (table, held) = place.run()?;
+        print!("{table}");
+        if let Some(file) = &self.table {
+            fs::write(file, &table).with_context(|| file.display().to_string())?;
+        }
+        drop(place);
+        ensure!(held, "something did not hold on our libraries: see above");
+        if self.programs_only { Ok(()) } else { tests(&root) }
+    }
+}
+
+/// Whether the caller is root.
+fn is_root() -> Result<bool> {
+    let output = Command::new("id").arg("-u").output().context("id, of coreutils")?;
+    Ok(output.stdout.trim_ascii() == b"0")
+}
+
+/// Makes the root beside its place, and moves it there once it is whole.
+fn make_root(root: &Path) -> Result<()> {
+    say::begun(&format!("making a root of Debian 13 in {}: minutes", root.display()));
+    let new = root.with_added_extension("new");
+    if new.exists() {
+        fs::remove_dir_all(&new).with_context(|| new.display().to_string())?;
+    }
+    fs::create_dir_all(&new).with_context(|| new.display().to_string())?;
+    let made = Command::new("debootstrap")
+        .args(["--variant=minbase", &format!("--include={PACKAGES}"), "trixie"])
+        .arg(&new)
+        .arg(MIRROR)
+        .stdout(Stdio::null())
+        .status();
+    let made =
+        made.context("debootstrap is not there; get it with: apt-get install debootstrap")?;
+    ensure!(
+        made.success(),
+        "debootstrap fails: its log is {}/debootstrap/debootstrap.log",
+        new.display()
+    );
+    fs::rename(&new, root).with_context(|| root.display().to_string())
+}
+
+/// A directory in the root, gone with this value.
+struct Place {
+    root: PathBuf,
+    /// As it is seen from inside.
+    inside: String,
+}
+
+impl Place {
+    fn new(root: &Path) -> Result<Self> {
+        let root = fs::canonicalize(root).with_context(|| root.display().to_string())?;
+        let inside = format!("/tmp/quiescence-{}", std::process::id());
+        let place = Self { root, inside };
+        fs::create_dir_all(place.path()).with_context(|| place.path().display().to_string())?;
+        Ok(place)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.root.join(self.inside.trim_start_matches('/'))
+    }
+
+    /// Brings the programs and our libraries there.
+    fn fill(&self, tree: &Path) -> Result<()> {
+        let compat = compat::root().join("compat");
+        let folders = [(compat.join("tests/programs"), "programs"), (tree.join("lib"), "lib")];
+        for (from, to) in folders {
+            for file in files_below(&from)? {
+                let place = self.path().join(to).join(file.strip_prefix(&from)?);
+                fs::create_dir_all(place.parent().expect("a file has a directory"))?;
+                fs::copy(&file, &place).with_context(|| file.display().to_string())?;
+            }
+        }
+        fs::copy(compat.join("debian13/inside.sh"), self.path().join("inside.sh"))?;
+        Ok(())
+    }
+
+    /// Runs them: the table, and whether all held on ours. `/proc` is mounted for these processes
+    /// only.
+    fn run(&self) -> Result<(String, bool)> {
+        let script = r#"mount -t proc proc "$1/proc" && exec chroot "$1" bash "$2/inside.sh" "$2""#;
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-c", script, "sh"])
+            .arg(&self.root)
+            .arg(&self.inside)
+            .stderr(Stdio::inherit())
+            .output()
+            .context("unshare, of util-linux")?;
+        std::io::stdout().flush()?;
+        let table = String::from_utf8(output.stdout).context("the table is text")?;
+        match output.status.code() {
+            Some(0) => Ok((table, true)),
+            Some(1) if !table.is_empty() => Ok((table, false)),
+            _ => bail!("compat/debian13/inside.sh could not be run: {}", output.status),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(self.path());
+    }
+}
+
+/// The tests that compare with 0.15 where there is one.
+fn tests(root: &Path) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let tests = ["--test", "headers", "--test", "abi", "--test", "programs"];
+    let status = Command::new(cargo)
+        .current_dir(compat::root())
+        .args(["test", "--package", "quiescence-compat"])
+        .args(tests)
+        .env(ROOT_0_15, fs::canonicalize(root)?)
+        .status()?;
+    ensure!(status.success(), "a test did not hold beside liburcu 0.15: see above");
+    Ok(())
+}
