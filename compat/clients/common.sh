@@ -3,8 +3,8 @@
 # are ended whatever happens, and the proof of which liburcu a process runs on. Sourced, not run.
 #
 # A script that sources this says `client NAME LIMIT_SECONDS_SHORT LIMIT_SECONDS_LONG "$@"` first.
-# Exit codes: 0 all held, 1 something did not, 2 the arguments are wrong, 4 something is not installed, 5 it cannot run
-# on this machine. `cargo xtask clients` names a file in CLIENTS_TABLE, for what goes into its table at the end.
+# Exit codes: 0 all held, 1 something did not, 2 the arguments are wrong, 4 something is not
+# installed, 5 it cannot run on this machine.
 
 set -uo pipefail
 export LC_ALL=C
@@ -46,41 +46,29 @@ fail() {
 
 missing() { echo "$client_name: $*" >&2; exit 4; }
 
-# What this machine does not allow, without a fault of anybody.
+# What this machine does not allow, which is no fault of a library.
 cannot() {
     echo "$client_name: cannot run here: $*" >&2
-    for_table "cannot run here: $*"
     exit 5
 }
 
-# for_table FIELD...: a line of that file, its fields separated by tabs.
-for_table() {
-    [ -n "${CLIENTS_TABLE:-}" ] || return 0
-    local IFS=$'\t'
-    printf '%s\n' "$*" >>"$CLIENTS_TABLE"
-}
-
-# begun WHICH PROGRAM PACKAGE: what is done from here on is of this program on these libraries.
-begun() { for_table begun "$1" "$2" "$3 $(dpkg-query -W -f '${Version}' "$3" 2>/dev/null || echo '(no package)')"; }
-
-# held WHICH PROGRAM WHAT...: and this was exercised, with every check of it.
+# held WHICH PROGRAM WHAT...: this was exercised, and every check of it held.
 held() {
     local which=$1 program=$2
     shift 2
     say "$program on $([ "$which" = ours ] && echo "our libraries" || echo "Debian's"): $*"
-    for_table held "$which" "$program" "$*"
 }
 
-# not_exercised PROGRAM WHAT...: said beside it.
+# not_exercised PROGRAM WHAT...
 not_exercised() {
     local program=$1
     shift
     say "$program, not exercised: $*"
-    for_table not "$program" "$*"
 }
 
-# alone "$@": the script once more, in namespaces of its own: a network that has only a loopback, mounts that nobody else
-# sees, and processes of which none outlives the script. To be called before `client`.
+# alone "$@": the script once more, in namespaces of its own: a network that has only a loopback,
+# mounts that no other process sees, and processes of which none outlives the script. To be called
+# before `client`.
 alone() {
     if [ "${QUIESCENCE_ALONE:-}" = "$0" ]; then
         ip link set lo up || exit 1
@@ -151,13 +139,14 @@ with() {
     fi
 }
 
-# with_seen WHICH LOG COMMAND...: as `with`, to the log, and looks at what the dynamic linker has loaded: such a process has
-# ended before anybody can look at its map.
+# with_seen WHICH LOG COMMAND...: as `with`, to the log, and reads what the dynamic linker has loaded:
+# such a process has ended before its map could be read.
 with_seen() {
     local which=$1 log=$temporary/$2.log code
     shift 2
     rm -f "$temporary"/loaded.*
-    with "$which" env LD_DEBUG=libs LD_DEBUG_OUTPUT="$temporary/loaded" timeout 120 "$@" >"$log" 2>&1 </dev/null
+    with "$which" env LD_DEBUG=libs LD_DEBUG_OUTPUT="$temporary/loaded" timeout 120 "$@" \
+        >"$log" 2>&1 </dev/null
     code=$?
     of_one_kind "$which" "$1" "$(sed -nE 's#.*calling init: (/.*/lib(urcu|quiescence).*)#\1#p' \
         "$temporary"/loaded.* | sort -u)" liburcu

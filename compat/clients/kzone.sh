@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Debian's kzonesign and kzonecheck on our libraries: a generated zone is signed, with keys, a time and algorithms that leave
-# nothing to chance. The signed zone and what is said about it, and about one that was tampered with, are what they are
-# with Debian's liburcu.
+# Debian's kzonesign and kzonecheck on our libraries: a generated zone is signed, with keys, a time
+# and algorithms that leave nothing to chance. The signed zone, the messages about it, and those
+# about one that was tampered with, are what they are with Debian's liburcu.
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/common.sh"
 source "$(dirname "$0")/dns.sh"
@@ -14,7 +14,8 @@ names=1000
 zones=2
 if $is_long; then names=10000 zones=20; fi
 
-# configuration DIRECTORY SOURCE NSEC3: of knot's, with a database of keys in that directory, and zones from SOURCE.
+# configuration DIRECTORY SOURCE NSEC3: of knot's, with a database of keys in that directory, and
+# zones from SOURCE.
 configuration() {
     mkdir -p "$1/db" "$1/signed"
     cat >"$1/config" <<TEXT
@@ -28,6 +29,7 @@ policy:
     algorithm: ed25519
     nsec3: $3
     nsec3-iterations: 0
+    nsec3-salt-length: 0
     signing-threads: 2
 template:
   - id: default
@@ -47,7 +49,8 @@ keys() {
     local key active="created=$made publish=$made active=$made"
     # shellcheck disable=SC2086
     for key in "ksk=yes zsk=no ready=$made" "ksk=no zsk=yes"; do
-        keymgr -c "$1/config" sign.test generate algorithm=ed25519 $active $key >>"$temporary/keymgr.log" 2>&1 ||
+        keymgr -c "$1/config" sign.test generate algorithm=ed25519 $active $key \
+            >>"$temporary/keymgr.log" 2>&1 ||
             fail "keymgr"
     done
 }
@@ -55,10 +58,12 @@ keys() {
 # same WHAT: with either libraries, if both are asked for.
 same() {
     has ours && has stock || return 0
-    diff "$place/$1-stock" "$place/$1-ours" >&2 || fail "$1 is something else with our libraries"
+    diff "$place/$1-stock" "$place/$1-ours" | head -n 20 >&2 ||
+        fail "$1 is something else with our libraries"
 }
 
-# said WHICH NAME CODE COMMAND...: it ends with that code; what it says is kept, without names of directories.
+# said WHICH NAME CODE COMMAND...: it ends with that code; its messages are kept, without names of
+# directories.
 said() {
     local which=$1 name=$2 wanted=$3 code
     shift 3
@@ -78,25 +83,29 @@ sign() {
     cp -a "$place/keys/db" "$home/db"
     configuration "$home" "$place/source" $nsec3
     said "$which" sign 0 kzonesign -c "$home/config" -t $((made + 1000)) -o "$home/signed" sign.test
-    cp "$home/signed/sign.test.zone" "$place/zone-$which"
+    # Without the line that says when the file was written.
+    sed '/^;; Time /d' "$home/signed/sign.test.zone" >"$place/zone-$which"
     grep -q RRSIG "$place/zone-$which" || fail "the zone is not signed"
 
     configuration "$home" "$home/signed" $nsec3
     said "$which" verify 0 kzonesign -c "$home/config" -v -t $((made + 2000)) sign.test
     said "$which" check 0 kzonecheck -t $((made + 2000)) -o sign.test "$home/signed/sign.test.zone"
     # One address of n7 that its signature does not cover.
-    sed -i -E 's/^(n7\.sign\.test\..*[[:space:]]A[[:space:]].*)10\./\111./' "$home/signed/sign.test.zone"
-    ! cmp -s "$place/zone-$which" "$home/signed/sign.test.zone" || fail "the zone could not be tampered with"
-    said "$which" tampered 1 kzonecheck -t $((made + 2000)) -o sign.test "$home/signed/sign.test.zone"
+    sed -i -E 's/^(n7\.sign\.test\..*[[:space:]]A[[:space:]].*)10\./\111./' \
+        "$home/signed/sign.test.zone"
+    grep -qE '^n7\.sign\.test\..*[[:space:]]A[[:space:]]+11\.' "$home/signed/sign.test.zone" ||
+        fail "the zone could not be tampered with"
+    said "$which" tampered 1 kzonecheck -t $((made + 2000)) -o sign.test \
+        "$home/signed/sign.test.zone"
     said "$which" refused 1 kzonesign -c "$home/config" -v -t $((made + 2000)) sign.test
-    grep -q 'n7\.sign\.test' "$place/tampered-$which" || fail "kzonecheck does not name what was tampered with"
+    grep -q 'n7\.sign\.test' "$place/tampered-$which" ||
+        fail "kzonecheck does not name what was tampered with"
 }
 
 in_memory 200000
 mkdir "$place/source"
 configuration "$place/keys" "$place/source" on
 keys "$place/keys"
-for which in "${which_libraries[@]}"; do begun "$which" kzonesign knot-dnssecutils; done
 signatures=0
 for ((number = 1; number <= zones; number++)); do
     zone_text "$number" "$number" >"$place/source/sign.test.zone"
@@ -107,7 +116,8 @@ done
 compared="nothing to compare with"
 has ours && has stock && compared="byte for byte the same with either libraries"
 for which in "${which_libraries[@]}"; do
-    held "$which" kzonesign "$zones zones of $names names signed (NSEC3 and NSEC, $signatures signatures), verified by" \
-        "kzonesign -v and kzonecheck, tampered with and refused; zones and messages $compared"
+    held "$which" kzonesign "$zones zones of $names names signed (NSEC3 and NSEC," \
+        "$signatures signatures), verified by kzonesign -v and kzonecheck," \
+        "tampered with and refused; zones and messages $compared"
 done
 not_exercised kzonesign "key rollovers (-r), and signing in knotd itself"

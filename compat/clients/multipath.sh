@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Debian's multipathd on our libraries: a call_rcu worker of its own making, which it joins at the end, and configurations
-# that are replaced, and freed by call_rcu, while many ask for them. The kernel's device mapper is played by
-# stand-in-dm.c, and every device is on the blacklist: no device of this machine is touched.
+# Debian's multipathd on our libraries: a call_rcu worker of its own making, which it joins at the
+# end, and configurations that are replaced, and freed by call_rcu, while many ask for them.
+# stand-in-dm.c stands in for the kernel's device mapper, and every device is on the blacklist: no
+# device of this machine is touched.
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/common.sh"
 alone "$@"
@@ -11,7 +12,8 @@ need cc gcc
 
 # A folder /etc that only we see: multipathd has no option for its configuration.
 mkdir "$temporary/etc"
-cp -a /etc/alternatives /etc/ld.so.* /etc/passwd /etc/group /etc/nsswitch.conf "$temporary/etc/" || fail "cannot copy files of /etc"
+cp -a /etc/alternatives /etc/ld.so.* /etc/passwd /etc/group /etc/nsswitch.conf "$temporary/etc/" ||
+    fail "cannot copy files of /etc"
 mount --bind "$temporary/etc" /etc && mount -t tmpfs none /run || cannot "mount is refused"
 # Should it make this one nevertheless.
 [ ! -d /dev/mapper ] || mount -t tmpfs none /dev/mapper || cannot "mount is refused"
@@ -20,7 +22,8 @@ cc -O2 -shared -fPIC -o "$temporary/stand-in.so" "$here/stand-in-dm.c" >"$tempor
 
 # configuration INTERVAL: in one step.
 configuration() {
-    printf 'defaults {\n polling_interval %s\n}\nblacklist {\n devnode ".*"\n}\n' "$1" >/etc/multipath.new
+    printf 'defaults {\n polling_interval %s\n}\nblacklist {\n devnode ".*"\n}\n' "$1" \
+        >/etc/multipath.new
     mv /etc/multipath.new /etc/multipath.conf
 }
 
@@ -38,7 +41,7 @@ run_daemon() {
     uses "$1" "$pid" liburcu
 }
 
-# askers PID: four that ask until a file is there; each notes how many replies it has had, all whole.
+# askers: four that ask until a file is there; each notes how many replies it has had, all whole.
 askers() {
     local number
     asking=()
@@ -76,7 +79,6 @@ reconfigure() {
 reconfigurations=100
 $is_long && reconfigurations=5000
 for which in "${which_libraries[@]}"; do
-    begun "$which" multipathd multipath-tools
     run_daemon "$which"
     askers
     reconfigure $reconfigurations
@@ -88,9 +90,11 @@ for which in "${which_libraries[@]}"; do
     [ "$which" = stock ] || statistics "$pid" 1 $reconfigurations
     multipathd shutdown >>"$temporary/reconfigure.log" 2>&1 || fail "multipathd shutdown"
     ended "$pid" 20 multipathd
-    grep -q 'shut down' "$temporary/multipathd-$which.log" || fail "the log does not say that it was shut down"
+    grep -q 'shut down' "$temporary/multipathd-$which.log" ||
+        fail "the log does not say that it was shut down"
     quiet "multipathd-$which"
-    held "$which" multipathd "started, $reconfigurations reconfigurations and $replies replies of its socket meanwhile," \
-        "shut down (its call_rcu worker joined), ended with 0; device mapper: a stand-in, no device"
+    held "$which" multipathd "started, $reconfigurations reconfigurations and" \
+        "$replies replies of its socket meanwhile, shut down (its call_rcu worker joined)," \
+        "ended with 0; device mapper: a stand-in, no device"
 done
 not_exercised multipathd "paths, maps, checkers and events of devices: there is no device"
