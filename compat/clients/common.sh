@@ -3,7 +3,8 @@
 # are ended whatever happens, and the proof of which liburcu a process runs on. Sourced, not run.
 #
 # A script that sources this says `client NAME LIMIT_SECONDS_SHORT LIMIT_SECONDS_LONG "$@"` first.
-# Exit codes: 0 all held, 1 something did not, 2 the arguments are wrong, 4 something is not installed.
+# Exit codes: 0 all held, 1 something did not, 2 the arguments are wrong, 4 something is not
+# installed, 5 it cannot run on this machine.
 
 set -uo pipefail
 export LC_ALL=C
@@ -12,6 +13,7 @@ export MALLOC_PERTURB_=165
 unset LD_LIBRARY_PATH LD_PRELOAD
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+client_name=$(basename "$0" .sh)
 is_long=false
 which_libraries=(stock ours)
 libraries="$here/../../target/compat/lib"
@@ -43,6 +45,43 @@ fail() {
 }
 
 missing() { echo "$client_name: $*" >&2; exit 4; }
+
+# What this machine does not allow, which is no fault of a library.
+cannot() {
+    echo "$client_name: cannot run here: $*" >&2
+    exit 5
+}
+
+# held WHICH PROGRAM WHAT...: this was exercised, and every check of it held.
+held() {
+    local which=$1 program=$2
+    shift 2
+    say "$program on $([ "$which" = ours ] && echo "our libraries" || echo "Debian's"): $*"
+}
+
+# not_exercised PROGRAM WHAT...
+not_exercised() {
+    local program=$1
+    shift
+    say "$program, not exercised: $*"
+}
+
+# alone "$@": the script once more, in namespaces of its own: a network that has only a loopback,
+# mounts that no other process sees, and processes of which none outlives the script. To be called
+# before `client`.
+alone() {
+    if [ "${QUIESCENCE_ALONE:-}" = "$0" ]; then
+        ip link set lo up || exit 1
+        return
+    fi
+    local into=(unshare --net --mount --pid --fork --kill-child --mount-proc)
+    need unshare util-linux
+    need ip iproute2
+    [ "$(id -u)" = 0 ] || cannot "needs root, for namespaces of its own"
+    "${into[@]}" ip link set lo up 2>/dev/null ||
+        cannot "no namespaces of its own (unshare of util-linux is refused)"
+    QUIESCENCE_ALONE=$0 exec "${into[@]}" "$0" "$@"
+}
 
 # need PROGRAM PACKAGE: without the program there is no result, which is not the same as a good one.
 need() {
@@ -98,6 +137,20 @@ with() {
     else
         env "$@"
     fi
+}
+
+# with_seen WHICH LOG COMMAND...: as `with`, to the log, and reads what the dynamic linker has loaded:
+# such a process has ended before its map could be read.
+with_seen() {
+    local which=$1 log=$temporary/$2.log code
+    shift 2
+    rm -f "$temporary"/loaded.*
+    with "$which" env LD_DEBUG=libs LD_DEBUG_OUTPUT="$temporary/loaded" timeout 120 "$@" \
+        >"$log" 2>&1 </dev/null
+    code=$?
+    of_one_kind "$which" "$1" "$(sed -nE 's#.*calling init: (/.*/lib(urcu|quiescence).*)#\1#p' \
+        "$temporary"/loaded.* | sort -u)" liburcu
+    return $code
 }
 
 # start LOG WHICH COMMAND...: in the background; its process is $pid from then on.

@@ -28,19 +28,6 @@ prototype() {
     }'
 }
 
-# with_seen WHICH LOG COMMAND...: as `with`, to the log, and looks at what the dynamic linker has loaded: such a process has
-# ended before anybody can look at its map.
-with_seen() {
-    local which=$1 log=$temporary/$2.log code
-    shift 2
-    rm -f "$temporary"/loaded.*
-    with "$which" env LD_DEBUG=libs LD_DEBUG_OUTPUT="$temporary/loaded" timeout 120 "$@" >"$log" 2>&1 </dev/null
-    code=$?
-    of_one_kind "$which" "$1" "$(sed -nE 's#.*calling init: (/.*/lib(urcu|quiescence).*)#\1#p' \
-        "$temporary"/loaded.* | sort -u)" liburcu
-    return $code
-}
-
 # make WHICH IMAGE
 make() {
     truncate -s 320M "$2"
