@@ -74,7 +74,7 @@ typedef union {
 	const struct __cds_lfs_stack *_s;
 	const struct cds_lfs_stack *s;
 	/* A variable of the type above, as code for liburcu 0.13 may pass. */
-	cds_lfs_stack_ptr_t _any;
+	cds_lfs_stack_ptr_t __any;
 } __attribute__((__transparent_union__)) cds_lfs_stack_const_ptr_t;
 #endif
 

@@ -91,7 +91,7 @@ typedef union {
 	const struct __cds_wfcq_head *_h;
 	const struct cds_wfcq_head *h;
 	/* A variable of the type above, as code for liburcu 0.13 may pass. */
-	cds_wfcq_head_ptr_t _any;
+	cds_wfcq_head_ptr_t __any;
 } __attribute__((__transparent_union__)) cds_wfcq_head_const_ptr_t;
 #endif
 

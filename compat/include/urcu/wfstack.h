@@ -82,7 +82,7 @@ typedef union {
 	const struct __cds_wfs_stack *_s;
 	const struct cds_wfs_stack *s;
 	/* A variable of the type above, as code for liburcu 0.13 may pass. */
-	cds_wfs_stack_ptr_t _any;
+	cds_wfs_stack_ptr_t __any;
 } __attribute__((__transparent_union__)) cds_wfs_stack_const_ptr_t;
 #endif
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use xtask::needs;
-use xtask::needs::Need::{Gxx, Liburcu};
+use xtask::needs::Need::{Gxx, Liburcu, Liburcu15};
 
 use crate::program::{compile, scratch};
 
@@ -158,6 +158,27 @@ fn a_macro_of_the_programs_breaks_the_headers_of_cpp() {
     compile(&directory, source.to_str().expect("UTF-8"), "program", &[]);
 }
 
+/// Names that ours have and liburcu's have from 0.15 on. (Where the machine has those headers,
+/// a test holds that they do.)
+const OF_0_15: &str = "\
+    CAA_COMBINE_TOKENS CMM_ACQUIRE CMM_ACQ_REL CMM_ANNOTATE_LOAD CMM_ANNOTATE_MB \
+    CMM_ANNOTATE_STORE CMM_ANNOTATE_VOID CMM_CONSUME CMM_RELAXED CMM_RELEASE \
+    CMM_SANITIZE_THREAD CMM_SEQ_CST CMM_SEQ_CST_FENCE CONFIG_RCU_EMIT_LEGACY_MB NDEBUG \
+    UATOMIC_HAS_ATOMIC_INT UATOMIC_HAS_ATOMIC_LLONG _ aligned_alloc alignment c_identifier_msg \
+    caa_container_of_check_null cds_lfht_alloc cds_lfht_entry cds_lfht_new_with_flavor_alloc \
+    cds_lfht_node_init_deleted cds_lfs_stack_cast cds_lfs_stack_const_cast \
+    cds_lfs_stack_const_ptr_t cds_wfcq_head_const_cast cds_wfcq_head_const_ptr_t \
+    cds_wfs_stack_cast cds_wfs_stack_const_cast cds_wfs_stack_const_ptr_t cmm_annotate \
+    cmm_annotate_define cmm_annotate_group_mb_acquire cmm_annotate_group_mb_release \
+    cmm_annotate_group_mem_acquire cmm_annotate_group_mem_release cmm_annotate_mem_acquire \
+    cmm_annotate_mem_release cmm_annotate_t cmm_cast_volatile cmm_emit_legacy_smp_mb \
+    cmm_memorder cmm_ptr_eq cmm_seq_cst_fence_after_atomic cmm_to_c11 counter dflt group mask \
+    mem mo mof mos nmemb predicate prefix realloc size_t uatomic_add_mo uatomic_add_return_mo \
+    uatomic_and_mo uatomic_cmpxchg_mo uatomic_dec_mo uatomic_inc_mo uatomic_load \
+    uatomic_load_mo uatomic_or_mo uatomic_store uatomic_store_mo uatomic_sub_mo \
+    uatomic_sub_return_mo uatomic_xchg_mo update_poll_state_synchronize_rcu \
+    update_start_poll_synchronize_rcu";
+
 /// Words that liburcu's headers use themselves are the interface's, or would break a program there
 /// as well.
 #[test]
@@ -168,6 +189,7 @@ fn the_headers_of_c_use_words_that_liburcus_do_not() {
     let mut allowed: BTreeSet<String> = words(KEYWORDS).collect();
     let poll = "grace_period_id poll_state_synchronize_rcu start_poll_synchronize_rcu"; // of 0.14
     allowed.extend(words(poll));
+    allowed.extend(words(OF_0_15));
     let mut theirs = Vec::new();
     headers_below(&needs::debian_headers().join("urcu"), &mut theirs);
     theirs.extend(
@@ -183,4 +205,19 @@ fn the_headers_of_c_use_words_that_liburcus_do_not() {
         let text = fs::read_to_string(&header).expect("a header");
         assert_eq!(ordinary(&text, &allowed), [""; 0], "{}", header.display());
     }
+}
+
+#[test]
+fn the_names_of_0_15_are_in_its_headers() {
+    if !needs::met(&[Liburcu15]) {
+        return;
+    }
+    let headers = needs::root_0_15().join("usr/include");
+    let mut theirs = Vec::new();
+    headers_below(&headers, &mut theirs);
+    theirs.retain(|header| header.components().any(|part| part.as_os_str() == "urcu"));
+    let texts = theirs.iter().map(|header| fs::read_to_string(header).expect("a header"));
+    let named: BTreeSet<String> = texts.flat_map(|text| names(&text)).collect();
+    let others: Vec<_> = words(OF_0_15).filter(|name| !named.contains(name)).collect();
+    assert_eq!(others, [""; 0]);
 }

@@ -28,7 +28,7 @@
  * For these headers' own use: the order that was given, or else dflt; the second one, or the first.
  */
 #define _uatomic_second(a, b, ...)	b
-#define _uatomic_third(a, b, c, ...)	c
+#define _uatomic_third(__a, __b, __c, ...)	__c
 #define _uatomic_order(dflt, ...)	_uatomic_second(_, ##__VA_ARGS__, dflt, _)
 #define _uatomic_order_failed(dflt, ...) \
 	_uatomic_third(_, ##__VA_ARGS__, _uatomic_order(dflt, ##__VA_ARGS__), dflt, _)
