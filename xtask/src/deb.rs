@@ -120,6 +120,12 @@ struct Maker<'m> {
     architecture: String,
 }
 
+/// Takes out of a library what neither the dynamic linker nor the other one needs.
+fn strip(library: &Path) -> Result<()> {
+    let options = ["--strip-unneeded", "--remove-section=.comment"];
+    run(Command::new("strip").args(options).arg(library)).map(drop)
+}
+
 impl Maker<'_> {
     fn home(&self) -> PathBuf {
         PathBuf::from(format!("/usr/lib/{}/quiescence", self.triplet))
@@ -133,7 +139,7 @@ impl Maker<'_> {
         let debug = self.debug(&libraries)?;
         write(&stage, "DEBIAN/symbols", &symbols::symbols(&libraries, RUNTIME, DEVELOPMENT)?)?;
         write(&stage, "DEBIAN/shlibs", &symbols::shlibs(RUNTIME))?;
-        let depends = symbols::depends(&libraries)?;
+        let depends = symbols::depends(&files_below(&libraries)?)?;
         Ok((self.finish(RUNTIME, &stage, &depends)?, debug))
     }
 
@@ -154,9 +160,7 @@ impl Maker<'_> {
                 .args(["--only-keep-debug", "--compress-debug-sections"])
                 .arg(&built)
                 .arg(&place))?;
-            run(Command::new("strip")
-                .args(["--strip-unneeded", "--remove-section=.comment"])
-                .arg(&library))?;
+            strip(&library)?;
         }
         self.finish(DEBUG, &stage, &format!("{RUNTIME} (= {})", self.build.version()))
     }
@@ -173,7 +177,13 @@ impl Maker<'_> {
                 symlink(&format!("../quiescence/pkgconfig/{name}"), &usual.join(&*name))?;
             }
         }
-        let depends = format!("{RUNTIME} (= {})", self.build.version());
+        // Libraries of their own, for the linker: the others are links.
+        let home = stage.join(self.home().strip_prefix("/")?);
+        let twins = LIBRARIES.iter().filter(|library| library.has_link_time_twin());
+        let twins: Vec<_> = twins.map(|library| home.join(library.linker_name())).collect();
+        twins.iter().try_for_each(|library| strip(library))?;
+        let needed = symbols::depends(&twins)?;
+        let depends = format!("{RUNTIME} (= {}), {needed}", self.build.version());
         self.finish(DEVELOPMENT, &stage, &depends)
     }
 

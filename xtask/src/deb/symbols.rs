@@ -5,13 +5,13 @@
 //! this one, so each symbol is there since this one.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, ensure};
 
 use crate::library::{CORE, LIBRARIES, SOVERSION};
-use crate::tools::{files_below, run};
+use crate::tools::run;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -53,9 +53,9 @@ pub(super) fn shlibs(package: &str) -> String {
 
 /// The C library, at the newest version whose symbols the libraries use; the compiler's, if one of
 /// them needs it.
-pub(super) fn depends(libraries: &Path) -> Result<String> {
+pub(super) fn depends(libraries: &[PathBuf]) -> Result<String> {
     let (mut newest, mut unwinder) = ((0, 0), false);
-    for library in files_below(libraries)? {
+    for library in libraries {
         let text = run(Command::new("readelf")
             .args(["--wide", "--version-info", "--dynamic"])
             .arg(library))?;
@@ -63,11 +63,7 @@ pub(super) fn depends(libraries: &Path) -> Result<String> {
         let needed = text.split("Name: GLIBC_").skip(1);
         newest = needed.filter_map(leading_version).fold(newest, Ord::max);
     }
-    ensure!(
-        newest != (0, 0),
-        "none of the libraries in {} needs the C library",
-        libraries.display()
-    );
+    ensure!(newest != (0, 0), "none of {libraries:?} needs the C library");
     // The oldest whose unwinder has all that ours calls, as Debian's own packages say.
     let unwinder = if unwinder { ", libgcc-s1 (>= 4.2)" } else { "" };
     Ok(format!("libc6 (>= {}.{}){unwinder}", newest.0, newest.1))
