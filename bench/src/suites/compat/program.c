@@ -104,7 +104,7 @@ static void *allocated(size_t size)
 	return memory;
 }
 
-/* ---- readers ------------------------------------------------------------------------------------------- */
+/* ---- readers -------------------- */
 
 static void pair_inlined(long amount, struct figures *figures)
 {
@@ -130,7 +130,7 @@ static void pair_exported(long amount, struct figures *figures)
 	figure(figures, (double)(now_ns() - began) / amount);
 }
 
-/* ---- grace periods --------------------------------------------------------------------------------------- */
+/* ---- grace periods -------------------- */
 
 struct others {
 	pthread_t *threads;
@@ -229,7 +229,7 @@ static void grace_sections(long amount, struct figures *figures)
 	grace_periods(amount, 1, true, 100000, figures);
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------------------- */
+/* ---- callbacks -------------------- */
 
 struct object {
 	struct rcu_head head;
@@ -395,7 +395,7 @@ static void shared_barrier(long amount, struct figures *figures)
 	figure(figures, shared(amount, true));
 }
 
-/* ---- the hash table ---------------------------------------------------------------------------------------- */
+/* ---- the hash table -------------------- */
 
 struct entry {
 	struct cds_lfht_node node;
@@ -490,7 +490,7 @@ static void lfht_insert(long amount, struct figures *figures)
 	empty(growing, entries, amount);
 }
 
-/* ---- a flood --------------------------------------------------------------------------------------------- */
+/* ---- a flood -------------------- */
 
 #define PRODUCERS 16
 #define READERS 80
@@ -653,7 +653,7 @@ static void no_flood(long amount_ms, struct figures *figures)
 	flooded(amount_ms, 0, figures);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ */
+/* ------------------------------------------------------------ */
 
 static const struct {
 	const char *name;
