@@ -228,7 +228,6 @@ impl Maker<'_> {
     /// What all have: documents, sums, the control file; and the package.
     fn finish(&self, name: &str, stage: &Path, depends: &str) -> Result<PathBuf> {
         self.documents.write(name, stage)?;
-        set_modes(stage)?;
         let control = control::Control {
             name,
             version: &self.build.version(),
