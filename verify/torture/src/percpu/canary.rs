@@ -11,9 +11,10 @@ use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
+use std::thread;
 
 use crate::context::ThreadContext;
-use crate::kinds::FaultKind;
+use crate::kinds::{FaultKind, Operation};
 use crate::random::scramble;
 
 /// Objects whose memory stays, and by how many references: each reader that has one which it must
@@ -170,8 +171,31 @@ impl<T> Kept<T> {
         object
     }
 
+    /// Updates until the run is over, so many times between two messages to the watchdog.
+    pub(super) fn update(
+        context: &ThreadContext,
+        operation: Operation,
+        times: u64,
+        mut update: impl FnMut(&mut Self),
+    ) {
+        let mut kept = Self::default();
+        while !context.is_over() {
+            context.begin(operation);
+            for _ in 0..times {
+                update(&mut kept);
+            }
+            if has_died(context) {
+                return kept.forget();
+            }
+            thread::yield_now();
+        }
+        if context.ledger.faults_total() != 0 {
+            kept.forget();
+        }
+    }
+
     /// For ever: some of the references may be gone already.
-    pub(super) fn forget(&mut self) {
+    fn forget(&mut self) {
         mem::forget(mem::take(&mut self.0));
     }
 }

@@ -170,20 +170,9 @@ impl ExactCells {
 
     /// Replaces what is in cells until the run is over.
     pub(crate) fn store(&self, context: &ThreadContext, random: &mut Random) {
-        let mut kept = Kept::default();
-        while !context.is_over() {
-            context.begin(Operation::ExactStore);
-            for _ in 0..STORES {
-                self.store_one(context, &mut kept, random);
-            }
-            if has_died(context) {
-                return kept.forget();
-            }
-            thread::yield_now();
-        }
-        if context.ledger.faults_total() != 0 {
-            kept.forget();
-        }
+        Kept::update(context, Operation::ExactStore, STORES, |kept| {
+            self.store_one(context, kept, random);
+        });
     }
 
     fn store_one(&self, context: &ThreadContext, kept: &mut Kept<Tallied>, random: &mut Random) {
