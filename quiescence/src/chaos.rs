@@ -88,6 +88,8 @@ pub enum Point {
     NodeMissed,
     /// The entries of a bucket have been copied, and the bucket does not say so yet.
     BucketMoving,
+    /// An updater of an exact cell has marked a borrow as paid.
+    BorrowPaid,
 }
 
 #[cfg(quiescence_mutants)]

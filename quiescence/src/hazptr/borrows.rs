@@ -48,7 +48,7 @@ use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::slots::{Blocks, Place};
-use crate::chaos::{self, Mutant};
+use crate::chaos::{self, Mutant, Point};
 use crate::os::sync::{AtomicPtr, AtomicU64};
 
 /// What a use of a slot is at. The number of the use stands above it.
@@ -193,6 +193,9 @@ impl Borrow {
         // and what this thread has looked at was of this use. Acquire: as above.
         let paid =
             self.state.compare_exchange(state, state & !PHASES | PAID, AcqRel, Acquire).is_ok();
+        if paid {
+            chaos::point(Point::BorrowPaid);
+        }
         if paid && late {
             add();
         }

@@ -90,6 +90,7 @@ const fn chances(point: Point) -> (u64, u64) {
         // Every grace period or update passes these.
         Point::Unlinked | Point::Fenced | Point::Announced | Point::Summed => (8, 64),
         Point::BatchClosed | Point::BeforeCallbacks | Point::Gathered => (8, 32),
+        Point::BorrowPaid => (8, 32),
         // Every callback passes this.
         Point::Added => (512, 8192),
         Point::Charged | Point::Leaving => (8, 64),
