@@ -13,8 +13,8 @@
 //!
 //! # When the runner looks
 //! After a batch it waits for company: as long as the domain's [`lazy`](crate::Tuning::lazy), but
-//! at most a millisecond; a thread that pushes meanwhile wakes no thread. Where a batch was large,
-//! or a barrier waits, or memory is short, it continues at once. A runner that finds nothing sleeps
+//! at most a millisecond; threads that push meanwhile wake it when a thousand wait. Where a batch
+//! was large, or a barrier waits, or memory is short, it continues at once. A runner that finds nothing sleeps
 //! without a timer, and the push that comes then wakes it, unless the callback queue is
 //! [quiet](Wakes::Never).
 //!

@@ -91,6 +91,8 @@ pub(crate) struct Shared {
     pub(crate) finished: AtomicU64,
     /// Somebody waits: no company, and an expedited grace period.
     hurried: AtomicBool,
+    /// The runner waits for company, and has not been told that there is enough.
+    has_little: AtomicBool,
 }
 
 /// What only the runner, and those who look for a moment, touch.
@@ -175,6 +177,7 @@ impl Shared {
             changed: Condvar::new(),
             finished: AtomicU64::new(0),
             hurried: AtomicBool::new(false),
+            has_little: AtomicBool::new(false),
         }
     }
 
@@ -218,6 +221,14 @@ impl Shared {
         let count = block::begin(front.id, chunk);
         // Relaxed: a count, of which no other memory depends; what is taken corrects it [L-2].
         let counted = front.pushed.fetch_add(count, Relaxed) + count;
+        // Relaxed, all: hints; a runner that is not told wakes by itself.
+        if self.has_little.load(Relaxed)
+            && counted.saturating_sub(self.finished.load(Relaxed)) >= MANY
+            && self.has_little.swap(false, Relaxed)
+            && front.wakes == Wakes::Runner
+        {
+            front.llist.ring();
+        }
         // Relaxed: a look at an old value has more granted than is needed, never less.
         let missing = counted.saturating_sub(front.granted.load(Relaxed));
         if missing == 0 || !self.grant(core, missing, chunk) {
@@ -329,7 +340,9 @@ impl Shared {
                 }
             } else if ran < MANY && core.zone() == Zone::Free {
                 let lazy = Duration::from_nanos(core.tuning.lazy_ns());
+                self.has_little.store(true, Relaxed);
                 self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
+                self.has_little.store(false, Relaxed);
             }
         }
     }
