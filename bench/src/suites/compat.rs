@@ -1,9 +1,9 @@
 //! `rcu bench compat`: the liburcu-compatible libraries beside Debian's, under the very same C
 //! program.
 //!
-//! The program (`worker.c`) is compiled here, against Debian's headers; each side is it in a
-//! process of its own, with its own libraries. Both stay for the whole run and are asked in turn,
-//! so that what drifts meets both.
+//! The program (`program.c`) is compiled here, against Debian's headers. Each measurement is a
+//! process of its own, with one library or the other, in turn: so it has the allocator, the threads
+//! and the caches that a user's program begins with, and what drifts meets both.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,16 +12,18 @@ use super::rounds::{Case, Metric, Sample, Session, Unit};
 use super::{Options, Suite};
 use crate::Error;
 
-mod worker;
+mod process;
 
-use worker::{Flavor, Worker, Workers};
+use process::{Flavor, Programs};
 
 /// What `--case` takes.
-pub const GROUPS: [super::Group; 5] = [
+pub const GROUPS: [super::Group; 7] = [
     ("inlined", "A section of a reader that Debian's headers have inlined"),
     ("exported", "A section by the library's functions"),
-    ("synchronize", "A grace period: alone, beside a reader, with 1,000 idle threads; bp's"),
-    ("callbacks", "call_rcu, defer_rcu, rcu_barrier"),
+    ("synchronize", "A grace period: alone, beside a reader, with 1,000 idle threads; bp's, QSBR's"),
+    ("callbacks", "An updater that frees by call_rcu, with what waits at its end; rcu_barrier"),
+    ("defer", "An updater that frees by defer_rcu, with what waits at its end"),
+    ("flood", "Producers and readers on one call_rcu worker: memory, fairness, readers"),
     ("table", "The hash table: look-ups, and insertions while it grows"),
 ];
 
@@ -35,7 +37,7 @@ struct Scene {
     title: &'static str,
     metrics: &'static [Metric],
     flavor: Flavor,
-    /// What the worker is asked for, so often; and quickly.
+    /// What the program is asked for, so often; and quickly.
     measurement: &'static str,
     amount: u64,
     quick: u64,
@@ -47,6 +49,36 @@ const PAIR: &[Metric] = &[Metric { name: "pair", unit: Unit::Nanoseconds }];
 const GRACE: &[Metric] = &[Metric { name: "p50", unit: Unit::Nanoseconds }];
 const CALL: &[Metric] = &[Metric { name: "call", unit: Unit::Nanoseconds }];
 const WHOLE: &[Metric] = &[Metric { name: "operations", unit: Unit::PerSecond }];
+/// Of a call alone; of a turn of the updater's loop, with its allocation; of CPU time of all threads
+/// to the end; and at the end of the loop.
+const UPDATE: &[Metric] = &[
+    Metric { name: "call", unit: Unit::Nanoseconds },
+    Metric { name: "turn", unit: Unit::Nanoseconds },
+    Metric { name: "CPU", unit: Unit::Nanoseconds },
+    Metric { name: "backlog", unit: Unit::Objects },
+    Metric { name: "memory", unit: Unit::Bytes },
+    Metric { name: "barrier", unit: Unit::Nanoseconds },
+];
+const READERS: &[Metric] = &[
+    Metric { name: "reads", unit: Unit::PerSecond },
+    Metric { name: "p99.9", unit: Unit::Nanoseconds },
+];
+/// The readers; the producers, their fairness as the share of the most that the least has made, and
+/// the longest call; and memory at each quarter of the time.
+const FLOOD: &[Metric] = &[
+    Metric { name: "reads", unit: Unit::PerSecond },
+    Metric { name: "p99.9", unit: Unit::Nanoseconds },
+    Metric { name: "calls", unit: Unit::PerSecond },
+    Metric { name: "least of most", unit: Unit::Percent },
+    Metric { name: "longest call", unit: Unit::Nanoseconds },
+    Metric { name: "memory at 1/4", unit: Unit::Bytes },
+    Metric { name: "at 1/2", unit: Unit::Bytes },
+    Metric { name: "at 3/4", unit: Unit::Bytes },
+    Metric { name: "at the end", unit: Unit::Bytes },
+];
+
+/// The limit of ours in a flood: what the default is where there are 1 GiB of memory.
+const FLOOD_LIMIT: &[(&str, &str)] = &[("QUIESCENCE_LIMIT_OBJECTS", "65536")];
 
 const fn scene(
     id: &'static str,
@@ -63,9 +95,11 @@ const fn scene(
 use Flavor::{Bp, Mb, Memb, Qsbr};
 
 const LOOP: (u64, u64) = (20_000_000, 5_000_000);
-const CALLS: (u64, u64) = (300_000, 100_000);
+const OBJECTS: (u64, u64) = (1_000_000, 300_000);
+/// Milliseconds.
+const FLOOD_MS: (u64, u64) = (2_000, 1_000);
 
-static SCENES: [Scene; 19] = [
+static SCENES: [Scene; 27] = [
     scene("inlined/memb", "memb, inlined", PAIR, (Memb, "pair-inlined"), LOOP, 2),
     scene("inlined/mb", "mb, inlined", PAIR, (Mb, "pair-inlined"), (1_000_000, 300_000), 40),
     scene("inlined/qsbr", "qsbr, inlined", PAIR, (Qsbr, "pair-inlined"), LOOP, 1),
@@ -98,8 +132,33 @@ static SCENES: [Scene; 19] = [
         (20, 10),
         10_000_000,
     ),
-    scene("callbacks/enqueue", "call_rcu", CALL, (Memb, "call-enqueue"), CALLS, 300),
-    scene("callbacks/whole", "call_rcu to the end", WHOLE, (Memb, "call-whole"), CALLS, 300),
+    scene(
+        "synchronize/qsbr-alone",
+        "qsbr, alone",
+        GRACE,
+        (Qsbr, "grace-alone"),
+        (200_000, 50_000),
+        150,
+    ),
+    scene(
+        "synchronize/qsbr-reader",
+        "qsbr, beside a busy reader",
+        GRACE,
+        (Qsbr, "grace-busy"),
+        (20_000, 5_000),
+        1_000,
+    ),
+    scene(
+        "synchronize/bp-1000-idle",
+        "bp, 1,000 idle threads",
+        GRACE,
+        (Bp, "grace-idle"),
+        (500, 200),
+        200_000,
+    ),
+    scene("callbacks/memb", "memb, call_rcu", UPDATE, (Memb, "call-update"), OBJECTS, 150),
+    scene("callbacks/qsbr", "qsbr, call_rcu", UPDATE, (Qsbr, "call-update"), OBJECTS, 150),
+    scene("callbacks/bp", "bp, call_rcu", UPDATE, (Bp, "call-update"), OBJECTS, 150),
     scene(
         "callbacks/barrier",
         "rcu_barrier behind one callback",
@@ -124,14 +183,18 @@ static SCENES: [Scene; 19] = [
         (500_000, 100_000),
         1_000,
     ),
+    scene("defer/memb", "memb, defer_rcu", UPDATE, (Memb, "defer-update"), OBJECTS, 60),
+    scene("defer/qsbr", "qsbr, defer_rcu", UPDATE, (Qsbr, "defer-update"), OBJECTS, 60),
+    scene("defer/bp", "bp, defer_rcu", UPDATE, (Bp, "defer-update"), OBJECTS, 60),
     scene(
-        "callbacks/defer",
-        "defer_rcu to the end",
-        WHOLE,
-        (Memb, "defer-whole"),
-        (1_000_000, 300_000),
-        50,
+        "flood/producers",
+        "16 producers of 1 KiB, 80 readers (limit of ours: 65,536 callbacks)",
+        FLOOD,
+        (Memb, "flood"),
+        FLOOD_MS,
+        1_000_000,
     ),
+    scene("flood/none", "80 readers alone", READERS, (Memb, "no-flood"), FLOOD_MS, 1_000_000),
     scene(
         "table/lookup",
         "look-ups, 1,000 keys",
@@ -177,7 +240,7 @@ pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result
     let names: Vec<&'static str> = names.into_iter().copied().collect();
     let (quick, rounds) = (options.quick, options.rounds());
     let ours = ours(libraries)?;
-    let workers = Workers::compile()?;
+    let programs = Programs::compile()?;
     Ok(Suite {
         name: "compat",
         base,
@@ -187,7 +250,7 @@ pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result
         measure: Box::new(move |session| {
             let mut cases = Vec::new();
             for scene in scenes {
-                cases.extend(measure(scene, &names, quick, &workers, &ours, session)?);
+                cases.extend(measure(scene, &names, quick, &programs, &ours, session)?);
             }
             Ok(cases)
         }),
@@ -211,26 +274,27 @@ fn measure(
     scene: &'static Scene,
     names: &[&'static str],
     quick: bool,
-    workers: &Workers,
+    programs: &Programs,
     ours: &Path,
     session: &mut Session<'_>,
 ) -> Result<Option<Case>, Error> {
     let is_ours = |name: &str| name == "quiescence";
     let rivals = names.iter().map(|&name| (name, is_ours(name)));
     let case = Case::new(scene.id, scene.title, scene.metrics, rivals);
-    let mut started = names
-        .iter()
-        .map(|name| workers.start(scene.flavor, is_ours(name).then_some(ours)))
-        .collect::<Result<Vec<Worker>, Error>>()?;
+    let case = case.comparing(scene.metrics.len());
+    let environment = if scene.group() == "flood" { FLOOD_LIMIT } else { &[] };
+    let asked = (scene.measurement, scene.amount(quick));
     let mut failed = None;
     let case = session.interleave(case, scene.budget(quick), |number| {
-        let answer = started[number].measure(scene.measurement, scene.amount(quick));
+        let ours = is_ours(names[number]).then_some(ours);
+        let metrics = scene.metrics.len();
+        let answer = programs.measure(scene.flavor, ours, asked, environment, metrics);
         // What has failed is reported when the round is over.
-        let value = answer.unwrap_or_else(|failure| {
+        let values = answer.unwrap_or_else(|failure| {
             failed.get_or_insert(failure);
-            f64::NAN
+            vec![f64::NAN; metrics]
         });
-        Sample { values: vec![value], readers_share: 1.0 }
+        Sample { values, readers_share: 1.0 }
     })?;
     match failed {
         Some(failure) => Err(failure),
