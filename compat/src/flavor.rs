@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicI32, fence};
 use quiescence::Fences;
 use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Words};
 
-use crate::errno_guard::{uncancelled, with_errno};
+use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{Mistake, fatal, tolerated};
 use crate::{fork, reader};
 use quiescence::chaos::{self, Mutant};
@@ -275,23 +275,20 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
 /// `synchronize_rcu`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_synchronize(flavor: c_uint) {
-    with_errno(|| {
+    with_errno_uncancelled(|| {
         let flavor = Flavor::called(flavor);
         if flavor == Flavor::Qsbr && is_alone(flavor) {
             return;
         }
-        uncancelled(|| {
-            reader::require_membarrier(flavor);
-            let away = flavor.may_wait("synchronize_rcu");
-            flavor.domain().domain().synchronize();
-            drop(away);
-        });
+        reader::require_membarrier(flavor);
+        let away = flavor.may_wait("synchronize_rcu");
+        flavor.domain().domain().synchronize();
+        drop(away);
     });
 }
 
 /// A grace period of QSBR's with no other reader, for which the calling thread need not go offline:
-/// that it waits is a quiescent state, and no other thread looks. No function that a thread is
-/// cancelled in is called. False if there is more to be done.
+/// that it waits is a quiescent state, and no other thread looks. False if there is more to be done.
 fn is_alone(flavor: Flavor) -> bool {
     let Some(record) = flavor.record() else { return false };
     let registered = record.is_registered();

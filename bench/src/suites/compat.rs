@@ -20,7 +20,10 @@ use process::{Flavor, Programs};
 pub const GROUPS: [super::Group; 7] = [
     ("inlined", "A section of a reader that Debian's headers have inlined"),
     ("exported", "A section by the library's functions"),
-    ("synchronize", "A grace period: alone, beside a reader, with 1,000 idle threads; bp's, QSBR's"),
+    (
+        "synchronize",
+        "A grace period: alone, beside a reader, with 1,000 idle threads; bp's, QSBR's",
+    ),
     ("callbacks", "An updater that frees by call_rcu, with what waits at its end; rcu_barrier"),
     ("defer", "An updater that frees by defer_rcu, with what waits at its end"),
     ("flood", "Producers and readers on one call_rcu worker: memory, fairness, readers"),

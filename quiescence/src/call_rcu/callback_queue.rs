@@ -279,8 +279,7 @@ mod tests {
     #[test]
     fn what_is_taken_is_counted() {
         let domain = Domain::new();
-        let (one, other) =
-            [(); 2].map(|()| CallbackQueue::new(&domain, Wakes::Runner)).into();
+        let (one, other) = [(); 2].map(|()| CallbackQueue::new(&domain, Wakes::Runner)).into();
         let mut heads = [const { Head::new() }; 500];
         for (number, head) in heads.iter_mut().enumerate() {
             let callback_queue = if number < 300 { &one } else { &other };

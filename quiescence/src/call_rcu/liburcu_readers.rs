@@ -146,7 +146,7 @@ impl LiburcuDomain {
         unsafe { defer::defer_in_any_case(&Liburcu(self), function, argument) };
     }
 
-    /// The part of a thread that defers, when it is told that it is due: takes a step of the grace
+    /// The part of a thread that defers, when it is due: takes a step of the grace
     /// period, and calls what is ready of its own. Waits for no reader; in a section and in a
     /// callback it calls nothing.
     pub fn run_deferred(&'static self) {

@@ -9,7 +9,7 @@
 //! thread that pushes.** A callback queue may hold as many as it was granted; who counts beyond that
 //! has more granted first, over the limit if it must be. The domain's charge is what is granted less
 //! what has begun to run, whichever thread pushes at the same time. A thread counts its pushes a
-//! block at a time ([`block`]), so what is not charged yet is less than a block of each. Whoever
+//! block at a time ([`block`]), so what is not charged yet is less than a block of each. The thread that
 //! takes what was pushed counts it link by link, which corrects the count and has the rest granted,
 //! before any of it runs.
 //!

@@ -61,7 +61,6 @@ pub(crate) struct CallbackType {
 /// A function of C's that is called with one pointer.
 pub type Function = unsafe extern "C" fn(*mut c_void);
 
-
 /// How many callbacks of a run have begun.
 #[derive(Debug)]
 pub(crate) struct Progress(Cell<u64>);

@@ -623,7 +623,8 @@ unsafe fn run_unprotected(run: &Run, bytes: u64, uncharged: &Uncharged, ran: &mu
     uncharged.begin_run(bytes);
     while uncharged.progress.begun() < run.count {
         // SAFETY: by the contract.
-        let call = || unsafe { (run.kind.run)(run.kind, run.payload, run.count, &uncharged.progress) };
+        let call =
+            || unsafe { (run.kind.run)(run.kind, run.payload, run.count, &uncharged.progress) };
         ran.panicked += u64::from(!unwind::caught(call));
     }
 }

@@ -102,7 +102,8 @@ impl Programs {
         };
         let command = command.arg(measurement).arg(amount.to_string());
         let output = command.envs(environment.iter().copied()).output();
-        let output = output.map_err(|error| Error::io("cannot start the measured program", error))?;
+        let output =
+            output.map_err(|error| Error::io("cannot start the measured program", error))?;
         let said = String::from_utf8_lossy(&output.stdout);
         let mut lines: Vec<&str> = said.lines().collect();
         let last = lines.pop().filter(|_| output.status.success()).ok_or_else(|| {

@@ -124,9 +124,7 @@ unsafe fn add_deferred<K: Named>(
     let known = queue.and_then(Queue::last_kind).filter(is_same);
     match known.or_else(|| KNOWN.of(function)) {
         // SAFETY: a pointer, and a function that is called with it, by the contract once.
-        Some(kind) => unsafe {
-            add(tag, queue, Contents::Closures, kind, argument, AMOUNT.bytes)
-        },
+        Some(kind) => unsafe { add(tag, queue, Contents::Closures, kind, argument, AMOUNT.bytes) },
         // SAFETY: by the contract.
         None => unsafe { add_pair(tag, queue, Pair { function, argument }) },
     }
