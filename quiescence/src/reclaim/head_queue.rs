@@ -9,9 +9,9 @@
 //! thread that pushes.** A callback queue may hold as many as it was granted; who counts beyond that
 //! has more granted first, over the limit if it must be. The domain's charge is what is granted less
 //! what has begun to run, whichever thread pushes at the same time. A thread counts its pushes a
-//! block at a time ([`block`]), so what is not charged yet is less than a block of each. The thread that
-//! takes what was pushed counts it link by link, which corrects the count and has the rest granted,
-//! before any of it runs.
+//! block at a time ([`block`]), so what is not charged yet is less than a block of each. The thread
+//! that takes what was pushed counts it link by link, which corrects the count and has the rest
+//! granted, before any of it runs.
 //!
 //! **Invariant [LN-3]: the grace period of a round is asked for after its heads were taken**, and
 //! so after they were pushed [LN-1] and what they end was unlinked.
