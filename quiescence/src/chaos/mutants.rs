@@ -311,6 +311,10 @@ mutants! {
         Loom(&["loom_tests::sleepers::a_task_that_waits_for_callbacks_is_not_left_asleep"]),
     ];
     // Queues of callbacks with embedded heads.
+    /// What threads have pushed and not counted is not counted by who takes it.
+    UncountedPush "uncounted-push" [
+        Test(library("lib", "call_rcu::callback_queue::tests::what_is_taken_is_counted")),
+    ];
     /// A push does not release what was written before.
     RelaxedPush "relaxed-push" [Loom(&["loom_tests::llist::an_llist_wakes_whoever_sleeps"])];
     /// A push that finds the runner asleep does not ring.

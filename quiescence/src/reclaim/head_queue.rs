@@ -5,10 +5,13 @@
 //! [`callback_queues`] are those of a domain; [`double_queue`] is the check for heads that are
 //! queued twice.
 //!
-//! **Invariant [L-2]: what waits in a callback queue has been charged.** Each push takes a number,
-//! and a callback queue may hold as many as it was granted; a push whose number lies beyond has
-//! more granted first, over the limit if it must be. So the domain's charge is what is granted less
-//! what has begun to run, whichever thread pushes at the same time.
+//! **Invariant [L-2]: what waits in a callback queue has been charged, but for a block of each
+//! thread that pushes.** A callback queue may hold as many as it was granted; who counts beyond that
+//! has more granted first, over the limit if it must be. The domain's charge is what is granted less
+//! what has begun to run, whichever thread pushes at the same time. A thread counts its pushes a
+//! block at a time ([`block`]), so what is not charged yet is less than a block of each. The thread
+//! that takes what was pushed counts it link by link, which corrects the count and has the rest
+//! granted, before any of it runs.
 //!
 //! **Invariant [LN-3]: the grace period of a round is asked for after its heads were taken**, and
 //! so after they were pushed [LN-1] and what they end was unlinked.
@@ -17,6 +20,7 @@
 //! being run stands in the llist or in [`Inner::waiting`], so that a fork, a barrier and a
 //! successor find it.
 
+mod block;
 mod callback_queues;
 mod double_queue;
 mod forked;
@@ -66,11 +70,14 @@ const QUIET_LOOK: Duration = nap::TICK;
 #[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) llist: Llist,
-    /// How many heads were pushed, or are about to be.
+    /// How many heads were pushed, as far as has been counted [L-2].
     pub(crate) pushed: AtomicU64,
-    /// How many may be pushed before more has to be granted.
+    /// How many may be pushed before more has to be granted. What is charged to the domain is this
+    /// less what has begun to run.
     granted: AtomicU64,
     wakes: Wakes,
+    /// By which threads know which callback queue they count for.
+    id: u64,
 }
 
 /// A callback queue.
@@ -84,6 +91,8 @@ pub(crate) struct Shared {
     pub(crate) finished: AtomicU64,
     /// Somebody waits: no company, and an expedited grace period.
     hurried: AtomicBool,
+    /// The runner waits for company, and has not been told that there is enough.
+    has_little: AtomicBool,
 }
 
 /// What only the runner, and those who look for a moment, touch.
@@ -91,6 +100,10 @@ pub(crate) struct Shared {
 pub(crate) struct Inner {
     /// What has been taken and not yet run.
     pub(crate) waiting: Chain,
+    /// How many were taken out of the llist, ever, but for those that were handed over.
+    taken: u64,
+    /// How many had been counted right before that.
+    counted: u64,
     /// How many are being run, marks aside.
     claimed: u64,
     /// Whether some are being run.
@@ -135,9 +148,10 @@ impl Inner {
 }
 
 impl Shared {
-    pub(crate) const fn new(wakes: Wakes) -> Self {
+    pub(crate) fn new(wakes: Wakes) -> Self {
         Self {
             front: Line(Front {
+                id: block::next_id(),
                 llist: Llist::new(),
                 pushed: AtomicU64::new(0),
                 granted: AtomicU64::new(0),
@@ -147,6 +161,8 @@ impl Shared {
                 Rank::CallbackQueue,
                 Inner {
                     waiting: Chain::EMPTY,
+                    taken: 0,
+                    counted: 0,
                     claimed: 0,
                     runs: false,
                     runner: 0,
@@ -161,6 +177,7 @@ impl Shared {
             changed: Condvar::new(),
             finished: AtomicU64::new(0),
             hurried: AtomicBool::new(false),
+            has_little: AtomicBool::new(false),
         }
     }
 
@@ -183,39 +200,75 @@ impl Shared {
         // SAFETY: by the contract.
         let link = unsafe { Head::set(head, function) };
         let front = &self.front.0;
-        // Relaxed: a count. It is written before the head is there, so the thread that finds the
-        // head finds it counted [LN-1].
-        let number = front.pushed.fetch_add(1, Relaxed);
-        // Relaxed: a look at an old value has more granted than is needed, never less.
-        let crowded = number >= front.granted.load(Relaxed) && self.grant(core);
+        let crowded = block::note(front.id) && self.count_block(core);
         // SAFETY: by the contract.
         let found = unsafe { front.llist.push(link, false) };
         if found == Found::Asleep {
             front.llist.ring();
         }
         if found == Found::Itself {
-            front.pushed.fetch_sub(1, Relaxed);
             return Err(QueuedTwice { head, about: false });
         }
         Ok(Pushed { unattended: found == Found::Unattended, crowded })
     }
 
-    /// Has room for more heads, at least one, charged to the domain. Returns whether that goes over
-    /// the limit, and the callback queue's threads may wait for room.
+    /// The calling thread has pushed a block, or is about to: counts it, and has it granted. Returns
+    /// whether that goes over the limit, and the callback queue's threads may wait for room.
     #[cold]
-    fn grant(&self, core: &Charged) -> bool {
+    fn count_block(&self, core: &Charged) -> bool {
         let front = &self.front.0;
-        let chunk = heads(core.chunk()).max(1);
-        for heads in [chunk, 1] {
+        let chunk = heads(core.chunk());
+        let count = block::begin(front.id, chunk);
+        // Relaxed: a count, of which no other memory depends; what is taken corrects it [L-2].
+        let counted = front.pushed.fetch_add(count, Relaxed) + count;
+        // Relaxed, all: hints; a runner that is not told wakes by itself.
+        if self.has_little.load(Relaxed)
+            && counted.saturating_sub(self.finished.load(Relaxed)) >= MANY
+            && self.has_little.swap(false, Relaxed)
+            && front.wakes == Wakes::Runner
+        {
+            front.llist.ring();
+        }
+        // Relaxed: a look at an old value has more granted than is needed, never less.
+        let missing = counted.saturating_sub(front.granted.load(Relaxed));
+        if missing == 0 || !self.grant(core, missing, chunk) {
+            return false;
+        }
+        block::is_crowded();
+        front.wakes == Wakes::Runner
+    }
+
+    /// Has room for so many heads, charged to the domain; for a chunk, if there is that much.
+    /// Returns whether that goes over the limit.
+    fn grant(&self, core: &Charged, missing: u64, chunk: u64) -> bool {
+        let front = &self.front.0;
+        for heads in [chunk.max(missing), missing] {
             if core.admit(amount(heads)) {
                 front.granted.fetch_add(heads, Relaxed);
                 return false;
             }
         }
         self.hurry();
-        core.admit_over(amount(1));
-        front.granted.fetch_add(1, Relaxed);
-        front.wakes == Wakes::Runner
+        core.admit_over(amount(missing));
+        front.granted.fetch_add(missing, Relaxed);
+        true
+    }
+
+    /// What was taken has been counted link by link: all that was pushed by then, and no more. So
+    /// the count is corrected, and what was not granted yet is [L-2].
+    fn correct(&self, core: &Charged, inner: &mut Inner) {
+        if chaos::mutant(Mutant::UncountedPush) {
+            return;
+        }
+        let front = &self.front.0;
+        // More or less than nothing. Relaxed: a block that is counted between the look at the count
+        // and the llist is counted twice, until the next time.
+        front.pushed.fetch_add(inner.taken.wrapping_sub(inner.counted), Relaxed);
+        inner.counted = inner.taken;
+        let missing = inner.taken.saturating_sub(front.granted.load(Relaxed));
+        if missing != 0 {
+            self.grant(core, missing, missing);
+        }
     }
 
     /// So many heads are about to run: what they were charged is kept for the next ones, as far as
@@ -287,7 +340,9 @@ impl Shared {
                 }
             } else if ran < MANY && core.zone() == Zone::Free {
                 let lazy = Duration::from_nanos(core.tuning.lazy_ns());
+                self.has_little.store(true, Relaxed);
                 self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
+                self.has_little.store(false, Relaxed);
             }
         }
     }
@@ -374,6 +429,7 @@ impl Shared {
 
     /// Puts what is in the llist with the rest, so that the next push finds that no thread attends.
     pub(crate) fn abandon(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
+        inner.counted = self.front.0.pushed.load(Relaxed); // see `correct`
         self.append(inner, self.front.0.llist.abandon())
     }
 
@@ -381,14 +437,21 @@ impl Shared {
     /// thread attends: the visitor leaves it to the thread that comes then.
     pub(crate) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
         match inner.part {
-            Part::Runner => self.append(inner, self.front.0.llist.take()),
+            Part::Runner => {
+                inner.counted = self.front.0.pushed.load(Relaxed); // see `correct`
+                self.append(inner, self.front.0.llist.take())
+            }
             Part::Visitor => self.abandon(inner),
         }
     }
 
     fn append(&self, inner: &mut Inner, youngest: *mut Link) -> Result<(), QueuedTwice> {
+        let before = inner.waiting.count();
         // SAFETY: taken just now, by the callers.
-        unsafe { inner.waiting.append(youngest) }.map_err(|ring| inner.give_up(ring))
+        let appended = unsafe { inner.waiting.append(youngest) };
+        appended.map_err(|ring| inner.give_up(ring))?;
+        inner.taken += inner.waiting.count() - before;
+        Ok(())
     }
 
     /// Takes all there is, waits for a grace period, and runs it. Returns how many were run, marks
@@ -405,6 +468,7 @@ impl Shared {
             return Ok(0); // what is in it now goes another way
         }
         self.take(&mut inner)?; // before the request [LN-3]
+        self.correct(core, &mut inner);
         if inner.waiting.is_empty() {
             return Ok(0);
         }
@@ -554,7 +618,7 @@ impl Shared {
     /// All that waits: it is no longer this callback queue's, nor are its numbers. `None` if
     /// callbacks are being run, which must come before what follows them:
     /// [`until_still`](Self::until_still).
-    pub(crate) fn take_away(&self) -> Result<Option<Chain>, QueuedTwice> {
+    pub(crate) fn take_away(&self, core: &Charged) -> Result<Option<Chain>, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         if inner.is_running() {
             return Ok(None);
@@ -566,7 +630,9 @@ impl Shared {
             // If it sleeps, no thread would wake it now.
             self.front.0.llist.ring();
         }
+        self.correct(core, &mut inner);
         let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);
+        inner.taken -= chain.count();
         // What is granted first: else a push might find more than there is.
         self.front.0.granted.fetch_sub(chain.count(), AcqRel);
         self.front.0.pushed.fetch_sub(chain.count(), AcqRel);
@@ -597,8 +663,8 @@ impl Shared {
 
     /// The callback queue ends, with nothing in it: what it was granted and has not used goes back.
     pub(crate) fn end(&self, core: &Charged) {
-        let front = &self.front.0;
-        let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
+        let taken = sync::lock(&self.inner).taken;
+        let unused = self.front.0.granted.load(Relaxed).saturating_sub(taken);
         core.charge.0.give_back(amount(unused));
     }
 }

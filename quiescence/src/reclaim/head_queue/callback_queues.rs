@@ -109,8 +109,13 @@ impl CallbackQueues {
     }
 
     /// [`CallbackQueue::hand_over`](crate::callback_queue::CallbackQueue::hand_over).
-    pub(crate) fn hand_over(&self, from: &Shared, to: &Shared) -> Result<Pushed, QueuedTwice> {
-        let (_list, chain) = self.take_away(from)?;
+    pub(crate) fn hand_over(
+        &self,
+        core: &Charged,
+        from: &Shared,
+        to: &Shared,
+    ) -> Result<Pushed, QueuedTwice> {
+        let (_list, chain) = self.take_away(core, from)?;
         if chaos::mutant(Mutant::LostCallbackQueue) {
             return Ok(Pushed { unattended: false, crowded: false });
         }
@@ -119,10 +124,14 @@ impl CallbackQueues {
 
     /// What waits in a callback queue, and the list, which stays locked: no barrier comes
     /// meanwhile.
-    fn take_away(&self, callback_queue: &Shared) -> Result<(List<'_>, Chain), QueuedTwice> {
+    fn take_away(
+        &self,
+        core: &Charged,
+        callback_queue: &Shared,
+    ) -> Result<(List<'_>, Chain), QueuedTwice> {
         loop {
             let list = sync::lock(&self.list);
-            if let Some(chain) = callback_queue.take_away()? {
+            if let Some(chain) = callback_queue.take_away(core)? {
                 return Ok((list, chain));
             }
             drop(list); // callbacks may want it
@@ -241,7 +250,7 @@ impl CallbackQueues {
     /// `leave` gives the worker what is left.
     pub(crate) fn end(&self, core: &Charged, callback_queue: &Arc<Shared>, leave: impl Fn(Chain)) {
         let mut list = loop {
-            let (list, left) = match self.take_away(callback_queue) {
+            let (list, left) = match self.take_away(core, callback_queue) {
                 Ok(taken) => taken,
                 // A head was queued twice: what was queued with it is lost.
                 Err(_) => (sync::lock(&self.list), Chain::EMPTY),
