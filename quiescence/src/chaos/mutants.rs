@@ -152,7 +152,15 @@ mutants! {
     ];
     /// The driver takes the domain to have no other reader.
     AlwaysAlone "always-alone" [
-        Explorer, Torture("readers"), Loom(&["loom_tests::threads::one_section_one_grace_period"]),
+        Explorer, Torture("readers"),
+        Loom(&[
+            "loom_tests::threads::one_section_one_grace_period",
+            "loom_tests::threads::a_reader_that_may_be_alone_beside_one_that_comes",
+        ]),
+    ];
+    /// A QSBR reader that may be alone does not look whether another thread drives.
+    AloneBesideDriver "alone-beside-driver" [
+        Loom(&["loom_tests::threads::a_reader_that_may_be_alone_beside_another_updater"]),
     ];
     /// A second synchronizer that finds a driver at work does not wait.
     NoSharing "no-sharing" [
@@ -311,6 +319,14 @@ mutants! {
         Loom(&["loom_tests::sleepers::a_task_that_waits_for_callbacks_is_not_left_asleep"]),
     ];
     // Queues of callbacks with embedded heads.
+    /// A thread calls what it has deferred in its sections, too.
+    DeferredInSection "deferred-in-section" [
+        Test(library("lib", "reclaim::defer::deferred::tests::in_a_section_the_thread_calls_nothing")),
+    ];
+    /// Who finds the place of a function's kind taken meanwhile takes what is there for its own.
+    DeferredAsAnother "deferred-as-another" [
+        Test(library("lib", "reclaim::defer::deferred::tests::each_function_has_one_kind_while_there_is_room")),
+    ];
     /// What threads have pushed and not counted is not counted by who takes it.
     UncountedPush "uncounted-push" [
         Test(library("lib", "call_rcu::callback_queue::tests::what_is_taken_is_counted")),

@@ -470,7 +470,8 @@ impl GracePeriods {
             return false;
         }
         let Some(mut state) = sync::try_lock(&self.state) else { return false };
-        if state.driven || state.protocol.is_wanted() {
+        let is_wanted = state.driven || state.protocol.is_wanted();
+        if is_wanted && !chaos::mutant(Mutant::AloneBesideDriver) {
             return false;
         }
         self.request_locked(&mut state, Urgency::Normal);

@@ -57,11 +57,14 @@ pub(crate) const BYTES_A_HEAD: u64 = 256;
 /// the runner, where it is a QSBR reader, is waited for by.
 const CHUNK: u64 = 256;
 
-/// How long a runner waits for company, at most.
-const COMPANY: Duration = Duration::from_millis(1);
+/// How long a runner waits for company, at most: as long as liburcu's worker. Each round is a grace
+/// period, which other threads pay for.
+const COMPANY: Duration = Duration::from_millis(10);
 
-/// From so many on it has had company.
-const MANY: u64 = 1_024;
+/// From so many on it has had company. Where one thread allocates and the runner frees, both at
+/// once, each call of the allocator costs several times as much as where the runner frees many
+/// after each other: `docs/DESIGN.md`.
+const MANY: u64 = 16_384;
 
 /// How often the runner of a quiet callback queue looks, with nothing to do.
 const QUIET_LOOK: Duration = nap::TICK;
@@ -338,13 +341,27 @@ impl Shared {
                 if !self.rest(heard, idle_after) && self.leave() {
                     return Ok(Left::Idle);
                 }
-            } else if ran < MANY && core.zone() == Zone::Free {
-                let lazy = Duration::from_nanos(core.tuning.lazy_ns());
-                self.has_little.store(true, Relaxed);
-                self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
-                self.has_little.store(false, Relaxed);
+            } else if core.zone() == Zone::Free {
+                self.wait_for_company(heard, Duration::from_nanos(core.tuning.lazy_ns()));
             }
         }
+    }
+
+    /// Sleeps for so long, unless there is much to do, or somebody rings after `heard`.
+    fn wait_for_company(&self, heard: u32, lazy: Duration) {
+        // Relaxed: a hint. A thread that does not see it does not ring, and the sleep ends by itself.
+        self.has_little.store(true, Relaxed);
+        if self.waits() < MANY {
+            self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
+        }
+        self.has_little.store(false, Relaxed);
+    }
+
+    /// How many wait or are being run, as far as has been counted.
+    fn waits(&self) -> u64 {
+        // Relaxed, both: an estimate.
+        let finished = self.finished.load(Relaxed);
+        self.front.0.pushed.load(Relaxed).saturating_sub(finished)
     }
 
     /// Sleeps until there is something to do. `false` if there was nothing for so long.

@@ -22,6 +22,7 @@ use grace::limit::{Amount, Context};
 
 use super::closures::{Patience, make_room_for_closure};
 use super::{add, admit, admit_over, close_if_full, context, leave_to_worker};
+use crate::chaos::{self, Mutant};
 use crate::reclaim::at_limit::run_share;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Named;
@@ -166,7 +167,7 @@ pub(crate) fn run_deferred<K: Named>(tag: &K) {
     let core = tag.core();
     let Some(queue) = local::closures(core, || tag.handle()) else { return };
     let closed = close_if_full(core, queue, batch_of(core));
-    if context() != Context::Outside {
+    if context() != Context::Outside && !chaos::mutant(Mutant::DeferredInSection) {
         if closed {
             worker::hurry(&tag.handle());
         }
@@ -201,7 +202,8 @@ impl<const N: usize> Kinds<N> {
             // SAFETY: null, or from a box that is never freed.
             let known = unsafe { place.load(Acquire).as_ref() };
             let found = known.unwrap_or_else(|| enter(place, kind(function)));
-            if found.function.is_some_and(|known| ptr::fn_addr_eq(known, function)) {
+            let is_its = |known| ptr::fn_addr_eq(known, function);
+            if found.function.is_some_and(is_its) || chaos::mutant(Mutant::DeferredAsAnother) {
                 return Some(found);
             }
         }
@@ -349,15 +351,17 @@ mod tests {
         assert_eq!(count.load(Relaxed), 6);
     }
 
+    thread_local! {
+        static HERE: Cell<u32> = const { Cell::new(0) };
+    }
+
+    unsafe extern "C" fn count_here(_: *mut c_void) {
+        HERE.set(HERE.get() + 1);
+    }
+
     /// A thread that defers calls its own functions: the worker need not come.
     #[test]
     fn the_thread_that_defers_calls() {
-        thread_local! {
-            static HERE: Cell<u32> = const { Cell::new(0) };
-        }
-        unsafe extern "C" fn count_here(_: *mut c_void) {
-            HERE.set(HERE.get() + 1);
-        }
         let domain = Domain::new();
         let tag = domain.tag();
         // SAFETY: a function that may be called anywhere, with anything.
@@ -372,6 +376,26 @@ mod tests {
             }
         }
         assert!(HERE.get() > 0, "all by the worker");
+        domain.barrier();
+    }
+
+    /// What is ready when a section begins, too, is not called in it [D-1].
+    #[test]
+    fn in_a_section_the_thread_calls_nothing() {
+        let domain = Domain::new();
+        let tag = domain.tag();
+        for _ in 0..BATCH_ALONE {
+            // SAFETY: a function that may be called anywhere, with anything.
+            unsafe { defer_in_any_case(tag, count_here, ptr::null_mut()) };
+        }
+        let queue = local::last_closures(domain.core()).unwrap();
+        queue.close(domain.core(), Urgency::Normal);
+        domain.synchronize();
+        let guard = domain.read();
+        let before = HERE.get();
+        run_deferred(tag);
+        assert_eq!(HERE.get(), before);
+        drop(guard);
         domain.barrier();
     }
 
