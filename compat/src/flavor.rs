@@ -288,7 +288,8 @@ pub(crate) extern "C" fn quiescence_urcu_synchronize(flavor: c_uint) {
 }
 
 /// A grace period of QSBR's with no other reader, for which the calling thread need not go offline:
-/// that it waits is a quiescent state, and no other thread looks. False if there is more to be done.
+/// that it waits is a quiescent state, and no other thread scans. False if there is more to be
+/// done.
 fn is_alone(flavor: Flavor) -> bool {
     let Some(record) = flavor.record() else { return false };
     let registered = record.is_registered();

@@ -211,8 +211,8 @@ impl LiburcuDomain {
         self.core.callback_queues.are_run_here()
     }
 
-    /// Waits for a full grace period, where that is done at once: the calling thread's own record is
-    /// the only reader, if it is `registered`, and no other thread wants a grace period. It need
+    /// Waits for a full grace period, where that is done at once: the calling thread's own record
+    /// is the only reader, if it is `registered`, and no other thread wants a grace period. It need
     /// not be quiescent, if it is a QSBR reader's that holds no reference here; its word stays as
     /// it is. Returns false where that is not so, or perhaps not: then nothing has been waited for.
     pub fn synchronize_alone(&'static self, registered: bool) -> bool {

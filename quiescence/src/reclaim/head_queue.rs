@@ -6,12 +6,12 @@
 //! queued twice.
 //!
 //! **Invariant [L-2]: what waits in a callback queue has been charged, but for a block of each
-//! thread that pushes.** A callback queue may hold as many as it was granted; who counts beyond that
-//! has more granted first, over the limit if it must be. The domain's charge is what is granted less
-//! what has begun to run, whichever thread pushes at the same time. A thread counts its pushes a
-//! block at a time ([`block`]), so what is not charged yet is less than a block of each. The thread
-//! that takes what was pushed counts it link by link, which corrects the count and has the rest
-//! granted, before any of it runs.
+//! thread that pushes.** A callback queue may hold as many as it was granted; a thread that counts
+//! beyond that has more granted first, over the limit if it must be. The domain's charge is what is
+//! granted less what has begun to run, whichever thread pushes at the same time. A thread counts
+//! its pushes a block at a time ([`block`]), so what is not charged yet is less than a block of
+//! each. The thread that takes what was pushed counts it link by link, which corrects the count and
+//! has the rest granted, before any of it runs.
 //!
 //! **Invariant [LN-3]: the grace period of a round is asked for after its heads were taken**, and
 //! so after they were pushed [LN-1] and what they end was unlinked.
@@ -215,8 +215,8 @@ impl Shared {
         Ok(Pushed { unattended: found == Found::Unattended, crowded })
     }
 
-    /// The calling thread has pushed a block, or is about to: counts it, and has it granted. Returns
-    /// whether that goes over the limit, and the callback queue's threads may wait for room.
+    /// The calling thread has pushed a block, or is about to: counts it, and has it granted.
+    /// Returns whether that goes over the limit, and threads that push may wait for room.
     #[cold]
     fn count_block(&self, core: &Charged) -> bool {
         let front = &self.front.0;
@@ -349,7 +349,7 @@ impl Shared {
 
     /// Sleeps for so long, unless there is much to do, or somebody rings after `heard`.
     fn wait_for_company(&self, heard: u32, lazy: Duration) {
-        // Relaxed: a hint. A thread that does not see it does not ring, and the sleep ends by itself.
+        // Relaxed: a hint. A thread that does not see it does not ring; the sleep ends by itself.
         self.has_little.store(true, Relaxed);
         if self.waits() < MANY {
             self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));

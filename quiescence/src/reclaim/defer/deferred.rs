@@ -186,10 +186,12 @@ pub(crate) fn run_deferred<K: Named>(tag: &K) {
 /// that find it full share a kind.
 struct Kinds<const N: usize>([AtomicPtr<CallbackType>; N]);
 
-static KNOWN: Kinds<256> = Kinds::NONE;
+static KNOWN: Kinds<256> = Kinds::new();
 
 impl<const N: usize> Kinds<N> {
-    const NONE: Self = Self([const { AtomicPtr::new(ptr::null_mut()) }; N]);
+    const fn new() -> Self {
+        Self([const { AtomicPtr::new(ptr::null_mut()) }; N])
+    }
 
     /// The function's kind, if it has one or there is room for it.
     #[cold]
@@ -323,8 +325,8 @@ mod tests {
 
     /// A table that is full has nothing for the next one, and still what it had.
     #[test]
-    fn each_function_has_one_kind_while_there_is_room() {
-        let kinds = Kinds::<2>::NONE;
+    fn each_function_has_one_kind() {
+        let kinds = Kinds::<2>::new();
         let first = kinds.of(nothing).unwrap();
         let second = kinds.of(add_one).unwrap();
         assert!(ptr::eq(kinds.of(nothing).unwrap(), first) && !ptr::eq(first, second));
@@ -381,7 +383,7 @@ mod tests {
 
     /// What is ready when a section begins, too, is not called in it [D-1].
     #[test]
-    fn in_a_section_the_thread_calls_nothing() {
+    fn in_a_section_nothing_is_called() {
         let domain = Domain::new();
         let tag = domain.tag();
         for _ in 0..BATCH_ALONE {
@@ -401,7 +403,7 @@ mod tests {
 
     /// In a section it only adds [D-1].
     #[test]
-    fn in_a_section_nothing_is_called() {
+    fn in_a_section_it_only_adds() {
         let (domain, count) = (Domain::new(), AtomicU32::new(0));
         let argument = ptr::from_ref(&count).cast_mut().cast();
         // SAFETY: called by the barrier, before the counter goes.
