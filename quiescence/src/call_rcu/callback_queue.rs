@@ -122,8 +122,9 @@ impl CallbackQueue {
     /// cannot reach what the function ends; and `function(head)` may be called on any thread.
     #[inline]
     pub unsafe fn push(&self, head: *mut Head, function: Function) -> Result<Pushed, QueuedTwice> {
+        let core = self.core();
         // SAFETY: by the contract.
-        unsafe { self.shared.push(self.core(), head, function) }
+        unsafe { self.shared.push(core, &core.callback_queues.waiting_room, head, function) }
     }
 
     /// Runs what is pushed, until it is asked to [stop](Self::stop), or until nothing has come for

@@ -264,6 +264,13 @@ mutants! {
     DeferredAsAnother "deferred-as-another" [
         Test(library("lib", "reclaim::defer::deferred::tests::each_function_has_one_kind")),
     ];
+    /// A thread pushes on where others wait for room.
+    UnsharedRoom "unshared-room" [
+        Test(library(
+            "lib",
+            "reclaim::head_queue::waiting_room::tests::a_thread_that_has_had_its_share_waits_for_others",
+        )),
+    ];
     /// What threads have pushed and not counted is not counted by who takes it.
     UncountedPush "uncounted-push" [
         Test(library("lib", "call_rcu::callback_queue::tests::what_is_taken_is_counted")),

@@ -63,6 +63,6 @@ pub(crate) fn wait_for_room(domain: &DomainState) {
     let may_wait = Sections::of_this_thread() == Sections::None && !running::in_callback();
     trace::limit_reached(domain.source(), may_wait);
     if may_wait {
-        domain.callback_queues.wait_for_room(domain);
+        domain.callback_queues.waiting_room.wait(domain);
     }
 }

@@ -25,12 +25,14 @@ mod callback_queues;
 mod double_queue;
 mod forked;
 mod outcome;
+mod waiting_room;
 
-pub(crate) use callback_queues::{CallbackQueues, HeldCallbackQueues, HeldInners, HeldRoom};
+pub(crate) use callback_queues::{CallbackQueues, HeldCallbackQueues, HeldInners};
 pub(crate) use double_queue::{
     HeldHeads, forget as forget_head, hold as hold_heads, is_on as is_twice_checked,
 };
 pub use outcome::{Left, Pushed, QueuedTwice, Wakes};
+pub(crate) use waiting_room::{HeldRoom, WaitingRoom};
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -194,6 +196,7 @@ impl Shared {
     pub(crate) unsafe fn push(
         &self,
         core: &Charged,
+        waiting_room: &WaitingRoom,
         head: *mut Head,
         function: Function,
     ) -> Result<Pushed, QueuedTwice> {
@@ -203,7 +206,7 @@ impl Shared {
         // SAFETY: by the contract.
         let link = unsafe { Head::set(head, function) };
         let front = &self.front.0;
-        let crowded = block::note(front.id) && self.count_block(core);
+        let crowded = block::note(front.id) && self.count_block(core, waiting_room);
         // SAFETY: by the contract.
         let found = unsafe { front.llist.push(link, false) };
         if found == Found::Asleep {
@@ -218,7 +221,7 @@ impl Shared {
     /// The calling thread has pushed a block, or is about to: counts it, and has it granted.
     /// Returns whether that goes over the limit, and threads that push may wait for room.
     #[cold]
-    fn count_block(&self, core: &Charged) -> bool {
+    fn count_block(&self, core: &Charged, waiting_room: &WaitingRoom) -> bool {
         let front = &self.front.0;
         let chunk = heads(core.chunk());
         let count = block::begin(front.id, chunk);
@@ -234,11 +237,13 @@ impl Shared {
         }
         // Relaxed: a look at an old value has more granted than is needed, never less.
         let missing = counted.saturating_sub(front.granted.load(Relaxed));
-        if missing == 0 || !self.grant(core, missing, chunk) {
-            return false;
+        let is_over = missing != 0 && self.grant(core, missing, chunk);
+        if is_over {
+            block::is_crowded();
         }
-        block::is_crowded();
-        front.wakes == Wakes::Runner
+        // Where others wait for room a thread that has had its share waits, too [L-4].
+        let has_had_its_share = waiting_room.is_used() && block::share_is_used();
+        front.wakes == Wakes::Runner && (is_over || has_had_its_share)
     }
 
     /// Has room for so many heads, charged to the domain; for a chunk, if there is that much.
@@ -528,7 +533,7 @@ impl Shared {
         inner.claimed = count;
         inner.runs = true;
         self.give_back(core, count);
-        callback_queues.made_room(core);
+        callback_queues.waiting_room.made_room(core);
         drop(inner);
         let (mut ran, mut marks) = (0, Chain::EMPTY);
         running::running_callbacks(core, &Uncharged::new(), || {

@@ -10,6 +10,8 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::chaos::{self, Mutant};
+
 /// Pushes of a block, at most.
 const MOST: u64 = 64;
 
@@ -30,10 +32,13 @@ struct Block {
     size: u64,
     /// Pushes counted one by one.
     singles: u64,
+    /// What the thread may push, to whatever callback queue, before it waits for others that have
+    /// waited for room [L-4].
+    share: u64,
 }
 
 impl Block {
-    const NONE: Self = Self { id: 0, left: 0, size: 1, singles: 0 };
+    const NONE: Self = Self { id: 0, left: 0, size: 1, singles: 0, share: 0 };
 }
 
 thread_local! {
@@ -65,18 +70,33 @@ pub(super) fn note(id: u64) -> bool {
 /// had, with the push that has ended it.
 pub(super) fn begin(id: u64, chunk: u64) -> u64 {
     BLOCK.with(|cell| {
+        let share = cell.get().share;
         let before = Some(cell.get()).filter(|block| block.id == id);
         let counted = before.map_or(1, |block| block.size);
         let singles = before.map_or(1, |block| (block.singles + 1).min(ONE_BY_ONE));
         let size = if singles < ONE_BY_ONE { 1 } else { (chunk / SHARE).clamp(1, MOST) };
-        cell.set(Block { id, left: size - 1, size, singles });
+        let share = share.saturating_sub(counted);
+        cell.set(Block { id, left: size - 1, size, singles, share });
         counted
     })
 }
 
 /// There is no room: the next ones are counted one by one.
 pub(super) fn is_crowded() {
-    BLOCK.with(|cell| cell.set(Block { id: cell.get().id, ..Block::NONE }));
+    BLOCK.with(|cell| {
+        let Block { id, share, .. } = cell.get();
+        cell.set(Block { id, share, ..Block::NONE });
+    });
+}
+
+/// Whether the thread has pushed its share of the room.
+pub(super) fn share_is_used() -> bool {
+    BLOCK.with(|cell| cell.get().share == 0) && !chaos::mutant(Mutant::UnsharedRoom)
+}
+
+/// The thread has waited for room, and has so much of it.
+pub(super) fn has_waited(share: u64) {
+    BLOCK.with(|cell| cell.set(Block { share, ..cell.get() }));
 }
 
 #[cfg(test)]
