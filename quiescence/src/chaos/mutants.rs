@@ -268,7 +268,7 @@ mutants! {
     UnsharedRoom "unshared-room" [
         Test(library(
             "lib",
-            "reclaim::head_queue::waiting_room::tests::a_thread_that_has_had_its_share_waits_for_others",
+            "reclaim::head_queue::waiting_room::tests::a_thread_that_has_had_its_share_waits",
         )),
     ];
     /// What threads have pushed and not counted is not counted by who takes it.

@@ -14,7 +14,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::limit::{Amount, Zone};
 
-use super::{block, heads};
+use super::block;
+use super::granted::heads;
 use crate::os::nap;
 use crate::os::sync::{self, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::reclaim::charge::Charged;
@@ -200,7 +201,7 @@ mod tests {
 
     /// Another thread waits for room: what is to spare is for those who have waited.
     #[test]
-    fn a_thread_that_has_had_its_share_waits_for_others() {
+    fn a_thread_that_has_had_its_share_waits() {
         let domain = Domain::new();
         domain.tune(Tuning { objects_max: 1_000, ..Tuning::default() });
         let core = domain.core();
