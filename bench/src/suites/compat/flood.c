@@ -4,7 +4,7 @@
 
 #define PRODUCERS 16
 #define READERS 80
-/* With few threads it is the library that shares the room among producers, and not the scheduler. */
+/* With few threads the library shares the room among producers, and not the scheduler. */
 #define FEW_PRODUCERS 8
 #define FEW_READERS 2
 #define LARGE 1024
@@ -94,7 +94,7 @@ static void *read_sections(void *argument)
 	return NULL;
 }
 
-/* Readers for so many milliseconds, with producers or without. What waits at the end is left to the system. */
+/* Readers for so many milliseconds, with producers or without. What waits at the end is the system's. */
 static void flooded(long amount_ms, int producers, int count, struct figures *figures)
 {
 	static struct producer all_producers[PRODUCERS];
