@@ -94,7 +94,7 @@ static void *read_sections(void *argument)
 	return NULL;
 }
 
-/* Readers for so many milliseconds, with producers or without. What waits at the end is the system's. */
+/* Readers for so many milliseconds, with producers or without. What waits at the end stays. */
 static void flooded(long amount_ms, int producers, int count, struct figures *figures)
 {
 	static struct producer all_producers[PRODUCERS];
