@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 use quiescence::{Domain, Rcu, RcuOption, raw};
@@ -330,52 +330,55 @@ fn a_barrier_inside_a_callback_is_refused() {
 /// section must not be taken for a quiescent reader of the waiter's own.
 #[test]
 fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
-    // The worker may be quicker and run the callback, which then does nothing; so try again.
-    while !leak_into_a_barrier() {}
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.objects_max = 1_024; // small batches
+    domain.tune(tuning);
+    drop(domain.read()); // registers: a quiescent reader of this thread
+    let (release, released) = mpsc::channel::<()>();
+    occupy_the_worker(released);
+    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
+    let dropped = Arc::new(AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = domain.read();
+            entered.wait();
+            leave.wait();
+            while domain.statistics().waiters == 0 {
+                thread::yield_now(); // until the barrier waits
+            }
+            drop(guard);
+        });
+        entered.wait();
+        // In the first queue: ready after the grace period that waits for that section.
+        let inside = domain.clone();
+        domain.call(move || std::mem::forget(inside.read())).unwrap();
+        while domain.statistics().batches == 0 {
+            domain.call(|| ()).unwrap();
+        }
+        // In the second: ready after the next one.
+        let count = Arc::clone(&dropped);
+        let call = || _ = domain.call(move || _ = count.fetch_add(1, SeqCst));
+        scope.spawn(call).join().unwrap();
+        leave.wait();
+        let said = message(|| domain.barrier());
+        assert!(said.contains("barrier"), "{said}");
+    });
+    assert!(message(|| domain.synchronize()).contains("misuse.rs"), "the section is there");
+    assert_eq!(dropped.load(SeqCst), 0, "run while a section is open");
+    drop(release);
 }
 
-fn leak_into_a_barrier() -> bool {
-    let domain = Domain::new();
-    drop(domain.read()); // registers: a quiescent reader of this thread
-    domain.call(|| ()).unwrap();
-    domain.barrier(); // this thread's queue is the first
-    let (go, going) = mpsc::channel::<()>();
-    let (done, is_done) = mpsc::channel::<()>();
-    let dropped = Arc::new(AtomicU32::new(0));
-    let other = thread::spawn({
-        let (domain, dropped, done) = (domain.clone(), Arc::clone(&dropped), done.clone());
-        move || {
-            domain.call(|| ()).unwrap();
-            done.send(()).unwrap(); // this one's is the second
-            if going.recv().is_ok() {
-                domain
-                    .call(move || {
-                        dropped.fetch_add(1, SeqCst);
-                    })
-                    .unwrap();
-                done.send(()).unwrap();
-            }
-        }
-    });
-    is_done.recv().unwrap();
-    let (inside, main) = (domain.clone(), thread::current().id());
-    domain
-        .call(move || {
-            if thread::current().id() == main {
-                std::mem::forget(inside.read());
-                go.send(()).unwrap();
-                is_done.recv().unwrap();
-            }
-        })
-        .unwrap();
-    let said = catch_unwind(AssertUnwindSafe(|| domain.barrier()));
-    other.join().unwrap();
-    let in_section = catch_unwind(AssertUnwindSafe(|| domain.synchronize())).is_err();
-    if in_section {
-        assert!(said.is_err(), "the barrier waited for a section of its own thread, or for nobody");
-        assert_eq!(dropped.load(SeqCst), 0, "run while a section is open");
-    }
-    in_section
+/// Has the worker wait, so that it runs no callbacks, until the other end of the channel is gone.
+fn occupy_the_worker(released: mpsc::Receiver<()>) {
+    let (occupied, is_occupied) = mpsc::channel();
+    let wait = move || {
+        occupied.send(()).unwrap();
+        _ = released.recv();
+    };
+    let domain = Domain::new(); // its end would run it
+    domain.call_hurry(wait).unwrap();
+    is_occupied.recv().unwrap();
 }
 
 #[test]

@@ -213,9 +213,13 @@ mutants! {
     RelaxedWrite "relaxed-write" [
         Loom(&["loom_tests::callbacks::two_threads_run_a_queue_in_order"]),
     ];
-    /// A barrier does not scan again at the queue that the callbacks of ended threads move to.
-    SharedOnce "shared-once" [
+    /// Callbacks of a thread that has ended move although a barrier waits for them.
+    AwaitedMove "awaited-move" [
         Loom(&["loom_tests::callbacks::a_barrier_finds_what_was_left_behind"])
+    ];
+    /// A barrier comes to a queue, and waits for all that has been added by then.
+    LateMark "late-mark" [
+        Test(library("regressions", "fairness::a_barrier_waits_for_nothing_queued_later"))
     ];
     /// The worker looks into one queue after the other while callbacks move between them.
     OneByOne "one-by-one" [Loom(&["loom_tests::callbacks::the_worker_sees_what_moves"])];
@@ -528,9 +532,7 @@ mutants! {
         Test(flavors("defer::online_threads_at_the_limit_do_not_wait_for_each_other")),
     ];
     /// Hazard pointers are not looked at.
-    HazardScan "hazard-scan" [
-        Test(flavors("hazard::what_is_protected_stays_until_it_is_not")),
-    ];
+    HazardScan "hazard-scan" [Test(flavors("hazard::what_is_protected_stays_until_it_is_not"))];
     /// A hazard domain's grace period executes no heavy fence.
     HazardNoFence "hazard-no-fence" [Explorer];
     /// What was loaded is protected without a second load of the source.

@@ -324,7 +324,8 @@ impl<K: DomainTag> Domain<K> {
     ///
     /// # Panics
     /// If the calling thread is in a section of this domain (also one that a callback has just
-    /// begun on it and leaked), or is running a callback: both would wait for themselves.
+    /// begun on it and leaked, where a grace period is still to be waited for), or is running a
+    /// callback: both would wait for themselves.
     #[track_caller]
     pub fn barrier(&self) {
         let (core, location) = (self.core(), Location::caller());

@@ -20,6 +20,7 @@
 //!
 //! What a thread that ends leaves behind moves to a queue that all such threads share: see `merge`.
 
+mod barrier;
 #[cfg(not(loom))]
 mod forked;
 mod list;
@@ -30,10 +31,10 @@ mod scanned;
 pub(crate) use grace::batch::Wants;
 
 #[cfg(not(loom))]
+pub(crate) use barrier::drain;
+#[cfg(not(loom))]
 pub(crate) use forked::{Held, HeldQueue, HeldShared};
 pub(crate) use list::Queues;
-#[cfg(not(loom))]
-pub(crate) use list::drain;
 use run::{Deadline, running};
 use scanned::Scanned;
 
@@ -47,7 +48,6 @@ use grace::{Segments, Urgency};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
 use crate::gp::gp_words::Line;
-use crate::gp::grace_periods::Me;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::unwind;
@@ -117,6 +117,8 @@ struct Inner {
     claimed: u64,
     /// Threads that wait for the runner to stop.
     waiters: u32,
+    /// Barriers that wait for what is in here: nothing moves away meanwhile; see `barrier`.
+    barriers: u32,
     /// In a hazard domain: what is protected of those that are ready.
     scanned: Scanned,
     /// In a child process: what is known of the bytes that were lost.
@@ -279,6 +281,7 @@ impl Queue {
                     runner: 0,
                     claimed: 0,
                     waiters: 0,
+                    barriers: 0,
                     scanned: Scanned::default(),
                     lost: None,
                 },
@@ -495,23 +498,6 @@ impl Queue {
         let _ = core;
     }
 
-    /// Waits until callbacks can be run, or have been: for the thread that runs them, or for the
-    /// grace period of the oldest. `me` is asked here, not before: a callback that has run on this
-    /// thread may have changed what it has registered.
-    pub(crate) fn wait_for_progress(&self, core: &Charged, urgency: Urgency, me: impl Fn() -> Me) {
-        let mut inner = sync::lock(&self.inner);
-        if inner.runner != 0 {
-            self.until_stopped(inner);
-        } else {
-            inner.close(self, core, urgency);
-            let cookie = inner.segments.awaited().filter(|_| inner.segments.ready() == 0);
-            drop(inner);
-            if let Some(cookie) = cookie {
-                core.wait(cookie, urgency, me());
-            }
-        }
-    }
-
     /// Waits for the thread that is running callbacks, if there is one; may return before it stops.
     /// Returns whether there was one.
     pub(crate) fn wait_for_runner(&self) -> bool {
@@ -534,17 +520,6 @@ impl Queue {
     #[cfg(all(test, not(loom)))]
     pub(crate) fn waiters(&self) -> u32 {
         sync::lock(&self.inner).waiters
-    }
-
-    /// Waits until all that has been added so far has run; runs it if no other thread does.
-    pub(crate) fn drain(&self, core: &Charged, me: impl Fn() -> Me, runner: usize) {
-        let mark = self.own.0.stream.written();
-        while self.finished.load(Acquire) < mark {
-            // [DQ-2]
-            if self.run_some(core, runner, core.tuning.run_min()) == 0 {
-                self.wait_for_progress(core, Urgency::Expedited, &me);
-            }
-        }
     }
 
     /// Runs everything at once: there is no reader left, but for what is `protected`. Returns how

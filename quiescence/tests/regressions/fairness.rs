@@ -1,8 +1,9 @@
 //! What one kind of waiter takes from another is bounded by two grace periods.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use quiescence::Domain;
 
@@ -48,4 +49,58 @@ fn all_kinds_of_waiters_are_served_by_the_next_grace_period() {
     });
     assert_eq!(run.load(Relaxed), EACH);
     assert_eq!(served_by, 2, "the one in progress, and one for all who came meanwhile");
+}
+
+/// What a thread is asked to do, and where it says that it has done it.
+type Job = (Box<dyn FnOnce() + Send>, mpsc::Sender<()>);
+
+/// Has a thread do something, and waits until it has.
+fn ask(thread: &mpsc::Sender<Job>, job: impl FnOnce() + Send + 'static) {
+    let (sender, done) = mpsc::channel();
+    thread.send((Box::new(job), sender)).unwrap();
+    done.recv().unwrap();
+}
+
+/// A barrier waited in each queue for all that was there when it came to it. So a queue that was
+/// added to meanwhile cost it a grace period of its own: under a flood from many threads as many as
+/// there were threads.
+///
+/// Here each callback has the thread of the next queue add another one before it returns.
+#[test]
+fn a_barrier_waits_for_nothing_queued_later() {
+    const THREADS: usize = 8;
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.lazy = Duration::MAX; // the worker asks for no grace period
+    domain.tune(tuning);
+    let (mut askers, mut threads) = (vec![], vec![]);
+    for _ in 0..THREADS {
+        let (asker, jobs) = mpsc::channel::<Job>();
+        askers.push(asker);
+        threads.push(thread::spawn(move || {
+            for (job, done) in jobs {
+                job();
+                done.send(()).unwrap();
+            }
+        }));
+    }
+    let run = Arc::new(AtomicU64::new(0));
+    for (number, thread) in askers.iter().enumerate() {
+        let (domain, next) = (domain.clone(), askers.get(number + 1).cloned());
+        let (count, late) = (Arc::clone(&run), domain.clone());
+        let callback = move || {
+            count.fetch_add(1, Relaxed);
+            if let Some(next) = next {
+                ask(&next, move || late.call(|| ()).unwrap());
+            }
+        };
+        ask(thread, move || domain.call(callback).unwrap());
+    }
+    domain.barrier();
+    let grace_periods = domain.statistics().grace_periods;
+    assert_eq!(run.load(Relaxed), THREADS as u64);
+    drop(askers);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    domain.barrier();
+    assert!(grace_periods <= 2, "{grace_periods} for what one or two serve");
 }

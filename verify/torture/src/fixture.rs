@@ -156,7 +156,10 @@ impl Fixture {
         let parts = self.parts.iter().map(|(part, place)| {
             ThreadRecord::new(format!("{} in the {}", part.name(), place.name()))
         });
-        let extras = self.extras().map(|part| ThreadRecord::new(part.name().to_owned()));
+        let extras = self.extras().map(|part| {
+            let record = ThreadRecord::new(part.name().to_owned());
+            record.at_low_priority(matches!(part, Extra::Deferral(deferral::Part::LowPriority)))
+        });
         parts.chain(extras).chain([ThreadRecord::new("the check at the end".to_owned())]).collect()
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct Fault {
 #[derive(Debug)]
 pub(crate) struct ThreadRecord {
     pub(crate) name: String,
+    /// Whether it reads at the lowest priority.
+    low_priority: bool,
     /// Grows while the thread gets on.
     beats: AtomicU64,
     step: AtomicU8,
@@ -88,6 +90,7 @@ impl ThreadRecord {
     pub(crate) fn new(name: String) -> Self {
         Self {
             name,
+            low_priority: false,
             beats: AtomicU64::new(0),
             step: AtomicU8::new(Step::Start.code()),
             thread: AtomicU32::new(0),
@@ -96,6 +99,15 @@ impl ThreadRecord {
             ages: Histogram::new(),
             batches: Histogram::new(),
         }
+    }
+
+    /// The same, of a thread that reads at the lowest priority.
+    pub(crate) fn at_low_priority(self, low_priority: bool) -> Self {
+        Self { low_priority, ..self }
+    }
+
+    pub(crate) fn has_low_priority(&self) -> bool {
+        self.low_priority
     }
 
     /// The thread gets on, and this is what it does now.

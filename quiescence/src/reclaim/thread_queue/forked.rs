@@ -61,6 +61,8 @@ impl Held<'_> {
             }
             held.0.count_lost(queue);
             held.0.waiters = 0;
+            // Not `barriers`: this thread may be in one, in a callback that it runs. Where another
+            // thread was, what is in the queue is run there, and moves nowhere.
             if queue.owner != owner && queue.owner != 0 {
                 queue.local_stock().forget();
                 queue.orphan.store(true, Release);

@@ -4,13 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use grace::Urgency;
-
 use super::run::running;
 use super::{Contents, Queue, Wants, bytes_between};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::Callbacks;
-use crate::gp::grace_periods::Me;
 use crate::os::fence;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
 use crate::reclaim::charge::Charged;
@@ -126,21 +123,6 @@ impl Queues {
         });
     }
 
-    /// Waits until all that has been added to any queue so far has run; runs it if no other thread
-    /// does.
-    pub(crate) fn drain(&self, core: &Charged, me: impl Fn() -> Me, runner: usize) {
-        drain(core, &self.all(), &me, runner);
-        // What an orphan had left may have moved on meanwhile: see `merge`.
-        if !chaos::mutant(Mutant::SharedOnce) {
-            let shared: Vec<_> = {
-                let shared = sync::lock(&self.shared);
-                shared.objects.iter().chain(&shared.closures).cloned().collect()
-            };
-            drain(core, &shared, &me, runner);
-        }
-        self.forget_orphans(core);
-    }
-
     /// Callbacks ever added and ever finished, and what waits.
     pub(crate) fn counts(&self) -> Callbacks {
         let list = sync::lock(&self.list);
@@ -196,11 +178,4 @@ impl Queues {
         let list = sync::lock(&self.list);
         list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
     }
-}
-
-/// Waits until all that has been added to these queues has run; runs it if no other thread does.
-pub(crate) fn drain(core: &Charged, queues: &[Arc<Queue>], me: &impl Fn() -> Me, runner: usize) {
-    // All batches first, so that one grace period serves them all.
-    queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
-    queues.iter().for_each(|queue| queue.drain(core, me, runner));
 }

@@ -8,9 +8,8 @@
 //!
 //! **Invariant: a callback that moves is in one queue of the list at each moment at which the
 //! list's lock is free; and it moves into a shared queue.** Who asks all queues for something at
-//! one moment, as the worker does before it leaves a domain, holds that lock. A thread that waits
-//! for one queue after the other, as `barrier` does, waits for the shared ones last: what it finds
-//! gone from a thread's queue had been added to a shared one before.
+//! one moment, as the worker does before it leaves a domain, holds that lock. Out of a queue that a
+//! barrier waits for nothing moves.
 //!
 //! **A callback moves once**, and as part of all that its queue has: so callbacks of one thread
 //! stay in order.
@@ -74,8 +73,8 @@ impl Queues {
 }
 
 impl Queue {
-    /// Moves what waits here, if it is not being run, nor ready, nor too much. Returns how many
-    /// callbacks.
+    /// Moves what waits here, if it is not being run, nor ready, nor too much, and no barrier waits
+    /// for it. Returns how many callbacks.
     ///
     /// The thread that added them is gone; the caller holds the locks of the shared queues and of
     /// the list.
@@ -84,8 +83,9 @@ impl Queue {
         inner.ripen(core);
         inner.count(self);
         let count = inner.segments.len();
+        let is_awaited = inner.barriers != 0 && !chaos::mutant(Mutant::AwaitedMove);
         let stays = inner.runner != 0 || inner.segments.ready() != 0 || inner.lost.is_some();
-        if stays || count > MERGE_MAX {
+        if stays || is_awaited || count > MERGE_MAX {
             return None;
         }
         let to = to();
