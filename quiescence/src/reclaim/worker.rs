@@ -19,13 +19,15 @@
 //! hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
 
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
+use grace::Urgency;
 use grace::batch::RUNS_PER_TURN;
 use grace::limit::Zone;
-use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays};
+use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays, turn_is_over};
 
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
@@ -35,7 +37,7 @@ use crate::os::{clock, nap, signals, thread, unwind};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::rescan;
-use crate::reclaim::thread_queue::Wants;
+use crate::reclaim::thread_queue::{Queue, Wants};
 
 mod tasks;
 
@@ -88,7 +90,7 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     let now = Instant::now();
     let close_at = after(now, handle.tuning.lazy_ns());
     let due = due(first_turn(handle.attention()), now, close_at);
-    let task = Task { domain: handle.downgrade(), due, close_at, has_more: false };
+    let task = Task::new(handle.downgrade(), due, close_at);
     let first = state.domains.add(task);
     let refused = if state.started {
         // Else the worker wakes up before it is this one's turn, and sees it then.
@@ -270,7 +272,11 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let core: &DomainState = &task.domain;
     let now = Instant::now();
     let asked = core.attention();
-    let wants = if asked == Attention::None { core.queues.leave() } else { core.queues.wants() };
+    let wants = if asked == Attention::None {
+        core.queues.leave()
+    } else {
+        core.queues.wants_unless_busy()
+    };
     let hurried = core.queues.hurried.load(Relaxed);
     task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
     task.due = due(next_turn(asked, wants, hurried || task.has_more), now, task.close_at);
@@ -294,40 +300,20 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
 fn tend(task: &mut Task<Handle>) {
     let core: &DomainState = &task.domain;
     let now = Instant::now();
-    let queues = core.queues.all();
-    let hurried = core.queues.hurried.swap(false, Acquire); // pairs with the Release in `hurry`
-    let lazy = chaos::mutant(Mutant::LazyForever);
-    if let Some(urgency) = closes(hurried, now >= task.close_at && !lazy) {
-        queues.iter().for_each(|queue| queue.close(core, urgency));
-        task.close_at = after(now, core.tuning.lazy_ns());
-    }
+    let mut queues = core.queues.all();
+    let hurried = core.queues.hurried.swap(false, Acquire) // pairs with the Release in `hurry`
+        | std::mem::take(&mut task.hurries_still);
+    close_queues(task, &queues, hurried, now);
+    let core: &DomainState = &task.domain;
     // Relaxed: the worker's own.
     let rests_until_ns = core.rests_until_ns.load(Relaxed);
     let rested = clock::monotonic_ns() >= rests_until_ns;
     let task_waits = || matches!(core.attention(), Attention::Within(_));
-    if advances(rested, hurried, || core.urgency(), task_waits) {
+    if advances(rested, hurried, || core.urgency().unwrap_or(Urgency::Normal), task_waits) {
         advance(core);
     }
-    let began_ns = clock::thread_cpu_ns();
-    let mut ran = 0;
-    task.has_more = false;
-    for queue in &queues {
-        if queue.is_tended() && !hurried {
-            continue;
-        }
-        let mut turns = RUNS_PER_TURN;
-        while turns != 0 {
-            match queue.run_some(core, thread::token(), core.tuning.run_min()) {
-                0 => break,
-                some => ran += some,
-            }
-            turns -= 1;
-        }
-        task.has_more |= turns == 0;
-    }
-    if ran != 0 {
-        trace::worker_ran_callbacks(core.source(), clock::thread_cpu_ns().saturating_sub(began_ns));
-    }
+    run_queues(task, &mut queues, hurried);
+    let core: &DomainState = &task.domain;
     core.queues.forget_orphans(core);
     if core.kept.due_ns().is_some_and(|due_ns| due_ns <= clock::monotonic_ns()) {
         rescan::free_unprotected(core);
@@ -337,6 +323,58 @@ fn tend(task: &mut Task<Handle>) {
         core.tell_of_room();
     }
     core.look_for_stall();
+}
+
+/// Asks for a grace period on behalf of what is open, where it is time. What another thread is at
+/// is left to the next tick.
+fn close_queues(task: &mut Task<Handle>, queues: &[Arc<Queue>], hurried: bool, now: Instant) {
+    let core: &DomainState = &task.domain;
+    let lazy = chaos::mutant(Mutant::LazyForever);
+    let Some(urgency) = closes(hurried, now >= task.close_at && !lazy) else { return };
+    let busy = queues.iter().filter(|queue| !queue.close_unless_busy(core, urgency)).count();
+    let is_done = busy == 0;
+    task.close_at = if is_done { after(now, core.tuning.lazy_ns()) } else { now + nap::TICK };
+    task.hurries_still = hurried && !is_done;
+}
+
+/// Runs what is ready, one queue after the other from that on at which the turn before was over,
+/// until this turn is.
+fn run_queues(task: &mut Task<Handle>, queues: &mut [Arc<Queue>], hurried: bool) {
+    let core: &DomainState = &task.domain;
+    let (began_cpu_ns, began_ns) = (clock::thread_cpu_ns(), clock::monotonic_ns());
+    let is_over = || {
+        let taken_ns = clock::monotonic_ns().saturating_sub(began_ns);
+        turn_is_over(taken_ns, core.tuning.run_ns()) && !chaos::mutant(Mutant::EndlessTurn)
+    };
+    let first = std::mem::take(&mut task.next_queue) % queues.len().max(1);
+    queues.rotate_left(first);
+    let mut ran = 0;
+    task.has_more = false;
+    for (at, queue) in queues.iter().enumerate() {
+        if queue.is_tended() && !hurried {
+            continue;
+        }
+        let mut turns = RUNS_PER_TURN;
+        while turns != 0 {
+            match queue.run_some_unless_busy(core, thread::token(), core.tuning.run_min()) {
+                0 => break,
+                some => ran += some,
+            }
+            turns -= 1;
+            if is_over() {
+                task.next_queue = first + at + 1;
+                turns = 0;
+            }
+        }
+        task.has_more |= turns == 0;
+        if task.next_queue != 0 {
+            break;
+        }
+    }
+    if ran != 0 {
+        let spent_ns = clock::thread_cpu_ns().saturating_sub(began_cpu_ns);
+        trace::worker_ran_callbacks(core.source(), spent_ns);
+    }
 }
 
 /// Takes steps of a grace period, and notes how long the domain's are to be left alone from now on.
@@ -377,16 +415,14 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
-    use std::sync::{Arc, mpsc};
-
-    use grace::Urgency;
+    use std::sync::mpsc;
 
     use super::*;
     use crate::Domain;
     use crate::domain::builder::Builder;
     use crate::domain::tag::DomainTag;
     use crate::reclaim::retire::{Boxed, Closure};
-    use crate::reclaim::thread_queue::{BATCH, Contents, Queue};
+    use crate::reclaim::thread_queue::{BATCH, Contents};
 
     /// Has the worker end in its next turn.
     static END: AtomicBool = AtomicBool::new(false);
@@ -466,7 +502,7 @@ mod tests {
     }
 
     fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
-        Task { domain: domain.tag().handle(), due: Instant::now(), close_at, has_more: false }
+        Task::new(domain.tag().handle(), Instant::now(), close_at)
     }
 
     /// Looks after the domain when its callbacks have waited for company long enough.
@@ -498,6 +534,7 @@ mod tests {
         let domain = with_callback(Domain::builder());
         let mut tuning = domain.tuning();
         tuning.run_min = if cfg!(miri) { 1 } else { tuning.run_min };
+        tuning.run_time = Duration::MAX; // its time is not up before
         domain.tune(tuning);
         let core = domain.tag().core();
         let queue = Arc::clone(&core.queues.all()[0]);
