@@ -8,6 +8,11 @@
 //! period or is ready is looked after at every [`TICK`](nap::TICK). When nothing waits anywhere the
 //! worker sleeps without a timer: an idle process is idle.
 //!
+//! A turn in one domain is over after a few goes' time, with all of its queues together
+//! ([`grace::worker::turn_is_over`]); what is left is run in the next, from the queue on at which
+//! this one was over. So no domain keeps the others waiting for longer, and no queue the others of
+//! its domain; but a single callback may take as long as it likes.
+//!
 //! What it spends on a domain's grace periods is measured, and kept within the domain's budget:
 //! after a turn that was dear it leaves the domain's grace periods alone for longer than a tick,
 //! unless somebody is in a hurry. A domain under `poll` is looked at again without pause.
@@ -17,6 +22,14 @@
 //! and dropped with their domain), subscribers of `tracing`. So no panic of theirs ends the thread.
 //! If it ends all the same, by a fault of the library's, the next one takes over what it had in
 //! hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
+//!
+//! **Invariant [W-2]: before it has begun with a queue, the worker does not wait for that queue's
+//! lock, nor for the domain's machine.** A thread that loses its CPU under one of them (a thread of
+//! low priority beside busy ones: for seconds) holds up no other domain: the worker passes on, and
+//! looks again at the next tick. It still waits for a queue's lock when it has run callbacks, to say
+//! so; for the lock of the list of queues, and what moves under it of threads that have ended; and
+//! where the system or the allocator makes it wait, as
+//! when it unmaps memory while another thread is stopped in `mmap`.
 
 use std::ptr;
 use std::sync::Arc;

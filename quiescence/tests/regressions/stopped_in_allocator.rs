@@ -53,7 +53,7 @@ unsafe impl GlobalAlloc for Stopping {
 #[cfg_attr(miri, ignore = "thousands of objects")]
 fn who_is_stopped_there_while_it_retires_holds_no_other_up() {
     // The thread has retired before, so of the library it is only the table that may ask for
-    // memory. Each object is in a part of the table of its own, most likely.
+    // memory, of which it had many parts: some are new to it with so many objects.
     let (sender, stopped) = mpsc::sync_channel(16);
     let (go_on, may_go_on) = mpsc::channel();
     assert!(STOP.set((sender.clone(), may_go_on.into())).is_ok(), "one test");
@@ -62,7 +62,8 @@ fn who_is_stopped_there_while_it_retires_holds_no_other_up() {
             let domain = Domain::new();
             domain.retire(Box::new(0_u64)).unwrap();
             domain.barrier();
-            for object in (0..8_u64).map(Box::new) {
+            let objects: Vec<_> = (0..64_u64).map(Box::new).collect();
+            for object in objects {
                 STOPS.set(true);
                 domain.retire(object).unwrap();
             }
