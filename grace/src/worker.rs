@@ -103,10 +103,10 @@ pub const fn closes(hurried: bool, is_time: bool) -> Option<Urgency> {
 /// wait for their turns meanwhile.
 const GOES_PER_TURN: u64 = 4;
 
-/// Whether the worker's turn in a domain is over, with all of its queues, that has run callbacks for
-/// so long by the clock, where one go takes `run_ns`. (By the clock, and not by what it has had of a
-/// CPU: a callback that sleeps holds other domains up as well.) It is asked after each go, so a turn
-/// has one at least.
+/// Whether the worker's turn in a domain is over, with all of its queues, that has run callbacks
+/// for so long by the clock, where one go takes `run_ns`. (By the clock, and not by what it has had
+/// of a CPU: a callback that sleeps holds other domains up as well.) It is asked after each go, so
+/// a turn has one at least.
 ///
 /// ```
 /// use grace::batch::RUN_NS;

@@ -119,8 +119,8 @@ pub(crate) struct State {
     pub(crate) sleepers_to_tell: Sleepers,
 }
 
-/// When the worker looks again at a domain whose lock another thread holds: sooner than a tick, since
-/// tasks may wait.
+/// When the worker comes back to a domain whose lock another thread holds: sooner than a tick,
+/// since tasks may wait.
 #[cfg(not(loom))]
 const BUSY_NS: u64 = 1_000_000;
 
@@ -563,7 +563,7 @@ impl GracePeriods {
     }
 
     /// What the worker still has to do here, callbacks aside. Tries a lock, but for the default
-    /// engine while no task waits; where another thread holds it, the worker is to look again.
+    /// engine while no task waits; where another thread holds it, the worker is to come back.
     #[cfg(not(loom))]
     pub(crate) fn attention(&self) -> Attention {
         if !self.has_sleepers() && (self.counted.is_some() || self.when_wanted == Attention::None) {

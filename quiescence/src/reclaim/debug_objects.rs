@@ -2,9 +2,9 @@
 //! it was retired, ends in a panic with the places instead of a use after free some day.
 //!
 //! Our objects are plain boxes without a header, so the mark is beside them: a table of the
-//! addresses that wait ([`table`]). It may touch nothing else, takes no lock, asks the allocator for
-//! nothing, and waits for no thread. In release builds, and where the torture hooks break things on
-//! purpose, all of it is empty and costs nothing.
+//! addresses that wait (`table`). It may touch nothing else, takes no lock, asks the allocator
+//! for nothing, and waits for no thread. In release builds, and where the torture hooks break
+//! things on purpose, all of it is empty and costs nothing.
 //!
 //! Who uses it keeps this order, or there are false alarms:
 //! 1. [`note`] before the object is where somebody could run its callback;
@@ -25,9 +25,9 @@
 //!   anew: not another object, by the above, but this one, which was put back while it waits, or
 //!   never taken out.
 //!
-//! The table tells a reader of no object that was forgotten before it loaded `p`: who forgot it gave
-//! the memory back after that, another object was made in it after that, and the reader loaded the
-//! pointer that was published after that. So the reader's look comes after the forgetting.
+//! The table tells a reader of no object that was forgotten before it loaded `p`: who forgot it
+//! gave the memory back after that, another object was made in it after that, and the reader loaded
+//! the pointer that was published after that. So the reader's look comes after the forgetting.
 //!
 //! A mistake can go unseen: if no reader looks between the retirement and the callback, or if the
 //! second retirement comes after the callback of the first. The poison is for these.

@@ -589,7 +589,7 @@ impl Queue {
         Wants::of(&inner.segments, self.is_empty())
     }
 
-    /// The same for the worker: where another thread holds the lock it is to look again [W-2].
+    /// The same for the worker: where another thread holds the lock it is to come back [W-2].
     pub(crate) fn wants_unless_busy(&self) -> Wants {
         let Some(inner) = sync::try_lock(&self.inner) else { return Wants::Looks };
         Wants::of(&inner.segments, self.is_empty())

@@ -26,7 +26,7 @@
 //! **Invariant [W-2]: before it has begun with a queue, the worker does not wait for that queue's
 //! lock, nor for the domain's machine.** A thread that loses its CPU under one of them (a thread of
 //! low priority beside busy ones: for seconds) holds up no other domain: the worker passes on, and
-//! looks again at the next tick. It still waits for a queue's lock when it has run callbacks, to say
+//! comes back at the next tick. It still waits for a queue's lock when it has run callbacks, to say
 //! so; for the lock of the list of queues, and what moves under it of threads that have ended; and
 //! where the system or the allocator makes it wait, as
 //! when it unmaps memory while another thread is stopped in `mmap`.

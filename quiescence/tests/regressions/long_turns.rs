@@ -55,7 +55,9 @@ fn a_domain_with_much_to_run_holds_no_other_up() {
         let (has_queued, queued) = mpsc::channel();
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
-            closure.map(|closure| much.call(closure).unwrap());
+            if let Some(closure) = closure {
+                much.call(closure).unwrap();
+            }
             for number in 0..EACH {
                 let sender = sender.clone();
                 much.call(move || sender.send(Ran::Much { thread, number }).unwrap()).unwrap();

@@ -175,7 +175,7 @@ impl Queues {
         self.most(Queue::wants)
     }
 
-    /// The same for the worker: it is to look again where another thread is at a queue [W-2].
+    /// The same for the worker: it is to come back where another thread is at a queue [W-2].
     pub(crate) fn wants_unless_busy(&self) -> Wants {
         self.most(Queue::wants_unless_busy)
     }

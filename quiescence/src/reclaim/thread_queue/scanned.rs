@@ -15,8 +15,8 @@ pub(super) struct Scanned {
 }
 
 impl Scanned {
-    /// A new one, for so many callbacks that are ready. It comes after the end of their grace period
-    /// was seen, with its fence [HP-1].
+    /// A new one, for so many callbacks that are ready. It comes after the end of their grace
+    /// period was seen, with its fence [HP-1].
     #[cfg(not(loom))]
     pub(super) fn of_now(ready: u64) -> Self {
         Self { covers: ready, protected: hazptr::scan() }
