@@ -433,8 +433,10 @@ impl Queue {
             #[cfg(not(loom))]
             if core.hazards && inner.scanned.is_used_up() {
                 // Without the lock, which others want for a moment: it looks at the slots of all
-                // threads.
+                // threads. What the last one found is given back without it as well.
+                let last = std::mem::take(&mut inner.scanned);
                 drop(inner);
+                drop(last);
                 let scanned = Scanned::of_now(ready);
                 inner = sync::lock(&self.inner);
                 inner.scanned = scanned;
