@@ -85,6 +85,8 @@ pub(crate) struct Front {
     wakes: Wakes,
     /// By which threads know which callback queue they count for.
     id: u64,
+    /// How often what was taken has been counted.
+    rounds: AtomicU64,
 }
 
 /// A callback queue.
@@ -159,6 +161,7 @@ impl Shared {
         Self {
             front: Line(Front {
                 id: block::next_id(),
+                rounds: AtomicU64::new(0),
                 llist: Llist::new(),
                 pushed: AtomicU64::new(0),
                 granted: AtomicU64::new(0),
