@@ -242,12 +242,13 @@ until_true() {
 # Also if nobody has asked how it ended: it may have become the child of another process than us.
 is_gone() { ! grep -qs '^State:.[^ZX]' "/proc/$1/status"; }
 
-# ended PID SECONDS WHAT: waits for a process of ours that was told to end; it has to end by itself, with 0.
+# ended PID SECONDS WHAT [CODE]: waits for a process of ours that was told to end; it has to end by
+# itself, with 0 or that code.
 ended() {
     until_true "$2" "$3 ends" is_gone "$1"
     wait "$1"
     local code=$?
-    [ $code -eq 0 ] || fail "$3 ended with $code"
+    [ $code = "${4:-0}" ] || fail "$3 ended with $code, and should end with ${4:-0}"
     local other rest=()
     for other in "${started[@]}"; do [ "$other" = "$1" ] || rest+=("$other"); done
     started=("${rest[@]}")

@@ -20,7 +20,7 @@ $is_long && rounds=1000
 cc -O2 -Wall -Wextra -Werror -o "$temporary/flows" "$here/flows.c" >"$temporary/cc.log" 2>&1 ||
     fail "cannot compile flows.c"
 # The kernel follows connections in a network namespace as soon as a rule asks for their state.
-nft -f - 2>"$temporary/nft.log" <<TEXT || cannot "no connection tracking: $(head -n 1 "$temporary/nft.log")"
+nft -f - 2>"$temporary/nft.log" <<TEXT || cannot "no connection tracking: $(<"$temporary/nft.log")"
 table inet follow {
     chain output {
         type filter hook output priority 0
@@ -137,7 +137,7 @@ for which in "${which_libraries[@]}"; do
     run_flowtop "$which"
     for ((number = 1; number <= rounds; number++)); do round "$which"; done
     followed=$((rounds * connections * 2))
-    # A round frees the list of both protocols twice, that of each alone once, and that of the first.
+    # A round frees the list of both protocols twice, that of each alone once, and the first one.
     freed=$((rounds * (connections * 6 + first)))
     [ "$which" = stock ] || statistics "$process" 1 $freed
     keys q

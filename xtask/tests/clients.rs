@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 use xtask::needs;
 
-/// A function that waits for what does not come, and whose messages nobody sees meanwhile.
+/// A function that waits for what does not come, and whose messages go nowhere meanwhile.
 const WAITS: &str = "never() { sleep 0.02; false; }\nuntil_true 600 never never\n";
 
 /// A program that does not end, in the foreground.
