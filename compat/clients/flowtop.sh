@@ -15,7 +15,7 @@ need cc gcc
 # Not more at a time: each makes several events, which the socket of flowtop has to hold.
 connections=16 first=8
 rounds=6
-$is_long && rounds=1000
+$is_long && rounds=400
 
 cc -O2 -Wall -Wextra -Werror -o "$temporary/flows" "$here/flows.c" >"$temporary/cc.log" 2>&1 ||
     fail "cannot compile flows.c"

@@ -126,7 +126,7 @@ reload() {
 contents() { (cd "$home/files" && find . -type f -print | sort | xargs sha256sum); }
 
 reloads=30
-$is_long && reloads=1600
+$is_long && reloads=1000
 head -c 1500 /dev/urandom >"$temporary/kept"
 for which in "${which_libraries[@]}"; do
     run_daemon "$which"
