@@ -36,17 +36,17 @@ use crate::flavor::{FLAVORS, Flavor};
 thread_local! {
     /// The worker that the calling thread has chosen, for each flavour. Without a destructor, so
     /// that it can be used until the very end.
-    static CHOSEN: Cell<[*const Worker; FLAVORS]> = const { Cell::new([ptr::null(); FLAVORS]) };
+    static CHOSEN: [Cell<*const Worker>; FLAVORS] =
+        const { [const { Cell::new(ptr::null()) }; FLAVORS] };
 }
 
+#[inline]
 fn chosen(flavor: Flavor) -> *const Worker {
-    CHOSEN.get()[flavor.index()]
+    CHOSEN.with(|chosen| chosen[flavor.index()].get())
 }
 
 fn choose(flavor: Flavor, worker: *const Worker) {
-    let mut chosen = CHOSEN.get();
-    chosen[flavor.index()] = worker;
-    CHOSEN.set(chosen);
+    CHOSEN.with(|chosen| chosen[flavor.index()].set(worker));
 }
 
 /// `call_rcu`.
@@ -60,19 +60,40 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
     function: Function,
 ) {
     let flavor = Flavor::called(flavor);
-    // SAFETY: the thread's own choice, which it keeps until it makes another one.
-    let crowded = if let Some(worker) = unsafe { chosen(flavor).as_ref() } {
-        // SAFETY: by the contract.
-        unsafe { worker.push(head, function) }
-    } else {
-        // SAFETY: by the contract.
-        let pushed = unsafe { cpus::push(flavor, head, function) };
-        // SAFETY: by the contract.
-        pushed.unwrap_or_else(|| unsafe { workers::default(flavor).push(head, function) })
-    };
-    if crowded {
-        callback_queue::wait_for_room(&flavor.domain().domain());
+    let mut worker = chosen(flavor);
+    if worker.is_null() {
+        if cpus::are_there(flavor) {
+            // SAFETY: by the contract.
+            return unsafe { call_on_cpu(flavor, head, function) };
+        }
+        worker = workers::default(flavor);
     }
+    // SAFETY: the thread's own choice, which it keeps until it makes another one; or the default
+    // one, which is never freed.
+    let worker = unsafe { &*worker };
+    // SAFETY: by the contract.
+    if unsafe { worker.push(head, function) } {
+        wait_for_room(flavor);
+    }
+}
+
+/// The same where CPUs have workers.
+///
+/// # Safety
+/// As there.
+#[inline(never)]
+unsafe fn call_on_cpu(flavor: Flavor, head: *mut Head, function: Function) {
+    // SAFETY: by the contract.
+    let pushed = unsafe { cpus::push(flavor, head, function) };
+    // SAFETY: by the contract.
+    if pushed.unwrap_or_else(|| unsafe { workers::default(flavor).push(head, function) }) {
+        wait_for_room(flavor);
+    }
+}
+
+#[cold]
+fn wait_for_room(flavor: Flavor) {
+    callback_queue::wait_for_room(&flavor.domain().domain());
 }
 
 /// `rcu_barrier`. Of this flavour's callbacks only: what was deferred may call it, and callbacks of

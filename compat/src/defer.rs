@@ -1,9 +1,9 @@
 //! `defer_rcu` and its kin: functions that are called with a pointer after a grace period.
 //!
-//! Each call is a closure of the flavour's domain, in the queue that quiescence keeps for the
-//! thread: called in order, charged to the limit, counted in the statistics. By quiescence's
-//! worker, or by a thread that waits in a barrier; never by the thread that defers: it may hold a
-//! lock that the function takes.
+//! Each thread has a queue of quiescence's: what waits there is called in order, charged to the
+//! limit, counted in the statistics. Called by the thread that defers, when enough of it is ready,
+//! as in liburcu: what it frees is in its own cache, and needed next. By quiescence's worker, where
+//! the thread defers no more or does so in sections; or by a thread that waits in a barrier.
 //!
 //! A barrier of deferred calls waits for these queues only, and not for `call_rcu`'s callbacks,
 //! from which it may well be called.
@@ -13,12 +13,13 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{debugging, fatal};
-use crate::flavor::{FLAVORS, Flavor};
+use crate::flavor::{Away, FLAVORS, Flavor};
 use crate::{memory, reader};
+use quiescence::callback_queue;
 use quiescence::chaos::{self, Mutant};
-
-type Function = unsafe extern "C" fn(*mut c_void);
+use quiescence::liburcu_readers::{Deferred, DeferredFunction, LiburcuDomain};
 
 /// How many threads are registered; for `QUIESCENCE_DEBUG=1`.
 static REGISTRATIONS: [AtomicU32; FLAVORS] = [const { AtomicU32::new(0) }; FLAVORS];
@@ -28,8 +29,6 @@ thread_local! {
     static REGISTERED: [Cell<bool>; FLAVORS] = const { [const { Cell::new(false) }; FLAVORS] };
     /// The flavours, as bits, for which it has a queue.
     static HAS_QUEUE: Cell<u8> = const { Cell::new(0) };
-    /// Deferred functions that it is running, one inside the other.
-    static RUNNING: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Returns what it was.
@@ -59,68 +58,81 @@ pub(crate) fn after_fork() {
     }
 }
 
-// ---- one
-// call ----------------------------------------------------------------------------------------
-
-/// A function and what to call it with.
-#[derive(Clone, Copy)]
-struct Call {
-    function: Function,
-    argument: *mut c_void,
-}
-
-// SAFETY: C's contract is that the function may be called on any thread.
-unsafe impl Send for Call {}
-
-impl Call {
-    fn run(self) {
-        RUNNING.set(RUNNING.get() + 1);
-        // SAFETY: once, after a grace period, by the contract of `quiescence_urcu_defer_rcu`.
-        unsafe { (self.function)(self.argument) };
-        RUNNING.set(RUNNING.get() - 1);
-    }
-}
+// ---- one call -----------------------------------------------------------------------------------
 
 /// `defer_rcu`.
 ///
-/// At the limit it waits for room where it may, 10 ms at most, which is a quiescent state of a QSBR
-/// reader, as in liburcu; then it goes over. In a section and in a callback, where stock would wait
-/// for itself, it goes over at once. A thread need not be registered for it.
+/// Now and then it calls what is ready of the thread's own; at the limit also what it has to wait
+/// for, where it may, 10 ms at most, and then it goes over. Either is a quiescent state of a QSBR
+/// reader, as in liburcu. In a section and in a callback, where stock would wait for itself, it
+/// does neither. A thread need not be registered for it.
 ///
 /// # Safety
 /// `function(argument)` may be called once, on any thread, after a grace period.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_urcu_defer_rcu(
     flavor: c_uint,
-    function: Option<Function>,
+    function: Option<DeferredFunction>,
     argument: *mut c_void,
 ) {
     let flavor = Flavor::called(flavor);
     let Some(function) = function else {
         fatal(format_args!("{}_defer_rcu() of no function", flavor.name()));
     };
-    if !has_queue(flavor) {
-        memory::out_of_memory(QUEUE_BYTES);
-    }
-    let call = Call { function, argument };
-    if flavor.domain().domain().try_call(move || call.run()).is_err() {
-        defer_at_the_limit(flavor, call);
+    // SAFETY: by the contract.
+    match unsafe { flavor.domain().defer(function, argument) } {
+        Deferred::Queued => {}
+        Deferred::Due => run_own(flavor),
+        // SAFETY: by the contract; it does not wait.
+        Deferred::Refused => unsafe { defer_slowly(flavor, function, argument) },
     }
 }
 
+/// What is ready of the thread's own is called.
 #[cold]
-fn defer_at_the_limit(flavor: Flavor, call: Call) {
-    // A QSBR reader only: in another's section nothing is waited for. A function that is being
-    // called may not be left offline either, nor waits.
-    let may_wait = flavor == Flavor::Qsbr && flavor.is_registered() && RUNNING.get() == 0;
-    let may_wait = may_wait && !chaos::mutant(Mutant::CompatLimit);
-    let away = may_wait.then(|| flavor.may_wait("defer_rcu"));
-    flavor.domain().call(move || call.run());
-    drop(away);
+fn run_own(flavor: Flavor) {
+    with_errno_uncancelled(|| {
+        let away = leave_for_a_while(flavor);
+        flavor.domain().run_deferred();
+        drop(away);
+    });
 }
 
-// ----
-// registration --------------------------------------------------------------------------------------
+/// As `quiescence_urcu_defer_rcu`, where the thread has no queue at hand, or there is no room.
+///
+/// # Safety
+/// As there.
+#[cold]
+unsafe fn defer_slowly(flavor: Flavor, function: DeferredFunction, argument: *mut c_void) {
+    with_errno_uncancelled(|| {
+        if !has_queue(flavor) {
+            memory::out_of_memory(QUEUE_BYTES);
+        }
+        flavor.domain().make_queue();
+        // SAFETY: by the contract.
+        match unsafe { flavor.domain().defer(function, argument) } {
+            Deferred::Queued => return,
+            Deferred::Due => return run_own(flavor),
+            Deferred::Refused => {}
+        }
+        let away = leave_for_a_while(flavor);
+        // SAFETY: by the contract; it does not wait.
+        unsafe { flavor.domain().defer_in_any_case(function, argument) };
+        drop(away);
+    });
+}
+
+/// Takes a QSBR reader offline, for whom others and itself would wait. Not in a section of another
+/// flavour's; and a function that is being called may not be left offline.
+fn leave_for_a_while(flavor: Flavor) -> Option<Away> {
+    let leaves = flavor == Flavor::Qsbr
+        && flavor.is_registered()
+        && !callback_queue::in_callback()
+        && !chaos::mutant(Mutant::CompatLimit);
+    leaves.then(|| flavor.may_wait("defer_rcu"))
+}
+
+// ---- registration -------------------------------------------------------------------------------
 
 /// What the queue of a thread takes of memory at most, with what notices the end of the thread.
 const QUEUE_BYTES: usize = 65_536;
@@ -170,8 +182,7 @@ pub(crate) extern "C" fn quiescence_urcu_defer_unregister_thread(flavor: c_uint)
     barrier(flavor, "defer_unregister_thread", true);
 }
 
-// ----
-// barriers --------------------------------------------------------------------------------------------
+// ---- barriers -----------------------------------------------------------------------------------
 
 /// `rcu_defer_barrier_thread`.
 #[unsafe(no_mangle)]
@@ -192,7 +203,7 @@ fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     if !domain.is_waiting(own_only) || chaos::mutant(Mutant::CompatBarrier) {
         return;
     }
-    if RUNNING.get() != 0 {
+    if LiburcuDomain::is_running_deferred() {
         let name = flavor.name();
         fatal(format_args!(
             "{name}_{what}() by a deferred function, which it would wait for; call it elsewhere"

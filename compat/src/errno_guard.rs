@@ -53,16 +53,19 @@ pub(crate) fn with_errno<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Calls `f`, in which the thread is not cancelled. Inside [`with_errno`].
+pub(crate) fn uncancelled<R>(f: impl FnOnce() -> R) -> R {
+    if chaos::mutant(Mutant::CompatUncancelled) {
+        return f();
+    }
+    let mut before = 0;
+    // SAFETY: a state that there is, and a place for the one before.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
+    let _uncancelled = Uncancelled(before);
+    f()
+}
+
 /// Calls `f`, in which the thread is not cancelled, and leaves `errno` as it was.
 pub(crate) fn with_errno_uncancelled<R>(f: impl FnOnce() -> R) -> R {
-    with_errno(|| {
-        if chaos::mutant(Mutant::CompatUncancelled) {
-            return f();
-        }
-        let mut before = 0;
-        // SAFETY: a state that there is, and a place for the one before.
-        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-        let _uncancelled = Uncancelled(before);
-        f()
-    })
+    with_errno(|| uncancelled(f))
 }

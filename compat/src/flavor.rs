@@ -277,11 +277,24 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
 pub(crate) extern "C" fn quiescence_urcu_synchronize(flavor: c_uint) {
     with_errno_uncancelled(|| {
         let flavor = Flavor::called(flavor);
+        if flavor == Flavor::Qsbr && is_alone(flavor) {
+            return;
+        }
         reader::require_membarrier(flavor);
         let away = flavor.may_wait("synchronize_rcu");
         flavor.domain().domain().synchronize();
         drop(away);
     });
+}
+
+/// A grace period of QSBR's with no other reader, for which the calling thread need not go offline:
+/// that it waits is a quiescent state, and no other thread scans. False if there is more to be
+/// done.
+fn is_alone(flavor: Flavor) -> bool {
+    let Some(record) = flavor.record() else { return false };
+    let registered = record.is_registered();
+    // One that is online without being registered is named by `may_wait`.
+    (registered || record.is_quiescent()) && flavor.domain().synchronize_alone(registered)
 }
 
 /// The QSBR reader's word, as its own inlined code writes it.

@@ -381,10 +381,15 @@ pub(crate) fn attached(flavor: Flavor) {
 
 /// Registers the calling thread for bp, if that is there, so that none of its signal handlers has
 /// to.
+#[inline]
 pub(crate) fn register_ahead() {
-    if !AHEAD.load(Relaxed) {
-        return;
+    if AHEAD.load(Relaxed) {
+        register_for_bp();
     }
+}
+
+#[inline(never)]
+fn register_for_bp() {
     if SHORT.load(Relaxed) && SHORT.swap(false, Relaxed) && !chaos::mutant(Mutant::CompatReserve) {
         signals::blocked(grow);
     }

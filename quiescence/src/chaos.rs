@@ -9,12 +9,14 @@
 //! given back late (`free`), so that a reader that a fault lets see one finds what the object's
 //! drop left, and can count the fault.
 
+mod catchers;
 pub mod mutants;
 
 #[cfg(quiescence_mutants)]
 mod caught;
 
-pub use mutants::{Catcher, Mutant, Place};
+pub use catchers::{Catcher, Place};
+pub use mutants::Mutant;
 
 /// Names the step that is removed in a process, if it has the hooks.
 pub const SWITCH: &str = "QUIESCENCE_MUTANT";

@@ -97,6 +97,17 @@ impl World {
         self.destroy(old);
     }
 
+    /// The same, by a QSBR reader that goes offline only where it has to wait.
+    fn replace_alone(&self, new: usize, slot: &Slot) {
+        let old = self.current.swap(new, AcqRel);
+        if !self.core.synchronize_alone(1) {
+            slot.offline();
+            self.core.synchronize(Urgency::Normal, STRANGER);
+            slot.online(&self.core.gp, Location::caller());
+        }
+        self.destroy(old);
+    }
+
     /// Replaces the object and goes as far with the grace period as is possible without waiting.
     fn begin_to_replace(&self, new: usize) -> (usize, Cookie) {
         let old = self.current.swap(new, AcqRel);

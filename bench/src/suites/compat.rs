@@ -102,7 +102,7 @@ const OBJECTS: (u64, u64) = (1_000_000, 300_000);
 /// Milliseconds.
 const FLOOD_MS: (u64, u64) = (2_000, 1_000);
 
-static SCENES: [Scene; 27] = [
+static SCENES: [Scene; 28] = [
     scene("inlined/memb", "memb, inlined", PAIR, (Memb, "pair-inlined"), LOOP, 2),
     scene("inlined/mb", "mb, inlined", PAIR, (Mb, "pair-inlined"), (1_000_000, 300_000), 40),
     scene("inlined/qsbr", "qsbr, inlined", PAIR, (Qsbr, "pair-inlined"), LOOP, 1),
@@ -194,6 +194,14 @@ static SCENES: [Scene; 27] = [
         "16 producers of 1 KiB, 80 readers (limit of ours: 65,536 callbacks)",
         FLOOD,
         (Memb, "flood"),
+        FLOOD_MS,
+        1_000_000,
+    ),
+    scene(
+        "flood/few-producers",
+        "8 producers of 1 KiB, 2 readers (limit of ours: 65,536 callbacks)",
+        FLOOD,
+        (Memb, "flood-few"),
         FLOOD_MS,
         1_000_000,
     ),

@@ -40,6 +40,12 @@ fn existing(flavor: Flavor) -> Option<&'static Table> {
     unsafe { table.as_ref() }
 }
 
+/// Whether CPUs may have workers: whether some ever had one.
+#[inline]
+pub(super) fn are_there(flavor: Flavor) -> bool {
+    existing(flavor).is_some()
+}
+
 /// The flavour's table; made if need be, and there is memory.
 fn table(flavor: Flavor) -> Result<&'static Table, c_int> {
     if let Some(table) = existing(flavor) {

@@ -40,7 +40,7 @@ impl Worker {
     ///
     /// # Safety
     /// As [`CallbackQueue::push`].
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn push(&self, head: *mut Head, function: Function) -> bool {
         // SAFETY: by the contract.
         match unsafe { self.callback_queue.push(head, function) } {

@@ -16,12 +16,15 @@
 //!
 //! Use of it is for code that gives C, or another language, an interface; the crate `compat` does.
 
+use std::ffi::c_void;
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub use crate::gp::gp_words::{Readers, Surroundings, Words};
 pub use crate::gp::record::Record;
+pub use crate::reclaim::defer::Deferred;
+pub use crate::reclaim::stream::Function as DeferredFunction;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Guard;
@@ -104,15 +107,60 @@ impl LiburcuDomain {
         Domain::of(Liburcu(self))
     }
 
-    /// As [`Domain::call`], but it is never refused: at the limit it waits for room, 10 ms at most,
-    /// and then goes over. So a lock that a closure takes may be held meanwhile. In a section and
-    /// in a callback it does not wait.
-    pub fn call(&'static self, f: impl FnOnce() + Send + 'static) {
-        defer::call_within_a_tick(&Liburcu(self), f);
+    /// Has `function(argument)` called after a grace period, with those that the calling thread has
+    /// deferred before in their order: by the thread itself, in
+    /// [`run_deferred`](Self::run_deferred), by a barrier, or by the worker, where the thread comes
+    /// to no more of them.
+    ///
+    /// Refused where the thread has no queue at hand, or the domain is at its limit:
+    /// [`defer_in_any_case`](Self::defer_in_any_case).
+    ///
+    /// # Progress and cost
+    /// Wait-free; a few stores into memory of the thread's own, no locked instruction.
+    ///
+    /// # Safety
+    /// `function(argument)` may be called once, on any thread, after a grace period.
+    #[inline]
+    pub unsafe fn defer(
+        &'static self,
+        function: DeferredFunction,
+        argument: *mut c_void,
+    ) -> Deferred {
+        // SAFETY: by the contract.
+        unsafe { defer::defer(&Liburcu(self), function, argument) }
     }
 
-    /// Makes the queue of the calling thread's closures, if it has none: [`call`](Self::call)
-    /// allocates pages of it from then on, and nothing else.
+    /// As [`defer`](Self::defer), but it is never refused: at the limit it calls what is ready of
+    /// the thread's own, waits for room, 10 ms at most, and then goes over. So a lock that a
+    /// function takes on another thread may be held meanwhile. In a section and in a callback it
+    /// does neither.
+    ///
+    /// # Safety
+    /// As for [`defer`](Self::defer).
+    pub unsafe fn defer_in_any_case(
+        &'static self,
+        function: DeferredFunction,
+        argument: *mut c_void,
+    ) {
+        // SAFETY: by the contract.
+        unsafe { defer::defer_in_any_case(&Liburcu(self), function, argument) };
+    }
+
+    /// The part of a thread that defers, when it is due: takes a step of the grace
+    /// period, and calls what is ready of its own. Waits for no reader; in a section and in a
+    /// callback it calls nothing.
+    pub fn run_deferred(&'static self) {
+        defer::run_deferred(&Liburcu(self));
+        trace::deliver();
+    }
+
+    /// Whether the calling thread is running a deferred function, of whatever domain.
+    pub fn is_running_deferred() -> bool {
+        defer::is_running_deferred()
+    }
+
+    /// Makes the queue of the calling thread's deferred functions, if it has none, and has it at
+    /// hand: to defer allocates pages of it from then on, and what tells functions apart.
     pub fn make_queue(&'static self) {
         local::closures(&self.core, || Liburcu(self).handle());
     }
@@ -161,6 +209,14 @@ impl LiburcuDomain {
     /// Whether the calling thread runs callbacks of one of the domain's callback queues.
     pub fn is_in_callback_queue(&'static self) -> bool {
         self.core.callback_queues.are_run_here()
+    }
+
+    /// Waits for a full grace period, where that is done at once: the calling thread's own record
+    /// is the only reader, if it is `registered`, and no other thread wants a grace period. It need
+    /// not be quiescent, if it is a QSBR reader's that holds no reference here; its word stays as
+    /// it is. Returns false where that is not so, or perhaps not: then nothing has been waited for.
+    pub fn synchronize_alone(&'static self, registered: bool) -> bool {
+        self.core.synchronize_alone(usize::from(registered))
     }
 
     fn own_queues(&self) -> Vec<Arc<Queue>> {

@@ -4,72 +4,9 @@
 //! `cargo xtask mutants` take names and catchers from here. A name is that of `docs/ORDERINGS.md`
 //! where the step is one of an ordering edge.
 
+use super::catchers::{flavors, library};
+use super::{Catcher, Place};
 use Catcher::{CTorture, Explorer, Loom, Test, Torture, TortureOn};
-
-/// What must notice that a step is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Catcher {
-    /// The explorer, which has the same step under the same name.
-    Explorer,
-    /// Tests of the library's own sources under loom. Each of them must fail.
-    Loom(&'static [&'static str]),
-    /// A torture run about this theme.
-    Torture(&'static str),
-    /// The same, in a process that counts per CPU in this way, which is a value of
-    /// `QUIESCENCE_PERCPU`.
-    TortureOn(&'static str, &'static str),
-    /// The C program that tortures the liburcu-compatible libraries: `cargo xtask torture`.
-    CTorture,
-    /// A test, which must fail.
-    Test(Place),
-}
-
-/// Where a test is, and how it is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The package.
-    pub package: &'static str,
-    /// The file in its folder `tests`; `lib` for a unit test.
-    pub target: &'static str,
-    /// The name, with its modules.
-    pub test: &'static str,
-    /// How the process must count per CPU: a value of `QUIESCENCE_PERCPU`; empty for the best way.
-    pub per_cpu: &'static str,
-    /// How often it is run, at most, until it fails.
-    pub runs: u32,
-    /// A run that takes longer hangs, which is a failure.
-    pub seconds: u32,
-}
-
-impl Place {
-    const fn on(self, per_cpu: &'static str) -> Self {
-        Self { per_cpu, ..self }
-    }
-
-    /// Where a fault needs luck to show.
-    const fn in_one_of(self, runs: u32) -> Self {
-        Self { runs, ..self }
-    }
-
-    /// Where the missing step has a thread wait for ever.
-    const fn hangs(self) -> Self {
-        Self { seconds: 10, ..self }
-    }
-}
-
-const fn at(package: &'static str, target: &'static str, test: &'static str) -> Place {
-    Place { package, target, test, per_cpu: "", runs: 1, seconds: 100 }
-}
-
-/// A test of the library.
-const fn library(target: &'static str, test: &'static str) -> Place {
-    at("quiescence", target, test)
-}
-
-/// A test of the liburcu-compatible flavours.
-const fn flavors(test: &'static str) -> Place {
-    at("quiescence-compat", "flavors", test)
-}
 
 macro_rules! mutants {
     ($($(#[doc = $doc:literal])+ $mutant:ident $name:literal [$($catcher:expr),+ $(,)?];)*) => {
@@ -152,7 +89,15 @@ mutants! {
     ];
     /// The driver takes the domain to have no other reader.
     AlwaysAlone "always-alone" [
-        Explorer, Torture("readers"), Loom(&["loom_tests::threads::one_section_one_grace_period"]),
+        Explorer, Torture("readers"),
+        Loom(&[
+            "loom_tests::threads::one_section_one_grace_period",
+            "loom_tests::threads::a_reader_that_may_be_alone_beside_one_that_comes",
+        ]),
+    ];
+    /// A QSBR reader that may be alone does not look whether another thread drives.
+    AloneBesideDriver "alone-beside-driver" [
+        Loom(&["loom_tests::threads::a_reader_that_may_be_alone_beside_another_updater"]),
     ];
     /// A second synchronizer that finds a driver at work does not wait.
     NoSharing "no-sharing" [
@@ -315,6 +260,25 @@ mutants! {
         Loom(&["loom_tests::sleepers::a_task_that_waits_for_callbacks_is_not_left_asleep"]),
     ];
     // Queues of callbacks with embedded heads.
+    /// A thread calls what it has deferred in its sections, too.
+    DeferredInSection "deferred-in-section" [
+        Test(library("lib", "reclaim::defer::deferred::tests::in_a_section_nothing_is_called")),
+    ];
+    /// Who finds the place of a function's kind taken meanwhile takes what is there for its own.
+    DeferredAsAnother "deferred-as-another" [
+        Test(library("lib", "reclaim::defer::deferred::tests::each_function_has_one_kind")),
+    ];
+    /// A thread pushes on where others wait for room.
+    UnsharedRoom "unshared-room" [
+        Test(library(
+            "lib",
+            "reclaim::head_queue::waiting_room::tests::a_thread_that_has_had_its_share_waits",
+        )),
+    ];
+    /// What threads have pushed and not counted is not counted by who takes it.
+    UncountedPush "uncounted-push" [
+        Test(library("lib", "call_rcu::callback_queue::tests::what_is_taken_is_counted")),
+    ];
     /// A push does not release what was written before.
     RelaxedPush "relaxed-push" [Loom(&["loom_tests::llist::an_llist_wakes_whoever_sleeps"])];
     /// A push that finds the runner asleep does not ring.

@@ -460,6 +460,29 @@ impl GracePeriods {
         self.unlocked_again();
     }
 
+    /// The same, where there is nothing to wait for: no reader but `own` ones of the caller, which
+    /// reads by none of them, and no grace period that others want. Their words are not looked at,
+    /// so a QSBR reader need not go offline for it. Returns false where that is not so, or perhaps
+    /// not: then nothing has been waited for.
+    pub(crate) fn synchronize_alone(&self, own: usize) -> bool {
+        // Relaxed: a hint, which spares the lock; the registry is asked below.
+        if !self.alone.load(Relaxed) {
+            return false;
+        }
+        let Some(mut state) = sync::try_lock(&self.state) else { return false };
+        let is_wanted = state.driven || state.protocol.is_wanted();
+        if is_wanted && !chaos::mutant(Mutant::AloneBesideDriver) {
+            return false;
+        }
+        self.request_locked(&mut state, Urgency::Normal);
+        let is_over = self.drive_alone(&mut state, Me { quiescent_slots: own });
+        drop(self.tell_those_due(state));
+        if is_over {
+            self.unlocked_again();
+        }
+        is_over
+    }
+
     /// What is to be done where none of our locks is held.
     fn unlocked_again(&self) {
         lock_rank::assert_none_held("what runs under no lock is done");

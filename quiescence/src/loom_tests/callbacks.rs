@@ -15,7 +15,7 @@ const fn numbered(pointer: bool) -> CallbackType {
         pointer,
         bytes: Some(0),
         bytes_of: |_| 0,
-        run: |payload, count, progress| {
+        run: |_, payload, count, progress| {
             let index = progress.begin(count).unwrap();
             // SAFETY: so many stand side by side.
             let payload = unsafe { payload.add(index) };
@@ -23,6 +23,7 @@ const fn numbered(pointer: bool) -> CallbackType {
             let number = unsafe { payload.cast::<*const ()>().read() };
             assert_eq!(RUN.replace(RUN.get() + 1), number.addr() / 2, "out of order");
         },
+        function: None,
     }
 }
 
@@ -41,13 +42,14 @@ static DESTROY: CallbackType = CallbackType {
     pointer: true,
     bytes: Some(0),
     bytes_of: |_| 0,
-    run: |payload, _, progress| {
+    run: |_, payload, _, progress| {
         progress.begin(1);
         // SAFETY: what `retire` wrote: an object of a world that outlives its callbacks.
         let object = unsafe { &*payload.cast::<*const UnsafeCell<u32>>().read() };
         // SAFETY: a write; that no reader is near is what is tested.
         object.with_mut(|object| unsafe { *object = 0xdead });
     },
+    function: None,
 };
 
 /// Unlinks the current object, and has it destroyed.

@@ -186,6 +186,42 @@ fn qsbr_reader() {
     });
 }
 
+/// The only reader, which stays online, unlinks while another one comes. It frees at once where it
+/// is alone, and waits where it is not.
+fn alone_or_not(another: fn(&World)) {
+    model(move || {
+        let world = World::new();
+        let slot = world.core.register(1, ReaderKind::Qsbr);
+        slot.online(&world.core.gp, Location::caller());
+        world.core.alone.store(true, Relaxed);
+        let other = thread::spawn({
+            let world = Arc::clone(&world);
+            move || another(&world)
+        });
+        world.look();
+        world.replace_alone(1, slot);
+        world.look();
+        slot.offline();
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_reader_that_may_be_alone_beside_one_that_comes() {
+    alone_or_not(|world| {
+        let slot = world.core.register(2, ReaderKind::Qsbr);
+        slot.online(&world.core.gp, Location::caller());
+        world.look();
+        slot.offline();
+        world.core.unregister(slot);
+    });
+}
+
+#[test]
+fn a_reader_that_may_be_alone_beside_another_updater() {
+    alone_or_not(|world| world.replace(2));
+}
+
 #[test]
 fn a_grace_period_driven_in_steps() {
     model(|| {

@@ -195,7 +195,7 @@ impl HeldInDomains {
             .iter()
             .map(|callback_queues| unsafe { callback_queues.hold_inners() })
             .collect();
-        let rooms = domains().map(|domain| domain.callback_queues.hold_room()).collect();
+        let rooms = domains().map(|domain| domain.callback_queues.waiting_room.hold()).collect();
         let machines = domains().map(|domain| domain.grace_periods.hold_machine()).collect();
         let registries = domains().map(|domain| domain.grace_periods.hold_registry()).collect();
         Self {

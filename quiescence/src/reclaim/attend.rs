@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use grace::limit::Zone;
+
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::reclaim::defer;
@@ -61,8 +63,10 @@ fn run_by_worker(handle: &Handle, mut left: Chain) {
 /// [`wait_for_room`](crate::callback_queue::wait_for_room).
 pub(crate) fn wait_for_room(domain: &DomainState) {
     let may_wait = Sections::of_this_thread() == Sections::None && !running::in_callback();
-    trace::limit_reached(domain.source(), may_wait);
+    if domain.zone() == Zone::Full {
+        trace::limit_reached(domain.source(), may_wait);
+    }
     if may_wait {
-        domain.callback_queues.wait_for_room(domain);
+        domain.callback_queues.waiting_room.wait(domain);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Each thread has two queues in a domain. Retired objects are dropped by the thread itself when it
 //! retires again: a few at a time, so that memory goes back to the cache it came from. Closures,
-//! which may want a lock that an updater holds, are not run here. The worker
+//! which may want a lock that an updater holds, are not run here; but for C's deferred functions
+//! ([`deferred`]), of which liburcu says that they are. The worker
 //! ([`crate::reclaim::worker`]), or the thread that calls `barrier`, runs whatever is left.
 //!
 //! **Invariant [D-1]: a registered thread that is in a section, of whatever domain, runs no
@@ -18,6 +19,8 @@
 //! closure finds the room of the callback that is running, or is refused.
 
 mod closures;
+#[cfg(not(loom))]
+mod deferred;
 mod everything;
 #[cfg(not(loom))]
 mod pinned;
@@ -26,9 +29,11 @@ mod tasks;
 mod tests;
 
 pub(crate) use crate::reclaim::at_limit::{catch_up, is_due, settle_over_limit};
-#[cfg(not(loom))]
-pub(crate) use closures::call_within_a_tick;
 pub(crate) use closures::{Patience, call, call_over};
+#[cfg(not(loom))]
+pub use deferred::Deferred;
+#[cfg(not(loom))]
+pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_deferred};
 pub(crate) use everything::{barrier, finish, orphan};
 #[cfg(not(loom))]
 pub(crate) use pinned::{catch_up_after_section, close_own, may_drain};

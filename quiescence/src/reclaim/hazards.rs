@@ -78,6 +78,7 @@ impl<P: Protectable> Callback<P> {
         bytes: Some(Self::CHARGE),
         bytes_of: |_| Self::CHARGE,
         run: Self::run,
+        function: None,
     };
 
     const WEIGHED: CallbackType = CallbackType {
@@ -86,16 +87,17 @@ impl<P: Protectable> Callback<P> {
         bytes: None,
         // SAFETY: the payload is an address with its number.
         bytes_of: |payload| unsafe { &*payload.cast::<Weighed<P::Object>>() }.bytes,
-        run: |payload, _, progress| {
+        run: |_, payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is an address with its number.
             let weighed = unsafe { payload.cast::<Weighed<P::Object>>().read() };
             // SAFETY: it is run once.
             unsafe { P::free(weighed.object) };
         },
+        function: None,
     };
 
-    unsafe fn run(payload: *mut Word, count: u64, progress: &Progress) {
+    unsafe fn run(_: &'static CallbackType, payload: *mut Word, count: u64, progress: &Progress) {
         while let Some(index) = progress.begin(count) {
             // SAFETY: so many addresses stand side by side.
             let word = unsafe { payload.add(index) };

@@ -5,10 +5,13 @@
 //! [`callback_queues`] are those of a domain; [`double_queue`] is the check for heads that are
 //! queued twice.
 //!
-//! **Invariant [L-2]: what waits in a callback queue has been charged.** Each push takes a number,
-//! and a callback queue may hold as many as it was granted; a push whose number lies beyond has
-//! more granted first, over the limit if it must be. So the domain's charge is what is granted less
-//! what has begun to run, whichever thread pushes at the same time.
+//! **Invariant [L-2]: what waits in a callback queue has been charged, but for a block of each
+//! thread that pushes.** A callback queue may hold as many as it was granted; a thread that counts
+//! beyond that has more granted first, over the limit if it must be. The domain's charge is what is
+//! granted less what has begun to run, whichever thread pushes at the same time. A thread counts
+//! its pushes a block at a time ([`block`]), so what is not charged yet is less than a block of
+//! each. The thread that takes what was pushed counts it link by link, which corrects the count and
+//! has the rest granted, before any of it runs.
 //!
 //! **Invariant [LN-3]: the grace period of a round is asked for after its heads were taken**, and
 //! so after they were pushed [LN-1] and what they end was unlinked.
@@ -17,22 +20,27 @@
 //! being run stands in the llist or in [`Inner::waiting`], so that a fork, a barrier and a
 //! successor find it.
 
+mod block;
 mod callback_queues;
 mod double_queue;
 mod forked;
+mod granted;
 mod outcome;
+mod waiting_room;
 
-pub(crate) use callback_queues::{CallbackQueues, HeldCallbackQueues, HeldInners, HeldRoom};
+pub(crate) use callback_queues::{CallbackQueues, HeldCallbackQueues, HeldInners};
 pub(crate) use double_queue::{
     HeldHeads, forget as forget_head, hold as hold_heads, is_on as is_twice_checked,
 };
+pub(crate) use granted::amount;
 pub use outcome::{Left, Pushed, QueuedTwice, Wakes};
+pub(crate) use waiting_room::{HeldRoom, WaitingRoom};
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use grace::Urgency;
-use grace::limit::{Amount, Zone};
+use grace::limit::Zone;
 
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
@@ -53,11 +61,14 @@ pub(crate) const BYTES_A_HEAD: u64 = 256;
 /// the runner, where it is a QSBR reader, is waited for by.
 const CHUNK: u64 = 256;
 
-/// How long a runner waits for company, at most.
-const COMPANY: Duration = Duration::from_millis(1);
+/// How long a runner waits for company, at most: as long as liburcu's worker. Each round is a grace
+/// period, which other threads pay for.
+const COMPANY: Duration = Duration::from_millis(10);
 
-/// From so many on it has had company.
-const MANY: u64 = 1_024;
+/// From so many on it has had company. Where one thread allocates and the runner frees, both at
+/// once, each call of the allocator costs several times as much as where the runner frees many
+/// after each other: `docs/DESIGN.md`.
+const MANY: u64 = 16_384;
 
 /// How often the runner of a quiet callback queue looks, with nothing to do.
 const QUIET_LOOK: Duration = nap::TICK;
@@ -66,11 +77,16 @@ const QUIET_LOOK: Duration = nap::TICK;
 #[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) llist: Llist,
-    /// How many heads were pushed, or are about to be.
+    /// How many heads were pushed, as far as has been counted [L-2].
     pub(crate) pushed: AtomicU64,
-    /// How many may be pushed before more has to be granted.
+    /// How many may be pushed before more has to be granted. What is charged to the domain is this
+    /// less what has begun to run.
     granted: AtomicU64,
     wakes: Wakes,
+    /// By which threads know which callback queue they count for.
+    id: u64,
+    /// How often what was taken has been counted.
+    rounds: AtomicU64,
 }
 
 /// A callback queue.
@@ -84,6 +100,8 @@ pub(crate) struct Shared {
     pub(crate) finished: AtomicU64,
     /// Somebody waits: no company, and an expedited grace period.
     hurried: AtomicBool,
+    /// The runner waits for company, and has not been told that there is enough.
+    has_little: AtomicBool,
 }
 
 /// What only the runner, and those who look for a moment, touch.
@@ -91,6 +109,10 @@ pub(crate) struct Shared {
 pub(crate) struct Inner {
     /// What has been taken and not yet run.
     pub(crate) waiting: Chain,
+    /// How many were taken out of the llist, ever, but for those that were handed over.
+    taken: u64,
+    /// How many had been counted right before that.
+    counted: u64,
     /// How many are being run, marks aside.
     claimed: u64,
     /// Whether some are being run.
@@ -135,9 +157,11 @@ impl Inner {
 }
 
 impl Shared {
-    pub(crate) const fn new(wakes: Wakes) -> Self {
+    pub(crate) fn new(wakes: Wakes) -> Self {
         Self {
             front: Line(Front {
+                id: block::next_id(),
+                rounds: AtomicU64::new(0),
                 llist: Llist::new(),
                 pushed: AtomicU64::new(0),
                 granted: AtomicU64::new(0),
@@ -147,6 +171,8 @@ impl Shared {
                 Rank::CallbackQueue,
                 Inner {
                     waiting: Chain::EMPTY,
+                    taken: 0,
+                    counted: 0,
                     claimed: 0,
                     runs: false,
                     runner: 0,
@@ -161,6 +187,7 @@ impl Shared {
             changed: Condvar::new(),
             finished: AtomicU64::new(0),
             hurried: AtomicBool::new(false),
+            has_little: AtomicBool::new(false),
         }
     }
 
@@ -174,6 +201,7 @@ impl Shared {
     pub(crate) unsafe fn push(
         &self,
         core: &Charged,
+        waiting_room: &WaitingRoom,
         head: *mut Head,
         function: Function,
     ) -> Result<Pushed, QueuedTwice> {
@@ -183,52 +211,16 @@ impl Shared {
         // SAFETY: by the contract.
         let link = unsafe { Head::set(head, function) };
         let front = &self.front.0;
-        // Relaxed: a count. It is written before the head is there, so the thread that finds the
-        // head finds it counted [LN-1].
-        let number = front.pushed.fetch_add(1, Relaxed);
-        // Relaxed: a look at an old value has more granted than is needed, never less.
-        let crowded = number >= front.granted.load(Relaxed) && self.grant(core);
+        let crowded = block::note(front.id) && self.count_block(core, waiting_room);
         // SAFETY: by the contract.
         let found = unsafe { front.llist.push(link, false) };
         if found == Found::Asleep {
             front.llist.ring();
         }
         if found == Found::Itself {
-            front.pushed.fetch_sub(1, Relaxed);
             return Err(QueuedTwice { head, about: false });
         }
         Ok(Pushed { unattended: found == Found::Unattended, crowded })
-    }
-
-    /// Has room for more heads, at least one, charged to the domain. Returns whether that goes over
-    /// the limit, and the callback queue's threads may wait for room.
-    #[cold]
-    fn grant(&self, core: &Charged) -> bool {
-        let front = &self.front.0;
-        let chunk = heads(core.chunk()).max(1);
-        for heads in [chunk, 1] {
-            if core.admit(amount(heads)) {
-                front.granted.fetch_add(heads, Relaxed);
-                return false;
-            }
-        }
-        self.hurry();
-        core.admit_over(amount(1));
-        front.granted.fetch_add(1, Relaxed);
-        front.wakes == Wakes::Runner
-    }
-
-    /// So many heads are about to run: what they were charged is kept for the next ones, as far as
-    /// a callback queue keeps any, or given back.
-    fn give_back(&self, core: &Charged, count: u64) {
-        let front = &self.front.0;
-        let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
-        let kept = match core.zone() {
-            Zone::Free => count.min(heads(core.chunk()).saturating_sub(unused)),
-            Zone::Expedite | Zone::Full => 0,
-        };
-        front.granted.fetch_add(kept, Relaxed);
-        core.charge.0.give_back(amount(count - kept));
     }
 
     /// Has the runner wait for nothing but the grace period.
@@ -285,11 +277,27 @@ impl Shared {
                 if !self.rest(heard, idle_after) && self.leave() {
                     return Ok(Left::Idle);
                 }
-            } else if ran < MANY && core.zone() == Zone::Free {
-                let lazy = Duration::from_nanos(core.tuning.lazy_ns());
-                self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
+            } else if core.zone() == Zone::Free {
+                self.wait_for_company(heard, Duration::from_nanos(core.tuning.lazy_ns()));
             }
         }
+    }
+
+    /// Sleeps for so long, unless there is much to do, or somebody rings after `heard`.
+    fn wait_for_company(&self, heard: u32, lazy: Duration) {
+        // Relaxed: a hint. A thread that does not see it does not ring; the sleep ends by itself.
+        self.has_little.store(true, Relaxed);
+        if self.waits() < MANY {
+            self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
+        }
+        self.has_little.store(false, Relaxed);
+    }
+
+    /// How many wait or are being run, as far as has been counted.
+    fn waits(&self) -> u64 {
+        // Relaxed, both: an estimate.
+        let finished = self.finished.load(Relaxed);
+        self.front.0.pushed.load(Relaxed).saturating_sub(finished)
     }
 
     /// Sleeps until there is something to do. `false` if there was nothing for so long.
@@ -374,6 +382,7 @@ impl Shared {
 
     /// Puts what is in the llist with the rest, so that the next push finds that no thread attends.
     pub(crate) fn abandon(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
+        inner.counted = self.front.0.pushed.load(Relaxed); // see `correct`
         self.append(inner, self.front.0.llist.abandon())
     }
 
@@ -381,14 +390,21 @@ impl Shared {
     /// thread attends: the visitor leaves it to the thread that comes then.
     pub(crate) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
         match inner.part {
-            Part::Runner => self.append(inner, self.front.0.llist.take()),
+            Part::Runner => {
+                inner.counted = self.front.0.pushed.load(Relaxed); // see `correct`
+                self.append(inner, self.front.0.llist.take())
+            }
             Part::Visitor => self.abandon(inner),
         }
     }
 
     fn append(&self, inner: &mut Inner, youngest: *mut Link) -> Result<(), QueuedTwice> {
+        let before = inner.waiting.count();
         // SAFETY: taken just now, by the callers.
-        unsafe { inner.waiting.append(youngest) }.map_err(|ring| inner.give_up(ring))
+        let appended = unsafe { inner.waiting.append(youngest) };
+        appended.map_err(|ring| inner.give_up(ring))?;
+        inner.taken += inner.waiting.count() - before;
+        Ok(())
     }
 
     /// Takes all there is, waits for a grace period, and runs it. Returns how many were run, marks
@@ -405,6 +421,7 @@ impl Shared {
             return Ok(0); // what is in it now goes another way
         }
         self.take(&mut inner)?; // before the request [LN-3]
+        self.correct(core, &mut inner);
         if inner.waiting.is_empty() {
             return Ok(0);
         }
@@ -447,7 +464,7 @@ impl Shared {
         inner.claimed = count;
         inner.runs = true;
         self.give_back(core, count);
-        callback_queues.made_room(core);
+        callback_queues.waiting_room.made_room(core);
         drop(inner);
         let (mut ran, mut marks) = (0, Chain::EMPTY);
         running::running_callbacks(core, &Uncharged::new(), || {
@@ -554,7 +571,7 @@ impl Shared {
     /// All that waits: it is no longer this callback queue's, nor are its numbers. `None` if
     /// callbacks are being run, which must come before what follows them:
     /// [`until_still`](Self::until_still).
-    pub(crate) fn take_away(&self) -> Result<Option<Chain>, QueuedTwice> {
+    pub(crate) fn take_away(&self, core: &Charged) -> Result<Option<Chain>, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         if inner.is_running() {
             return Ok(None);
@@ -566,7 +583,9 @@ impl Shared {
             // If it sleeps, no thread would wake it now.
             self.front.0.llist.ring();
         }
+        self.correct(core, &mut inner);
         let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);
+        inner.taken -= chain.count();
         // What is granted first: else a push might find more than there is.
         self.front.0.granted.fetch_sub(chain.count(), AcqRel);
         self.front.0.pushed.fetch_sub(chain.count(), AcqRel);
@@ -597,18 +616,8 @@ impl Shared {
 
     /// The callback queue ends, with nothing in it: what it was granted and has not used goes back.
     pub(crate) fn end(&self, core: &Charged) {
-        let front = &self.front.0;
-        let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
+        let taken = sync::lock(&self.inner).taken;
+        let unused = self.front.0.granted.load(Relaxed).saturating_sub(taken);
         core.charge.0.give_back(amount(unused));
     }
-}
-
-/// What so many heads count for.
-pub(crate) fn amount(heads: u64) -> Amount {
-    Amount { objects: heads, bytes: heads.saturating_mul(BYTES_A_HEAD) }
-}
-
-/// How many heads count for so much, at most.
-fn heads(amount: Amount) -> u64 {
-    amount.objects.min(amount.bytes / BYTES_A_HEAD)
 }

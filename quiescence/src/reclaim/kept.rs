@@ -60,7 +60,7 @@ impl Object {
     /// No slot has named it since its grace period [HZ-A].
     pub(crate) unsafe fn free(mut self, progress: &Progress) {
         // SAFETY: by the contract; it is taken out once.
-        unsafe { (self.kind.run)(self.payload.as_mut_ptr(), 1, progress) };
+        unsafe { (self.kind.run)(self.kind, self.payload.as_mut_ptr(), 1, progress) };
     }
 
     /// The address that slots may name.

@@ -278,6 +278,14 @@ pub(crate) fn closures(core: &DomainState, handle: impl FnOnce() -> Handle) -> O
     last_or_find(&CLOSURES, core, handle, Contents::Closures)
 }
 
+/// The same, if it is the one that the thread has added to last: found at once, or not at all.
+#[inline]
+pub(crate) fn last_closures(core: &DomainState) -> Option<&Queue> {
+    let known = CLOSURES.get();
+    // SAFETY: as in `last_or_find`.
+    if ptr::eq(known.core, core) { unsafe { known.queue.as_ref() } } else { None }
+}
+
 #[inline]
 fn last_or_find<'c>(
     last: &'static LocalKey<Cell<Last>>,

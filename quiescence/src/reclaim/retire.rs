@@ -212,6 +212,7 @@ impl<T: Send + 'static> Boxed<T> {
         bytes: Some(Self::CHARGE),
         bytes_of: |_| Self::CHARGE,
         run: Self::run,
+        function: None,
     };
 
     /// One that counts for another number of bytes than its size.
@@ -221,16 +222,22 @@ impl<T: Send + 'static> Boxed<T> {
         bytes: None,
         // SAFETY: the payload is a pointer with its number.
         bytes_of: |payload| unsafe { &*payload.cast::<Counted<*mut T>>() }.bytes,
-        run: |payload, _, progress| {
+        run: |_, payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is a pointer with its number.
             let object = unsafe { payload.cast::<Counted<*mut T>>().read() };
             // SAFETY: it came from a box, and is run once.
             unsafe { Self::free(object.value) };
         },
+        function: None,
     };
 
-    unsafe fn run(payload: *mut Word, count: u64, progress: &Progress) {
+    unsafe fn run(
+        _: &'static stream::CallbackType,
+        payload: *mut Word,
+        count: u64,
+        progress: &Progress,
+    ) {
         while let Some(index) = progress.begin(count) {
             // SAFETY: so many pointers stand side by side.
             let word = unsafe { payload.add(index) };
@@ -327,11 +334,12 @@ impl<P: Retire> Value<P> {
         bytes: None,
         // SAFETY: the payload is a P.
         bytes_of: |payload| (unsafe { &*payload.cast::<P>() }.bytes() + Self::HELD) as u64,
-        run: |payload, _, progress| {
+        run: |_, payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is a P; it is run once.
             end(unsafe { payload.cast::<P>().read() });
         },
+        function: None,
     };
 
     pub(crate) const NEAR: stream::CallbackType = stream::CallbackType {
@@ -340,11 +348,12 @@ impl<P: Retire> Value<P> {
         bytes: None,
         // SAFETY: the payload is a P with its number.
         bytes_of: |payload| unsafe { &*payload.cast::<Counted<P>>() }.bytes,
-        run: |payload, _, progress| {
+        run: |_, payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is a P with its number; it is run once.
             end(unsafe { payload.cast::<Counted<P>>().read() }.value);
         },
+        function: None,
     };
 
     pub(crate) const FAR: stream::CallbackType = stream::CallbackType {
@@ -357,7 +366,7 @@ impl<P: Retire> Value<P> {
             // SAFETY: as above.
             unsafe { &*value }.bytes
         },
-        run: |payload, _, progress| {
+        run: |_, payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is a pointer to a P with its number, in a box.
             let value = unsafe { payload.cast::<*mut Counted<P>>().read() };
@@ -365,6 +374,7 @@ impl<P: Retire> Value<P> {
             let value = unsafe { Box::from_raw(value) };
             end(value.value);
         },
+        function: None,
     };
 }
 
@@ -394,11 +404,12 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
         pointer: false,
         bytes: Some(Self::AMOUNT.bytes),
         bytes_of: |_| Self::AMOUNT.bytes,
-        run: |payload, _, progress| {
+        run: |_, payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is an F; it is run once.
             (unsafe { payload.cast::<F>().read() })();
         },
+        function: None,
     };
 
     pub(crate) const FAR: stream::CallbackType = stream::CallbackType {
@@ -406,7 +417,7 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
         pointer: true,
         bytes: Some(Self::AMOUNT.bytes),
         bytes_of: |_| Self::AMOUNT.bytes,
-        run: |payload, count, progress| {
+        run: |_, payload, count, progress| {
             while let Some(index) = progress.begin(count) {
                 // SAFETY: so many pointers stand side by side.
                 let word = unsafe { payload.add(index) };
@@ -416,5 +427,6 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
                 (unsafe { Box::from_raw(f) })();
             }
         },
+        function: None,
     };
 }

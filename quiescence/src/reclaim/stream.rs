@@ -18,6 +18,7 @@
 //! locked instruction, but once a page.
 
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -52,8 +53,13 @@ pub(crate) struct CallbackType {
     pub(crate) bytes_of: unsafe fn(*const Word) -> u64,
     /// Runs so many callbacks, whose payloads stand side by side, from the one that `Progress` is
     /// at; more than one only of kinds with `pointer`. Each is taken as begun before it runs.
-    pub(crate) run: unsafe fn(*mut Word, u64, &Progress),
+    pub(crate) run: unsafe fn(&'static CallbackType, *mut Word, u64, &Progress),
+    /// What is called with the pointer, where each function is a kind of its own.
+    pub(crate) function: Option<Function>,
 }
+
+/// A function of C's that is called with one pointer.
+pub type Function = unsafe extern "C" fn(*mut c_void);
 
 /// How many callbacks of a run have begun.
 #[derive(Debug)]
@@ -90,8 +96,14 @@ impl Progress {
 const KIND: usize = 1;
 
 /// In place of a kind: the page ends here.
-static END: CallbackType =
-    CallbackType { words: 1, pointer: false, bytes: Some(0), bytes_of: |_| 0, run: |_, _, _| () };
+static END: CallbackType = CallbackType {
+    words: 1,
+    pointer: false,
+    bytes: Some(0),
+    bytes_of: |_| 0,
+    run: |_, _, _, _| (),
+    function: None,
+};
 
 /// A page of the stream.
 #[derive(Debug)]
@@ -185,6 +197,13 @@ impl Stream {
     /// Callbacks written so far.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Acquire) // [DS-1]
+    }
+
+    /// The kind of the callback that was written last into this page, if any. The writer's.
+    #[inline]
+    pub(crate) fn last_kind(&self) -> Option<&'static CallbackType> {
+        // SAFETY: null, or from a `&'static CallbackType` in `push`.
+        unsafe { self.kind.get().as_ref() }
     }
 
     /// Writes a callback; `payload` becomes the stream's.

@@ -346,6 +346,13 @@ impl Queue {
         }
     }
 
+    /// The kind of the callback that was added last, if that is known. The owner's.
+    #[cfg(not(loom))]
+    #[inline]
+    pub(crate) fn last_kind(&self) -> Option<&'static CallbackType> {
+        self.own.0.stream.last_kind()
+    }
+
     /// How many have been added since [`take_added`](Self::take_added). The owner's.
     #[cfg(not(loom))]
     pub(crate) fn added(&self) -> u64 {
@@ -591,7 +598,8 @@ unsafe fn run_unprotected(run: &Run, bytes: u64, uncharged: &Uncharged, ran: &mu
     uncharged.begin_run(bytes);
     while uncharged.progress.begun() < run.count {
         // SAFETY: by the contract.
-        let call = || unsafe { (run.kind.run)(run.payload, run.count, &uncharged.progress) };
+        let call =
+            || unsafe { (run.kind.run)(run.kind, run.payload, run.count, &uncharged.progress) };
         ran.panicked += u64::from(!unwind::caught(call));
     }
 }

@@ -29,8 +29,14 @@ impl Flavor {
 }
 
 /// The sources, by the names of their files.
-const SOURCES: [(&str, &str); 2] =
-    [("program.c", include_str!("program.c")), ("exported.c", include_str!("exported.c"))];
+const SOURCES: [(&str, &str); 3] = [
+    ("program.c", include_str!("program.c")),
+    ("flood.c", include_str!("flood.c")),
+    ("exported.c", include_str!("exported.c")),
+];
+
+/// What these include.
+const HEADER: (&str, &str) = ("program.h", include_str!("program.h"));
 
 /// The programs, compiled.
 #[derive(Debug)]
@@ -43,7 +49,7 @@ impl Programs {
     pub(crate) fn compile() -> Result<Self, Error> {
         let directory = tempfile::tempdir()
             .map_err(|error| Error::io("cannot make a temporary directory", error))?;
-        for (name, text) in SOURCES {
+        for (name, text) in SOURCES.into_iter().chain([HEADER]) {
             let source = directory.path().join(name);
             std::fs::write(&source, text)
                 .map_err(|error| Error::io(format!("cannot write {}", source.display()), error))?;

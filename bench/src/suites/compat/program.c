@@ -8,79 +8,8 @@
  * bytes, or numbers of objects, in the order in which `compat.rs` names them. Before that it writes the path of every
  * mapped library of either kind, a line each.
  */
-#define _GNU_SOURCE
-#define _LGPL_SOURCE
-#include <pthread.h>
-#include <semaphore.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-#if defined(FLAVOR_MEMB)
-#include <urcu/urcu-memb.h>
-#include <urcu/map/urcu-memb.h>
-#elif defined(FLAVOR_MB)
-#include <urcu/urcu-mb.h>
-#include <urcu/map/urcu-mb.h>
-#elif defined(FLAVOR_QSBR)
-#include <urcu/urcu-qsbr.h>
-#include <urcu/map/urcu-qsbr.h>
-#elif defined(FLAVOR_BP)
-#include <urcu/urcu-bp.h>
-#include <urcu/map/urcu-bp.h>
-#else
-#error "compile with -DFLAVOR_MEMB, _MB, _QSBR or _BP"
-#endif
+#include "program.h"
 #include <urcu/rculfhash.h>
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "%s\n", what);
-	exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static double cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return now.tv_sec * 1e9 + now.tv_nsec;
-}
-
-/* Memory of this process, in bytes. */
-static double resident(void)
-{
-	long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	if (!file || fscanf(file, "%*d %ld", &pages) != 1)
-		fail("/proc/self/statm cannot be read");
-	fclose(file);
-	return (double)pages * sysconf(_SC_PAGESIZE);
-}
-
-/* What a measurement has found. */
-struct figures {
-	double values[12];
-	int count;
-};
-
-static void figure(struct figures *figures, double value)
-{
-	figures->values[figures->count++] = value;
-}
 
 static int ascending(const void *one, const void *other)
 {
@@ -174,10 +103,14 @@ static void *run_beside(void *argument)
 	return NULL;
 }
 
-static void grace_periods(long amount, int threads, bool reads, long section_ns, struct figures *figures)
+/* Where one takes less than a look at the clock, so many are measured between two looks. */
+#define ALONE_RUN 32
+
+static void grace_periods(long amount, int run, int threads, bool reads, long section_ns, struct figures *figures)
 {
 	struct others others = { .count = threads, .reads = reads, .section_ns = section_ns };
-	uint64_t *all = allocated(amount * sizeof *all);
+	long runs = (amount + run - 1) / run;
+	uint64_t *all = allocated(runs * sizeof *all);
 
 	others.threads = allocated((threads + 1) * sizeof *others.threads);
 	sem_init(&others.ready, 0, 0);
@@ -191,10 +124,11 @@ static void grace_periods(long amount, int threads, bool reads, long section_ns,
 			fail("no more threads");
 		sem_wait(&others.ready);
 	}
-	for (long each = 0; each < amount; each++) {
+	for (long each = 0; each < runs; each++) {
 		uint64_t began = now_ns();
 
-		synchronize_rcu();
+		for (int one = 0; one < run; one++)
+			synchronize_rcu();
 		all[each] = now_ns() - began;
 	}
 	__atomic_store_n(&others.stop, true, __ATOMIC_RELAXED);
@@ -204,37 +138,32 @@ static void grace_periods(long amount, int threads, bool reads, long section_ns,
 	for (int each = 0; each < threads; each++)
 		pthread_join(others.threads[each], NULL);
 	rcu_thread_online();
-	figure(figures, median_of(all, amount));
+	figure(figures, median_of(all, runs) / run);
 	free(others.threads);
 	free(all);
 }
 
 static void grace_alone(long amount, struct figures *figures)
 {
-	grace_periods(amount, 0, false, 0, figures);
+	grace_periods(amount, ALONE_RUN, 0, false, 0, figures);
 }
 
 static void grace_busy(long amount, struct figures *figures)
 {
-	grace_periods(amount, 1, true, 0, figures);
+	grace_periods(amount, 1, 1, true, 0, figures);
 }
 
 static void grace_idle(long amount, struct figures *figures)
 {
-	grace_periods(amount, 1000, false, 0, figures);
+	grace_periods(amount, 1, 1000, false, 0, figures);
 }
 
 static void grace_sections(long amount, struct figures *figures)
 {
-	grace_periods(amount, 1, true, 100000, figures);
+	grace_periods(amount, 1, 1, true, 100000, figures);
 }
 
 /* ---- callbacks -------------------- */
-
-struct object {
-	struct rcu_head head;
-	long payload[4];
-};
 
 /* Objects that were freed. Written by one thread at a time. */
 static long freed;
@@ -490,169 +419,6 @@ static void lfht_insert(long amount, struct figures *figures)
 	empty(growing, entries, amount);
 }
 
-/* ---- a flood -------------------- */
-
-#define PRODUCERS 16
-#define READERS 80
-#define LARGE 1024
-#define SAMPLES 4
-
-/* Times by their logarithm: eight steps from one power of two to the next. */
-#define STEPS 512
-
-struct flood {
-	bool stop;
-	sem_t ready;
-};
-
-struct producer {
-	struct flood *flood;
-	pthread_t thread;
-	long calls;
-	uint64_t longest_ns;
-} __attribute__((aligned(128)));
-
-struct section_reader {
-	struct flood *flood;
-	pthread_t thread;
-	long sections;
-	long times[STEPS];
-} __attribute__((aligned(128)));
-
-static int step_of(uint64_t ns)
-{
-	int high = 63 - __builtin_clzll(ns | 8);
-
-	return (high << 3) + ((ns >> (high - 3)) & 7);
-}
-
-static double time_of(int step)
-{
-	return (double)((uint64_t)(8 + (step & 7)) << ((step >> 3) - 3));
-}
-
-static void *produce(void *argument)
-{
-	struct producer *producer = argument;
-
-	rcu_register_thread();
-	sem_post(&producer->flood->ready);
-	while (!__atomic_load_n(&producer->flood->stop, __ATOMIC_RELAXED)) {
-		struct object *object = malloc(LARGE);
-		uint64_t began, took;
-
-		if (!object)
-			fail("out of memory");
-		memset(object, 1, LARGE);
-		began = now_ns();
-		call_rcu(&object->head, free_object);
-		took = now_ns() - began;
-		if (took > producer->longest_ns)
-			producer->longest_ns = took;
-		producer->calls++;
-		rcu_quiescent_state();
-	}
-	rcu_unregister_thread();
-	return NULL;
-}
-
-static void *read_sections(void *argument)
-{
-	struct section_reader *reader = argument;
-
-	rcu_register_thread();
-	sem_post(&reader->flood->ready);
-	while (!__atomic_load_n(&reader->flood->stop, __ATOMIC_RELAXED)) {
-		uint64_t began = now_ns();
-
-		rcu_read_lock();
-		__asm__ volatile("" : : : "memory");
-		rcu_read_unlock();
-		reader->times[step_of(now_ns() - began)]++;
-		reader->sections++;
-		rcu_quiescent_state();
-	}
-	rcu_unregister_thread();
-	return NULL;
-}
-
-/* Readers for so many milliseconds, with producers or without. What waits at the end is left to the system. */
-static void flooded(long amount_ms, int producers, struct figures *figures)
-{
-	static struct producer all_producers[PRODUCERS];
-	static struct section_reader readers[READERS];
-	static long times[STEPS];
-	struct flood flood = { .stop = false };
-	long calls = 0, least = 0, most = 0, sections = 0, above = 0;
-	uint64_t longest_ns = 0, began;
-	double took, before = resident(), memory[SAMPLES];
-	int step = STEPS;
-
-	sem_init(&flood.ready, 0, 0);
-	for (int each = 0; each < READERS; each++) {
-		readers[each].flood = &flood;
-		if (pthread_create(&readers[each].thread, NULL, read_sections, &readers[each]))
-			fail("no more threads");
-		sem_wait(&flood.ready);
-	}
-	began = now_ns();
-	for (int each = 0; each < producers; each++) {
-		all_producers[each].flood = &flood;
-		if (pthread_create(&all_producers[each].thread, NULL, produce, &all_producers[each]))
-			fail("no more threads");
-	}
-	rcu_thread_offline();
-	for (int sample = 0; sample < SAMPLES; sample++) {
-		uint64_t until = began + amount_ms * 1000000ULL * (sample + 1) / SAMPLES;
-
-		while (now_ns() < until)
-			usleep(1000);
-		memory[sample] = resident() - before;
-	}
-	__atomic_store_n(&flood.stop, true, __ATOMIC_RELAXED);
-	took = (now_ns() - began) / 1e9;
-	for (int each = 0; each < producers; each++) {
-		struct producer *producer = &all_producers[each];
-
-		pthread_join(producer->thread, NULL);
-		calls += producer->calls;
-		if (!each || producer->calls < least)
-			least = producer->calls;
-		if (producer->calls > most)
-			most = producer->calls;
-		if (producer->longest_ns > longest_ns)
-			longest_ns = producer->longest_ns;
-	}
-	for (int each = 0; each < READERS; each++) {
-		pthread_join(readers[each].thread, NULL);
-		sections += readers[each].sections;
-		for (int one = 0; one < STEPS; one++)
-			times[one] += readers[each].times[one];
-	}
-	rcu_thread_online();
-	while (step > 0 && above <= sections / 1000)
-		above += times[--step];
-	figure(figures, sections / took);
-	figure(figures, time_of(step));
-	if (!producers)
-		return;
-	figure(figures, calls / took);
-	figure(figures, most ? 100.0 * least / most : 0);
-	figure(figures, longest_ns);
-	for (int sample = 0; sample < SAMPLES; sample++)
-		figure(figures, memory[sample] < 4096 ? 4096 : memory[sample]);
-}
-
-static void flood(long amount_ms, struct figures *figures)
-{
-	flooded(amount_ms, PRODUCERS, figures);
-}
-
-static void no_flood(long amount_ms, struct figures *figures)
-{
-	flooded(amount_ms, 0, figures);
-}
-
 /* ------------------------------------------------------------ */
 
 static const struct {
@@ -673,6 +439,7 @@ static const struct {
 	{ "lfht-lookup", lfht_lookup },
 	{ "lfht-insert", lfht_insert },
 	{ "flood", flood },
+	{ "flood-few", flood_few },
 	{ "no-flood", no_flood },
 };
 

@@ -122,6 +122,27 @@ impl GracePeriods {
         Ok(state)
     }
 
+    /// Carries out a grace period that has no reader to wait for, in one hold of the lock. If there
+    /// is one, the machine stays where it is, and the next driver continues from there. Returns
+    /// whether it has ended.
+    pub(super) fn drive_alone(&self, state: &mut State, me: Me) -> bool {
+        if state.threads().poll() != Action::Fence {
+            return false;
+        }
+        self.show_begin(state.protocol.sequence());
+        let needed = self.fence_needed(me);
+        self.alone.store(needed.is_none(), Relaxed);
+        if needed.is_some() {
+            return false;
+        }
+        self.begin(state, None);
+        state.threads().observe(Event::Alone).expect("it was asked for a fence");
+        let Action::Complete(sequence) = state.threads().poll() else { return false };
+        self.complete(state, sequence);
+        state.threads().observe(Event::Completed).expect("it was asked to complete");
+        true
+    }
+
     /// Does something that takes time without the machine's lock.
     pub(super) fn unlocked<'a>(
         &'a self,

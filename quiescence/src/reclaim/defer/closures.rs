@@ -42,19 +42,7 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
 /// for.
 pub(crate) fn call_over<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
     let waits = if context() == Context::Outside { Patience::Lazy } else { Patience::None };
-    call_in_any_case(tag, f, waits);
-}
-
-/// As [`call_over`], but it waits for a tick at most: what waits may need a lock that the caller
-/// holds.
-#[cfg(not(loom))]
-pub(crate) fn call_within_a_tick<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
-    call_in_any_case(tag, f, Patience::Tick);
-}
-
-/// As [`call`]; over the limit, where that refuses.
-fn call_in_any_case<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F, patience: Patience) {
-    if let Err(refused) = call(tag, f, patience) {
+    if let Err(refused) = call(tag, f, waits) {
         let amount = Closure::<F>::AMOUNT;
         let queue = local::closures(tag.core(), || tag.handle());
         admit_over(tag.core(), queue, amount);
@@ -112,7 +100,7 @@ pub(super) fn tend_closures<K: Named>(tag: &K, queue: &Queue) {
 /// Admits a closure that the thread's local stock does not pay for. Where it waits, it waits for
 /// the worker.
 #[cold]
-fn make_room_for_closure<K: Named>(
+pub(super) fn make_room_for_closure<K: Named>(
     tag: &K,
     queue: Option<&Queue>,
     amount: Amount,

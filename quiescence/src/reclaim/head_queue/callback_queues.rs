@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32 as Word;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use grace::limit::{Amount, Zone};
+use grace::limit::Amount;
 
 use super::double_queue::HeldHeads;
+use super::waiting_room::{HeldRoom, WaitingRoom};
 use super::{Inner, Part, Shared};
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::chaos::{self, Mutant};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
-use crate::os::sync::{self, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard, Rank};
 use crate::os::{futex, nap};
 use crate::reclaim::charge::Charged;
 use crate::reclaim::head::Head;
@@ -28,10 +29,7 @@ pub(crate) struct CallbackQueues {
     /// Heads that went through callback queues which are no longer in the list. Under its lock.
     gone: AtomicU64,
     /// Threads that wait for room.
-    short: Mutex<u32>,
-    /// The same, for a look without the lock.
-    is_short: AtomicU32,
-    room: Condvar,
+    pub(crate) waiting_room: WaitingRoom,
 }
 
 /// The list, locked.
@@ -70,9 +68,7 @@ impl CallbackQueues {
         Self {
             list: Mutex::new(Rank::CallbackQueues, Vec::new()),
             gone: AtomicU64::new(0),
-            short: Mutex::new(Rank::CallbackQueueRoom, 0),
-            is_short: AtomicU32::new(0),
-            room: Condvar::new(),
+            waiting_room: WaitingRoom::new(),
         }
     }
 
@@ -109,8 +105,13 @@ impl CallbackQueues {
     }
 
     /// [`CallbackQueue::hand_over`](crate::callback_queue::CallbackQueue::hand_over).
-    pub(crate) fn hand_over(&self, from: &Shared, to: &Shared) -> Result<Pushed, QueuedTwice> {
-        let (_list, chain) = self.take_away(from)?;
+    pub(crate) fn hand_over(
+        &self,
+        core: &Charged,
+        from: &Shared,
+        to: &Shared,
+    ) -> Result<Pushed, QueuedTwice> {
+        let (_list, chain) = self.take_away(core, from)?;
         if chaos::mutant(Mutant::LostCallbackQueue) {
             return Ok(Pushed { unattended: false, crowded: false });
         }
@@ -119,24 +120,18 @@ impl CallbackQueues {
 
     /// What waits in a callback queue, and the list, which stays locked: no barrier comes
     /// meanwhile.
-    fn take_away(&self, callback_queue: &Shared) -> Result<(List<'_>, Chain), QueuedTwice> {
+    fn take_away(
+        &self,
+        core: &Charged,
+        callback_queue: &Shared,
+    ) -> Result<(List<'_>, Chain), QueuedTwice> {
         loop {
             let list = sync::lock(&self.list);
-            if let Some(chain) = callback_queue.take_away()? {
+            if let Some(chain) = callback_queue.take_away(core)? {
                 return Ok((list, chain));
             }
             drop(list); // callbacks may want it
             drop(callback_queue.until_still(sync::lock(&callback_queue.inner)));
-        }
-    }
-
-    /// Some callbacks are about to run. Where there is room for many again those who wait are told;
-    /// not for each few, which would have them wait anew at once.
-    pub(crate) fn made_room(&self, core: &Charged) {
-        // Relaxed: the thread that is overlooked finds the room by himself, a tick later at most.
-        if self.is_short.load(Relaxed) != 0 && core.zone() == Zone::Free {
-            drop(sync::lock(&self.short));
-            self.room.notify_all();
         }
     }
 
@@ -179,11 +174,6 @@ impl CallbackQueues {
     /// goes or is handed over.
     pub(crate) fn hold(&self) -> HeldCallbackQueues<'_> {
         HeldCallbackQueues { list: sync::lock_another(&self.list), callback_queues: self }
-    }
-
-    /// Before a `fork`, beside those of other domains: how many threads wait for room.
-    pub(crate) fn hold_room(&self) -> HeldRoom<'_> {
-        HeldRoom(sync::lock_another(&self.short))
     }
 }
 
@@ -241,7 +231,7 @@ impl CallbackQueues {
     /// `leave` gives the worker what is left.
     pub(crate) fn end(&self, core: &Charged, callback_queue: &Arc<Shared>, leave: impl Fn(Chain)) {
         let mut list = loop {
-            let (list, left) = match self.take_away(callback_queue) {
+            let (list, left) = match self.take_away(core, callback_queue) {
                 Ok(taken) => taken,
                 // A head was queued twice: what was queued with it is lost.
                 Err(_) => (sync::lock(&self.list), Chain::EMPTY),
@@ -259,18 +249,6 @@ impl CallbackQueues {
         self.gone.fetch_add(callback_queue.finished.load(Acquire), Relaxed);
         callback_queue.end(core);
     }
-
-    /// Waits until there is room, for a tick at most.
-    pub(crate) fn wait_for_room(&self, core: &Charged) {
-        let mut short = sync::lock(&self.short);
-        *short += 1;
-        self.is_short.store(*short, Relaxed);
-        if core.zone() == Zone::Full {
-            short = sync::wait_at_most(&self.room, short, Some(nap::TICK)).0;
-        }
-        *short -= 1;
-        self.is_short.store(*short, Relaxed);
-    }
 }
 
 /// What is held across a `fork`.
@@ -281,9 +259,6 @@ pub(crate) struct HeldCallbackQueues<'a> {
 
 /// The callback queues themselves, held across a `fork`.
 pub(crate) struct HeldInners(Vec<MutexGuard<'static, Inner>>);
-
-/// How many threads wait for room, held across a `fork`.
-pub(crate) struct HeldRoom<'a>(MutexGuard<'a, u32>);
 
 impl HeldCallbackQueues<'_> {
     /// Takes the locks of all callback queues.
@@ -309,8 +284,7 @@ impl HeldCallbackQueues<'_> {
         heads: &mut HeldHeads,
         owner: usize,
     ) -> Amount {
-        *room.0 = 0;
-        self.callback_queues.is_short.store(0, Relaxed);
+        self.callback_queues.waiting_room.after_fork(room);
         self.list.iter().zip(&mut held.0).fold(Amount::NONE, |all, (callback_queue, inner)| {
             all.plus(callback_queue.after_fork(inner, owner, |head| heads.note(head)))
         })

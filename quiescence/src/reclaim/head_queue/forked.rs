@@ -35,6 +35,7 @@ impl Shared {
         let known = self.finished.load(Relaxed) + inner.claimed + inner.waiting.count();
         self.front.0.pushed.store(known, Relaxed);
         self.front.0.granted.store(known, Relaxed);
+        (inner.taken, inner.counted) = (known, known);
         amount(inner.waiting.count())
     }
 }

@@ -1,0 +1,426 @@
+//! Functions of C's with a pointer each, `defer_rcu`: as closures are queued, and as objects are
+//! run, by their thread.
+//!
+//! liburcu says so: a thread whose ring is full waits for readers and calls what is in it. So what
+//! the functions free is in the cache of the CPU that has allocated it, and that allocates next.
+//! Here the thread asks for a grace period when it has a batch, waits for nothing, and calls the
+//! batch when that has ended, a few hundred at a time. The worker calls what is left where the
+//! thread defers no more, or is in sections whenever it does.
+//!
+//! Each function is a kind of callback ([`CallbackType`]), which the stream names once for all that
+//! follow: so what waits costs eight bytes, and a call a comparison and three stores.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+use grace::Urgency;
+use grace::batch::{self, BATCH, BATCH_ALONE};
+use grace::limit::{Amount, Context};
+
+use super::closures::{Patience, make_room_for_closure};
+use super::{add, admit, admit_over, close_if_full, context, leave_to_worker};
+use crate::chaos::{self, Mutant};
+use crate::reclaim::at_limit::run_share;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::Named;
+use crate::reclaim::local::{self, Own};
+use crate::reclaim::stream::{CallbackType, Function, Progress, Word};
+use crate::reclaim::thread_queue::{Contents, Queue, Wants};
+use crate::reclaim::worker;
+
+/// What one counts for: the library's word. What the pointer leads to, no thread knows.
+const AMOUNT: Amount = Amount::object(size_of::<Word>() as u64);
+
+/// A batch beside other readers, whose grace period takes a fence: as many as liburcu's ring has.
+const BATCH_BESIDE_READERS: u64 = 4_096;
+
+/// How many are deferred between two looks whether those of before are ready.
+const LOOK_EVERY: u64 = 64;
+
+/// How many are called in one go; more than are deferred between two looks.
+const SHARE: u64 = BATCH_ALONE;
+
+/// What has come of a function that was to be deferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "it may be the caller's part to do something"]
+pub enum Deferred {
+    /// It waits.
+    Queued,
+    /// It waits; and it is time for the thread to do its part:
+    /// [`run_deferred`](crate::liburcu_readers::LiburcuDomain::run_deferred).
+    Due,
+    /// It does not: the domain is at its limit, or the thread has no queue yet.
+    Refused,
+}
+
+/// Defers a function, if the thread has a queue at hand, and its local stock pays for it.
+///
+/// # Safety
+/// `function(argument)` may be called once, on any thread, after a grace period.
+#[inline]
+pub(crate) unsafe fn defer<K: Named>(
+    tag: &K,
+    function: Function,
+    argument: *mut c_void,
+) -> Deferred {
+    let Some(queue) = local::last_closures(tag.core()) else { return Deferred::Refused };
+    if !queue.local_stock().take(AMOUNT) {
+        return Deferred::Refused;
+    }
+    // SAFETY: by the contract; it is charged, and the queue is this thread's.
+    let due = unsafe { add_deferred(tag, Some(queue), function, argument) };
+    if due && has_part(tag.core(), queue) { Deferred::Due } else { Deferred::Queued }
+}
+
+/// Defers a function, over the limit if it must be. Outside of sections and callbacks it runs first
+/// what is ready of this thread's, and waits for room then, but a tick at most: the caller may hold
+/// a lock that a function takes.
+///
+/// # Safety
+/// As for [`defer`].
+#[cold]
+pub(crate) unsafe fn defer_in_any_case<K: Named>(
+    tag: &K,
+    function: Function,
+    argument: *mut c_void,
+) {
+    let core = tag.core();
+    let queue = local::closures(core, || tag.handle());
+    let takes = || queue.is_some_and(|queue| queue.local_stock().take(AMOUNT));
+    let mut paid = takes() || admit(core, queue, AMOUNT);
+    if !paid
+        && let Some(queue) = queue
+        && context() == Context::Outside
+    {
+        queue.close(core, Urgency::Expedited);
+        core.advance(Own::in_domain(core).me());
+        run_share(core, queue, BATCH);
+        paid = takes();
+    }
+    if !paid && !make_room_for_closure(tag, queue, AMOUNT, Patience::Tick) {
+        admit_over(core, queue, AMOUNT);
+    }
+    // SAFETY: by the contract; it is charged, and the queue is this thread's.
+    unsafe { add_deferred(tag, queue, function, argument) };
+    leave_to_worker(tag, queue);
+}
+
+/// Adds a function that has been charged. Returns whether it is time to look what is due.
+///
+/// # Safety
+/// As for [`defer`]; and `queue` is this thread's.
+#[inline]
+unsafe fn add_deferred<K: Named>(
+    tag: &K,
+    queue: Option<&Queue>,
+    function: Function,
+    argument: *mut c_void,
+) -> bool {
+    let is_same = |kind: &&CallbackType| {
+        kind.function.is_some_and(|of_kind| ptr::fn_addr_eq(of_kind, function))
+    };
+    let known = queue.and_then(Queue::last_kind).filter(is_same);
+    match known.or_else(|| KNOWN.of(function)) {
+        // SAFETY: a pointer, and a function that is called with it, by the contract once.
+        Some(kind) => unsafe { add(tag, queue, Contents::Closures, kind, argument, AMOUNT.bytes) },
+        // SAFETY: by the contract.
+        None => unsafe { add_pair(tag, queue, Pair { function, argument }) },
+    }
+}
+
+/// The same for a function without a kind of its own.
+///
+/// # Safety
+/// As for [`add_deferred`].
+#[cold]
+unsafe fn add_pair<K: Named>(tag: &K, queue: Option<&Queue>, pair: Pair) -> bool {
+    // SAFETY: the payload of that kind, by the contract called once.
+    unsafe { add(tag, queue, Contents::Closures, &ANY, pair, AMOUNT.bytes) }
+}
+
+fn batch_of(core: &DomainState) -> u64 {
+    // Relaxed: a hint.
+    if core.alone.load(Relaxed) { BATCH_ALONE } else { BATCH_BESIDE_READERS }
+}
+
+/// Whether the thread has its part to do: a batch is full, or one of before has perhaps waited long
+/// enough.
+#[cold]
+fn has_part(core: &DomainState, queue: &Queue) -> bool {
+    if queue.is_full(core, batch_of(core)) {
+        return true;
+    }
+    if queue.added() < LOOK_EVERY {
+        return false;
+    }
+    queue.take_added();
+    queue.wants() == Wants::Looks
+}
+
+/// The part of a thread that defers: it asks for a grace period, takes steps of it, and calls what
+/// is ready. In a section and in a callback that is left to the worker [D-1].
+#[cold]
+pub(crate) fn run_deferred<K: Named>(tag: &K) {
+    let core = tag.core();
+    let Some(queue) = local::closures(core, || tag.handle()) else { return };
+    let closed = close_if_full(core, queue, batch_of(core));
+    if context() != Context::Outside && !chaos::mutant(Mutant::DeferredInSection) {
+        if closed {
+            worker::hurry(&tag.handle());
+        }
+        return;
+    }
+    let ran = run_share(core, queue, SHARE);
+    if batch::advances(ran, || queue.wants()) {
+        core.advance(Own::in_domain(core).me());
+        run_share(core, queue, SHARE);
+    }
+}
+
+// ---- kinds --------------------------------------------------------------------------------------
+
+/// The kinds of functions that were deferred, by their addresses; each is there for ever. Functions
+/// that find it full share a kind.
+struct Kinds<const N: usize>([AtomicPtr<CallbackType>; N]);
+
+static KNOWN: Kinds<256> = Kinds::new();
+
+impl<const N: usize> Kinds<N> {
+    const fn new() -> Self {
+        Self([const { AtomicPtr::new(ptr::null_mut()) }; N])
+    }
+
+    /// The function's kind, if it has one or there is room for it.
+    #[cold]
+    fn of(&self, function: Function) -> Option<&'static CallbackType> {
+        // The multiplier is 2^64 divided by the golden ratio: neighbours are spread.
+        let hash = (function as usize as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        let places = (0..N).map(|step| &self.0[(hash as usize + step) % N]);
+        for place in places {
+            // Acquire: pairs with the exchange in `enter`; the kind was written before.
+            // SAFETY: null, or from a box that is never freed.
+            let known = unsafe { place.load(Acquire).as_ref() };
+            let found = known.unwrap_or_else(|| enter(place, kind(function)));
+            let is_its = |known| ptr::fn_addr_eq(known, function);
+            if found.function.is_some_and(is_its) || chaos::mutant(Mutant::DeferredAsAnother) {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+/// Puts a kind into an empty place. Returns what is there then: another one, if somebody was
+/// faster.
+fn enter(place: &AtomicPtr<CallbackType>, kind: CallbackType) -> &'static CallbackType {
+    let made = Box::into_raw(Box::new(kind));
+    // AcqRel: pairs with the Acquire in `of`, or with the exchange of who was faster.
+    match place.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
+        // SAFETY: from a box, and never freed from now on.
+        Ok(_) => unsafe { &*made },
+        Err(others) => {
+            // SAFETY: from a box, above, which no other thread has seen.
+            drop(unsafe { Box::from_raw(made) });
+            // SAFETY: from a box that is never freed.
+            unsafe { &*others }
+        }
+    }
+}
+
+fn kind(function: Function) -> CallbackType {
+    CallbackType {
+        words: 1,
+        pointer: true,
+        bytes: Some(AMOUNT.bytes),
+        bytes_of: |_| AMOUNT.bytes,
+        run: run_pointers,
+        function: Some(function),
+    }
+}
+
+/// Calls a kind's function with each of so many pointers.
+unsafe fn run_pointers(
+    kind: &'static CallbackType,
+    payload: *mut Word,
+    count: u64,
+    progress: &Progress,
+) {
+    let Some(function) = kind.function else { return };
+    let _running = Running::begin();
+    while let Some(index) = progress.begin(count) {
+        // SAFETY: so many pointers stand side by side.
+        let word = unsafe { payload.add(index) };
+        // SAFETY: written as a pointer.
+        let argument = unsafe { word.cast::<*mut c_void>().read() };
+        // SAFETY: by the contract of `defer`: once, after a grace period.
+        unsafe { function(argument) };
+    }
+}
+
+/// A function that has no kind of its own.
+#[derive(Clone, Copy)]
+struct Pair {
+    function: Function,
+    argument: *mut c_void,
+}
+
+static ANY: CallbackType = CallbackType {
+    words: 2,
+    pointer: false,
+    bytes: Some(AMOUNT.bytes),
+    bytes_of: |_| AMOUNT.bytes,
+    run: |_, payload, _, progress| {
+        progress.begin(1);
+        let _running = Running::begin();
+        // SAFETY: the payload is a pair.
+        let Pair { function, argument } = unsafe { payload.cast::<Pair>().read() };
+        // SAFETY: by the contract of `defer`: once, after a grace period.
+        unsafe { function(argument) };
+    },
+    function: None,
+};
+
+thread_local! {
+    /// Runs of deferred functions that the thread is in, one inside the other.
+    static RUNNING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The calling thread runs deferred functions, until this is dropped.
+struct Running;
+
+impl Running {
+    fn begin() -> Self {
+        RUNNING.set(RUNNING.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.set(RUNNING.get() - 1);
+    }
+}
+
+/// Whether the calling thread is running a deferred function, of whatever domain.
+pub(crate) fn is_running_deferred() -> bool {
+    RUNNING.get() != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+    use crate::Domain;
+
+    unsafe extern "C" fn nothing(_: *mut c_void) {}
+
+    unsafe extern "C" fn add_one(count: *mut c_void) {
+        // SAFETY: a counter of a test, which waits for this.
+        unsafe { &*count.cast::<AtomicU32>() }.fetch_add(1, Relaxed);
+    }
+
+    /// A table that is full has nothing for the next one, and still what it had.
+    #[test]
+    fn each_function_has_one_kind() {
+        let kinds = Kinds::<2>::new();
+        let first = kinds.of(nothing).unwrap();
+        let second = kinds.of(add_one).unwrap();
+        assert!(ptr::eq(kinds.of(nothing).unwrap(), first) && !ptr::eq(first, second));
+        assert!(kinds.of(run_nothing).is_none() && ptr::eq(kinds.of(add_one).unwrap(), second));
+    }
+
+    unsafe extern "C" fn run_nothing(argument: *mut c_void) {
+        std::hint::black_box(argument); // another function than the one above
+    }
+
+    #[test]
+    fn functions_are_called_with_or_without_a_kind_of_their_own() {
+        let (domain, count) = (Domain::new(), AtomicU32::new(0));
+        let argument = ptr::from_ref(&count).cast_mut().cast();
+        for _ in 0..3 {
+            // SAFETY: called by the barrier, before the counter goes.
+            unsafe { defer_in_any_case(domain.tag(), add_one, argument) };
+            let pair = Pair { function: add_one, argument };
+            let queue = local::last_closures(domain.core());
+            // SAFETY: as above; it is not charged, and so given back below nothing.
+            unsafe { add_pair(domain.tag(), queue, pair) };
+        }
+        domain.barrier();
+        assert_eq!(count.load(Relaxed), 6);
+    }
+
+    thread_local! {
+        static HERE: Cell<u32> = const { Cell::new(0) };
+    }
+
+    unsafe extern "C" fn count_here(_: *mut c_void) {
+        HERE.set(HERE.get() + 1);
+    }
+
+    /// A thread that defers calls its own functions: the worker need not come.
+    #[test]
+    fn the_thread_that_defers_calls() {
+        let domain = Domain::new();
+        let tag = domain.tag();
+        // SAFETY: a function that may be called anywhere, with anything.
+        unsafe { defer_in_any_case(tag, count_here, ptr::null_mut()) };
+        for _ in 0..4 * BATCH_BESIDE_READERS {
+            // SAFETY: as above.
+            match unsafe { defer(tag, count_here, ptr::null_mut()) } {
+                Deferred::Queued => {}
+                Deferred::Due => run_deferred(tag),
+                // SAFETY: as above.
+                Deferred::Refused => unsafe { defer_in_any_case(tag, count_here, ptr::null_mut()) },
+            }
+        }
+        assert!(HERE.get() > 0, "all by the worker");
+        domain.barrier();
+    }
+
+    /// What is ready when a section begins, too, is not called in it [D-1].
+    #[test]
+    fn in_a_section_nothing_is_called() {
+        let domain = Domain::new();
+        let tag = domain.tag();
+        for _ in 0..BATCH_ALONE {
+            // SAFETY: a function that may be called anywhere, with anything.
+            unsafe { defer_in_any_case(tag, count_here, ptr::null_mut()) };
+        }
+        let queue = local::last_closures(domain.core()).unwrap();
+        queue.close(domain.core(), Urgency::Normal);
+        domain.synchronize();
+        let guard = domain.read();
+        let before = HERE.get();
+        run_deferred(tag);
+        assert_eq!(HERE.get(), before);
+        drop(guard);
+        domain.barrier();
+    }
+
+    /// In a section it only adds [D-1].
+    #[test]
+    fn in_a_section_it_only_adds() {
+        let (domain, count) = (Domain::new(), AtomicU32::new(0));
+        let argument = ptr::from_ref(&count).cast_mut().cast();
+        // SAFETY: called by the barrier, before the counter goes.
+        unsafe { defer_in_any_case(domain.tag(), add_one, argument) };
+        let guard = domain.read();
+        for _ in 0..2 * BATCH_BESIDE_READERS {
+            // SAFETY: as above.
+            let deferred = unsafe { defer(domain.tag(), add_one, argument) };
+            if deferred == Deferred::Refused {
+                // SAFETY: as above.
+                unsafe { defer_in_any_case(domain.tag(), add_one, argument) };
+            }
+            run_deferred(domain.tag());
+        }
+        assert!(count.load(Relaxed) <= 1, "what is older than the section, by the worker");
+        drop(guard);
+        domain.barrier();
+        assert_eq!(u64::from(count.load(Relaxed)), 2 * BATCH_BESIDE_READERS + 1);
+    }
+}
