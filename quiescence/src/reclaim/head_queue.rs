@@ -287,7 +287,7 @@ impl Shared {
     fn wait_for_company(&self, heard: u32, lazy: Duration) {
         // Relaxed: a hint. A thread that does not see it does not ring; the sleep ends by itself.
         self.has_little.store(true, Relaxed);
-        if self.waits() < MANY {
+        if !lazy.is_zero() && self.waits() < MANY {
             self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
         }
         self.has_little.store(false, Relaxed);
