@@ -25,6 +25,8 @@ pub(crate) mod workers;
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_ulong};
 use std::ptr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use quiescence::callback_queue;
 use quiescence::raw::{Function, Head};
@@ -40,12 +42,21 @@ thread_local! {
         const { [const { Cell::new(ptr::null()) }; FLAVORS] };
 }
 
+/// Whether some thread ever chose one. Else none need look what it has, which takes a call in a
+/// library.
+static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
+
 #[inline]
 fn chosen(flavor: Flavor) -> *const Worker {
+    // Relaxed: a thread sees that it has chosen itself.
+    if !IS_CHOSEN.load(Relaxed) {
+        return ptr::null();
+    }
     CHOSEN.with(|chosen| chosen[flavor.index()].get())
 }
 
 fn choose(flavor: Flavor, worker: *const Worker) {
+    IS_CHOSEN.store(true, Relaxed);
     CHOSEN.with(|chosen| chosen[flavor.index()].set(worker));
 }
 
