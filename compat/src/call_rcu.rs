@@ -32,6 +32,7 @@ use quiescence::callback_queue;
 use quiescence::raw::{Function, Head};
 
 use self::worker::Worker;
+use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{Mistake, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor};
 
@@ -104,7 +105,7 @@ unsafe fn call_on_cpu(flavor: Flavor, head: *mut Head, function: Function) {
 
 #[cold]
 fn wait_for_room(flavor: Flavor) {
-    callback_queue::wait_for_room(&flavor.domain().domain());
+    with_errno_uncancelled(|| callback_queue::wait_for_room(&flavor.domain().domain()));
 }
 
 /// `rcu_barrier`. Of this flavour's callbacks only: what was deferred may call it, and callbacks of
@@ -128,10 +129,13 @@ pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
             ),
         );
     }
-    let away = flavor.may_wait("barrier");
-    workers::start_where_needed(flavor);
-    flavor.domain().wait_for_callback_queues();
-    drop(away);
+    // It may run callbacks, and drive grace periods.
+    with_errno_uncancelled(|| {
+        let away = flavor.may_wait("barrier");
+        workers::start_where_needed(flavor);
+        flavor.domain().wait_for_callback_queues();
+        drop(away);
+    });
 }
 
 /// `create_call_rcu_data`.

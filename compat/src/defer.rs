@@ -122,8 +122,8 @@ unsafe fn defer_slowly(flavor: Flavor, function: DeferredFunction, argument: *mu
     });
 }
 
-/// Takes a QSBR reader offline, for whom others and itself would wait. Not in a section of another
-/// flavour's; and a function that is being called may not be left offline.
+/// Takes a QSBR reader offline, for whom others and itself would wait; not in a function that is
+/// being called, which may not be left offline.
 fn leave_for_a_while(flavor: Flavor) -> Option<Away> {
     let leaves = flavor == Flavor::Qsbr
         && flavor.is_registered()
@@ -209,9 +209,11 @@ fn barrier(flavor: Flavor, what: &str, own_only: bool) {
             "{name}_{what}() by a deferred function, which it would wait for; call it elsewhere"
         ));
     }
-    let away = flavor.may_wait(what);
-    domain.wait_for_queues(own_only);
-    drop(away);
+    with_errno_uncancelled(|| {
+        let away = flavor.may_wait(what);
+        domain.wait_for_queues(own_only);
+        drop(away);
+    });
 }
 
 /// liburcu's library destructor, which expects that no thread is registered any more. Nothing of

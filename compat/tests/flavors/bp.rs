@@ -220,6 +220,9 @@ fn callers_are_not_disturbed() {
             let (asked, cancellable) = looks(|| (0..10_000).for_each(|_| defer(flavor, look)));
             assert!(asked != 0, "flavour {flavor} calls on another thread");
             assert_eq!((errno().load(Relaxed), cancellable), (7, 0), "flavour {flavor}");
+            defer(flavor, look);
+            let (_, cancellable) = looks(|| quiescence_urcu_defer_barrier_thread(flavor));
+            assert_eq!((errno().load(Relaxed), cancellable), (7, 0), "flavour {flavor}");
             unregister(flavor);
         }
     })

@@ -46,8 +46,9 @@ pub struct Statistics {
     /// Threads that wait for a grace period now, or attend to one.
     pub waiters: u64,
     /// Callbacks queued (objects retired, closures given to `call`). What threads push to callback
-    /// queues is counted in blocks of 64: up to 63 of each thread come into it with the runner's
-    /// next round, and it may be put right downwards then.
+    /// queues is counted in blocks of 64: up to 126 of each thread, and of one that changes from
+    /// callback queue to callback queue as many as it has counted, come into it with the runner's
+    /// next round. It may be put right downwards then.
     pub callbacks_queued: u64,
     /// Callbacks that have run.
     pub callbacks_run: u64,

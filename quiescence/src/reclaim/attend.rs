@@ -16,6 +16,7 @@ use crate::reclaim::head_queue::{self, Left, QueuedTwice, Shared, forget_head, i
 use crate::reclaim::llist::Chain;
 use crate::reclaim::local::{Own, Sections};
 use crate::reclaim::running;
+use crate::reclaim::worker;
 
 /// [`CallbackQueue::attend`](crate::callback_queue::CallbackQueue::attend).
 pub(crate) fn attend(
@@ -45,6 +46,7 @@ pub(crate) fn end(handle: &Handle, callback_queue: &Arc<Shared>) {
 /// Has the worker run what a callback queue has left.
 fn run_by_worker(handle: &Handle, mut left: Chain) {
     handle.charge.0.give_back(head_queue::amount(left.count()));
+    let has_mark = left.links() != left.count();
     while let Some((link, marks)) = left.pop() {
         let head = Anywhere(link.cast::<Head>());
         if chaos::mutant(Mutant::LostCallbackQueue) {
@@ -57,6 +59,9 @@ fn run_by_worker(handle: &Handle, mut left: Chain) {
             // SAFETY: by the contract of `CallbackQueue::push`: after a grace period, once.
             unsafe { Head::run(head.get()) };
         });
+    }
+    if has_mark {
+        worker::hurry(handle); // a barrier waits for it
     }
 }
 

@@ -179,6 +179,8 @@ impl Inner {
         chaos::point(Point::BatchClosed);
         // The request comes after the last callback was counted [DQ-1], [GP-9].
         let cookie = early.unwrap_or_else(|| core.request(urgency));
+        // What has ended meanwhile makes room for one more batch.
+        self.ripen(core);
         let callbacks = self.segments.len();
         if self.segments.accelerate(cookie) {
             trace::batch_closed(core.source(), callbacks, cookie);

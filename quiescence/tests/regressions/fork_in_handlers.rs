@@ -136,23 +136,25 @@ fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
     // SAFETY: it forks on top of a wait only, in which this thread has let its locks go.
     unsafe { libc::signal(libc::SIGUSR2, handler as *const () as libc::sighandler_t) };
     let process = std::process::id().cast_signed();
-    LOADS.store(thread_id(), SeqCst);
+    let waiter = thread_id();
+    LOADS.store(waiter, SeqCst);
     let is_over = || FORKED.load(SeqCst) >= CHILDREN || FAILED.load(SeqCst) != 0;
     let signals = thread::spawn(move || {
         while !is_over() {
             // SAFETY: to a thread that waits for this one.
-            unsafe { libc::syscall(libc::SYS_tgkill, process, LOADS.load(SeqCst), libc::SIGUSR2) };
+            unsafe { libc::syscall(libc::SYS_tgkill, process, waiter, libc::SIGUSR2) };
             thread::yield_now();
         }
     });
-    while !is_over() {
+    while !is_over() && !IS_CHILD.load(SeqCst) {
         callback_queue::wait_for_room(&domain);
-        if IS_CHILD.load(SeqCst) {
-            domain.barrier();
-            let crowded = (0..90).filter(|_| push(&queue)).count();
-            // SAFETY: ends the child without running anything of the parent's.
-            unsafe { libc::_exit(i32::from(crowded != 0)) };
-        }
+    }
+    LOADS.store(0, SeqCst); // from here on no signal forks
+    if IS_CHILD.load(SeqCst) {
+        domain.barrier();
+        let crowded = (0..90).filter(|_| push(&queue)).count();
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(i32::from(crowded != 0)) };
     }
     signals.join().unwrap();
     assert_eq!(FAILED.load(SeqCst), 0, "a child failed, or was killed");

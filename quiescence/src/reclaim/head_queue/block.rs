@@ -1,10 +1,11 @@
 //! How a thread counts what it pushes: a block at a time, and not each push by an atomic addition
 //! to a line that all who push share.
 //!
-//! **What a thread has pushed and not counted is less than what it has counted**, and less than a
-//! [block](MOST): its first pushes to a callback queue it counts one by one, and one by one again
-//! when it has come from another callback queue, or was told that there is no room. What it forgets
-//! so, or where it ends, is counted by who takes it [L-2].
+//! **What a thread has pushed and not counted is less than what it has counted**, and, with one
+//! callback queue, than two [blocks](MOST), of which a round may have cut the first: its first
+//! pushes to a callback queue it counts one by one, and one by one again when it has come from
+//! another callback queue, or was told that there is no room. What it forgets so, or where it ends,
+//! is counted by who takes it [L-2].
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;

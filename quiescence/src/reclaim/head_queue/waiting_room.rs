@@ -61,6 +61,16 @@ impl Cohorts {
         self.number != number
     }
 
+    /// What a thread of that cohort may push now. One that was not let go in time has as much of
+    /// what there is as the others who wait.
+    fn share_of(&self, number: u64, core: &Charged) -> u64 {
+        match core.zone() {
+            Zone::Full => 0,
+            _ if self.is_released(number) => self.share.max(block::MOST),
+            _ => (room(core) / (self.waiting + self.returning + 1)).max(block::MOST),
+        }
+    }
+
     /// A thread of that cohort comes back, let go or not.
     fn come_back(&mut self, number: u64) {
         let of = if self.is_released(number) { &mut self.returning } else { &mut self.waiting };
@@ -99,8 +109,7 @@ impl WaitingRoom {
             cohorts = sync::wait_at_most(&self.let_go, cohorts, Some(nap::TICK)).0;
             cohorts.come_back(number);
         }
-        let has_room = core.zone() != Zone::Full;
-        block::has_waited(if has_room { cohorts.share.max(block::MOST) } else { 0 });
+        block::has_waited(cohorts.share_of(number, core));
         self.let_next_go(core, cohorts);
     }
 
