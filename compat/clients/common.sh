@@ -20,6 +20,8 @@ libraries="$here/../../target/compat/lib"
 temporary=
 place=
 started=()
+# Where a check that did not hold is reported to: the standard error that the script began with.
+messages=2
 # Put before the commands that run as another user, where a script has such.
 as_user=()
 
@@ -36,11 +38,13 @@ say() { echo "$client_name: $*"; }
 
 # A check that did not hold: says so, with what the processes had to say, and ends the script.
 fail() {
-    echo "$client_name: FAILED: $*" >&2
     local log
-    for log in "$temporary"/*.log; do
-        [ -s "$log" ] && { echo "--- end of ${log##*/}"; tail -n 25 "$log"; } >&2
-    done
+    {
+        echo "$client_name: FAILED: $*"
+        for log in "$temporary"/*.log; do
+            [ -s "$log" ] && { echo "--- end of ${log##*/}"; tail -n 25 "$log"; }
+        done
+    } >&"$messages"
     exit 1
 }
 
@@ -71,16 +75,63 @@ not_exercised() {
 # before `client`.
 alone() {
     if [ "${QUIESCENCE_ALONE:-}" = "$0" ]; then
+        # The first process of a namespace is not ended by a signal that it does not handle.
+        trap 'exit 143' TERM
         ip link set lo up || exit 1
         return
     fi
     local into=(unshare --net --mount --pid --fork --kill-child --mount-proc)
     need unshare util-linux
+    need setpriv util-linux
     need ip iproute2
     [ "$(id -u)" = 0 ] || cannot "needs root, for namespaces of its own"
     "${into[@]}" ip link set lo up 2>/dev/null ||
         cannot "no namespaces of its own (unshare of util-linux is refused)"
-    QUIESCENCE_ALONE=$0 exec "${into[@]}" "$0" "$@"
+    told_to_end=false
+    trap 'told_to_end=true' TERM INT
+    QUIESCENCE_ALONE=$0 setpriv --pdeathsig KILL "${into[@]}" "$0" "$@" &
+    wait_for_inside $!
+}
+
+# wait_for_inside PID: of unshare, which itself takes no TERM; the script in it is told instead.
+# Ends with the code of that.
+wait_for_inside() {
+    local unshare=$1 since= script
+    until is_gone "$unshare"; do
+        if ! $told_to_end; then
+            wait "$unshare"
+            continue
+        fi
+        : "${since:=$SECONDS}"
+        # Again and again: it may not have come to handle it.
+        for script in $(children "$unshare"); do
+            kill -TERM "$script" 2>/dev/null
+            # What hangs in the foreground keeps it from that.
+            [ $((SECONDS - since)) -lt 5 ] || hurry "$script"
+        done
+        [ $((SECONDS - since)) -lt 15 ] || kill -KILL "$unshare" 2>/dev/null
+        sleep 0.1
+    done
+    wait "$unshare"
+    exit
+}
+
+children() { cat /proc/"$1"/task/*/children 2>/dev/null; }
+
+# hurry PID: ends what descends from a script, but not the process that asks for it.
+hurry() {
+    local process
+    for process in $(descendants "$1"); do
+        [ "$process" = "$BASHPID" ] || kill -KILL "$process" 2>/dev/null
+    done
+}
+
+# watch SECONDS: ends the script after so long, whatever hangs in its foreground.
+watch() {
+    read -r -t "$1" <>"$temporary/never"
+    kill -TERM $$
+    read -r -t 5 <>"$temporary/never"
+    hurry $$
 }
 
 # need PROGRAM PACKAGE: without the program there is no result, which is not the same as a good one.
@@ -107,10 +158,13 @@ client() {
     temporary=$(mktemp -d "${TMPDIR:-/tmp}/quiescence-$client_name.XXXXXX") || exit 1
     chmod 755 "$temporary"
     trap clean_up EXIT
-    trap 'fail "took more than $limit_s s, or was told to end"' TERM
+    script_limit_s=$limit_s
+    # It comes also while a function runs whose messages are not wanted.
+    exec {messages}>&2
+    trap 'trap "" TERM; fail "took more than $script_limit_s s, or was told to end"' TERM
     trap 'exit 130' INT
     mkfifo "$temporary/never"
-    ( read -r -t "$limit_s" <>"$temporary/never" || kill -TERM $$ ) >/dev/null 2>&1 &
+    watch "$limit_s" >/dev/null 2>&1 &
     started+=($!)
     if has ours; then copy_libraries; fi
     mkdir -m 700 "$temporary/run"
@@ -169,7 +223,7 @@ start() {
 # The processes that descend from PID, the nearest first.
 descendants() {
     local child
-    for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+    for child in $(children "$1"); do
         echo "$child"
         descendants "$child"
     done
@@ -188,12 +242,13 @@ until_true() {
 # Also if nobody has asked how it ended: it may have become the child of another process than us.
 is_gone() { ! grep -qs '^State:.[^ZX]' "/proc/$1/status"; }
 
-# ended PID SECONDS WHAT: waits for a process of ours that was told to end; it has to end by itself, with 0.
+# ended PID SECONDS WHAT [CODE]: waits for a process of ours that was told to end; it has to end by
+# itself, with 0 or that code.
 ended() {
     until_true "$2" "$3 ends" is_gone "$1"
     wait "$1"
     local code=$?
-    [ $code -eq 0 ] || fail "$3 ended with $code"
+    [ $code = "${4:-0}" ] || fail "$3 ended with $code, and should end with ${4:-0}"
     local other rest=()
     for other in "${started[@]}"; do [ "$other" = "$1" ] || rest+=("$other"); done
     started=("${rest[@]}")

@@ -23,6 +23,8 @@ server:
     listen: 127.0.0.1@$port
     udp-workers: 2
     tcp-workers: 2
+    # Not the half a second of its own choice: on a busy machine a client may not read for so long.
+    tcp-io-timeout: 10000
     background-workers: 2
 log:
   - target: "$temporary/knot-$which.log"

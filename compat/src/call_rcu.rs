@@ -25,11 +25,14 @@ pub(crate) mod workers;
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_ulong};
 use std::ptr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use quiescence::callback_queue;
 use quiescence::raw::{Function, Head};
 
 use self::worker::Worker;
+use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{Mistake, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor};
 
@@ -40,12 +43,21 @@ thread_local! {
         const { [const { Cell::new(ptr::null()) }; FLAVORS] };
 }
 
+/// Whether some thread ever chose one. Else none need look what it has, which takes a call in a
+/// library.
+static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
+
 #[inline]
 fn chosen(flavor: Flavor) -> *const Worker {
+    // Relaxed: a thread sees that it has chosen itself.
+    if !IS_CHOSEN.load(Relaxed) {
+        return ptr::null();
+    }
     CHOSEN.with(|chosen| chosen[flavor.index()].get())
 }
 
 fn choose(flavor: Flavor, worker: *const Worker) {
+    IS_CHOSEN.store(true, Relaxed);
     CHOSEN.with(|chosen| chosen[flavor.index()].set(worker));
 }
 
@@ -93,7 +105,7 @@ unsafe fn call_on_cpu(flavor: Flavor, head: *mut Head, function: Function) {
 
 #[cold]
 fn wait_for_room(flavor: Flavor) {
-    callback_queue::wait_for_room(&flavor.domain().domain());
+    with_errno_uncancelled(|| callback_queue::wait_for_room(&flavor.domain().domain()));
 }
 
 /// `rcu_barrier`. Of this flavour's callbacks only: what was deferred may call it, and callbacks of
@@ -117,10 +129,13 @@ pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
             ),
         );
     }
-    let away = flavor.may_wait("barrier");
-    workers::start_where_needed(flavor);
-    flavor.domain().wait_for_callback_queues();
-    drop(away);
+    // It may run callbacks, and drive grace periods.
+    with_errno_uncancelled(|| {
+        let away = flavor.may_wait("barrier");
+        workers::start_where_needed(flavor);
+        flavor.domain().wait_for_callback_queues();
+        drop(away);
+    });
 }
 
 /// `create_call_rcu_data`.

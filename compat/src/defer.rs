@@ -13,6 +13,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{debugging, fatal};
 use crate::flavor::{Away, FLAVORS, Flavor};
 use crate::{memory, reader};
@@ -57,8 +58,7 @@ pub(crate) fn after_fork() {
     }
 }
 
-// ---- one
-// call ----------------------------------------------------------------------------------------
+// ---- one call -----------------------------------------------------------------------------------
 
 /// `defer_rcu`.
 ///
@@ -91,9 +91,11 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_defer_rcu(
 /// What is ready of the thread's own is called.
 #[cold]
 fn run_own(flavor: Flavor) {
-    let away = leave_for_a_while(flavor);
-    flavor.domain().run_deferred();
-    drop(away);
+    with_errno_uncancelled(|| {
+        let away = leave_for_a_while(flavor);
+        flavor.domain().run_deferred();
+        drop(away);
+    });
 }
 
 /// As `quiescence_urcu_defer_rcu`, where the thread has no queue at hand, or there is no room.
@@ -102,24 +104,26 @@ fn run_own(flavor: Flavor) {
 /// As there.
 #[cold]
 unsafe fn defer_slowly(flavor: Flavor, function: DeferredFunction, argument: *mut c_void) {
-    if !has_queue(flavor) {
-        memory::out_of_memory(QUEUE_BYTES);
-    }
-    flavor.domain().make_queue();
-    // SAFETY: by the contract.
-    match unsafe { flavor.domain().defer(function, argument) } {
-        Deferred::Queued => return,
-        Deferred::Due => return run_own(flavor),
-        Deferred::Refused => {}
-    }
-    let away = leave_for_a_while(flavor);
-    // SAFETY: by the contract; it does not wait.
-    unsafe { flavor.domain().defer_in_any_case(function, argument) };
-    drop(away);
+    with_errno_uncancelled(|| {
+        if !has_queue(flavor) {
+            memory::out_of_memory(QUEUE_BYTES);
+        }
+        flavor.domain().make_queue();
+        // SAFETY: by the contract.
+        match unsafe { flavor.domain().defer(function, argument) } {
+            Deferred::Queued => return,
+            Deferred::Due => return run_own(flavor),
+            Deferred::Refused => {}
+        }
+        let away = leave_for_a_while(flavor);
+        // SAFETY: by the contract; it does not wait.
+        unsafe { flavor.domain().defer_in_any_case(function, argument) };
+        drop(away);
+    });
 }
 
-/// Takes a QSBR reader offline, for whom others and itself would wait. Not in a section of another
-/// flavour's; and a function that is being called may not be left offline.
+/// Takes a QSBR reader offline, for whom others and itself would wait; not in a function that is
+/// being called, which may not be left offline.
 fn leave_for_a_while(flavor: Flavor) -> Option<Away> {
     let leaves = flavor == Flavor::Qsbr
         && flavor.is_registered()
@@ -128,8 +132,7 @@ fn leave_for_a_while(flavor: Flavor) -> Option<Away> {
     leaves.then(|| flavor.may_wait("defer_rcu"))
 }
 
-// ----
-// registration --------------------------------------------------------------------------------------
+// ---- registration -------------------------------------------------------------------------------
 
 /// What the queue of a thread takes of memory at most, with what notices the end of the thread.
 const QUEUE_BYTES: usize = 65_536;
@@ -179,8 +182,7 @@ pub(crate) extern "C" fn quiescence_urcu_defer_unregister_thread(flavor: c_uint)
     barrier(flavor, "defer_unregister_thread", true);
 }
 
-// ----
-// barriers --------------------------------------------------------------------------------------------
+// ---- barriers -----------------------------------------------------------------------------------
 
 /// `rcu_defer_barrier_thread`.
 #[unsafe(no_mangle)]
@@ -207,9 +209,11 @@ fn barrier(flavor: Flavor, what: &str, own_only: bool) {
             "{name}_{what}() by a deferred function, which it would wait for; call it elsewhere"
         ));
     }
-    let away = flavor.may_wait(what);
-    domain.wait_for_queues(own_only);
-    drop(away);
+    with_errno_uncancelled(|| {
+        let away = flavor.may_wait(what);
+        domain.wait_for_queues(own_only);
+        drop(away);
+    });
 }
 
 /// liburcu's library destructor, which expects that no thread is registered any more. Nothing of

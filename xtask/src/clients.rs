@@ -13,7 +13,8 @@ use anyhow::{Context, Result, bail};
 use crate::say;
 
 /// The scripts, in the order they are run in.
-pub const CLIENTS: [&str; 6] = ["knot", "gdnsd", "kzone", "xfs", "multipath", "lttng"];
+pub const CLIENTS: [&str; 9] =
+    ["knot", "gdnsd", "kzone", "xfs", "multipath", "flowtop", "ganesha", "gluster", "lttng"];
 
 /// What a script ends with if something that it needs is not installed.
 const MISSING: i32 = 4;

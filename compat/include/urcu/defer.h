@@ -19,8 +19,9 @@ extern "C" {
 
 /*
  * Has fct(p) called once every section that is running now has ended; calls of one thread are made
- * in its order, by a thread of the library's or in a barrier. Not inside a section: it may wait for
- * room, 10 ms at most.
+ * in its order: in a later defer_rcu() of the thread itself, when some hundreds wait, in a barrier,
+ * or by a thread of the library's. So hold no lock that fct takes. Not inside a section: it may
+ * wait for room, 10 ms at most.
  */
 extern void defer_rcu(void (*fct)(void *p), void *p);
 

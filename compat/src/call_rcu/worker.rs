@@ -7,6 +7,7 @@ use quiescence::callback_queue::{CallbackQueue, QueuedTwice, Wakes};
 use quiescence::raw::{Function, Head};
 
 use super::workers::{self, Next};
+use crate::errno_guard::with_errno;
 use crate::fatal::fatal;
 use crate::flavor::Flavor;
 
@@ -46,7 +47,7 @@ impl Worker {
         match unsafe { self.callback_queue.push(head, function) } {
             Ok(pushed) => {
                 if pushed.unattended {
-                    workers::start(self);
+                    with_errno(|| workers::start(self));
                 }
                 pushed.crowded
             }

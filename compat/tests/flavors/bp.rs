@@ -216,6 +216,13 @@ fn callers_are_not_disturbed() {
             let poll =
                 || _ = quiescence_urcu_poll_state(flavor, quiescence_urcu_start_poll(flavor));
             assert_eq!(kept(&poll), 0, "flavour {flavor} can be cancelled");
+            // Some of these run what was deferred before, and a grace period for that.
+            let (asked, cancellable) = looks(|| (0..10_000).for_each(|_| defer(flavor, look)));
+            assert!(asked != 0, "flavour {flavor} calls on another thread");
+            assert_eq!((errno().load(Relaxed), cancellable), (7, 0), "flavour {flavor}");
+            defer(flavor, look);
+            let (_, cancellable) = looks(|| quiescence_urcu_defer_barrier_thread(flavor));
+            assert_eq!((errno().load(Relaxed), cancellable), (7, 0), "flavour {flavor}");
             unregister(flavor);
         }
     })

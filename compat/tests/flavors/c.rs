@@ -98,7 +98,7 @@ thread_local! {
     /// Whether the core finds `errno` changed when it asks for the thread's record.
     static DISTURBED: Cell<bool> = const { Cell::new(false) };
     /// How often it asked, and how often the thread could have been cancelled meanwhile.
-    static ASKED: Cell<u32> = const { Cell::new(0) };
+    static LOOKS: Cell<u32> = const { Cell::new(0) };
     static CANCELLABLE: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -136,29 +136,42 @@ pub(crate) fn errno() -> &'static AtomicI32 {
 /// Calls `f`, in which the core finds that `errno` has changed, as system calls do. Returns how
 /// often it asked for a record, and how often the thread could have been cancelled then.
 pub(crate) fn disturbed(f: impl FnOnce()) -> (u32, u32) {
-    let before = (ASKED.get(), CANCELLABLE.get());
-    DISTURBED.set(true);
+    looks(|| {
+        DISTURBED.set(true);
+        f();
+        DISTURBED.set(false);
+    })
+}
+
+/// Calls `f`. Returns how often this thread has [looked](look), and how often it could have been
+/// cancelled then.
+pub(crate) fn looks(f: impl FnOnce()) -> (u32, u32) {
+    let before = (LOOKS.get(), CANCELLABLE.get());
     f();
-    DISTURBED.set(false);
-    (ASKED.get() - before.0, CANCELLABLE.get() - before.1)
+    (LOOKS.get() - before.0, CANCELLABLE.get() - before.1)
 }
 
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
-fn asked() {
-    if !DISTURBED.get() {
-        return;
-    }
+/// Looks whether the thread can be cancelled, and changes `errno`.
+pub(crate) fn look() {
     let (mut before, mut same) = (0, 0);
     // SAFETY: disables, which is 1, and tells what was.
     unsafe { pthread_setcancelstate(1, &raw mut before) };
     // SAFETY: as it was.
     unsafe { pthread_setcancelstate(before, &raw mut same) };
-    ASKED.set(ASKED.get() + 1);
+    LOOKS.set(LOOKS.get() + 1);
     CANCELLABLE.set(CANCELLABLE.get() + u32::from(before == 0));
     errno().store(99, Relaxed);
+}
+
+/// The core asks for a record.
+fn asked() {
+    if DISTURBED.get() {
+        look();
+    }
 }
 
 /// The thread's record, as a TLS symbol has it.

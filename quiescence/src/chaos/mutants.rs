@@ -272,6 +272,13 @@ mutants! {
     DeferredAsAnother "deferred-as-another" [
         Test(library("lib", "reclaim::defer::deferred::tests::each_function_has_one_kind")),
     ];
+    /// What is put to the heads of a round while it waits is run with them.
+    UnripeHeads "unripe-heads" [
+        Test(library(
+            "regressions",
+            "neglected_queue::what_is_pushed_beside_a_visitor_waits_for_its_own_grace_period",
+        )),
+    ];
     /// A thread pushes on where others wait for room.
     UnsharedRoom "unshared-room" [
         Test(library(

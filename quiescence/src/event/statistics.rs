@@ -45,7 +45,10 @@ pub struct Statistics {
     pub readers: u64,
     /// Threads that wait for a grace period now, or attend to one.
     pub waiters: u64,
-    /// Callbacks queued (objects retired, closures given to `call`).
+    /// Callbacks queued (objects retired, closures given to `call`). What threads push to callback
+    /// queues is counted in blocks of 64: up to 126 of each thread, and of one that changes from
+    /// callback queue to callback queue as many as it has counted, come into it with the runner's
+    /// next round. It may be put right downwards then.
     pub callbacks_queued: u64,
     /// Callbacks that have run.
     pub callbacks_run: u64,

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use grace::limit::Zone;
+
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::reclaim::defer;
@@ -14,6 +16,7 @@ use crate::reclaim::head_queue::{self, Left, QueuedTwice, Shared, forget_head, i
 use crate::reclaim::llist::Chain;
 use crate::reclaim::local::{Own, Sections};
 use crate::reclaim::running;
+use crate::reclaim::worker;
 
 /// [`CallbackQueue::attend`](crate::callback_queue::CallbackQueue::attend).
 pub(crate) fn attend(
@@ -43,6 +46,7 @@ pub(crate) fn end(handle: &Handle, callback_queue: &Arc<Shared>) {
 /// Has the worker run what a callback queue has left.
 fn run_by_worker(handle: &Handle, mut left: Chain) {
     handle.charge.0.give_back(head_queue::amount(left.count()));
+    let has_mark = left.links() != left.count();
     while let Some((link, marks)) = left.pop() {
         let head = Anywhere(link.cast::<Head>());
         if chaos::mutant(Mutant::LostCallbackQueue) {
@@ -56,12 +60,17 @@ fn run_by_worker(handle: &Handle, mut left: Chain) {
             unsafe { Head::run(head.get()) };
         });
     }
+    if has_mark {
+        worker::hurry(handle); // a barrier waits for it
+    }
 }
 
 /// [`wait_for_room`](crate::callback_queue::wait_for_room).
 pub(crate) fn wait_for_room(domain: &DomainState) {
     let may_wait = Sections::of_this_thread() == Sections::None && !running::in_callback();
-    trace::limit_reached(domain.source(), may_wait);
+    if domain.zone() == Zone::Full {
+        trace::limit_reached(domain.source(), may_wait);
+    }
     if may_wait {
         domain.callback_queues.waiting_room.wait(domain);
     }

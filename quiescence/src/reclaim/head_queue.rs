@@ -5,16 +5,18 @@
 //! [`callback_queues`] are those of a domain; [`double_queue`] is the check for heads that are
 //! queued twice.
 //!
-//! **Invariant [L-2]: what waits in a callback queue has been charged, but for a block of each
+//! **Invariant [L-2]: what waits in a callback queue has been charged, but for two blocks of each
 //! thread that pushes.** A callback queue may hold as many as it was granted; a thread that counts
 //! beyond that has more granted first, over the limit if it must be. The domain's charge is what is
 //! granted less what has begun to run, whichever thread pushes at the same time. A thread counts
-//! its pushes a block at a time ([`block`]), so what is not charged yet is less than a block of
-//! each. The thread that takes what was pushed counts it link by link, which corrects the count and
-//! has the rest granted, before any of it runs.
+//! its pushes a block at a time ([`block`]), so what is not charged yet is less than two blocks of
+//! each, and more of a thread that changes callback queues. The thread that takes what was pushed
+//! counts it link by link, which corrects the count and has the rest granted, before any of it
+//! runs.
 //!
 //! **Invariant [LN-3]: the grace period of a round is asked for after its heads were taken**, and
-//! so after they were pushed [LN-1] and what they end was unlinked.
+//! so after they were pushed [LN-1] and what they end was unlinked. A round runs no more than it
+//! has asked for: what is taken by others meanwhile stays for the next one.
 //!
 //! A round: take all, ask for a grace period, wait for it, run them, a chunk at a time. What is not
 //! being run stands in the llist or in [`Inner::waiting`], so that a fork, a barrier and a
@@ -85,6 +87,8 @@ pub(crate) struct Front {
     wakes: Wakes,
     /// By which threads know which callback queue they count for.
     id: u64,
+    /// How often what was taken has been counted.
+    rounds: AtomicU64,
 }
 
 /// A callback queue.
@@ -107,6 +111,9 @@ pub(crate) struct Shared {
 pub(crate) struct Inner {
     /// What has been taken and not yet run.
     pub(crate) waiting: Chain,
+    /// How many links of it the round in progress runs: those for which it has asked for a grace
+    /// period. What is put there meanwhile waits for the next round [LN-3].
+    batch: u64,
     /// How many were taken out of the llist, ever, but for those that were handed over.
     taken: u64,
     /// How many had been counted right before that.
@@ -149,7 +156,7 @@ impl Inner {
     /// thread that attends.
     fn give_up(&mut self, Ring(link): Ring) -> QueuedTwice {
         self.runner = 0;
-        self.waiting = Chain::EMPTY;
+        (self.waiting, self.batch) = (Chain::EMPTY, 0);
         QueuedTwice { head: link.cast(), about: true }
     }
 }
@@ -159,6 +166,7 @@ impl Shared {
         Self {
             front: Line(Front {
                 id: block::next_id(),
+                rounds: AtomicU64::new(0),
                 llist: Llist::new(),
                 pushed: AtomicU64::new(0),
                 granted: AtomicU64::new(0),
@@ -168,6 +176,7 @@ impl Shared {
                 Rank::CallbackQueue,
                 Inner {
                     waiting: Chain::EMPTY,
+                    batch: 0,
                     taken: 0,
                     counted: 0,
                     claimed: 0,
@@ -284,7 +293,7 @@ impl Shared {
     fn wait_for_company(&self, heard: u32, lazy: Duration) {
         // Relaxed: a hint. A thread that does not see it does not ring; the sleep ends by itself.
         self.has_little.store(true, Relaxed);
-        if self.waits() < MANY {
+        if !lazy.is_zero() && self.waits() < MANY {
             self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
         }
         self.has_little.store(false, Relaxed);
@@ -425,6 +434,7 @@ impl Shared {
         let presses = hurried || core.zone() != Zone::Free;
         let urgency = if presses { Urgency::Expedited } else { Urgency::Normal };
         let cookie = core.request(urgency); // after the heads were taken [LN-3], [GP-9]
+        inner.batch = inner.waiting.links();
         trace::batch_closed(core.source(), inner.waiting.count(), cookie);
         drop(inner);
         if !chaos::mutant(Mutant::EarlyCallbackQueue) {
@@ -449,11 +459,13 @@ impl Shared {
         callback_queues: &CallbackQueues,
     ) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
-        while inner.paused != 0 && !inner.waiting.is_empty() {
+        while inner.paused != 0 && inner.batch != 0 {
             inner = self.wait(inner);
         }
-        let chunk = inner.waiting.split(CHUNK);
+        let ripe = if chaos::mutant(Mutant::UnripeHeads) { CHUNK } else { inner.batch };
+        let chunk = inner.waiting.split(CHUNK.min(ripe));
         let mut chunk = chunk.map_err(|ring| inner.give_up(ring))?;
+        inner.batch = inner.batch.saturating_sub(chunk.links());
         if chunk.is_empty() {
             return Ok(0);
         }
@@ -582,6 +594,7 @@ impl Shared {
         }
         self.correct(core, &mut inner);
         let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);
+        inner.batch = 0;
         inner.taken -= chain.count();
         // What is granted first: else a push might find more than there is.
         self.front.0.granted.fetch_sub(chain.count(), AcqRel);
@@ -592,8 +605,9 @@ impl Shared {
     /// Takes over what another callback queue has had, charge and all.
     pub(crate) fn take_over(&self, mut chain: Chain) -> Pushed {
         let front = &self.front.0;
-        front.granted.fetch_add(chain.count(), Relaxed);
+        // What is counted first: else it might look as if more were granted than is needed.
         front.pushed.fetch_add(chain.count(), Relaxed);
+        front.granted.fetch_add(chain.count(), Relaxed);
         let mut pushed = Pushed { unattended: false, crowded: false };
         let mut hurried = false;
         while let Some((link, marks)) = chain.pop() {

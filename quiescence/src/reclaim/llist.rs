@@ -228,6 +228,8 @@ pub(crate) struct Ring(pub(crate) *mut Link);
 pub(crate) struct Chain {
     first: *mut Link,
     last: *mut Link,
+    /// All of them.
+    links: u64,
     /// Those that are no marks.
     count: u64,
 }
@@ -237,7 +239,14 @@ unsafe impl Send for Chain {}
 
 impl Chain {
     /// No links.
-    pub(crate) const EMPTY: Self = Self { first: ptr::null_mut(), last: ptr::null_mut(), count: 0 };
+    pub(crate) const EMPTY: Self =
+        Self { first: ptr::null_mut(), last: ptr::null_mut(), links: 0, count: 0 };
+
+    /// How many links there are.
+    #[cfg_attr(loom, allow(dead_code))]
+    pub(crate) const fn links(&self) -> u64 {
+        self.links
+    }
 
     /// How many links there are, marks aside.
     pub(crate) const fn count(&self) -> u64 {
@@ -280,6 +289,7 @@ impl Chain {
             unsafe { Link::write(self.last, next, marks) };
         }
         self.last = youngest;
+        self.links += links;
         Ok(())
     }
 
@@ -295,6 +305,7 @@ impl Chain {
             self.last = link;
         }
         self.first = link;
+        self.links += 1;
         self.count += u64::from(!marks);
     }
 
@@ -307,6 +318,7 @@ impl Chain {
         // SAFETY: ours, and written.
         let (next, marks) = unsafe { Link::read(link) };
         self.first = next;
+        self.links = self.links.saturating_sub(1);
         self.count = self.count.saturating_sub(u64::from(!marks));
         Some((link, marks))
     }
@@ -329,12 +341,15 @@ impl Chain {
     /// elsewhere now: then the count is wrong.
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn split(&mut self, most: u64) -> Result<Self, Ring> {
-        let mut front = Self { first: self.first, last: ptr::null_mut(), count: 0 };
-        let (mut link, mut links) = (self.first, 0);
-        while !link.is_null() && links < most {
+        if most == 0 {
+            return Ok(Self::EMPTY);
+        }
+        let mut front = Self { first: self.first, ..Self::EMPTY };
+        let mut link = self.first;
+        while !link.is_null() && front.links < most {
             // SAFETY: ours, and written.
             let (next, marks) = unsafe { Link::read(link) };
-            links += 1;
+            front.links += 1;
             front.count += u64::from(!marks);
             (front.last, link) = (link, next);
         }
@@ -349,6 +364,7 @@ impl Chain {
             unsafe { Link::write(front.last, ptr::null_mut(), marks) };
         }
         (self.first, self.count) = (link, left);
+        self.links = self.links.saturating_sub(front.links);
         Ok(front)
     }
 }
@@ -379,7 +395,9 @@ mod tests {
 
     #[test]
     fn what_is_pushed_is_taken_in_order() {
-        for (first, second, split) in [(0, 0, 1), (1, 0, 1), (5, 4, 3), (5, 4, 9), (2, 7, 100)] {
+        for (first, second, split) in
+            [(0, 0, 1), (1, 0, 1), (5, 4, 3), (5, 4, 9), (2, 7, 100), (3, 2, 0)]
+        {
             let (llist, mut links, mut chain) = (Llist::new(), Vec::new(), Chain::EMPTY);
             push(&llist, &mut links, first);
             // SAFETY: taken just now.

@@ -190,6 +190,8 @@ impl Inner {
         chaos::point(Point::BatchClosed);
         // The request comes after the last callback was counted [DQ-1], [GP-9].
         let Some(cookie) = early.or_else(request) else { return false };
+        // What has ended meanwhile makes room for one more batch.
+        self.ripen(core);
         let callbacks = self.segments.len();
         if self.segments.accelerate(cookie) {
             trace::batch_closed(core.source(), callbacks, cookie);

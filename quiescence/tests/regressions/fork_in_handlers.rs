@@ -5,6 +5,8 @@ use std::sync::{Arc, Barrier, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use quiescence::callback_queue::{self, CallbackQueue, Wakes};
+use quiescence::raw::Head;
 use quiescence::{ArcCell, PerCpuPath, Snapshot};
 
 use crate::common::{again_in_time, domain_with_limit, role};
@@ -113,6 +115,61 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
         }
     }
     assert_eq!(FAILED.load(SeqCst), 0, "a child failed, or was killed");
+}
+
+/// A handler forks on top of a wait for room; in the child the thread comes back from a wait that
+/// the fork has forgotten.
+#[test]
+#[cfg_attr(miri, ignore = "a child process")]
+fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
+    const TEST: &str = "fork_in_handlers::a_child_that_comes_back_from_a_wait_for_room_has_room";
+    if role().is_none() {
+        let output = again_in_time(TEST, "parent", &[]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {error}", output.status);
+        return;
+    }
+    let domain = domain_with_limit(100, 1 << 30);
+    let queue = CallbackQueue::new(&domain, Wakes::Runner);
+    assert!((0..101).any(|_| push(&queue)));
+    let handler: extern "C" fn(libc::c_int) = fork_here;
+    // SAFETY: it forks on top of a wait only, in which this thread has let its locks go.
+    unsafe { libc::signal(libc::SIGUSR2, handler as *const () as libc::sighandler_t) };
+    let process = std::process::id().cast_signed();
+    let waiter = thread_id();
+    LOADS.store(waiter, SeqCst);
+    let is_over = || FORKED.load(SeqCst) >= CHILDREN || FAILED.load(SeqCst) != 0;
+    let signals = thread::spawn(move || {
+        while !is_over() {
+            // SAFETY: to a thread that waits for this one.
+            unsafe { libc::syscall(libc::SYS_tgkill, process, waiter, libc::SIGUSR2) };
+            thread::yield_now();
+        }
+    });
+    while !is_over() && !IS_CHILD.load(SeqCst) {
+        callback_queue::wait_for_room(&domain);
+    }
+    LOADS.store(0, SeqCst); // from here on no signal forks
+    if IS_CHILD.load(SeqCst) {
+        domain.barrier();
+        let crowded = (0..90).filter(|_| push(&queue)).count();
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(i32::from(crowded != 0)) };
+    }
+    signals.join().unwrap();
+    assert_eq!(FAILED.load(SeqCst), 0, "a child failed, or was killed");
+}
+
+unsafe extern "C" fn free(head: *mut Head) {
+    // SAFETY: from a box, in `push`.
+    drop(unsafe { Box::from_raw(head) });
+}
+
+/// Whether the push finds the queue crowded.
+fn push(queue: &CallbackQueue) -> bool {
+    let head = Box::into_raw(Box::new(Head::new()));
+    // SAFETY: a head that no reader knows.
+    unsafe { queue.push(head, free) }.unwrap().crowded
 }
 
 /// One that has gone over the limit in a section waits where the section ends, unless others have

@@ -26,6 +26,7 @@ mod report_signal;
 mod debugger;
 #[cfg(unix)]
 mod lock_order;
+mod neglected_queue;
 
 #[cfg(quiescence_mutants)]
 #[test]

@@ -18,6 +18,8 @@ impl Task {
         let file = |name: &str| fs::read_to_string(format!("/proc/self/task/{thread}/{name}")).ok();
         let sleeps_in = file("wchan").filter(|name| !matches!(name.as_str(), "" | "0"));
         let ran_ns = file("schedstat").and_then(|text| text.split(' ').next()?.parse().ok());
+        // A kernel that does not count says 0.
+        let ran_ns = ran_ns.filter(|&ran_ns| ran_ns != 0);
         Self { state: file("stat").as_deref().and_then(state_in), sleeps_in, ran_ns }
     }
 

@@ -42,12 +42,7 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
 /// for.
 pub(crate) fn call_over<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
     let waits = if context() == Context::Outside { Patience::Lazy } else { Patience::None };
-    call_in_any_case(tag, f, waits);
-}
-
-/// As [`call`]; over the limit, where that refuses.
-fn call_in_any_case<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F, patience: Patience) {
-    if let Err(refused) = call(tag, f, patience) {
+    if let Err(refused) = call(tag, f, waits) {
         let amount = Closure::<F>::AMOUNT;
         let queue = local::closures(tag.core(), || tag.handle());
         admit_over(tag.core(), queue, amount);

@@ -1,10 +1,11 @@
 //! How a thread counts what it pushes: a block at a time, and not each push by an atomic addition
 //! to a line that all who push share.
 //!
-//! **What a thread has pushed and not counted is less than what it has counted**, and less than a
-//! [block](MOST): its first pushes to a callback queue it counts one by one, and one by one again
-//! when it has come from another callback queue, or was told that there is no room. What it forgets
-//! so, or where it ends, is counted by who takes it [L-2].
+//! **What a thread has pushed and not counted is less than what it has counted**, and, with one
+//! callback queue, than two [blocks](MOST), of which a round may have cut the first: its first
+//! pushes to a callback queue it counts one by one, and one by one again when it has come from
+//! another callback queue, or was told that there is no room. What it forgets so, or where it ends,
+//! is counted by who takes it [L-2].
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::chaos::{self, Mutant};
 
 /// Pushes of a block, at most.
-const MOST: u64 = 64;
+pub(super) const MOST: u64 = 64;
 
 /// So many are counted one by one at first.
 const ONE_BY_ONE: u64 = 64;
@@ -32,13 +33,15 @@ struct Block {
     size: u64,
     /// Pushes counted one by one.
     singles: u64,
+    /// The callback queue's round in which it was begun.
+    round: u64,
     /// What the thread may push, to whatever callback queue, before it waits for others that have
     /// waited for room [L-4].
     share: u64,
 }
 
 impl Block {
-    const NONE: Self = Self { id: 0, left: 0, size: 1, singles: 0, share: 0 };
+    const NONE: Self = Self { id: 0, left: 0, size: 1, singles: 0, round: 0, share: ONE_BY_ONE };
 }
 
 thread_local! {
@@ -66,17 +69,18 @@ pub(super) fn note(id: u64) -> bool {
     })
 }
 
-/// Begins another block, where so many heads are granted at once. Returns how many the one before
-/// had, with the push that has ended it.
-pub(super) fn begin(id: u64, chunk: u64) -> u64 {
+/// Begins another block, where so many heads are granted at once. Returns how many of the one
+/// before are to be counted, with the push that has ended it: that one alone, if there was a round
+/// meanwhile, which has counted what it has taken.
+pub(super) fn begin(id: u64, chunk: u64, round: u64) -> u64 {
     BLOCK.with(|cell| {
         let share = cell.get().share;
         let before = Some(cell.get()).filter(|block| block.id == id);
-        let counted = before.map_or(1, |block| block.size);
+        let counted = before.map_or(1, |block| if block.round == round { block.size } else { 1 });
         let singles = before.map_or(1, |block| (block.singles + 1).min(ONE_BY_ONE));
         let size = if singles < ONE_BY_ONE { 1 } else { (chunk / SHARE).clamp(1, MOST) };
-        let share = share.saturating_sub(counted);
-        cell.set(Block { id, left: size - 1, size, singles, share });
+        let share = share.saturating_sub(before.map_or(1, |block| block.size));
+        cell.set(Block { id, left: size - 1, size, singles, round, share });
         counted
     })
 }
@@ -105,7 +109,7 @@ mod tests {
 
     /// So many pushes; returns how many were counted.
     fn push(id: u64, pushes: u64, chunk: u64) -> u64 {
-        (0..pushes).map(|_| if note(id) { begin(id, chunk) } else { 0 }).sum()
+        (0..pushes).map(|_| if note(id) { begin(id, chunk, 0) } else { 0 }).sum()
     }
 
     #[test]
@@ -122,6 +126,15 @@ mod tests {
             assert_eq!(counted, 200);
             push(other, 1, chunk);
         }
+    }
+
+    /// What a round has counted already is not counted once more.
+    #[test]
+    fn a_block_that_was_taken_in_part_is_not_counted_whole() {
+        let id = next_id();
+        push(id, ONE_BY_ONE + MOST / 2, 1_000);
+        let counted: u64 = (0..MOST).map(|_| if note(id) { begin(id, 1_000, 1) } else { 0 }).sum();
+        assert_eq!(counted, 1);
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Shared {
         if inner.runner != owner {
             // What was being run is lost, and counts as run.
             self.finished.fetch_add(inner.claimed, Relaxed);
-            (inner.claimed, inner.runs) = (0, false);
+            (inner.claimed, inner.runs, inner.batch) = (0, false, 0);
             // A ring that the parent would have complained of is given up here.
             let _ = self.abandon(inner);
             inner.runner = 0;
@@ -35,6 +35,7 @@ impl Shared {
         let known = self.finished.load(Relaxed) + inner.claimed + inner.waiting.count();
         self.front.0.pushed.store(known, Relaxed);
         self.front.0.granted.store(known, Relaxed);
+        self.front.0.rounds.fetch_add(1, Relaxed); // the forking thread's block is counted in that
         (inner.taken, inner.counted) = (known, known);
         amount(inner.waiting.count())
     }

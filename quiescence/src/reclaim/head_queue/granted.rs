@@ -16,7 +16,9 @@ impl Shared {
     pub(super) fn count_block(&self, core: &Charged, waiting_room: &WaitingRoom) -> bool {
         let front = &self.front.0;
         let chunk = heads(core.chunk());
-        let count = block::begin(front.id, chunk);
+        // Relaxed: a block that is begun in a round which ends meanwhile is counted twice, and put
+        // right by the next one.
+        let count = block::begin(front.id, chunk, front.rounds.load(Relaxed));
         // Relaxed: a count, of which no other memory depends; what is taken corrects it [L-2].
         let counted = front.pushed.fetch_add(count, Relaxed) + count;
         // Relaxed, all: hints; a runner that is not told wakes by itself.
@@ -61,6 +63,8 @@ impl Shared {
             return;
         }
         let front = &self.front.0;
+        // Relaxed: under the lock; who counts a block finds out that some of it is counted here.
+        front.rounds.store(front.rounds.load(Relaxed) + 1, Relaxed);
         // More or less than nothing. Relaxed: a block that is counted between the look at the count
         // and the llist is counted twice, until the next time.
         front.pushed.fetch_add(inner.taken.wrapping_sub(inner.counted), Relaxed);
@@ -81,7 +85,11 @@ impl Shared {
             Zone::Expedite | Zone::Full => 0,
         };
         front.granted.fetch_add(kept, Relaxed);
-        core.charge.0.give_back(amount(count - kept));
+        // Blocks that were counted twice for a while have had more granted than is needed. A push
+        // that has found that before is made good when it is taken.
+        let excess = unused.saturating_sub(heads(core.chunk()));
+        front.granted.fetch_sub(excess, Relaxed);
+        core.charge.0.give_back(amount(count - kept + excess));
     }
 }
 

@@ -21,7 +21,8 @@ pub struct Pushed {
     /// No thread attends to the callback queue, and this was the first push to find it so: have
     /// somebody do it.
     pub unattended: bool,
-    /// The domain is at its limit: wait for room, where you may.
+    /// The domain is at its limit, or other threads wait for room and the caller has had its share:
+    /// wait for room, where you may.
     pub crowded: bool,
 }
 

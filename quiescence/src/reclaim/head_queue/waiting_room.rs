@@ -46,25 +46,36 @@ impl Cohorts {
     const NONE: Self = Self { number: 0, waiting: 0, returning: 0, share: 0 };
 
     /// Lets the next cohort go, if the one before has come back. Returns whether it has.
-    fn let_go(&mut self, room: u64) -> bool {
+    fn release(&mut self, room: u64) -> bool {
         let lets = self.returning == 0 && self.waiting != 0;
         if lets {
             self.number += 1;
-            self.share = (room / self.waiting).max(1);
+            self.share = room / self.waiting;
             (self.returning, self.waiting) = (self.waiting, 0);
         }
         lets
     }
 
     /// Whether the cohort of that number was let go.
-    fn is_let_go(&self, number: u64) -> bool {
+    fn is_released(&self, number: u64) -> bool {
         self.number != number
+    }
+
+    /// What a thread of that cohort may push now. One that was not let go in time has as much of
+    /// what there is as the others who wait.
+    fn share_of(&self, number: u64, core: &Charged) -> u64 {
+        match core.zone() {
+            Zone::Full => 0,
+            _ if self.is_released(number) => self.share.max(block::MOST),
+            _ => (room(core) / (self.waiting + self.returning + 1)).max(block::MOST),
+        }
     }
 
     /// A thread of that cohort comes back, let go or not.
     fn come_back(&mut self, number: u64) {
-        let of = if self.is_let_go(number) { &mut self.returning } else { &mut self.waiting };
-        *of -= 1;
+        let of = if self.is_released(number) { &mut self.returning } else { &mut self.waiting };
+        // In a child that a handler has forked on top of a wait the count is nothing.
+        *of = of.saturating_sub(1);
     }
 }
 
@@ -98,8 +109,7 @@ impl WaitingRoom {
             cohorts = sync::wait_at_most(&self.let_go, cohorts, Some(nap::TICK)).0;
             cohorts.come_back(number);
         }
-        let has_room = core.zone() != Zone::Full;
-        block::has_waited(if has_room { cohorts.share } else { 0 });
+        block::has_waited(cohorts.share_of(number, core));
         self.let_next_go(core, cohorts);
     }
 
@@ -113,10 +123,10 @@ impl WaitingRoom {
     }
 
     fn let_next_go(&self, core: &Charged, mut cohorts: MutexGuard<'_, Cohorts>) {
-        let lets = core.zone() == Zone::Free && cohorts.let_go(room(core));
+        let lets = core.zone() == Zone::Free && cohorts.release(room(core));
         self.changed(&cohorts);
-        drop(cohorts);
         if lets {
+            // Under the lock: who comes next is not of this cohort.
             self.let_go.notify_all();
         }
     }
@@ -155,9 +165,9 @@ mod tests {
     /// All that can happen to three threads, one after the other: at most one cohort is away, no
     /// thread is in two, and each one is let go that stays.
     #[test]
-    fn each_cohort_is_let_go_when_the_one_before_has_come_back() {
+    fn each_cohort_is_released_when_the_one_before_has_come_back() {
         fn explore(cohorts: Cohorts, waits: [Option<u64>; 3], steps: u32) {
-            let of_this = |number: &u64| !cohorts.is_let_go(*number);
+            let of_this = |number: &u64| !cohorts.is_released(*number);
             let waiting = waits.iter().flatten().filter(|number| of_this(number)).count() as u64;
             let returning = waits.iter().flatten().filter(|number| !of_this(number)).count() as u64;
             assert_eq!((cohorts.waiting, cohorts.returning), (waiting, returning));
@@ -165,7 +175,7 @@ mod tests {
                 return;
             }
             let mut next = cohorts;
-            let lets = next.let_go(100);
+            let lets = next.release(100);
             assert_eq!(lets, waiting != 0 && returning == 0, "{cohorts:?}");
             assert!(!lets || next.share == 100 / waiting && next.waiting == 0);
             explore(next, waits, steps - 1);
@@ -214,6 +224,7 @@ mod tests {
             room.changed(&cohorts);
         };
         another(|cohorts| cohorts.waiting += 1);
+        block::has_waited(0);
         assert_eq!(push(&callback_queue, 10), 10);
         room.made_room(core);
         let share = sync::lock(&room.cohorts).share;
