@@ -122,7 +122,7 @@ pub(crate) struct State {
 /// When the worker comes back to a domain whose lock another thread holds: sooner than a tick,
 /// since tasks may wait.
 #[cfg(not(loom))]
-const BUSY_NS: u64 = 1_000_000;
+pub(crate) const BUSY_NS: u64 = 1_000_000;
 
 /// How far a driver goes.
 #[derive(Clone, Copy, Debug)]
@@ -569,8 +569,9 @@ impl GracePeriods {
         if !self.has_sleepers() && (self.counted.is_some() || self.when_wanted == Attention::None) {
             return Attention::None;
         }
+        // Whatever the engine: without a pause it would keep the holder of the lock from its CPU.
         let Some(state) = sync::try_lock(&self.state) else {
-            return self.when_wanted.max(Attention::Within(BUSY_NS));
+            return Attention::Within(BUSY_NS);
         };
         let wanted = state.protocol.is_wanted() && self.counted.is_none();
         let engine = if wanted { self.when_wanted } else { Attention::None };

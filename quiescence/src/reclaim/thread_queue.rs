@@ -402,13 +402,15 @@ impl Queue {
     /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Returns how
     /// many.
     pub(crate) fn run_some(&self, core: &Charged, runner: usize, least: u64) -> u64 {
-        self.run_locked(sync::lock(&self.inner), core, runner, least)
+        self.run_locked(sync::lock(&self.inner), core, runner, least, self.is_orphan())
     }
 
     /// The same for the worker: none where another thread holds the lock [W-2].
     #[cfg(not(loom))]
     pub(crate) fn run_some_unless_busy(&self, core: &Charged, runner: usize, least: u64) -> u64 {
-        sync::try_lock(&self.inner).map_or(0, |inner| self.run_locked(inner, core, runner, least))
+        let inner = sync::try_lock(&self.inner);
+        // Once: it comes back, in this turn or in the next one.
+        inner.map_or(0, |inner| self.run_locked(inner, core, runner, least, false))
     }
 
     fn run_locked<'a>(
@@ -417,6 +419,7 @@ impl Queue {
         core: &Charged,
         runner: usize,
         least: u64,
+        all: bool,
     ) -> u64 {
         if inner.runner != 0 {
             return 0;
@@ -426,9 +429,8 @@ impl Queue {
             inner.ripen(core);
             let ready = inner.segments.ready();
             // No thread may come after us to a queue whose thread is gone while we are at it, to
-            // pay what it owed: so all that is ready is ours; but the worker has other things to
-            // do, too.
-            if ready == 0 || count > BATCH || count != 0 && !self.is_orphan() {
+            // pay what it owed: so all that is ready is ours, within a batch.
+            if ready == 0 || count > BATCH || count != 0 && !all {
                 break;
             }
             inner.runner = runner;

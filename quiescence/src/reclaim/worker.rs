@@ -26,10 +26,11 @@
 //! **Invariant [W-2]: before it has begun with a queue, the worker does not wait for that queue's
 //! lock, nor for the domain's machine.** A thread that loses its CPU under one of them (a thread of
 //! low priority beside busy ones: for seconds) holds up no other domain: the worker passes on, and
-//! comes back at the next tick. It still waits for a queue's lock when it has run callbacks, to say
-//! so; for the lock of the list of queues, and what moves under it of threads that have ended; and
-//! where the system or the allocator makes it wait, as
-//! when it unmaps memory while another thread is stopped in `mmap`.
+//! comes back at the next tick. It still waits for both locks when it has run callbacks, to say so;
+//! for the machine's and the registry's while it drives, once it has begun; for the lock of the
+//! list of queues, under which other threads wait for a queue's, and for what moves there of
+//! threads that have ended; and where the system or the allocator makes it wait, as when it unmaps
+//! memory while another thread is stopped in `mmap`.
 
 use std::ptr;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays, tu
 
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
-use crate::gp::grace_periods::{Attention, Me};
+use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, nap, signals, thread, unwind};
 use crate::reclaim::domain_state::DomainState;
@@ -284,7 +285,10 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
 fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let core: &DomainState = &task.domain;
     let now = Instant::now();
-    let asked = core.attention();
+    let mut asked = core.attention();
+    if task.hurries_still {
+        asked = asked.max(Attention::Within(BUSY_NS));
+    }
     let wants = if asked == Attention::None {
         core.queues.leave()
     } else {
@@ -333,7 +337,7 @@ fn tend(task: &mut Task<Handle>) {
     }
     if core.zone() != Zone::Full {
         // Also where it was not made by callbacks: a limit was raised, a thread has ended.
-        core.tell_of_room();
+        core.tell_of_room_unless_busy();
     }
     core.look_for_stall();
 }

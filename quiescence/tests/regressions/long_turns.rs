@@ -41,7 +41,17 @@ fn in_small_steps() -> Domain {
 /// somebody is in a hurry in another domain. That one is next, and then the second thread's.
 #[test]
 fn a_domain_with_much_to_run_holds_no_other_up() {
-    const EACH: usize = 200;
+    other_is_next(200, false);
+}
+
+/// Also where these threads have ended, with more than moves to a queue that is shared.
+#[test]
+fn what_threads_have_left_holds_no_other_up() {
+    other_is_next(2_000, true);
+}
+
+/// Each thread has so many closures.
+fn other_is_next(each: usize, ends: bool) {
     let (first, much, other) = (Domain::new(), in_small_steps(), Domain::new());
     let (sender, ran) = mpsc::channel();
     // The worker is kept from the domain until all of it is there.
@@ -58,16 +68,22 @@ fn a_domain_with_much_to_run_holds_no_other_up() {
             if let Some(closure) = closure {
                 much.call(closure).unwrap();
             }
-            for number in 0..EACH {
+            for number in 0..each {
                 let sender = sender.clone();
                 much.call(move || sender.send(Ran::Much { thread, number }).unwrap()).unwrap();
             }
             drop((much, sender));
             has_queued.send(()).unwrap();
-            let _ = stopped.recv(); // its queue stays its own
+            if !ends {
+                let _ = stopped.recv(); // its queue stays its own
+            }
         });
         queued.recv().unwrap();
-        (thread, stop)
+        if ends {
+            thread.join().unwrap();
+            return (None, stop);
+        }
+        (Some(thread), stop)
     });
     much.call_hurry(|| ()).unwrap();
     go_on.send(()).unwrap();
@@ -77,10 +93,10 @@ fn a_domain_with_much_to_run_holds_no_other_up() {
     let order: Vec<_> = ran.iter().collect();
     for (thread, stop) in threads {
         drop(stop);
-        thread.join().unwrap();
+        thread.into_iter().for_each(|thread| thread.join().unwrap());
     }
-    assert_eq!(order.len(), 2 * EACH + 1);
-    assert_eq!(order[0], Ran::Other, "{order:?}");
+    assert_eq!(order.len(), 2 * each + 1);
+    assert_eq!(order[0], Ran::Other);
     let second = Ran::Much { thread: 1, number: 0 };
     let place = order.iter().position(|one| *one == second).expect("it has run");
     assert!(place <= 3, "one of each queue comes before: {place}");

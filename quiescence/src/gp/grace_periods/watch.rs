@@ -59,7 +59,7 @@ impl GracePeriods {
     }
 
     /// For the worker: has a report made if one is due, whichever thread drives. Where one holds
-    /// the lock, it is getting on.
+    /// the lock, the next tick scans again.
     pub(crate) fn look_for_stall(&self) {
         if let Some(state) = sync::try_lock(&self.state) {
             drop(self.watched(state));

@@ -73,8 +73,10 @@ impl Window {
 
     /// Frees the place, if this address is in it.
     fn leave(&self, place: usize, address: usize) -> bool {
-        // Relaxed: which thread succeeds is all that counts; the store below orders it.
-        let left = self.addresses[place].compare_exchange(address, 0, Relaxed, Relaxed).is_ok();
+        // Relaxed: which thread succeeds is all that counts; the store below orders it. The load
+        // sees what was noted before the object was forgotten.
+        let left = self.addresses[place].load(Relaxed) == address
+            && self.addresses[place].compare_exchange(address, 0, Relaxed, Relaxed).is_ok();
         if left {
             // Release: pairs with the Acquire in `claim`.
             self.locations[place].store(ptr::null_mut(), Release);
@@ -126,7 +128,10 @@ impl<const FIRST: usize> Table<FIRST> {
         match self.find(address, |one| !ptr::eq(one, own)) {
             None => Ok(()),
             Some(first) => {
-                window.leave(place, address);
+                // A callback that takes one out may have taken this one, and meant the other.
+                if !window.leave(place, address) {
+                    self.remove(address);
+                }
                 Err(first)
             }
         }
