@@ -54,7 +54,8 @@ pub const fn run_share(added: u64) -> u64 {
     added.saturating_add(added / 8 + 1)
 }
 
-/// Runs of a few callbacks that the worker gives one queue before the next one gets its turn.
+/// Runs of a few callbacks that the worker gives one queue before the next one gets its turn; fewer
+/// where the worker's [turn](crate::worker::turn_is_over) is over before.
 pub const RUNS_PER_TURN: usize = 64;
 
 /// How long callbacks wait for company by default, in nanoseconds.

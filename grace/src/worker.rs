@@ -99,6 +99,27 @@ pub const fn closes(hurried: bool, is_time: bool) -> Option<Urgency> {
     }
 }
 
+/// How many times the time of one go a turn of the worker in one domain takes, about: other domains
+/// wait for their turns meanwhile.
+const GOES_PER_TURN: u64 = 4;
+
+/// Whether the worker's turn in a domain is over, with all of its queues, that has run callbacks
+/// for so long by the clock, where one go takes `run_ns`. (By the clock, and not by what it has had
+/// of a CPU: a callback that sleeps holds other domains up as well.) It is asked after each go, so
+/// a turn has one at least.
+///
+/// ```
+/// use grace::batch::RUN_NS;
+/// use grace::worker::turn_is_over;
+///
+/// assert!(!turn_is_over(RUN_NS, RUN_NS));
+/// assert!(turn_is_over(4 * RUN_NS, RUN_NS));
+/// assert!(turn_is_over(0, 0), "one go a turn");
+/// ```
+pub const fn turn_is_over(taken_ns: u64, run_ns: u64) -> bool {
+    taken_ns >= run_ns.saturating_mul(GOES_PER_TURN)
+}
+
 /// Whether the worker takes steps of the grace period in its turn: not while the domain rests after
 /// a turn that was dear, unless some thread hurries, wants it expedited, or is a task that waits.
 /// The last two are asked for only where it matters: the library takes a lock for each.

@@ -241,6 +241,10 @@ mutants! {
     LostTail "lost-tail" [Torture("quiet")];
     /// Callbacks wait for company for ever.
     LazyForever "lazy-forever" [Torture("quiet")];
+    /// The worker runs what is ready in one domain, however long that takes.
+    EndlessTurn "endless-turn" [
+        Test(library("regressions", "long_turns::a_domain_with_much_to_run_holds_no_other_up"))
+    ];
     /// The worker is not told of callbacks.
     NoAnnouncement "no-announcement" [Torture("quiet")];
     /// A child process believes that a thread which it does not have still runs callbacks.

@@ -119,6 +119,11 @@ pub(crate) struct State {
     pub(crate) sleepers_to_tell: Sleepers,
 }
 
+/// When the worker comes back to a domain whose lock another thread holds: sooner than a tick,
+/// since tasks may wait.
+#[cfg(not(loom))]
+pub(crate) const BUSY_NS: u64 = 1_000_000;
+
 /// How far a driver goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
@@ -361,6 +366,13 @@ impl GracePeriods {
         self.request_locked(&mut sync::lock(&self.state), urgency)
     }
 
+    /// The same for the worker, which waits for no lock: none where another thread holds it.
+    #[cfg(not(loom))]
+    pub(crate) fn request_unless_busy(&self, urgency: Urgency) -> Option<grace::Cookie> {
+        let mut state = sync::try_lock(&self.state)?;
+        Some(self.request_locked(&mut state, urgency))
+    }
+
     /// The lock orders the caller's update before the fence of the grace period that will serve it
     /// [GP-9].
     fn request_locked(&self, state: &mut State, urgency: Urgency) -> grace::Cookie {
@@ -550,14 +562,17 @@ impl GracePeriods {
         }
     }
 
-    /// What the worker still has to do here, callbacks aside. Takes a lock, but for the default
-    /// engine while no task waits.
+    /// What the worker still has to do here, callbacks aside. Tries a lock, but for the default
+    /// engine while no task waits; where another thread holds it, the worker is to come back.
     #[cfg(not(loom))]
     pub(crate) fn attention(&self) -> Attention {
         if !self.has_sleepers() && (self.counted.is_some() || self.when_wanted == Attention::None) {
             return Attention::None;
         }
-        let state = sync::lock(&self.state);
+        // Whatever the engine: without a pause it would keep the holder of the lock from its CPU.
+        let Some(state) = sync::try_lock(&self.state) else {
+            return Attention::Within(BUSY_NS);
+        };
         let wanted = state.protocol.is_wanted() && self.counted.is_none();
         let engine = if wanted { self.when_wanted } else { Attention::None };
         let tasks = match state.soon_ns() {
@@ -569,9 +584,10 @@ impl GracePeriods {
         engine.max(tasks)
     }
 
-    /// How much somebody wants the grace period in progress or a later one.
+    /// How much somebody wants the grace period in progress or a later one, as far as can be told
+    /// without waiting for the lock.
     #[cfg(not(loom))]
-    pub(crate) fn urgency(&self) -> Urgency {
-        sync::lock(&self.state).protocol.urgency()
+    pub(crate) fn urgency(&self) -> Option<Urgency> {
+        Some(sync::try_lock(&self.state)?.protocol.urgency())
     }
 }

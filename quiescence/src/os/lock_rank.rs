@@ -53,8 +53,6 @@ pub(crate) enum Rank {
     GracePeriods,
     /// A domain's readers. *fork*
     Registry,
-    /// A part of the table of objects that wait, in a build that checks them. *fork*
-    DebugObjects,
     /// The heads of callbacks that wait, where they are checked. *fork*
     Heads,
     /// The guards of sleepable domains, where they are listed. *fork*

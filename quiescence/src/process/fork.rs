@@ -13,7 +13,6 @@ use crate::collections::hash_table_worker;
 use crate::gp::grace_periods;
 use crate::gp::tuning;
 use crate::os::{clock, exit, fence, forking, futex, percpu, thread};
-use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
@@ -45,7 +44,6 @@ struct Held {
     domains: domains::Held,
     worker: worker::Held,
     tables: hash_table_worker::Held,
-    retired: debug_objects::Held,
     heads: head_queue::HeldHeads,
     tracked: track::Held,
     reporter: crate::report::stall::reporter::Held,
@@ -86,7 +84,6 @@ extern "C" fn prepare() {
     let worker = worker::hold();
     let (domains, handles) = domains::hold();
     let in_domains = HeldInDomains::hold(handles);
-    let retired = debug_objects::hold();
     let heads = head_queue::hold_heads();
     let tracked = track::hold();
     let reporter = crate::report::stall::reporter::hold();
@@ -99,7 +96,6 @@ extern "C" fn prepare() {
             domains,
             worker,
             tables,
-            retired,
             heads,
             tracked,
             reporter,
@@ -145,23 +141,12 @@ impl Held {
     /// Gives all locks back. If meanwhile a domain has come to have no other owner, it ends
     /// afterwards: the callbacks it runs then may need the locks.
     fn let_go(self) {
-        let Self {
-            futex,
-            in_domains,
-            domains,
-            worker,
-            tables,
-            retired,
-            heads,
-            tracked,
-            reporter,
-            serve,
-        } = self;
+        let Self { futex, in_domains, domains, worker, tables, heads, tracked, reporter, serve } =
+            self;
         drop(futex);
         drop(reporter);
         drop(tracked);
         drop(heads);
-        drop(retired);
         let handles = in_domains.let_go();
         drop(domains);
         drop(worker);

@@ -2,9 +2,9 @@
 //! it was retired, ends in a panic with the places instead of a use after free some day.
 //!
 //! Our objects are plain boxes without a header, so the mark is beside them: a table of the
-//! addresses that wait. It may touch nothing else, takes no lock but its own, which are the last in
-//! the order of locks, and runs no user code under them. In release builds, and where the torture
-//! hooks break things on purpose, all of it is empty and costs nothing.
+//! addresses that wait (`table`). It may touch nothing else, takes no lock, asks the allocator
+//! for nothing, and waits for no thread. In release builds, and where the torture hooks break
+//! things on purpose, all of it is empty and costs nothing.
 //!
 //! Who uses it keeps this order, or there are false alarms:
 //! 1. [`note`] before the object is where somebody could run its callback;
@@ -20,40 +20,35 @@
 //!   more than zero bytes cannot be. (Objects of zero bytes all have the same addresses. They are
 //!   skipped: there is nothing in them to be read too late.)
 //! - *It is reachable after it was retired.* The thread that retired it unlinked it first, then
-//!   noted it; the reader saw the note, under the same lock, so its second look comes after the
-//!   unlinking and cannot find what was there before. What it finds is `p` stored anew: not another
-//!   object, by the above, but this one, which was put back while it waits, or never taken out.
+//!   noted it; the reader saw the note, a Release that its Acquire pairs with, so its second look
+//!   comes after the unlinking and cannot find what was there before. What it finds is `p` stored
+//!   anew: not another object, by the above, but this one, which was put back while it waits, or
+//!   never taken out.
+//!
+//! The table tells a reader of no object that was forgotten before it loaded `p`: who forgot it
+//! gave the memory back after that, another object was made in it after that, and the reader loaded
+//! the pointer that was published after that. So the reader's look comes after the forgetting.
 //!
 //! A mistake can go unseen: if no reader looks between the retirement and the callback, or if the
 //! second retirement comes after the callback of the first. The poison is for these.
 
 #[cfg(all(debug_assertions, not(loom), not(quiescence_mutants)))]
+mod table;
+
+#[cfg(all(debug_assertions, not(loom), not(quiescence_mutants)))]
 mod imp {
     use std::alloc::{self, Layout};
-    use std::collections::{BTreeMap, btree_map::Entry};
     use std::panic::Location;
 
-    use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+    use super::table::Table;
 
     /// What is left in memory that was freed: the kernel's `POISON_FREE`. As a pointer on a 64-bit
     /// machine it is none that could be followed.
     pub(crate) const POISON: u8 = 0x6b;
 
-    /// So that threads that retire seldom meet.
-    const SHARDS: usize = 64;
-
-    type Shard = Mutex<BTreeMap<usize, &'static Location<'static>>>;
-
-    /// The addresses that wait, and where they were retired. Trees, since an empty one owns no
-    /// memory, and leak checkers have nothing to ask about.
-    static TABLE: [Shard; SHARDS] =
-        [const { Mutex::new(Rank::DebugObjects, BTreeMap::new()) }; SHARDS];
-
-    fn shard(address: usize) -> &'static Shard {
-        // The golden ratio spreads neighbours; its topmost bits are the best ones.
-        let spread = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        &TABLE[(spread >> 58) as usize % SHARDS]
-    }
+    /// The addresses that wait, and where they were retired: for half as many as a domain has room
+    /// for by default, before it grows.
+    static TABLE: Table<{ if cfg!(miri) { 16 } else { 4_096 } }> = Table::new();
 
     /// An object of this many bytes of its own is about to wait for its grace period.
     ///
@@ -65,13 +60,7 @@ mod imp {
             return;
         }
         let location = Location::caller();
-        let first = match sync::lock(shard(object.addr())).entry(object.addr()) {
-            Entry::Occupied(first) => *first.get(),
-            Entry::Vacant(free) => {
-                free.insert(location);
-                return;
-            }
-        };
+        let Err(first) = TABLE.insert(object.addr(), location) else { return };
         panic!(
             "quiescence: the object at {object:p} is retired twice: at {first}, and again at {location}"
         );
@@ -79,10 +68,9 @@ mod imp {
 
     /// The object waits no more: its callback is about to run, or it is given back.
     pub(crate) fn forget(object: *const ()) {
-        if object.is_null() {
-            return;
+        if !object.is_null() {
+            TABLE.remove(object.addr());
         }
-        sync::lock(shard(object.addr())).remove(&object.addr());
     }
 
     /// A reader has loaded this pointer in a section; `still_there` looks once more where it was.
@@ -94,8 +82,7 @@ mod imp {
         if object.is_null() {
             return;
         }
-        let retired = sync::lock(shard(object.addr())).get(&object.addr()).copied();
-        if let Some(retired) = retired
+        if let Some(retired) = TABLE.get(object.addr())
             && still_there()
         {
             panic!(
@@ -141,17 +128,6 @@ mod imp {
         // SAFETY: from a box, dropped once, and not used any more.
         unsafe { object.drop_in_place() };
     }
-
-    /// All locks of the table, held across a `fork`: the last that are taken before it.
-    #[derive(Debug)]
-    pub(crate) struct Held {
-        _shards: Vec<MutexGuard<'static, BTreeMap<usize, &'static Location<'static>>>>,
-    }
-
-    /// Before a `fork`, so that the child finds no lock taken by a thread that it does not have.
-    pub(crate) fn hold() -> Held {
-        Held { _shards: TABLE.iter().map(sync::lock_another).collect() }
-    }
 }
 
 /// Where nothing is checked.
@@ -175,22 +151,9 @@ mod imp {
     pub(crate) fn free<T: ?Sized>(object: Box<T>) {
         drop(object);
     }
-
-    #[derive(Debug)]
-    pub(crate) struct Held;
-
-    impl Drop for Held {
-        /// There is nothing to let go; but the thread that says `drop` means something.
-        fn drop(&mut self) {}
-    }
-
-    #[inline(always)]
-    pub(crate) const fn hold() -> Held {
-        Held
-    }
 }
 
-pub(crate) use imp::{Held, check_reachable, forget, free, hold, note, poison};
+pub(crate) use imp::{check_reachable, forget, free, note, poison};
 
 #[cfg(all(test, debug_assertions, not(loom), not(quiescence_mutants)))]
 mod tests {

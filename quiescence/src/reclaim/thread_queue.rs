@@ -43,7 +43,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::batch::{self, RUN_CHUNK, TEND_EVERY};
 use grace::limit::Amount;
-use grace::{Segments, Urgency};
+use grace::{Cookie, Segments, Urgency};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
@@ -170,21 +170,33 @@ impl Inner {
 
     /// Asks for a grace period on behalf of all that has been written.
     fn close(&mut self, queue: &Queue, core: &Charged, urgency: Urgency) {
-        let early = chaos::mutant(Mutant::CookieBeforeCount).then(|| core.request(urgency));
+        self.close_with(queue, core, || Some(core.request(urgency)));
+    }
+
+    /// The same by `request`, which may give no cookie: then what has been written stays open.
+    /// Returns whether nothing is open.
+    fn close_with(
+        &mut self,
+        queue: &Queue,
+        core: &Charged,
+        request: impl Fn() -> Option<Cookie>,
+    ) -> bool {
+        let early = if chaos::mutant(Mutant::CookieBeforeCount) { request() } else { None };
         self.ripen(core);
         self.count(queue);
         if !self.segments.has_untagged() {
-            return;
+            return true;
         }
         chaos::point(Point::BatchClosed);
         // The request comes after the last callback was counted [DQ-1], [GP-9].
-        let cookie = early.unwrap_or_else(|| core.request(urgency));
+        let Some(cookie) = early.or_else(request) else { return false };
         // What has ended meanwhile makes room for one more batch.
         self.ripen(core);
         let callbacks = self.segments.len();
         if self.segments.accelerate(cookie) {
             trace::batch_closed(core.source(), callbacks, cookie);
         }
+        true
     }
 
     /// Tells what has waited long enough.
@@ -250,12 +262,8 @@ impl Inner {
     }
 
     /// How many may be run in one go.
-    fn claimable(&mut self, core: &Charged, queue: &Queue) -> u64 {
-        let ready = self.segments.ready();
-        #[cfg(not(loom))]
+    fn claimable(&self, core: &Charged, queue: &Queue, ready: u64) -> u64 {
         let ready = if core.hazards { self.scanned.covered(ready) } else { ready };
-        #[cfg(loom)]
-        let _ = core;
         // Relaxed: written under the lock.
         self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
     }
@@ -384,10 +392,35 @@ impl Queue {
         sync::lock(&self.inner).close(self, core, urgency);
     }
 
+    /// The same for the worker, which waits for no lock [W-2]. Returns whether it is done.
+    #[cfg(not(loom))]
+    pub(crate) fn close_unless_busy(&self, core: &Charged, urgency: Urgency) -> bool {
+        let Some(mut inner) = sync::try_lock(&self.inner) else { return false };
+        inner.close_with(self, core, || core.request_unless_busy(urgency))
+    }
+
     /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Returns how
     /// many.
     pub(crate) fn run_some(&self, core: &Charged, runner: usize, least: u64) -> u64 {
-        let mut inner = sync::lock(&self.inner);
+        self.run_locked(sync::lock(&self.inner), core, runner, least, self.is_orphan())
+    }
+
+    /// The same for the worker: none where another thread holds the lock [W-2].
+    #[cfg(not(loom))]
+    pub(crate) fn run_some_unless_busy(&self, core: &Charged, runner: usize, least: u64) -> u64 {
+        let inner = sync::try_lock(&self.inner);
+        // Once: it comes back, in this turn or in the next one.
+        inner.map_or(0, |inner| self.run_locked(inner, core, runner, least, false))
+    }
+
+    fn run_locked<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        core: &Charged,
+        runner: usize,
+        least: u64,
+        all: bool,
+    ) -> u64 {
         if inner.runner != 0 {
             return 0;
         }
@@ -396,15 +429,25 @@ impl Queue {
             inner.ripen(core);
             let ready = inner.segments.ready();
             // No thread may come after us to a queue whose thread is gone while we are at it, to
-            // pay what it owed: so all that is ready is ours; but the worker has other things to
-            // do, too.
-            if ready == 0 || count > BATCH || count != 0 && !self.is_orphan() {
+            // pay what it owed: so all that is ready is ours, within a batch.
+            if ready == 0 || count > BATCH || count != 0 && !all {
                 break;
             }
-            let claimable = inner.claimable(core, self);
+            inner.runner = runner;
+            #[cfg(not(loom))]
+            if core.hazards && inner.scanned.is_used_up() {
+                // Without the lock, which others want for a moment: it looks at the slots of all
+                // threads. What the last one found is given back without it as well.
+                let last = std::mem::take(&mut inner.scanned);
+                drop(inner);
+                drop(last);
+                let scanned = Scanned::of_now(ready);
+                inner = sync::lock(&self.inner);
+                inner.scanned = scanned;
+            }
+            let claimable = inner.claimable(core, self, ready);
             inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
             let protected = inner.scanned.take_protected();
-            inner.runner = runner;
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
             chaos::point(Point::BeforeCallbacks);
@@ -549,6 +592,12 @@ impl Queue {
     /// What the worker is to do here.
     pub(crate) fn wants(&self) -> Wants {
         let inner = sync::lock(&self.inner);
+        Wants::of(&inner.segments, self.is_empty())
+    }
+
+    /// The same for the worker: where another thread holds the lock it is to come back [W-2].
+    pub(crate) fn wants_unless_busy(&self) -> Wants {
+        let Some(inner) = sync::try_lock(&self.inner) else { return Wants::Looks };
         Wants::of(&inner.segments, self.is_empty())
     }
 

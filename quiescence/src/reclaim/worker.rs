@@ -8,6 +8,11 @@
 //! period or is ready is looked after at every [`TICK`](nap::TICK). When nothing waits anywhere the
 //! worker sleeps without a timer: an idle process is idle.
 //!
+//! A turn in one domain is over after a few goes' time, with all of its queues together
+//! ([`grace::worker::turn_is_over`]); what is left is run in the next, from the queue on at which
+//! this one was over. So no domain keeps the others waiting for longer, and no queue the others of
+//! its domain; but a single callback may take as long as it likes.
+//!
 //! What it spends on a domain's grace periods is measured, and kept within the domain's budget:
 //! after a turn that was dear it leaves the domain's grace periods alone for longer than a tick,
 //! unless somebody is in a hurry. A domain under `poll` is looked at again without pause.
@@ -17,25 +22,36 @@
 //! and dropped with their domain), subscribers of `tracing`. So no panic of theirs ends the thread.
 //! If it ends all the same, by a fault of the library's, the next one takes over what it had in
 //! hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
+//!
+//! **Invariant [W-2]: before it has begun with a queue, the worker does not wait for that queue's
+//! lock, nor for the domain's machine.** A thread that loses its CPU under one of them (a thread of
+//! low priority beside busy ones: for seconds) holds up no other domain: the worker passes on, and
+//! comes back at the next tick. It still waits for both locks when it has run callbacks, to say so;
+//! for the machine's and the registry's while it drives, once it has begun; for the lock of the
+//! list of queues, under which other threads wait for a queue's, and for what moves there of
+//! threads that have ended; and where the system or the allocator makes it wait, as when it unmaps
+//! memory while another thread is stopped in `mmap`.
 
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
+use grace::Urgency;
 use grace::batch::RUNS_PER_TURN;
 use grace::limit::Zone;
-use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays};
+use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays, turn_is_over};
 
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
-use crate::gp::grace_periods::{Attention, Me};
+use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, nap, signals, thread, unwind};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::rescan;
-use crate::reclaim::thread_queue::Wants;
+use crate::reclaim::thread_queue::{Queue, Wants};
 
 mod tasks;
 
@@ -88,7 +104,7 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     let now = Instant::now();
     let close_at = after(now, handle.tuning.lazy_ns());
     let due = due(first_turn(handle.attention()), now, close_at);
-    let task = Task { domain: handle.downgrade(), due, close_at, has_more: false };
+    let task = Task::new(handle.downgrade(), due, close_at);
     let first = state.domains.add(task);
     let refused = if state.started {
         // Else the worker wakes up before it is this one's turn, and sees it then.
@@ -269,8 +285,15 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
 fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let core: &DomainState = &task.domain;
     let now = Instant::now();
-    let asked = core.attention();
-    let wants = if asked == Attention::None { core.queues.leave() } else { core.queues.wants() };
+    let mut asked = core.attention();
+    if task.hurries_still {
+        asked = asked.max(Attention::Within(BUSY_NS));
+    }
+    let wants = if asked == Attention::None {
+        core.queues.leave()
+    } else {
+        core.queues.wants_unless_busy()
+    };
     let hurried = core.queues.hurried.load(Relaxed);
     task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
     task.due = due(next_turn(asked, wants, hurried || task.has_more), now, task.close_at);
@@ -294,49 +317,81 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
 fn tend(task: &mut Task<Handle>) {
     let core: &DomainState = &task.domain;
     let now = Instant::now();
-    let queues = core.queues.all();
-    let hurried = core.queues.hurried.swap(false, Acquire); // pairs with the Release in `hurry`
-    let lazy = chaos::mutant(Mutant::LazyForever);
-    if let Some(urgency) = closes(hurried, now >= task.close_at && !lazy) {
-        queues.iter().for_each(|queue| queue.close(core, urgency));
-        task.close_at = after(now, core.tuning.lazy_ns());
-    }
+    let mut queues = core.queues.all();
+    let hurried = core.queues.hurried.swap(false, Acquire) // pairs with the Release in `hurry`
+        | std::mem::take(&mut task.hurries_still);
+    close_queues(task, &queues, hurried, now);
+    let core: &DomainState = &task.domain;
     // Relaxed: the worker's own.
     let rests_until_ns = core.rests_until_ns.load(Relaxed);
     let rested = clock::monotonic_ns() >= rests_until_ns;
     let task_waits = || matches!(core.attention(), Attention::Within(_));
-    if advances(rested, hurried, || core.urgency(), task_waits) {
+    if advances(rested, hurried, || core.urgency().unwrap_or(Urgency::Normal), task_waits) {
         advance(core);
     }
-    let began_ns = clock::thread_cpu_ns();
-    let mut ran = 0;
-    task.has_more = false;
-    for queue in &queues {
-        if queue.is_tended() && !hurried {
-            continue;
-        }
-        let mut turns = RUNS_PER_TURN;
-        while turns != 0 {
-            match queue.run_some(core, thread::token(), core.tuning.run_min()) {
-                0 => break,
-                some => ran += some,
-            }
-            turns -= 1;
-        }
-        task.has_more |= turns == 0;
-    }
-    if ran != 0 {
-        trace::worker_ran_callbacks(core.source(), clock::thread_cpu_ns().saturating_sub(began_ns));
-    }
+    run_queues(task, &mut queues, hurried);
+    let core: &DomainState = &task.domain;
     core.queues.forget_orphans(core);
     if core.kept.due_ns().is_some_and(|due_ns| due_ns <= clock::monotonic_ns()) {
         rescan::free_unprotected(core);
     }
     if core.zone() != Zone::Full {
         // Also where it was not made by callbacks: a limit was raised, a thread has ended.
-        core.tell_of_room();
+        core.tell_of_room_unless_busy();
     }
     core.look_for_stall();
+}
+
+/// Asks for a grace period on behalf of what is open, where it is time. What another thread is at
+/// is left to the next tick.
+fn close_queues(task: &mut Task<Handle>, queues: &[Arc<Queue>], hurried: bool, now: Instant) {
+    let core: &DomainState = &task.domain;
+    let lazy = chaos::mutant(Mutant::LazyForever);
+    let Some(urgency) = closes(hurried, now >= task.close_at && !lazy) else { return };
+    let busy = queues.iter().filter(|queue| !queue.close_unless_busy(core, urgency)).count();
+    let is_done = busy == 0;
+    task.close_at = if is_done { after(now, core.tuning.lazy_ns()) } else { now + nap::TICK };
+    task.hurries_still = hurried && !is_done;
+}
+
+/// Runs what is ready, one queue after the other from that on at which the turn before was over,
+/// until this turn is.
+fn run_queues(task: &mut Task<Handle>, queues: &mut [Arc<Queue>], hurried: bool) {
+    let core: &DomainState = &task.domain;
+    let (began_cpu_ns, began_ns) = (clock::thread_cpu_ns(), clock::monotonic_ns());
+    let is_over = || {
+        let taken_ns = clock::monotonic_ns().saturating_sub(began_ns);
+        turn_is_over(taken_ns, core.tuning.run_ns()) && !chaos::mutant(Mutant::EndlessTurn)
+    };
+    let first = std::mem::take(&mut task.next_queue) % queues.len().max(1);
+    queues.rotate_left(first);
+    let mut ran = 0;
+    task.has_more = false;
+    for (at, queue) in queues.iter().enumerate() {
+        if queue.is_tended() && !hurried {
+            continue;
+        }
+        let mut turns = RUNS_PER_TURN;
+        while turns != 0 {
+            match queue.run_some_unless_busy(core, thread::token(), core.tuning.run_min()) {
+                0 => break,
+                some => ran += some,
+            }
+            turns -= 1;
+            if is_over() {
+                task.next_queue = first + at + 1;
+                turns = 0;
+            }
+        }
+        task.has_more |= turns == 0;
+        if task.next_queue != 0 {
+            break;
+        }
+    }
+    if ran != 0 {
+        let spent_ns = clock::thread_cpu_ns().saturating_sub(began_cpu_ns);
+        trace::worker_ran_callbacks(core.source(), spent_ns);
+    }
 }
 
 /// Takes steps of a grace period, and notes how long the domain's are to be left alone from now on.
@@ -377,16 +432,14 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
-    use std::sync::{Arc, mpsc};
-
-    use grace::Urgency;
+    use std::sync::mpsc;
 
     use super::*;
     use crate::Domain;
     use crate::domain::builder::Builder;
     use crate::domain::tag::DomainTag;
     use crate::reclaim::retire::{Boxed, Closure};
-    use crate::reclaim::thread_queue::{BATCH, Contents, Queue};
+    use crate::reclaim::thread_queue::{BATCH, Contents};
 
     /// Has the worker end in its next turn.
     static END: AtomicBool = AtomicBool::new(false);
@@ -466,7 +519,7 @@ mod tests {
     }
 
     fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
-        Task { domain: domain.tag().handle(), due: Instant::now(), close_at, has_more: false }
+        Task::new(domain.tag().handle(), Instant::now(), close_at)
     }
 
     /// Looks after the domain when its callbacks have waited for company long enough.
@@ -498,6 +551,7 @@ mod tests {
         let domain = with_callback(Domain::builder());
         let mut tuning = domain.tuning();
         tuning.run_min = if cfg!(miri) { 1 } else { tuning.run_min };
+        tuning.run_time = Duration::MAX; // its time is not up before
         domain.tune(tuning);
         let core = domain.tag().core();
         let queue = Arc::clone(&core.queues.all()[0]);

@@ -19,6 +19,8 @@ mod owned_bytes;
 mod short_threads;
 mod many_domains;
 mod fairness;
+mod long_turns;
+mod stopped_in_allocator;
 mod starved_driver;
 mod report_signal;
 mod debugger;

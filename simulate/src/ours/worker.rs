@@ -2,7 +2,9 @@
 
 use grace::batch::{RUNS_PER_TURN, Wants};
 use grace::driver::TICK_NS;
-use grace::worker::{Attention, NextTurn, advances, closes, first_turn, next_turn, stays};
+use grace::worker::{
+    Attention, NextTurn, advances, closes, first_turn, next_turn, stays, turn_is_over,
+};
 
 use super::callbacks::{QueueId, Run};
 use super::cpus::Spending;
@@ -17,6 +19,8 @@ pub(super) struct Worker {
     announced: bool,
     hurried: bool,
     has_more: bool,
+    /// The queue from which its next turn runs what is ready.
+    first: QueueId,
     /// When its next turn is; none if there is nothing to do.
     due: Option<Time>,
     close_at: Time,
@@ -30,6 +34,7 @@ impl Worker {
             announced: false,
             hurried: false,
             has_more: false,
+            first: 0,
             due: None,
             close_at: 0,
             rests_until: 0,
@@ -43,8 +48,11 @@ pub(super) struct WorkerFrame {
     step: Step,
     /// Whether some thread hurried when the turn began.
     hurried: bool,
-    queue: QueueId,
+    /// Queues that it is done with.
+    queues: usize,
     turns: usize,
+    /// When it began to run what is ready.
+    runs_began: Time,
     /// Its CPU time when it began to take steps of the grace period.
     began_cpu_ns: Time,
 }
@@ -61,8 +69,14 @@ enum Step {
 }
 
 impl WorkerFrame {
-    pub(super) const NEW: Self =
-        Self { step: Step::Pauses, hurried: false, queue: 0, turns: 0, began_cpu_ns: 0 };
+    pub(super) const NEW: Self = Self {
+        step: Step::Pauses,
+        hurried: false,
+        queues: 0,
+        turns: 0,
+        runs_began: 0,
+        began_cpu_ns: 0,
+    };
 }
 
 impl World<'_> {
@@ -102,7 +116,7 @@ impl World<'_> {
                 Some(_) => {
                     self.counted.worker_turns += 1;
                     frame.hurried = std::mem::take(&mut self.worker.hurried);
-                    frame.queue = 0;
+                    frame.queues = 0;
                     frame.step = Step::Closes;
                     Next::Spend(self.options.costs.request_ns(), Spending::Worker)
                 }
@@ -137,10 +151,10 @@ impl World<'_> {
     fn worker_closes(&mut self, frame: &mut WorkerFrame) -> Next {
         let now = self.events.now();
         let urgency = closes(frame.hurried, now >= self.worker.close_at);
-        match urgency.filter(|_| frame.queue < self.callbacks.queues.len()) {
+        match urgency.filter(|_| frame.queues < self.callbacks.queues.len()) {
             Some(urgency) => {
-                frame.queue += 1;
-                Next::Call(Self::close(frame.queue - 1, urgency))
+                frame.queues += 1;
+                Next::Call(Self::close(frame.queues - 1, urgency))
             }
             None => {
                 if urgency.is_some() {
@@ -168,32 +182,44 @@ impl World<'_> {
     }
 
     fn begin_runs(&mut self, frame: &mut WorkerFrame) {
-        frame.queue = 0;
+        frame.queues = 0;
         frame.turns = 0;
+        frame.runs_began = self.events.now();
         self.worker.has_more = false;
         frame.step = Step::Runs;
     }
 
     fn worker_runs(&mut self, id: ThreadId, frame: &mut WorkerFrame) -> Next {
+        let count = self.callbacks.queues.len();
         if matches!(frame.step, Step::Ran) {
-            frame.turns = if self.threads[id].result == 0 { 0 } else { frame.turns - 1 };
+            let ran = self.threads[id].result != 0;
+            let taken_ns = self.events.now() - frame.runs_began;
+            let is_over = ran && turn_is_over(taken_ns, self.options.run_ns);
+            frame.turns = if ran && !is_over { frame.turns - 1 } else { 0 };
             if frame.turns == 0 {
-                self.worker.has_more |= self.threads[id].result != 0;
-                frame.queue += 1;
+                self.worker.has_more |= ran;
+                frame.queues += 1;
+            }
+            if is_over {
+                self.worker.first = (self.worker.first + frame.queues) % count;
+                frame.step = Step::Leaves;
+                return Next::Spend(0, Spending::Worker);
             }
             frame.step = Step::Runs;
         }
-        while let Some(queue) = self.callbacks.queues.get_mut(frame.queue) {
+        while frame.queues < count {
+            let at = (self.worker.first + frame.queues) % count;
             if frame.turns == 0 {
-                if std::mem::take(&mut queue.tended) && !frame.hurried {
-                    frame.queue += 1;
+                if std::mem::take(&mut self.callbacks.queues[at].tended) && !frame.hurried {
+                    frame.queues += 1;
                     continue;
                 }
                 frame.turns = RUNS_PER_TURN;
             }
             frame.step = Step::Ran;
-            return Next::Call(Frame::Run(Run::new(frame.queue, self.options.run_min)));
+            return Next::Call(Frame::Run(Run::new(at, self.options.run_min)));
         }
+        self.worker.first = 0;
         frame.step = Step::Leaves;
         Next::Spend(0, Spending::Worker)
     }

@@ -31,10 +31,11 @@
 //! # What remains
 //!
 //! A driver that loses its CPU while it holds the machine's lock or the registry's holds up
-//! everybody until it runs again. The locks are held for some ten nanoseconds a step, and for a
-//! scan. A futex with priority inheritance would not help: the kernel does not lend the weight of
-//! one ordinary thread to another. Raising the driver's own scheduling class takes privileges
-//! (`RLIMIT_NICE`).
+//! everybody until it runs again, but for the library's worker where it comes to the machine's: it
+//! tries that first ([W-2] in `reclaim/worker.rs`). The locks are held for some ten nanoseconds a
+//! step, and for a scan. A futex with priority inheritance would not help: the kernel does not lend
+//! the weight of one ordinary thread to another. Raising the driver's own scheduling class takes
+//! privileges (`RLIMIT_NICE`).
 
 use std::time::Duration;
 

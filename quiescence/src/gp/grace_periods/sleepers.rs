@@ -162,17 +162,30 @@ impl GracePeriods {
     /// lock go since, or executed an atomic read-modify-write. Tells those who wait for that; no
     /// lock is held.
     pub(crate) fn tell_of_room(&self) {
+        if self.has_sleepers_by_now() {
+            self.tell_each_of_room(sync::lock(&self.state));
+        }
+    }
+
+    fn has_sleepers_by_now(&self) -> bool {
         if !chaos::mutant(Mutant::NoRunnerFence) {
             fence::full_after_locked(); // [TK-1]
         }
-        if self.has_sleepers() {
-            self.tell_each_of_room();
+        self.has_sleepers()
+    }
+
+    /// The same for the worker, which waits for no lock: it comes back while tasks wait.
+    #[cfg(not(loom))]
+    pub(crate) fn tell_of_room_unless_busy(&self) {
+        if self.has_sleepers_by_now()
+            && let Some(state) = sync::try_lock(&self.state)
+        {
+            self.tell_each_of_room(state);
         }
     }
 
     #[cold]
-    fn tell_each_of_room(&self) {
-        let mut state = sync::lock(&self.state);
+    fn tell_each_of_room(&self, mut state: MutexGuard<'_, State>) {
         let list = &mut state.sleepers_to_tell.list;
         let told = list.extract_if(.., |sleeper| sleeper.wanted.room);
         let told: Vec<_> = told.map(|sleeper| sleeper.waker).collect();

@@ -58,9 +58,12 @@ impl GracePeriods {
         self.watched(sync::lock(&self.state)).1
     }
 
-    /// For the worker: has a report made if one is due, whichever thread drives.
+    /// For the worker: has a report made if one is due, whichever thread drives. Where one holds
+    /// the lock, the next tick scans again.
     pub(crate) fn look_for_stall(&self) {
-        drop(self.watched(sync::lock(&self.state)));
+        if let Some(state) = sync::try_lock(&self.state) {
+            drop(self.watched(state));
+        }
     }
 
     /// Sleeps until a grace period has ended or the driver has left, or a report is due; may return

@@ -162,7 +162,7 @@ impl Queues {
         if !chaos::mutant(Mutant::NoIdleFence) {
             fence::heavy(self.all().iter().map(|queue| &queue.fence)); // [DQ-3]
         }
-        let wants = self.wants();
+        let wants = self.wants_unless_busy();
         if wants != Wants::Nothing {
             self.announced.store(true, Relaxed);
         }
@@ -170,12 +170,22 @@ impl Queues {
     }
 
     /// What the queues want of the worker now.
+    #[cfg(not(loom))]
     pub(crate) fn wants(&self) -> Wants {
+        self.most(Queue::wants)
+    }
+
+    /// The same for the worker: it is to come back where another thread is at a queue [W-2].
+    pub(crate) fn wants_unless_busy(&self) -> Wants {
+        self.most(Queue::wants_unless_busy)
+    }
+
+    fn most(&self, wants: impl Fn(&Queue) -> Wants) -> Wants {
         if chaos::mutant(Mutant::OneByOne) {
-            return self.all().iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing);
+            return self.all().iter().map(|queue| wants(queue)).max().unwrap_or(Wants::Nothing);
         }
         // Under the lock: as in `counts`.
         let list = sync::lock(&self.list);
-        list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
+        list.iter().map(|queue| wants(queue)).max().unwrap_or(Wants::Nothing)
     }
 }

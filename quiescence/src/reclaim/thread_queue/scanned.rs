@@ -15,13 +15,21 @@ pub(super) struct Scanned {
 }
 
 impl Scanned {
-    /// How many of these callbacks, which are ready, the last scan covers; or else a new one, which
-    /// comes after the end of their grace period was seen, with its fence [HP-1].
+    /// A new one, for so many callbacks that are ready. It comes after the end of their grace
+    /// period was seen, with its fence [HP-1].
     #[cfg(not(loom))]
-    pub(super) fn covered(&mut self, ready: u64) -> u64 {
-        if self.covers == 0 {
-            *self = Self { covers: ready, protected: hazptr::scan() };
-        }
+    pub(super) fn of_now(ready: u64) -> Self {
+        Self { covers: ready, protected: hazptr::scan() }
+    }
+
+    /// Whether the last scan covers nothing more.
+    #[cfg(not(loom))]
+    pub(super) fn is_used_up(&self) -> bool {
+        self.covers == 0
+    }
+
+    /// How many of these callbacks, which are ready, the last scan covers.
+    pub(super) fn covered(&self, ready: u64) -> u64 {
         ready.min(self.covers)
     }
 

@@ -21,19 +21,33 @@ pub(super) struct Task<H = WeakHandle> {
     pub(super) close_at: Instant,
     /// More was ready than one turn may run.
     pub(super) has_more: bool,
+    /// Where in the list of queues the next turn begins to run what is ready.
+    pub(super) next_queue: usize,
+    /// Somebody was in a hurry, and a queue could not be closed, since another thread was at it.
+    pub(super) hurries_still: bool,
+}
+
+impl<H> Task<H> {
+    pub(super) fn new(domain: H, due: Instant, close_at: Instant) -> Self {
+        Self { domain, due, close_at, has_more: false, next_queue: 0, hurries_still: false }
+    }
+
+    /// The same for another handle of the domain.
+    fn with<G>(&self, domain: G) -> Task<G> {
+        let &Self { domain: _, due, close_at, has_more, next_queue, hurries_still } = self;
+        Task { domain, due, close_at, has_more, next_queue, hurries_still }
+    }
 }
 
 impl Task {
     pub(super) fn upgrade(&self) -> Option<Task<Handle>> {
-        let &Task { ref domain, due, close_at, has_more } = self;
-        Some(Task { domain: domain.upgrade()?, due, close_at, has_more })
+        Some(self.with(self.domain.upgrade()?))
     }
 }
 
 impl Task<Handle> {
     pub(super) fn downgrade(&self) -> Task {
-        let Task { domain, due, close_at, has_more } = self;
-        Task { domain: domain.downgrade(), due: *due, close_at: *close_at, has_more: *has_more }
+        self.with(self.domain.downgrade())
     }
 }
 
@@ -137,7 +151,7 @@ mod tests {
             let domain = domain.tag().handle().downgrade();
             // Two of each time; the earliest come last.
             let due = at(100 - n as u64 / 2);
-            let first = tasks.add(Task { domain, due, close_at: at(0), has_more: false });
+            let first = tasks.add(Task::new(domain, due, at(0)));
             assert!(first || n % 2 == 1, "it is due before all others, or with one");
         }
         tasks.change(core(0), |task| task.due = at(7));

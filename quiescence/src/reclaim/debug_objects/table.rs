@@ -1,0 +1,287 @@
+//! The table of addresses that wait, and of where they were retired. No thread waits in here.
+//!
+//! With a lock there was priority inversion: who lost its CPU under it held up all who retired or
+//! freed, and beside a hundred threads on two CPUs one or the other always had: the worker slept
+//! there for most of its time. So a thread that stops anywhere in a call holds up no other.
+//!
+//! The table has levels of windows of a few places each. An address has one window in each level,
+//! and stands in a place of one of them. The first level is there from the start; the next, four
+//! times as large, is made when an address finds all its windows full, of the system's own memory,
+//! and stays. A place is claimed by the location, in an exchange for null; then the address is
+//! stored. It is left the other way round: an exchange of the address for 0, which one thread
+//! succeeds in, then null.
+//!
+//! **Two threads that note one address at once**: each stores it, then looks for it in the other
+//! places. The stores and the loads are sequentially consistent, so one of the two finds the
+//! other's, at least.
+
+use std::panic::Location;
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
+
+use crate::os::memory;
+
+/// Places in a window: their addresses are a cache line.
+const PLACES: usize = 8;
+
+/// How many times as large the next level is.
+const GROWTH: usize = 4;
+
+/// Levels besides the first: more than there are addresses for.
+const LEVELS: usize = 16;
+
+type RetiredAt = &'static Location<'static>;
+
+/// Some places. Zeros are free ones.
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct Window {
+    /// 0 where none stands.
+    addresses: [AtomicUsize; PLACES],
+    /// Null where the place is free.
+    locations: [AtomicPtr<Location<'static>>; PLACES],
+}
+
+/// A table whose first level has so many windows.
+#[derive(Debug)]
+pub(super) struct Table<const FIRST: usize> {
+    first: [Window; FIRST],
+    /// Null where there is none yet.
+    more: [AtomicPtr<Window>; LEVELS],
+}
+
+impl Window {
+    const fn new() -> Self {
+        Self {
+            addresses: [const { AtomicUsize::new(0) }; PLACES],
+            locations: [const { AtomicPtr::new(ptr::null_mut()) }; PLACES],
+        }
+    }
+
+    /// Makes a free place the caller's, if there is one.
+    fn claim(&self, location: RetiredAt) -> Option<usize> {
+        let location = ptr::from_ref(location).cast_mut();
+        (0..PLACES).find(|place| {
+            let place = &self.locations[*place];
+            // Relaxed: a hint. Acquire: pairs with the Release in `leave`; the address of who had
+            // the place before is gone.
+            place.load(Relaxed).is_null()
+                && place.compare_exchange(ptr::null_mut(), location, Acquire, Relaxed).is_ok()
+        })
+    }
+
+    /// Frees the place, if this address is in it.
+    fn leave(&self, place: usize, address: usize) -> bool {
+        // Relaxed: which thread succeeds is all that counts; the store below orders it. The load
+        // sees what was noted before the object was forgotten.
+        let left = self.addresses[place].load(Relaxed) == address
+            && self.addresses[place].compare_exchange(address, 0, Relaxed, Relaxed).is_ok();
+        if left {
+            // Release: pairs with the Acquire in `claim`.
+            self.locations[place].store(ptr::null_mut(), Release);
+        }
+        left
+    }
+
+    /// Where the address that is in this place was retired, if it is this one.
+    fn look(&self, place: usize, address: usize) -> Option<RetiredAt> {
+        // SeqCst: with the store in `Table::insert`, see the module. As an Acquire it pairs with
+        // that store: who finds the address sees what came before it was noted, the unlinking.
+        let stands = || self.addresses[place].load(SeqCst) == address;
+        if !stands() {
+            return None;
+        }
+        // Acquire: pairs with the exchanges in `claim` and `leave`.
+        let location = self.locations[place].load(Acquire);
+        // SAFETY: null, or from a reference that is good for ever.
+        let location = unsafe { location.as_ref() };
+        location.filter(|_| stands()) // else it may be that of another address
+    }
+}
+
+impl<const FIRST: usize> Table<FIRST> {
+    pub(super) const fn new() -> Self {
+        Self {
+            first: [const { Window::new() }; FIRST],
+            more: [const { AtomicPtr::new(ptr::null_mut()) }; LEVELS],
+        }
+    }
+
+    /// Notes where this address, which is not 0, was retired.
+    ///
+    /// # Errors
+    /// Where it was retired before, if it is in the table. Nothing has changed then.
+    pub(super) fn insert(&self, address: usize, retired: RetiredAt) -> Result<(), RetiredAt> {
+        let mut level = 0;
+        let (window, place) = loop {
+            // Without memory for another level it goes unseen.
+            let Some(window) = self.window_made(level, address) else { return Ok(()) };
+            if let Some(place) = window.claim(retired) {
+                break (window, place);
+            }
+            level += 1;
+        };
+        // SeqCst: with the load in `Window::look`, see the module; as a Release it pairs with that.
+        window.addresses[place].store(address, SeqCst);
+        let own = &window.addresses[place];
+        match self.find(address, |one| !ptr::eq(one, own)) {
+            None => Ok(()),
+            Some(first) => {
+                // A callback that takes one out may have taken this one, and meant the other.
+                if !window.leave(place, address) {
+                    self.remove(address);
+                }
+                Err(first)
+            }
+        }
+    }
+
+    /// Where this address was retired, if it is in the table.
+    pub(super) fn get(&self, address: usize) -> Option<RetiredAt> {
+        self.find(address, |_| true)
+    }
+
+    /// Takes this address out, if it is in the table.
+    pub(super) fn remove(&self, address: usize) {
+        let leave = |window: &Window| (0..PLACES).any(|place| window.leave(place, address));
+        let _ = self.windows(address).any(leave);
+    }
+
+    /// Where this address was retired that is in one of these places.
+    fn find(&self, address: usize, of: impl Fn(&AtomicUsize) -> bool) -> Option<RetiredAt> {
+        self.windows(address).find_map(|window| {
+            (0..PLACES)
+                .filter(|place| of(&window.addresses[*place]))
+                .find_map(|place| window.look(place, address))
+        })
+    }
+
+    /// The windows of this address.
+    fn windows(&self, address: usize) -> impl Iterator<Item = &Window> {
+        (0..=LEVELS).map_while(move |level| self.window(level, address))
+    }
+
+    /// How many windows a level has.
+    const fn len(level: usize) -> usize {
+        FIRST * GROWTH.pow(level as u32)
+    }
+
+    /// The window of this address in a level, if that is there.
+    fn window(&self, level: usize, address: usize) -> Option<&Window> {
+        let Some(before) = level.checked_sub(1) else {
+            return Some(&self.first[index(address, FIRST)]);
+        };
+        // Acquire: pairs with the exchange in `window_made`; its zeros are seen.
+        let windows = self.more.get(before)?.load(Acquire);
+        if windows.is_null() {
+            return None;
+        }
+        // SAFETY: the level has so many windows.
+        let window = unsafe { windows.add(index(address, Self::len(level))) };
+        // SAFETY: as above; they stay.
+        Some(unsafe { &*window })
+    }
+
+    /// The same, which makes the level if it is not there; `None` if the system has no memory.
+    fn window_made(&self, level: usize, address: usize) -> Option<&Window> {
+        if let Some(window) = self.window(level, address) {
+            return Some(window);
+        }
+        let made_at = self.more.get(level - 1)?;
+        let bytes = Self::len(level).checked_mul(size_of::<Window>())?;
+        let made: *mut Window = memory::map_zeroed(bytes)?.cast();
+        // AcqRel: pairs with the Acquire in `window`.
+        if made_at.compare_exchange(ptr::null_mut(), made, AcqRel, Relaxed).is_err() {
+            // SAFETY: made above, and no other thread has seen it: another one's is in its place.
+            unsafe { memory::unmap(made.cast(), bytes) };
+        }
+        self.window(level, address)
+    }
+}
+
+impl<const FIRST: usize> Drop for Table<FIRST> {
+    fn drop(&mut self) {
+        for (before, level) in self.more.iter_mut().enumerate() {
+            let (windows, bytes) = (*level.get_mut(), Self::len(before + 1) * size_of::<Window>());
+            if windows.is_null() {
+                break;
+            }
+            // SAFETY: made by `window_made`, and no thread uses the table.
+            unsafe { memory::unmap(windows.cast(), bytes) };
+        }
+    }
+}
+
+/// Which of so many windows is this address's.
+fn index(address: usize, windows: usize) -> usize {
+    // The golden ratio spreads neighbours; its topmost bits are the best ones.
+    let spread = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((u128::from(spread) * windows as u128) >> 64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicU32;
+    use std::thread;
+
+    use super::*;
+
+    /// Against a map: many levels above a first one of one window, places that are left and taken
+    /// again, addresses that are there already.
+    #[test]
+    fn it_does_what_a_map_does() {
+        let here = Location::caller();
+        let (table, mut map) = (Table::<1>::new(), BTreeMap::new());
+        let mut random = 1_u64;
+        let addresses = if cfg!(miri) { 60 } else { 3_000 };
+        for step in 0..addresses * 20 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let address = 16 * (1 + (random >> 33) as usize % addresses);
+            if step / addresses % 5 < 3 {
+                let before = map.insert(address, here);
+                assert_eq!(table.insert(address, here).err(), before);
+            } else {
+                table.remove(address);
+                map.remove(&address);
+            }
+            assert_eq!(table.get(address), map.get(&address).copied());
+        }
+        for address in (1..=addresses).map(|n| 16 * n) {
+            assert_eq!(table.get(address), map.get(&address).copied());
+        }
+    }
+
+    /// Of two that note an object at once one is refused, at least; and if both are, it is not in
+    /// the table.
+    #[test]
+    fn of_two_at_once_one_is_refused() {
+        let here = Location::caller();
+        let table = Table::<1>::new();
+        let (start, noted) = (Barrier::new(2), AtomicU32::new(0));
+        let rounds = if cfg!(miri) { 20 } else { 2_000 };
+        let note = |removes: bool| {
+            for address in (1..=rounds).map(|n| 16 * n) {
+                start.wait();
+                let is_noted = table.insert(address, here).is_ok();
+                noted.fetch_add(u32::from(is_noted), SeqCst);
+                start.wait();
+                if removes {
+                    let count = noted.swap(0, SeqCst);
+                    assert!(count <= 1, "both");
+                    assert_eq!(table.get(address).is_some(), count == 1);
+                    table.remove(address);
+                    assert!(table.get(address).is_none());
+                }
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| note(true));
+            scope.spawn(|| note(false));
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! The worker was in one domain for as long as that had anything to run: 64 goes for each of its
+//! queues, of up to 3 ms each. All other domains waited.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use quiescence::Domain;
+
+/// What ran, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ran {
+    /// A closure of the domain that has much to run, by its thread and its number.
+    Much { thread: usize, number: usize },
+    /// The one of the other domain.
+    Other,
+}
+
+/// A closure that says that it has begun and waits until it may end; both ends of that.
+fn gate() -> (impl FnOnce() + Send + 'static, Receiver<()>, Sender<()>) {
+    let (begins, has_begun) = mpsc::channel();
+    let (ends, may_end) = mpsc::channel();
+    let closure = move || {
+        begins.send(()).unwrap();
+        may_end.recv().unwrap();
+    };
+    (closure, has_begun, ends)
+}
+
+/// A domain in which a turn is one go, and a go is one closure.
+fn in_small_steps() -> Domain {
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.run_time = Duration::ZERO;
+    tuning.run_min = 1;
+    domain.tune(tuning);
+    domain
+}
+
+/// Two threads have much to run in one domain; while the worker is in the first closure of that,
+/// somebody is in a hurry in another domain. That one is next, and then the second thread's.
+#[test]
+fn a_domain_with_much_to_run_holds_no_other_up() {
+    other_is_next(200, false);
+}
+
+/// Also where these threads have ended, with more than moves to a queue that is shared.
+#[test]
+fn what_threads_have_left_holds_no_other_up() {
+    other_is_next(2_000, true);
+}
+
+/// Each thread has so many closures.
+fn other_is_next(each: usize, ends: bool) {
+    let (first, much, other) = (Domain::new(), in_small_steps(), Domain::new());
+    let (sender, ran) = mpsc::channel();
+    // The worker is kept from the domain until all of it is there.
+    let (closure, worker_waits, go_on) = gate();
+    first.call_hurry(closure).unwrap();
+    worker_waits.recv().unwrap();
+    let (closure, runs, end) = gate();
+    let mut closure = Some(closure);
+    let threads = [0, 1].map(|thread| {
+        let (much, sender, closure) = (much.clone(), sender.clone(), closure.take());
+        let (has_queued, queued) = mpsc::channel();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = thread::spawn(move || {
+            if let Some(closure) = closure {
+                much.call(closure).unwrap();
+            }
+            for number in 0..each {
+                let sender = sender.clone();
+                much.call(move || sender.send(Ran::Much { thread, number }).unwrap()).unwrap();
+            }
+            drop((much, sender));
+            has_queued.send(()).unwrap();
+            if !ends {
+                let _ = stopped.recv(); // its queue stays its own
+            }
+        });
+        queued.recv().unwrap();
+        if ends {
+            thread.join().unwrap();
+            return (None, stop);
+        }
+        (Some(thread), stop)
+    });
+    much.call_hurry(|| ()).unwrap();
+    go_on.send(()).unwrap();
+    runs.recv().unwrap();
+    other.call_hurry(move || sender.send(Ran::Other).unwrap()).unwrap();
+    end.send(()).unwrap();
+    let order: Vec<_> = ran.iter().collect();
+    for (thread, stop) in threads {
+        drop(stop);
+        thread.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+    assert_eq!(order.len(), 2 * each + 1);
+    assert_eq!(order[0], Ran::Other);
+    let second = Ran::Much { thread: 1, number: 0 };
+    let place = order.iter().position(|one| *one == second).expect("it has run");
+    assert!(place <= 3, "one of each queue comes before: {place}");
+}
