@@ -173,6 +173,14 @@ client() {
 # Is `ours` (or `stock`) asked for?
 has() { [[ " ${which_libraries[*]} " == *" $1 "* ]]; }
 
+# same_with_both NAME COMPLAINT SAID: NAME-stock and NAME-ours are the same, where both are
+# asked for.
+same_with_both() {
+    has ours && has stock || return 0
+    diff "$temporary/$1-stock" "$temporary/$1-ours" >&2 || fail "$2"
+    say "$3"
+}
+
 # A copy: a build meanwhile does not touch it, and another user than ours can read it.
 copy_libraries() {
     [ -e "$libraries/libquiescence.so.0" ] ||

@@ -149,9 +149,7 @@ for which in "${which_libraries[@]}"; do
         "shown with their bytes and process, left out, shown again ($freed entries freed);" \
         "quit with 0"
 done
-if has ours && has stock; then
-    diff "$temporary/all-stock" "$temporary/all-ours" >&2 || fail "flowtop shows something else"
-    say "the rows of its screen are the same with either libraries"
-fi
+same_with_both all "flowtop shows something else" \
+    "the rows of its screen are the same with either libraries"
 not_exercised flowtop "connections that go while they are shown (a fault of its own);" \
     "names of hosts and countries, IPv6, SCTP, DCCP, ICMP"

@@ -157,9 +157,7 @@ for which in "${which_libraries[@]}"; do
         "exports, makes one read-only or writable, and adds or removes a third; by four clients" \
         "meanwhile: $done_with_files; told to end, ended with 0"
 done
-if has ours && has stock; then
-    cmp "$temporary/contents-stock" "$temporary/contents-ours" >&2 || fail "other files are left"
-    say "the files that are left are the same with either libraries"
-fi
+same_with_both contents "other files are left" \
+    "the files that are left are the same with either libraries"
 not_exercised ganesha.nfsd "NFSv3, NLM and rquota (no rpcbind), 9P, D-Bus, Kerberos, delegations," \
     "the kernel's client"

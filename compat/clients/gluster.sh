@@ -218,10 +218,8 @@ for which in "${which_libraries[@]}"; do
         "both told to end, and ended"
     say "gfapi on that volume, without liburcu: $done_with_files, all as they should be"
 done
-if has ours && has stock; then
-    cmp "$temporary/contents-stock" "$temporary/contents-ours" >&2 || fail "other files are left"
-    say "the files that are left in the brick are the same with either libraries"
-fi
+same_with_both contents "other files are left" \
+    "the files that are left in the brick are the same with either libraries"
 not_exercised glusterd "bricks on several hosts, snapshots, rebalance, quota," \
     "geo-replication, a restart with volumes"
 say "glusterfsd and gfapi, not exercised: as Debian builds them, they use no liburcu"
