@@ -3,8 +3,8 @@
 //! Each thread has two queues in a domain. Retired objects are dropped by the thread itself when it
 //! retires again: a few at a time, so that memory goes back to the cache it came from. Closures,
 //! which may want a lock that an updater holds, are not run here; but for C's deferred functions
-//! ([`deferred`]), of which liburcu says that they are. The worker
-//! ([`crate::reclaim::worker`]), or the thread that calls `barrier`, runs whatever is left.
+//! ([`deferred`]), of which liburcu says that they are. The worker ([`crate::reclaim::worker`]), or
+//! the thread that calls `barrier`, runs whatever is left.
 //!
 //! **Invariant [D-1]: a registered thread that is in a section, of whatever domain, runs no
 //! callback and waits for nothing; it only adds.** A QSBR reader does its part at its quiescent

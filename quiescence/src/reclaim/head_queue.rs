@@ -388,26 +388,27 @@ impl Shared {
 
     /// Puts what is in the llist with the rest, so that the next push finds that no thread attends.
     pub(crate) fn abandon(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
-        inner.counted = self.front.0.pushed.load(Relaxed); // see `correct`
-        self.append(inner, self.front.0.llist.abandon())
+        self.append(inner, Llist::abandon)
     }
 
     /// Puts what is in the llist with the rest. Where a visitor does, the next push finds that no
     /// thread attends: the visitor leaves it to the thread that comes then.
     pub(crate) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
         match inner.part {
-            Part::Runner => {
-                inner.counted = self.front.0.pushed.load(Relaxed); // see `correct`
-                self.append(inner, self.front.0.llist.take())
-            }
+            Part::Runner => self.append(inner, Llist::take),
             Part::Visitor => self.abandon(inner),
         }
     }
 
-    fn append(&self, inner: &mut Inner, youngest: *mut Link) -> Result<(), QueuedTwice> {
+    fn append(
+        &self,
+        inner: &mut Inner,
+        take: impl FnOnce(&Llist) -> *mut Link,
+    ) -> Result<(), QueuedTwice> {
+        inner.counted = self.front.0.pushed.load(Relaxed); // first: see `correct`
         let before = inner.waiting.count();
-        // SAFETY: taken just now, by the callers.
-        let appended = unsafe { inner.waiting.append(youngest) };
+        // SAFETY: taken just now, by `Llist::take` or `Llist::abandon`.
+        let appended = unsafe { inner.waiting.append(take(&self.front.0.llist)) };
         appended.map_err(|ring| inner.give_up(ring))?;
         inner.taken += inner.waiting.count() - before;
         Ok(())

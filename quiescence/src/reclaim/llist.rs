@@ -151,13 +151,11 @@ impl Llist {
     }
 
     /// Takes all there is, youngest first, and says that no thread takes any more.
-    #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn abandon(&self) -> *mut Link {
         link_at(self.top.swap(UNATTENDED, Acquire)) // [LN-1]
     }
 
     /// Says that no thread takes any more, if there is nothing. Returns whether there was nothing.
-    #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn leave(&self) -> bool {
         // Relaxed: nothing was written for those who come; they find that they have to look after
         // it.
@@ -243,7 +241,6 @@ impl Chain {
         Self { first: ptr::null_mut(), last: ptr::null_mut(), links: 0, count: 0 };
 
     /// How many links there are.
-    #[cfg_attr(loom, allow(dead_code))]
     pub(crate) const fn links(&self) -> u64 {
         self.links
     }
@@ -297,7 +294,6 @@ impl Chain {
     ///
     /// # Safety
     /// It was popped from a chain, and is in none.
-    #[cfg_attr(loom, allow(dead_code))]
     pub(crate) unsafe fn push(&mut self, link: *mut Link, marks: bool) {
         // SAFETY: by the contract.
         unsafe { Link::write(link, self.first, marks) };
@@ -324,7 +320,6 @@ impl Chain {
     }
 
     /// Calls `f` with the address of each link that is no mark.
-    #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn for_each(&self, mut f: impl FnMut(usize)) {
         let mut link = self.first;
         while !link.is_null() {
@@ -339,7 +334,6 @@ impl Chain {
 
     /// Takes so many of the oldest, or all. A link that was pushed while it stood here leads
     /// elsewhere now: then the count is wrong.
-    #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn split(&mut self, most: u64) -> Result<Self, Ring> {
         if most == 0 {
             return Ok(Self::EMPTY);
