@@ -11,7 +11,7 @@
 //! A turn in one domain is over after a few goes' time, with all of its queues together
 //! ([`grace::worker::turn_is_over`]); what is left is run in the next, from the queue on at which
 //! this one was over. So no domain keeps the others waiting for longer, and no queue the others of
-//! its domain; but a single callback may take as long as it likes.
+//! its domain; but a go of a few dozen callbacks is not cut short, however long these take.
 //!
 //! What it spends on a domain's grace periods is measured, and kept within the domain's budget:
 //! after a turn that was dear it leaves the domain's grace periods alone for longer than a tick,
