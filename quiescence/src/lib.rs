@@ -213,10 +213,11 @@ static HOOKS: Hooks = Hooks {
     },
 };
 
-/// For the macro [`domain!`] only.
+/// For the macro [`domain!`], and for tests of where user code runs.
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::os::user_code::{Site, here};
     pub use crate::reclaim::domain_state::DomainState;
     pub use crate::reclaim::handle::Handle;
 

@@ -36,6 +36,7 @@ use std::time::Duration;
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::os::thread;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::attend;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
@@ -153,8 +154,9 @@ impl CallbackQueue {
     pub fn attend_and(
         &self,
         idle_after: Option<Duration>,
-        after_round: impl FnMut(),
+        mut after_round: impl FnMut(),
     ) -> Result<Left, QueuedTwice> {
+        let after_round = || user_code::run(Site::Attend, &mut after_round);
         attend::attend(self.core(), &self.shared, idle_after, after_round)
     }
 

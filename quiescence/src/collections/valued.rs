@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use crate::domain::guard::Global;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::defer;
 use crate::reclaim::retire::charge_of_box;
@@ -75,13 +76,20 @@ impl<N: Send + 'static, T: Send + 'static> Valued<N, T> {
 pub(super) fn drop_all<T>(next: impl FnMut() -> Option<T>) {
     struct Rest<T, F: FnMut() -> Option<T>>(F);
 
-    impl<T, F: FnMut() -> Option<T>> Drop for Rest<T, F> {
-        fn drop(&mut self) {
-            while (self.0)().is_some() {}
+    impl<T, F: FnMut() -> Option<T>> Rest<T, F> {
+        fn drop_all(&mut self) {
+            while let Some(value) = (self.0)() {
+                user_code::run(Site::Drop, || drop(value));
+            }
         }
     }
 
-    let mut rest = Rest(next);
-    // The loop in `drop` is what runs after a panic in this one; else it finds nothing.
-    while (rest.0)().is_some() {}
+    impl<T, F: FnMut() -> Option<T>> Drop for Rest<T, F> {
+        fn drop(&mut self) {
+            self.drop_all();
+        }
+    }
+
+    // What its drop does is done after a panic here; else it finds nothing.
+    Rest(next).drop_all();
 }

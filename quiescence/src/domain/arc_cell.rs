@@ -55,6 +55,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::{Arc, Weak};
 
 use crate::hazptr::{self, Protected};
+use crate::os::user_code::{self, Site};
 use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS, Protectable};
 use crate::reclaim::weigh::{Scale, Weigh};
 
@@ -295,7 +296,7 @@ impl<P: RefCnt> ArcCellAny<P> {
     pub fn rcu<R: Into<P>>(&self, mut f: impl FnMut(&P) -> R) -> P {
         loop {
             let seen = self.load();
-            let new = f(ArcGuard::as_inner(&seen)).into();
+            let new = user_code::run(Site::Update, || f(ArcGuard::as_inner(&seen)).into());
             let current = P::as_ptr(ArcGuard::as_inner(&seen));
             if self.replace(current, &new) {
                 std::mem::forget(new); // it is the cell's

@@ -37,6 +37,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::hazptr::borrower;
 use crate::os::fence;
 use crate::os::sync::AtomicPtr;
+use crate::os::user_code::{self, Site};
 
 /// A place for a counted pointer that many threads load without a count, and some replace. The
 /// counts are exact: see the [module](self).
@@ -190,7 +191,7 @@ impl<P: Counted> ExactCell<P> {
     pub fn rcu<R: Into<P>>(&self, mut f: impl FnMut(&P) -> R) -> P {
         let mut seen = self.load();
         loop {
-            let new = f(&seen).into();
+            let new = user_code::run(Site::Update, || f(&seen).into());
             let was = self.compare_and_swap(P::as_ptr(&seen), new);
             if P::as_ptr(&was) == P::as_ptr(&seen) {
                 return ExactGuard::into_inner(was);
@@ -287,7 +288,8 @@ fn check_tag<P: Counted>(pointer: &P) {
 impl<P: Counted> Drop for ExactCell<P> {
     fn drop(&mut self) {
         // SAFETY: the cell ends.
-        drop(unsafe { self.take() });
+        let value = unsafe { self.take() };
+        user_code::run(Site::Drop, || drop(value));
     }
 }
 

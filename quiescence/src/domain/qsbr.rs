@@ -13,6 +13,7 @@ use crate::domain::domain::{self, Domain};
 use crate::domain::guard::{Global, ThreadTag};
 use crate::domain::tag::Section;
 use crate::gp::reader::Slot;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
@@ -179,7 +180,7 @@ impl<K: ThreadTag> Qsbr<K> {
         }
         self.leave();
         let _online = Online(self, location);
-        f()
+        user_code::run(Site::Scope, f)
     }
 
     /// Waits for a grace period, offline meanwhile: itself it does not hold up.

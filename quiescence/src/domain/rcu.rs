@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicPtr;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
+use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::defer;
 use crate::reclaim::weigh::{Scale, Weigh};
@@ -215,14 +216,14 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         mut f: impl FnMut(&T) -> T,
     ) -> Unlinked<T, K> {
         let mut current = self.load(section);
-        let mut new = cache::boxed(f(current));
+        let mut new = cache::boxed(user_code::run(Site::Update, || f(current)));
         loop {
             match self.compare_exchange(section, current, new) {
                 Ok(old) => return old,
                 Err(refused) => {
                     current = self.load(section);
                     new = refused;
-                    *new = f(current);
+                    user_code::run(Site::Update, || *new = f(current));
                 }
             }
         }
@@ -331,7 +332,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Drop for RcuOption<T, K> {
         if !pointer.is_null() {
             // SAFETY: from a box; no thread can hold a reference that was loaded from here, since
             // such a reference borrows `self`.
-            drop(unsafe { Box::from_raw(pointer) });
+            let value = unsafe { Box::from_raw(pointer) };
+            user_code::run(Site::Drop, || drop(value));
         }
     }
 }

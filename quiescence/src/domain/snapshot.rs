@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use buffer::Buffer;
 
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::os::user_code::{self, Site};
 use crate::rseq;
 
 /// A value of a few words that many threads read whole and some replace.
@@ -160,7 +161,8 @@ impl<T: Copy + Send> Snapshot<T> {
                 // No thread replaces it, or uses its buffer again, while we have the lock.
                 (self.load(), updaters.replaced)
             };
-            if let Ok(old) = self.publish(f(old), Some(replaced)) {
+            let new = user_code::run(Site::Update, || f(old));
+            if let Ok(old) = self.publish(new, Some(replaced)) {
                 return old;
             }
         }

@@ -17,6 +17,7 @@ use crate::domain::tag::DomainTag;
 use crate::gp::grace_periods::sleepers::Wanted;
 use crate::os::signals;
 use crate::os::sync::{self, Mutex, Rank};
+use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
@@ -57,7 +58,7 @@ impl<K: DomainTag> Waiter<K> {
         if running::in_callback() || !worker::attend(&self.domain.tag().handle()) {
             // The worker waits for this very task, perhaps, or the system gives us none: the task's
             // own thread has to do.
-            context.waker().wake_by_ref();
+            user_code::run(Site::Wake, || context.waker().wake_by_ref());
         }
         false
     }
@@ -218,7 +219,8 @@ impl<K: DomainTag> Barrier<K> {
             let waker = said.waker.take();
             drop(said);
             if let Some(waker) = waker {
-                waker.wake(); // the user's code, which may panic: this thread is at its end
+                // It may panic: this thread is at its end.
+                user_code::run(Site::Wake, || waker.wake());
             }
         };
         let thread = std::thread::Builder::new().name("quiescence-barrier".into());
@@ -235,17 +237,18 @@ impl<K: DomainTag> Future for Barrier<K> {
             self.started = self.start().map(|said| (said, process));
         }
         let Some((said, _)) = &self.started else {
-            context.waker().wake_by_ref(); // there may be a thread to be had the next time
+            // There may be a thread to be had the next time.
+            user_code::run(Site::Wake, || context.waker().wake_by_ref());
             return Poll::Pending;
         };
-        let waker = context.waker().clone(); // the user's code: before the lock
+        let waker = user_code::run(Site::WakerClone, || context.waker().clone());
         let mut said = sync::lock(said);
         if said.done {
             return Poll::Ready(());
         }
         let old = said.waker.replace(waker);
         drop(said);
-        drop(old); // its drop is the user's code
+        user_code::run(Site::WakerDrop, || drop(old));
         Poll::Pending
     }
 }
@@ -258,7 +261,7 @@ impl<K: DomainTag> Drop for Barrier<K> {
     fn drop(&mut self) {
         if let Some((said, _)) = &self.started {
             let waker = sync::lock(said).waker.take();
-            drop(waker); // its drop is the user's code
+            user_code::run(Site::WakerDrop, || drop(waker));
         }
     }
 }

@@ -73,6 +73,7 @@ use ::tokio::runtime::{Handle, RuntimeFlavor};
 use crate::domain::guard::{self, Global};
 use crate::domain::qsbr::{Qsbr, QsbrOffline};
 use crate::domain::tag::{DomainTag, Section};
+use crate::os::user_code::{self, Site};
 use crate::reclaim::domain_state::DomainState;
 
 thread_local! {
@@ -153,10 +154,10 @@ pub fn read<R>(f: impl FnOnce(&TaskGuard) -> R) -> R {
     let _nested = Nested::begin();
     let core: *const DomainState = Global.core();
     if ONLINE.get() {
-        f(&TaskGuard { core })
+        user_code::run(Site::Scope, || f(&TaskGuard { core }))
     } else {
         let _section = guard::read();
-        f(&TaskGuard { core })
+        user_code::run(Site::Scope, || f(&TaskGuard { core }))
     }
 }
 
@@ -213,7 +214,7 @@ pub fn on_thread_park() {
 /// As tokio's: in a runtime of one thread.
 pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     on_thread_park();
-    ::tokio::task::block_in_place(f)
+    user_code::run(Site::Scope, || ::tokio::task::block_in_place(f))
 }
 
 /// Does `f` with the thread's reader, which is not in use: no closure of [`read`] is on, and no

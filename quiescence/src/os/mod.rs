@@ -32,4 +32,4 @@ pub(crate) mod sync;
 pub(crate) mod thread;
 #[cfg(not(loom))]
 pub(crate) mod tracer;
-pub(crate) mod unwind;
+pub(crate) mod user_code;

@@ -48,7 +48,8 @@ use grace::batch::{self, RUN_SHARE};
 use grace::limit::{Amount, Context, Zone};
 
 use crate::chaos::{self, Mutant, Point};
-use crate::os::{thread, unwind};
+use crate::os::thread;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit::{
     NESTED_MAX, Room, admit, admit_over, context, leave_to_worker, make_room, settle,
 };
@@ -420,6 +421,8 @@ fn close_if_full(core: &DomainState, queue: &Queue, batch: u64) -> bool {
 
 /// Frees an object whose grace period is over, as callbacks are run.
 pub(crate) fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
-    let whole = running::running_callbacks(core, &Uncharged::new(), || unwind::caught(free));
+    let whole = running::running_callbacks(core, &Uncharged::new(), || {
+        user_code::caught(Site::OnTheSpot, free)
+    });
     core.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
 }

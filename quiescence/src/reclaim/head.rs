@@ -6,6 +6,7 @@ use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::llist::Link;
+use crate::os::user_code::{self, Site};
 
 /// What an object carries so that [`call_head`](crate::raw::call_head) need not allocate: 16 bytes
 /// somewhere in it, laid out as liburcu's `struct rcu_head`.
@@ -70,7 +71,8 @@ impl Head {
         link.word().store(ptr::null_mut(), Relaxed);
         if let Some(function) = *function {
             // SAFETY: by the contract of `call_head`.
-            unsafe { function(head) };
+            let call = || unsafe { function(head) };
+            user_code::run(Site::Head, call);
         }
     }
 }

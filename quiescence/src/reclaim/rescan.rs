@@ -5,7 +5,8 @@ use grace::limit::Amount;
 
 use crate::chaos::{self, Mutant};
 use crate::hazptr;
-use crate::os::{clock, nap, unwind};
+use crate::os::user_code::{self, Site};
+use crate::os::{clock, nap};
 use crate::reclaim::charge::Charged;
 use crate::reclaim::kept::{Object, Taken};
 use crate::reclaim::running::{self, Uncharged};
@@ -69,7 +70,7 @@ fn free(core: &Charged, objects: Vec<Box<Object>>) {
             uncharged.begin_run(Amount::object(bytes).bytes);
             // SAFETY: the scan came after its grace period, and found no slot with its address.
             let free = || unsafe { object.free(&uncharged.progress) };
-            panicked += u64::from(!unwind::caught(free));
+            panicked += u64::from(!user_code::caught(Site::Callback, free));
             core.kept.forget(bytes);
         }
     });

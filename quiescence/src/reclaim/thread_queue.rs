@@ -50,7 +50,7 @@ use crate::event::trace;
 use crate::gp::gp_words::Line;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
-use crate::os::unwind;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::charge::{Charged, LocalStock};
 use crate::reclaim::running::Uncharged;
 use crate::reclaim::stream::{CallbackType, Cursor, Run, Stream};
@@ -651,7 +651,7 @@ unsafe fn run_unprotected(run: &Run, bytes: u64, uncharged: &Uncharged, ran: &mu
         // SAFETY: by the contract.
         let call =
             || unsafe { (run.kind.run)(run.kind, run.payload, run.count, &uncharged.progress) };
-        ran.panicked += u64::from(!unwind::caught(call));
+        ran.panicked += u64::from(!user_code::caught(Site::Callback, call));
     }
 }
 

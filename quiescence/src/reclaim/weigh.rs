@@ -5,7 +5,7 @@ mod owners;
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::os::unwind::caught;
+use crate::os::user_code::{Site, caught};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::charge_of_box;
 use std::sync::atomic::Ordering::Relaxed;
@@ -204,7 +204,7 @@ fn panicked(core: &DomainState) {
 /// What a function of the user's says; nothing, if it panics.
 pub(crate) fn ask(core: &DomainState, weight: impl FnOnce() -> usize) -> usize {
     let mut bytes = 0;
-    if !caught(|| bytes = weight()) {
+    if !caught(Site::Weigh, || bytes = weight()) {
         panicked(core);
     }
     bytes

@@ -17,7 +17,7 @@
 //! after a turn that was dear it leaves the domain's grace periods alone for longer than a tick,
 //! unless somebody is in a hurry. A domain under `poll` is looked at again without pause.
 //!
-//! **Invariant [W-1]: user code that runs on the worker runs inside `unwind::caught`**: callbacks,
+//! **Invariant [W-1]: user code that runs on the worker runs inside `user_code::caught`**: callbacks,
 //! drops of objects and of what a panic carries, sizes that are asked for again, wakers (called,
 //! and dropped with their domain), subscribers of `tracing`. So no panic of theirs ends the thread.
 //! If it ends all the same, by a fault of the library's, the next one takes over what it had in
@@ -47,7 +47,7 @@ use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
-use crate::os::{clock, nap, signals, thread, unwind};
+use crate::os::{clock, nap, signals, thread, user_code};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::rescan;
@@ -221,7 +221,7 @@ fn start_anew() {
 fn run() {
     thread::is_one_of_ours();
     // What it panics with is dropped in there: the standard library aborts where that panics again.
-    if !unwind::caught(work) {
+    if !user_code::is_whole(work) {
         start_anew();
     }
 }

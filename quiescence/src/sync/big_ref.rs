@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::folding::Folding;
 use crate::chaos::{self, Mutant};
+use crate::os::user_code::{self, Site};
 
 /// In the count until it is killed: so it is not 0, whatever has come and gone there.
 const BIAS: u64 = 1 << 62;
@@ -221,8 +222,8 @@ fn release<T>(shared: NonNull<Shared<T>>) {
     // The memory first: what follows is not ours, and may panic.
     leave(shared);
     match release {
-        Some(release) => release(value),
-        None => drop(value),
+        Some(release) => user_code::run(Site::Release, || release(value)),
+        None => user_code::run(Site::Drop, || drop(value)),
     }
 }
 

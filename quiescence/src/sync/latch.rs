@@ -34,6 +34,7 @@ use bytemuck::NoUninit;
 use super::words::Words;
 use super::writers::{LOCKED, Writers};
 use crate::chaos::{self, Mutant};
+use crate::os::user_code::{self, Site};
 use crate::os::{self, nap, sync};
 
 /// How often a reader tries before it pins.
@@ -182,7 +183,7 @@ impl<T: NoUninit> Latch<T> {
         let lock = self.lock();
         // SAFETY: under the lock both copies are whole, and stay so.
         let old = unsafe { *self.copies[0].get() };
-        self.publish(f(old));
+        self.publish(user_code::run(Site::Update, || f(old)));
         drop(lock);
         old
     }

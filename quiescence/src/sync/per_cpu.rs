@@ -3,6 +3,7 @@
 use std::{fmt, slice, vec};
 
 use crate::os::percpu;
+use crate::os::user_code::{self, Site};
 
 /// Two cache lines, since CPUs fetch them in pairs.
 #[repr(align(128))]
@@ -33,8 +34,9 @@ pub struct PerCpu<T> {
 
 impl<T> PerCpu<T> {
     /// Calls `make` for each CPU, with its number.
-    pub fn new(make: impl FnMut(usize) -> T) -> Self {
-        Self { slots: (0..percpu::slots()).map(make).map(Apart).collect() }
+    pub fn new(mut make: impl FnMut(usize) -> T) -> Self {
+        let make = |cpu| Apart(user_code::run(Site::Make, || make(cpu)));
+        Self { slots: (0..percpu::slots()).map(make).collect() }
     }
 
     /// The one of the CPU that the caller was on a moment ago.

@@ -30,6 +30,7 @@ use super::words::Words;
 use super::writers::{LOCKED, ODD, ONE, Writers};
 use crate::chaos::{self, Mutant};
 use crate::os::sync;
+use crate::os::user_code::{self, Site};
 
 /// How often a reader tries again before it takes the writers' lock.
 const RETRIES: u32 = 64;
@@ -195,7 +196,7 @@ impl<T: NoUninit> SeqLock<T> {
     pub fn update(&self, f: impl FnOnce(T) -> T) -> T {
         let mut guard = self.lock();
         let old = *guard;
-        guard.set(f(old));
+        guard.set(user_code::run(Site::Update, || f(old)));
         old
     }
 

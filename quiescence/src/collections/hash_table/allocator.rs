@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::node::Node;
 use super::worker::Work;
+use crate::os::user_code::{self, Site};
 
 /// An allocator for a [`HashTable`](super::HashTable) in place of the process's own: liburcu's
 /// `struct cds_lfht_alloc`. All of the table's memory is from it, but for what is counted per CPU,
@@ -52,7 +53,7 @@ impl Source {
     /// Memory, all zero; null if there is none.
     pub(super) fn take(&self, layout: Layout) -> *mut u8 {
         match &self.0 {
-            Some(allocator) => allocator.allocate(layout),
+            Some(allocator) => user_code::run(Site::Allocate, || allocator.allocate(layout)),
             // SAFETY: all that a table allocates has a size.
             None => unsafe { alloc_zeroed(layout) },
         }
@@ -64,8 +65,11 @@ impl Source {
     /// From `take` of this source, of this layout, once.
     pub(super) unsafe fn give_back(&self, memory: *mut u8, layout: Layout) {
         match &self.0 {
-            // SAFETY: by the contract.
-            Some(allocator) => unsafe { allocator.free(memory, layout) },
+            Some(allocator) => {
+                // SAFETY: by the contract.
+                let free = || unsafe { allocator.free(memory, layout) };
+                user_code::run(Site::Allocate, free);
+            }
             // SAFETY: by the contract.
             None => unsafe { dealloc(memory, layout) },
         }

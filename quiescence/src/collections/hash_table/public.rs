@@ -13,6 +13,7 @@ use super::list::{self, REMOVED};
 use super::node::{Cursor, Node, reverse};
 use super::protection::Protection;
 use super::resize::{Table, committed};
+use crate::os::user_code::{self, Site};
 
 /// How a table is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +225,11 @@ impl<R: Protection> HashTable<R> {
         // SAFETY: by the contract.
         let link = unsafe { self.table().start_link(hash) };
         // SAFETY: by the contract.
-        cursor(unsafe { list::find(link, reverse(hash), |node| matches(list::pointer(node))) })
+        cursor(unsafe {
+            list::find(link, reverse(hash), |node| {
+                user_code::run(Site::Equal, || matches(list::pointer(node)))
+            })
+        })
     }
 
     /// Finds the next node of the same hash of which `matches` says yes. From nowhere it goes
@@ -244,7 +249,11 @@ impl<R: Protection> HashTable<R> {
         };
         let (link, reverse_hash) = (from.next.addr(), node.reverse_hash());
         // SAFETY: by the contract.
-        cursor(unsafe { list::find(link, reverse_hash, |node| matches(list::pointer(node))) })
+        cursor(unsafe {
+            list::find(link, reverse_hash, |node| {
+                user_code::run(Site::Equal, || matches(list::pointer(node)))
+            })
+        })
     }
 
     /// The first node in the table.
@@ -338,7 +347,7 @@ impl<R: Protection> HashTable<R> {
         let node = unsafe { prepare(node, reverse(hash)) };
         // SAFETY: by the contract.
         let start = || unsafe { self.table().start(hash) };
-        let is_it = |node: &Node| matches(list::pointer(node));
+        let is_it = |node: &Node| user_code::run(Site::Equal, || matches(list::pointer(node)));
         // SAFETY: by the contract.
         match unsafe { list::add_or(start, node, is_it, |other| found(other, node)) } {
             Ok(chain) => {

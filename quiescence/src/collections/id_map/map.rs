@@ -15,6 +15,7 @@ use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::percpu;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::weigh::{Scale, Weigh};
 use crate::reclaim::{cache, debug_objects};
 
@@ -277,7 +278,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn insert_with(&self, make: impl FnOnce(Id) -> V) -> Id {
         let claim = self.table.claim(percpu::slot());
         let claim = claim.expect("quiescence: all indexes of an IdMap are in use");
-        let value = make(claim.id());
+        let value = user_code::run(Site::Make, || make(claim.id()));
         publish(claim, value)
     }
 
@@ -416,7 +417,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         let mut new: Option<Box<Entry<V>>> = None;
         let old = loop {
             let Some(current) = self.find(id, &section) else { break None };
-            let value = f(&current.value);
+            let value = user_code::run(Site::Update, || f(&current.value));
             let entry = match new.take() {
                 Some(mut again) => {
                     again.value = value;
@@ -503,7 +504,11 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         loop {
             let reader = self.read();
             let mut entries = reader.range((next, Bound::Unbounded));
-            let Some((id, _)) = entries.find(|(id, value)| !keep(*id, value)) else { return };
+            let Some((id, _)) =
+                entries.find(|(id, value)| !user_code::run(Site::Choose, || keep(*id, value)))
+            else {
+                return;
+            };
             drop(reader);
             self.remove(id);
             next = Bound::Excluded(id.index());
@@ -624,7 +629,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> Drop for IdMap<V, D> {
     fn drop(&mut self) {
         // SAFETY: from a box; no thread can hold a reference that was loaded from here, since such
         // a reference borrows `self`.
-        self.table.drain(|entry| drop(unsafe { Box::from_raw(entry) }));
+        let free = |entry| drop(unsafe { Box::from_raw(entry) });
+        self.table.drain(|entry| user_code::run(Site::Drop, || free(entry)));
     }
 }
 

@@ -13,6 +13,7 @@ use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::{Mutex, Rank, lock_another};
+use crate::os::user_code::{self, Site};
 use crate::reclaim::retire::charge_of_box;
 use crate::reclaim::weigh::{Scale, Weigh};
 
@@ -200,7 +201,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
         updater.move_next();
         let mut removed = 0;
         while let Some(value) = updater.current() {
-            if f(value) {
+            if user_code::run(Site::Choose, || f(value)) {
                 updater.remove_current();
                 removed += 1;
             } else {
@@ -216,7 +217,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
     /// As [`remove_if`](Self::remove_if).
     #[track_caller]
     pub fn retain(&self, mut f: impl FnMut(&T) -> bool) {
-        self.remove_if(|value| !f(value));
+        self.remove_if(|value| !user_code::run(Site::Choose, || f(value)));
     }
 
     /// Removes all elements, one after the other, from the first on.

@@ -16,6 +16,7 @@ use crate::collections::hash_map::AtLimit;
 use crate::domain::guard::Global;
 use crate::domain::tag::DomainTag;
 use crate::os::sync::MutexGuard;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::defer;
 
@@ -140,7 +141,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
         loop {
             self.move_next();
             match self.current() {
-                Some(value) if !f(value) => {}
+                Some(value) if !user_code::run(Site::Choose, || f(value)) => {}
                 found => return found.is_some(),
             }
         }

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use super::{ArcCellAny, ArcGuard, RefCnt};
+use crate::os::user_code::{self, Site};
 
 /// Something that a `T` can be loaded from.
 ///
@@ -130,7 +131,7 @@ impl<G: Deref<Target = T>, T: ?Sized, R: ?Sized, F: Fn(&T) -> &R> Deref for MapG
     type Target = R;
 
     fn deref(&self) -> &R {
-        (self.projection)(&self.guard)
+        user_code::run(Site::Project, || (self.projection)(&self.guard))
     }
 }
 

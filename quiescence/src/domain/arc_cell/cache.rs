@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{ArcCellAny, RefCnt};
+use crate::os::user_code::{self, Site};
 
 /// A reference of one's own to what is in a cell, which is exchanged at a load if the cell has
 /// another one by then.
@@ -108,7 +109,8 @@ where
     /// The part of what is in the cell now.
     #[inline]
     pub fn load(&mut self) -> &R {
-        (self.projection)(self.cache.load())
+        let value = self.cache.load();
+        user_code::run(Site::Project, || (self.projection)(value))
     }
 
     /// The cache of the whole value.

@@ -10,6 +10,7 @@ use super::guard::Guard;
 use super::owned::Owned;
 use super::pointable::{self, Pointable};
 use super::shared::{Pointer, Shared};
+use crate::os::user_code::{self, Site};
 
 /// A tagged pointer that may be shared between threads: what a structure is linked by.
 ///
@@ -182,7 +183,7 @@ impl<T: ?Sized + Pointable> Atomic<T> {
         F: FnMut(Shared<'g, T>) -> Option<Shared<'g, T>>,
     {
         let mut seen = self.load(fail_order, guard);
-        while let Some(new) = func(seen) {
+        while let Some(new) = user_code::run(Site::Update, || func(seen)) {
             match self.compare_exchange_weak(seen, new, set_order, fail_order, guard) {
                 Ok(_) => return Ok(seen),
                 Err(error) => seen = error.current,

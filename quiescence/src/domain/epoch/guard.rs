@@ -10,6 +10,7 @@ use super::pointable::Pointable;
 use super::shared::Shared;
 use crate::domain::guard::{self, Global};
 use crate::gp::reader::Slot;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Named;
@@ -124,7 +125,7 @@ impl Guard {
     /// As [`defer_unchecked`](Self::defer_unchecked).
     unsafe fn defer_sized<F: FnOnce() -> R, R>(&self, f: F, bytes: usize) {
         if self.slot.is_null() {
-            return drop(f());
+            return user_code::run(Site::OnTheSpot, || drop(f()));
         }
         // SAFETY: by the contract.
         let deferred = unsafe { Deferred::new(f, bytes) };
@@ -191,11 +192,11 @@ impl Guard {
             }
         }
         if self.slot.is_null() {
-            return f();
+            return user_code::run(Site::Scope, f);
         }
         let anew = PinsAnew(self);
         anew.0.leave();
-        f()
+        user_code::run(Site::Scope, f)
     }
 
     /// The collector; none for the guard of [`unprotected`].

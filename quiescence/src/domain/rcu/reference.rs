@@ -15,6 +15,7 @@ use super::{Rcu, RcuOption};
 use crate::domain::guard::Global;
 use crate::domain::srcu::{Sleepable, Srcu};
 use crate::domain::tag::{DomainTag, Section};
+use crate::os::user_code::{self, Site};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::weigh::Weigh;
 use crate::srcu::{Entry, SrcuCounts};
@@ -151,7 +152,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     #[inline]
     #[track_caller]
     pub fn with<R>(&self, f: impl FnOnce(&T) -> R) -> R {
-        f(&self.read())
+        let value = self.read();
+        user_code::run(Site::Project, || f(&value))
     }
 
     /// The value now, with the section that protects it.
@@ -195,7 +197,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[inline]
     #[track_caller]
     pub fn with<R>(&self, f: impl FnOnce(Option<&T>) -> R) -> R {
-        f(self.read().as_deref())
+        let value = self.read();
+        user_code::run(Site::Project, || f(value.as_deref()))
     }
 
     /// The value now, if there is one, with the section that protects it.
@@ -329,13 +332,13 @@ impl<T: ?Sized, S> Held<T, S> {
 
     #[inline]
     fn map<U: ?Sized>(self, f: impl FnOnce(&T) -> &U) -> Held<U, S> {
-        let value = Shared(NonNull::from(f(self.get())));
+        let value = Shared(NonNull::from(user_code::run(Site::Project, || f(self.get()))));
         Held { value, section: self.section }
     }
 
     #[inline]
     fn filter_map<U: ?Sized>(self, f: impl FnOnce(&T) -> Option<&U>) -> Result<Held<U, S>, Self> {
-        match f(self.get()).map(NonNull::from) {
+        match user_code::run(Site::Project, || f(self.get())).map(NonNull::from) {
             Some(part) => Ok(Held { value: Shared(part), section: self.section }),
             None => Err(self),
         }

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
-use crate::os::unwind::caught;
+use crate::os::user_code::{Site, caught};
 
 /// Events that a thread keeps at most.
 const KEPT: usize = 32;
@@ -107,10 +107,10 @@ pub(super) fn deliver() {
     ANY.set(false);
     let Noted { events, lost, .. } = NOTED.replace(Noted::NOTHING);
     for (domain, event) in events.into_iter().flatten() {
-        caught(|| event.hand_on(domain));
+        caught(Site::Subscriber, || event.hand_on(domain));
     }
     if lost != 0 {
-        caught(|| tracing::debug!(target: "quiescence", lost, "lost"));
+        caught(Site::Subscriber, || tracing::debug!(target: "quiescence", lost, "lost"));
     }
     DELIVERING.set(false);
 }

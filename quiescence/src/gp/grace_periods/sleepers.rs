@@ -17,7 +17,7 @@ use super::{GracePeriods, State};
 use crate::chaos::{self, Mutant};
 use crate::os::fence;
 use crate::os::sync::{self, MutexGuard};
-use crate::os::unwind;
+use crate::os::user_code::{self, Site};
 
 /// What a task is to be told of.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +110,7 @@ impl GracePeriods {
     /// `None` if the grace period that is wanted has ended. A caller who waits for callbacks looks
     /// once more afterwards [TK-1].
     pub(crate) fn tell(&self, wanted: Wanted, number: Option<u64>, waker: &Waker) -> Option<u64> {
-        let waker = waker.clone();
+        let waker = user_code::run(Site::WakerClone, || waker.clone());
         let mut state = sync::lock(&self.state);
         let is_done = wanted.is_done(state.protocol.sequence());
         let sleepers = &mut state.sleepers_to_tell;
@@ -129,7 +129,7 @@ impl GracePeriods {
         };
         self.count_sleepers(&state);
         drop(state);
-        drop(unused); // the user's code
+        user_code::run(Site::WakerDrop, || drop(unused));
         if wanted.room && !chaos::mutant(Mutant::NoSleeperFence) {
             fence::full(); // [TK-1]
         }
@@ -142,7 +142,7 @@ impl GracePeriods {
         let taken = state.sleepers_to_tell.take(Some(number));
         self.count_sleepers(&state);
         drop(state);
-        drop(taken); // its waker's drop is the user's code
+        user_code::run(Site::WakerDrop, || drop(taken));
     }
 
     /// Tells those whose grace periods have ended, where this thread does not drive and holds no
@@ -199,5 +199,5 @@ impl GracePeriods {
 
 /// Wakes tasks, oldest first: the user's code.
 fn wake(tasks: Vec<Waker>) {
-    tasks.into_iter().for_each(|waker| _ = unwind::caught(|| waker.wake()));
+    tasks.into_iter().for_each(|waker| _ = user_code::caught(Site::Wake, || waker.wake()));
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::report::StallReport;
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::os::user_code::{self, Site};
 
 /// What is called with each report.
 pub type StallHook = Arc<dyn Fn(&StallReport) + Send + Sync>;
@@ -61,7 +62,7 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 /// ```
 pub fn set_stall_hook(hook: impl Fn(&StallReport) + Send + Sync + 'static) {
     let before = sync::lock(&HOOK).replace(Arc::new(hook));
-    drop(before); // user code, which runs without the lock
+    user_code::run(Site::Drop, || drop(before));
 }
 
 /// Takes the hook away, and returns it: from now on reports are printed to standard error. `None`
@@ -74,7 +75,7 @@ pub fn take_stall_hook() -> Option<StallHook> {
 pub(super) fn call(report: &StallReport) {
     let hook = sync::lock(&HOOK).clone();
     match hook {
-        Some(hook) => hook(report),
+        Some(hook) => user_code::run(Site::StallHook, || hook(report)),
         None => {
             // In one piece, so that no other output comes between. Where it cannot be written there
             // is no thread to tell.

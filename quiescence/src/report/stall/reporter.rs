@@ -28,7 +28,7 @@ use crate::gp::stall::Note;
 use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::thread::ThreadState;
-use crate::os::unwind::caught;
+use crate::os::user_code;
 use crate::os::{clock, signals, thread};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
@@ -89,7 +89,7 @@ impl State {
 
 fn run() {
     thread::is_one_of_ours();
-    if !caught(work) {
+    if !user_code::is_whole(work) {
         // Over a fault of the library's: the next one takes its place, at once if there are notes.
         let mut state = sync::lock(&REPORTER);
         state.started = false;
@@ -121,7 +121,7 @@ fn work() {
         };
         drop(state);
         // Whatever goes wrong: the next report is to be made.
-        let told = caught(|| {
+        let told = user_code::is_whole(|| {
             if let Some(report) = report(&note, stack_of) {
                 let holdouts = (report.holdouts.len() + report.unnamed) as u64;
                 trace::stall_reported(note.identity, note.grace_period, note.age_ns, holdouts);

@@ -1,0 +1,172 @@
+//! Where the library runs code of its user's: every such place has a name, [`Site`], and goes
+//! through [`run`] or [`caught`].
+//!
+//! What users hand over as functions, callbacks and wakers goes through here, and what the library
+//! drops for them. Traits of their keys and pointers (`Hash`, `Eq`, `Clone`, `Deref`) do not yet.
+//!
+//! **Invariant [U-1]: no lock of the library's is held there** but those that users hold knowingly
+//! (an updater's of a list, a writer's of a sequence lock or latch). A build with debug assertions
+//! checks it at each call.
+//!
+//! **Invariant [U-2]: what was computed before is not used afterwards**, unless nothing that user
+//! code may do changes it. It may begin and end sections, retire, wait for a grace period or a
+//! barrier, end a domain or a container, and fork.
+//!
+//! **Invariant [U-3]: if it unwinds, what it leaves is whole.**
+//!
+//! `tests/user_code.rs` looks for calls outside of these places, and asks user code at each of them
+//! by which it was called.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+macro_rules! sites {
+    ($($(#[doc = $doc:literal])+ $site:ident,)*) => {
+        /// A place where user code runs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[cfg_attr(loom, allow(dead_code, reason = "loom runs some rooms only"))]
+        pub enum Site {
+            $($(#[doc = $doc])+ $site,)*
+        }
+
+        impl Site {
+            /// All of them, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$site,)*];
+        }
+    };
+}
+
+sites! {
+    /// A callback of a domain, or the drop of what was retired.
+    Callback,
+    /// A deferred function, or the drop of what was retired, where nothing has to be waited for.
+    OnTheSpot,
+    /// The function of a callback head, in C.
+    Head,
+    /// `Weigh::bytes`, or a function in its place.
+    Weigh,
+    /// A waker is cloned.
+    WakerClone,
+    /// A waker is called.
+    Wake,
+    /// A waker is dropped.
+    WakerDrop,
+    /// A subscriber of `tracing`.
+    Subscriber,
+    /// The stall hook.
+    StallHook,
+    /// A closure that computes the new value of a cell, of a sequence lock, or of an entry.
+    Update,
+    /// A closure that is lent what a section protects, and gives a part of it.
+    Project,
+    /// A closure during which the thread is offline, or in a section of a kind.
+    Scope,
+    /// A closure that makes the value of a new entry, or of a CPU.
+    Make,
+    /// A closure that chooses among entries.
+    Choose,
+    /// A closure that attends to a callback queue.
+    Attend,
+    /// The function that a `BigRef` ends with.
+    Release,
+    /// What tells whether a node of a hash table is the one that is sought.
+    Equal,
+    /// The drop of a value that was refused, taken out, or ended with its container.
+    Drop,
+    /// An allocator of the user's, of a hash table.
+    Allocate,
+}
+
+/// Runs user code, of which a panic goes on.
+#[inline(always)]
+#[cfg_attr(debug_assertions, track_caller)]
+pub(crate) fn run<R>(site: Site, f: impl FnOnce() -> R) -> R {
+    let _there = imp::There::at(site);
+    f()
+}
+
+/// Runs user code. A panic ends here, reported by the panic hook, and makes the result `false`.
+#[cfg_attr(debug_assertions, track_caller)]
+pub(crate) fn caught(site: Site, f: impl FnOnce()) -> bool {
+    is_whole(|| run(site, f))
+}
+
+/// Runs code of the library's, which panics over a fault of the library's only: as [`caught`].
+pub(crate) fn is_whole(f: impl FnOnce()) -> bool {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(()) => true,
+        Err(payload) => {
+            // Its own drop may panic again. The payload of that one is forgotten: some day it has
+            // to end.
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop_payload(payload))) {
+                std::mem::forget(payload);
+            }
+            false
+        }
+    }
+}
+
+fn drop_payload(payload: Box<dyn Any + Send>) {
+    run(Site::Drop, || drop(payload));
+}
+
+#[cfg(all(debug_assertions, not(loom)))]
+mod imp {
+    use std::cell::Cell;
+
+    use super::Site;
+    use crate::os::lock_rank;
+
+    thread_local! {
+        static HERE: Cell<Option<Site>> = const { Cell::new(None) };
+    }
+
+    /// The thread is in user code; dropped where it comes back.
+    #[derive(Debug)]
+    pub(super) struct There(Option<Site>);
+
+    impl There {
+        #[track_caller]
+        pub(super) fn at(site: Site) -> Self {
+            lock_rank::assert_none_held("user code is called");
+            Self(HERE.replace(Some(site)))
+        }
+    }
+
+    impl Drop for There {
+        fn drop(&mut self) {
+            HERE.set(self.0);
+        }
+    }
+
+    pub(super) fn here() -> Option<Site> {
+        HERE.get()
+    }
+}
+
+#[cfg(not(all(debug_assertions, not(loom))))]
+mod imp {
+    use super::Site;
+
+    #[derive(Debug)]
+    pub(super) struct There;
+
+    impl There {
+        #[inline(always)]
+        pub(super) fn at(_site: Site) -> Self {
+            Self
+        }
+    }
+
+    #[cfg_attr(loom, allow(dead_code, reason = "loom has no tests outside of the library"))]
+    pub(super) fn here() -> Option<Site> {
+        None
+    }
+}
+
+/// The place by which the thread has come into user code, in a build with debug assertions: for
+/// tests, whose user code asks it.
+#[cfg_attr(loom, allow(dead_code, reason = "as above"))]
+pub fn here() -> Option<Site> {
+    imp::here()
+}
