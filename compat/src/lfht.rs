@@ -488,7 +488,9 @@ pub(crate) unsafe extern "C" fn quiescence_cds_lfht_del(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_cds_lfht_node_init_deleted(node: *const Node) {
     // SAFETY: by the contract; a node's words may hold anything.
-    unsafe { &*node }.mark_deleted();
+    let node = unsafe { &*node };
+    // SAFETY: by the contract.
+    unsafe { node.mark_deleted() };
 }
 
 /// `cds_lfht_is_node_deleted`.

@@ -247,7 +247,8 @@ fn a_half_done_enqueue_holds_up_consumers_and_nobody_else() {
     let (mut head, mut tail) = (QueueHead::new(), QueueTail::new());
     // SAFETY: two of this thread's.
     unsafe { Ends::write(&raw mut head, &raw mut tail) };
-    let ends = Ends::new(&head, &tail);
+    // SAFETY: of one queue, made above, which stays here.
+    let ends = unsafe { Ends::new(&head, &tail) };
     // SAFETY: this thread is the only consumer.
     let mut consumer = unsafe { Consumer::of(ends) };
     assert_eq!(consumer.try_dequeue(), Ok(None));

@@ -35,7 +35,9 @@ unsafe fn ends<'q>(head: *const QueueHead, tail: *const QueueTail) -> Ends<'q> {
     // SAFETY: by this function's contract.
     let head = unsafe { &*head };
     // SAFETY: as above.
-    Ends::new(head, unsafe { &*tail })
+    let tail = unsafe { &*tail };
+    // SAFETY: as above.
+    unsafe { Ends::new(head, tail) }
 }
 
 /// # Safety

@@ -119,10 +119,13 @@ pub struct Ends<'q> {
 }
 
 impl<'q> Ends<'q> {
-    /// Those of a queue of C's, laid out as liburcu's, which was made by [`write`](Self::write) or
-    /// by C itself.
+    /// Those of a queue of C's, laid out as liburcu's.
+    ///
+    /// # Safety
+    /// Both are ends of one queue, which was made by [`write`](Self::write) or by C itself, and has
+    /// not moved since; what was put into it is what [`WaitFreeQueue::enqueue`] asks for.
     #[inline]
-    pub fn new(head: &'q QueueHead, tail: &'q QueueTail) -> Self {
+    pub unsafe fn new(head: &'q QueueHead, tail: &'q QueueTail) -> Self {
         Self { head, tail, empty: ptr::from_ref(&head.node).cast_mut() }
     }
 

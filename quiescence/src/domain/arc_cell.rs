@@ -269,17 +269,19 @@ impl<P: RefCnt> ArcCellAny<P> {
     #[must_use = "says whether it was replaced"]
     #[track_caller]
     pub fn compare_and_swap<C: AsRaw<P::Base>>(&self, current: C, new: P) -> P {
-        let current = current.as_raw();
+        let (current, mut new) = (current.as_raw(), new);
         loop {
             let seen = self.load();
             if !ptr::eq(P::as_ptr(ArcGuard::as_inner(&seen)), current) {
                 return ArcGuard::into_inner(seen);
             }
-            if self.replace(current, &new) {
-                std::mem::forget(new); // it is the cell's
-                let given = ArcGuard::into_inner(seen);
-                self.give_up(current);
-                return given;
+            match self.replace(current, new) {
+                Ok(old) => {
+                    let given = ArcGuard::into_inner(seen);
+                    self.give_up(old);
+                    return given;
+                }
+                Err(again) => new = again,
             }
         }
     }
@@ -298,10 +300,9 @@ impl<P: RefCnt> ArcCellAny<P> {
             let seen = self.load();
             let new = user_code::run(Site::Update, || f(ArcGuard::as_inner(&seen)).into());
             let current = P::as_ptr(ArcGuard::as_inner(&seen));
-            if self.replace(current, &new) {
-                std::mem::forget(new); // it is the cell's
+            if let Ok(old) = self.replace(current, new) {
                 let given = ArcGuard::into_inner(seen);
-                self.give_up(current);
+                self.give_up(old);
                 return given;
             }
         }
@@ -337,11 +338,15 @@ impl<P: RefCnt> ArcCellAny<P> {
         self.pointer.swap(P::into_ptr(new), AcqRel)
     }
 
-    /// Whether `current` was there, and the address of `new` is now; then both references have
-    /// changed hands.
-    fn replace(&self, current: *mut P::Base, new: &P) -> bool {
-        // AcqRel, Relaxed: as in `exchange`; what is only compared is not looked into.
-        self.pointer.compare_exchange(current, P::as_ptr(new), AcqRel, Relaxed).is_ok()
+    /// Puts `new` there if the address `current` is there, and gives the cell's reference to that
+    /// object; else gives `new` again.
+    fn replace(&self, current: *mut P::Base, new: P) -> Result<*mut P::Base, P> {
+        let new = P::into_ptr(new);
+        // AcqRel, Relaxed: as in `exchange`; what is only compared is not looked into. Of `current`
+        // only the address counts: it may be a pointer that may not do what the cell's may.
+        let replaced = self.pointer.compare_exchange(current, new, AcqRel, Relaxed);
+        // SAFETY: from `into_ptr` above, and not the cell's.
+        replaced.map_err(|_| unsafe { P::from_ptr(new) })
     }
 
     /// Gives up the reference that the cell had.

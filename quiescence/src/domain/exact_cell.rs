@@ -25,7 +25,7 @@
 mod counted;
 mod guard;
 
-pub use counted::Counted;
+pub use counted::{AT_END, Counted};
 pub use guard::ExactGuard;
 
 use std::fmt;
@@ -158,7 +158,7 @@ impl<P: Counted> ExactCell<P> {
     /// assert_eq!(**cell.compare_and_swap(Arc::as_ptr(&one), Arc::new(3)), 2); // not replaced
     /// ```
     pub fn compare_and_swap(&self, current: *const P::Base, new: P) -> ExactGuard<P> {
-        let current = current.cast_mut();
+        let (current, mut new) = (current.cast_mut(), new);
         check_tag(&new);
         loop {
             // A borrow besides: the address may be that of an object which is gone.
@@ -166,13 +166,16 @@ impl<P: Counted> ExactCell<P> {
             if P::as_ptr(&seen) != current {
                 return seen;
             }
+            let address = P::into_ptr(new);
             // AcqRel, Relaxed: as in `swap`; what is only compared is not looked into.
-            let replaced = self.pointer.compare_exchange(current, P::as_ptr(&new), AcqRel, Relaxed);
-            if let Ok(old) = replaced {
-                std::mem::forget(new); // it is the cell's
-                drop(seen);
-                // SAFETY: just taken out.
-                return ExactGuard::from_inner(unsafe { self.taken(old) });
+            match self.pointer.compare_exchange(current, address, AcqRel, Relaxed) {
+                Ok(old) => {
+                    drop(seen);
+                    // SAFETY: just taken out.
+                    return ExactGuard::from_inner(unsafe { self.taken(old) });
+                }
+                // SAFETY: from `into_ptr` above, and not the cell's.
+                Err(_) => new = unsafe { P::from_ptr(address) },
             }
         }
     }

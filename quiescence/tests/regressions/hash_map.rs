@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 
-use quiescence::collections::HashMap;
+use quiescence::collections::{HashMap, HashSet};
 use quiescence::{Domain, Private};
 
 /// A key whose hash is another one from some moment on. Growth copied it into a bucket that others
@@ -39,6 +39,24 @@ fn a_key_whose_hash_changes_was_copied_into_a_bucket_in_use() {
     let mut all: Vec<_> = view.values().copied().collect();
     all.sort_unstable();
     assert_eq!(all, (0..20_000).collect::<Vec<_>>());
+}
+
+/// A map that was half made when its table turned out to be larger than the address space was
+/// dropped: null was dereferenced.
+#[test]
+fn a_map_of_too_many_entries_was_dropped_without_a_table() {
+    let maps: [fn(); 5] = [
+        || drop(HashMap::<String, String>::with_capacity(usize::MAX)),
+        || drop(HashMap::<u64, u64>::with_capacity(usize::MAX)),
+        || drop(HashMap::<String, u8>::builder().capacity(1 << 60).build()),
+        || drop(HashMap::<u8, Vec<u8>>::builder().capacity(1 << 60).build_with_weight(|_, _| 1)),
+        || drop(HashSet::<String>::with_capacity(usize::MAX)),
+    ];
+    for map in maps {
+        let panic = catch_unwind(map).unwrap_err();
+        let said = panic.downcast_ref::<String>().expect("formatted");
+        assert!(said.contains("larger than the address space"), "{said}");
+    }
 }
 
 /// A value that is not stored was dropped under the lock of its bucket, where its drop waited for

@@ -8,6 +8,9 @@ mod common;
 
 mod barrier_beside_kept;
 mod hash_map;
+#[cfg(unix)]
+mod hash_table;
+mod cells;
 mod kept_objects;
 mod reader_counts;
 mod far_cookies;

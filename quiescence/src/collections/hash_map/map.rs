@@ -10,10 +10,10 @@ use equivalent::Equivalent;
 
 use super::bucket::GracePeriods;
 use super::builder::Builder;
-use super::entry::{Boxed, Entry, Inline, may_be_inline};
+use super::entry::{Boxed, Entry, Form, Inline, may_be_inline};
 use super::growth;
 use super::search::search;
-use super::table::Table;
+use super::table::{Table, TableRef};
 use super::view::HashMapRef;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
@@ -253,6 +253,14 @@ where
     }
 }
 
+/// The table that a map begins with.
+fn first_table<F: Form>(capacity: usize) -> *mut Table {
+    match capacity {
+        0 => TableRef::<F>::nothing(),
+        _ => TableRef::<F>::new(growth::buckets_for::<F>(capacity)).as_ptr(),
+    }
+}
+
 /// Whether both types are declared to be copied byte by byte.
 pub(super) const fn is_copied<K: Weigh, V: Weigh>() -> bool {
     K::COPIED.is_yes() && V::COPIED.is_yes()
@@ -281,25 +289,22 @@ where
     ) -> Self {
         let is_inline = const { may_be_inline::<K, V>() } && is_copied;
         let domain_sequence = grace::Cookie::done_at(domain.core().sequence()).to_bits();
-        let mut this = Self {
-            root: AtomicPtr::new(ptr::null_mut()),
+        let count = Counter::new();
+        // Before there is a map, whose drop relies on a table: this may panic.
+        let root = match is_inline {
+            true => first_table::<Inline<K, V>>(capacity),
+            false => first_table::<Boxed<K, V>>(capacity),
+        };
+        Self {
+            root: AtomicPtr::new(root),
             is_inline,
             hasher,
             domain,
-            count: Counter::new(),
+            count,
             weight,
             entries: PhantomData,
             asked: AtomicU64::new(domain_sequence),
-        };
-        by_form!(this, F, {
-            use super::table::TableRef;
-            let table = match capacity {
-                0 => TableRef::<F<K, V>>::nothing(),
-                _ => TableRef::<F<K, V>>::new(growth::buckets_for::<F<K, V>>(capacity)).as_ptr(),
-            };
-            *this.root.get_mut() = table;
-        });
-        this
+        }
     }
 
     #[inline(always)]

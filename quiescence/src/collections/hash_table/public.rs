@@ -547,7 +547,10 @@ impl<R: Protection> fmt::Debug for HashTable<R> {
 impl Node {
     /// Marks a node that stands in no table as deleted: [`is_deleted`](Self::is_deleted) says so
     /// until it is added.
-    pub fn mark_deleted(&self) {
+    ///
+    /// # Safety
+    /// It stands in no table, and is the caller's alone.
+    pub unsafe fn mark_deleted(&self) {
         // Relaxed: the node is the caller's alone.
         self.next.store(REMOVED, Relaxed);
     }

@@ -65,6 +65,10 @@ struct Changing {
     /// Buckets are being taken out: no grown size may have them again. Written under the board's
     /// lock.
     is_shrinking: AtomicBool,
+    /// Buckets have been taken out of the list, or may have been: the table goes on with that
+    /// whoever wants it bigger, also in a child of a process that was at it. Written under the
+    /// board's lock.
+    is_unlinking: AtomicBool,
 }
 
 impl<R: Protection> Table<R> {
@@ -94,6 +98,7 @@ impl<R: Protection> Table<R> {
                 published: AtomicUsize::new(size),
                 linked: AtomicUsize::new(1),
                 is_shrinking: AtomicBool::new(false),
+                is_unlinking: AtomicBool::new(false),
             },
         };
         // SAFETY: allocated, and no other thread's.
@@ -342,27 +347,29 @@ impl<R: Protection> Table<R> {
     /// Has the table so many buckets, and waits for that.
     pub(super) fn resize(&self, size: usize) {
         let size = size.clamp(self.buckets.min, self.buckets.max).next_power_of_two();
+        self.readers.offline();
         let mut board = worker::lock();
         self.changing.target.store(size, Relaxed);
-        self.readers.offline();
         while board.is_busy(self.as_work()) {
             board = worker::wait(board);
         }
         board.begin(self.as_work());
         drop(board);
+        let at_work = AtWork(self);
         self.readers.online();
-        // By its contract a table is not given up while this borrows it.
         let mut board = self.work();
+        std::mem::forget(at_work);
+        // By its contract a table is not given up while this borrows it.
         _ = board.end(self.as_work());
     }
 
     /// Shrinks to the target. The board says that it shrinks. A table that is given up meanwhile is
-    /// left as it is.
+    /// left as it is. Each step may be taken again: in a child process whose parent was at it.
     fn shrink(&self) {
         self.readers.synchronize();
         let board = worker::lock();
         let (size, target) = (self.size.load(Relaxed), self.wanted(&board));
-        if target > size {
+        if target > size && !self.changing.is_unlinking.load(Relaxed) {
             // Somebody wants more again, and nothing has been taken away yet.
             let grown = target.min(self.buckets.allocated());
             self.size.store(grown, Release);
@@ -371,6 +378,7 @@ impl<R: Protection> Table<R> {
             self.changing.is_shrinking.store(false, Relaxed);
             return;
         }
+        self.changing.is_unlinking.store(true, Relaxed);
         drop(board);
         let mut end = self.buckets.allocated();
         while end > size {
@@ -390,6 +398,7 @@ impl<R: Protection> Table<R> {
             let linked = self.changing.linked.load(Relaxed).min(size);
             self.changing.linked.store(linked, Relaxed);
             self.changing.published.store(size, Relaxed);
+            self.changing.is_unlinking.store(false, Relaxed);
             self.changing.is_shrinking.store(false, Relaxed);
         });
     }
@@ -489,6 +498,19 @@ impl<R: Protection> Table<R> {
                 Step::End => return board,
             }
         }
+    }
+}
+
+/// A thread of the program's that works on a table. Where it panics, as one does that is to wait in
+/// a section, the table's thread goes on.
+struct AtWork<'t, R: Protection>(&'t Table<R>);
+
+impl<R: Protection> Drop for AtWork<'_, R> {
+    fn drop(&mut self) {
+        worker::end_use(self.0.as_work());
+        let mut board = worker::lock();
+        _ = board.end(self.0.as_work());
+        board.ask(self.0.as_work());
     }
 }
 

@@ -14,7 +14,7 @@ use super::ArcGuard;
 /// - `into_ptr` gives the reference that the pointer holds to the caller, and `from_ptr` takes it
 ///   back. `as_ptr` gives the same address.
 /// - The address is null if and only if the pointer refers to nothing; it does not change while a
-///   reference exists, and no other object has it meanwhile.
+///   reference exists, and no other object of this type has it meanwhile.
 /// - A pointer made by `from_ptr` of an address whose reference is somebody else's may be used and
 ///   cloned, as long as that one exists and as it is not dropped.
 /// - [`target`](Self::target) and [`base`](Self::base) do not change when the pointer is moved.

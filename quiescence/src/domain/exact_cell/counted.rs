@@ -14,6 +14,9 @@ use std::sync::{Arc, Weak};
 /// - `into_ptr` gives the reference that the pointer holds to the caller, and `from_ptr` takes it
 ///   back. `as_ptr` gives the same address, which a clone or a move does not change.
 /// - The address is null if and only if the pointer refers to nothing; null has no count.
+/// - The byte at the address is the object's own, unless [`TAG`](Self::TAG) has the bit
+///   [`AT_END`]. If and only if it has, the object's memory may end at the address, as that of an
+///   `Arc` of no bytes does: another object may begin there.
 /// - Two pointers with the same address, of types with the same [`TAG`](Self::TAG), refer to one
 ///   object, and have the same count.
 /// - A pointer made by `from_ptr` of an address whose reference is another one's may be used and
@@ -54,9 +57,13 @@ pub unsafe trait Counted: Clone {
     /// What the address is of.
     type Base;
 
-    /// Tells counts of one address apart, as those of `Arc` and `Weak`. Addresses that are not null
-    /// have all bits up to its highest one clear.
-    const TAG: usize = 0;
+    /// Tells counts of one address apart, as those of `Arc` and `Weak`, and objects that end at an
+    /// address from one that begins there ([`AT_END`]: the bit is set where `Base` has no bytes).
+    /// Addresses that are not null have all bits up to its highest one clear.
+    ///
+    /// A type whose `Base` is opaque has one of a byte at least there, such as
+    /// [`c_void`](std::ffi::c_void), or a tag of its own.
+    const TAG: usize = at_end::<Self::Base>();
 
     /// Gives the reference away, as an address; null if there is none.
     fn into_ptr(me: Self) -> *mut Self::Base;
@@ -86,11 +93,20 @@ pub unsafe trait Counted: Clone {
     }
 }
 
+/// The bit of [`Counted::TAG`] that says that an object's memory may end at its address.
+pub const AT_END: usize = 0b10;
+
+/// The bit, for objects of this type that come last in their memory.
+const fn at_end<T>() -> usize {
+    if size_of::<T>() == 0 { AT_END } else { 0 }
+}
+
 /// For pointers that always refer to something: `into_raw` and `from_raw` are the two directions.
 macro_rules! strong {
     ($($pointer:ident)*) => {$(
-        // SAFETY: one pointer to memory that does not move. An object has a count of its own, so no
-        // other one has its address.
+        // SAFETY: one pointer to memory that does not move. An object has a count of its own before
+        // it, so no other one has its address, or ends there; one that has no bytes has the tag of
+        // these.
         unsafe impl<T> Counted for $pointer<T> {
             type Base = T;
 
@@ -140,12 +156,12 @@ strong!(Arc Rc);
 /// For weak pointers. One that was made without a value is no object's, and stands as null.
 macro_rules! weak {
     ($($pointer:ty)*) => {$(
-        // SAFETY: as for the strong pointers. The count is another one, so there is a tag; memory
-        // that begins with two counts, and what comes after them, is aligned to more than that.
+        // SAFETY: as for the strong pointers. The count is another one, so there is a tag; what comes
+        // after two counts is aligned to more than that.
         unsafe impl<T> Counted for $pointer {
             type Base = T;
 
-            const TAG: usize = 1;
+            const TAG: usize = 1 | at_end::<T>();
 
             fn into_ptr(me: Self) -> *mut T {
                 if me.ptr_eq(&Self::new()) {

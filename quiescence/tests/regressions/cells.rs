@@ -1,0 +1,74 @@
+//! Faults of the cells for counted pointers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use quiescence::exact_cell::Counted;
+use quiescence::{ArcCell, ExactCell};
+
+/// References to the object that begins where the `Arc`'s memory ends.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// A pointer to it. (It is not looked at, so it need not be there.)
+struct Next(*mut u8);
+
+impl Clone for Next {
+    fn clone(&self) -> Self {
+        NEXT.fetch_add(1, SeqCst);
+        Self(self.0)
+    }
+}
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        NEXT.fetch_sub(1, SeqCst);
+    }
+}
+
+// SAFETY: one address, and one count.
+unsafe impl Counted for Next {
+    type Base = u8;
+
+    fn into_ptr(me: Self) -> *mut u8 {
+        std::mem::ManuallyDrop::new(me).0
+    }
+
+    fn as_ptr(me: &Self) -> *mut u8 {
+        me.0
+    }
+
+    unsafe fn from_ptr(address: *const u8) -> Self {
+        Self(address.cast_mut())
+    }
+}
+
+/// The address of an `Arc` of no bytes is where its memory ends. An update of a cell whose object
+/// begins there paid the guard of the `Arc` with a count of that object, and the guard took one off
+/// the `Arc`'s.
+#[test]
+fn an_arc_of_no_bytes_was_taken_for_what_follows_it() {
+    let arc = Arc::new(());
+    let units = ExactCell::new(Arc::clone(&arc));
+    NEXT.store(1, SeqCst);
+    let next = ExactCell::new(Next(Arc::as_ptr(&arc).cast_mut().cast()));
+    let guard = units.load();
+    let old = next.swap(Next(std::ptr::NonNull::<u64>::dangling().as_ptr().cast()));
+    NEXT.fetch_add(1, SeqCst); // of the second object
+    drop(guard);
+    assert_eq!((Arc::strong_count(&arc), NEXT.load(SeqCst)), (2, 2));
+    drop((old, next, units));
+    assert_eq!((Arc::strong_count(&arc), NEXT.load(SeqCst)), (1, 0));
+}
+
+/// The pointer that the caller compares with was retired in the place of the one that the cell had.
+/// One from a reference to the value may not touch the count beside it. (Miri finds it.)
+#[test]
+fn the_callers_pointer_was_given_up_for_the_cells() {
+    let cell = ArcCell::new(Arc::new(5_u64));
+    let guard = cell.load();
+    let value: &u64 = &guard;
+    let was = cell.compare_and_swap(std::ptr::from_ref(value), Arc::new(6));
+    assert_eq!((*was, *cell.load_full()), (5, 6));
+    drop((guard, was));
+    quiescence::hazard::barrier();
+}

@@ -1,0 +1,120 @@
+//! Faults of `intrusive::HashTable`: work on a table that was broken off.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::SeqCst};
+
+use quiescence::Domain;
+use quiescence::intrusive::{HashTable, Node, Protection, TableOptions};
+
+use crate::common::{again_in_time, role};
+
+/// Buckets of the table, and nodes that are added each time.
+const BUCKETS: usize = 1 << 12;
+const NODES: usize = 2_000;
+
+/// Readers of the global domain. The fourth section of the table's work forks, and so in the midst
+/// of a shrink: in the child the table is to grow.
+#[derive(Clone, Debug)]
+struct Forks;
+
+static SECTIONS: AtomicUsize = AtomicUsize::new(usize::MAX / 2);
+static STATUS: AtomicI32 = AtomicI32::new(-1);
+static TABLE: OnceLock<HashTable<Forks>> = OnceLock::new();
+
+// SAFETY: that is what a domain does.
+unsafe impl Protection for Forks {
+    fn section(&self, f: &mut dyn FnMut()) {
+        let guard = quiescence::read();
+        f();
+        drop(guard);
+        if SECTIONS.fetch_add(1, SeqCst) != 3 {
+            return;
+        }
+        // SAFETY: the child has this thread only, and ends by `_exit`.
+        match unsafe { libc::fork() } {
+            0 => {
+                // SAFETY: a child that waits for ever is killed.
+                unsafe { libc::alarm(60) };
+                let whole = catch_unwind(grow_in_child).is_ok();
+                // SAFETY: ends the child without running anything of the parent's.
+                unsafe { libc::_exit(i32::from(!whole)) };
+            }
+            child => {
+                let mut status = 0;
+                // SAFETY: waits for the child made above.
+                unsafe { libc::waitpid(child, &raw mut status, 0) };
+                STATUS.store(status, SeqCst);
+            }
+        }
+    }
+
+    fn synchronize(&self) {
+        Domain::global().synchronize();
+    }
+}
+
+fn add(table: &HashTable<Forks>, numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        let node = Box::leak(Box::new(Node::new()));
+        let _guard = quiescence::read();
+        // SAFETY: in a section; the node stays for ever.
+        unsafe { table.add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15), NonNull::from(node)) };
+    }
+}
+
+fn grow_in_child() {
+    let table = TABLE.get().unwrap();
+    table.resize(BUCKETS);
+    add(table, NODES..2 * NODES);
+    let _guard = quiescence::read();
+    // SAFETY: in a section.
+    assert_eq!(unsafe { table.count_nodes() }.met, 2 * NODES as u64);
+}
+
+/// Buckets had been taken out of the list when the process forked; a child that wanted the table
+/// bigger took these into use again as if they were there. What it added behind them was in no
+/// list.
+#[test]
+#[cfg_attr(miri, ignore = "a child process")]
+fn a_child_used_buckets_that_its_parent_had_unlinked() {
+    const TEST: &str = "hash_table::a_child_used_buckets_that_its_parent_had_unlinked";
+    if role().is_none() {
+        let output = again_in_time(TEST, "parent", &[]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {error}", output.status);
+        return;
+    }
+    let options = TableOptions { buckets: BUCKETS, auto_resize: false, ..Default::default() };
+    let table = TABLE.get_or_init(|| HashTable::new(Forks, options).unwrap());
+    add(table, 0..NODES);
+    SECTIONS.store(0, SeqCst);
+    table.resize(1);
+    assert_eq!(STATUS.load(SeqCst), 0, "the child failed");
+    let _guard = quiescence::read();
+    // SAFETY: in a section.
+    assert_eq!(unsafe { table.count_nodes() }.met, NODES as u64);
+}
+
+/// A resize in a section, which is refused with a panic, left the table as one that is worked on:
+/// the next one waited for ever.
+#[test]
+#[cfg_attr(miri, ignore = "a child process")]
+fn a_resize_that_panicked_kept_all_others_waiting() {
+    const TEST: &str = "hash_table::a_resize_that_panicked_kept_all_others_waiting";
+    if role().is_none() {
+        let output = again_in_time(TEST, "waits", &[]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {error}", output.status);
+        return;
+    }
+    let domain = Domain::global();
+    let options = TableOptions { buckets: 64, auto_resize: false, ..Default::default() };
+    let table = HashTable::new(domain.clone(), options).unwrap();
+    let guard = domain.read();
+    assert!(catch_unwind(AssertUnwindSafe(|| table.resize(1))).is_err());
+    drop(guard);
+    table.resize(1);
+    assert_eq!(table.buckets(), 2); // as few as there may be
+}
