@@ -88,7 +88,13 @@ struct Entry {
 
 struct Batch {
     entries: Vec<Entry>,
-    /// When no section is left that may see any of it.
+    awaited: Awaited,
+}
+
+/// When no guard is left that may protect anything of a batch.
+#[derive(Clone, Copy, PartialEq)]
+struct Awaited {
+    /// When no section is left that may see it.
     sections: Cookie,
     /// The same of owned guards; none if there has been none.
     owned: Option<Cookie>,
@@ -183,9 +189,7 @@ impl Collector {
         let began = Instant::now();
         loop {
             state.seal_all();
-            while let Some(batch) = state.take(|batch| state.is_over(batch)) {
-                self.run(batch);
-            }
+            self.reclaim_ready();
             // Reclaimers retire more, and another thread may be in the midst of the grace period.
             if state.objects.load(Relaxed) == 0 || began.elapsed() >= PATIENCE {
                 return;
@@ -285,7 +289,7 @@ impl Collector {
 
     fn reclaim_ready(&self) {
         let state = self.state();
-        while let Some(batch) = state.take(|batch| state.is_over(batch)) {
+        while let Some(batch) = state.take_ready() {
             self.run(batch);
         }
     }
@@ -302,7 +306,7 @@ impl Collector {
                 RECLAIMS.set(self.outer);
                 let entries = mem::take(&mut self.batch.entries);
                 if !entries.is_empty() {
-                    self.state.wait_first(Batch { entries, ..self.batch });
+                    self.state.wait_first(Batch { entries, awaited: self.batch.awaited });
                 }
             }
         }
@@ -326,7 +330,7 @@ impl Drop for Collector {
         loop {
             state.seal_all();
             // No guard borrows the collector: no batch needs a grace period.
-            match state.take(|_| true) {
+            match state.take_if(|_| true) {
                 Some(batch) => self.run(batch),
                 None => break,
             }
@@ -359,7 +363,8 @@ impl State {
         }
         fence(SeqCst); // see `read_owned`
         let owned = self.owned.get().map(|owned| owned.start_poll());
-        let batch = Batch { entries, sections: self.domain.start_poll(), owned };
+        let awaited = Awaited { sections: self.domain.start_poll(), owned };
+        let batch = Batch { entries, awaited };
         lock(&self.sealed).push_back(batch);
         self.waiting.fetch_add(1, Relaxed);
     }
@@ -377,17 +382,35 @@ impl State {
     }
 
     /// The oldest batch, if it may be reclaimed.
-    fn take(&self, may: impl Fn(&Batch) -> bool) -> Option<Batch> {
+    fn take_if(&self, may: impl FnOnce(Awaited) -> bool) -> Option<Batch> {
         let mut sealed = lock(&self.sealed);
-        let batch = sealed.front().is_some_and(may).then(|| sealed.pop_front())?;
+        let may_go = sealed.front().is_some_and(|batch| may(batch.awaited));
+        let batch = may_go.then(|| sealed.pop_front())?;
         self.waiting.fetch_sub(1, Relaxed);
         batch
     }
 
-    /// Whether no guard is left that may protect anything of it. Takes a step of the grace periods.
-    fn is_over(&self, batch: &Batch) -> bool {
-        self.domain.poll(batch.sections)
-            && match (batch.owned, self.owned.get()) {
+    /// The oldest batch, if no guard is left that may protect anything of it. Takes steps of the
+    /// grace periods, without the lock: they fence, and a subscriber of `tracing` that is told of
+    /// them may use the collector.
+    fn take_ready(&self) -> Option<Batch> {
+        loop {
+            let awaited = lock(&self.sealed).front()?.awaited;
+            if !self.is_over(awaited) {
+                return None;
+            }
+            // If another thread has taken it, there may be one more.
+            if let Some(batch) = self.take_if(|oldest| oldest == awaited) {
+                return Some(batch);
+            }
+        }
+    }
+
+    /// Whether no guard is left that may protect anything of such a batch. Takes a step of the
+    /// grace periods.
+    fn is_over(&self, awaited: Awaited) -> bool {
+        self.domain.poll(awaited.sections)
+            && match (awaited.owned, self.owned.get()) {
                 (Some(cookie), Some(owned)) => owned.poll(cookie),
                 _ => true,
             }

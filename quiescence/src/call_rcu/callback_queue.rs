@@ -138,19 +138,20 @@ impl CallbackQueue {
     /// thread attends to the callback queue then.
     ///
     /// # Panics
-    /// If the calling thread is in a section of the domain, or runs a callback.
+    /// If the calling thread is in a section of the domain (also one that a callback has begun on
+    /// it and kept), or runs a callback. No thread attends to the callback queue then.
     pub fn attend(&self, idle_after: Option<Duration>) -> Result<Left, QueuedTwice> {
         attend::attend(self.core(), &self.shared, idle_after, || ())
     }
 
     /// As [`attend`](Self::attend); calls `after_round` after each batch, where no lock of ours is
-    /// held.
+    /// held. It may call [`Domain::barrier`], which runs the callback queue then.
     ///
     /// # Errors
     /// As [`attend`](Self::attend).
     ///
     /// # Panics
-    /// As [`attend`](Self::attend).
+    /// As [`attend`](Self::attend), and if `after_round` does.
     pub fn attend_and(
         &self,
         idle_after: Option<Duration>,
@@ -312,5 +313,63 @@ mod tests {
         drop(inner);
         assert!(pushed.unattended && !pushed.crowded);
         domain.barrier();
+    }
+
+    /// Pushes a head as if nothing had been remembered of it, as in a release.
+    fn push_unseen(callback_queue: &CallbackQueue, head: &mut Head) {
+        // SAFETY: not at all, where it waits already; that this ends well is what is tested.
+        unsafe { callback_queue.shared.front.0.llist.push(Head::set(head, nothing), false) };
+    }
+
+    /// The barrier's mark was given up with the heads, and the barrier waited for ever.
+    #[test]
+    fn a_barrier_ends_where_a_head_was_queued_twice() {
+        let domain = Domain::new();
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+        let [mut one, mut two] = [const { Head::new() }; 2];
+        push_unseen(&callback_queue, &mut one);
+        push_unseen(&callback_queue, &mut two);
+        push_unseen(&callback_queue, &mut one);
+        domain.barrier();
+        assert!(callback_queue.is_empty() && !callback_queue.is_attended());
+        let mut third = Head::new();
+        // SAFETY: run by the barrier, before it goes.
+        assert!(unsafe { callback_queue.push(&mut third, nothing) }.unwrap().unattended);
+        domain.barrier();
+        assert!(callback_queue.is_empty());
+    }
+
+    /// A visitor that found such a head left, and told no runner that waited for it to go.
+    #[test]
+    fn a_runner_comes_after_a_visitor_that_has_given_up() {
+        let domain = Domain::new();
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+        let [mut one, mut two, mut three] = [const { Head::new() }; 3];
+        for head in [&mut one, &mut two, &mut three] {
+            push_unseen(&callback_queue, head);
+        }
+        let waits_for_visitor = || crate::os::sync::lock(&callback_queue.shared.inner).waiters != 0;
+        let (inside, leaves) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let guard = domain.read();
+                inside.wait();
+                leaves.wait();
+                drop(guard);
+            });
+            inside.wait();
+            let barrier = scope.spawn(|| domain.barrier());
+            while !callback_queue.is_attended() {
+                std::thread::yield_now();
+            }
+            let runner = scope.spawn(|| callback_queue.attend(Some(Duration::ZERO)));
+            while !waits_for_visitor() {
+                std::thread::yield_now();
+            }
+            push_unseen(&callback_queue, &mut two); // the chain that the visitor has is torn
+            leaves.wait();
+            barrier.join().unwrap();
+            assert_eq!(runner.join().unwrap(), Ok(Left::Idle));
+        });
     }
 }

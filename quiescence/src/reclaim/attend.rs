@@ -29,13 +29,17 @@ pub(crate) fn attend(
         Own::in_domain(domain).section().is_none() && !running::in_callback(),
         "quiescence: a callback queue is attended to in a section of its domain, or in a callback"
     );
-    callback_queue.attend(
-        domain,
-        &domain.callback_queues,
-        idle_after,
-        || Own::in_domain(domain).me(),
-        after_round,
-    )
+    let me = || {
+        let own = Own::in_domain(domain);
+        // C's are left to the report of a stall.
+        assert!(
+            own.section().is_none() || domain.liburcu.is_some(),
+            "quiescence: a callback queue's runner would wait for itself: a callback, or what is \
+             called after a batch, has begun a section of its domain there and kept the guard"
+        );
+        own.me()
+    };
+    callback_queue.attend(domain, &domain.callback_queues, idle_after, me, after_round)
 }
 
 /// A callback queue ends.

@@ -22,6 +22,7 @@
 //! being run stands in the llist or in [`Inner::waiting`], so that a fork, a barrier and a
 //! successor find it.
 
+mod attending;
 mod block;
 mod callback_queues;
 mod double_queue;
@@ -30,6 +31,7 @@ mod granted;
 mod outcome;
 mod waiting_room;
 
+use attending::Part;
 pub(crate) use callback_queues::{CallbackQueues, HeldCallbackQueues, HeldInners};
 pub(crate) use double_queue::{
     HeldHeads, forget as forget_head, hold as hold_heads, is_on as is_twice_checked,
@@ -38,6 +40,7 @@ pub(crate) use granted::amount;
 pub use outcome::{Left, Pushed, QueuedTwice, Wakes};
 pub(crate) use waiting_room::{HeldRoom, WaitingRoom};
 
+use std::sync::atomic::AtomicU64 as Count;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -111,9 +114,10 @@ pub(crate) struct Shared {
 pub(crate) struct Inner {
     /// What has been taken and not yet run.
     pub(crate) waiting: Chain,
-    /// How many links of it the round in progress runs: those for which it has asked for a grace
-    /// period. What is put there meanwhile waits for the next round [LN-3].
-    batch: u64,
+    /// How many links have been put there, ever. A round runs those that had been when it asked for
+    /// a grace period [LN-3]: so what is put there, taken away or run by another round meanwhile
+    /// changes nothing.
+    entered: u64,
     /// How many were taken out of the llist, ever, but for those that were handed over.
     taken: u64,
     /// How many had been counted right before that.
@@ -134,17 +138,12 @@ pub(crate) struct Inner {
     /// marks after it; visitors keep out.
     ends: bool,
     /// Threads that wait for `changed`.
-    waiters: u32,
+    pub(crate) waiters: u32,
 }
 
-/// What a thread attends to a callback queue for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Until it is asked to stop.
-    Runner,
-    /// A barrier, for now.
-    Visitor,
-}
+/// How many times what waited in some callback queue of the process was given up. A barrier's marks
+/// may have been among that.
+static GIVEN_UP: Count = Count::new(0);
 
 impl Inner {
     /// Whether another thread runs callbacks.
@@ -152,11 +151,17 @@ impl Inner {
         self.runs && self.runner != thread::token()
     }
 
-    /// Some head was queued twice: forgets what waits, whose order no thread can tell, and the
-    /// thread that attends.
+    /// How many of those that wait had been put there when so many had.
+    fn left_of(&self, entered: u64) -> u64 {
+        entered.saturating_sub(self.entered - self.waiting.links())
+    }
+
+    /// Some head was queued twice: forgets what waits, whose order no thread can tell.
     fn give_up(&mut self, Ring(link): Ring) -> QueuedTwice {
-        self.runner = 0;
-        (self.waiting, self.batch) = (Chain::EMPTY, 0);
+        self.waiting = Chain::EMPTY;
+        // Release: pairs with the Acquire in `begin_barrier`. A mark that is pushed by a thread
+        // which has seen this is not among what was taken before.
+        GIVEN_UP.fetch_add(1, Release);
         QueuedTwice { head: link.cast(), about: true }
     }
 }
@@ -176,7 +181,7 @@ impl Shared {
                 Rank::CallbackQueue,
                 Inner {
                     waiting: Chain::EMPTY,
-                    batch: 0,
+                    entered: 0,
                     taken: 0,
                     counted: 0,
                     claimed: 0,
@@ -264,14 +269,11 @@ impl Shared {
         me: impl Fn() -> Me,
         mut after_round: impl FnMut(),
     ) -> Result<Left, QueuedTwice> {
-        if !self.begin(Part::Runner)? {
-            return Ok(Left::Taken);
-        }
+        let Some(mut attending) = self.begin(Part::Runner)? else { return Ok(Left::Taken) };
         loop {
             let heard = self.front.0.llist.heard();
             if sync::lock(&self.inner).stopped {
-                self.neglect_as_runner()?;
-                return Ok(Left::Stopped);
+                return attending.neglect().map(|()| Left::Stopped);
             }
             let hurried = self.hurried.swap(false, Acquire);
             let ran = self.round(core, callback_queues, hurried, &me)?;
@@ -280,7 +282,7 @@ impl Shared {
                 after_round();
             }
             if ran == 0 {
-                if !self.rest(heard, idle_after) && self.leave() {
+                if !self.rest(heard, idle_after) && attending.leave() {
                     return Ok(Left::Idle);
                 }
             } else if core.zone() == Zone::Free {
@@ -321,40 +323,6 @@ impl Shared {
         !llist.is_empty() || llist.heard() != heard || !began_ns.is_some_and(is_over)
     }
 
-    /// Takes the part of the runner, unless somebody has it. A runner waits for a visitor to go.
-    pub(crate) fn begin(&self, part: Part) -> Result<bool, QueuedTwice> {
-        let mut inner = sync::lock(&self.inner);
-        while part == Part::Runner && inner.runner != 0 && inner.part == Part::Visitor {
-            inner = self.wait(inner);
-        }
-        if inner.runner != 0 || part == Part::Visitor && (inner.expected || inner.ends) {
-            return Ok(false);
-        }
-        inner.part = part;
-        self.take(&mut inner)?;
-        inner.runner = thread::token();
-        inner.expected = false;
-        Ok(true)
-    }
-
-    /// A visitor leaves; what has been pushed since it looked stays.
-    pub(crate) fn depart(&self) {
-        let mut inner = sync::lock(&self.inner);
-        inner.runner = 0;
-        self.tell(&inner);
-    }
-
-    /// Leaves, if nothing is to be done. Returns whether it has left.
-    pub(crate) fn leave(&self) -> bool {
-        let mut inner = sync::lock(&self.inner);
-        let left = inner.waiting.is_empty() && self.front.0.llist.leave();
-        if left {
-            inner.runner = 0;
-            self.tell(&inner);
-        }
-        left
-    }
-
     /// Waits until something has changed that somebody tells of.
     fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         inner.waiters += 1;
@@ -368,14 +336,6 @@ impl Shared {
         if inner.waiters != 0 {
             self.changed.notify_all();
         }
-    }
-
-    /// Leaves, whatever there is.
-    fn neglect_as_runner(&self) -> Result<(), QueuedTwice> {
-        let mut inner = sync::lock(&self.inner);
-        inner.runner = 0;
-        self.tell(&inner);
-        self.abandon(&mut inner)
     }
 
     /// [`CallbackQueue::neglect`](crate::callback_queue::CallbackQueue::neglect).
@@ -406,11 +366,12 @@ impl Shared {
         take: impl FnOnce(&Llist) -> *mut Link,
     ) -> Result<(), QueuedTwice> {
         inner.counted = self.front.0.pushed.load(Relaxed); // first: see `correct`
-        let before = inner.waiting.count();
+        let (links, count) = (inner.waiting.links(), inner.waiting.count());
         // SAFETY: taken just now, by `Llist::take` or `Llist::abandon`.
         let appended = unsafe { inner.waiting.append(take(&self.front.0.llist)) };
         appended.map_err(|ring| inner.give_up(ring))?;
-        inner.taken += inner.waiting.count() - before;
+        inner.entered += inner.waiting.links() - links;
+        inner.taken += inner.waiting.count() - count;
         Ok(())
     }
 
@@ -435,7 +396,7 @@ impl Shared {
         let presses = hurried || core.zone() != Zone::Free;
         let urgency = if presses { Urgency::Expedited } else { Urgency::Normal };
         let cookie = core.request(urgency); // after the heads were taken [LN-3], [GP-9]
-        inner.batch = inner.waiting.links();
+        let entered = inner.entered;
         trace::batch_closed(core.source(), inner.waiting.count(), cookie);
         drop(inner);
         if !chaos::mutant(Mutant::EarlyCallbackQueue) {
@@ -444,7 +405,7 @@ impl Shared {
         let began_ns = clock::thread_cpu_ns();
         let mut ran = 0;
         loop {
-            match self.run_chunk(core, callback_queues)? {
+            match self.run_chunk(core, callback_queues, entered)? {
                 0 => break,
                 some => ran += some,
             }
@@ -453,20 +414,22 @@ impl Shared {
         Ok(ran)
     }
 
-    /// Runs some of what waits. Returns how many, marks included.
+    /// Runs some of what waits, of those that waited when so many had `entered`. Returns how many,
+    /// marks included.
     fn run_chunk(
         &self,
         core: &Charged,
         callback_queues: &CallbackQueues,
+        entered: u64,
     ) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
-        while inner.paused != 0 && inner.batch != 0 {
+        while inner.paused != 0 && inner.left_of(entered) != 0 {
             inner = self.wait(inner);
         }
-        let ripe = if chaos::mutant(Mutant::UnripeHeads) { CHUNK } else { inner.batch };
+        let ripe = inner.left_of(entered);
+        let ripe = if chaos::mutant(Mutant::UnripeHeads) { CHUNK } else { ripe };
         let chunk = inner.waiting.split(CHUNK.min(ripe));
         let mut chunk = chunk.map_err(|ring| inner.give_up(ring))?;
-        inner.batch = inner.batch.saturating_sub(chunk.links());
         if chunk.is_empty() {
             return Ok(0);
         }
@@ -595,7 +558,6 @@ impl Shared {
         }
         self.correct(core, &mut inner);
         let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);
-        inner.batch = 0;
         inner.taken -= chain.count();
         // What is granted first: else a push might find more than there is.
         self.front.0.granted.fetch_sub(chain.count(), AcqRel);

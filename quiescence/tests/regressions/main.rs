@@ -30,6 +30,7 @@ mod debugger;
 #[cfg(unix)]
 mod lock_order;
 mod neglected_queue;
+mod unwinding;
 
 #[cfg(quiescence_mutants)]
 #[test]

@@ -1,7 +1,6 @@
 //! The callback queues of a domain, taken together: the list of them, barriers, room, counts, and
 //! what a fork does to them.
 
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32 as Word;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -10,7 +9,7 @@ use grace::limit::Amount;
 
 use super::double_queue::HeldHeads;
 use super::waiting_room::{HeldRoom, WaitingRoom};
-use super::{Inner, Part, Shared};
+use super::{GIVEN_UP, Inner, Part, Shared};
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::chaos::{self, Mutant};
 use crate::event::statistics::Callbacks;
@@ -35,7 +34,8 @@ pub(crate) struct CallbackQueues {
 /// The list, locked.
 type List<'a> = MutexGuard<'a, Vec<Arc<Shared>>>;
 
-/// A head that a barrier sends through a callback queue.
+/// A head that a barrier sends through a callback queue. It is its own owner: the barrier may be
+/// left by a panic while marks are on their way.
 #[repr(C)]
 struct Mark {
     /// First: a pointer to it is one to the mark.
@@ -46,21 +46,32 @@ struct Mark {
 
 /// What a mark has called.
 unsafe extern "C" fn came_through(head: *mut Head) {
-    // SAFETY: the first part of a mark, which its barrier keeps until it has come through: below.
-    let left = Arc::clone(unsafe { &(*head.cast::<Mark>()).left });
+    // SAFETY: the first part of a mark in a box, which `Mark::push` has given up; it is run once.
+    let Mark { left, .. } = *unsafe { Box::from_raw(head.cast::<Mark>()) };
     // Release: pairs with the Acquire in `Barrier::finish`; what was run before is visible there.
     if left.fetch_sub(1, Release) == 1 {
         futex::wake_all(&left);
     }
 }
 
+impl Mark {
+    /// Sends a new one through a callback queue.
+    fn push(callback_queue: &Shared, left: &Arc<Word>) {
+        let mark = Box::into_raw(Box::new(Self { head: Head::new(), left: Arc::clone(left) }));
+        // SAFETY: from a box.
+        let link = unsafe { Head::set(mark.cast(), came_through) };
+        // SAFETY: it is the callback queue's from here on, until it has come through.
+        unsafe { callback_queue.push_mark(link) };
+    }
+}
+
 /// The marks of a barrier, on their way.
 #[must_use = "they are to be waited for"]
 pub(crate) struct Barrier {
-    callback_queues: Vec<Arc<Shared>>,
-    /// All there are before the first is pushed: they stay where they are.
-    marks: Vec<Mark>,
+    /// How many have not come through.
     left: Arc<Word>,
+    /// [`GIVEN_UP`] before they were pushed.
+    given_up: u64,
 }
 
 impl CallbackQueues {
@@ -143,30 +154,22 @@ impl CallbackQueues {
 
     /// Sends a mark through each callback queue in which something is.
     pub(crate) fn begin_barrier(&self, core: &Charged) -> Barrier {
-        let left = Arc::new(Word::new(0));
-        let mut barrier = Barrier { callback_queues: Vec::new(), marks: Vec::new(), left };
+        // Acquire: pairs with the Release in `Inner::give_up`. Before the marks are pushed.
+        let given_up = GIVEN_UP.load(Acquire);
+        let barrier = Barrier { left: Arc::new(Word::new(0)), given_up };
         // Relaxed: about; a thread that has pushed before is seen.
         if core.charge.0.callback_queues.load(Relaxed) == 0 || chaos::mutant(Mutant::NoMark) {
             return barrier;
         }
         // Locked: no callback queue ends, or is handed over, before its mark is in it.
         let list = sync::lock(&self.list);
-        for callback_queue in list.iter().filter(|callback_queue| !callback_queue.is_empty()) {
-            barrier.callback_queues.push(Arc::clone(callback_queue));
-            let left = Arc::clone(&barrier.left);
-            barrier.marks.push(Mark { head: Head::new(), left });
-        }
-        // Relaxed: the pushes release it. Before any of them comes through.
-        let marks = u32::try_from(barrier.marks.len())
+        let has_something = |callback_queue: &&Arc<Shared>| !callback_queue.is_empty();
+        let callback_queues: Vec<_> = list.iter().filter(has_something).collect();
+        let marks = u32::try_from(callback_queues.len())
             .expect("quiescence: 2^32 callback queues of a domain");
+        // Relaxed: the pushes release it. Before any of them comes through.
         barrier.left.store(marks, Relaxed);
-        for (callback_queue, mark) in barrier.callback_queues.iter().zip(&mut barrier.marks) {
-            let mark = ptr::from_mut(mark);
-            // SAFETY: the barrier keeps it, and leaves it alone, until it has come through.
-            let link = unsafe { Head::set(mark.cast(), came_through) };
-            // SAFETY: as above.
-            unsafe { callback_queue.push_mark(link) };
-        }
+        callback_queues.iter().for_each(|one| Mark::push(one, &barrier.left));
         barrier
     }
 
@@ -180,8 +183,10 @@ impl CallbackQueues {
 impl Barrier {
     /// Waits until all marks have come through. Callback queues that no thread attends to are run
     /// here.
+    ///
+    /// `me` may panic, and so may this: then the marks come through later, for no thread.
     pub(crate) fn finish(
-        self,
+        mut self,
         core: &Charged,
         callback_queues: &CallbackQueues,
         me: impl Fn() -> Me,
@@ -192,6 +197,11 @@ impl Barrier {
                 // What is wrong with a callback queue its runner says, or the next push.
                 let _: Result<(), QueuedTwice> =
                     attend_for_now(&callback_queue, core, callback_queues, &me);
+            }
+            // Acquire: as in `begin_barrier`.
+            if GIVEN_UP.load(Acquire) != self.given_up {
+                self = callback_queues.begin_barrier(core); // marks may have been among that
+                continue;
             }
             match self.left.load(Acquire) {
                 0 => break,
@@ -209,13 +219,13 @@ fn attend_for_now(
     callback_queues: &CallbackQueues,
     me: impl Fn() -> Me,
 ) -> Result<(), QueuedTwice> {
-    if callback_queue.is_empty() || !callback_queue.begin(Part::Visitor)? {
+    if callback_queue.is_empty() {
         return Ok(());
     }
+    let Some(_attending) = callback_queue.begin(Part::Visitor)? else { return Ok(()) };
     // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is
     // notified that no thread attends.
     callback_queue.round(core, callback_queues, true, &me)?;
-    callback_queue.depart();
     Ok(())
 }
 
@@ -231,10 +241,8 @@ impl CallbackQueues {
     /// `leave` gives the worker what is left.
     pub(crate) fn end(&self, core: &Charged, callback_queue: &Arc<Shared>, leave: impl Fn(Chain)) {
         let mut list = loop {
-            let (list, left) = match self.take_away(core, callback_queue) {
-                Ok(taken) => taken,
-                // A head was queued twice: what was queued with it is lost.
-                Err(_) => (sync::lock(&self.list), Chain::EMPTY),
+            let Ok((list, left)) = self.take_away(core, callback_queue) else {
+                continue; // a head was queued twice: what was queued with it is lost
             };
             if left.is_empty() {
                 break list;

@@ -18,7 +18,7 @@ impl Shared {
         if inner.runner != owner {
             // What was being run is lost, and counts as run.
             self.finished.fetch_add(inner.claimed, Relaxed);
-            (inner.claimed, inner.runs, inner.batch) = (0, false, 0);
+            (inner.claimed, inner.runs) = (0, false);
             // A ring that the parent would have complained of is given up here.
             let _ = self.abandon(inner);
             inner.runner = 0;

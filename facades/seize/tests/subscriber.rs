@@ -1,0 +1,64 @@
+//! A subscriber of `tracing` that reads in the collector whose grace periods it is told of.
+
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::thread;
+
+use seize::{Collector, Guard, reclaim};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+static COLLECTOR: OnceLock<Collector> = OnceLock::new();
+static EVENTS: AtomicU64 = AtomicU64::new(0);
+
+/// What a subscriber does that keeps its spans in a map of the collector.
+struct Reads;
+
+impl Subscriber for Reads {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        EVENTS.fetch_add(1, Relaxed);
+        drop(COLLECTOR.get().expect("made before").enter());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// The step of a grace period was taken under the lock of the batches, which the end of the
+/// subscriber's guard waited for.
+#[test]
+fn a_subscriber_may_end_guards_of_the_collector() {
+    let collector = COLLECTOR.get_or_init(|| Collector::new().batch_size(2));
+    tracing::subscriber::set_global_default(Reads).expect("no other test here sets one");
+    let place = AtomicPtr::new(Box::into_raw(Box::new(0_u64)));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for number in 0..2_000 {
+                    let guard = collector.enter();
+                    let new = Box::into_raw(Box::new(number));
+                    let old = guard.swap(&place, new, AcqRel);
+                    // SAFETY: from a box, and no thread can load it any more.
+                    unsafe { guard.defer_retire(old, reclaim::boxed) };
+                }
+            });
+        }
+    });
+    assert!(EVENTS.load(Relaxed) != 0);
+    // SAFETY: from a box, and no thread is left.
+    drop(unsafe { Box::from_raw(place.into_inner()) });
+}

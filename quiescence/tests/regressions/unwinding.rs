@@ -1,0 +1,162 @@
+//! Panics in the middle of what the library does: a barrier that had marks on their way, a runner of
+//! a callback queue that called its user's closure.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use quiescence::callback_queue::{CallbackQueue, Left, Wakes};
+use quiescence::raw::Head;
+use quiescence::{Domain, Guard, Private};
+
+/// Nothing comes for so long: the runner leaves.
+const IDLE: Option<Duration> = Some(Duration::ZERO);
+
+/// A head with a count: first, so that a pointer to it is one to both.
+#[repr(C)]
+struct Counted {
+    head: Head,
+    ran: Arc<AtomicU64>,
+}
+
+unsafe extern "C" fn count(head: *mut Head) {
+    // SAFETY: from a box, in `push`.
+    let counted = unsafe { Box::from_raw(head.cast::<Counted>()) };
+    counted.ran.fetch_add(1, SeqCst);
+}
+
+fn push(queue: &CallbackQueue, ran: &Arc<AtomicU64>) {
+    let counted = Box::into_raw(Box::new(Counted { head: Head::new(), ran: Arc::clone(ran) }));
+    // SAFETY: a head in a box that no reader knows.
+    let _ = unsafe { queue.push(counted.cast(), count) }.unwrap();
+}
+
+/// A domain that lives for ever, and in which the worker waits for company for ever.
+fn patient_domain() -> &'static Domain {
+    let domain: &Domain = Box::leak(Box::default());
+    let mut tuning = domain.tuning();
+    tuning.lazy = Duration::MAX;
+    domain.tune(tuning);
+    domain
+}
+
+thread_local! {
+    static KEPT: RefCell<Vec<Guard<'static, Private>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Begins a section on the calling thread, and keeps it until `let_go`.
+fn keep_section(domain: &'static Domain) {
+    let guard = domain.read();
+    KEPT.with_borrow_mut(|kept| kept.push(guard));
+}
+
+fn let_go() {
+    drop(KEPT.take());
+}
+
+/// Its drop begins a section of the domain, and keeps it.
+struct KeepsSection(&'static Domain);
+
+impl Drop for KeepsSection {
+    fn drop(&mut self) {
+        keep_section(self.0);
+    }
+}
+
+/// A barrier that panics, of a domain with a callback queue. No thread attends to that afterwards,
+/// and its heads are run when it ends, with the marks.
+fn barrier_panics(domain: &Domain) {
+    let (queue, ran) = (CallbackQueue::new(domain, Wakes::Runner), Arc::default());
+    push(&queue, &ran);
+    assert!(catch_unwind(AssertUnwindSafe(|| domain.barrier())).is_err());
+    let_go();
+    assert!(!queue.is_attended());
+    drop(queue);
+    domain.barrier();
+    assert_eq!(ran.load(SeqCst), 1);
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+}
+
+/// A callback of the barrier's had kept a section, so the barrier would have waited for itself. Its
+/// marks were freed while they stood in the callback queues, and the one that it ran itself was
+/// attended to for ever.
+#[test]
+fn a_barrier_that_panics_in_a_callback_queue_leaves_no_mark_behind() {
+    let domain = patient_domain();
+    domain.call(|| keep_section(domain)).unwrap();
+    barrier_panics(domain);
+}
+
+/// The same where it panics before it comes to the callback queues: over the grace period of what
+/// was retired later than the object that kept the section.
+#[test]
+fn a_barrier_that_panics_in_the_queues_leaves_no_mark_behind() {
+    let domain = patient_domain();
+    let mut tuning = domain.tuning();
+    tuning.objects_max = 160; // 20 are a batch
+    domain.tune(tuning);
+    while domain.statistics().grace_periods == 0 {
+        domain.retire(Box::new(KeepsSection(domain))).unwrap();
+    }
+    assert_eq!(domain.statistics().callbacks_run, 0);
+    tuning.objects_max = 1_000;
+    domain.tune(tuning);
+    domain.retire(Box::new(0)).unwrap();
+    barrier_panics(domain);
+}
+
+/// The callback queue was attended to for ever, and no barrier returned.
+#[test]
+fn a_panic_after_a_batch_gives_the_callback_queue_back() {
+    let (domain, ran) = (Domain::new(), Arc::default());
+    let queue = CallbackQueue::new(&domain, Wakes::Runner);
+    push(&queue, &ran);
+    let panics = || queue.attend_and(IDLE, || panic!("on purpose")).is_ok();
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    assert!(!queue.is_attended());
+    push(&queue, &ran);
+    domain.barrier();
+    assert_eq!(ran.load(SeqCst), 2);
+    assert_eq!(queue.attend(IDLE), Ok(Left::Idle), "no thread has its part");
+}
+
+/// The barrier waited for the very thread that had called it.
+#[test]
+fn a_barrier_after_a_batch_does_not_wait_for_its_own_thread() {
+    let (domain, ran) = (Domain::new(), Arc::default());
+    let queue = CallbackQueue::new(&domain, Wakes::Runner);
+    push(&queue, &ran);
+    let mut batches = 0;
+    let left = queue.attend_and(IDLE, || {
+        batches += 1;
+        if batches == 1 {
+            push(&queue, &ran);
+            domain.barrier();
+            assert_eq!(ran.load(SeqCst), 2);
+            assert!(queue.is_attended_here());
+            assert_eq!(queue.attend(IDLE), Ok(Left::Taken));
+        }
+    });
+    assert_eq!((left, batches), (Ok(Left::Idle), 1));
+    assert!(!queue.is_attended());
+}
+
+/// The runner waited for itself.
+#[test]
+fn a_section_that_is_kept_after_a_batch_ends_the_runner() {
+    let (domain, ran) = (patient_domain(), Arc::default());
+    let queue = CallbackQueue::new(domain, Wakes::Runner);
+    push(&queue, &ran);
+    let keeps = || {
+        keep_section(domain);
+        push(&queue, &ran);
+    };
+    assert!(catch_unwind(AssertUnwindSafe(|| queue.attend_and(IDLE, keeps).is_ok())).is_err());
+    let_go();
+    assert!(!queue.is_attended());
+    thread::scope(|scope| scope.spawn(|| domain.barrier()).join().unwrap());
+    assert_eq!(ran.load(SeqCst), 2);
+}
