@@ -167,7 +167,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu_data_free(
 ) {
     let flavor = Flavor::called(flavor);
     // SAFETY: by the contract.
-    unsafe { workers::free(flavor, crdp, workers::may_wait(flavor)) };
+    with_errno_uncancelled(|| unsafe { workers::free(flavor, crdp, workers::may_wait(flavor)) });
 }
 
 /// `get_default_call_rcu_data`.
@@ -250,7 +250,8 @@ pub(crate) extern "C" fn quiescence_urcu_create_all_cpu_call_rcu_data(
 /// there is no such worker.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_free_all_cpu_call_rcu_data(flavor: c_uint) {
-    cpus::free_all(Flavor::called(flavor));
+    let flavor = Flavor::called(flavor);
+    with_errno_uncancelled(|| cpus::free_all(flavor));
 }
 
 /// 0, or the number of the error with a minus before it, and in `errno`.

@@ -10,10 +10,7 @@
 
 use std::ffi::{CStr, c_char, c_uint};
 use std::fmt;
-use std::fs::File;
-use std::io::Write;
-use std::mem::ManuallyDrop;
-use std::os::fd::FromRawFd;
+use std::io::ErrorKind::Interrupted;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
@@ -84,15 +81,28 @@ impl fmt::Write for Line {
 }
 
 /// In one piece, past any lock: another thread may be writing, or this one may have been
-/// interrupted in it.
+/// interrupted in it. `errno` stays as it was, and a thread that was cancelled is not ended here,
+/// as it would be in `write`.
 fn say(line: fmt::Arguments<'_>) {
     let mut text = Line { bytes: [0; 1024], length: 0 };
     // It never fails: what is too long is cut.
     let _ = fmt::Write::write_fmt(&mut text, line);
-    // SAFETY: standard error, which is not closed here.
-    let mut stderr = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDERR_FILENO) });
-    // A failure cannot be reported.
-    let _ = stderr.write_all(&text.bytes[..text.length]);
+    let mut left = &text.bytes[..text.length];
+    with_errno(|| {
+        while !left.is_empty() {
+            let (from, length) = (left.as_ptr(), left.len());
+            // SAFETY: so many bytes are there.
+            let written =
+                unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, from, length) };
+            match usize::try_from(written) {
+                Ok(written) if written != 0 => left = left.get(written..).unwrap_or_default(),
+                Ok(_) => return,
+                // A failure cannot be reported.
+                Err(_) if std::io::Error::last_os_error().kind() != Interrupted => return,
+                Err(_) => {}
+            }
+        }
+    });
 }
 
 /// Whether mistakes are looked for that cost something to find: `QUIESCENCE_DEBUG=1`.
@@ -144,7 +154,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_unlock_outside(
     // SAFETY: by the contract.
     let what = unsafe { CStr::from_ptr(what) }.to_str().unwrap_or_default();
     let name = Flavor::from_raw(flavor).name();
-    with_errno(|| tolerated(Mistake::UnlockOutside, format_args!("{name}: {what}")));
+    tolerated(Mistake::UnlockOutside, format_args!("{name}: {what}"));
 }
 
 /// Whether `QUIESCENCE_DEBUG=1` asks for checks that cost something, for the thin libraries.

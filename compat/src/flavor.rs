@@ -221,9 +221,18 @@ pub(crate) fn finish_beginning() {
 
 /// Before the first use of anything: has forks find us.
 fn begin(flavor: Flavor) {
+    begin_with(|| flavor.domain().domain().tuning());
+}
+
+/// The same where there may be no flavour in the process: for hazard pointers.
+pub(crate) fn begin_without_flavor() {
+    begin_with(|| quiescence::Domain::global().tuning());
+}
+
+fn begin_with(use_domain: impl FnOnce() -> quiescence::Tuning) {
     BEGIN.call_once(|| {
-        // The domain makes itself known to `fork`, whose handlers must be there before ours.
-        let _ = flavor.domain().domain().tuning();
+        // A domain makes itself known to `fork`, whose handlers must be there before ours.
+        let _ = use_domain();
         reader::make_key();
         fork::install();
     });

@@ -26,6 +26,23 @@ struct Held {
     signals: Before,
 }
 
+thread_local! {
+    /// Whether the thread is in the midst of a fork, and holds that.
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is in the midst of a fork, and holds what this crate locks: handlers
+/// that a program has installed before this library was initialised are called there.
+pub(crate) fn holds() -> bool {
+    HOLDS.get()
+}
+
+/// The flavour of a call by a program's hook. None in the midst of a fork: there is nothing left to
+/// do that could still be done.
+pub(crate) fn called_by_hook(flavor: c_uint) -> Option<Flavor> {
+    (!holds()).then(|| Flavor::called(flavor))
+}
+
 /// Where the forking thread keeps it between the two calls.
 struct Place(UnsafeCell<Option<Held>>);
 
@@ -50,13 +67,17 @@ extern "C" fn prepare() {
     if chaos::mutant(Mutant::CompatForkMask) {
         signals.restore();
     }
+    // While the pool is locked the thread cannot register: older handlers may call anything.
+    reader::register_ahead();
     let workers = workers::hold();
     let held = Held { workers, pool: reader::pool(), signals };
     // SAFETY: the locks are ours, see `Place`.
     unsafe { *HELD.0.get() = Some(held) };
+    HOLDS.set(true);
 }
 
 fn take() -> Option<Held> {
+    HOLDS.set(false);
     // SAFETY: as in `prepare`.
     unsafe { (*HELD.0.get()).take() }
 }
@@ -85,7 +106,9 @@ thread_local! {
 /// `urcu_bp_before_fork`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_before_fork(flavor: c_uint) {
-    Flavor::called(flavor);
+    if called_by_hook(flavor).is_none() {
+        return;
+    }
     let (depth, outer) = BEFORE.get();
     let before = outer.unwrap_or_else(signals::block);
     BEFORE.set((depth + 1, Some(before)));
@@ -94,16 +117,17 @@ pub(crate) extern "C" fn quiescence_urcu_before_fork(flavor: c_uint) {
 /// `urcu_bp_after_fork_parent`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_after_fork_parent(flavor: c_uint) {
-    after_fork(Flavor::called(flavor), "parent");
+    after_fork(flavor, "parent");
 }
 
 /// `urcu_bp_after_fork_child`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_after_fork_child(flavor: c_uint) {
-    after_fork(Flavor::called(flavor), "child");
+    after_fork(flavor, "child");
 }
 
-fn after_fork(flavor: Flavor, side: &str) {
+fn after_fork(flavor: c_uint, side: &str) {
+    let Some(flavor) = called_by_hook(flavor) else { return };
     let (depth, before) = BEFORE.get();
     let Some(before) = before else {
         let name = flavor.name();

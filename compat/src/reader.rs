@@ -32,7 +32,7 @@ use quiescence::liburcu_readers::{Record, Surroundings};
 use crate::errno_guard::with_errno;
 use crate::fatal::{Mistake, debugging, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor, word};
-use crate::{defer, memory, signals};
+use crate::{defer, fork, memory, signals};
 use quiescence::chaos::{self, Mutant};
 
 /// How often a thread's keys are destroyed, at most: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
@@ -390,7 +390,11 @@ pub(crate) fn register_ahead() {
 
 #[inline(never)]
 fn register_for_bp() {
-    if SHORT.load(Relaxed) && SHORT.swap(false, Relaxed) && !chaos::mutant(Mutant::CompatReserve) {
+    let is_short = SHORT.load(Relaxed);
+    if (!is_short && is_registered(Flavor::Bp)) || fork::holds() {
+        return; // the second: the pool is locked by this thread
+    }
+    if is_short && SHORT.swap(false, Relaxed) && !chaos::mutant(Mutant::CompatReserve) {
         signals::blocked(grow);
     }
     if !is_registered(Flavor::Bp) && !chaos::mutant(Mutant::CompatAhead) {

@@ -1,8 +1,12 @@
 //! Faults that programs have shown, one module a kind of fault, each test named after what went
 //! wrong. The programs in C and C++ are in `regressions/` as well, and run on our libraries.
 
+#[path = "regressions/callbacks.rs"]
+mod callbacks;
 #[path = "regressions/cpp_headers.rs"]
 mod cpp_headers;
+#[path = "regressions/forks.rs"]
+mod forks;
 #[path = "regressions/header_names.rs"]
 mod header_names;
 #[path = "regressions/liburcu.rs"]

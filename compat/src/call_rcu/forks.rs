@@ -7,13 +7,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_uint, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::worker::Worker;
-use super::workers::{self, Entry};
+use super::workers::{self, Workers};
 use super::{choose, cpus};
 use crate::fatal::fatal;
 use crate::flavor::{FLAVORS, Flavor};
+use crate::fork::called_by_hook;
 
 /// A function of a [`struct urcu_atfork`](Atfork).
 type Hook = unsafe extern "C" fn(*mut c_void);
@@ -46,7 +46,6 @@ fn registered(flavor: Flavor) -> MutexGuard<'static, Option<Registered>> {
 /// What a forking thread keeps between the two calls of one flavour.
 struct Paused {
     flavor: Flavor,
-    workers: Vec<Arc<Worker>>,
     /// The one that was registered before: the others that are called go with it. It stays
     /// registered meanwhile.
     atfork: Option<*const Atfork>,
@@ -54,64 +53,52 @@ struct Paused {
 
 thread_local! {
     static PAUSED: RefCell<Vec<Paused>> = const { RefCell::new(Vec::new()) };
+    /// How often the thread has paused each flavour. Without a destructor: any fork asks.
+    static PAUSES: [Cell<u32>; FLAVORS] = const { [const { Cell::new(0) }; FLAVORS] };
 }
 
-thread_local! {
-    /// Whether the thread is in the midst of a fork, and holds what follows. Hooks that were
-    /// installed before this library was initialised are called there: they have nothing to do that
-    /// could still be done.
-    static HOLDS: Cell<bool> = const { Cell::new(false) };
+/// Changes how often the calling thread has paused the flavour.
+fn count_pauses(flavor: Flavor, change: fn(u32) -> u32) {
+    PAUSES.with(|pauses| pauses[flavor.index()].update(change));
 }
 
 /// What is held across a fork, whichever thread makes it.
 pub(crate) struct Held {
-    entries: MutexGuard<'static, Vec<Entry>>,
+    workers: MutexGuard<'static, Workers>,
     _registered: [MutexGuard<'static, Option<Registered>>; FLAVORS],
 }
 
 /// Before a `fork`.
 pub(crate) fn hold() -> Held {
-    let held = Held { entries: workers::lock(), _registered: Flavor::ALL.map(registered) };
-    HOLDS.set(true);
-    held
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        HOLDS.set(false);
-    }
+    Held { workers: workers::lock(), _registered: Flavor::ALL.map(registered) }
 }
 
 impl Held {
-    /// In the child: workers have no threads.
+    /// In the child: workers have no threads, and of the pauses only the forking thread's own are
+    /// left, which it will end.
     pub(crate) fn after_fork(&mut self) {
-        workers::forget_threads(&mut self.entries);
+        self.workers.after_fork(PAUSES.with(|pauses| pauses.each_ref().map(Cell::get)));
     }
 }
 
 /// `call_rcu_before_fork`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint) {
-    let flavor = Flavor::called(flavor);
-    if HOLDS.get() {
-        return;
-    }
+    let Some(flavor) = called_by_hook(flavor) else { return };
     let registered = registered(flavor);
     let atfork = registered.as_ref().map(|registered| registered.atfork);
     drop(registered);
     call(atfork, |atfork| atfork.before);
-    let workers = workers::all(flavor);
-    workers.iter().for_each(|worker| worker.callback_queue.pause());
-    PAUSED.with_borrow_mut(|paused| paused.push(Paused { flavor, workers, atfork }));
+    workers::pause(flavor);
+    // Now: in a child that a signal handler has forked meanwhile nothing is paused twice.
+    count_pauses(flavor, |pauses| pauses + 1);
+    PAUSED.with_borrow_mut(|paused| paused.push(Paused { flavor, atfork }));
 }
 
 /// `call_rcu_after_fork_parent`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_uint) {
-    let flavor = Flavor::called(flavor);
-    if HOLDS.get() {
-        return;
-    }
+    let Some(flavor) = called_by_hook(flavor) else { return };
     let atfork = resume(flavor, "parent");
     call(atfork, |atfork| atfork.after_parent);
 }
@@ -120,10 +107,7 @@ pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_ui
 /// they are freed.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint) {
-    let flavor = Flavor::called(flavor);
-    if HOLDS.get() {
-        return;
-    }
+    let Some(flavor) = called_by_hook(flavor) else { return };
     let atfork = resume(flavor, "child");
     call(atfork, |atfork| atfork.after_child);
     choose(flavor, std::ptr::null());
@@ -146,14 +130,15 @@ fn resume(flavor: Flavor, side: &str) -> Option<*const Atfork> {
         let index = paused.iter().rposition(|paused| paused.flavor == flavor)?;
         Some(paused.remove(index))
     });
-    let Some(Paused { workers, atfork, .. }) = paused else {
+    let Some(Paused { atfork, .. }) = paused else {
         let name = flavor.name();
         fatal(format_args!(
             "{name}_call_rcu_after_fork_{side}() without {name}_call_rcu_before_fork() on the same thread; call the one \
              before fork() and the other after it"
         ));
     };
-    workers.iter().for_each(|worker| worker.callback_queue.resume());
+    count_pauses(flavor, |pauses| pauses - 1);
+    workers::resume(flavor);
     atfork
 }
 

@@ -3,6 +3,13 @@
 //!
 //! It comes before all of the library's (`quiescence/src/os/lock_rank.rs`). No callback runs under
 //! it.
+//!
+//! # Invariants
+//! - Nothing is pushed to a worker once it is asked to stop: [`free`]. So its thread, which hands
+//!   over what is left and takes it out of the list, leaves nothing behind in it, and a barrier,
+//!   which looks through callback queues only, misses nothing.
+//! - A worker in the list is paused as often as its flavour is: [`Workers::paused`]. One that is
+//!   made meanwhile stands still from its beginning.
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::mem::MaybeUninit;
@@ -58,18 +65,40 @@ pub(super) struct Entry {
     freed: bool,
 }
 
-static ENTRIES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+/// All there are, and the pauses of each flavour.
+pub(super) struct Workers {
+    entries: Vec<Entry>,
+    /// Pauses of each flavour that have not ended: its threads between `call_rcu_before_fork` and
+    /// `call_rcu_after_fork_*`.
+    paused: [u32; FLAVORS],
+}
+
+static WORKERS: Mutex<Workers> = Mutex::new(Workers { entries: Vec::new(), paused: [0; FLAVORS] });
 
 /// The default workers, once they were needed. They are never freed.
 static DEFAULTS: [AtomicPtr<Worker>; FLAVORS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; FLAVORS];
 
-pub(super) fn lock() -> MutexGuard<'static, Vec<Entry>> {
-    ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock() -> MutexGuard<'static, Workers> {
+    WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn find(entries: &mut [Entry], worker: *const Worker) -> Option<&mut Entry> {
-    entries.iter_mut().find(|entry| ptr::eq(Arc::as_ptr(&entry.worker), worker))
+impl Workers {
+    fn find(&mut self, worker: *const Worker) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| ptr::eq(Arc::as_ptr(&entry.worker), worker))
+    }
+
+    fn of_flavor(&self, flavor: Flavor) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.worker.flavor == flavor)
+    }
+
+    /// A new worker, which stands still while its flavour is paused; not in the list yet.
+    fn make(&self, flavor: Flavor, flags: c_ulong, cpu: c_int) -> Arc<Worker> {
+        let worker = Worker::new(flavor, flags, cpu);
+        // Nothing runs in it that this would wait for.
+        (0..self.paused[flavor.index()]).for_each(|_| worker.callback_queue.pause());
+        worker
+    }
 }
 
 /// The flavour's default worker.
@@ -89,14 +118,14 @@ pub(super) fn existing_default(flavor: Flavor) -> Option<&'static Worker> {
 
 #[cold]
 fn make_default(flavor: Flavor) -> &'static Worker {
-    let mut entries = lock();
+    let mut workers = lock();
     if let Some(worker) = existing_default(flavor) {
         return worker;
     }
-    let worker = Worker::new(flavor, 0, -1);
+    let worker = workers.make(flavor, 0, -1);
     // SAFETY: kept by the list for ever: `free` leaves default workers alone.
     let lasting = unsafe { &*Arc::as_ptr(&worker) };
-    entries.push(Entry::new(worker));
+    workers.entries.push(Entry::new(worker));
     // Release: pairs with the Acquire in `default`.
     DEFAULTS[flavor.index()].store(ptr::from_ref(lasting).cast_mut(), Release);
     lasting
@@ -153,34 +182,45 @@ fn spawn(worker: Arc<Worker>) -> Option<libc::pthread_t> {
 /// stay.
 #[cold]
 pub(super) fn start(worker: &Worker) {
-    if let Some(entry) = find(&mut lock(), worker) {
+    let mut workers = lock();
+    if let Some(entry) = workers.find(worker) {
         entry.wanted = true;
         entry.start();
+    }
+    // To those that were being freed at a fork nobody pushes any more: in the child this is what
+    // has their callbacks handed over.
+    workers.start_those(|entry| entry.freed);
+}
+
+impl Workers {
+    /// Starts threads of those workers that have something to do and none to do it.
+    fn start_those(&mut self, which: impl Fn(&Entry) -> bool) {
+        let without = self.entries.iter_mut().filter(|entry| entry.thread.is_none());
+        for entry in without.filter(|entry| which(entry)) {
+            if !entry.worker.callback_queue.is_empty() {
+                entry.wanted = true;
+                entry.start();
+            }
+        }
     }
 }
 
 /// Starts threads of all workers that have something to do and none to do it: in a child process,
 /// or where the system gave none.
 pub(super) fn start_where_needed(flavor: Flavor) {
-    let mut entries = lock();
-    let of_flavor = entries.iter_mut().filter(|entry| entry.worker.flavor == flavor);
-    for entry in of_flavor.filter(|entry| entry.thread.is_none()) {
-        if !entry.worker.callback_queue.is_empty() {
-            entry.wanted = true;
-            entry.start();
-        }
-    }
+    lock().start_those(|entry| entry.worker.flavor == flavor);
 }
 
 /// A worker of C's own; none if the system gives it no thread.
 pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*const Worker> {
-    let worker = Worker::new(flavor, flags, cpu);
+    let mut workers = lock();
+    let worker = workers.make(flavor, flags, cpu);
     let mut entry = Entry::new(Arc::clone(&worker));
-    let mut entries = lock();
     if !entry.start() {
+        drop(workers);
         return None;
     }
-    entries.push(entry);
+    workers.entries.push(entry);
     // C's own, until it frees it.
     Some(Arc::into_raw(worker))
 }
@@ -203,8 +243,8 @@ static ENDED: Condvar = Condvar::new();
 /// # Safety
 /// `crdp` is null or a worker that was not freed, and no thread uses it any more.
 pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
-    let mut entries = lock();
-    let Some(entry) = find(&mut entries, crdp).filter(|entry| !entry.freed) else {
+    let mut workers = lock();
+    let Some(entry) = workers.find(crdp).filter(|entry| !entry.freed) else {
         if !crdp.is_null() {
             fatal(format_args!(
                 "{name}_call_rcu_data_free({crdp:p}): there is no such worker; was it freed before?",
@@ -217,19 +257,22 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
         return;
     }
     entry.freed = true;
-    entry.worker.callback_queue.stop();
-    if entry.thread.is_none() {
+    drop(workers);
+    // A thread that queues by way of a CPU may have found it, and not pushed yet.
+    quiescence::synchronize();
+    // SAFETY: C's own, by `create`.
+    let worker = unsafe { Arc::from_raw(crdp) };
+    worker.callback_queue.stop();
+    let mut workers = lock();
+    if let Some(entry) = workers.find(crdp).filter(|entry| entry.thread.is_none()) {
         // In a child process. The thread does what a stopped one does.
         entry.start();
     }
-    while waits && find(&mut entries, crdp).is_some_and(|entry| entry.thread.is_some()) {
-        entries = ENDED.wait(entries).unwrap_or_else(PoisonError::into_inner);
+    while waits && workers.find(crdp).is_some_and(|entry| entry.thread.is_some()) {
+        workers = ENDED.wait(workers).unwrap_or_else(PoisonError::into_inner);
     }
-    drop(entries);
-    // A thread that queues by way of a CPU may be reading it.
-    quiescence::synchronize();
-    // SAFETY: C's own, by `create`.
-    drop(unsafe { Arc::from_raw(crdp) });
+    drop(workers);
+    drop(worker); // perhaps the last owner: its callback queue ends, without the lock
 }
 
 /// `get_call_rcu_thread`.
@@ -237,8 +280,8 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
 /// # Safety
 /// `crdp` is a worker that was not freed.
 pub(super) unsafe fn thread_of(flavor: Flavor, crdp: *const Worker) -> libc::pthread_t {
-    let mut entries = lock();
-    let thread = find(&mut entries, crdp).and_then(|entry| {
+    let mut workers = lock();
+    let thread = workers.find(crdp).and_then(|entry| {
         entry.handed_out = true;
         entry.wanted = true;
         entry.start();
@@ -254,7 +297,7 @@ pub(super) unsafe fn thread_of(flavor: Flavor, crdp: *const Worker) -> libc::pth
 
 /// How long the worker's thread stays with nothing to do; for ever, if there is no answer.
 pub(super) fn idle_after(worker: &Worker) -> Option<Duration> {
-    let handed_out = find(&mut lock(), worker).is_none_or(|entry| entry.handed_out);
+    let handed_out = lock().find(worker).is_none_or(|entry| entry.handed_out);
     (is_default(worker) && !handed_out).then(|| Duration::from_millis(idle_after_ms()))
 }
 
@@ -271,9 +314,9 @@ pub(super) enum Next {
 /// The worker's thread has left its callback queue. Says what it does next; if it ends, there is
 /// none from now on.
 pub(super) fn next(worker: &Worker, left: Left) -> Next {
-    let mut entries = lock();
+    let mut workers = lock();
     // None in a child that a callback of the worker has forked: `keep_default_only`.
-    let Some(entry) = find(&mut entries, worker) else { return Next::End };
+    let Some(entry) = workers.find(worker) else { return Next::End };
     if left == Left::Taken {
         // Another thread attends, and will until it ends: there is nothing to wait for here.
         entry.thread = None;
@@ -284,11 +327,11 @@ pub(super) fn next(worker: &Worker, left: Left) -> Next {
         return Next::End;
     }
     if entry.freed {
-        drop(entries);
+        drop(workers);
         return Next::HandOver(default(worker.flavor));
     }
     if left != Left::Idle || std::mem::take(&mut entry.wanted) || entry.handed_out {
-        drop(entries);
+        drop(workers);
         return Next::Attend(idle_after(worker));
     }
     entry.thread = None;
@@ -298,14 +341,15 @@ pub(super) fn next(worker: &Worker, left: Left) -> Next {
 
 /// The thread of a worker that was freed is about to end.
 pub(super) fn ended(worker: &Worker) {
-    let mut entries = lock();
-    if find(&mut entries, worker).is_some_and(|entry| !entry.handed_out) {
+    let mut workers = lock();
+    if workers.find(worker).is_some_and(|entry| !entry.handed_out) {
         detach();
     }
-    let gone = entries.iter().position(|entry| ptr::eq(Arc::as_ptr(&entry.worker), worker));
-    let gone = gone.map(|index| entries.swap_remove(index));
+    let is_it = |entry: &Entry| ptr::eq(Arc::as_ptr(&entry.worker), worker);
+    let gone = workers.entries.iter().position(is_it);
+    let gone = gone.map(|index| workers.entries.swap_remove(index));
     ENDED.notify_all();
-    drop(entries);
+    drop(workers);
     // Perhaps the last owner: its callback queue ends, without the lock.
     drop(gone);
 }
@@ -318,36 +362,65 @@ fn detach() {
     unsafe { libc::pthread_detach(thread) };
 }
 
-/// In a child process: workers have no threads, but for the one that has forked in a callback.
-pub(super) fn forget_threads(entries: &mut [Entry]) {
-    // SAFETY: asks for a number, which is the same in the child.
-    let own = unsafe { libc::pthread_self() };
-    for entry in entries.iter_mut().filter(|entry| entry.thread != Some(own)) {
-        if entry.thread.take().is_some() {
-            // SAFETY: its thread's own, which is not here to drop it; the entry has another one.
-            unsafe { Arc::decrement_strong_count(Arc::as_ptr(&entry.worker)) };
+/// Workers of a flavour stand still from now on, those that are made meanwhile as well. Returns
+/// when no callback of theirs is being run, unless by the calling thread.
+pub(super) fn pause(flavor: Flavor) {
+    let mut workers = lock();
+    workers.paused[flavor.index()] += 1;
+    let of_flavor: Vec<_> =
+        workers.of_flavor(flavor).map(|entry| Arc::clone(&entry.worker)).collect();
+    drop(workers); // callbacks, which are waited for, may want it
+    of_flavor.iter().for_each(|worker| worker.callback_queue.pause());
+}
+
+/// Ends a [`pause`].
+pub(super) fn resume(flavor: Flavor) {
+    let mut workers = lock();
+    let paused = &mut workers.paused[flavor.index()];
+    *paused = paused.saturating_sub(1);
+    workers.of_flavor(flavor).for_each(|entry| entry.worker.callback_queue.resume());
+}
+
+impl Workers {
+    /// In a child process: workers have no threads, but for the one that has forked in a callback;
+    /// and they are paused as often as this thread has paused each flavour itself.
+    pub(super) fn after_fork(&mut self, paused: [u32; FLAVORS]) {
+        // SAFETY: asks for a number, which is the same in the child.
+        let own = unsafe { libc::pthread_self() };
+        self.paused = paused;
+        for entry in &mut self.entries {
+            // Callback queues have forgotten their pauses. Nothing runs that this would wait for.
+            let pauses = paused[entry.worker.flavor.index()];
+            (0..pauses).for_each(|_| entry.worker.callback_queue.pause());
+            if entry.freed {
+                entry.worker.callback_queue.stop(); // the thread that was about to is gone
+            }
+            if entry.thread == Some(own) {
+                continue;
+            }
+            if entry.thread.take().is_some() {
+                // SAFETY: its thread's own, which is not here to drop it; the entry has another
+                // one.
+                unsafe { Arc::decrement_strong_count(Arc::as_ptr(&entry.worker)) };
+            }
+            entry.handed_out = false;
         }
-        entry.handed_out = false;
     }
 }
 
 /// For `after_fork_child`: frees all workers of the flavour but the default one, and gives it what
 /// they have.
 pub(super) fn keep_default_only(flavor: Flavor) {
-    let mut entries = lock();
-    let of_flavor = |entry: &Entry| entry.worker.flavor == flavor;
-    if !entries.iter().any(of_flavor) {
+    if lock().of_flavor(flavor).next().is_none() {
         return;
     }
-    drop(entries);
     let to = default(flavor);
-    entries = lock();
-    let (gone, kept) = std::mem::take(&mut *entries)
+    let mut workers = lock();
+    let (gone, kept): (Vec<Entry>, Vec<Entry>) = std::mem::take(&mut workers.entries)
         .into_iter()
-        .partition(|entry| of_flavor(entry) && !is_default(&entry.worker));
-    *entries = kept;
-    drop(entries);
-    let gone: Vec<Entry> = gone;
+        .partition(|entry| entry.worker.flavor == flavor && !is_default(&entry.worker));
+    workers.entries = kept;
+    drop(workers);
     for Entry { worker, freed, .. } in gone {
         let handed = worker.callback_queue.hand_over(&to.callback_queue);
         let _ = handed.unwrap_or_else(|twice| worker.queued_twice(twice));
@@ -359,13 +432,6 @@ pub(super) fn keep_default_only(flavor: Flavor) {
         }
     }
     start_where_needed(flavor);
-}
-
-/// The workers of a flavour.
-pub(super) fn all(flavor: Flavor) -> Vec<Arc<Worker>> {
-    let entries = lock();
-    let of_flavor = entries.iter().filter(|entry| entry.worker.flavor == flavor);
-    of_flavor.map(|entry| Arc::clone(&entry.worker)).collect()
 }
 
 #[cfg(test)]
@@ -398,11 +464,11 @@ mod tests {
         let flavor = Flavor::called(Flavor::Mb.index() as c_uint);
         let number = flavor.index() as c_uint;
         let made = create(flavor, 0, -1).unwrap();
-        let worker = Arc::downgrade(&find(&mut lock(), made).unwrap().worker);
+        let worker = Arc::downgrade(&lock().find(made).unwrap().worker);
         forks::quiescence_urcu_call_rcu_before_fork(number);
         let status = in_child(|| {
             forks::quiescence_urcu_call_rcu_after_fork_child(number);
-            worker.upgrade().is_none() && all(flavor).len() == 1
+            worker.upgrade().is_none() && lock().of_flavor(flavor).count() == 1
         });
         forks::quiescence_urcu_call_rcu_after_fork_parent(number);
         assert_eq!(status, 0, "the worker is there still");

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use super::{may_wait, scan};
 use crate::errno_guard::with_errno;
-use crate::flavor::Flavor;
+use crate::flavor::{Flavor, begin_without_flavor};
 use crate::{reader, signals};
 use quiescence::chaos::{self, Mutant};
 
@@ -81,6 +81,8 @@ pub(super) fn is_absent() -> bool {
 /// Has the runner scan for all that was retired by now.
 #[cold]
 pub(super) fn wake() {
+    // First: a child is to find that there is no runner, whatever the state says.
+    begin_without_flavor();
     // AcqRel: pairs with the runner's exchanges [HP-3]: what comes before this is seen by its next
     // scan.
     match STATE.swap(WANTED, AcqRel) {

@@ -8,14 +8,19 @@ use crate::program::{aborts, compile, run, scratch, succeeds};
 
 const FLAVORS: [&str; 5] = ["memb", "mb", "signal", "bp", "qsbr"];
 
+/// A program, compiled for a flavour.
+pub(crate) fn compiled_for(flavor: &str, source: &str) -> PathBuf {
+    let directory = scratch(&format!("{}-{flavor}", source.trim_end_matches(".c")));
+    let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+    let library = format!("-lurcu-{flavor}");
+    let options = [define.as_str(), &library, "-lurcu-cds", "-lurcu-common"];
+    compile(&directory, source, flavor, &options)
+}
+
 /// A program, compiled for each flavour.
 fn for_each_flavor(source: &str, mut then: impl FnMut(&str, PathBuf)) {
-    let directory = scratch(source.trim_end_matches(".c"));
     for flavor in FLAVORS {
-        let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
-        let library = format!("-lurcu-{flavor}");
-        let options = [define.as_str(), &library, "-lurcu-cds", "-lurcu-common"];
-        then(flavor, compile(&directory, source, flavor, &options));
+        then(flavor, compiled_for(flavor, source));
     }
 }
 
@@ -55,6 +60,34 @@ fn a_mistake_that_liburcu_survives_ends_the_process() {
             assert!(said.contains("liburcu (quiescence): "), "{flavor} {mistake}: {said}");
         }
     });
+}
+
+/// It was written by `write`, in which a thread that was cancelled ends: through our frames.
+#[test]
+fn a_cancelled_thread_ends_in_the_message_of_a_mistake() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for flavor in ["memb", "mb", "signal", "bp"] {
+        assert_eq!(succeeds(&compiled_for(flavor, "cancelled.c"), &[]), "ok\n");
+    }
+}
+
+/// Its readers had no fences, and nobody looked whether updaters had them.
+#[test]
+fn a_program_that_forces_membarrier_runs_where_there_is_none() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for flavor in ["memb", "bp"] {
+        let program = compiled_for(flavor, "force_membarrier.c");
+        if quiescence::fences() == quiescence::Fences::Membarrier {
+            assert_eq!(succeeds(&program, &[]), "ok\n");
+        }
+        let said = aborts(&run(&program, &[], &[("QUIESCENCE_FENCES", "portable")]));
+        assert!(said.contains("CONFIG_RCU_FORCE_SYS_MEMBARRIER"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
 }
 
 #[test]

@@ -175,11 +175,14 @@ impl CallbackQueue {
     /// Keeps callbacks from being begun, and waits until none is being run: for a `fork`, whose
     /// child then finds all that waits. Calls are counted. In a callback of this callback queue it
     /// does not wait.
+    ///
+    /// A child has no pauses, since the threads that would end them may not be there: pause it again
+    /// where nothing is to be begun yet.
     pub fn pause(&self) {
         self.shared.pause();
     }
 
-    /// Ends a [`pause`](Self::pause); in a child process also.
+    /// Ends a [`pause`](Self::pause). If there is none, as in a child, it does nothing.
     pub fn resume(&self) {
         self.shared.resume();
     }

@@ -30,10 +30,10 @@ struct urcu_bp_reader {
 };
 
 /* As urcu_memb_has_sys_membarrier. */
-#ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
-#define urcu_bp_has_sys_membarrier	1
-#else
 extern int urcu_bp_has_sys_membarrier;
+#ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
+_URCU_REQUIRE_SYS_MEMBARRIER(urcu_bp)
+#define urcu_bp_has_sys_membarrier	1
 #endif
 
 extern struct urcu_bp_gp urcu_bp_gp;

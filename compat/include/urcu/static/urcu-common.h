@@ -18,6 +18,9 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
+#include <stdio.h>
+#endif
 #include <stdlib.h>
 #include <unistd.h>
 #include <urcu/annotate.h>
@@ -38,6 +41,23 @@ extern "C" {
 #define URCU_GP_COUNT		(1UL << 0)
 #define URCU_GP_CTR_PHASE	(1UL << (sizeof(unsigned long) << 2))
 #define URCU_GP_CTR_NEST_MASK	(URCU_GP_CTR_PHASE - 1)
+
+/*
+ * What a program that defines CONFIG_RCU_FORCE_SYS_MEMBARRIER says of all systems that it runs on is
+ * looked at once, before main(): without membarrier its readers would have no fences at all.
+ */
+#ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
+#define _URCU_REQUIRE_SYS_MEMBARRIER(flavor)							\
+	static void __attribute__((__constructor__)) flavor##_require_sys_membarrier(void)	\
+	{											\
+		if (flavor##_has_sys_membarrier)						\
+			return;									\
+		fprintf(stderr, "liburcu (quiescence): this program was compiled with "		\
+				"CONFIG_RCU_FORCE_SYS_MEMBARRIER, and there is no "		\
+				"membarrier(2) here: allow it, or compile without\n");		\
+		abort();									\
+	}
+#endif
 
 /*
  * A flavour's own: what its readers look at. Programs copy it into themselves: its size may not

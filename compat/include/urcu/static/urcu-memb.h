@@ -17,10 +17,10 @@ extern "C" {
  * Whether the kernel has membarrier: found out once, when the library is loaded. A program built
  * for systems that all have it may say so, and its readers ask no more.
  */
-#ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
-#define urcu_memb_has_sys_membarrier	1
-#else
 extern int urcu_memb_has_sys_membarrier;
+#ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
+_URCU_REQUIRE_SYS_MEMBARRIER(urcu_memb)
+#define urcu_memb_has_sys_membarrier	1
 #endif
 
 /* The readers' fence: the compiler's only, where updaters can fence for all. */

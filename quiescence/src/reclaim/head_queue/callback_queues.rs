@@ -235,8 +235,9 @@ impl CallbackQueues {
     }
 
     /// A callback queue ends: what is left in it is the worker's. It stays in the list until that
-    /// is in the queues, since a barrier looks for it here or there; the mark that it sends
-    /// meanwhile goes the same way, behind what came before it.
+    /// is in the queues, since `Domain::barrier` looks for it here or there; the mark that it sends
+    /// meanwhile goes the same way, behind what came before it. A barrier that looks here only, as
+    /// C's does, misses it: C's callback queues are handed over first.
     ///
     /// `leave` gives the worker what is left.
     pub(crate) fn end(&self, core: &Charged, callback_queue: &Arc<Shared>, leave: impl Fn(Chain)) {

@@ -29,7 +29,8 @@ impl Shared {
         } else {
             let _ = self.take(inner);
         }
-        inner.waiters = 0;
+        // Those who have paused it are gone. The forking thread may be one: `resume` is nothing then.
+        (inner.waiters, inner.paused) = (0, 0);
         inner.waiting.for_each(f);
         // Threads were stopped wherever they were: what is pushed is counted anew.
         let known = self.finished.load(Relaxed) + inner.claimed + inner.waiting.count();
