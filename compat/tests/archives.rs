@@ -9,7 +9,9 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
+use xtask::limited;
 use xtask::needs;
 use xtask::needs::Need::Liburcu;
 
@@ -42,9 +44,9 @@ fn compile(source: &str, program: &Path, options: &[&str]) {
 
 /// Runs a program; one that hangs is ended. What it said, and how it ended.
 fn run(program: &Path, arguments: &[&Path]) -> Output {
-    let mut command = Command::new("timeout");
-    command.args(["--signal=ABRT", "60"]).arg(program).args(arguments);
-    command.env("LD_LIBRARY_PATH", library("")).output().expect("timeout, of coreutils, runs")
+    let mut command = Command::new(program);
+    command.args(arguments).env("LD_LIBRARY_PATH", library(""));
+    limited::output(&mut command, Duration::from_secs(60)).expect("it runs")
 }
 
 fn runs(program: &Path, arguments: &[&Path]) {

@@ -4,7 +4,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
+use xtask::limited;
 use xtask::needs;
 use xtask::needs::Need::Gxx;
 
@@ -27,12 +29,9 @@ fn compile(standard: &str, source: &Path, into: &Path) -> Output {
 }
 
 fn run(program: &Path) -> Output {
-    Command::new("timeout")
-        .arg("120")
-        .arg(program)
-        .env("LD_LIBRARY_PATH", xtask::compat::built().join("lib"))
-        .output()
-        .expect("timeout is there")
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", xtask::compat::built().join("lib"));
+    limited::output(&mut command, Duration::from_secs(120)).expect("it runs")
 }
 
 fn compiled_and_run(name: &str, standards: &[&str]) {

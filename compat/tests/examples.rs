@@ -4,10 +4,13 @@
 #[path = "common/scratch.rs"]
 mod common;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
+use xtask::limited;
 use xtask::needs;
 use xtask::needs::Need::{Cmake, Gxx, Make, Meson, PkgConfig};
 
@@ -26,10 +29,10 @@ fn copied(name: &str) -> PathBuf {
 }
 
 /// Where all that is built finds the libraries, and nothing else that the environment has of them.
-fn command(program: &str, directory: &Path) -> Command {
+fn command(program: impl AsRef<OsStr>, directory: &Path) -> Command {
     let tree = xtask::compat::built();
-    let mut command = Command::new("timeout");
-    command.args(["--signal=ABRT", "300", program]).current_dir(directory);
+    let mut command = Command::new(program);
+    command.current_dir(directory);
     command.env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")).env("CMAKE_PREFIX_PATH", &tree);
     for name in ["LD_LIBRARY_PATH", "MAKEFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS"] {
         command.env_remove(name);
@@ -42,15 +45,21 @@ fn text(output: &Output) -> String {
     format!("{out}{err}")
 }
 
+/// What a program has said by its end; one that hangs is ended.
+fn ended(command: &mut Command) -> Output {
+    limited::output(command, Duration::from_secs(300))
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
 fn succeeds(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = ended(command);
     assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text(&output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Which libraries of ours, or of liburcu, a program would get.
 fn libraries(program: &Path) -> Vec<String> {
-    let said = succeeds(command("ldd", Path::new("/")).arg(program));
+    let said = succeeds(command(program, Path::new("/")).env("LD_TRACE_LOADED_OBJECTS", "1"));
     let of_interest = said.lines().filter(|line| line.contains("urcu") || line.contains("libquie"));
     of_interest.filter_map(|line| line.split_once("=> ")).map(|(_, path)| path.to_owned()).collect()
 }
@@ -102,9 +111,9 @@ fn the_example_of_a_bound_fails_without_one() {
     }
     let directory = copied("bound");
     succeeds(command("make", &directory).arg("build/call_rcu"));
-    let mut program = command("build/call_rcu", &directory);
+    let mut program = command(directory.join("build/call_rcu"), &directory);
     // A reader that a machine with one CPU lets run for long is no matter: the limit is.
-    let output = program.env("QUIESCENCE_LIMIT_OBJECTS", "1000000").output().expect("it runs");
+    let output = ended(program.env("QUIESCENCE_LIMIT_OBJECTS", "1000000"));
     assert!(!output.status.success() && text(&output).contains("waiting_max"), "{}", text(&output));
 }
 
@@ -145,8 +154,7 @@ fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
              message(\"found ${{quiescence_VERSION}}\")\n"
         );
         fs::write(directory.join("CMakeLists.txt"), text_of_it).expect("it is written");
-        let output = command("cmake", &directory).args(["-S", ".", "-B", "build"]).output();
-        let output = output.expect("cmake runs");
+        let output = ended(command("cmake", &directory).args(["-S", ".", "-B", "build"]));
         let said = text(&output);
         assert_eq!(output.status.success(), complaint.is_none(), "{wanted}: {said}");
         let expected = complaint.unwrap_or(concat!("found ", env!("CARGO_PKG_VERSION")));

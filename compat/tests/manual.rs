@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use xtask::limited;
 use xtask::needs;
 use xtask::needs::Need::{Cmake, Gxx, Make, Meson, PkgConfig, Valgrind};
 
@@ -45,12 +47,12 @@ fn the_commands_of_the_manual_for_c_run() {
         directory = directory.display(),
         rest = rest.concat(),
     );
-    let mut shell = Command::new("timeout");
-    shell.args(["--signal=KILL", "600", "sh", "-c", &script]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).env("PREFIX", directory.join("prefix"));
     for name in ["LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MAKEFLAGS", "CFLAGS", "CXXFLAGS"] {
         shell.env_remove(name);
     }
-    let output = shell.env("PREFIX", directory.join("prefix")).output().expect("a shell runs");
+    let output = limited::output(&mut shell, Duration::from_secs(600)).expect("a shell runs");
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
     assert!(out.matches("readers: ok").count() >= 6, "{out}");

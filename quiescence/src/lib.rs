@@ -123,6 +123,9 @@ mod loom_tests;
 #[cfg(all(test, not(loom)))]
 #[path = "../tests/common/expect.rs"]
 mod expect;
+#[cfg(all(any(test, quiescence_mutants), not(loom)))]
+#[path = "../tests/common/limited.rs"]
+mod limited;
 
 pub use crate::collections::intrusive;
 #[cfg(all(feature = "tokio", not(loom)))]

@@ -1,6 +1,8 @@
 //! The feature `tracing`: what a subscriber receives, and that it may do as it likes.
 #![cfg(feature = "tracing")]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -136,13 +138,8 @@ impl Drop for Payload {
 fn a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker() {
     if std::env::var_os("ROLE").is_none() {
         let test = "a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker";
-        let status = std::process::Command::new("timeout")
-            .args(["--signal=KILL", "100"])
-            .arg(std::env::current_exe().unwrap())
-            .args([test, "--exact", "--nocapture"])
-            .env("ROLE", "payload")
-            .status();
-        return assert!(status.unwrap().success());
+        let output = common::again_in_time(test, "payload", &[]);
+        return assert!(output.status.success(), "{output:?}");
     }
     let collector = Collector(|_: &Level, _| std::panic::panic_any(Payload(3)));
     tracing::subscriber::set_global_default(collector).unwrap();

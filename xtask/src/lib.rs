@@ -5,7 +5,8 @@
 //! `archives`), how they get to where a system looks for them ([`install`], `pkgconfig`,
 //! `cmake`), and how they become Debian packages ([`deb`]); how Debian's own programs run on them
 //! ([`clients`]), and how they are tortured ([`torture`]); how crates from the registry run on what
-//! stands in for others ([`facades`]); and what tests of all that need of the machine ([`needs`]).
+//! stands in for others ([`facades`]); what tests of all that need of the machine ([`needs`]), and
+//! how long their programs may run ([`limited`]).
 //! Besides, the promises of the documentation are broken on purpose ([`promises`]), steps of the
 //! code are removed ([`mutants`]), `rcu compare` has to find regressions ([`trial`]), and two runs
 //! of `rcu advise` have to agree ([`advice_agreement`]). It runs cargo, git, the C compiler,
@@ -24,6 +25,8 @@ pub mod debian13;
 pub mod facades;
 pub mod install;
 mod library;
+#[path = "../../quiescence/tests/common/limited.rs"]
+pub mod limited;
 pub mod mutants;
 pub mod needs;
 mod pkgconfig;

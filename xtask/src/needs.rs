@@ -23,8 +23,10 @@ pub enum Need {
     Gxx,
     /// liburcu 0.13 as Debian has it, with its headers.
     Liburcu,
-    /// `dpkg` and `dpkg-deb`.
+    /// `dpkg` and `dpkg-deb`, and what else packages are made with.
     Dpkg,
+    /// bash, and the programs that `compat/clients/common.sh` calls for every client.
+    Scripts,
     /// Debian's checker of packages.
     Lintian,
     /// GNU make.
@@ -42,7 +44,8 @@ pub enum Need {
 }
 
 use Need::{
-    Binutils, Cmake, Dpkg, Gcc, Gxx, Liburcu, Liburcu15, Lintian, Make, Meson, PkgConfig, Valgrind,
+    Binutils, Cmake, Dpkg, Gcc, Gxx, Liburcu, Liburcu15, Lintian, Make, Meson, PkgConfig, Scripts,
+    Valgrind,
 };
 
 /// The variable that names a root of Debian 13 with `liburcu-dev`. `cargo xtask debian13` makes
@@ -59,6 +62,7 @@ impl Need {
             Gxx => "g++",
             Liburcu => "liburcu",
             Dpkg => "dpkg-deb",
+            Scripts => "bash",
             Lintian => "lintian",
             Make => "make",
             PkgConfig => "pkg-config",
@@ -75,7 +79,8 @@ impl Need {
             Binutils => "nm, objdump, readelf and strip",
             Gxx => "g++",
             Liburcu => "liburcu 0.13 with its headers",
-            Dpkg => "dpkg-deb",
+            Dpkg => "dpkg-deb with date, gzip and md5sum",
+            Scripts => "bash with coreutils, grep and sed",
             Lintian => "lintian",
             Make => "make",
             PkgConfig => "pkg-config",
@@ -92,7 +97,8 @@ impl Need {
             Binutils => "binutils",
             Gxx => "g++",
             Liburcu => "liburcu-dev (of Debian 12)",
-            Dpkg => "dpkg",
+            Dpkg => "dpkg, coreutils and gzip",
+            Scripts => "bash, coreutils, grep and sed",
             Lintian => "lintian",
             Make => "make",
             PkgConfig => "pkg-config",
@@ -104,13 +110,14 @@ impl Need {
     }
 
     fn is_found(self) -> bool {
-        static FOUND: [OnceLock<bool>; 12] = [const { OnceLock::new() }; 12];
+        static FOUND: [OnceLock<bool>; 13] = [const { OnceLock::new() }; 13];
         let find = || match self {
             Gcc => runs("gcc") && compiles(),
             Binutils => ["nm", "objdump", "readelf", "strip"].into_iter().all(runs),
             Gxx => runs("g++"),
             Liburcu => has_liburcu(),
-            Dpkg => runs("dpkg") && runs("dpkg-deb"),
+            Dpkg => ["dpkg", "dpkg-deb", "date", "gzip", "md5sum"].into_iter().all(runs),
+            Scripts => ["bash", "mkfifo", "mktemp", "sleep", "grep", "sed"].into_iter().all(runs),
             Lintian => runs("lintian"),
             Make => runs("make"),
             PkgConfig => runs("pkg-config"),
@@ -293,8 +300,8 @@ mod tests {
         assert_eq!(expect::is_listed("membarrier, gcc,", "gcc"), Ok(true));
         assert_eq!(expect::is_listed("gcc,gxx", "gcc"), Err("gxx"));
         let all = [
-            Gcc, Binutils, Gxx, Liburcu, Dpkg, Lintian, Make, PkgConfig, Cmake, Meson, Valgrind,
-            Liburcu15,
+            Gcc, Binutils, Gxx, Liburcu, Dpkg, Scripts, Lintian, Make, PkgConfig, Cmake, Meson,
+            Valgrind, Liburcu15,
         ];
         for need in all {
             assert!(expect::WORDS.contains(&need.word()), "{need:?}");

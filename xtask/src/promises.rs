@@ -9,11 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -320,22 +318,10 @@ pub(crate) fn limited(
     limit: Duration,
 ) -> Result<(Option<ExitStatus>, String)> {
     let mut said = tempfile::tempfile()?;
-    let mut child =
-        command.process_group(0).stdout(said.try_clone()?).stderr(said.try_clone()?).spawn()?;
-    let deadline = Instant::now() + limit;
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break Some(status);
-        }
-        if Instant::now() >= deadline {
-            // All of its group: cargo, the test, and the processes that the test has started.
-            let group = format!("-{}", child.id());
-            Command::new("kill").args(["-KILL", "--", &group]).status().context("kill")?;
-            child.wait()?;
-            break None;
-        }
-        thread::sleep(Duration::from_millis(20));
-    };
+    // Of which all are ended: cargo, the test, and the processes that the test has started.
+    crate::limited::lead_a_group(command);
+    let mut child = command.stdout(said.try_clone()?).stderr(said.try_clone()?).spawn()?;
+    let status = crate::limited::wait(&mut child, limit)?;
     said.seek(SeekFrom::Start(0))?;
     let mut bytes = Vec::new();
     said.read_to_end(&mut bytes)?;
@@ -446,10 +432,16 @@ mod tests {
     #[test]
     fn what_does_not_end_is_ended_with_all_that_it_has_started() {
         let mut command = Command::new("sh");
-        command.args(["-c", "echo begun; sleep 600 & wait"]);
+        // The shell and another one, of which each stops all of its group.
+        command.args(["-c", "echo begun; (kill -STOP 0); echo ended"]);
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        command.stdin(writer);
         let (status, said) = limited(&mut command, Duration::from_millis(300)).unwrap();
         assert!(status.is_none());
         assert_eq!(said, "begun\n");
+        drop(command);
+        // Ends when no process has the other end of the pipe.
+        assert_eq!(reader.read_to_end(&mut Vec::new()).unwrap(), 0);
         let (status, said) = limited(
             Command::new("sh").args(["-c", "echo why >&2; exit 3"]),
             Duration::from_secs(60),

@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn a_missing_tool_is_named_with_its_package() {
-        let error = run(&mut Command::new("no-such-compiler")).unwrap_err().to_string();
+        let missing = "no-such-compiler";
+        let error = run(&mut Command::new(missing)).unwrap_err().to_string();
         assert_eq!(
             error,
             "no-such-compiler is not on this machine (on Debian: apt-get install gcc)"

@@ -9,8 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use xtask::needs;
+use xtask::needs::{self, Need::Scripts};
 
 /// A function that waits for what does not come, and whose messages go nowhere meanwhile.
 const WAITS: &str = "never() { sleep 0.02; false; }\nuntil_true 600 never never\n";
@@ -61,6 +62,9 @@ fn runs(path: &Path) -> bool {
 
 #[test]
 fn says_that_its_time_is_over_whatever_it_waits_for() {
+    if !needs::met_for("", &[Scripts]) {
+        return;
+    }
     for waits in [WAITS, HANGS] {
         let start = "client trial 1 1 \"$@\"\nstart log stock sleep 600.5\n";
         let folder = script(&format!("{start}{waits}"));
@@ -71,6 +75,9 @@ fn says_that_its_time_is_over_whatever_it_waits_for() {
 
 /// Namespaces of one's own, which `alone` needs: without, this says so.
 fn has_namespaces() -> bool {
+    if !needs::met_for("", &[Scripts]) {
+        return false;
+    }
     let mut unshare = Command::new("unshare");
     unshare.args(["--net", "--mount", "--pid", "--fork", "--mount-proc", "ip", "link"]);
     let has = unshare.output().is_ok_and(|output| output.status.success());
@@ -93,8 +100,7 @@ fn ends_in_its_namespaces_when_it_is_told_from_outside() {
         let mut line = String::new();
         reader.read_line(&mut line).expect("it says something");
         assert_eq!(line, "ready\n");
-        let told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
-        assert!(told.expect("kill runs").success());
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
         let mut stderr = Vec::new();
         child.stderr.take().expect("a pipe").read_to_end(&mut stderr).expect("it is read");
         let status = child.wait().expect("it ends");

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
+use xtask::limited;
 use xtask::needs;
 
 /// Registers, reads, waits for a grace period.
@@ -35,7 +37,8 @@ fn succeeds(arguments: &[&str]) -> String {
 }
 
 fn tool(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = limited::output(command, Duration::from_secs(60));
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -90,8 +93,9 @@ fn runs_by(pkg_config_file: &Path) -> String {
     compiler.args(["-Wall", "-Werror"]).args(words("Cflags")).arg(&source).args(words("Libs"));
     tool(compiler.arg("-o").arg(&program));
     let libraries = pkg_config(pkg_config_file, "libdir");
-    tool(Command::new("timeout").arg("60").arg(&program).env("LD_LIBRARY_PATH", &libraries));
-    tool(Command::new("ldd").arg(&program).env("LD_LIBRARY_PATH", &libraries))
+    let mut program = Command::new(&program);
+    tool(program.env("LD_LIBRARY_PATH", &libraries));
+    tool(program.env("LD_TRACE_LOADED_OBJECTS", "1"))
 }
 
 #[test]

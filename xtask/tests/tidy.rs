@@ -5,6 +5,8 @@
 //! - A file of Rust has at most [`LINES_MAX`] lines.
 //! - Comments and documents do without the words of [`BANNED`].
 //! - An invariant has a name of its own: no two are stated under one.
+//! - A test runs programs that each machine has which builds the workspace, or asks for others first
+//!   ([`PROGRAMS`]).
 //! - Each environment variable that the code names is in one table for users or for developers
 //!   ([`VARIABLES`]), and no table has others.
 //!
@@ -19,10 +21,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde::Deserialize;
+
+mod common;
+
+use common::{files, workspace};
 
 const COLUMNS_MAX: usize = 100;
 const LINES_MAX: usize = 700;
@@ -63,33 +67,54 @@ const UNREAD: [&str; 2] = ["CHANGELOG.md", "xtask/tests/tidy.rs"];
 /// The tables of environment variables, each in a document: for users, and for developers.
 const VARIABLES: [&str; 2] = ["docs/GUIDE.md", "CONTRIBUTING.md"];
 
+/// What a program is that code of the workspace runs by its name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Program {
+    /// It is there where the workspace is built: POSIX's shell, the C compiler, cargo.
+    There,
+    /// A test that runs it asks first, and is skipped where it is missing (`xtask::needs`,
+    /// `tests/common/expect.rs`).
+    AskedFor,
+    /// No test runs it: the command that does says what is missing.
+    OfCommands,
+}
+
+use Program::{AskedFor, OfCommands, There};
+
+const PROGRAMS: [(&str, Program); 25] = [
+    ("sh", There),
+    ("cc", There),
+    ("cargo", There),
+    ("ar", AskedFor),
+    ("date", AskedFor),
+    ("dpkg", AskedFor),
+    ("dpkg-deb", AskedFor),
+    ("g++", AskedFor),
+    ("gcc", AskedFor),
+    ("groff", AskedFor),
+    ("gzip", AskedFor),
+    ("lintian", AskedFor),
+    ("md5sum", AskedFor),
+    ("nm", AskedFor),
+    ("objcopy", AskedFor),
+    ("objdump", AskedFor),
+    ("readelf", AskedFor),
+    ("rustc", AskedFor),
+    ("strip", AskedFor),
+    ("unshare", AskedFor),
+    ("debootstrap", OfCommands),
+    ("git", OfCommands),
+    ("id", OfCommands),
+    ("perf", OfCommands),
+    ("timeout", OfCommands),
+];
+
 /// What breaks a rule still: by file, how often (of `lines`: how many lines the file has).
 #[derive(Debug, Default, Deserialize, PartialEq)]
 struct Ratchets {
     columns: BTreeMap<String, usize>,
     lines: BTreeMap<String, usize>,
     words: BTreeMap<String, usize>,
-}
-
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace").to_owned()
-}
-
-/// The text files that git knows, as they stand now, by their paths.
-fn files() -> BTreeMap<String, String> {
-    let root = workspace();
-    let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();
-    let listed = listed.expect("git lists the files");
-    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
-    let names = String::from_utf8(listed.stdout).expect("paths are UTF-8");
-    let texts = names.split('\0').filter(|name| !name.is_empty()).filter_map(|name| {
-        let path = root.join(name);
-        let is_file = path.is_file() && !path.is_symlink();
-        Some((name.to_owned(), fs::read_to_string(path).ok().filter(|_| is_file)?))
-    });
-    let files: BTreeMap<String, String> = texts.collect();
-    assert!(files.len() > 400, "only {} files found", files.len());
-    files
 }
 
 /// What a file is, as far as the rules differ.
@@ -274,6 +299,59 @@ fn each_environment_variable_is_documented_once() {
     assert_eq!(once.len(), documented.len(), "some are there more than once: {documented:?}");
 }
 
+/// The programs that code names where it starts one. Names in capitals are variables, and files in a
+/// folder are its own.
+fn started(code: &str) -> Vec<&str> {
+    let calls = code.split("Command::new(").skip(1);
+    let arguments = calls.filter_map(|rest| Some(rest.split_once(')')?.0));
+    let arguments = arguments.filter(|argument| !argument.contains(".join("));
+    let named = arguments.flat_map(|argument| argument.split('"').skip(1).step_by(2));
+    named.filter(|name| name.starts_with(char::is_lowercase)).collect()
+}
+
+/// The part of a file of Rust that is compiled for tests only.
+fn test_code<'t>(name: &str, text: &'t str) -> &'t str {
+    let in_folder = name.split('/').any(|part| matches!(part, "tests" | "tests.rs"));
+    let begins = if in_folder { Some(0) } else { text.find("\nmod tests {") };
+    &text[begins.unwrap_or(text.len())..]
+}
+
+/// The test program that a file is part of: `room/tests/name.rs` and `room/tests/name/part.rs`.
+fn test_program(name: &str) -> &str {
+    let Some((room, rest)) = name.split_once("/tests/") else { return name };
+    let stem = rest.split(['/', '.']).next().unwrap_or_default();
+    &name[..room.len() + "/tests/".len() + stem.len()]
+}
+
+#[test]
+fn tests_run_what_every_machine_has_or_ask_first() {
+    let files = files();
+    let rust: Vec<_> = (files.iter())
+        .filter(|(name, _)| kind(name) == Some(Kind::Rust) && *name != "xtask/tests/tidy.rs")
+        .collect();
+    let of_test_program = |name: &str| -> String {
+        let same = rust.iter().filter(|(other, _)| test_program(other) == test_program(name));
+        same.map(|(_, text)| text.as_str()).collect()
+    };
+    let mut found = BTreeSet::new();
+    for (name, text) in &rust {
+        let in_tests = test_code(name, text);
+        for program in started(text) {
+            let known = PROGRAMS.iter().find(|(known, _)| *known == program);
+            let &(_, what) = known.unwrap_or_else(|| panic!("{name} runs {program}: not listed"));
+            found.insert(program);
+            let asks = || ["needs::", "expect::"].iter().any(|a| of_test_program(name).contains(a));
+            let is_fine = match what {
+                There => true,
+                AskedFor => !started(in_tests).contains(&program) || asks(),
+                OfCommands => !started(in_tests).contains(&program),
+            };
+            assert!(is_fine, "a test in {name} runs {program}, and does not ask for it");
+        }
+    }
+    assert!(found.len() > 15, "{found:?}");
+}
+
 /// The names under which a text states invariants.
 fn invariants(text: &str) -> Vec<&str> {
     let stated = text.split("Invariant [").skip(1);
@@ -312,5 +390,11 @@ fn faults_are_found() {
         ["hold-outs", "lanes"]
     );
     assert_eq!(named("env(c\"QUIESCENCE_X\"), \"QUIESCENCE_Y=1\"").len(), 1);
+    let code = "Command::new(if is_cpp { \"g++\" } else { \"gcc\" }) Command::new(x)\nmod tests {\n\
+                Command::new(\"kill\").arg(\"x\")";
+    assert_eq!(started(code), ["g++", "gcc", "kill"]);
+    assert_eq!(started(test_code("xtask/src/a.rs", code)), ["kill"]);
+    assert_eq!(started(test_code("xtask/tests/a/b.rs", code)).len(), 3);
+    assert_eq!(test_program("a/tests/b/c.rs"), test_program("a/tests/b.rs"));
     assert_eq!(rows("| `QUIESCENCE_A=1`, `QUIESCENCE_B` | `x` |").len(), 2);
 }

@@ -9,6 +9,7 @@ use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, fence};
+use std::time::Duration;
 
 use compat as _;
 
@@ -366,21 +367,10 @@ pub(crate) fn until(is_so: impl Fn() -> bool) {
 /// Runs a test again, in a process of its own, with this role and environment; an end to it comes
 /// in time.
 pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
-    again_within("100", test, role, environment)
-}
-
-/// The same, for a process that may be one that never ends.
-pub(crate) fn again_within(
-    seconds: &str,
-    test: &str,
-    role: &str,
-    environment: &[(&str, &str)],
-) -> Output {
-    let mut again = Command::new("timeout");
-    again.args(["--signal=KILL", seconds]).arg(std::env::current_exe().unwrap());
+    let mut again = Command::new(std::env::current_exe().unwrap());
     again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env("ROLE", role);
     again.envs(environment.iter().copied());
-    again.output().expect("coreutils")
+    xtask::limited::output(&mut again, Duration::from_secs(100)).unwrap()
 }
 
 /// The role that the process was started for.

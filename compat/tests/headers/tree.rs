@@ -6,7 +6,10 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 use std::{fs, io::Write};
+
+use xtask::limited;
 
 /// A directory that `<urcu.h>` is in.
 #[derive(Debug)]
@@ -127,7 +130,8 @@ pub(crate) fn run(
     if !compiled.ok {
         return Err(compiled.err);
     }
-    let output = Command::new("timeout").arg("60").arg(&program).output().expect("timeout runs");
+    let output = limited::output(&mut Command::new(&program), Duration::from_secs(60));
+    let output = output.expect("the program runs");
     let ran = Compiled::of(&output);
     if ran.ok { Ok(ran.out) } else { Err(format!("{}{}", ran.out, ran.err)) }
 }

@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use xtask::limited;
 use xtask::needs::{debian_headers, debian_libraries, libraries_0_15, liburcu_0_15};
 
 use crate::table::{Headers, Job, Theirs};
 
 /// No compiler takes so long, and no program.
-pub(crate) const SECONDS_MAX: &str = "60";
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// What all jobs share.
 #[derive(Debug)]
@@ -72,9 +74,8 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
     let path = place.work.join(format!("{stem}-{}-{headers}-{how}", job.variant.name()));
     let dependencies = path.with_extension("d");
 
-    let mut command = Command::new("timeout");
-    command.args(["-s", "KILL", SECONDS_MAX]);
-    command.args(if is_cpp { ["g++", "-std=gnu++17"] } else { ["gcc", "-std=gnu11"] });
+    let mut command = Command::new(if is_cpp { "g++" } else { "gcc" });
+    command.arg(if is_cpp { "-std=gnu++17" } else { "-std=gnu11" });
     command.args(["-O1", "-pthread", "-Wall", "-Wextra", "-Werror", "-MD", "-MF"]);
     // Deprecated names are tested as well.
     command.arg(&dependencies).arg("-Wno-deprecated-declarations");
@@ -102,7 +103,7 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
     if job.program.source != "futex.c" {
         command.args(["-lurcu-cds", "-lurcu-common"]);
     }
-    let output = command.output().map_err(|error| format!("gcc: {error}"))?;
+    let output = limited::output(&mut command, LIMIT).map_err(|error| format!("gcc: {error}"))?;
     if !output.status.success() {
         return Err(text(&output));
     }

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use xtask::limited;
 use xtask::needs::in_0_15;
 
 use crate::build::{Compiled, Place};
@@ -12,7 +13,7 @@ use crate::table::{Headers, Job, Theirs, Variant, With, faults_of};
 
 /// What all cases of a program do within seconds, they do within this on a machine that is busy;
 /// more is a hang.
-const SECONDS_MAX: &str = "120";
+const LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) const HEADING: &str =
     "program          library  headers   readers   ours              Debian's";
@@ -87,8 +88,8 @@ fn execute(place: &Place, program: &Path, arguments: &[&str], libraries: Librari
         Libraries::OursInDebian13 => in_0_15(program, Some(&ours)),
         Libraries::Theirs(Theirs::V15) => in_0_15(program, None),
     };
-    let mut command = Command::new("timeout");
-    command.args(["-s", "KILL", SECONDS_MAX]).args(line).args(arguments);
+    let mut command = Command::new(&line[0]);
+    command.args(&line[1..]).args(arguments);
     command.env_remove("LD_LIBRARY_PATH").env_remove("PROGRAMS_LIBURCU");
     if libraries == Libraries::Ours {
         command.env("LD_LIBRARY_PATH", ours);
@@ -99,7 +100,7 @@ fn execute(place: &Place, program: &Path, arguments: &[&str], libraries: Librari
         }
         _ => command.env("PROGRAMS_LIBRARY", "ours"),
     };
-    let output = command.output().expect("timeout(1), of coreutils");
+    let output = limited::output(&mut command, LIMIT).expect("it runs");
     let said = [&output.stdout[..], &output.stderr[..]].concat();
     Ended {
         said: String::from_utf8_lossy(&said).into_owned(),

@@ -8,6 +8,9 @@ use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
+
+use xtask::limited;
 
 /// An empty directory of one test.
 pub(crate) fn scratch(name: &str) -> PathBuf {
@@ -39,11 +42,10 @@ pub(crate) fn run(
     arguments: &[&dyn AsRef<OsStr>],
     environment: &[(&str, &str)],
 ) -> Output {
-    let mut command = Command::new("timeout");
-    command.args(["--signal=KILL", "100"]).arg(program).args(arguments);
-    command.env("LD_LIBRARY_PATH", xtask::compat::built().join("lib"));
+    let mut command = Command::new(program);
+    command.args(arguments).env("LD_LIBRARY_PATH", xtask::compat::built().join("lib"));
     command.env_remove("QUIESCENCE_DEBUG").envs(environment.iter().copied());
-    command.output().expect("timeout, of coreutils, runs")
+    limited::output(&mut command, Duration::from_secs(100)).expect("it runs")
 }
 
 /// What a program wrote that must end well.
@@ -57,8 +59,6 @@ pub(crate) fn succeeds(program: &Path, arguments: &[&dyn AsRef<OsStr>]) -> Strin
 /// What a program complained of that must abort.
 pub(crate) fn aborts(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // `timeout` ends as its child has ended: by the same signal.
-    let signal = output.status.signal().or(output.status.code().map(|code| code - 128));
-    assert_eq!(signal, Some(libc::SIGABRT), "{}\n{said}", output.status);
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{}\n{said}", output.status);
     said
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
+use std::time::Duration;
+
+use crate::limited;
 
 use super::{Catcher, Mutant, Place, SWITCH};
 
@@ -74,9 +77,7 @@ fn removed_steps_are_caught_in_other_processes() {
 
 /// Runs the test in a process of its own, without the step; in time, or it is killed.
 fn again(place: &Place, without: Option<Mutant>) -> Output {
-    let mut again = Command::new("timeout");
-    again.args(["--signal=KILL", &place.seconds.to_string()]);
-    again.arg(std::env::current_exe().expect("this program is a file"));
+    let mut again = Command::new(std::env::current_exe().expect("this program is a file"));
     again.args([place.test, "--exact", "--nocapture", "--test-threads=1"]);
     if !place.per_cpu.is_empty() {
         again.env("QUIESCENCE_PERCPU", place.per_cpu);
@@ -85,5 +86,6 @@ fn again(place: &Place, without: Option<Mutant>) -> Output {
         Some(mutant) => again.env(SWITCH, mutant.name()),
         None => again.env_remove(SWITCH),
     };
-    again.output().expect("coreutils has timeout")
+    let limit = Duration::from_secs(place.seconds.into());
+    limited::output(&mut again, limit).expect("this program runs")
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub(crate) const EXPECT: &str = "QUIESCENCE_TEST_EXPECT";
 
 /// What it may list: system calls, programs and rights.
-pub(crate) const WORDS: [&str; 16] = [
+pub(crate) const WORDS: [&str; 17] = [
     // Fences of the kernel's for other threads, in place of the readers' own.
     "membarrier",
     // Restartable sequences, in the kernel, in the C library and on this architecture.
@@ -32,6 +32,7 @@ pub(crate) const WORDS: [&str; 16] = [
     "liburcu",
     "liburcu-0.15",
     "dpkg-deb",
+    "bash",
     "lintian",
     "make",
     "pkg-config",

@@ -3,10 +3,12 @@
 #![allow(dead_code)]
 
 pub(crate) mod expect;
+pub(crate) mod limited;
 
 use std::process::{Command, Output};
 use std::sync::Barrier;
 use std::thread;
+use std::time::Duration;
 
 use quiescence::Domain;
 #[cfg(target_os = "linux")]
@@ -88,10 +90,10 @@ pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Out
 /// As [`again`], for a process that may be one that never ends: it is killed after 100 s, which is
 /// a failure of its own.
 pub(crate) fn again_in_time(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
-    let mut again = Command::new("timeout");
-    again.args(["--signal=KILL", "100"]).arg(std::env::current_exe().unwrap());
+    let mut again = Command::new(std::env::current_exe().unwrap());
     again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, role);
-    again.envs(environment.iter().copied()).output().expect("coreutils")
+    again.envs(environment.iter().copied());
+    limited::output(&mut again, Duration::from_secs(100)).unwrap()
 }
 
 /// The role of this process, if [`again`] has started it.
