@@ -109,6 +109,8 @@ const UNSET: u64 = u64::MAX - 1;
 const UNSET_LIBURCU: u64 = u64::MAX - 2;
 /// The same for the patience of a hazard domain.
 const UNSET_HAZARD: u64 = u64::MAX - 3;
+/// All times that stand for a default. One that is set to one of them is set to as good as never.
+const STAND_FOR_DEFAULTS: [u64; 3] = [UNSET, UNSET_LIBURCU, UNSET_HAZARD];
 
 impl Kept {
     /// For a domain of liburcu readers.
@@ -195,7 +197,7 @@ impl Kept {
 
     pub(crate) fn set(&self, tuning: Tuning) {
         let after = |after: Option<Duration>| match after.map_or(u64::MAX, ns) {
-            UNSET | UNSET_LIBURCU => u64::MAX,
+            ns if STAND_FOR_DEFAULTS.contains(&ns) => u64::MAX,
             ns => ns,
         };
         self.objects_max.store(tuning.objects_max.max(1), Relaxed);
@@ -279,7 +281,7 @@ fn parse_amount(said: &str) -> Option<u64> {
 
 /// Milliseconds, in nanoseconds: those of some centuries at most.
 fn parse_ms(said: &str) -> Option<u64> {
-    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET_LIBURCU)
+    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET_HAZARD)
 }
 
 /// Digits only: no sign.
@@ -333,6 +335,20 @@ mod tests {
         tuning.run_min = 0;
         kept.set(tuning);
         assert_eq!((kept.bytes_max(), kept.run_min()), (1, 1));
+    }
+
+    /// A patience of 2^64 - 4 ns, some centuries, was taken for that of a hazard domain: 4 ms.
+    #[test]
+    fn no_time_that_is_set_stands_for_a_default() {
+        for ns in STAND_FOR_DEFAULTS {
+            for kept in [Kept::new(), Kept::liburcu(), Kept::hazard()] {
+                let time = Duration::from_nanos(ns);
+                let set = Tuning { lazy: time, stall_after: Some(time), ..kept.get() };
+                kept.set(Tuning { stall_after_expedited: Some(time), ..set });
+                assert_eq!((kept.lazy_ns(), kept.stall_after_ns(false)), (u64::MAX, u64::MAX));
+                assert_eq!(kept.stall_after_ns(true), u64::MAX);
+            }
+        }
     }
 
     /// What an environment of these variables says, and what it complains of.

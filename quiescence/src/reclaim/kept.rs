@@ -6,12 +6,17 @@
 //! that
 //! was given up; so there may be more of them than slots in use, and the limit counts them.
 //!
+//! **Invariant: what is counted is what stands in the list or in some thread's hand.** A thread that
+//! has taken the list has a [`InHand`] until it has done with it, whatever it is in the midst of: a
+//! drop may fork, and the child counts what stands in the list and in this thread's hand.
+//!
 //! `rescan` frees them. The worker looks for them in the slots: at the next tick, and then after as
 //! long as they have been kept by then, and at least once a second. So an object whose protection
 //! has lasted long is
 //! freed later than one whose protection was short, and a process in which something is protected
 //! for ever wakes up once a second.
 
+use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32};
@@ -172,8 +177,8 @@ impl Kept {
         self.put_back(object);
     }
 
-    /// Puts one back that was taken, and counts still.
-    pub(crate) fn put_back(&self, object: Box<Object>) {
+    /// Puts one into the list, which is counted.
+    fn put_back(&self, object: Box<Object>) {
         let object = Box::into_raw(object);
         let mut top = self.top.load(Relaxed);
         loop {
@@ -188,8 +193,8 @@ impl Kept {
         }
     }
 
-    /// Takes all of them. They count until they have been [freed](Self::forget): so the worker
-    /// comes by again for those that are put back.
+    /// Takes all of them. They count until they are [forgotten](Self::forget): so the worker comes
+    /// by again for those that are put back.
     pub(crate) fn take(&self) -> Taken {
         let due_ns = clock::monotonic_ns().saturating_add(TICK_NS);
         self.due_ns.store(due_ns, Relaxed); // as in `add`
@@ -206,11 +211,11 @@ impl Kept {
         Taken { objects, due_ns }
     }
 
-    /// One that was taken has been freed, or moves elsewhere.
-    pub(crate) fn forget(&self, bytes: u64) {
-        // Relaxed, both: counts. Not below zero: a drop may have forked, and the child counts anew.
-        let _ = self.objects.fetch_update(Relaxed, Relaxed, |objects| objects.checked_sub(1));
-        let _ = self.bytes.fetch_update(Relaxed, Relaxed, |all| all.checked_sub(bytes));
+    /// So much of what was taken has been freed, or moves elsewhere.
+    pub(crate) fn forget(&self, amount: Amount) {
+        // Relaxed, both: counts.
+        self.objects.fetch_sub(amount.objects, Relaxed);
+        self.bytes.fetch_sub(amount.bytes, Relaxed);
     }
 
     /// Those that were put back are to be looked for at that time, unless a new one has come that
@@ -227,21 +232,27 @@ impl Kept {
         self.add(object, 0);
     }
 
-    /// Takes all of them, and notes that until the result is dropped. Returns whether no other
-    /// thread had any of them, before and after.
-    pub(crate) fn take_in_hand(&self) -> (InHand<'_>, Taken, bool) {
+    /// Takes all of them, and calls `f` with them. Returns whether no other thread had any of them,
+    /// before and after.
+    pub(crate) fn with_all(&self, f: impl FnOnce(&InHand<'_>, Taken)) -> bool {
         // AcqRel: the thread that finds no other here finds what others have put back.
         let is_first = self.in_hand.fetch_add(1, AcqRel) == 0;
-        let in_hand = InHand(&self.in_hand);
+        let in_hand = InHand { kept: self, amount: Cell::new(Amount::NONE), outer: HANDS.get() };
+        // The lifetime is left out: it goes from there before it ends, in its drop.
+        HANDS.set(ptr::from_ref(&in_hand).cast());
         let taken = self.take();
+        let amounts = taken.objects.iter().map(|object| Amount::object(object.bytes));
+        in_hand.amount.set(amounts.fold(Amount::NONE, Amount::plus));
         // Acquire: as above.
         let is_only = self.in_hand.load(Acquire) == 1;
-        (in_hand, taken, is_first && is_only)
+        f(&in_hand, taken);
+        is_first && is_only
     }
 
-    /// In a child process: what another thread had in hand is lost.
+    /// In a child process: what another thread had in hand is lost, and what this one has is
+    /// counted.
     pub(crate) fn after_fork(&self) {
-        let mut there = Amount::NONE;
+        let (mut there, mut hands) = (Amount::NONE, 0);
         // Relaxed, all of it: the only thread.
         let mut node = self.top.load(Relaxed);
         while !node.is_null() {
@@ -250,9 +261,17 @@ impl Kept {
             there = there.plus(Amount::object(one.bytes));
             node = one.next;
         }
+        let mut hand = HANDS.get();
+        // SAFETY: null, or one that is alive: its drop takes it out.
+        while let Some(in_hand) = unsafe { hand.as_ref() } {
+            if ptr::eq(in_hand.kept, self) {
+                (there, hands) = (there.plus(in_hand.amount.get()), hands + 1);
+            }
+            hand = in_hand.outer;
+        }
         self.objects.store(there.objects, Relaxed);
         self.bytes.store(there.bytes, Relaxed);
-        self.in_hand.store(0, Relaxed);
+        self.in_hand.store(hands, Relaxed);
     }
 }
 
@@ -264,15 +283,39 @@ pub(crate) struct Taken {
     pub(crate) due_ns: u64,
 }
 
-/// A thread that has taken some.
+thread_local! {
+    /// What the calling thread has in hand, the innermost first; or null. Without a destructor.
+    static HANDS: Cell<*const InHand<'static>> = const { Cell::new(ptr::null()) };
+}
+
+/// A thread has taken some: on its stack, where it stays.
 #[derive(Debug)]
-pub(crate) struct InHand<'k>(&'k AtomicU32);
+pub(crate) struct InHand<'k> {
+    kept: &'k Kept,
+    /// How much of that is counted and stands in no list.
+    amount: Cell<Amount>,
+    /// What the thread had in hand already: a drop may have come to the limit.
+    outer: *const InHand<'static>,
+}
+
+impl InHand<'_> {
+    /// Puts one back that was taken.
+    pub(crate) fn put_back(&self, object: Box<Object>) {
+        self.amount.set(self.amount.get().minus(Amount::object(object.bytes)));
+        self.kept.put_back(object);
+    }
+
+    /// So much of what was taken has been freed.
+    pub(crate) fn forget(&self, amount: Amount) {
+        self.amount.set(self.amount.get().minus(amount));
+        self.kept.forget(amount);
+    }
+}
 
 impl Drop for InHand<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `Kept::take_in_hand`; what was in hand has been freed.
-        // Not below zero: a drop may have forked, and the child counts from zero.
-        let fewer = |hands: u32| hands.checked_sub(1);
-        let _ = self.0.fetch_update(Release, Relaxed, fewer);
+        HANDS.set(self.outer);
+        // Release: pairs with the Acquire in `Kept::with_all`; what was in hand has been freed.
+        self.kept.in_hand.fetch_sub(1, Release);
     }
 }

@@ -8,7 +8,7 @@ use crate::hazptr;
 use crate::os::user_code::{self, Site};
 use crate::os::{clock, nap};
 use crate::reclaim::charge::Charged;
-use crate::reclaim::kept::{Object, Taken};
+use crate::reclaim::kept::{InHand, Object, Taken};
 use crate::reclaim::running::{self, Uncharged};
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,17 +29,16 @@ pub(crate) fn free_unprotected(core: &Charged) -> bool {
     if core.kept.is_empty() {
         return true;
     }
-    let (in_hand, taken, is_all) = core.kept.take_in_hand();
-    if !taken.objects.is_empty() {
-        free(core, put_back_protected(core, taken));
-    }
-    drop(in_hand);
-    is_all
+    core.kept.with_all(|in_hand, taken| {
+        if !taken.objects.is_empty() {
+            free(core, in_hand, put_back_protected(core, in_hand, taken));
+        }
+    })
 }
 
 /// Puts back what is protected still. Returns the rest.
 #[expect(clippy::vec_box, reason = "nodes of the list")]
-fn put_back_protected(core: &Charged, taken: Taken) -> Vec<Box<Object>> {
+fn put_back_protected(core: &Charged, in_hand: &InHand<'_>, taken: Taken) -> Vec<Box<Object>> {
     let protected = hazptr::scan();
     let now_ns = clock::monotonic_ns();
     let mut youngest_ns = REST_MAX_NS;
@@ -47,7 +46,7 @@ fn put_back_protected(core: &Charged, taken: Taken) -> Vec<Box<Object>> {
     for object in taken.objects {
         if protected.binary_search(&object.address()).is_ok() {
             youngest_ns = youngest_ns.min(now_ns.saturating_sub(object.since_ns));
-            core.kept.put_back(object);
+            in_hand.put_back(object);
         } else {
             rest.push(object);
         }
@@ -58,22 +57,24 @@ fn put_back_protected(core: &Charged, taken: Taken) -> Vec<Box<Object>> {
 }
 
 #[expect(clippy::vec_box, reason = "nodes of the list")]
-fn free(core: &Charged, objects: Vec<Box<Object>>) {
+fn free(core: &Charged, in_hand: &InHand<'_>, objects: Vec<Box<Object>>) {
     if objects.is_empty() {
         return;
     }
     let uncharged = Uncharged::new();
-    let mut panicked = 0;
+    let (mut panicked, mut freed) = (0, Amount::NONE);
     running::running_callbacks(core, &uncharged, || {
         for object in objects {
-            let bytes = object.bytes;
-            uncharged.begin_run(Amount::object(bytes).bytes);
+            let amount = Amount::object(object.bytes);
+            uncharged.begin_run(amount.bytes);
+            freed = freed.plus(amount);
             // SAFETY: the scan came after its grace period, and found no slot with its address.
             let free = || unsafe { object.free(&uncharged.progress) };
             panicked += u64::from(!user_code::caught(Site::Callback, free));
-            core.kept.forget(bytes);
         }
     });
+    // At the end, as what they were charged is given back: so a child counts both or none.
+    in_hand.forget(freed);
     core.counters().callbacks_panicked.fetch_add(panicked, Relaxed); // a statistic
     core.charge.0.give_back(uncharged.room());
     core.tell_of_room();
@@ -82,7 +83,7 @@ fn free(core: &Charged, objects: Vec<Box<Object>>) {
 /// What is kept moves to another domain, which is charged from now on.
 pub(crate) fn move_to(core: &Charged, other: &Charged) {
     for object in core.kept.take().objects {
-        core.kept.forget(object.bytes);
+        core.kept.forget(Amount::object(object.bytes));
         other.admit_over(Amount::object(object.bytes));
         other.kept.adopt(object);
     }

@@ -13,6 +13,11 @@
 //! this one was over. So no domain keeps the others waiting for longer, and no queue the others of
 //! its domain; but a go of a few dozen callbacks is not cut short, however long these take.
 //!
+//! The simulator has this loop a second time, `simulate/src/ours/worker.rs`, and what stays equal by
+//! hand: the order of a turn in `tend`, which queues `run_queues` runs and where it begins, what
+//! `attention_or_forget` asks, when `close_at` is set anew, and when an announcement makes the
+//! worker come. What is decided is in `grace::worker`, which both call.
+//!
 //! What it spends on a domain's grace periods is measured, and kept within the domain's budget:
 //! after a turn that was dear it leaves the domain's grace periods alone for longer than a tick,
 //! unless somebody is in a hurry. A domain under `poll` is looked at again without pause.
