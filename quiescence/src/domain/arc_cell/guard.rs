@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::pointer::RefCnt;
 use crate::hazptr::slots::Slot;
-use crate::os::user_code::{self, Site};
 
 /// What was in a cell when it was loaded. It stays valid as long as the guard, whatever becomes of
 /// the cell.
@@ -72,11 +71,8 @@ impl<P: RefCnt> Drop for ArcGuard<P> {
     fn drop(&mut self) {
         match self.slot {
             Some(slot) => slot.release(),
-            None => {
-                // SAFETY: its own, and dropped once.
-                let give_back = || unsafe { ManuallyDrop::drop(&mut self.pointer) };
-                user_code::run(Site::Drop, give_back);
-            }
+            // SAFETY: its own, and dropped once.
+            None => unsafe { ManuallyDrop::drop(&mut self.pointer) },
         }
     }
 }

@@ -6,7 +6,6 @@ use std::ops::Deref;
 
 use super::counted::Counted;
 use crate::hazptr::borrows::{Borrow, Borrowed};
-use crate::os::user_code::{self, Site};
 
 /// What was in a cell when it was loaded: a pointer that is borrowed from the cell, or has a count
 /// of its own. It stays valid as long as the guard, whatever becomes of the cell.
@@ -65,8 +64,7 @@ impl<P: Counted> Drop for ExactGuard<P> {
     fn drop(&mut self) {
         if self.slot.is_none_or(|slot| !slot.give_back()) {
             // SAFETY: its own, or paid for; and dropped once.
-            let give_back = || unsafe { ManuallyDrop::drop(&mut self.pointer) };
-            user_code::run(Site::Drop, give_back);
+            unsafe { ManuallyDrop::drop(&mut self.pointer) }
         }
     }
 }
