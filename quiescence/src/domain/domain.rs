@@ -82,6 +82,10 @@ impl<K: DomainTag> Domain<K> {
         &self.tag
     }
 
+    pub(crate) fn into_tag(self) -> K {
+        self.tag
+    }
+
     /// The core, for everything but reading.
     pub(crate) fn core(&self) -> &DomainState {
         domains::known(&self.tag)

@@ -8,7 +8,8 @@
 //!
 //! **Invariant [D-1]: a registered thread that is in a section, of whatever domain, runs no
 //! callback and waits for nothing; it only adds.** A QSBR reader does its part at its quiescent
-//! states, offline.
+//! states, offline. (Where a domain ends, by the last of its handles, what waits in it runs there,
+//! also in a section of another domain. A collector of `epoch` gives that handle to the worker.)
 //!
 //! At the limit ([`crate::reclaim::at_limit`]) objects and closures part ways. An object's thread
 //! waits for one grace period and runs its own callbacks; if there is still no room, the object is

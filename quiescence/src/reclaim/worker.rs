@@ -64,7 +64,13 @@ use tasks::{Task, Tasks};
 
 static WORKER: Mutex<State> = Mutex::new(
     Rank::Worker,
-    State { started: false, ends: false, domains: Tasks::new(), in_hand: Vec::new() },
+    State {
+        started: false,
+        ends: false,
+        domains: Tasks::new(),
+        in_hand: Vec::new(),
+        to_end: Vec::new(),
+    },
 );
 static WORK: Condvar = Condvar::new();
 
@@ -81,6 +87,8 @@ struct State {
     domains: Tasks,
     /// Those that the worker is looking after.
     in_hand: Vec<Task>,
+    /// Handles that it is to drop.
+    to_end: Vec<Handle>,
 }
 
 /// So long from now on; as good as never, if that is beyond what the clock can say.
@@ -174,6 +182,18 @@ pub(crate) fn forget(core: &DomainState) {
     }
 }
 
+/// Has the worker drop a handle: where this is the last one the domain ends, which runs what waits
+/// in it, and the calling thread is in a section or a callback. If there is no worker, the next
+/// announcement tries again.
+pub(crate) fn end_domain(handle: Handle) {
+    let mut state = sync::lock(&WORKER);
+    state.to_end.push(handle);
+    let refused = if state.started { Vec::new() } else { start(&mut state) };
+    WORK.notify_one();
+    drop(state);
+    drop(refused); // as in `announce`
+}
+
 /// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
 /// or a barrier, and the next announcement tries again; the domains are given back.
 fn start(state: &mut State) -> Vec<Handle> {
@@ -243,7 +263,9 @@ fn work() {
         }
         state.in_hand = state.domains.take_due(Instant::now());
         let mut tasks: Vec<_> = state.in_hand.iter().filter_map(Task::upgrade).collect();
+        let to_end = std::mem::take(&mut state.to_end);
         drop(state);
+        drop(to_end);
         #[cfg(test)]
         tests::end_if_asked();
         tasks.iter_mut().for_each(tend);
@@ -274,7 +296,7 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
         std::thread::yield_now();
         return sync::lock(&WORKER);
     }
-    while !state.ends {
+    while !state.ends && state.to_end.is_empty() {
         let now = Instant::now();
         match state.domains.first_due() {
             Some(due) if due <= now => return state,
@@ -424,7 +446,8 @@ pub(crate) fn hold() -> Held {
 }
 
 impl Held {
-    /// In the child: there is no worker. The next announcement starts one.
+    /// In the child: there is no worker. The next announcement starts one, which drops what the
+    /// worker was to drop.
     pub(crate) fn after_fork(&mut self) {
         self.0.started = false;
         self.0.ends = false;

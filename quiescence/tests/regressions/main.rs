@@ -31,6 +31,7 @@ mod debugger;
 mod lock_order;
 mod neglected_queue;
 mod unwinding;
+mod pinned_drops;
 
 #[cfg(quiescence_mutants)]
 #[test]

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use crate::domain::names::Private;
 use crate::domain::reader::Reader;
 use crate::gp::reader::Slot;
 use crate::reclaim::defer;
+use crate::reclaim::handle::Handle;
+use crate::reclaim::worker;
 
 /// What guards of one kind wait for each other in, and for no others: a domain.
 ///
@@ -37,7 +40,7 @@ enum Whose {
 }
 
 /// The domain of a collector: until the last handle is gone, and the last guard.
-struct OwnDomain(Domain<Private>);
+struct OwnDomain(ManuallyDrop<Domain<Private>>);
 
 static DEFAULT: Collector = Collector(Whose::Default);
 
@@ -62,7 +65,7 @@ impl Collector {
     /// assert_eq!(domain.statistics().callbacks_queued, 1);
     /// ```
     pub fn new_in(domain: Domain<Private>) -> Self {
-        Self(Whose::Own(Arc::new(OwnDomain(domain))))
+        Self(Whose::Own(Arc::new(OwnDomain(ManuallyDrop::new(domain)))))
     }
 
     /// Registers the calling thread. Takes a lock, where it is the thread's first handle.
@@ -87,10 +90,15 @@ impl Collector {
 
 impl Drop for OwnDomain {
     /// Runs what has been deferred. No guard is left, so it waits for sections at most that others
-    /// have begun in the domain of [`Collector::new_in`].
+    /// have begun in the domain of [`Collector::new_in`]. Where the thread may run nothing the
+    /// worker does: it is given this very handle, which may be the last [D-1].
     fn drop(&mut self) {
+        // SAFETY: not used any more.
+        let domain = unsafe { ManuallyDrop::take(&mut self.0) };
         if defer::may_drain() {
-            self.0.barrier();
+            domain.barrier();
+        } else if !defer::nothing_waits(domain.core()) {
+            worker::end_domain(Handle::Shared(domain.into_tag().0));
         }
     }
 }
