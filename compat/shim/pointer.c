@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Publication for callers that do not inline it: every flavour's library has these four functions. -bp has them a second
- * time, under names of its own.
+ * Publication for callers that do not inline it: every flavour's library has these five functions. -bp has four of them
+ * a second time, under names of its own.
  */
 
 void *rcu_dereference_sym(void *p);
+void *rcu_dereference_sym2(void **p);
 void *rcu_set_pointer_sym(void **p, void *v);
 void *rcu_xchg_pointer_sym(void **p, void *v);
 void *rcu_cmpxchg_pointer_sym(void **p, void *old, void *_new);
 
-/* The caller has loaded p already; what it points to is ordered by the dependency, which a call does not break. */
+/*
+ * The caller has loaded p already, plainly: its compiler may have broken the dependency between that load and those of
+ * what p points to. An acquire fence puts them in this order; on x86 they are.
+ */
 void *rcu_dereference_sym(void *p)
 {
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return p;
+}
+
+/* The load is here. Acquire: pairs with the release in rcu_set_pointer_sym(). */
+void *rcu_dereference_sym2(void **p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
 void *rcu_set_pointer_sym(void **p, void *v)

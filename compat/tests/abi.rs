@@ -32,14 +32,17 @@ fn sides() -> Vec<Whose<'static>> {
     [Whose::Ours].into_iter().chain(debians.then_some(Whose::Debians)).collect()
 }
 
-/// What we export beyond Debian 12's libraries: what liburcu 0.14 and 0.15 have added.
+/// What we export beyond Debian 12's libraries: what liburcu 0.14, 0.15 and what comes after it have
+/// added.
 fn is_later(name: &str) -> bool {
     const OF_A_FLAVOR: [&str; 3] =
         ["start_poll_synchronize_rcu", "poll_state_synchronize_rcu", "exit"];
     const OF_TABLES: [&str; 2] = ["cds_lfht_node_init_deleted", "_cds_lfht_new_with_alloc"];
     let rest = |flavor: &&str| name.strip_prefix("urcu_")?.strip_prefix(*flavor)?.strip_prefix('_');
     let of_a_flavor = FLAVORS.iter().filter_map(rest);
-    OF_TABLES.contains(&name) || of_a_flavor.into_iter().any(|rest| OF_A_FLAVOR.contains(&rest))
+    name == "rcu_dereference_sym2"
+        || OF_TABLES.contains(&name)
+        || of_a_flavor.into_iter().any(|rest| OF_A_FLAVOR.contains(&rest))
 }
 
 #[test]
@@ -112,6 +115,18 @@ fn the_polling_of_0_14_is_in_every_flavour() {
         let polls = ours.keys().filter(|name| name.ends_with("_poll_synchronize_rcu")).count()
             + ours.keys().filter(|name| name.ends_with("_poll_state_synchronize_rcu")).count();
         assert_eq!(polls, 2, "liburcu-{flavor}");
+    }
+}
+
+#[test]
+fn the_dereference_of_the_next_liburcu_is_in_every_flavour() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for flavor in FLAVORS {
+        let ours = exports(&ours(&soname(&format!("-{flavor}"))));
+        let (before, next) = (&ours["rcu_dereference_sym"], &ours["rcu_dereference_sym2"]);
+        assert_eq!(before, next, "liburcu-{flavor}");
     }
 }
 

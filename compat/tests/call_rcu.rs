@@ -258,6 +258,47 @@ fn cpus_have_workers() {
     assert_eq!(quiescence_urcu_get_call_rcu_data(QSBR), default);
 }
 
+/// The first callback finds it there, whatever CPU the caller was on. One that the process may not
+/// use is no fault.
+#[test]
+fn workers_of_cpus_are_pinned_from_their_start() {
+    const TEST: &str = "workers_of_cpus_are_pinned_from_their_start";
+    if !is_alone(TEST) {
+        return alone(TEST, &[]);
+    }
+    attach();
+    let allowed = || {
+        // SAFETY: zeroes are an empty set.
+        let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+        // SAFETY: a set of that size, and the calling thread.
+        let answer = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
+        assert_eq!(answer, 0);
+        // SAFETY: numbers that the set has.
+        (0..libc::CPU_SETSIZE as usize)
+            .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+            .collect()
+    };
+    let before: Vec<usize> = allowed();
+    assert_eq!(quiescence_urcu_create_all_cpu_call_rcu_data(MB, 0), 0);
+    for &cpu in &before {
+        let (found, is_found) = std::sync::mpsc::channel::<Vec<usize>>();
+        choose(MB, quiescence_urcu_get_cpu_call_rcu_data(MB, cpu as c_int));
+        call(MB, move || found.send(allowed()).unwrap());
+        assert_eq!(is_found.recv().unwrap(), [cpu]);
+    }
+    choose(MB, ptr::null());
+    quiescence_urcu_free_all_cpu_call_rcu_data(MB);
+    assert_eq!(allowed(), before, "it is the worker's business");
+    // Not there: it runs all the same.
+    let worker = quiescence_urcu_create_call_rcu_data(MB, 0, 1_000);
+    choose(MB, worker);
+    let (found, is_found) = std::sync::mpsc::channel();
+    call(MB, move || found.send(allowed()).unwrap());
+    assert_eq!(is_found.recv().unwrap(), before);
+    choose(MB, ptr::null());
+    free(MB, worker);
+}
+
 static RAN_BESIDE_A_FORK: AtomicU64 = AtomicU64::new(0);
 
 fn goes_on_in_the_child(worker: usize) {

@@ -65,7 +65,8 @@ pub(crate) fn thin(parts: &[PathBuf], objects: &Path, archive: &Path) -> Result<
     for part in parts.iter().filter(|part| !flavor.contains(part)) {
         // Several libraries have these functions, and a program may be linked with several.
         run(Command::new("objcopy")
-            .args(["--wildcard", "--weaken-symbol=rcu_*_sym", "--weaken-symbol=compat_futex_*"])
+            .args(["--wildcard", "--weaken-symbol=compat_futex_*"])
+            .args(["--weaken-symbol=rcu_*_sym", "--weaken-symbol=rcu_*_sym2"])
             .arg(part))?;
         members.push(part.clone());
     }

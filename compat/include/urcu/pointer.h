@@ -40,9 +40,11 @@ extern "C" {
 
 /*
  * The same as functions. rcu_dereference_sym() takes p as it was loaded, and returns it; the others
- * take p's address. rcu_set_pointer_sym() returns v.
+ * take p's address. rcu_set_pointer_sym() returns v. rcu_dereference_sym2() is not in liburcu up to
+ * 0.15.
  */
 extern void *rcu_dereference_sym(void *p);
+extern void *rcu_dereference_sym2(void **p);
 extern void *rcu_cmpxchg_pointer_sym(void **p, void *old, void *_new);
 extern void *rcu_xchg_pointer_sym(void **p, void *v);
 extern void *rcu_set_pointer_sym(void **p, void *v);

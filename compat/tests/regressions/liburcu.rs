@@ -90,6 +90,19 @@ fn a_program_that_forces_membarrier_runs_where_there_is_none() {
     }
 }
 
+/// It takes a pointer that its caller has loaded, plainly. What comes next loads it, in order, and
+/// was not there.
+#[test]
+fn rcu_dereference_sym_orders_nothing() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for flavor in FLAVORS {
+        let program = compiled_for(flavor, "dereference.c");
+        assert_eq!(succeeds(&program, &[]), "ok\n", "{flavor}");
+    }
+}
+
 #[test]
 fn a_call_without_memory_that_has_an_error_to_return_ends_the_process() {
     if !needs::met(&[]) {
