@@ -123,7 +123,7 @@ mod loom_tests;
 #[cfg(all(test, not(loom)))]
 #[path = "../tests/common/expect.rs"]
 mod expect;
-#[cfg(all(any(test, quiescence_mutants), not(loom)))]
+#[cfg(any(test, quiescence_mutants))]
 #[path = "../tests/common/limited.rs"]
 mod limited;
 

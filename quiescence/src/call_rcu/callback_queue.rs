@@ -320,8 +320,10 @@ mod tests {
 
     /// Pushes a head as if nothing had been remembered of it, as in a release.
     fn push_unseen(callback_queue: &CallbackQueue, head: &mut Head) {
+        // SAFETY: borrowed exclusively.
+        let link = unsafe { Head::set(head, nothing) };
         // SAFETY: not at all, where it waits already; that this ends well is what is tested.
-        unsafe { callback_queue.shared.front.0.llist.push(Head::set(head, nothing), false) };
+        unsafe { callback_queue.shared.front.0.llist.push(link, false) };
     }
 
     /// The barrier's mark was given up with the heads, and the barrier waited for ever.
