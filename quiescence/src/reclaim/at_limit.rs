@@ -111,7 +111,8 @@ pub(crate) fn admit_after_wait(
 ) -> Room {
     if admit(core, queue, object) {
         Room::Charged
-    } else if is_over {
+    // Not in a section that a drop has begun meanwhile: it would be freed there [D-1].
+    } else if is_over && context() != Context::Section {
         Room::Waited
     } else {
         core.admit_over(object);
@@ -173,7 +174,13 @@ pub(crate) fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
 /// **Invariant [D-2]: at the limit of a sleepable domain no thread waits for longer than a tick.**
 /// The sections that it waits for may be its own, or those of tasks that only this thread would
 /// poll: no thread knows.
+///
+/// In a section nothing is waited for [D-1]: a drop that has run since the caller looked, or a
+/// subscriber, may have begun one on this thread and kept it.
 pub(crate) fn await_grace_period(core: &DomainState) -> bool {
+    if Sections::of_this_thread() != Sections::None {
+        return false;
+    }
     if core.is_sleepable() {
         return core.synchronize_within(Urgency::Expedited, nap::TICK);
     }
@@ -189,7 +196,9 @@ pub(crate) fn settle(core: &DomainState, queue: Option<&Queue>) -> bool {
         queue.close(core, Urgency::Expedited);
     }
     let is_over = await_grace_period(core);
-    if let Some(queue) = queue {
+    if let Some(queue) = queue
+        && Sections::of_this_thread() == Sections::None
+    {
         run_ready(core, queue);
     }
     is_over

@@ -32,6 +32,7 @@ mod lock_order;
 mod neglected_queue;
 mod unwinding;
 mod pinned_drops;
+mod kept_sections;
 
 #[cfg(quiescence_mutants)]
 #[test]

@@ -35,7 +35,7 @@ fn push(queue: &CallbackQueue, ran: &Arc<AtomicU64>) {
 }
 
 /// A domain that lives for ever, and in which the worker waits for company for ever.
-fn patient_domain() -> &'static Domain {
+pub(super) fn patient_domain() -> &'static Domain {
     let domain: &Domain = Box::leak(Box::default());
     let mut tuning = domain.tuning();
     tuning.lazy = Duration::MAX;
@@ -48,12 +48,12 @@ thread_local! {
 }
 
 /// Begins a section on the calling thread, and keeps it until `let_go`.
-fn keep_section(domain: &'static Domain) {
+pub(super) fn keep_section(domain: &'static Domain) {
     let guard = domain.read();
     KEPT.with_borrow_mut(|kept| kept.push(guard));
 }
 
-fn let_go() {
+pub(super) fn let_go() {
     drop(KEPT.take());
 }
 

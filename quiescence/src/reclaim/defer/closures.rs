@@ -150,6 +150,11 @@ fn wait_for_room<K: Named>(
             // That waits for a grace period, however long it takes.
             settle(core, local::existing_objects(core).as_deref());
         }
+        if context() != Context::Outside {
+            // A drop has begun a section here, and kept it: the worker might wait for that.
+            admit_over(core, queue, amount);
+            return true;
+        }
         if admit(core, queue, amount) {
             return true;
         }
