@@ -111,7 +111,7 @@ fn a_resize_that_panicked_kept_all_others_waiting() {
     }
     let domain = Domain::global();
     let options = TableOptions { buckets: 64, auto_resize: false, ..Default::default() };
-    let table = HashTable::new(domain.clone(), options).unwrap();
+    let table = HashTable::new(domain, options).unwrap();
     let guard = domain.read();
     assert!(catch_unwind(AssertUnwindSafe(|| table.resize(1))).is_err());
     drop(guard);
