@@ -630,6 +630,11 @@ mutants! {
         "collections::hash_map::loom_tests::a_key_that_is_replaced_is_found",
         "collections::hash_map::loom_tests::a_key_that_comes_and_goes_from_nodes_is_found",
     ])];
+    /// An update takes an entry that came in before it had the lock for one of another key.
+    MapUnseen "map-unseen" [Loom(&[
+        "collections::hash_map::loom_tests::two_updaters_of_a_key_leave_one_entry",
+        "collections::hash_map::loom_tests::two_updaters_of_a_boxed_key_leave_one_entry",
+    ])];
 }
 
 /// A test of `quiescence/tests/liburcu_readers.rs`.

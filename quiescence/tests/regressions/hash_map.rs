@@ -9,6 +9,8 @@ use std::thread;
 use quiescence::collections::{HashMap, HashSet};
 use quiescence::{Domain, Private};
 
+use crate::common::{again_in_time, role};
+
 /// A key whose hash is another one from some moment on. Growth copied it into a bucket that others
 /// were using: safe code could have a reference to freed memory.
 #[test]
@@ -232,4 +234,187 @@ fn reserve_in_a_section_went_over_the_limit_with_all_nodes() {
     drop(section);
     numbers.reserve(100_000);
     assert!(numbers.capacity() >= 100_000);
+}
+
+/// What the `Hash` and `Eq` of [`Prying`] keys do on their threads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pry {
+    Nothing,
+    /// Panics at the hash of this key.
+    Panics(u64),
+    /// Updates the map, once: at the next hash or comparison, or at a comparison.
+    Updates,
+    UpdatesAtEq,
+}
+
+thread_local!(static PRY: Cell<Pry> = const { Cell::new(Pry::Nothing) });
+
+type Pried = HashMap<Prying, u64, BuildHasherDefault<Crowded>>;
+
+static PRIED: OnceLock<Pried> = OnceLock::new();
+
+struct Prying {
+    number: u64,
+    /// [`ALIVE`], until it is dropped.
+    alive: u64,
+}
+
+const ALIVE: u64 = 0x5eed_a11e_5eed_a11e;
+
+impl Prying {
+    fn new(number: u64) -> Self {
+        Self { number, alive: ALIVE }
+    }
+
+    /// What a user may do here.
+    fn pry(&self, is_eq: bool) {
+        assert_eq!(self.alive, ALIVE, "{} has been dropped", self.number);
+        match PRY.get() {
+            Pry::Panics(number) => assert_ne!(number, self.number, "on purpose"),
+            pry if pry == Pry::Updates || pry == Pry::UpdatesAtEq && is_eq => {
+                PRY.set(Pry::Nothing);
+                let map = PRIED.get().unwrap();
+                // Of the same bucket, and perhaps of the same key.
+                map.insert(Prying::new(self.number), 1);
+                map.remove(&Prying::new(self.number ^ 1));
+                map.insert(Prying::new(self.number ^ 1), 1);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Prying {
+    fn drop(&mut self) {
+        // SAFETY: one's own. Volatile, so that it is written though it is never read again.
+        unsafe { std::ptr::write_volatile(&raw mut self.alive, 0) };
+    }
+}
+
+impl quiescence::Weigh for Prying {}
+
+impl PartialEq for Prying {
+    fn eq(&self, other: &Self) -> bool {
+        self.pry(true);
+        other.pry(true);
+        self.number == other.number
+    }
+}
+
+impl Eq for Prying {}
+
+impl Hash for Prying {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.pry(false);
+        state.write_u64(self.number);
+    }
+}
+
+/// `Hash` and `Eq` were called while a bucket was locked: one that updated the map waited for
+/// itself.
+#[test]
+fn a_hash_or_an_eq_that_used_the_map_waited_for_itself() {
+    const TEST: &str = "hash_map::a_hash_or_an_eq_that_used_the_map_waited_for_itself";
+    if cfg!(not(miri)) && role().is_none() {
+        let output = again_in_time(TEST, "waits", &[]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {error}", output.status);
+        return;
+    }
+    let map = PRIED.get_or_init(Pried::default);
+    for number in 0..200 {
+        map.insert(Prying::new(number), 0);
+        PRY.set(Pry::UpdatesAtEq);
+        map.insert(Prying::new(number), 0);
+        PRY.set(Pry::UpdatesAtEq);
+        map.insert_if_absent(Prying::new(number), 0);
+        PRY.set(Pry::UpdatesAtEq);
+        map.remove(&Prying::new(number));
+        PRY.set(Pry::Updates);
+        map.reserve(2 * map.capacity()); // hashes keys to move them
+        PRY.set(Pry::Updates);
+        map.shrink_to_fit();
+        PRY.set(Pry::Nothing);
+    }
+    for number in 0..200 {
+        map.insert(Prying::new(number), 2);
+    }
+    assert_eq!(map.len(), 200);
+    quiescence::barrier();
+}
+
+/// What a `Hash` or an `Eq` that panics has broken off, others go on with.
+#[test]
+fn a_map_is_whole_after_a_hash_or_an_eq_that_panicked() {
+    let map = Pried::default();
+    let insert = |number, value| map.insert(Prying::new(number), value);
+    (0..64).for_each(|number| assert!(insert(number, 0)));
+    for round in 1..8 {
+        let bad = [3, 17, 40, 63][round as usize % 4];
+        PRY.set(Pry::Panics(bad));
+        let moved = catch_unwind(AssertUnwindSafe(|| match round % 2 {
+            0 => map.shrink_to_fit(),
+            _ => map.reserve(10_000),
+        }));
+        let replaced = catch_unwind(AssertUnwindSafe(|| insert(bad, 0)));
+        PRY.set(Pry::Nothing);
+        assert!(moved.is_err() && replaced.is_err(), "{bad} panics");
+        (0..64).for_each(|number| assert!(!insert(number, round)));
+        match round % 2 {
+            0 => map.shrink_to_fit(),
+            _ => map.reserve(10_000),
+        }
+        let view = map.read();
+        assert!(view.iter().count() == 64 && view.values().all(|value| *value == round));
+    }
+    quiescence::barrier();
+}
+
+/// A `Hash` that panicked while entries moved to another table left pointers there. Later a tag was
+/// stored beside one of them, whose entry had been freed meanwhile: a reader that came at that
+/// moment found it.
+#[cfg(quiescence_mutants)]
+#[test]
+fn a_reader_found_a_freed_entry_after_a_hash_that_panicked() {
+    use quiescence::chaos::{self, Point};
+
+    thread_local!(static ARMED: Cell<bool> = const { Cell::new(false) });
+    static MAP: OnceLock<HashMap<Prying, u64, BuildHasherDefault<OneTag>>> = OnceLock::new();
+
+    #[derive(Default)]
+    struct OneTag(u64);
+    impl Hasher for OneTag {
+        fn write(&mut self, _: &[u8]) {
+            unreachable!("keys are u64");
+        }
+        fn write_u64(&mut self, number: u64) {
+            self.0 = 0x55 << 56 | (number & 0xf);
+        }
+        fn finish(&self) -> u64 {
+            self.0
+        }
+    }
+
+    fn hook(point: Point) {
+        if point == Point::SlotTagged && ARMED.replace(false) {
+            _ = MAP.get().unwrap().read().get(&Prying::new(9 << 4 | 12)).copied();
+        }
+    }
+
+    chaos::install(hook);
+    let new = || HashMap::builder().capacity(60).hasher(BuildHasherDefault::default()).build();
+    let map = MAP.get_or_init(new);
+    let key = |id: u64| Prying::new(id << 4 | 12);
+    for id in 1..=3 {
+        map.insert(key(id), id);
+    }
+    PRY.set(Pry::Panics(3 << 4 | 12));
+    assert!(catch_unwind(AssertUnwindSafe(|| map.reserve(200))).is_err());
+    PRY.set(Pry::Nothing);
+    assert!(map.remove(&key(1)) && map.remove(&key(2)));
+    Domain::global().barrier();
+    map.insert(Prying::new(0), 0); // moves the buckets from 8 to 11
+    ARMED.set(true);
+    map.insert(key(9), 9);
+    assert!(!ARMED.get(), "a reader came");
 }

@@ -13,7 +13,8 @@
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::entry::{At, BoxOf, Form};
+use super::entry::{At, BoxOf, EntryOf, Form};
+use super::known::Seen;
 use super::node::{Left, Node, NodeRef};
 use super::tags::{self, DEAD, EMPTY, LOCK, MOVED, OVER, STAMPED};
 use crate::chaos::{self, Mutant, Point};
@@ -117,18 +118,17 @@ impl<F: Form> Bucket<F> {
         }
     }
 
-    /// The entry with a tag that `is_key` accepts, among the slots that a word speaks of.
+    /// The entry with a tag that `is_it` accepts, among the slots that a word speaks of.
     ///
     /// # Safety
-    /// The word was loaded from the bucket in the section that is in progress, with Acquire; or the
-    /// caller has the bucket.
+    /// The word was loaded from the bucket in the section that is in progress, with Acquire.
     #[inline(always)]
     pub(super) unsafe fn search_head(
         self,
         word: u64,
         tag: u64,
-        is_key: &impl Fn(&F::Key) -> bool,
-    ) -> Option<(usize, At<F>)> {
+        is_it: &mut impl FnMut(&EntryOf<F>) -> bool,
+    ) -> Option<At<F>> {
         let mut found = tags::matches(word, tag) & Self::SLOT_BYTES;
         while found != 0 {
             let index = tags::first(found);
@@ -136,8 +136,8 @@ impl<F: Form> Bucket<F> {
             // SAFETY: the tag says that there is an entry.
             let entry = unsafe { F::entry(self.slot(index)) };
             // SAFETY: as above; it is not written to, or freed, before the section ends.
-            if (F::WAITS || !entry.is_null()) && is_key(unsafe { &(*entry).key }) {
-                return Some((index, entry));
+            if (F::WAITS || !entry.is_null()) && is_it(unsafe { &*entry }) {
+                return Some(entry);
             }
             found &= found - 1;
         }
@@ -148,13 +148,12 @@ impl<F: Form> Bucket<F> {
 /// The same in a node.
 ///
 /// # Safety
-/// The node was loaded from its bucket in the section that is in progress; or the caller has the
-/// bucket.
+/// The node was loaded from its bucket in the section that is in progress.
 pub(super) unsafe fn search_node<F: Form>(
     node: NodeRef<F>,
     tag: u64,
-    is_key: &impl Fn(&F::Key) -> bool,
-) -> Option<(Location, At<F>)> {
+    is_it: &mut impl FnMut(&EntryOf<F>) -> bool,
+) -> Option<At<F>> {
     for word in 0..node.words() {
         // Acquire: pairs with the Release that stored the tag; the slot was written [HM-1].
         let found = tags::matches(node.word(word).load(Acquire), tag);
@@ -162,8 +161,8 @@ pub(super) unsafe fn search_node<F: Form>(
             // SAFETY: the tag says that there is an entry.
             let entry = unsafe { F::entry(node.slot(word, index)) };
             // SAFETY: as in `search_head`.
-            if is_key(unsafe { &(*entry).key }) {
-                return Some((Location::Node(word, index), entry));
+            if is_it(unsafe { &*entry }) {
+                return Some(entry);
             }
         }
     }
@@ -173,6 +172,16 @@ pub(super) unsafe fn search_node<F: Form>(
 /// Its entries are in the next table.
 #[derive(Debug)]
 pub(super) struct Moved;
+
+/// An entry, and where it is.
+pub(super) struct Found<F: Form> {
+    pub(super) location: Location,
+    pub(super) entry: At<F>,
+}
+
+/// There is an entry that has not been looked at.
+#[derive(Debug)]
+pub(super) struct Unknown;
 
 /// A bucket that the caller has, alone among updaters. Readers see what it stores at once; it is
 /// unlocked when it is dropped.
@@ -361,39 +370,45 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         self.left.push(node);
     }
 
-    /// The entry that `is_key` accepts.
-    #[inline]
-    pub(super) fn search(
-        &self,
-        tag: u64,
-        is_key: &impl Fn(&F::Key) -> bool,
-    ) -> Option<(Location, At<F>)> {
-        // SAFETY: we have the bucket.
-        if let Some((index, entry)) = unsafe { self.bucket.search_head(self.word, tag, is_key) } {
-            return Some((Location::Head(index), entry));
+    /// Where the entry is that an update looks for, if it is there: by address [HM-I3].
+    ///
+    /// # Errors
+    /// There is an entry with its tag of which it knows nothing yet.
+    #[inline(always)]
+    pub(super) fn locate(&self, tag: u64, seen: &Seen<F>) -> Result<Option<Found<F>>, Unknown> {
+        let mut is_all_known = true;
+        for index in tags::indexes(tags::matches(self.word, tag) & Bucket::<F>::SLOT_BYTES) {
+            // SAFETY: we have the bucket, and the tag says that there is an entry.
+            let entry = unsafe { F::entry(self.bucket.slot(index)) };
+            if seen.found == Some(entry) {
+                return Ok(Some(Found { location: Location::Head(index), entry }));
+            }
+            is_all_known &= seen.others.get(entry).is_some();
         }
-        // SAFETY: as above.
-        self.node().and_then(|node| unsafe { search_node(node, tag, is_key) })
+        if self.word & OVER != 0 {
+            is_all_known &= match self.locate_in_node(tag, seen) {
+                Ok(Some(found)) => return Ok(Some(found)),
+                result => result.is_ok(),
+            };
+        }
+        if is_all_known || chaos::mutant(Mutant::MapUnseen) { Ok(None) } else { Err(Unknown) }
     }
 
-    /// Where an entry is that was found before, if it is still there: told by its address.
-    pub(super) fn find_again(&self, tag: u64, found: At<F>) -> Option<Location> {
-        let is_it = |entry| ptr::eq(entry, found);
-        let head = tags::matches(self.word, tag) & Bucket::<F>::SLOT_BYTES;
-        // SAFETY: we have the bucket, and tags say that there are entries.
-        let at = tags::indexes(head).find(|&at| is_it(unsafe { F::entry(self.bucket.slot(at)) }));
-        if let Some(index) = at {
-            return Some(Location::Head(index));
-        }
-        let node = self.node()?;
-        (0..node.words()).find_map(|word| {
+    #[cold]
+    fn locate_in_node(&self, tag: u64, seen: &Seen<F>) -> Result<Option<Found<F>>, Unknown> {
+        let (node, mut is_all_known) = (self.node().expect("the word says so"), true);
+        for word in 0..node.words() {
             // Relaxed: only the thread that has the bucket writes it.
-            let found = tags::matches(node.word(word).load(Relaxed), tag);
-            // SAFETY: as above.
-            let at =
-                tags::indexes(found).find(|&at| is_it(unsafe { F::entry(node.slot(word, at)) }));
-            at.map(|at| Location::Node(word, at))
-        })
+            for index in tags::indexes(tags::matches(node.word(word).load(Relaxed), tag)) {
+                // SAFETY: we have the bucket, and the tag says that there is an entry.
+                let entry = unsafe { F::entry(node.slot(word, index)) };
+                if seen.found == Some(entry) {
+                    return Ok(Some(Found { location: Location::Node(word, index), entry }));
+                }
+                is_all_known &= seen.others.get(entry).is_some();
+            }
+        }
+        if is_all_known { Ok(None) } else { Err(Unknown) }
     }
 
     /// Entries in it.
@@ -549,7 +564,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         new
     }
 
-    /// All live entries, with their tags and slots.
+    /// The slots of all live entries.
     pub(super) fn live(&self) -> impl Iterator<Item = *mut u8> + use<'_, 'g, F, G> {
         let head = tags::live(self.word) & Bucket::<F>::SLOT_BYTES;
         let head = tags::indexes(head).map(|index| self.bucket.slot(index));

@@ -27,11 +27,14 @@ pub(super) struct Entry<K, V> {
     pub(super) value: V,
 }
 
+/// An entry of a form.
+pub(super) type EntryOf<F> = Entry<<F as Form>::Key, <F as Form>::Value>;
+
 /// Where an entry is.
-pub(super) type At<F> = *const Entry<<F as Form>::Key, <F as Form>::Value>;
+pub(super) type At<F> = *const EntryOf<F>;
 
 /// The box of an entry; null, where entries stand in slots.
-pub(super) type BoxOf<F> = *mut Entry<<F as Form>::Key, <F as Form>::Value>;
+pub(super) type BoxOf<F> = *mut EntryOf<F>;
 
 /// The largest entry that stands in a slot.
 const INLINE_MAX: usize = 32;

@@ -27,8 +27,9 @@ where
     pub(super) left: Left,
     /// Buckets of the table.
     pub(super) buckets: Cell<usize>,
-    /// Whether the update has tried to change its bucket. One that tries again moves no more
-    /// buckets, so that an update leaves the nodes of so many at most.
+    /// Whether the update has moved buckets, and whether it has tried to change its own. It does
+    /// each once, so that it leaves the nodes of so many at most.
+    has_helped: Cell<bool>,
     has_tried: Cell<bool>,
     /// Whether it may be waited for at the limit.
     waits: bool,
@@ -44,8 +45,8 @@ where
 {
     fn make(map: &'m HashMap<K, V, S, D>, waits: bool, room: Option<Reserved<'m>>) -> Self {
         let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
-        let (buckets, has_tried) = (Cell::new(0), Cell::new(false));
-        Self { map, entry, left, buckets, has_tried, waits, room }
+        let (buckets, has_helped, has_tried) = (Cell::new(0), Cell::new(false), Cell::new(false));
+        Self { map, entry, left, buckets, has_helped, has_tried, waits, room }
     }
 
     /// For an update that waits at the limit, where it may.
@@ -65,6 +66,11 @@ where
             false => Some(defer::reserve_any(map.tag(), charge)?),
         };
         Some(Self::make(map, false, room))
+    }
+
+    /// Whether the update may move buckets.
+    pub(super) fn may_help(&self) -> bool {
+        !self.has_helped.replace(true)
     }
 
     /// Whether the update tries to change its bucket for the first time.

@@ -5,12 +5,14 @@
 //! under the lock of the old one alone. Readers that hold references into the old bucket keep them;
 //! the old table is freed after a grace period.
 
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use super::bucket::{Bucket, GracePeriods, Locked, Moved, add_copy, node_of};
-use super::entry::Form;
+use super::bucket::{GracePeriods, Locked, Moved, add_copy};
+use super::entry::{EntryOf, Form};
+use super::known::Known;
 use super::node::Left;
+use super::search::each;
 use super::table::{Table, TableRef};
 use super::tags;
 use crate::chaos::{self, Mutant, Point};
@@ -57,9 +59,12 @@ pub(super) unsafe fn help<F: Form, G: GracePeriods>(
     // Relaxed: a ticket.
     let first = table.head().claimed.fetch_add(step, Relaxed);
     let mut mine = Claim { table: table.head(), moved: 0, is_done: false };
+    let (tables, mut hashes) = ((table, next), Known::nothing());
     for unit in first..units.min(first.saturating_add(step)) {
-        mine.moved +=
-            u64::from(move_unit(table, next, unit as usize, hash_of, grace_periods, left));
+        let (unit, hashes) = (unit as usize, &mut hashes);
+        // SAFETY: by the contract.
+        let was_us = unsafe { move_unit(tables, unit, hash_of, hashes, grace_periods, left) };
+        mine.moved += u64::from(was_us);
     }
     mine.is_done = true;
     let moved = mine.moved;
@@ -114,41 +119,65 @@ impl Drop for Claim<'_> {
 
 /// Moves the entries of one bucket of the smaller table: to several ones, or from several ones.
 /// Returns whether it was this call that did.
-fn move_unit<F: Form, G: GracePeriods>(
-    table: TableRef<F>,
-    next: TableRef<F>,
+///
+/// # Safety
+/// As [`help`].
+unsafe fn move_unit<F: Form, G: GracePeriods>(
+    (table, next): (TableRef<F>, TableRef<F>),
     unit: usize,
     hash_of: &impl Fn(&F::Key) -> u64,
+    hashes: &mut Known<F, u64>,
     grace_periods: &G,
     left: &Left,
 ) -> bool {
+    // A table shrinks by half at once.
+    let both = [Some(unit), (next.buckets() < table.buckets()).then(|| unit + next.buckets())];
     let lock = |index| {
         let bucket = table.bucket(index);
         Locked::<F, G>::lock(bucket).map(|word| Locked::new(bucket, word, grace_periods, left))
     };
-    let Ok(first) = lock(unit) else { return false };
-    // A table shrinks by half at once.
-    let second = (next.buckets() < table.buckets()).then(|| {
-        let second = unit + next.buckets();
-        lock(second).unwrap_or_else(|Moved| unreachable!("both are moved under both locks"))
-    });
     let units = table.mask().min(next.mask());
-    let mut targets = Targets { next, unit, step: table.buckets(), is_done: false };
+    hashes.forget();
+    let (first, second, is_in_order) = loop {
+        for index in both.into_iter().flatten() {
+            let ask = |entry: &EntryOf<F>| {
+                if hashes.get(entry).is_none() {
+                    hashes.add(entry, hash_of(&entry.key));
+                }
+            };
+            // SAFETY: by the contract.
+            unsafe { each(table.bucket(index), ask) };
+        }
+        let Ok(first) = lock(unit) else { return false };
+        let second = both[1].map(|second| {
+            lock(second).unwrap_or_else(|Moved| unreachable!("both are moved under both locks"))
+        });
+        // SAFETY: we have the buckets, and tags say that there are entries.
+        let entry = |slot: *mut u8| unsafe { F::entry(slot) };
+        if hashes.are_of(live(&first, second.as_ref()).map(entry)) {
+            break (first, second, true); // as usual: nothing has changed meanwhile
+        }
+        hashes.settle();
+        if live(&first, second.as_ref()).map(entry).all(|entry| hashes.get(entry).is_some()) {
+            break (first, second, false);
+        }
+    };
     if chaos::mutant(Mutant::MapMovedBeforeCopy) {
         first.publish_moved();
     }
-    for from in [Some(&first), second.as_ref()].into_iter().flatten().flat_map(Locked::live) {
-        // SAFETY: we have the bucket, and the tag says that there is an entry.
-        let entry = unsafe { F::entry(from) };
-        // SAFETY: as above.
-        let hash = hash_of(unsafe { &(*entry).key });
+    for (index, from) in live(&first, second.as_ref()).enumerate() {
+        let hash = if is_in_order {
+            hashes.at(index)
+        } else {
+            // SAFETY: as above.
+            hashes.get(unsafe { F::entry(from) }).expect("all are known")
+        };
         // By the hash, but within the buckets that are this one's to fill: a key whose hash is
         // another one by now is lost, and nothing else.
-        let target = next.bucket((hash as usize & !units) | unit);
+        let target = next.bucket((*hash as usize & !units) | unit);
         // SAFETY: no thread can reach it before the flag is stored.
-        unsafe { add_copy(target, tags::of_hash(hash), from) };
+        unsafe { add_copy(target, tags::of_hash(*hash), from) };
     }
-    targets.is_done = true;
     chaos::point(Point::BucketMoving);
     first.leave_moved();
     if let Some(second) = second {
@@ -157,33 +186,12 @@ fn move_unit<F: Form, G: GracePeriods>(
     true
 }
 
-/// The buckets that entries move to. If the move is broken off, they are empty again.
-struct Targets<F: Form> {
-    next: TableRef<F>,
-    unit: usize,
-    step: usize,
-    is_done: bool,
-}
-
-impl<F: Form> Drop for Targets<F> {
-    fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
-        for index in (self.unit..self.next.buckets()).step_by(self.step) {
-            let bucket: Bucket<F> = self.next.bucket(index);
-            // Relaxed: no other thread can reach it.
-            let head = bucket.head();
-            if head.word.load(Relaxed) & tags::OVER != 0
-                && let Some(node) = node_of::<F>(head.over.load(Relaxed))
-            {
-                // SAFETY: ours alone; the entries are in the old bucket.
-                unsafe { node.free() };
-            }
-            head.over.store(ptr::null_mut(), Relaxed);
-            head.word.store(0, Relaxed);
-        }
-    }
+/// The slots of all entries of one bucket or two.
+fn live<'l, F: Form, G: GracePeriods>(
+    first: &'l Locked<'_, F, G>,
+    second: Option<&'l Locked<'_, F, G>>,
+) -> impl Iterator<Item = *mut u8> + use<'l, F, G> {
+    first.live().chain(second.into_iter().flat_map(Locked::live))
 }
 
 /// The table of a map.

@@ -11,9 +11,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use loom::sync::Arc;
 use loom::thread;
 
-use super::bucket::{GracePeriods, Locked, Moved};
+use super::bucket::{GracePeriods, Location, Locked, Moved};
 use super::entry::{Boxed, Entry, Form, Inline};
 use super::growth;
+use super::known::Seen;
 use super::node::Left;
 use super::search::search;
 use super::table::{Table, TableRef};
@@ -91,7 +92,7 @@ impl<F: Form<Key = u32, Value = u32>> World<F> {
 
     fn find(&self, key: u32) -> Option<*const Entry<u32, u32>> {
         // SAFETY: in a section.
-        unsafe { search(self.table(), hash_of(&key), &|other: &u32| *other == key) }
+        unsafe { search(self.table(), hash_of(&key), |entry| entry.key == key) }
     }
 
     /// The value of a key. In a section.
@@ -100,41 +101,48 @@ impl<F: Form<Key = u32, Value = u32>> World<F> {
         self.find(key).map(|entry| unsafe { (*entry).value })
     }
 
+    /// Locks the bucket of a key as an update does, and calls `f` with it. In a section, if there
+    /// are other updaters.
     fn change<R>(
         &self,
         left: &Left,
         key: u32,
-        f: impl FnOnce(&mut Locked<'_, F, Periods>) -> R,
+        f: impl FnOnce(&mut Locked<'_, F, Periods>, Option<Location>) -> R,
     ) -> R {
-        let mut table = self.table();
-        let (found, word) = loop {
-            let bucket = table.bucket(hash_of(&key) as usize);
-            match Locked::<F, Periods>::lock(bucket) {
-                Ok(word) => break (bucket, word),
-                Err(Moved) => table = table.next().expect("entries have moved there"),
+        let (tag, mut seen) = (tags::of_hash(hash_of(&key)), Seen::of(None));
+        loop {
+            let mut table = self.table();
+            // SAFETY: in a section, or the only updater.
+            unsafe { seen.look(table, hash_of(&key), &|other| *other == key) };
+            let (found, word) = loop {
+                let bucket = table.bucket(hash_of(&key) as usize);
+                match Locked::<F, Periods>::lock(bucket) {
+                    Ok(word) => break (bucket, word),
+                    Err(Moved) => table = table.next().expect("entries have moved there"),
+                }
+            };
+            let mut bucket = Locked::new(found, word, &self.periods, left);
+            bucket.tend(true);
+            if let Ok(found) = bucket.locate(tag, &seen) {
+                return f(&mut bucket, found.map(|found| found.location));
             }
-        };
-        let mut bucket = Locked::new(found, word, &self.periods, left);
-        bucket.tend(true);
-        f(&mut bucket)
+        }
     }
 
     fn insert(&self, left: &Left, key: u32, value: u32) {
-        self.change(left, key, |bucket| {
+        self.change(left, key, |bucket, found| {
             let (tag, stored) = (tags::of_hash(hash_of(&key)), F::store(Entry { key, value }));
-            match bucket.search(tag, &|other| *other == key) {
+            match found {
                 // The old box is leaked: readers may have it, and loom does not mind.
-                Some((at, _)) => _ = bucket.replace(at, tag, stored),
+                Some(at) => _ = bucket.replace(at, tag, stored),
                 None => _ = bucket.add(tag, stored),
             }
         });
     }
 
     fn remove(&self, left: &Left, key: u32) {
-        self.change(left, key, |bucket| {
-            let found = bucket.search(tags::of_hash(hash_of(&key)), &|other| *other == key);
-            let (at, _) = found.expect("the key is there");
-            bucket.remove(at);
+        self.change(left, key, |bucket, found| {
+            bucket.remove(found.expect("the key is there"));
         });
     }
 
@@ -326,6 +334,37 @@ fn an_updater_follows_a_bucket_that_moves() {
             world.section(|| assert_eq!(world.get(0), Some(10)));
         },
     );
+}
+
+/// Of two updaters that find no entry of a key one adds it, and the other one sees that under the
+/// lock [HM-I3].
+fn one_entry<F: Form<Key = u32, Value = u32>>() {
+    beside::<F>(
+        1,
+        |_, _| {},
+        |world, left| {
+            world.insert(left, 0, 10);
+            let bucket = world.table().bucket(0);
+            // Acquire: as readers load it.
+            let word = bucket.head().word.load(Acquire);
+            let live = tags::live(word) & tags::head_bytes(F::SLOTS);
+            assert_eq!(live.count_ones(), 1, "the key is there once");
+        },
+        |world| {
+            let left = Left::default();
+            world.section(|| world.insert(&left, 0, 20));
+        },
+    );
+}
+
+#[test]
+fn two_updaters_of_a_key_leave_one_entry() {
+    one_entry::<InlineForm>();
+}
+
+#[test]
+fn two_updaters_of_a_boxed_key_leave_one_entry() {
+    one_entry::<BoxedForm>();
 }
 
 /// A walk sees a key once that comes out of a node into the slots.

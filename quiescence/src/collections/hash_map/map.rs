@@ -71,9 +71,8 @@ pub(super) use by_form;
 /// The methods of the map itself have a section of their own. Those of [`HashMapRef`] are for
 /// updates that want a reference to what was there before, or is there now. An update may be made
 /// beside any guard of the thread and any reference out of the map: it waits for no reader, but at
-/// the domain's limit, and there not in a section. Functions that the
-/// user passes to updates are not called under a lock, and may use the map; `Hash` and `Eq` of keys
-/// are, and must not.
+/// the domain's limit, and there not in a section. Functions of the
+/// user's, `Hash` and `Eq` of keys among them, are called under no lock, and may use the map.
 ///
 /// # Memory
 /// What is replaced or removed waits for a grace period. Where key and value are declared `Copy` by
@@ -107,9 +106,10 @@ pub(super) use by_form;
 /// # Progress and cost
 /// A look-up in a map of a million integers costs a cache miss, of two lines side by side. It is
 /// wait-free but where a bucket has an overflow node and is changed in between: there it is
-/// repeated. An update locks one bucket, with a spin lock in it, for some ten instructions; it
-/// allocates a box where entries are in boxes. While the table grows, each update moves four
-/// buckets, beside the others; none waits for the end of that.
+/// repeated. An update finds its entry as a look-up does, and then locks one bucket, with a spin
+/// lock in it, for some ten instructions; it begins again where another update of the bucket came
+/// in between. It allocates a box where entries are in boxes. While the table grows, each update
+/// moves four buckets, beside the others; none waits for the end of that.
 ///
 /// # Other domains
 /// [`builder`](Self::builder) makes maps in domains of one's own. In a [sleepable](crate::Srcu) one
@@ -455,7 +455,7 @@ where
             // SAFETY: in a section, and the form is the map's.
             let table = unsafe { growth::root::<F<K, V>>(&self.root) };
             // SAFETY: loaded in the section.
-            unsafe { search(table, hash, &|other: &K| key.equivalent(other)) }
+            unsafe { search(table, hash, |entry| key.equivalent(&entry.key)) }
         })
     }
 

@@ -21,6 +21,7 @@
 //! | `node` | overflow nodes |
 //! | `bucket` | a bucket, and all changes of one; the invariants |
 //! | `table` | tables |
+//! | `known` | what an update learns of entries before it locks their bucket |
 //! | `search` | a look-up |
 //! | `growth` | from one table to the next |
 //! | `walk` | iteration |
@@ -37,6 +38,7 @@
 mod bucket;
 mod entry;
 mod growth;
+mod known;
 mod node;
 mod search;
 mod table;

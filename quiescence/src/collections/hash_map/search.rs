@@ -3,13 +3,14 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::bucket::{Bucket, node_of, search_node};
-use super::entry::{At, Form};
+use super::entry::{At, EntryOf, Form};
+use super::known::Seen;
 use super::node::NodeRef;
 use super::table::TableRef;
 use super::tags::{self, MOVED, OVER};
 use crate::chaos::{self, Mutant, Point};
 
-/// The entry with this hash that `is_key` accepts.
+/// The entry with this hash that `is_it` accepts.
 ///
 /// Linearizable: an entry that is found was there at a moment of the call, and a key that is not
 /// found was not there at one. Lock-free; wait-free where buckets have no nodes. Usually one cache
@@ -21,21 +22,21 @@ use crate::chaos::{self, Mutant, Point};
 pub(super) unsafe fn search<F: Form>(
     table: TableRef<F>,
     hash: u64,
-    is_key: &impl Fn(&F::Key) -> bool,
+    mut is_it: impl FnMut(&EntryOf<F>) -> bool,
 ) -> Option<At<F>> {
     let tag = tags::of_hash(hash);
     let bucket = table.bucket(hash as usize);
     // Acquire: pairs with the Release that stored the tag; the slot has been written [HM-1].
     let word = bucket.head().word.load(Acquire);
     // SAFETY: loaded in the section.
-    if let Some((_, entry)) = unsafe { bucket.search_head(word, tag, is_key) } {
+    if let Some(entry) = unsafe { bucket.search_head(word, tag, &mut is_it) } {
         return Some(entry);
     }
     if word & (OVER | MOVED) == 0 {
         return None;
     }
     // SAFETY: by the contract.
-    unsafe { search_further(table, hash, is_key) }
+    unsafe { search_further(table, hash, &mut is_it) }
 }
 
 /// The same where the bucket has a node, or its entries have moved.
@@ -44,14 +45,14 @@ pub(super) unsafe fn search<F: Form>(
 unsafe fn search_further<F: Form>(
     mut table: TableRef<F>,
     hash: u64,
-    is_key: &impl Fn(&F::Key) -> bool,
+    is_it: &mut impl FnMut(&EntryOf<F>) -> bool,
 ) -> Option<At<F>> {
     let tag = tags::of_hash(hash);
     loop {
         let bucket = table.bucket(hash as usize);
         let (word, node) = load::<F>(bucket);
         // SAFETY: loaded in the section.
-        if let Some((_, entry)) = unsafe { bucket.search_head(word, tag, is_key) } {
+        if let Some(entry) = unsafe { bucket.search_head(word, tag, is_it) } {
             return Some(entry);
         }
         if word & MOVED != 0 {
@@ -61,13 +62,60 @@ unsafe fn search_further<F: Form>(
         }
         let node = node?;
         // SAFETY: loaded in the section.
-        if let Some((_, entry)) = unsafe { search_node(node, tag, is_key) } {
+        if let Some(entry) = unsafe { search_node(node, tag, is_it) } {
             return Some(entry);
         }
         chaos::point(Point::NodeMissed);
         // By [HM-I2] nothing was missed, unless the pointer has changed.
         if is_still(bucket, node) || chaos::mutant(Mutant::MapNoRecheck) {
             return None;
+        }
+    }
+}
+
+impl<F: Form> Seen<F> {
+    /// Looks at the entries with this hash until it finds the one of the key, which `is_key`
+    /// accepts: user code. Those of other keys are compared once.
+    ///
+    /// # Safety
+    /// As [`search`].
+    #[inline(always)]
+    pub(super) unsafe fn look(
+        &mut self,
+        table: TableRef<F>,
+        hash: u64,
+        is_key: &impl Fn(&F::Key) -> bool,
+    ) {
+        let is_it = |entry: &EntryOf<F>| {
+            if self.others.get(entry).is_some() {
+                return false;
+            }
+            let is_it = is_key(&entry.key);
+            if !is_it {
+                self.others.add(entry, ());
+            }
+            is_it
+        };
+        // SAFETY: by the contract.
+        self.found = unsafe { search(table, hash, is_it) };
+        self.others.settle();
+    }
+}
+
+/// Calls `f` with each entry of a bucket, as they are there at one moment or another.
+///
+/// # Safety
+/// As [`search`].
+pub(super) unsafe fn each<F: Form>(bucket: Bucket<F>, mut f: impl FnMut(&EntryOf<F>)) {
+    let (word, node) = load(bucket);
+    let head = tags::indexes(tags::live(word) & tags::head_bytes(F::SLOTS));
+    let head = head.map(|index| bucket.slot(index));
+    for slot in head.chain(node.into_iter().flat_map(|node| node.live().map(|(_, slot)| slot))) {
+        // SAFETY: the tag said that there was an entry, in this section.
+        let entry = unsafe { F::entry(slot) };
+        // SAFETY: null, or an entry that is not written to, or freed, before the section ends.
+        if let Some(entry) = unsafe { entry.as_ref() } {
+            f(entry);
         }
     }
 }

@@ -7,11 +7,13 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use equivalent::Equivalent;
 
-use super::bucket::{Locked, Moved};
+use super::bucket::{Found, Locked, Moved, Unknown};
 use super::entry::{Boxed, Entry, Form, Inline};
 use super::garbage::{Garbage, TableOwner};
 use super::growth::{self, STEP};
+use super::known::Seen;
 use super::map::{HashMap, by_form};
+use super::search::search;
 use super::table::TableRef;
 use super::tags;
 use crate::domain::tag::DomainTag;
@@ -221,21 +223,22 @@ where
     ) -> (At<K, V>, Option<At<K, V>>) {
         let hash = self.hash(&key);
         by_form!(self, F, {
-            // Outlives the lock: what is not stored is dropped under none.
-            let mut stored = Some(F::<K, V>::store(Entry { key, value }));
-            self.change::<F<K, V>, _>(hash, garbage, |bucket| {
-                let tag = tags::of_hash(hash);
-                let found = bucket.search(tag, &is_stored::<F<K, V>>(&stored));
-                let stored = stored.take().expect("it is stored once");
-                match found {
-                    Some((at, old)) => {
-                        let (new, boxed) = bucket.replace(at, tag, stored);
+            let (tag, stored) = (tags::of_hash(hash), F::<K, V>::store(Entry { key, value }));
+            self.change::<F<K, V>, _, _>(
+                hash,
+                garbage,
+                None,
+                stored,
+                is_stored::<F<K, V>, _>,
+                |bucket, found, stored| match found {
+                    Some(Found { location, entry }) => {
+                        let (new, boxed) = bucket.replace(location, tag, stored);
                         garbage.entry.set(boxed);
-                        (new, Some(old))
+                        (new, Some(entry))
                     }
                     None => (bucket.add(tag, stored), None),
-                }
-            })
+                },
+            )
         })
     }
 
@@ -249,11 +252,11 @@ where
             if self.is_nothing::<F<K, V>>() {
                 return None;
             }
-            self.change::<F<K, V>, _>(hash, garbage, |bucket| {
-                let found = bucket.search(tags::of_hash(hash), &|other| key.equivalent(other));
-                let (at, old) = found?;
-                garbage.entry.set(bucket.remove(at));
-                Some(old)
+            let is_key = |(): &(), other: &K| key.equivalent(other);
+            self.change::<F<K, V>, _, _>(hash, garbage, None, (), is_key, |bucket, found, ()| {
+                let Found { location, entry } = found?;
+                garbage.entry.set(bucket.remove(location));
+                Some(entry)
             })
         })
     }
@@ -295,30 +298,20 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Result<At<K, V>, K> {
         by_form!(self, F, {
-            let mut stored = Some(F::<K, V>::store(Entry { key, value }));
-            let new = self.change::<F<K, V>, _>(hash, garbage, |bucket| {
-                let tag = tags::of_hash(hash);
-                // Entries are told apart by address: none is used again while the section lasts.
-                let now = match found {
-                    Some(found) => Some(bucket.find_again(tag, found)?),
-                    None if bucket.search(tag, &is_stored::<F<K, V>>(&stored)).is_some() => {
-                        return None;
-                    }
-                    None => None,
-                };
-                let stored = stored.take().expect("it is stored once");
-                Some(match now {
-                    Some(at) => {
-                        let (new, boxed) = bucket.replace(at, tag, stored);
+            let (tag, stored) = (tags::of_hash(hash), F::<K, V>::store(Entry { key, value }));
+            let change = |bucket: &mut Locked<'_, F<K, V>, _>, now: Option<Found<_>>, stored| {
+                match (found, now) {
+                    (Some(_), Some(now)) => {
+                        let (new, boxed) = bucket.replace(now.location, tag, stored);
                         garbage.entry.set(boxed);
-                        new
+                        Ok(new)
                     }
-                    None => bucket.add(tag, stored),
-                })
-            });
-            // What was not stored is dropped here, where the bucket is not locked any more.
-            let key = || F::<K, V>::unstore(stored.expect("it was not stored")).key;
-            new.ok_or_else(key)
+                    (None, None) => Ok(bucket.add(tag, stored)),
+                    _ => Err(stored), // and not dropped under the lock
+                }
+            };
+            let new = self.change(hash, garbage, found, stored, is_stored::<F<K, V>, _>, change);
+            new.map_err(|stored| F::<K, V>::unstore(stored).key)
         })
     }
 
@@ -331,10 +324,17 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> bool {
         by_form!(self, F, {
-            self.change::<F<K, V>, _>(hash, garbage, |bucket| {
-                let at = bucket.find_again(tags::of_hash(hash), found);
-                at.map(|at| garbage.entry.set(bucket.remove(at))).is_some()
-            })
+            let never = |(): &(), _: &K| unreachable!("it was found by another");
+            self.change::<F<K, V>, _, _>(
+                hash,
+                garbage,
+                Some(found),
+                (),
+                never,
+                |bucket, now, ()| {
+                    now.map(|now| garbage.entry.set(bucket.remove(now.location))).is_some()
+                },
+            )
         })
     }
 
@@ -348,15 +348,16 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> (At<K, V>, bool) {
         by_form!(self, F, {
-            let mut stored = Some(F::<K, V>::store(Entry { key, value }));
-            self.change::<F<K, V>, _>(hash, garbage, |bucket| {
-                let tag = tags::of_hash(hash);
-                let found = bucket.search(tag, &is_stored::<F<K, V>>(&stored));
+            let (tag, stored) = (tags::of_hash(hash), F::<K, V>::store(Entry { key, value }));
+            let change = |bucket: &mut Locked<'_, F<K, V>, _>, found: Option<Found<_>>, stored| {
                 match found {
-                    Some((_, entry)) => (entry, false),
-                    None => (bucket.add(tag, stored.take().expect("it is stored once")), true),
+                    Some(found) => (found.entry, Some(stored)), // and not dropped under the lock
+                    None => (bucket.add(tag, stored), None),
                 }
-            })
+            };
+            let (at, left) =
+                self.change(hash, garbage, None, stored, is_stored::<F<K, V>, _>, change);
+            (at, left.is_none())
         })
     }
 
@@ -372,7 +373,7 @@ where
             // SAFETY: in a section, and the form is the map's.
             let table = unsafe { growth::root::<F<K, V>>(&self.root) };
             // SAFETY: loaded in the section.
-            unsafe { super::search::search(table, hash, &|other: &K| key.equivalent(other)) }
+            unsafe { search(table, hash, |entry| key.equivalent(&entry.key)) }
         })
     }
 
@@ -381,44 +382,65 @@ where
         unsafe { growth::root::<F>(&self.root) }.is_nothing()
     }
 
-    /// Runs `f` with the bucket of a hash locked, counts what it has added or removed, and does its
+    /// Runs `f` with the bucket of a key locked, counts what it has added or removed, and does its
     /// share if the table is growing. In a section.
-    fn change<F, R>(
+    ///
+    /// `f` gets where the entry is that was `known`, or else the one whose key `is_key` accepts;
+    /// and `with`. It calls and drops nothing of the user's, and `is_key`, which does, is called
+    /// under no lock [HM-I3].
+    #[inline(always)]
+    fn change<F, W, R>(
         &self,
         hash: u64,
         garbage: &Garbage<'_, K, V, S, D>,
-        f: impl FnOnce(&mut Locked<'_, F, DomainState>) -> R,
+        known: Option<At<K, V>>,
+        with: W,
+        is_key: impl Fn(&W, &K) -> bool,
+        f: impl FnOnce(&mut Locked<'_, F, DomainState>, Option<Found<F>>, W) -> R,
     ) -> R
     where
         F: Form<Key = K, Value = V>,
     {
-        let mut table = self.own_table::<F>();
-        table.prefetch(hash as usize);
-        let is_first_try = garbage.is_first_try();
-        if is_first_try && table.next().is_some() {
-            self.help(table, garbage);
-        }
-        let (found, word) = loop {
-            let bucket = table.bucket(hash as usize);
-            match Locked::<F, DomainState>::lock(bucket) {
-                Ok(word) => break (bucket, word),
-                Err(Moved) => table = table.next().expect("entries have moved there"),
+        let (tag, mut seen) = (tags::of_hash(hash), Seen::of(known));
+        loop {
+            let mut table = self.own_table::<F>();
+            table.prefetch(hash as usize);
+            if table.next().is_some() && garbage.may_help() {
+                self.help(table, garbage);
             }
-        };
-        garbage.buckets.set(table.buckets());
-        let mut bucket = Locked::new(found, word, self.domain.core(), &garbage.left);
-        bucket.tend(is_first_try);
-        let result = f(&mut bucket);
-        let added = bucket.added();
-        let is_crowded = added > 0 && bucket.count() >= F::SLOTS - 1;
-        drop(bucket);
-        if added != 0 {
-            self.count.add(added.into());
+            if known.is_none() {
+                // SAFETY: loaded in the section.
+                unsafe { seen.look(table, hash, &|other| is_key(&with, other)) };
+            }
+            let (found, word) = loop {
+                let bucket = table.bucket(hash as usize);
+                match Locked::<F, DomainState>::lock(bucket) {
+                    Ok(word) => break (bucket, word),
+                    Err(Moved) => table = table.next().expect("entries have moved there"),
+                }
+            };
+            garbage.buckets.set(table.buckets());
+            let mut bucket = Locked::new(found, word, self.domain.core(), &garbage.left);
+            bucket.tend(garbage.is_first_try());
+            let found = match bucket.locate(tag, &seen) {
+                Ok(found) => found,
+                // What else has the tag does not matter.
+                Err(Unknown) if known.is_some() => None,
+                // Another update came in between: what it has put there is looked at.
+                Err(Unknown) => continue,
+            };
+            let result = f(&mut bucket, found, with);
+            let added = bucket.added();
+            let is_crowded = added > 0 && bucket.count() >= F::SLOTS - 1;
+            drop(bucket);
+            if added != 0 {
+                self.count.add(added.into());
+            }
+            if is_crowded {
+                self.grow_if_full(table);
+            }
+            return result;
         }
-        if is_crowded {
-            self.grow_if_full(table);
-        }
-        result
     }
 
     /// The table, which is made if there is none. In a section.
@@ -472,11 +494,11 @@ where
 }
 
 /// Whether a key is that of an entry which is to be stored.
-fn is_stored<F: Form>(stored: &Option<F::Stored>) -> impl Fn(&F::Key) -> bool
+fn is_stored<F: Form<Stored = W>, W>(stored: &W, other: &F::Key) -> bool
 where
     F::Key: Eq,
 {
-    move |other| stored.as_ref().is_some_and(|stored| F::key(stored) == other)
+    F::key(stored) == other
 }
 
 #[cold]

@@ -116,7 +116,7 @@ impl<F: Form> Walk<F> {
         }
         let Some((bucket, word)) = self.bucket else { return false };
         // SAFETY: the word was loaded in this section.
-        unsafe { bucket.search_head(word, tag, &|other| other == key) }.is_some()
+        unsafe { bucket.search_head(word, tag, &mut |other| other.key == *key) }.is_some()
     }
 
     /// The next entry, and its tag if it is in a node.

@@ -65,9 +65,9 @@ struct Changing {
     /// Buckets are being taken out: no grown size may have them again. Written under the board's
     /// lock.
     is_shrinking: AtomicBool,
-    /// Buckets have been taken out of the list, or may have been: the table goes on with that
-    /// whoever wants it bigger, also in a child of a process that was at it. Written under the
-    /// board's lock.
+    /// Buckets have been taken out of the list, or may have been: the shrink is finished before the
+    /// table grows again, also by a child of the process that began it. Written under the board's
+    /// lock.
     is_unlinking: AtomicBool,
 }
 
@@ -502,7 +502,7 @@ impl<R: Protection> Table<R> {
 }
 
 /// A thread of the program's that works on a table. Where it panics, as one does that is to wait in
-/// a section, the table's thread goes on.
+/// a section, the table's thread does the rest.
 struct AtWork<'t, R: Protection>(&'t Table<R>);
 
 impl<R: Protection> Drop for AtWork<'_, R> {

@@ -156,8 +156,8 @@ strong!(Arc Rc);
 /// For weak pointers. One that was made without a value is no object's, and stands as null.
 macro_rules! weak {
     ($($pointer:ty)*) => {$(
-        // SAFETY: as for the strong pointers. The count is another one, so there is a tag; what comes
-        // after two counts is aligned to more than that.
+        // SAFETY: as for the strong pointers. The count is another one, so there is a tag; what
+        // comes after two counts is aligned to more than that.
         unsafe impl<T> Counted for $pointer {
             type Base = T;
 

@@ -1,0 +1,84 @@
+//! What an update learns of entries while it has no lock: whether they are its key's, or what their
+//! hashes are.
+//!
+//! **Invariant [HM-I3]: nothing of the user's runs while a bucket is locked.** Keys are compared and
+//! hashed before. What is compared under the lock are addresses, each of which is one entry's while
+//! the update's section lasts; where there is an entry that was not looked at, the lock is given up,
+//! and taken again afterwards. So a `Hash` or an `Eq` that panics finds nothing half done, and one
+//! that uses the map waits for nothing.
+
+use super::entry::{At, EntryOf, Form};
+
+/// What is known of entries, by their addresses.
+pub(super) struct Known<F: Form, T> {
+    /// Sorted, but for what was added since [`settle`](Self::settle).
+    all: Vec<(At<F>, T)>,
+    settled: usize,
+}
+
+impl<F: Form, T> Known<F, T> {
+    pub(super) const fn nothing() -> Self {
+        Self { all: Vec::new(), settled: 0 }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.all.clear();
+        self.settled = 0;
+    }
+
+    /// Learns something about an entry. [`get`](Self::get) finds it after
+    /// [`settle`](Self::settle).
+    pub(super) fn add(&mut self, entry: &EntryOf<F>, what: T) {
+        self.all.push((entry, what));
+    }
+
+    #[inline(always)]
+    pub(super) fn settle(&mut self) {
+        if self.settled != self.all.len() {
+            self.sort();
+        }
+    }
+
+    #[cold]
+    fn sort(&mut self) {
+        self.all.sort_unstable_by_key(|known| known.0);
+        self.settled = self.all.len();
+    }
+
+    /// Whether these are the entries, in the order in which they were added. Before
+    /// [`settle`](Self::settle).
+    pub(super) fn are_of(&self, entries: impl Iterator<Item = At<F>>) -> bool {
+        self.settled == 0 && self.all.iter().map(|known| known.0).eq(entries)
+    }
+
+    /// What is known of the one that was added at this place.
+    pub(super) fn at(&self, index: usize) -> &T {
+        &self.all[index].1
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, entry: At<F>) -> Option<&T> {
+        if self.settled == 0 { None } else { self.find(entry) }
+    }
+
+    fn find(&self, entry: At<F>) -> Option<&T> {
+        let settled = &self.all[..self.settled];
+        let at = settled.binary_search_by_key(&entry, |known| known.0).ok()?;
+        Some(&settled[at].1)
+    }
+}
+
+/// What an update knows of the entries with the tag of its key.
+pub(super) struct Seen<F: Form> {
+    /// The entry of the key.
+    pub(super) found: Option<At<F>>,
+    /// Entries of other keys.
+    pub(super) others: Known<F, ()>,
+}
+
+impl<F: Form> Seen<F> {
+    /// Of the entry, if it is known already.
+    pub(super) const fn of(found: Option<At<F>>) -> Self {
+        Self { found, others: Known::nothing() }
+    }
+}
