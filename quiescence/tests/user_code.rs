@@ -76,7 +76,7 @@ mod places {
     use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
 
     use quiescence::__private::{Site, here};
-    use quiescence::collections::{IdMap, List, Queue};
+    use quiescence::collections::{HashMap, IdMap, List, Queue};
     use quiescence::sync::{BigRef, Latch, PerCpu, SeqLock};
     use quiescence::{ArcCell, Domain, ExactCell, Qsbr, Rcu, RcuRef, Snapshot, Weigh, epoch};
 
@@ -164,6 +164,19 @@ mod places {
             at(Site::Choose);
             false
         });
+        let map = HashMap::new();
+        map.read().get_or_insert_with(1, || {
+            at(Site::Make);
+            1
+        });
+        map.update(&1, |value| {
+            at(Site::Update);
+            value + 1
+        });
+        map.retain(|_, _| {
+            at(Site::Choose);
+            false
+        });
         let list: List<_> = (0..3).collect();
         list.retain(|_| {
             at(Site::Choose);
@@ -187,6 +200,9 @@ mod places {
         let ids = IdMap::new();
         ids.insert(Owned(Some(Site::Drop)));
         drop(ids);
+        let map = HashMap::new();
+        map.insert(1, Owned(Some(Site::Drop)));
+        drop(map);
         drop(Rcu::new(Owned(Some(Site::Drop))));
         drop(BigRef::new(Owned(Some(Site::Drop))));
         epoch::pin().defer(|| at(Site::Callback));

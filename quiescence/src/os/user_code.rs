@@ -17,33 +17,19 @@
 //! `tests/user_code.rs` looks for calls outside of these places, and asks user code at each of them
 //! by which it was called.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-macro_rules! sites {
-    ($($(#[doc = $doc:literal])+ $site:ident,)*) => {
-        /// A place where user code runs.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[cfg_attr(loom, allow(dead_code, reason = "loom runs some rooms only"))]
-        pub enum Site {
-            $($(#[doc = $doc])+ $site,)*
-        }
-
-        impl Site {
-            /// All of them, in the order of the table.
-            pub const ALL: &'static [Self] = &[$(Self::$site,)*];
-        }
-    };
-}
-
-sites! {
+/// A place where user code runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(loom, allow(dead_code, reason = "loom runs some rooms only"))]
+pub enum Site {
     /// A callback of a domain, or the drop of what was retired.
     Callback,
     /// A deferred function, or the drop of what was retired, where nothing has to be waited for.
     OnTheSpot,
     /// The function of a callback head, in C.
     Head,
-    /// `Weigh::bytes`, or a function in its place.
+    /// What a value owns, by its `Weigh` or a function in the place of that.
     Weigh,
     /// A waker is cloned.
     WakerClone,
@@ -96,18 +82,15 @@ pub(crate) fn is_whole(f: impl FnOnce()) -> bool {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(()) => true,
         Err(payload) => {
+            let drop_payload = || run(Site::Drop, || drop(payload));
             // Its own drop may panic again. The payload of that one is forgotten: some day it has
             // to end.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop_payload(payload))) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(drop_payload)) {
                 std::mem::forget(payload);
             }
             false
         }
     }
-}
-
-fn drop_payload(payload: Box<dyn Any + Send>) {
-    run(Site::Drop, || drop(payload));
 }
 
 #[cfg(all(debug_assertions, not(loom)))]
@@ -169,7 +152,7 @@ mod imp {
 
 /// The place by which the thread has come into user code, in a build with debug assertions: for
 /// tests, whose user code asks it.
-#[cfg_attr(loom, allow(dead_code, reason = "as above"))]
+#[cfg_attr(loom, allow(dead_code, reason = "loom has no tests outside of the library"))]
 pub fn here() -> Option<Site> {
     imp::here()
 }

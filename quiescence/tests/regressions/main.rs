@@ -6,6 +6,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod counted_heads;
+
 mod barrier_beside_kept;
 mod hash_map;
 #[cfg(unix)]

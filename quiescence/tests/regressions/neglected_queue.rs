@@ -6,29 +6,10 @@ use std::sync::mpsc;
 use std::thread;
 
 use quiescence::Domain;
-use quiescence::callback_queue::{CallbackQueue, Pushed, Wakes};
-use quiescence::raw::Head;
+use quiescence::callback_queue::{CallbackQueue, Wakes};
 
 use crate::common::until_an_updater_sleeps;
-
-/// A head with a count: first, so that a pointer to it is one to both.
-#[repr(C)]
-struct Counted {
-    head: Head,
-    ran: Arc<AtomicU64>,
-}
-
-unsafe extern "C" fn count(head: *mut Head) {
-    // SAFETY: from a box, in `push`.
-    let counted = unsafe { Box::from_raw(head.cast::<Counted>()) };
-    counted.ran.fetch_add(1, SeqCst);
-}
-
-fn push(queue: &CallbackQueue, ran: &Arc<AtomicU64>) -> Pushed {
-    let counted = Box::into_raw(Box::new(Counted { head: Head::new(), ran: Arc::clone(ran) }));
-    // SAFETY: a head in a box that no reader knows.
-    unsafe { queue.push(counted.cast(), count) }.unwrap()
-}
+use crate::counted_heads::push;
 
 /// A section in a thread of its own, until `leave` is called.
 fn section<'scope>(

@@ -4,35 +4,17 @@
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::Duration;
 
 use quiescence::callback_queue::{CallbackQueue, Left, Wakes};
-use quiescence::raw::Head;
 use quiescence::{Domain, Guard, Private};
+
+use crate::counted_heads::push;
 
 /// Nothing comes for so long: the runner leaves.
 const IDLE: Option<Duration> = Some(Duration::ZERO);
-
-/// A head with a count: first, so that a pointer to it is one to both.
-#[repr(C)]
-struct Counted {
-    head: Head,
-    ran: Arc<AtomicU64>,
-}
-
-unsafe extern "C" fn count(head: *mut Head) {
-    // SAFETY: from a box, in `push`.
-    let counted = unsafe { Box::from_raw(head.cast::<Counted>()) };
-    counted.ran.fetch_add(1, SeqCst);
-}
-
-fn push(queue: &CallbackQueue, ran: &Arc<AtomicU64>) {
-    let counted = Box::into_raw(Box::new(Counted { head: Head::new(), ran: Arc::clone(ran) }));
-    // SAFETY: a head in a box that no reader knows.
-    let _ = unsafe { queue.push(counted.cast(), count) }.unwrap();
-}
 
 /// A domain that lives for ever, and in which the worker waits for company for ever.
 pub(super) fn patient_domain() -> &'static Domain {
@@ -70,7 +52,7 @@ impl Drop for KeepsSection {
 /// and its heads are run when it ends, with the marks.
 fn barrier_panics(domain: &Domain) {
     let (queue, ran) = (CallbackQueue::new(domain, Wakes::Runner), Arc::default());
-    push(&queue, &ran);
+    let _ = push(&queue, &ran);
     assert!(catch_unwind(AssertUnwindSafe(|| domain.barrier())).is_err());
     let_go();
     assert!(!queue.is_attended());
@@ -113,11 +95,11 @@ fn a_barrier_that_panics_in_the_queues_leaves_no_mark_behind() {
 fn a_panic_after_a_batch_gives_the_callback_queue_back() {
     let (domain, ran) = (Domain::new(), Arc::default());
     let queue = CallbackQueue::new(&domain, Wakes::Runner);
-    push(&queue, &ran);
+    let _ = push(&queue, &ran);
     let panics = || queue.attend_and(IDLE, || panic!("on purpose")).is_ok();
     assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
     assert!(!queue.is_attended());
-    push(&queue, &ran);
+    let _ = push(&queue, &ran);
     domain.barrier();
     assert_eq!(ran.load(SeqCst), 2);
     assert_eq!(queue.attend(IDLE), Ok(Left::Idle), "no thread has its part");
@@ -128,12 +110,12 @@ fn a_panic_after_a_batch_gives_the_callback_queue_back() {
 fn a_barrier_after_a_batch_does_not_wait_for_its_own_thread() {
     let (domain, ran) = (Domain::new(), Arc::default());
     let queue = CallbackQueue::new(&domain, Wakes::Runner);
-    push(&queue, &ran);
+    let _ = push(&queue, &ran);
     let mut batches = 0;
     let left = queue.attend_and(IDLE, || {
         batches += 1;
         if batches == 1 {
-            push(&queue, &ran);
+            let _ = push(&queue, &ran);
             domain.barrier();
             assert_eq!(ran.load(SeqCst), 2);
             assert!(queue.is_attended_here());
@@ -149,10 +131,10 @@ fn a_barrier_after_a_batch_does_not_wait_for_its_own_thread() {
 fn a_section_that_is_kept_after_a_batch_ends_the_runner() {
     let (domain, ran) = (patient_domain(), Arc::default());
     let queue = CallbackQueue::new(domain, Wakes::Runner);
-    push(&queue, &ran);
+    let _ = push(&queue, &ran);
     let keeps = || {
         keep_section(domain);
-        push(&queue, &ran);
+        let _ = push(&queue, &ran);
     };
     assert!(catch_unwind(AssertUnwindSafe(|| queue.attend_and(IDLE, keeps).is_ok())).is_err());
     let_go();

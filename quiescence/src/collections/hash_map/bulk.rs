@@ -11,6 +11,7 @@ use super::table::TableRef;
 use super::update::At;
 use super::walk::Walk;
 use crate::domain::tag::DomainTag;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 
 /// Buckets that are gone over in one section, at most.
@@ -103,7 +104,7 @@ where
         loop {
             // SAFETY: found in this section.
             let found = unsafe { &*entry };
-            if keeps(&found.key, &found.value) {
+            if user_code::run(Site::Choose, || keeps(&found.key, &found.value)) {
                 return garbage;
             }
             let hash = self.hash(&found.key);

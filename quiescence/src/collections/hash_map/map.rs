@@ -19,6 +19,7 @@ use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::srcu::Sleepable;
 use crate::domain::tag::{DomainTag, Section};
+use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::charge_of_box;
@@ -505,7 +506,8 @@ where
             let end = |entry: *mut Entry<K, V>| {
                 if !entry.is_null() {
                     // SAFETY: each box of the map, once.
-                    drop(unsafe { Box::from_raw(entry) });
+                    let entry = unsafe { Box::from_raw(entry) };
+                    user_code::run(Site::Drop, || drop(entry));
                 }
             };
             // SAFETY: as above.

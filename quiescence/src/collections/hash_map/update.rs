@@ -17,6 +17,7 @@ use super::search::search;
 use super::table::TableRef;
 use super::tags;
 use crate::domain::tag::DomainTag;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 
@@ -279,7 +280,7 @@ where
             let old = unsafe { self.find_hashed(key, hash) }?;
             // SAFETY: found in the section.
             let entry = unsafe { &*old };
-            let value = f(&entry.key, &entry.value);
+            let value = user_code::run(Site::Update, || f(&entry.key, &entry.value));
             let own_key = entry.key.clone();
             if let Ok(new) = self.attempt_insert(own_key, value, hash, Some(old), garbage) {
                 return Some(new);

@@ -13,6 +13,7 @@ use super::map::HashMap;
 use super::update::{At, AtLimit};
 use super::walk::Walk;
 use crate::domain::tag::{DomainTag, Section};
+use crate::os::user_code::{self, Site};
 
 /// A map in a section: what it finds stays valid as long as this.
 ///
@@ -244,7 +245,7 @@ where
             Some(at) => at,
             None => {
                 self.map.may_replace("get_or_insert_with");
-                let value = make();
+                let value = user_code::run(Site::Make, make);
                 self.map.put_if_absent(key, value, hash, &Garbage::new(self.map)).0
             }
         };
@@ -313,7 +314,8 @@ where
             let old = unsafe { self.map.find_hashed(&key, hash) };
             // SAFETY: found in the section, which lasts as long as `self`.
             let before = old.map(|at| unsafe { pair(at) });
-            let done = match (f(before), before) {
+            let decided = user_code::run(Site::Update, || f(before));
+            let done = match (decided, before) {
                 (Operation::Abort(value), _) => return Compute::Aborted(value),
                 (Operation::Remove, None) => return Compute::Absent,
                 (Operation::Remove, Some((old_key, value))) => {
