@@ -315,8 +315,10 @@ mod tests {
 
     /// Pushes a head as if nothing had been remembered of it, as in a release.
     fn push_unseen(callback_queue: &CallbackQueue, head: &mut Head) {
+        // SAFETY: a head that may be written.
+        let link = unsafe { Head::set(head, nothing) };
         // SAFETY: not at all, where it waits already; that this ends well is what is tested.
-        unsafe { callback_queue.shared.front.0.llist.push(Head::set(head, nothing), false) };
+        unsafe { callback_queue.shared.front.0.llist.push(link, false) };
     }
 
     /// The barrier's mark was given up with the heads, and the barrier waited for ever.
@@ -337,7 +339,7 @@ mod tests {
         assert!(callback_queue.is_empty());
     }
 
-    /// A visitor that found such a head left, and told no runner that waited for it to go.
+    /// A visitor that found such a head left, and woke no runner that waited for it to go.
     #[test]
     fn a_runner_comes_after_a_visitor_that_has_given_up() {
         let domain = Domain::new();

@@ -46,7 +46,7 @@ impl Shared {
             return Ok(None);
         }
         inner.part = part;
-        inner.expected = false; // also where this fails: nobody else is on the way
+        inner.expected = false; // also where this fails: no other is on the way
         self.take(&mut inner)?;
         inner.runner = thread::token();
         Ok(Some(Attending { callback_queue: self, gives_back: true }))
