@@ -391,7 +391,7 @@ impl State {
     }
 
     /// The oldest batch, if no guard is left that may protect anything of it. Takes steps of the
-    /// grace periods, without the lock: they fence, and a subscriber of `tracing` that is told of
+    /// grace periods, without the lock: they fence, and a subscriber of `tracing` that hears of
     /// them may use the collector.
     fn take_ready(&self) -> Option<Batch> {
         loop {

@@ -1,4 +1,4 @@
-//! A subscriber of `tracing` that reads in the collector whose grace periods it is told of.
+//! A subscriber of `tracing` that reads in the collector whose grace periods it hears of.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};

@@ -344,7 +344,22 @@ mod tests {
         assert!(callback_queue.is_empty());
     }
 
-    /// A visitor that found such a head left, and told no runner that waited for it to go.
+    /// The next push found nothing to say, as if the runner were there.
+    #[test]
+    fn no_thread_attends_after_a_runner_that_found_a_head_queued_twice_at_once() {
+        let domain = Domain::new();
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+        let [mut one, mut two, mut three] = [const { Head::new() }; 3];
+        push_unseen(&callback_queue, &mut one);
+        push_unseen(&callback_queue, &mut two);
+        push_unseen(&callback_queue, &mut one);
+        assert!(callback_queue.attend(Some(Duration::ZERO)).is_err());
+        // SAFETY: run by the barrier, before it goes.
+        assert!(unsafe { callback_queue.push(&mut three, nothing) }.unwrap().unattended);
+        domain.barrier();
+    }
+
+    /// A visitor that found such a head left, and woke no runner that waited for it to go.
     #[test]
     fn a_runner_comes_after_a_visitor_that_has_given_up() {
         let domain = Domain::new();

@@ -40,7 +40,6 @@ pub(crate) use granted::amount;
 pub use outcome::{Left, Pushed, QueuedTwice, Wakes};
 pub(crate) use waiting_room::{HeldRoom, WaitingRoom};
 
-use std::sync::atomic::AtomicU64 as Count;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -143,7 +142,7 @@ pub(crate) struct Inner {
 
 /// How many times what waited in some callback queue of the process was given up. A barrier's marks
 /// may have been among that.
-static GIVEN_UP: Count = Count::new(0);
+static GIVEN_UP: AtomicU64 = AtomicU64::new(0);
 
 impl Inner {
     /// Whether another thread runs callbacks.

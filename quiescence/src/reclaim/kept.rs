@@ -6,9 +6,9 @@
 //! that
 //! was given up; so there may be more of them than slots in use, and the limit counts them.
 //!
-//! **Invariant: what is counted is what stands in the list or in some thread's hand.** A thread that
-//! has taken the list has a [`InHand`] until it has done with it, whatever it is in the midst of: a
-//! drop may fork, and the child counts what stands in the list and in this thread's hand.
+//! **Invariant: what is counted is what stands in the list or in some thread's hand.** A thread
+//! that has taken the list has an [`InHand`] until it has done with it, whatever it is in the midst
+//! of: a drop may fork, and the child counts what stands in the list and in this thread's hand.
 //!
 //! `rescan` frees them. The worker looks for them in the slots: at the next tick, and then after as
 //! long as they have been kept by then, and at least once a second. So an object whose protection

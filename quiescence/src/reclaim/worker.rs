@@ -13,8 +13,8 @@
 //! this one was over. So no domain keeps the others waiting for longer, and no queue the others of
 //! its domain; but a go of a few dozen callbacks is not cut short, however long these take.
 //!
-//! The simulator has this loop a second time, `simulate/src/ours/worker.rs`, and what stays equal by
-//! hand: the order of a turn in `tend`, which queues `run_queues` runs and where it begins, what
+//! The simulator has this loop a second time, in `simulate/src/ours/worker.rs`. Equal by hand stay
+//! the order of a turn in `tend`, which queues `run_queues` runs and where it begins, what
 //! `attention_or_forget` asks, when `close_at` is set anew, and when an announcement makes the
 //! worker come. What is decided is in `grace::worker`, which both call.
 //!

@@ -1,5 +1,5 @@
-//! A drop that a thread runs at the limit begins a section there, and keeps it: what the thread does
-//! then it does in a section.
+//! A drop that a thread runs at the limit begins a section there, and keeps it: what the thread
+//! does then it does in a section.
 
 use std::cell::Cell;
 

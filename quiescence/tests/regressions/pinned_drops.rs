@@ -1,4 +1,4 @@
-//! What runs in a thread that is pinned: nothing that was deferred, though the collector ends there.
+//! What runs in a pinned thread: nothing that was deferred, though the collector ends there.
 
 use std::sync::mpsc;
 use std::thread;

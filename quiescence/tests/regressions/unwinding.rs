@@ -1,5 +1,5 @@
-//! Panics in the middle of what the library does: a barrier that had marks on their way, a runner of
-//! a callback queue that called its user's closure.
+//! Panics in the middle of what the library does: in a barrier that had marks on their way, in the
+//! closure that a runner of a callback queue calls.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

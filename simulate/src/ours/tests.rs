@@ -299,3 +299,27 @@ fn a_lone_sleeper_is_as_late_as_was_measured() {
     // The sleeps are drawn: one more or less of them moves the mean.
     assert!(late_ns.abs_diff(measured.sleep_overrun / 1_000) < 3_000, "{late_ns} ns");
 }
+
+/// One reader, and so many threads to a CPU that compute: a callback waits for the reader and for
+/// the worker, some rounds of the scheduler each, under whatever engine; not for seconds.
+#[test]
+fn callbacks_on_an_overloaded_machine_wait_for_some_rounds_of_the_scheduler() {
+    const SLICE: Time = 4 * MILLISECOND; // a tick of the scheduler
+    const AN_HOUR: Time = 3_600 * SECOND;
+    let computes = Role::Waits { work_ns: AN_HOUR, expedited_ppm: 0, sleeps: false, reads: false };
+    let calls = Role::Calls { work_ns: 1_000, bytes: 64, burst: 1, sleep_ns: 2 * MILLISECOND };
+    let reads = Role::Qsbr { turn_ns: 20_000, run_ns: 0, sleep_ns: 0 };
+    for (engine, threads) in ["token", "tick", "adaptive"].into_iter().zip([20, 44, 44]) {
+        let algorithm = Algorithm::named(engine).unwrap();
+        let groups = [(1, reads), (1, calls), (threads, computes)];
+        let groups = groups.map(|(count, role)| Group { count, role });
+        let mut options = Options::new(algorithm, groups.to_vec());
+        (options.cpus, options.lazy_ns, options.duration) = (2, 0, 2 * SECOND);
+        let round = (Time::from(threads) / 2 + 2) * SLICE;
+        for seed in 1..=5 {
+            options.seed = seed;
+            let age = run(&options).unwrap().callbacks.age_ns;
+            assert!(age.count >= 100 && age.max <= 4 * round, "{engine}, {threads}: {age:?}");
+        }
+    }
+}

@@ -46,8 +46,11 @@ impl Shared {
             return Ok(None);
         }
         inner.part = part;
-        inner.expected = false; // also where this fails: nobody else is on the way
-        self.take(&mut inner)?;
+        inner.expected = false; // also where this fails: no other is on the way
+        if let Err(twice) = self.take(&mut inner) {
+            let _: Result<(), QueuedTwice> = self.abandon(&mut inner); // the next push is to say so
+            return Err(twice);
+        }
         inner.runner = thread::token();
         Ok(Some(Attending { callback_queue: self, gives_back: true }))
     }
