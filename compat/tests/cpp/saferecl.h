@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// What the programs of [saferecl] share: objects that count, and deleters of all kinds that the standard admits.
+// What the programs of [saferecl] share: deleters of all kinds that the standard admits.
 
 #ifndef TESTS_CPP_SAFERECL_H
 #define TESTS_CPP_SAFERECL_H
@@ -14,8 +14,14 @@
 #include <utility>
 #include <vector>
 
+[[noreturn]] inline void failed(const char *file, int line, const char *condition)
+{
+	std::fprintf(stderr, "%s:%d: %s\n", file, line, condition);
+	std::abort();
+}
+
 #define CHECK(condition) \
-	((condition) ? (void)0 : (std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), std::abort()))
+	((condition) ? (void)0 : failed(__FILE__, __LINE__, #condition))
 
 template <class F> void until(F holds)
 {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// [saferecl.hp], paragraph by paragraph: docs/C.md lists which function is which. What is ill-formed is in
-// ../cpp.rs.
+// [saferecl.hp], paragraph by paragraph: docs/C.md lists which function is which. What is
+// ill-formed is in ../cpp.rs.
 
 #include <hazard_pointer>
 
 #include "saferecl.h"
 
-template <class T, class D = std::default_delete<T>> using Base = std::hazard_pointer_obj_base<T, D>;
+template <class T, class D = std::default_delete<T>>
+using Base = std::hazard_pointer_obj_base<T, D>;
 
 struct Node : Base<Node, Stateless> {
 	int value = 7;
 };
 
-// Returns when a scan has begun after the call, and is over: when the second of two objects is reclaimed, the scan that
-// has reclaimed the first one is over.
+// Returns when a scan has begun after the call, and is over: when the second of two objects is
+// reclaimed, the scan that has reclaimed the first one is over.
 static void scan()
 {
 	struct Flagged : Base<Flagged> {
@@ -38,7 +39,7 @@ template <class T> static bool is_reclaimed(T *object)
 	return deleted != before;
 }
 
-// ---- [saferecl.hp.general], [saferecl.hp.syn] --------------------------------------------------------
+// ---- [saferecl.hp.general], [saferecl.hp.syn]
 
 static void a_hazard_pointer_is_made_unassociated()
 {
@@ -92,19 +93,26 @@ static void what_is_protected_when_it_is_retired_stays()
 static_assert(__cpp_lib_hazard_pointer == 202306L);
 static_assert(std::is_same_v<decltype(std::make_hazard_pointer()), std::hazard_pointer>);
 static_assert(std::is_same_v<Base<Node>, std::hazard_pointer_obj_base<Node>>);
-static_assert(noexcept(swap(std::declval<std::hazard_pointer &>(), std::declval<std::hazard_pointer &>())));
+using Reference = std::hazard_pointer &;
+static_assert(noexcept(swap(std::declval<Reference>(), std::declval<Reference>())));
 static_assert(std::is_nothrow_swappable_v<std::hazard_pointer>);
 
-// ---- [saferecl.hp.base] ------------------------------------------------------------------------------
+// ---- [saferecl.hp.base]
 
-// Protected, and defaulted: of the base alone nothing can be made, and objects copy and move as their members do.
+// Protected, and defaulted: of the base alone nothing can be made, and objects copy and move as
+// their members do.
 static_assert(!std::is_default_constructible_v<Base<Node>> && !std::is_destructible_v<Base<Node>>);
-static_assert(!std::is_copy_constructible_v<Base<Node>> && !std::is_move_constructible_v<Base<Node>>);
+static_assert(!std::is_copy_constructible_v<Base<Node>>);
+static_assert(!std::is_move_constructible_v<Base<Node>>);
 static_assert(!std::is_copy_assignable_v<Base<Node>> && !std::is_move_assignable_v<Base<Node>>);
-static_assert(std::is_nothrow_default_constructible_v<Node> && std::is_trivially_destructible_v<Node>);
-static_assert(std::is_nothrow_copy_constructible_v<Node> && std::is_nothrow_move_constructible_v<Node>);
-static_assert(std::is_nothrow_copy_assignable_v<Node> && std::is_nothrow_move_assignable_v<Node>);
-static_assert(std::is_void_v<decltype(std::declval<Node &>().retire())> && noexcept(std::declval<Node &>().retire()));
+static_assert(std::is_nothrow_default_constructible_v<Node>);
+static_assert(std::is_trivially_destructible_v<Node>);
+static_assert(std::is_nothrow_copy_constructible_v<Node>);
+static_assert(std::is_nothrow_move_constructible_v<Node>);
+static_assert(std::is_nothrow_copy_assignable_v<Node>);
+static_assert(std::is_nothrow_move_assignable_v<Node>);
+static_assert(std::is_void_v<decltype(std::declval<Node &>().retire())>);
+static_assert(noexcept(std::declval<Node &>().retire()));
 static_assert(!std::is_polymorphic_v<Node>);
 
 // A copy is an object of its own, which was not retired.
@@ -164,7 +172,10 @@ void EndLater::operator()(Later *later) const
 	deletes(later);
 }
 
-static void the_object_may_be_incomplete_where_its_base_is_named() { CHECK(is_reclaimed(new Later)); }
+static void the_object_may_be_incomplete_where_its_base_is_named()
+{
+	CHECK(is_reclaimed(new Later));
+}
 
 static void the_deleter_is_moved_along_and_called_once()
 {
@@ -202,13 +213,14 @@ static void the_deleter_is_moved_along_and_called_once()
 	CHECK(calls == 1 && copies == 0 && !deleter.is_it);
 }
 
-// ---- [saferecl.hp.holder] ----------------------------------------------------------------------------
+// ---- [saferecl.hp.holder]
 
 static_assert(std::is_nothrow_default_constructible_v<std::hazard_pointer>);
 static_assert(std::is_nothrow_move_constructible_v<std::hazard_pointer>);
 static_assert(std::is_nothrow_move_assignable_v<std::hazard_pointer>);
 static_assert(std::is_nothrow_destructible_v<std::hazard_pointer>);
-static_assert(!std::is_copy_constructible_v<std::hazard_pointer> && !std::is_copy_assignable_v<std::hazard_pointer>);
+static_assert(!std::is_copy_constructible_v<std::hazard_pointer>);
+static_assert(!std::is_copy_assignable_v<std::hazard_pointer>);
 
 static void one_is_empty_or_owns_a_hazard_pointer()
 {
@@ -285,7 +297,8 @@ static void protect_returns_what_the_source_holds()
 	std::atomic<Node *> source{object};
 	const std::atomic<Node *> &as_const = source;
 	auto pointer = std::make_hazard_pointer();
-	static_assert(noexcept(pointer.protect(as_const)) && std::is_same_v<decltype(pointer.protect(as_const)), Node *>);
+	static_assert(noexcept(pointer.protect(as_const)));
+	static_assert(std::is_same_v<decltype(pointer.protect(as_const)), Node *>);
 	CHECK(pointer.protect(as_const) == object && source == object);
 	CHECK(!is_reclaimed(object));
 	gone();
@@ -337,7 +350,8 @@ static void reset_protection_associates()
 	auto pointer = std::make_hazard_pointer();
 	auto *object = new Node;
 	const Node *as_const = object;
-	static_assert(noexcept(pointer.reset_protection(as_const)) && noexcept(pointer.reset_protection(nullptr)));
+	static_assert(noexcept(pointer.reset_protection(as_const)));
+	static_assert(noexcept(pointer.reset_protection(nullptr)));
 	static_assert(noexcept(pointer.reset_protection()));
 	pointer.reset_protection(as_const);
 	CHECK(!is_reclaimed(object));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// [saferecl.rcu], paragraph by paragraph: docs/C.md lists which function is which. What is ill-formed is in
-// ../cpp.rs.
+// [saferecl.rcu], paragraph by paragraph: docs/C.md lists which function is which. What is
+// ill-formed is in ../cpp.rs.
 
 #include <rcu>
 
@@ -42,7 +42,7 @@ public:
 	}
 };
 
-// ---- [saferecl.rcu.general], [saferecl.rcu.syn] ------------------------------------------------------
+// ---- [saferecl.rcu.general], [saferecl.rcu.syn]
 
 // The unlocks correspond to the locks from the inside out: only the last one ends the region.
 static void regions_nest()
@@ -111,16 +111,22 @@ static_assert(noexcept(std::rcu_barrier()) && noexcept(std::rcu_barrier(domain()
 static_assert(!noexcept(std::rcu_retire(std::declval<int *>())));
 static_assert(std::is_same_v<Base<Node>, std::rcu_obj_base<Node>>);
 
-// ---- [saferecl.rcu.base] -----------------------------------------------------------------------------
+// ---- [saferecl.rcu.base]
 
-// Protected, and defaulted: of the base alone nothing can be made, and objects copy and move as their members do.
+// Protected, and defaulted: of the base alone nothing can be made, and objects copy and move as
+// their members do.
 static_assert(!std::is_default_constructible_v<Base<Node>> && !std::is_destructible_v<Base<Node>>);
-static_assert(!std::is_copy_constructible_v<Base<Node>> && !std::is_move_constructible_v<Base<Node>>);
+static_assert(!std::is_copy_constructible_v<Base<Node>>);
+static_assert(!std::is_move_constructible_v<Base<Node>>);
 static_assert(!std::is_copy_assignable_v<Base<Node>> && !std::is_move_assignable_v<Base<Node>>);
-static_assert(std::is_nothrow_default_constructible_v<Node> && std::is_trivially_destructible_v<Node>);
-static_assert(std::is_nothrow_copy_constructible_v<Node> && std::is_nothrow_move_constructible_v<Node>);
-static_assert(std::is_nothrow_copy_assignable_v<Node> && std::is_nothrow_move_assignable_v<Node>);
-static_assert(std::is_void_v<decltype(std::declval<Node &>().retire())> && noexcept(std::declval<Node &>().retire()));
+static_assert(std::is_nothrow_default_constructible_v<Node>);
+static_assert(std::is_trivially_destructible_v<Node>);
+static_assert(std::is_nothrow_copy_constructible_v<Node>);
+static_assert(std::is_nothrow_move_constructible_v<Node>);
+static_assert(std::is_nothrow_copy_assignable_v<Node>);
+static_assert(std::is_nothrow_move_assignable_v<Node>);
+static_assert(std::is_void_v<decltype(std::declval<Node &>().retire())>);
+static_assert(noexcept(std::declval<Node &>().retire()));
 static_assert(noexcept(std::declval<Node &>().retire(Stateless(), std::rcu_default_domain())));
 
 static void objects_are_copied_and_moved()
@@ -248,10 +254,12 @@ static void the_deleter_is_moved_along()
 	CHECK(calls == 2 && copies == 0 && !deleter.is_it && !other.is_it);
 }
 
-// ---- [saferecl.rcu.domain] ---------------------------------------------------------------------------
+// ---- [saferecl.rcu.domain]
 
-static_assert(!std::is_copy_constructible_v<std::rcu_domain> && !std::is_copy_assignable_v<std::rcu_domain>);
-static_assert(!std::is_move_constructible_v<std::rcu_domain> && !std::is_move_assignable_v<std::rcu_domain>);
+static_assert(!std::is_copy_constructible_v<std::rcu_domain>);
+static_assert(!std::is_copy_assignable_v<std::rcu_domain>);
+static_assert(!std::is_move_constructible_v<std::rcu_domain>);
+static_assert(!std::is_move_assignable_v<std::rcu_domain>);
 static_assert(!std::is_default_constructible_v<std::rcu_domain>);
 static_assert(std::is_void_v<decltype(domain().lock())> && noexcept(domain().lock()));
 static_assert(std::is_void_v<decltype(domain().unlock())> && noexcept(domain().unlock()));
@@ -354,8 +362,7 @@ static void barrier_waits_for_what_was_scheduled()
 	CHECK(done == 100);
 }
 
-// Neither of the two is the other: a barrier with nothing scheduled waits for no region, and the end of all regions
-// runs nothing.
+// Neither of the two is the other: a barrier with nothing scheduled waits for no region.
 static void barrier_implies_no_synchronize()
 {
 	Reader reader;

@@ -43,8 +43,8 @@ extern "C" {
 #define URCU_GP_CTR_NEST_MASK	(URCU_GP_CTR_PHASE - 1)
 
 /*
- * What a program that defines CONFIG_RCU_FORCE_SYS_MEMBARRIER says of all systems that it runs on is
- * looked at once, before main(): without membarrier its readers would have no fences at all.
+ * What a program that defines CONFIG_RCU_FORCE_SYS_MEMBARRIER says of all systems that it runs on
+ * is looked at once, before main(): without membarrier its readers would have no fences at all.
  */
 #ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
 #define _URCU_REQUIRE_SYS_MEMBARRIER(__has, __require)						\
