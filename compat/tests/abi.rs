@@ -32,8 +32,8 @@ fn sides() -> Vec<Whose<'static>> {
     [Whose::Ours].into_iter().chain(debians.then_some(Whose::Debians)).collect()
 }
 
-/// What we export beyond Debian 12's libraries: what liburcu 0.14, 0.15 and what comes after it have
-/// added.
+/// What we export beyond Debian 12's libraries: what liburcu 0.14, 0.15 and what comes after it
+/// have added.
 fn is_later(name: &str) -> bool {
     const OF_A_FLAVOR: [&str; 3] =
         ["start_poll_synchronize_rcu", "poll_state_synchronize_rcu", "exit"];

@@ -187,8 +187,8 @@ pub(super) fn start(worker: &Worker) {
         entry.wanted = true;
         entry.start();
     }
-    // To those that were being freed at a fork nobody pushes any more: in the child this is what
-    // has their callbacks handed over.
+    // No thread pushes to those that were being freed at a fork: in the child this is what has
+    // their callbacks handed over.
     workers.start_those(|entry| entry.freed);
 }
 

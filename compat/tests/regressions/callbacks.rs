@@ -1,4 +1,4 @@
-//! Callbacks of `call_rcu` that were lost, or waited for by nobody.
+//! Callbacks of `call_rcu` that were lost, or that no barrier waited for.
 
 use xtask::needs;
 use xtask::needs::Need::Gcc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A thread that was cancelled makes mistakes that liburcu survives: their messages do not end it. */
+/* A cancelled thread makes mistakes that liburcu survives: their messages do not end it. */
 #include "flavor.h"
 
 #include <errno.h>

@@ -46,7 +46,7 @@ fn hooks_of_an_older_handler_deadlock() {
     assert_eq!(succeeds(&program, &[&"liburcu-bp.so.8"]), "ok\n");
 }
 
-/// Nobody had told `fork` of them: the child waited for a thread that it had not got.
+/// No handler of `fork` was installed for them: the child waited for a thread that it had not got.
 #[test]
 fn without_a_flavour_a_child_frees_no_object_that_it_retires() {
     if !needs::met(&[Gxx]) {

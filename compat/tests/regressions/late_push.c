@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A thread has found its CPU's worker, and is stopped before it pushes: its head lies in a page that it may not touch.
- * Meanwhile the worker is taken out and freed. What it pushes then is waited for by rcu_barrier().
+ * A thread has found its CPU's worker, and is stopped before it pushes: its head lies in a page
+ * that it may not touch. Meanwhile the worker is taken out and freed. What it pushes then is waited
+ * for by rcu_barrier().
  */
 #include "flavor.h"
 

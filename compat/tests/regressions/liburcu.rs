@@ -73,7 +73,7 @@ fn a_cancelled_thread_ends_in_the_message_of_a_mistake() {
     }
 }
 
-/// Its readers had no fences, and nobody looked whether updaters had them.
+/// Its readers had no fences, and nothing said whether updaters had them.
 #[test]
 fn a_program_that_forces_membarrier_runs_where_there_is_none() {
     if !needs::met(&[]) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * older_handler LIBRARY: a host whose handlers of fork() are there before the library is, and call its hooks.
+ * older_handler LIBRARY: a host whose handlers of fork() are there before the library is, and call
+ * its hooks.
  */
 #include <dlfcn.h>
 #include <pthread.h>

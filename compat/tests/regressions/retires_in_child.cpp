@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Hazard pointers where no flavour of liburcu is in the process: a child of fork() frees what it retires.
+// Where no flavour of liburcu is in the process, a child of fork() frees what it retires.
 
 #include <hazard_pointer>
 

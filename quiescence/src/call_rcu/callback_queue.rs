@@ -176,8 +176,8 @@ impl CallbackQueue {
     /// child then finds all that waits. Calls are counted. In a callback of this callback queue it
     /// does not wait.
     ///
-    /// A child has no pauses, since the threads that would end them may not be there: pause it again
-    /// where nothing is to be begun yet.
+    /// A child has no pauses, since the threads that would end them may not be there: pause it
+    /// again where nothing is to be begun yet.
     pub fn pause(&self) {
         self.shared.pause();
     }

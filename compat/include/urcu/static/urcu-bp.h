@@ -32,7 +32,7 @@ struct urcu_bp_reader {
 /* As urcu_memb_has_sys_membarrier. */
 extern int urcu_bp_has_sys_membarrier;
 #ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
-_URCU_REQUIRE_SYS_MEMBARRIER(urcu_bp)
+_URCU_REQUIRE_SYS_MEMBARRIER(urcu_bp_has_sys_membarrier, _urcu_bp_require_sys_membarrier)
 #define urcu_bp_has_sys_membarrier	1
 #endif
 

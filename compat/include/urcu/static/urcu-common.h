@@ -43,14 +43,14 @@ extern "C" {
 #define URCU_GP_CTR_NEST_MASK	(URCU_GP_CTR_PHASE - 1)
 
 /*
- * What a program that defines CONFIG_RCU_FORCE_SYS_MEMBARRIER says of all systems that it runs on is
- * looked at once, before main(): without membarrier its readers would have no fences at all.
+ * What a program that defines CONFIG_RCU_FORCE_SYS_MEMBARRIER says of all systems that it runs on
+ * is looked at once, before main(): without membarrier its readers would have no fences at all.
  */
 #ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
-#define _URCU_REQUIRE_SYS_MEMBARRIER(flavor)							\
-	static void __attribute__((__constructor__)) flavor##_require_sys_membarrier(void)	\
+#define _URCU_REQUIRE_SYS_MEMBARRIER(__has, __require)						\
+	static void __attribute__((__constructor__)) __require(void)				\
 	{											\
-		if (flavor##_has_sys_membarrier)						\
+		if (__has)									\
 			return;									\
 		fprintf(stderr, "liburcu (quiescence): this program was compiled with "		\
 				"CONFIG_RCU_FORCE_SYS_MEMBARRIER, and there is no "		\

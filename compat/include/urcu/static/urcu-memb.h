@@ -19,7 +19,7 @@ extern "C" {
  */
 extern int urcu_memb_has_sys_membarrier;
 #ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
-_URCU_REQUIRE_SYS_MEMBARRIER(urcu_memb)
+_URCU_REQUIRE_SYS_MEMBARRIER(urcu_memb_has_sys_membarrier, _urcu_memb_require_sys_membarrier)
 #define urcu_memb_has_sys_membarrier	1
 #endif
 

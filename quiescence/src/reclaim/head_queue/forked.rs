@@ -29,7 +29,7 @@ impl Shared {
         } else {
             let _ = self.take(inner);
         }
-        // Those who have paused it are gone. The forking thread may be one: `resume` is nothing then.
+        // Those who have paused it are gone; if the forking thread has, its `resume` does nothing.
         (inner.waiters, inner.paused) = (0, 0);
         inner.waiting.for_each(f);
         // Threads were stopped wherever they were: what is pushed is counted anew.
