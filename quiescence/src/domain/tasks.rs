@@ -15,8 +15,8 @@ use grace::{Cookie, Urgency};
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::gp::grace_periods::sleepers::Wanted;
-use crate::os::signals;
 use crate::os::sync::{self, Mutex, Rank};
+use crate::os::thread;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
@@ -221,8 +221,7 @@ impl<K: DomainTag> Barrier<K> {
                 waker.wake(); // the user's code, which may panic: this thread is at its end
             }
         };
-        let thread = std::thread::Builder::new().name("quiescence-barrier".into());
-        signals::without(|| thread.spawn(run)).ok().map(|_| said)
+        thread::start("quiescence-barrier", run).ok().map(|()| said)
     }
 }
 
