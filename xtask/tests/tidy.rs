@@ -352,6 +352,21 @@ fn tests_run_what_every_machine_has_or_ask_first() {
     assert!(found.len() > 15, "{found:?}");
 }
 
+/// A script that nothing runs is one that no longer works.
+#[test]
+fn each_check_is_part_of_what_ci_runs_or_of_the_night() {
+    let files = files();
+    let runs = ["run", "test", "steps", "only", "nightly"].map(|name| format!(".ci/{name}"));
+    let named: BTreeSet<&str> = (runs.iter())
+        .flat_map(|name| files[name].split(|c: char| !(c.is_alphanumeric() || c == '-')))
+        .collect();
+    for name in files.keys().filter_map(|name| name.strip_prefix(".ci/")) {
+        // `judge` is sourced; the others run the rest.
+        let is_known = named.contains(name) || name == "judge" || matches!(name, "run" | "nightly");
+        assert!(is_known, ".ci/{name} is in no list");
+    }
+}
+
 /// The names under which a text states invariants.
 fn invariants(text: &str) -> Vec<&str> {
     let stated = text.split("Invariant [").skip(1);

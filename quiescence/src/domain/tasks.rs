@@ -15,8 +15,8 @@ use grace::{Cookie, Urgency};
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::gp::grace_periods::sleepers::Wanted;
-use crate::os::signals;
 use crate::os::sync::{self, Mutex, Rank};
+use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -223,8 +223,7 @@ impl<K: DomainTag> Barrier<K> {
                 user_code::run(Site::Wake, || waker.wake());
             }
         };
-        let thread = std::thread::Builder::new().name("quiescence-barrier".into());
-        signals::without(|| thread.spawn(run)).ok().map(|_| said)
+        thread::start("quiescence-barrier", run).ok().map(|()| said)
     }
 }
 

@@ -4,10 +4,17 @@
 //! thread-locals; the other threads are still running. `_exit`, `abort` and signals end a process
 //! without it.
 
+use std::thread::JoinHandle;
+
 /// Has `f` called at the orderly end of the process, as often as this is called. In a child made by
 /// `fork` it is called as well. Returns whether the system had the memory to remember it.
 pub(crate) fn at_exit(f: extern "C" fn()) -> bool {
     imp::install(f)
+}
+
+/// Has the orderly end of the process come after that of a thread, where the system insists on it.
+pub(crate) fn outlive(thread: JoinHandle<()>) {
+    imp::outlive(thread);
 }
 
 #[cfg(all(unix, not(miri)))]
@@ -17,24 +24,45 @@ mod imp {
         // SAFETY: a function of the right type that lives as long as the code it is part of.
         unsafe { libc::atexit(f) == 0 }
     }
+
+    /// The process may end beside it.
+    pub(super) fn outlive(thread: std::thread::JoinHandle<()>) {
+        drop(thread);
+    }
 }
 
 /// Miri has no `atexit`. The destructor of a thread-local of the main thread takes its place: the
-/// first one made there, so the last one dropped.
+/// first one made there, so the last one dropped. It objects to threads that outlive the main one:
+/// those of the library are waited for, however long that takes. (The functions wait for so long
+/// at most, by a clock that is 200 ms further after some ten thousand steps.)
 #[cfg(miri)]
 mod imp {
-    use crate::os::sync::{Mutex, Rank};
+    use std::thread::JoinHandle;
+
+    use crate::os::sync::{self, Mutex, Rank};
 
     static AT_EXIT: Mutex<Vec<extern "C" fn()>> = Mutex::new(Rank::AtExit, Vec::new());
+    static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Rank::AtExit, Vec::new());
+
+    fn take<T>(list: &Mutex<Vec<T>>) -> Vec<T> {
+        std::mem::take(&mut *sync::lock(list))
+    }
 
     struct Exit;
 
     impl Drop for Exit {
         fn drop(&mut self) {
-            let functions = std::mem::take(&mut *crate::os::sync::lock(&AT_EXIT));
-            functions.iter().rev().for_each(|function| function());
-            // The threads that have been asked to end have their thread-locals to drop yet.
-            (0..1_000).for_each(|_| std::thread::yield_now());
+            let functions = take(&AT_EXIT);
+            loop {
+                // They ask the threads to end, also one that has been started since.
+                functions.iter().rev().for_each(|function| function());
+                let threads = take(&THREADS);
+                if threads.is_empty() {
+                    break;
+                }
+                // One that has panicked has said so.
+                threads.into_iter().for_each(|thread| drop(thread.join()));
+            }
         }
     }
 
@@ -52,8 +80,12 @@ mod imp {
     static BEFORE_MAIN: extern "C" fn() = on_the_main_thread;
 
     pub(super) fn install(f: extern "C" fn()) -> bool {
-        crate::os::sync::lock(&AT_EXIT).push(f);
+        sync::lock(&AT_EXIT).push(f);
         true
+    }
+
+    pub(super) fn outlive(thread: JoinHandle<()>) {
+        sync::lock(&THREADS).push(thread);
     }
 }
 
@@ -63,6 +95,10 @@ mod imp {
     pub(super) fn install(f: extern "C" fn()) -> bool {
         let _ = f;
         true
+    }
+
+    pub(super) fn outlive(thread: std::thread::JoinHandle<()>) {
+        drop(thread);
     }
 }
 

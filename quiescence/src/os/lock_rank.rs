@@ -77,7 +77,7 @@ pub(crate) enum Rank {
     BarrierTask,
     /// The file of the statistics server's socket, which goes at the end of the process.
     SocketFile,
-    /// Functions to call at the end of the process, under miri.
+    /// Functions to call at the end of the process, and threads to wait for then, under miri.
     AtExit,
     /// The portable futex. *fork*: last, since who holds one of the others may wake a sleeper.
     Futex,

@@ -5,7 +5,9 @@
 //! without disturbing it, and may have changed by the time it is reported.
 
 use std::cell::Cell;
-use std::fmt;
+use std::{fmt, io};
+
+use super::{exit, signals};
 
 thread_local! {
     static TOKEN: u8 = const { 0 };
@@ -14,6 +16,13 @@ thread_local! {
 /// A number that no other live thread has. It stays the same in a child process.
 pub(crate) fn token() -> usize {
     TOKEN.with(|token| std::ptr::from_ref(token).addr())
+}
+
+/// Starts a thread of the library's, which takes no signal: handlers run on the program's own.
+pub(crate) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = std::thread::Builder::new().name(name.into());
+    exit::outlive(signals::without(|| thread.spawn(run))?);
+    Ok(())
 }
 
 /// What a thread is doing, as the system tells.

@@ -52,7 +52,7 @@ use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
-use crate::os::{clock, nap, signals, thread, user_code};
+use crate::os::{clock, nap, thread, user_code};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::rescan;
@@ -197,9 +197,7 @@ pub(crate) fn end_domain(handle: Handle) {
 /// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
 /// or a barrier, and the next announcement tries again; the domains are given back.
 fn start(state: &mut State) -> Vec<Handle> {
-    let spawned =
-        signals::without(|| std::thread::Builder::new().name("quiescence".into()).spawn(run));
-    state.started = spawned.is_ok();
+    state.started = thread::start("quiescence", run).is_ok();
     if state.started {
         return Vec::new();
     }

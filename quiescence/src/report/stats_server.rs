@@ -15,12 +15,11 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::os::signals;
 use crate::os::socket::{self, Door};
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::os::thread;
 
 /// How long a client is served at most. A thread that wants to know more comes again.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -88,8 +87,7 @@ fn start(place: Place) {
         Place::Usual => None,
         Place::At(path) => Some(path),
     };
-    let builder = thread::Builder::new().name("quiescence-stats".into());
-    if let Err(error) = signals::without(|| builder.spawn(|| run(named))) {
+    if let Err(error) = thread::start("quiescence-stats", || run(named)) {
         say(&format!("no thread: {error}"));
     }
 }
@@ -121,7 +119,7 @@ fn run(named: Option<PathBuf>) {
                 open.client = None;
                 drop(client);
             }
-            Err(_) => thread::sleep(REST),
+            Err(_) => std::thread::sleep(REST),
         }
     }
 }

@@ -27,6 +27,19 @@ fn gate() -> (impl FnOnce() + Send + 'static, Receiver<()>, Sender<()>) {
     (closure, has_begun, ends)
 }
 
+/// The worker is in a closure that takes long while the main thread ends: Miri, which insists on
+/// it, has the main thread wait for it.
+#[test]
+fn the_main_thread_does_not_end_before_the_worker() {
+    let (sender, begun) = mpsc::channel();
+    let takes_long = move || {
+        sender.send(()).unwrap();
+        (0..300_000).for_each(|step| _ = std::hint::black_box(step));
+    };
+    quiescence::call_hurry(takes_long).unwrap(); // that domain does not end before
+    begun.recv().unwrap();
+}
+
 /// A domain in which a turn is one go, and a go is one closure.
 fn in_small_steps() -> Domain {
     let domain = Domain::new();

@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::allocator::{self, Source};
 use crate::chaos::{self, Mutant, Point};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
-use crate::os::{signals, thread};
+use crate::os::thread;
 
 /// A table, to the thread that resizes it.
 ///
@@ -215,8 +215,7 @@ impl Board {
             WAITING.notify_one();
             return;
         }
-        let thread = || std::thread::Builder::new().name("rcu-resize".into()).spawn(run);
-        self.started = signals::without(thread).is_ok();
+        self.started = thread::start("rcu-resize", run).is_ok();
     }
 }
 

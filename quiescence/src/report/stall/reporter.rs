@@ -29,7 +29,7 @@ use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::thread::ThreadState;
 use crate::os::user_code;
-use crate::os::{clock, signals, thread};
+use crate::os::{clock, thread};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 
@@ -82,8 +82,7 @@ pub(crate) fn end() -> bool {
 
 impl State {
     fn start(&mut self) {
-        let builder = std::thread::Builder::new().name("quiescence-stall".into());
-        self.started = signals::without(|| builder.spawn(run)).is_ok();
+        self.started = thread::start("quiescence-stall", run).is_ok();
     }
 }
 
