@@ -27,6 +27,8 @@ mod debugger;
 #[cfg(unix)]
 mod lock_order;
 mod neglected_queue;
+mod barrier_futures;
+mod wakers;
 
 #[cfg(quiescence_mutants)]
 #[test]
