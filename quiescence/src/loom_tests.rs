@@ -45,7 +45,7 @@ const SETTINGS: Settings = Settings {
 };
 
 /// The calling thread has no slot of its own.
-const STRANGER: Me = Me { quiescent_slots: 0 };
+const STRANGER: Me = Me::NOBODY;
 
 /// A pointer (an index) to one of some objects, and what has been done to them.
 struct World {
@@ -86,7 +86,7 @@ impl World {
     /// Replaces the object and destroys the old one after a grace period.
     fn replace(&self, new: usize) {
         let old = self.current.swap(new, AcqRel);
-        self.core.synchronize(Urgency::Normal, STRANGER);
+        assert!(self.core.synchronize(Urgency::Normal, STRANGER));
         self.destroy(old);
     }
 
@@ -102,7 +102,7 @@ impl World {
         let old = self.current.swap(new, AcqRel);
         if !self.core.synchronize_alone(1) {
             slot.offline();
-            self.core.synchronize(Urgency::Normal, STRANGER);
+            assert!(self.core.synchronize(Urgency::Normal, STRANGER));
             slot.online(&self.core.gp, Location::caller());
         }
         self.destroy(old);

@@ -95,6 +95,11 @@ mutants! {
             "loom_tests::threads::a_reader_that_may_be_alone_beside_one_that_comes",
         ]),
     ];
+    /// A driver takes its own readers to be quiescent, also where a waker has begun a section.
+    OwnSectionUnseen "own-section-unseen" [
+        Loom(&["loom_tests::sleepers::a_waker_begins_a_section_on_the_drivers_thread"]),
+        Test(library("regressions", "wakers::a_section_that_a_waker_begins_is_waited_for")),
+    ];
     /// A QSBR reader that may be alone does not look whether another thread drives.
     AloneBesideDriver "alone-beside-driver" [
         Loom(&["loom_tests::threads::a_reader_that_may_be_alone_beside_another_updater"]),
@@ -160,6 +165,10 @@ mutants! {
     /// A waiter that takes a driver's place leaves the marks of that one.
     MarksOutliveTheirDriver "marks-outlive-their-driver" [
         Explorer, Loom(&["loom_tests::threads::a_waiter_takes_a_drivers_place"]),
+    ];
+    /// A waiter that takes a driver's place does not end its sleep.
+    SilentTakeOver "silent-take-over" [
+        Loom(&["loom_tests::threads::a_superseded_driver_is_not_late"]),
     ];
     /// Waiters do not take a stalled driver's place.
     NoTakeOver "no-take-over" [

@@ -196,11 +196,7 @@ impl<K: DomainTag> Domain<K> {
     /// section of this domain.
     #[track_caller]
     pub fn wait(&self, cookie: Cookie) {
-        let wanted = self.own(cookie);
-        if !self.core().sequence().is_done(wanted) {
-            let me = may_wait(self.core(), "wait", Location::caller()).me();
-            self.core().wait(wanted, Urgency::Normal, me);
-        }
+        wait(self.core(), self.own(cookie), "wait", Location::caller());
     }
 
     /// Calls `f` after a grace period, on the worker thread or on a thread in
@@ -428,8 +424,8 @@ pub(crate) fn synchronize<K: DomainTag>(
     location: &'static Location<'static>,
 ) {
     let core = domains::known(tag);
-    let own = may_wait(core, "synchronize", location);
-    core.synchronize(urgency, own.me());
+    // Again if a waker has begun a section on this thread meanwhile: that is refused then.
+    while !core.synchronize(urgency, may_wait(core, "synchronize", location).me()) {}
 }
 
 /// Waits until the grace period of `cookie` is over, if it is not, on behalf of
@@ -440,9 +436,20 @@ pub(crate) fn wait_unless_done<K: DomainTag>(
     location: &'static Location<'static>,
 ) {
     let core = domains::known(tag);
-    if !core.sequence().is_done(cookie) {
-        let me = may_wait(core, "into_inner", location).me();
-        core.wait(cookie, Urgency::Normal, me);
+    wait(core, cookie, "into_inner", location);
+}
+
+/// Waits until the grace period of `cookie` is over, if it is not; `what` the user has called.
+fn wait(
+    core: &DomainState,
+    cookie: grace::Cookie,
+    what: &str,
+    location: &'static Location<'static>,
+) {
+    while !core.sequence().is_done(cookie) {
+        // Not over if a waker has begun a section on this thread meanwhile: that is refused now.
+        let me = may_wait(core, what, location).me();
+        let _: bool = core.wait(cookie, Urgency::Normal, me);
     }
 }
 

@@ -6,6 +6,7 @@
 //! any time: then its waker is forgotten, and no task is woken on its behalf.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -31,33 +32,66 @@ mod domain;
 #[derive(Debug)]
 pub(crate) struct Waiter<K: DomainTag> {
     domain: Domain<K>,
-    /// What the domain knows it by.
-    number: Option<u64>,
+    told: Option<Told>,
+}
+
+/// How a domain knows a task.
+#[derive(Debug)]
+struct Told {
+    number: u64,
+    /// Another one of those that it has been given.
+    waker: Waker,
+    /// The worker sees to the domain as long as the task waits.
+    is_attended: bool,
 }
 
 impl<K: DomainTag> Waiter<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
-        Self { domain, number: None }
+        Self { domain, told: None }
     }
 
     fn core(&self) -> &DomainState {
         domains::known(self.domain.tag())
     }
 
-    /// Has the task told of what is wanted. Returns whether the grace period among that is over, so
-    /// that it is not.
-    fn poll(&mut self, wanted: Wanted, context: &mut Context<'_>) -> bool {
-        let core = self.core();
-        if wanted.cookie.is_some_and(|cookie| !core.sequence().is_done(cookie)) {
-            core.advance(Own::in_domain(core).me());
-        }
-        self.number = core.tell(wanted, self.number, context.waker());
-        if self.number.is_none() {
+    /// Has the task told when the grace period of `cookie` has ended, each time of the same one.
+    /// Returns whether it has. Takes no lock for a task that has been told of this waker before, but
+    /// to take a step of the grace period, if it is free.
+    fn poll(&mut self, cookie: Cookie, context: &mut Context<'_>) -> bool {
+        if self.is_done(cookie) {
+            self.told = None; // it is not known any more; see `knows`
             return true;
         }
-        if running::in_callback() || !worker::attend(&self.domain.tag().handle()) {
-            // The worker waits for this very task, perhaps, or the system gives us none: the task's
-            // own thread has to do.
+        let core = self.core();
+        let is_told = self.told.as_ref().is_some_and(|told| {
+            told.is_attended && told.waker.will_wake(context.waker()) && core.knows(told.number)
+        });
+        !is_told && self.tell(Wanted { cookie: Some(cookie), room: false }, context)
+    }
+
+    /// Whether the grace period of `cookie` has ended, after a step of it perhaps.
+    fn is_done(&self, cookie: Cookie) -> bool {
+        let core = self.core();
+        core.sequence().is_done(cookie) || {
+            core.advance(Own::in_domain(core).me());
+            core.sequence().is_done(cookie)
+        }
+    }
+
+    /// Has the task told of what is wanted. Returns whether the grace period among that is over, so
+    /// that it is not.
+    fn tell(&mut self, wanted: Wanted, context: &mut Context<'_>) -> bool {
+        let waker = user_code::run(Site::WakerClone, || context.waker().clone());
+        let number = self.core().tell(wanted, self.told.as_ref().map(|told| told.number), &waker);
+        let Some(number) = number else {
+            self.told = None;
+            return true;
+        };
+        // Else the worker waits for this very task, perhaps, or the system gives us none: the task's
+        // own thread has to do.
+        let is_attended = !running::in_callback() && worker::attend(&self.domain.tag().handle());
+        self.told = Some(Told { number, waker, is_attended });
+        if !is_attended {
             user_code::run(Site::Wake, || context.waker().wake_by_ref());
         }
         false
@@ -65,8 +99,8 @@ impl<K: DomainTag> Waiter<K> {
 
     /// The task has what it waited for.
     fn forget(&mut self) {
-        if let Some(number) = self.number.take() {
-            self.core().tell_no_more(number);
+        if let Some(told) = self.told.take() {
+            self.core().tell_no_more(told.number);
         }
     }
 }
@@ -107,8 +141,8 @@ impl<K: DomainTag> Future for GracePeriod<K> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let wanted = Wanted { cookie: Some(self.cookie), room: false };
-        if self.waiter.poll(wanted, context) { Poll::Ready(()) } else { Poll::Pending }
+        let cookie = self.cookie;
+        if self.waiter.poll(cookie, context) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -146,7 +180,10 @@ impl<K: DomainTag> AtLimit<K> {
         }
         let domain = &self.waiter.domain;
         let cookie = *self.cookie.get_or_insert_with(|| defer::ask_for_room(domain.tag()));
-        if self.waiter.poll(Wanted { cookie: Some(cookie), room: true }, context) {
+        if self.waiter.is_done(cookie)
+            || self.waiter.tell(Wanted { cookie: Some(cookie), room: true }, context)
+        {
+            self.waiter.forget();
             defer::run_own_objects(self.waiter.core());
             return Poll::Ready(attempt());
         }
@@ -171,7 +208,7 @@ impl<K: DomainTag> AtLimit<K> {
         }
         let domain = &self.waiter.domain;
         self.cookie.get_or_insert_with(|| defer::ask_for_room(domain.tag()));
-        let _: bool = self.waiter.poll(Wanted { cookie: None, room: true }, context);
+        let _: bool = self.waiter.tell(Wanted { cookie: None, room: true }, context);
         // Again each time: what others have queued meanwhile is not to wait for company.
         let is_attended = worker::hurry(&self.domain().tag().handle());
         // What came free before the task was noted [TK-1].
@@ -189,17 +226,28 @@ impl<K: DomainTag> AtLimit<K> {
 }
 
 /// A barrier, on a thread of its own: it runs callbacks and waits for those that others run.
+///
+/// A panic of that thread goes on in the task: [`Domain::barrier`] panics where the wait would
+/// never end, and so does this.
 #[derive(Debug)]
 pub(crate) struct Barrier<K: DomainTag> {
     domain: Domain<K>,
-    /// What the thread says, and in which process it was started.
-    started: Option<(Arc<Mutex<Said>>, u32)>,
+    started: Option<Started>,
+}
+
+/// The thread of a barrier.
+#[derive(Debug)]
+struct Started {
+    said: Arc<Mutex<Said>>,
+    /// In which process it was started.
+    process: u32,
 }
 
 /// How far the thread is.
 #[derive(Debug, Default)]
 struct Said {
-    done: bool,
+    /// Once it has ended: what it has panicked with, if it has.
+    ended: Option<std::thread::Result<()>>,
     waker: Option<Waker>,
 }
 
@@ -209,13 +257,13 @@ impl<K: DomainTag> Barrier<K> {
     }
 
     /// Starts the thread; `None` if the system gives none.
-    fn start(&self) -> Option<Arc<Mutex<Said>>> {
+    fn start(&self, process: u32) -> Option<Started> {
         let said = Arc::new(Mutex::new(Rank::BarrierTask, Said::default()));
         let (domain, says) = (self.domain.clone(), Arc::clone(&said));
         let run = move || {
-            domain.barrier();
+            let ended = catch_unwind(AssertUnwindSafe(|| domain.barrier()));
             let mut said = sync::lock(&says);
-            said.done = true;
+            said.ended = Some(ended);
             let waker = said.waker.take();
             drop(said);
             if let Some(waker) = waker {
@@ -223,7 +271,13 @@ impl<K: DomainTag> Barrier<K> {
                 user_code::run(Site::Wake, || waker.wake());
             }
         };
-        thread::start("quiescence-barrier", run).ok().map(|()| said)
+        thread::start("quiescence-barrier", run).ok().map(|()| Started { said, process })
+    }
+
+    /// Forgets the thread, if this is a child of its process: it is gone, perhaps in the midst of
+    /// saying something, and the waker is one of the parent's.
+    fn forget_in_child(&mut self, process: u32) {
+        std::mem::forget(self.started.take_if(|started| started.process != process));
     }
 }
 
@@ -232,23 +286,29 @@ impl<K: DomainTag> Future for Barrier<K> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let process = std::process::id();
-        if self.started.as_ref().is_none_or(|(_, started_in)| *started_in != process) {
-            self.started = self.start().map(|said| (said, process));
+        self.forget_in_child(process);
+        if self.started.is_none() {
+            self.started = self.start(process);
         }
-        let Some((said, _)) = &self.started else {
+        let Some(started) = &self.started else {
             // There may be a thread to be had the next time.
             user_code::run(Site::Wake, || context.waker().wake_by_ref());
             return Poll::Pending;
         };
         let waker = user_code::run(Site::WakerClone, || context.waker().clone());
-        let mut said = sync::lock(said);
-        if said.done {
-            return Poll::Ready(());
-        }
-        let old = said.waker.replace(waker);
+        let mut said = sync::lock(&started.said);
+        let Some(ended) = said.ended.take() else {
+            let old = said.waker.replace(waker);
+            drop(said);
+            user_code::run(Site::WakerDrop, || drop(old));
+            return Poll::Pending;
+        };
         drop(said);
-        user_code::run(Site::WakerDrop, || drop(old));
-        Poll::Pending
+        self.started = None; // polled again it would make another barrier
+        match ended {
+            Ok(()) => Poll::Ready(()),
+            Err(panic) => resume_unwind(panic),
+        }
     }
 }
 
@@ -258,9 +318,47 @@ impl<K: DomainTag> Unpin for Barrier<K> {}
 impl<K: DomainTag> Drop for Barrier<K> {
     /// The thread continues, and wakes no task.
     fn drop(&mut self) {
-        if let Some((said, _)) = &self.started {
-            let waker = sync::lock(said).waker.take();
+        self.forget_in_child(std::process::id());
+        if let Some(started) = &self.started {
+            let waker = sync::lock(&started.said).waker.take();
             user_code::run(Site::WakerDrop, || drop(waker));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Not `Waker::noop`, of which there may be several.
+    struct Nothing;
+
+    impl std::task::Wake for Nothing {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    /// Where very many tasks wait, each poll of each searched them all under the lock of the
+    /// domain.
+    #[test]
+    fn a_task_that_is_polled_again_takes_no_lock() {
+        let domain = Domain::new();
+        let mut task = GracePeriod::new(domain.clone());
+        let core = domain.tag().core();
+        let slot = core.register(1, crate::gp::reader::ReaderKind::Ordinary);
+        slot.enter_slow(&core.gp, std::panic::Location::caller());
+        let waker = Waker::from(Arc::new(Nothing));
+        let mut poll = || Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
+        // Until the worker, which is told, is in no step of the grace period.
+        let state = loop {
+            assert!(poll().is_pending());
+            if let Some(state) = sync::try_lock(&core.state) {
+                break state;
+            }
+        };
+        assert!(poll().is_pending());
+        drop(state);
+        slot.leave();
+        while poll().is_pending() {}
+        core.unregister(slot);
     }
 }

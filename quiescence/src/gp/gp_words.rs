@@ -2,7 +2,8 @@
 //! wake its driver. A slot knows its domain by this.
 
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::Duration;
 
 use crate::os::futex;
 use crate::os::sync::{AtomicU32, AtomicU64, const_unless_loom};
@@ -24,8 +25,19 @@ pub struct GpWords {
     /// Whether its readers execute full fences, also where the process has light ones: then its
     /// grace periods need no heavy one [GP-1], [GP-6]. Written once, as well.
     pub(crate) readers_fence: bool,
-    /// How many holdouts the sleeping driver still waits for.
-    pub(crate) wake: Line<AtomicU32>,
+    /// What its sleeping driver waits for.
+    pub(crate) wake: Line<Wake>,
+}
+
+/// What a sleeping driver waits for.
+#[derive(Debug)]
+pub(crate) struct Wake {
+    /// How many holdouts there still are.
+    pub(crate) left: AtomicU32,
+    /// How often all of them had left, or a driver had been superseded: what it sleeps on. A count
+    /// of holdouts comes back to what it was, and a superseded driver that is late to its sleep
+    /// would sleep for those of the next.
+    bell: AtomicU32,
 }
 
 impl GpWords {
@@ -35,7 +47,7 @@ impl GpWords {
                 gp: AtomicU64::new(entered),
                 liburcu: None,
                 readers_fence,
-                wake: Line(AtomicU32::new(0)),
+                wake: Line(Wake { left: AtomicU32::new(0), bell: AtomicU32::new(0) }),
             }
         }
     }
@@ -45,16 +57,44 @@ impl GpWords {
         if let Some(words) = self.liburcu_words() {
             return words.wake();
         }
+        let left = &self.wake.0.left;
         // AcqRel: the decrements form one chain, so that the last one carries what all holdouts
         // did to the sleeper [GP-7].
-        if self.wake.0.fetch_sub(1, AcqRel) == 1 {
-            futex::wake_all(&self.wake.0);
+        match left.fetch_sub(1, AcqRel) {
+            1 => self.wake.0.ring(),
+            // A handler has forked since this thread took its mark away: the child knows of none.
+            // (Unless another thread of the child sleeps by now. That one looks once too often.)
+            0 => _ = left.fetch_add(1, Relaxed),
+            _ => {}
         }
     }
 
     /// The words of its liburcu readers, if it has such.
     pub(crate) fn liburcu_words(&self) -> Option<&'static Words> {
         self.liburcu.as_ref()?.words()
+    }
+}
+
+impl Wake {
+    /// How often the bell has been rung: to be asked before `left` is, or who drives, and handed to
+    /// [`wait`](Self::wait) then.
+    pub(crate) fn rung(&self) -> u32 {
+        // Acquire: pairs with the Release in `ring`; a sleeper that has this ring behind it sees
+        // what was changed before it.
+        self.bell.load(Acquire)
+    }
+
+    /// Sleeps until the bell is rung once more than that, but no longer than `most`; may return
+    /// early. Returns whether it has slept for as long as it may.
+    pub(crate) fn wait(&self, rung: u32, most: Option<Duration>) -> bool {
+        futex::wait(&self.bell, rung, most)
+    }
+
+    /// Wakes the driver and those who sleep beside it: `left` is 0, or a term has begun.
+    pub(crate) fn ring(&self) {
+        // Release: see `rung`.
+        self.bell.fetch_add(1, Release);
+        futex::wake_all(&self.bell);
     }
 }
 
@@ -107,6 +147,13 @@ impl Words {
             futex::wake_shared(&self.futex);
         }
     }
+
+    /// Has all threads return that sleep on the word, whatever it says.
+    pub(crate) fn wake_all(&self) {
+        // Relaxed: the thread that is woken looks at the readers' own words.
+        self.futex.store(0, Relaxed);
+        futex::wake_shared(&self.futex);
+    }
 }
 
 /// What makes a domain one of liburcu readers.
@@ -137,5 +184,22 @@ impl Links {
 
     pub(crate) fn surroundings(&self) -> Option<Surroundings> {
         self.attached.get().map(|attached| attached.surroundings)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A handler that interrupts a reader in its report may fork: the child forgets the mark, and
+    /// then the reader reports there.
+    #[test]
+    fn a_report_that_a_fork_has_forgotten_counts_for_nothing() {
+        let words = GpWords::new(0, false);
+        words.holdout_left();
+        assert_eq!(words.wake.0.left.load(Relaxed), 0);
+        words.wake.0.left.fetch_add(2, Relaxed);
+        words.holdout_left();
+        assert_eq!(words.wake.0.left.load(Relaxed), 1);
     }
 }

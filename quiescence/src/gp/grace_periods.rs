@@ -76,6 +76,9 @@ pub struct GracePeriods {
     pub(crate) turn: Condvar,
     /// How many tasks wait, for a look without the lock.
     tasks: AtomicU64,
+    /// The number of the last of those that a child process has forgotten.
+    #[cfg(not(loom))]
+    tasks_forgotten: AtomicU64,
     /// The machine's sequence, for those who only want to look.
     completed: AtomicU64,
     registry: Mutex<Registry>,
@@ -104,6 +107,8 @@ impl std::fmt::Debug for GracePeriods {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) protocol: Protocol,
+    /// The number of the grace period that has begun last.
+    begun: Option<u64>,
     /// What is known of the grace period in progress.
     pub(crate) current: Current,
     /// What has been told of it.
@@ -147,16 +152,31 @@ pub(crate) struct Driver {
     me: Me,
 }
 
-/// The calling thread, as far as a driver must know it.
+/// The calling thread, as far as a driver must know it: which readers are its own.
+///
+/// Not how many, nor whether they are quiescent. That is looked at under the registry's lock at the
+/// moment when it decides something: the wakers that a driver calls between two grace periods are
+/// the user's code, and may begin sections on this thread, register it, or end its readers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Me {
-    /// How many of the registered readers are this thread's, all of them quiescent; else 0.
-    pub(crate) quiescent_slots: usize,
+    /// As [`Slot::owner`].
+    pub(super) owner: usize,
 }
 
 impl Me {
     /// A thread that has no reader here.
-    pub(crate) const NOBODY: Self = Self { quiescent_slots: 0 };
+    pub(crate) const NOBODY: Self = Self { owner: 0 };
+
+    #[cfg(not(loom))]
+    pub(crate) fn this_thread() -> Self {
+        Self { owner: crate::os::thread::token() }
+    }
+
+    /// Loom's threads are one to the system.
+    #[cfg(loom)]
+    pub(crate) fn owner(owner: usize) -> Self {
+        Self { owner }
+    }
 }
 
 const _: () = assert!(std::mem::offset_of!(GracePeriods, gp_words) == 0);
@@ -183,6 +203,7 @@ impl GracePeriods {
                 gp_words: GpWords::new(word::entered(start.number), settings.readers_fence),
                 state: Mutex::new(Rank::GracePeriods, State {
                     protocol: Protocol::Threads(Machine::new(settings.policy, start)),
+                    begun: None,
                     current: Current::NONE,
                     watch: Watch::NEW,
                     pauses: 0,
@@ -194,6 +215,8 @@ impl GracePeriods {
                 term: AtomicU64::new(0),
                 turn: Condvar::new(),
                 tasks: AtomicU64::new(0),
+                #[cfg(not(loom))]
+                tasks_forgotten: AtomicU64::new(0),
                 completed: AtomicU64::new(start.sequence.to_bits()),
                 registry: Mutex::new(Rank::Registry, Registry::new(match settings.policy {
                     AnyPolicy::Token(_) => Some(Relay::new()),
@@ -303,13 +326,16 @@ impl GracePeriods {
     pub(crate) fn unregister(&self, slot: &Slot) {
         chaos::point(Point::BeforeUnregister);
         debug_assert!(slot.is_quiescent());
+        // Asked now: once it is unregistered it may be another thread's, or gone.
+        let liburcu_words = self.liburcu_words().filter(|_| slot.is_liburcu());
         // The thread that scans later takes the same lock: the sections of this reader happened
         // before [GP-5].
         sync::lock(&self.registry).unregister(slot);
         chaos::point(Point::Unregistered);
-        match self.liburcu_words() {
-            Some(words) if slot.is_liburcu() => words.wake(),
-            _ => slot.report_quiescent(),
+        match liburcu_words {
+            Some(words) => words.wake(),
+            // The next owner finds the mark and keeps it: see `Slot::adopt`.
+            None => slot.report_quiescent(),
         }
     }
 
@@ -450,26 +476,33 @@ impl GracePeriods {
         Sequence::from_bits(self.completed.load(Acquire))
     }
 
-    /// Waits for a full grace period. The caller is in no section of this domain.
-    pub(crate) fn synchronize(&self, urgency: Urgency, me: Me) {
+    /// Waits for a full grace period. The caller is in no section of this domain. Returns whether
+    /// it has ended, as [`wait`](Self::wait).
+    #[must_use]
+    pub(crate) fn synchronize(&self, urgency: Urgency, me: Me) -> bool {
         let mut state = sync::lock(&self.state);
         let cookie = self.request_locked(&mut state, urgency);
-        self.wait_locked(state, cookie, me, Patience::NEW);
+        let is_over = self.wait_locked(state, cookie, me, Patience::NEW);
         self.unlocked_again();
+        is_over
     }
 
-    /// Waits until `cookie` is done, driving the machine if no thread does.
+    /// Waits until `cookie` is done, driving the machine if no thread does. Returns whether it is:
+    /// not where a waker has begun a section on this thread meanwhile, which the grace period might
+    /// wait for.
     ///
     /// # Panics
     /// If the cookie is not this domain's: it might never be done.
-    pub(crate) fn wait(&self, cookie: grace::Cookie, urgency: Urgency, me: Me) {
+    #[must_use]
+    pub(crate) fn wait(&self, cookie: grace::Cookie, urgency: Urgency, me: Me) -> bool {
         let mut state = sync::lock(&self.state);
         if let Err(not_given) = self.require_locked(&mut state, cookie, urgency) {
             drop(state);
             panic!("quiescence: {not_given}");
         }
-        self.wait_locked(state, cookie, me, Patience::NEW);
+        let is_over = self.wait_locked(state, cookie, me, Patience::NEW);
         self.unlocked_again();
+        is_over
     }
 
     /// The same, where there is nothing to wait for: no reader but `own` ones of the caller, which
@@ -487,8 +520,8 @@ impl GracePeriods {
             return false;
         }
         self.request_locked(&mut state, Urgency::Normal);
-        let is_over = self.drive_alone(&mut state, Me { quiescent_slots: own });
-        drop(self.tell_those_due(state));
+        let is_over = self.drive_alone(&mut state, own);
+        drop(self.tell_those_due(state).0);
         if is_over {
             self.unlocked_again();
         }
@@ -512,28 +545,37 @@ impl GracePeriods {
         self.wait_locked(state, cookie, me, Patience::none(take_overs));
     }
 
+    /// As [`wait`](Self::wait).
     fn wait_locked<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         cookie: grace::Cookie,
         me: Me,
         mut patience: Patience,
-    ) {
+    ) -> bool {
         let until = Until::Done(cookie);
         while !state.protocol.sequence().is_done(cookie) {
             let driver;
             if state.driven {
                 if chaos::mutant(Mutant::NoSharing) {
-                    return;
+                    return true;
                 }
                 (state, driver) = self.await_turn(state, &mut patience, (until, me), None);
             } else {
                 driver = Some(self.begin_term(until, me));
             }
             if let Some(driver) = driver {
-                state = self.drive(state, driver);
+                let woke;
+                (state, woke) = self.drive(state, driver);
+                if woke
+                    && !state.protocol.sequence().is_done(cookie)
+                    && sync::lock(&self.registry).reads(me.owner)
+                {
+                    return false;
+                }
             }
         }
+        true
     }
 
     /// Goes as far with the grace period in progress or wanted as is possible without waiting.
@@ -557,7 +599,7 @@ impl GracePeriods {
             true => self.take_over_in_passing(&mut state, (until, me)),
         };
         if let Some(driver) = driver {
-            drop(self.drive(state, driver));
+            drop(self.drive(state, driver).0);
             self.unlocked_again();
         }
     }

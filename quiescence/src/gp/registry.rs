@@ -200,8 +200,18 @@ impl Registry {
         self.readers.len()
     }
 
+    /// How many of them are `owner`'s, the calling thread's, and quiescent; counted up to the first
+    /// that is not. All, or too few for the caller to be alone.
+    pub(crate) fn quiescent(&self, owner: usize) -> usize {
+        self.readers().take_while(|slot| slot.owner() == owner && !reads(slot)).count()
+    }
+
+    /// Whether `owner`, the calling thread, is in a section of this domain, or online.
+    pub(crate) fn reads(&self, owner: usize) -> bool {
+        self.readers().any(|slot| slot.owner() == owner && reads(slot))
+    }
+
     /// All of them.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) fn readers(&self) -> impl Iterator<Item = &Slot> {
         // SAFETY: see `register`.
         self.readers.iter().map(|slot| unsafe { &**slot })
@@ -274,6 +284,11 @@ impl Registry {
             }
         }
     }
+}
+
+/// Whether a slot of the calling thread's is in use.
+fn reads(own: &Slot) -> bool {
+    !own.is_quiescent() && !chaos::mutant(Mutant::OwnSectionUnseen)
 }
 
 impl Drop for Registry {

@@ -212,7 +212,7 @@ mod tests {
     use crate::gp::reader::{ReaderKind, Slot};
 
     /// The driver has no slot of its own.
-    const STRANGER: Me = Me { quiescent_slots: 0 };
+    const STRANGER: Me = Me::NOBODY;
 
     fn core() -> GracePeriods {
         let start = Start { number_bits: 2, ..Start::ZERO };

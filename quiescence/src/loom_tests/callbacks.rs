@@ -130,7 +130,7 @@ fn what_another_thread_closes_waits_for_readers() {
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                world.core.advance(Me { quiescent_slots: 1 });
+                world.core.advance(Me::owner(3));
                 // SAFETY: the world keeps its slots, and this one is handed to this thread.
                 let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
                 enter(&world.core, slot);

@@ -14,14 +14,14 @@ fn a_cookie_without_the_lock(reads: bool, alone: bool) {
             move || {
                 // SAFETY: the registry keeps the slot while `world` lives.
                 let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
-                let me = Me { quiescent_slots: usize::from(alone) };
-                world.core.synchronize(Urgency::Normal, me);
+                let me = Me::owner(usize::from(alone));
+                assert!(world.core.synchronize(Urgency::Normal, me));
                 if alone {
                     enter(&world.core, slot);
                     world.look();
                     slot.leave();
                 } else {
-                    world.core.synchronize(Urgency::Normal, me);
+                    assert!(world.core.synchronize(Urgency::Normal, me));
                 }
             }
         });

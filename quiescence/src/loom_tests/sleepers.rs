@@ -49,7 +49,7 @@ fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
         let reader = spawn_reader(&world, 1, false);
         let driver = thread::spawn({
             let world = Arc::clone(&world);
-            move || world.core.synchronize(Urgency::Normal, STRANGER)
+            move || assert!(world.core.synchronize(Urgency::Normal, STRANGER))
         });
         let old = world.current.swap(1, AcqRel);
         let cookie = world.core.request(Urgency::Normal);
@@ -60,9 +60,73 @@ fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
         if number.is_none() {
             world.destroy(old);
         } else {
-            world.core.wait(cookie, Urgency::Normal, STRANGER);
+            assert!(world.core.wait(cookie, Urgency::Normal, STRANGER));
             assert!(flag.0.load(Relaxed), "left asleep");
         }
         reader.join().unwrap();
+    });
+}
+
+/// Begins a section, and stays in it, where it is woken on its own thread.
+struct Begins {
+    world: Arc<World>,
+    slot: usize,
+    thread: thread::ThreadId,
+    begun: std::sync::atomic::AtomicBool,
+}
+
+impl std::task::Wake for Begins {
+    fn wake(self: std::sync::Arc<Self>) {
+        if thread::current().id() == self.thread {
+            // SAFETY: the registry keeps the slot while `world` lives.
+            let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(self.slot) };
+            enter(&self.world.core, slot);
+            self.world.look();
+            self.begun.store(true, Relaxed);
+        }
+    }
+}
+
+/// A driver wakes a task between two grace periods. What that begins is waited for: by others, and
+/// not by the driver itself.
+#[test]
+fn a_waker_begins_a_section_on_the_drivers_thread() {
+    const OWN: usize = 1;
+    bounded(3, || {
+        let world = World::new();
+        let [own, other] = [OWN, 2].map(|owner| {
+            std::ptr::from_ref(world.core.register(owner, ReaderKind::Ordinary)).expose_provenance()
+        });
+        // SAFETY: the registry keeps the slots while `world` lives.
+        let slot = |address| unsafe { &*std::ptr::with_exposed_provenance::<Slot>(address) };
+        enter(&world.core, slot(other));
+        let cookie = world.core.request(Urgency::Normal);
+        world.core.advance(Me::owner(OWN));
+        let begins = std::sync::Arc::new(Begins {
+            world: Arc::clone(&world),
+            slot: own,
+            thread: thread::current().id(),
+            begun: false.into(),
+        });
+        let wanted = Wanted { cookie: Some(cookie), room: false };
+        assert!(world.core.tell(wanted, None, &begins.clone().into()).is_some());
+        let updater = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                // SAFETY: as above.
+                let other = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(other) };
+                other.leave();
+                world.core.unregister(other);
+                world.replace(1);
+            }
+        });
+        let is_over = world.core.synchronize(Urgency::Normal, Me::owner(OWN));
+        let has_begun = begins.begun.load(Relaxed);
+        assert!(is_over || has_begun);
+        if has_begun {
+            world.look();
+            slot(own).leave();
+        }
+        updater.join().unwrap();
     });
 }

@@ -165,6 +165,36 @@ fn a_waiter_takes_a_drivers_place() {
     one_takes_over(3, SLEEPY, 1);
 }
 
+/// A superseded driver, late to its sleep, does not sleep for the holdouts of a later grace period:
+/// it returns when its own is over.
+#[test]
+fn a_superseded_driver_is_not_late() {
+    bounded(2, || {
+        let world = World::with(Settings {
+            policy: AnyPolicy::Adaptive(SLEEPY),
+            budget: None,
+            readers_fence: false,
+        });
+        let slot = world.core.register(1, ReaderKind::Ordinary);
+        enter(&world.core, slot);
+        let cookie = world.core.request(Urgency::Normal);
+        world.core.advance(STRANGER); // announced: the second section does not hold it up
+        let driver = thread::spawn({
+            let world = Arc::clone(&world);
+            move || assert!(world.core.wait(cookie, Urgency::Normal, STRANGER))
+        });
+        let other = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.core.synchronize_impatiently(STRANGER, 1)
+        });
+        slot.leave();
+        enter(&world.core, slot);
+        driver.join().unwrap();
+        slot.leave();
+        other.join().unwrap();
+    });
+}
+
 #[test]
 fn qsbr_reader() {
     model(|| {
@@ -228,7 +258,7 @@ fn a_grace_period_driven_in_steps() {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
         let (old, cookie) = world.begin_to_replace(1);
-        world.core.wait(cookie, Urgency::Normal, STRANGER);
+        assert!(world.core.wait(cookie, Urgency::Normal, STRANGER));
         assert!(world.core.sequence().is_done(cookie));
         world.destroy(old);
         reader.join().unwrap();

@@ -93,7 +93,7 @@ pub(crate) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) 
     imp::wait_shared(word, value, most);
 }
 
-/// Wakes one that sleeps by [`wait_shared`]. The word must have been changed before.
+/// Wakes those who sleep by [`wait_shared`]. The word must have been changed before.
 pub(crate) fn wake_shared(word: &AtomicU32) {
     imp::wake_shared(word);
 }
@@ -125,7 +125,7 @@ mod kernel {
 
     pub(super) fn wake_shared(word: &AtomicU32) {
         // As in `wake_all`.
-        let _ = futex::wake(word, futex::Flags::empty(), 1);
+        let _ = futex::wake(word, futex::Flags::empty(), i32::MAX.cast_unsigned());
     }
 
     pub(super) fn wake_all(word: &AtomicU32) {

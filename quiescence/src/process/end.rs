@@ -37,3 +37,39 @@ fn end_threads(deadline_ns: u64) {
         nap::moment();
     }
 }
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use std::process::Command;
+    use std::sync::mpsc;
+
+    use crate::Domain;
+    use crate::domain::tag::DomainTag;
+    use crate::os::sync;
+
+    const TEST: &str = "process::end::tests::a_lock_that_is_never_let_go_does_not_hold_up_the_end";
+
+    /// It waited for the machine of every domain in which something waits.
+    #[test]
+    fn a_lock_that_is_never_let_go_does_not_hold_up_the_end() {
+        if std::env::var_os("ROLE").is_some() {
+            let domain = Domain::global();
+            domain.retire(Box::new(1)).expect("not in a section");
+            let (holds, is_held) = mpsc::channel();
+            std::thread::spawn(move || {
+                let domain = Domain::global();
+                let _held = sync::lock(&domain.tag().core().state);
+                holds.send(()).unwrap();
+                loop {
+                    std::thread::park();
+                }
+            });
+            is_held.recv().unwrap();
+            std::process::exit(0);
+        }
+        let mut again = Command::new("timeout");
+        again.args(["--signal=KILL", "100"]).arg(std::env::current_exe().unwrap());
+        let again = again.args([TEST, "--exact", "--nocapture"]).env("ROLE", "child");
+        assert!(again.status().expect("coreutils").success());
+    }
+}

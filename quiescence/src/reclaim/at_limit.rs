@@ -184,8 +184,7 @@ pub(crate) fn await_grace_period(core: &DomainState) -> bool {
     if core.is_sleepable() {
         return core.synchronize_within(Urgency::Expedited, nap::TICK);
     }
-    core.synchronize(Urgency::Expedited, Own::in_domain(core).me());
-    true
+    core.synchronize(Urgency::Expedited, Own::in_domain(core).me())
 }
 
 /// Waits for a grace period, and drops of this thread's objects what is ready: all that was retired

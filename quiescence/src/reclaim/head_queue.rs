@@ -399,7 +399,7 @@ impl Shared {
         trace::batch_closed(core.source(), inner.waiting.count(), cookie);
         drop(inner);
         if !chaos::mutant(Mutant::EarlyCallbackQueue) {
-            core.wait(cookie, urgency, me());
+            while !core.wait(cookie, urgency, me()) {}
         }
         let began_ns = clock::thread_cpu_ns();
         let mut ran = 0;

@@ -260,7 +260,7 @@ impl Own {
 
     /// For a driver: slots of one's own need no grace period, unless one is in use.
     pub(crate) fn me(&self) -> Me {
-        Me { quiescent_slots: if self.section.is_none() { self.slots } else { 0 } }
+        Me::this_thread()
     }
 }
 

@@ -628,7 +628,7 @@ mod tests {
             unsafe { queue.add(&Boxed::<u64>::KIND, object, 0) };
         }
         queue.close(core, Urgency::Normal);
-        core.advance(Me { quiescent_slots: 0 });
+        core.advance(Me::NOBODY);
         assert_eq!(queue.run_some(core, 1, 1_000), 32, "one look, after one callback and 31 boxes");
         while queue.run_some(core, 1, 1_000) != 0 {}
         assert!(queue.is_empty());

@@ -104,7 +104,9 @@ impl Fallback {
     /// Waits until all sections that have begun have ended.
     pub(super) fn synchronize(&self) {
         self.prepare();
-        domains::known(&self.domain).synchronize(Urgency::Expedited, Me::NOBODY);
+        let domain = domains::known(&self.domain);
+        // No thread is registered here, whose section it would have to be refused for.
+        while !domain.synchronize(Urgency::Expedited, Me::NOBODY) {}
     }
 
     /// Counts a section in.

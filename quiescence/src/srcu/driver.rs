@@ -12,13 +12,10 @@ use grace::srcu::{Action, AdaptiveDelay, Event, Phase, Wait};
 
 use super::{Index, SrcuCounts};
 use crate::chaos::{self, Mutant, Point};
-use crate::event::statistics::Current;
-use crate::event::trace;
 use crate::gp::grace_periods::handover::Away;
 use crate::gp::grace_periods::protocol::{self, Protocol, SrcuProtocol};
 use crate::gp::grace_periods::srcu::{Counted, Driven, JIFFY_NS};
 use crate::gp::grace_periods::{Driver, GracePeriods, State, Until};
-use crate::gp::stall::Watch;
 use crate::os::sync::{self, MutexGuard};
 use crate::os::{clock, fence};
 
@@ -98,7 +95,9 @@ fn take_step<'a>(
                 0 => 0,
                 ns => clock::monotonic_ns().saturating_add(ns),
             };
-            note_begin(domain, &mut state);
+            if domain.begin(&mut state, true) {
+                state.srcu().ticked_ns = clock::monotonic_ns();
+            }
             Event::Queued
         }
         Action::Await => match until_run(state.srcu()) {
@@ -200,19 +199,6 @@ pub(crate) fn unfinished_sections(
     fence::full(); // only told: a section more or less does no harm
     let sections = srcu_counts.locks(index).saturating_sub(unlocks);
     Some(Unfinished { sections, balances: srcu_counts.balances(index) })
-}
-
-fn note_begin(domain: &GracePeriods, state: &mut State) {
-    let sequence = state.protocol.sequence();
-    let (number, urgency) = (sequence.ended().wrapping_add(1), state.protocol.urgency());
-    if state.srcu().begun != number {
-        state.srcu().begun = number;
-        state.srcu().ticked_ns = clock::monotonic_ns();
-        state.watch = Watch::NEW;
-        // Two heavy fences are to come: the clock costs little beside them.
-        state.current = Current::beginning(urgency, true);
-        trace::grace_period_began(domain.source(), sequence, urgency);
-    }
 }
 
 /// Whether the check that is due is the step that is removed.

@@ -35,6 +35,8 @@ mod neglected_queue;
 mod unwinding;
 mod pinned_drops;
 mod kept_sections;
+mod barrier_futures;
+mod wakers;
 
 #[cfg(quiescence_mutants)]
 #[test]

@@ -56,6 +56,11 @@ impl<K: DomainTag> Domain<K> {
     ///     plugins.barrier_async().await; // no callback of the plugin's is left
     /// }
     /// ```
+    ///
+    /// # Panics
+    /// When it is polled, where a callback has begun a section of this domain on that thread, which
+    /// keeps it, and a grace period is still to be waited for: as [`barrier`](Self::barrier), and
+    /// with its message.
     pub fn barrier_async(&self) -> impl Future<Output = ()> + Send + use<K> {
         Barrier::new(self.clone())
     }

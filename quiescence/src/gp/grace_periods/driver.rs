@@ -9,21 +9,25 @@ use grace::{Action, Event, Hint, Machine, Number, Sequence, word};
 
 use super::handover::Away;
 use super::protocol::Protocol;
-use super::{Driver, GracePeriods, Me, State, Until};
+use super::{Driver, GracePeriods, State, Until};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::Current;
 use crate::event::trace;
+use crate::gp::registry::Registry;
 use crate::gp::stall::Watch;
 use crate::os::sync::{self, MutexGuard};
-use crate::os::{fence, futex, nap};
+use crate::os::{fence, nap};
 
 impl GracePeriods {
-    /// Carries out the machine's actions, until there is nothing left for this driver to do.
+    /// Carries out the machine's actions, until there is nothing left for this driver to do. Then
+    /// wakes the tasks whose grace periods have ended; returns whether there were any. A driver
+    /// that is to serve a later grace period leaves for them and drives on as a new one: they do
+    /// not wait for the sections that it waits for.
     pub(super) fn drive<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         driver: Driver,
-    ) -> MutexGuard<'a, State> {
+    ) -> (MutexGuard<'a, State>, bool) {
         state.driven = true;
         let driven = match &state.protocol {
             Protocol::Threads(_) => self.drive_threads(state, driver),
@@ -36,7 +40,7 @@ impl GracePeriods {
             Err(mut superseded) => {
                 let left = superseded.conduct.superseded.saturating_sub(1);
                 superseded.conduct.superseded = left; // a fork forgets them
-                return superseded;
+                return (superseded, false);
             }
         };
         state.driven = false;
@@ -61,11 +65,9 @@ impl GracePeriods {
                 Action::Idle => break,
                 Action::Fence => {
                     self.show_begin(state.protocol.sequence());
-                    let needed = self.fence_needed(me);
+                    let needed = self.fence_needed(|registry| registry.quiescent(me.owner));
                     self.alone.store(needed.is_none(), Relaxed);
-                    if !took_over {
-                        self.begin(&mut state, needed);
-                    }
+                    self.begin(&mut state, matches!(needed, Some(Needed::Heavy)));
                     match needed {
                         None => Event::Alone,
                         Some(fence) => {
@@ -122,20 +124,20 @@ impl GracePeriods {
         Ok(state)
     }
 
-    /// Carries out a grace period that has no reader to wait for, in one hold of the lock. If there
-    /// is one, the machine stays where it is, and the next driver continues from there. Returns
+    /// Carries out a grace period that has no reader to wait for but `own` ones of the caller, which
+    /// does not read by them, in one hold of the lock. If there is one, the machine stays where it is, and the next driver continues from there. Returns
     /// whether it has ended.
-    pub(super) fn drive_alone(&self, state: &mut State, me: Me) -> bool {
+    pub(super) fn drive_alone(&self, state: &mut State, own: usize) -> bool {
         if state.threads().poll() != Action::Fence {
             return false;
         }
         self.show_begin(state.protocol.sequence());
-        let needed = self.fence_needed(me);
+        let needed = self.fence_needed(|_| own);
         self.alone.store(needed.is_none(), Relaxed);
         if needed.is_some() {
             return false;
         }
-        self.begin(state, None);
+        self.begin(state, false);
         state.threads().observe(Event::Alone).expect("it was asked for a fence");
         let Action::Complete(sequence) = state.threads().poll() else { return false };
         self.complete(state, sequence);
@@ -155,13 +157,14 @@ impl GracePeriods {
     }
 
     /// Which fence the readers ask for; none if there is no reader but the calling thread's own
-    /// quiescent ones. The thread that registers later sees what was published before [GP-5].
-    fn fence_needed(&self, me: Me) -> Option<Needed> {
+    /// quiescent ones, of which there are `own`. The thread that registers later sees what was
+    /// published before [GP-5].
+    fn fence_needed(&self, own: impl FnOnce(&Registry) -> usize) -> Option<Needed> {
         if self.hazards && !chaos::mutant(Mutant::HazardNoFence) {
             return Some(Needed::Heavy); // for the slots of hazard pointers [HP-1]
         }
         let registry = sync::lock(&self.registry);
-        let needed = fence_needed(registry.len(), me.quiescent_slots, registry.light());
+        let needed = fence_needed(registry.len(), own(&registry), registry.light());
         let needed = needed.filter(|_| !chaos::mutant(Mutant::AlwaysAlone));
         if needed.is_none() && !chaos::mutant(Mutant::NoFenceAlone) {
             // This grace period has no other fence; the calling thread may be a reader later
@@ -171,14 +174,23 @@ impl GracePeriods {
         needed
     }
 
-    /// Notes that a grace period begins. Only where a heavy fence follows is the clock looked at
-    /// now: else it would take longer than the grace period, if there are no holdouts.
-    fn begin(&self, state: &mut State, needed: Option<Needed>) {
+    /// Notes that a grace period begins, the first time: the driver before may have come as far. The
+    /// clock is looked at now only where that is `timed`: beside a heavy fence it costs little;
+    /// else it would take longer than the grace period, if there are no holdouts. Returns whether
+    /// it was the first time.
+    pub(crate) fn begin(&self, state: &mut State, timed: bool) -> bool {
+        let sequence = state.protocol.sequence();
+        let number = Some(sequence.ended().wrapping_add(1));
+        if state.begun == number {
+            return false;
+        }
         let urgency = state.protocol.urgency();
+        state.begun = number;
         state.watch = Watch::NEW;
         state.pauses = 0;
-        state.current = Current::beginning(urgency, matches!(needed, Some(Needed::Heavy)));
-        trace::grace_period_began(self.source(), state.protocol.sequence(), urgency);
+        state.current = Current::beginning(urgency, timed);
+        trace::grace_period_began(self.source(), sequence, urgency);
+        true
     }
 
     /// Orders what was unlinked before against what sections load after.
@@ -209,7 +221,7 @@ impl GracePeriods {
     }
 
     /// Shows readers the number of this grace period.
-    fn announce(&self, number: Number) {
+    pub(super) fn announce(&self, number: Number) {
         sync::lock(&self.registry).link(&self.gp);
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
         // the thread that records this number sees what was published before the fence.
@@ -220,7 +232,7 @@ impl GracePeriods {
 
     /// Counts the holdouts. The locks and the Acquire loads order their sections before what
     /// follows [GP-2].
-    fn scan(&self, number: Number, driver: &Driver) -> usize {
+    pub(super) fn scan(&self, number: Number, driver: &Driver) -> usize {
         // What a superseded driver would count is of no interest.
         let Some(mut registry) = self.registry_as(driver) else { return 0 };
         let holdouts = registry.scan(number, &self.gp);
@@ -271,7 +283,7 @@ impl GracePeriods {
         // Relaxed: no thread decrements for these before it has found a mark, and the lock and the
         // heavy fence come between. Those who took a mark of a superseded driver's may still have
         // to [HO-2].
-        self.wake.0.fetch_add(registry.holdouts().count() as u32, Relaxed);
+        self.wake.0.left.fetch_add(registry.holdouts().count() as u32, Relaxed);
         registry.mark_holdouts();
         drop(registry);
         if self.readers_fence {
@@ -291,14 +303,13 @@ impl GracePeriods {
         drop(registry);
         self.counters().sleeps.fetch_add(1, Relaxed);
         loop {
-            // Acquire: pairs with the decrements [GP-7].
-            match self.wake.0.load(Acquire) {
-                0 => break,
-                // The thread that took over has woken this one, and perhaps gone to sleep in its
-                // place.
-                _ if self.is_superseded(driver) => break,
-                left => _ = futex::wait(&self.wake.0, left, self.watched_asleep()),
+            let rung = self.wake.0.rung();
+            // Acquire: pairs with the decrements [GP-7]. The thread that took over has rung since,
+            // and perhaps gone to sleep in the place of this one.
+            if self.wake.0.left.load(Acquire) == 0 || self.is_superseded(driver) {
+                break;
             }
+            self.wake.0.wait(rung, self.watched_asleep());
         }
     }
 

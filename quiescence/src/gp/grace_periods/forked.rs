@@ -32,15 +32,16 @@ impl GracePeriods {
     ) {
         let state = &mut machine.0;
         registry.0.keep_only(owner);
-        self.wake.0.store(0, Relaxed);
+        self.wake.0.left.store(0, Relaxed);
         if let Some(words) = self.liburcu_words() {
             words.futex.store(0, Relaxed);
         }
         state.driven = false;
+        state.begun = None; // it starts again from its fence
         self.end_term(state);
         state.sleepers = 0;
         state.protocol.abandon();
-        state.sleepers_to_tell.forget();
+        self.tasks_forgotten.store(state.sleepers_to_tell.forget(), Relaxed);
         self.tasks.store(0, Relaxed);
     }
 }

@@ -15,8 +15,8 @@
 //!
 //! **Invariant [HO-2]: where a term begins no mark stands.** The thread that takes over takes the
 //! marks of the superseded driver away, and ends its sleep. A reader that has taken its mark away
-//! and has not counted it down yet is still in `wake`, which the next sleep adds to. So `wake` is
-//! at any time the number of marks that stand or are still to be counted down.
+//! and has not counted it down yet is still in `wake.left`, which the next sleep adds to. So that
+//! is at any time the number of marks that stand or are still to be counted down.
 //!
 //! # When a driver counts as stalled
 //!
@@ -24,7 +24,7 @@
 //! driver that stalls after a long wait for readers delays the others by as much again at most, and
 //! a grace period that takes a second costs a waiter fifteen looks. A driver that naps for a known
 //! time is given that time. A driver that sleeps until the last holdout wakes it is stalled when it
-//! has been woken and does not come: so the waiter sleeps on the same word, and which of the two
+//! has been woken and does not come: so the waiter sleeps on the same bell, and which of the two
 //! comes first carries on. (Readers compiled against liburcu wake one sleeper only. There the
 //! waiter looks at the word when its patience has run out.)
 //!
@@ -47,7 +47,6 @@ use super::{Driver, GracePeriods, Me, State, Until};
 use crate::chaos::{self, Mutant};
 use crate::gp::gp_words;
 use crate::gp::registry::Registry;
-use crate::os::futex;
 use crate::os::sync::{self, MutexGuard};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
@@ -163,7 +162,7 @@ fn saturating_ns(time: Duration) -> u64 {
 enum Found {
     /// It is where it should be, or somebody holds the registry's lock.
     Fine,
-    /// It sleeps on `wake`, which is this.
+    /// It sleeps until the bell is rung once more than that.
     Asleep(u32),
     Stalled,
 }
@@ -254,13 +253,11 @@ impl GracePeriods {
             match self.look_at_driver(&state) {
                 Found::Fine => return (state, None),
                 Found::Stalled => break,
-                Found::Asleep(left) => {
+                Found::Asleep(rung) => {
                     state.sleepers += 1;
                     let longest = patience.beside();
                     let mut late = false;
-                    state = self.unlocked(state, || {
-                        late = futex::wait(&self.wake.0, left, longest);
-                    });
+                    state = self.unlocked(state, || late = self.wake.0.wait(rung, longest));
                     state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
                     if !state.driven || progress != self.progress(&state) {
                         return (state, None);
@@ -294,11 +291,14 @@ impl GracePeriods {
             // Relaxed: who takes over looks at the readers' own words.
             Some(words) if words.futex.load(Relaxed) == gp_words::ASLEEP => Found::Fine,
             Some(_) => Found::Stalled,
-            // Acquire: as the driver's own load [GP-7].
-            None => match self.wake.0.load(Acquire) {
-                0 => Found::Stalled,
-                left => Found::Asleep(left),
-            },
+            None => {
+                let rung = self.wake.0.rung();
+                // Acquire: as the driver's own load [GP-7].
+                match self.wake.0.left.load(Acquire) {
+                    0 => Found::Stalled,
+                    _ => Found::Asleep(rung),
+                }
+            }
         }
     }
 
@@ -321,8 +321,10 @@ impl GracePeriods {
             Some(words) => words.wake(),
             None => {
                 // AcqRel: one of the chain of decrements [GP-7].
-                self.wake.0.fetch_sub(withdrawn, AcqRel);
-                futex::wake_all(&self.wake.0);
+                self.wake.0.left.fetch_sub(withdrawn, AcqRel);
+                if !chaos::mutant(Mutant::SilentTakeOver) {
+                    self.wake.0.ring();
+                }
             }
         }
     }
@@ -376,6 +378,7 @@ mod tests {
     use super::*;
     use crate::Domain;
     use crate::domain::tag::DomainTag;
+    use crate::gp::reader::ReaderKind;
     use grace::Urgency;
 
     /// How long after a look at a driver without progress the next caller takes its place, one
@@ -412,8 +415,26 @@ mod tests {
         core.request(Urgency::Normal);
         assert_eq!(patience_of_those_who_pass(core, 5), expected);
         sync::lock(&core.state).driven = false;
-        core.synchronize(Urgency::Normal, Me::NOBODY);
+        assert!(core.synchronize(Urgency::Normal, Me::NOBODY));
         assert_eq!(patience_of_those_who_pass(core, 2), expected[..2], "in the next one anew");
         sync::lock(&core.state).driven = false;
+    }
+
+    /// The thread that took over took the grace period to have begun: what was counted and timed as
+    /// its own was the one before's.
+    #[test]
+    fn a_grace_period_that_begins_with_a_take_over_is_noted() {
+        let domain = Domain::new();
+        let core = domain.tag().core();
+        let slot = core.register(1, ReaderKind::Ordinary);
+        core.request(Urgency::Normal);
+        let mut state = sync::lock(&core.state);
+        state.driven = true; // by a thread that makes no progress
+        let driver = core.take_over(&mut state, Until::MustWait { tick: false }, Me::NOBODY);
+        let (state, _) = core.drive(state, driver.expect("the registry is free"));
+        drop(state);
+        core.unregister(slot);
+        let statistics = domain.statistics();
+        assert_eq!((statistics.grace_periods, statistics.latency.count()), (1, 1));
     }
 }

@@ -87,7 +87,8 @@ impl GracePeriods {
         let words = links.words().filter(|_| !is_silent);
         let least = nap.unwrap_or(Duration::ZERO);
         let away = if words.is_some() { Away::sleeps(least) } else { Away::naps(least) };
-        // A superseded driver may be in the midst of its `futex_wait`, and take the one wake-up.
+        // A superseded driver may be about to sleep on the word that says -1 again by now, and take
+        // the one wake-up.
         let longest = (state.conduct.superseded != 0).then_some(NAP_FIRST * (1 << NAP_DOUBLINGS));
         self.away(state, driver, away, || {
             if let Some(nap) = nap {
@@ -96,6 +97,11 @@ impl GracePeriods {
             }
             if let Some(words) = words {
                 self.sleep_on(words, links.readers, driver, longest);
+                if longest.is_some() {
+                    // Whatever the word says: the wake-up that it has come with was perhaps the
+                    // only one, and the superseded drivers sleep behind it.
+                    words.wake_all();
+                }
             }
         })
     }
@@ -138,8 +144,74 @@ impl GracePeriods {
                 longest.map_or(due, |longest| Some(due.map_or(longest, |due| due.min(longest))));
             futex::wait_shared(&words.futex, ASLEEP, most);
             if longest.is_some() {
-                words.wake();
+                break;
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom), target_os = "linux", not(miri)))]
+mod tests {
+    use std::panic::Location;
+    use std::sync::OnceLock;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::thread;
+
+    use grace::Start;
+
+    use super::*;
+    use crate::gp::engine::Settings;
+    use crate::gp::gp_words::Surroundings;
+    use crate::gp::grace_periods::{Me, Until};
+    use crate::gp::reader::{ReaderKind, Slot};
+    use crate::os::sync::{AtomicU32, AtomicU64};
+    use crate::os::thread::{self as system, ThreadState};
+
+    static WORDS: Words = Words { ctr: AtomicU64::new(0), futex: AtomicU32::new(0) };
+    static CORE: OnceLock<GracePeriods> = OnceLock::new();
+    static SLOT: Slot = Slot::new(grace::word::QUIESCENT);
+
+    /// The driver of the next term found that nobody was in a section by then, and woke no thread:
+    /// the one whose place it had taken, late to its sleep, slept until the next report of a stall,
+    /// or for ever.
+    #[test]
+    fn a_superseded_driver_that_is_late_to_its_sleep_is_woken() {
+        let core = CORE.get_or_init(|| {
+            let mut core = GracePeriods::new(Start::ZERO, Settings::DEFAULT);
+            core.make_liburcu(Readers::Light);
+            core
+        });
+        let links = core.liburcu.as_ref().unwrap();
+        links.attach(&WORDS, Surroundings { begin: || 0, end: |_| () });
+        core.tuning.set(crate::gp::tuning::Tuning { stall_after: None, ..core.tuning.get() });
+        // SAFETY: a slot that lives for ever, registered once.
+        unsafe { core.register_at(&raw const SLOT, 1, ReaderKind::Liburcu(Readers::Light)) };
+        SLOT.enter_slow(&core.gp, Location::caller());
+        core.announce(grace::Number(1));
+        let begin = || {
+            let driver = core.begin_term(Until::MustWait { tick: false }, Me::NOBODY);
+            core.scan(grace::Number(1), &driver);
+            driver
+        };
+        let (first, late) = (begin(), AtomicU32::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                late.store(system::id(), SeqCst);
+                core.sleep_on(&WORDS, Readers::Light, &first, None);
+            });
+            while late.load(SeqCst) == 0
+                || WORDS.futex.load(SeqCst) != ASLEEP
+                || core.counters().sleeps.load(SeqCst) == 0
+                || system::look_at(late.load(SeqCst)).state != ThreadState::Sleeping
+            {
+                thread::yield_now();
+            }
+            let second = begin();
+            SLOT.leave();
+            let mut state = sync::lock(&core.state);
+            state.conduct.superseded = 1;
+            assert!(core.sleep_beside_liburcu(state, &second, links, 0).is_ok());
+        });
+        core.unregister(&SLOT);
     }
 }

@@ -27,8 +27,6 @@ pub(crate) struct SrcuProtocol {
     pub(crate) run_at_ns: u64,
     /// When the machine was last told of ticks.
     pub(crate) ticked_ns: u64,
-    /// The number of the grace period that was last told of as begun.
-    pub(crate) begun: u64,
     /// The furthest that somebody asked for who said that it is urgent; the machine takes all who
     /// wait for that.
     expedited: srcu::Cookie,
@@ -40,7 +38,7 @@ impl SrcuProtocol {
         let start = srcu::Sequence::after(0);
         let machine = srcu::SrcuMachine::new(delay, start);
         let expedited = srcu::Cookie::done_at(start);
-        Self { machine, run_at_ns: 0, ticked_ns: 0, begun: 0, expedited }
+        Self { machine, run_at_ns: 0, ticked_ns: 0, expedited }
     }
 
     fn urgency(&self) -> Urgency {

@@ -88,7 +88,7 @@ impl GracePeriods {
                 driver = Some(self.begin_term(aim.0, aim.1));
             }
             if let Some(driver) = driver.take() {
-                state = self.drive(state, driver);
+                state = self.drive(state, driver).0;
             }
             if state.protocol.sequence().is_done(cookie) {
                 break true;

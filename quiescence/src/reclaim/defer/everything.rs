@@ -1,6 +1,8 @@
 //! All that waits: in a domain, for a barrier and the end of the process; in a queue, at the end of
 //! its thread.
 
+use std::sync::Arc;
+
 use grace::Urgency;
 use grace::limit::Context;
 
@@ -30,18 +32,22 @@ pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
 
 /// At the orderly end of the process: runs what waits in a domain, as far as other threads let it
 /// in so short a time. Returns whether nothing is left.
+///
+/// As the worker, it waits neither for a queue's lock nor for the machine's before it has begun
+/// with that queue [W-2]: the thread that holds it may never run again.
 pub(crate) fn finish(core: &DomainState) -> bool {
     let queues = core.queues.all();
-    queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
+    let close = |queue: &Arc<Queue>| queue.close_unless_busy(core, Urgency::Expedited);
+    let all_closed = queues.iter().map(close).fold(true, |all, one| all & one);
     if Sections::of_this_thread() == Sections::None {
         core.advance_at_tick(Own::in_domain(core).me());
     }
     queues.iter().for_each(|queue| {
-        while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0 {}
+        while queue.run_some_unless_busy(core, thread::token(), core.tuning.run_min()) != 0 {}
     });
     core.queues.forget_orphans(core);
     rescan::free_unprotected(core);
-    core.queues.wants() == Wants::Nothing
+    all_closed && core.queues.wants_unless_busy() == Wants::Nothing
 }
 
 /// The thread that added to this queue, of objects or of closures, is gone.

@@ -111,7 +111,8 @@ impl Queue {
         let cookie = inner.segments.awaited();
         drop(inner);
         if let Some(cookie) = cookie {
-            core.wait(cookie, Urgency::Expedited, me());
+            // If it is not over, the caller comes again, and `me` says what it thinks of that.
+            let _: bool = core.wait(cookie, Urgency::Expedited, me());
         }
     }
 }

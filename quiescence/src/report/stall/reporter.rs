@@ -340,7 +340,7 @@ mod tests {
         let slot = core.register(1, ReaderKind::Ordinary);
         slot.enter_outermost(&core.gp, location);
         core.request(Urgency::Normal);
-        core.advance(Me { quiescent_slots: 0 });
+        core.advance(Me::NOBODY);
         let (found, unnamed) = find(&core.registry(), &core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
         assert_eq!((holding.thread, unnamed), (thread::id(), 0));
@@ -375,7 +375,7 @@ mod tests {
         let slot = unsafe { &*record };
         slot.enter_outermost(&core.gp, Location::caller());
         core.request(Urgency::Normal);
-        core.advance(Me { quiescent_slots: 0 });
+        core.advance(Me::NOBODY);
         let (found, _) = find(&core.registry(), &core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
         assert!(holding.is_still_so(&core));
