@@ -55,8 +55,8 @@ impl<K: DomainTag> Waiter<K> {
     }
 
     /// Has the task told when the grace period of `cookie` has ended, each time of the same one.
-    /// Returns whether it has. Takes no lock for a task that has been told of this waker before, but
-    /// to take a step of the grace period, if it is free.
+    /// Returns whether it has. For a task whose waker is known already it takes no lock, but to
+    /// take a step of the grace period, if it is free.
     fn poll(&mut self, cookie: Cookie, context: &mut Context<'_>) -> bool {
         if self.is_done(cookie) {
             self.told = None; // it is not known any more; see `knows`
@@ -87,8 +87,8 @@ impl<K: DomainTag> Waiter<K> {
             self.told = None;
             return true;
         };
-        // Else the worker waits for this very task, perhaps, or the system gives us none: the task's
-        // own thread has to do.
+        // Else the worker waits for this very task, perhaps, or the system gives us none: the
+        // task's own thread has to do.
         let is_attended = !running::in_callback() && worker::attend(&self.domain.tag().handle());
         self.told = Some(Told { number, waker, is_attended });
         if !is_attended {
@@ -227,7 +227,7 @@ impl<K: DomainTag> AtLimit<K> {
 
 /// A barrier, on a thread of its own: it runs callbacks and waits for those that others run.
 ///
-/// A panic of that thread goes on in the task: [`Domain::barrier`] panics where the wait would
+/// A panic of that thread continues in the task: [`Domain::barrier`] panics where the wait would
 /// never end, and so does this.
 #[derive(Debug)]
 pub(crate) struct Barrier<K: DomainTag> {
@@ -348,7 +348,7 @@ mod tests {
         slot.enter_slow(&core.gp, std::panic::Location::caller());
         let waker = Waker::from(Arc::new(Nothing));
         let mut poll = || Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
-        // Until the worker, which is told, is in no step of the grace period.
+        // Until the worker, which is notified, is in no step of the grace period.
         let state = loop {
             assert!(poll().is_pending());
             if let Some(state) = sync::try_lock(&core.state) {

@@ -63,7 +63,7 @@ pub enum Site {
     Allocate,
 }
 
-/// Runs user code, of which a panic goes on.
+/// Runs user code. A panic of it unwinds through here.
 #[inline(always)]
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn run<R>(site: Site, f: impl FnOnce() -> R) -> R {

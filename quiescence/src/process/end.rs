@@ -42,9 +42,11 @@ fn end_threads(deadline_ns: u64) {
 mod tests {
     use std::process::Command;
     use std::sync::mpsc;
+    use std::time::Duration;
 
     use crate::Domain;
     use crate::domain::tag::DomainTag;
+    use crate::limited;
     use crate::os::sync;
 
     const TEST: &str = "process::end::tests::a_lock_that_is_never_let_go_does_not_hold_up_the_end";
@@ -67,9 +69,9 @@ mod tests {
             is_held.recv().unwrap();
             std::process::exit(0);
         }
-        let mut again = Command::new("timeout");
-        again.args(["--signal=KILL", "100"]).arg(std::env::current_exe().unwrap());
-        let again = again.args([TEST, "--exact", "--nocapture"]).env("ROLE", "child");
-        assert!(again.status().expect("coreutils").success());
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.args([TEST, "--exact", "--nocapture"]).env("ROLE", "child");
+        let output = limited::output(&mut again, Duration::from_secs(100)).unwrap();
+        assert!(output.status.success(), "{output:?}");
     }
 }

@@ -22,11 +22,11 @@
 //! after a turn that was dear it leaves the domain's grace periods alone for longer than a tick,
 //! unless somebody is in a hurry. A domain under `poll` is looked at again without pause.
 //!
-//! **Invariant [W-1]: user code that runs on the worker runs inside `user_code::caught`**: callbacks,
-//! drops of objects and of what a panic carries, sizes that are asked for again, wakers (called,
-//! and dropped with their domain), subscribers of `tracing`. So no panic of theirs ends the thread.
-//! If it ends all the same, by a fault of the library's, the next one takes over what it had in
-//! hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
+//! **Invariant [W-1]: user code that runs on the worker runs inside `user_code::caught`**:
+//! callbacks, drops of objects and of what a panic carries, sizes that are asked for again, wakers
+//! (called, and dropped with their domain), subscribers of `tracing`. So no panic of theirs ends
+//! the thread. If it ends all the same, by a fault of the library's, the next one takes over what
+//! it had in hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
 //!
 //! **Invariant [W-2]: before it has begun with a queue, the worker does not wait for that queue's
 //! lock, nor for the domain's machine.** A thread that loses its CPU under one of them (a thread of

@@ -131,7 +131,7 @@ struct Forks {
 impl Wake for Forks {
     fn wake(self: Arc<Self>) {
         if thread::current().id() == self.main {
-            // SAFETY: the child goes on with this one thread, and ends by `_exit`.
+            // SAFETY: the child continues with this one thread, and ends by `_exit`.
             self.child.store(unsafe { libc::fork() }, SeqCst);
         }
     }

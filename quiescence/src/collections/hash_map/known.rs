@@ -1,11 +1,11 @@
 //! What an update learns of entries while it has no lock: whether they are its key's, or what their
 //! hashes are.
 //!
-//! **Invariant [HM-I3]: nothing of the user's runs while a bucket is locked.** Keys are compared and
-//! hashed before. What is compared under the lock are addresses, each of which is one entry's while
-//! the update's section lasts; where there is an entry that was not looked at, the lock is given up,
-//! and taken again afterwards. So a `Hash` or an `Eq` that panics finds nothing half done, and one
-//! that uses the map waits for nothing.
+//! **Invariant [HM-I3]: no user code runs while a bucket is locked.** Keys are compared and hashed
+//! before. What is compared under the lock are addresses, each of which is one entry's while the
+//! update's section lasts. If it finds an entry that was not looked at, the update gives the lock
+//! up, and takes it again afterwards. So a `Hash` or an `Eq` that panics finds nothing half done,
+//! and one that uses the map waits for nothing.
 
 use super::entry::{At, EntryOf, Form};
 

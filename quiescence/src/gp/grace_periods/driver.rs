@@ -124,9 +124,9 @@ impl GracePeriods {
         Ok(state)
     }
 
-    /// Carries out a grace period that has no reader to wait for but `own` ones of the caller, which
-    /// does not read by them, in one hold of the lock. If there is one, the machine stays where it is, and the next driver continues from there. Returns
-    /// whether it has ended.
+    /// Carries out a grace period in one hold of the lock, if there is no reader to wait for: none
+    /// but `own` ones of the caller, which does not read by them. If there is one, the machine
+    /// stays where it is, and the next driver continues from there. Returns whether it has ended.
     pub(super) fn drive_alone(&self, state: &mut State, own: usize) -> bool {
         if state.threads().poll() != Action::Fence {
             return false;
@@ -174,8 +174,8 @@ impl GracePeriods {
         needed
     }
 
-    /// Notes that a grace period begins, the first time: the driver before may have come as far. The
-    /// clock is looked at now only where that is `timed`: beside a heavy fence it costs little;
+    /// Notes that a grace period begins, the first time: the driver before may have come as far.
+    /// The clock is looked at now only where that is `timed`: beside a heavy fence it costs little;
     /// else it would take longer than the grace period, if there are no holdouts. Returns whether
     /// it was the first time.
     pub(crate) fn begin(&self, state: &mut State, timed: bool) -> bool {

@@ -171,9 +171,9 @@ mod tests {
     static CORE: OnceLock<GracePeriods> = OnceLock::new();
     static SLOT: Slot = Slot::new(grace::word::QUIESCENT);
 
-    /// The driver of the next term found that nobody was in a section by then, and woke no thread:
-    /// the one whose place it had taken, late to its sleep, slept until the next report of a stall,
-    /// or for ever.
+    /// The driver of the next term found that no reader was in a section by then, and woke no
+    /// thread: the one whose place it had taken, late to its sleep, slept until the next report of
+    /// a stall, or for ever.
     #[test]
     fn a_superseded_driver_that_is_late_to_its_sleep_is_woken() {
         let core = CORE.get_or_init(|| {

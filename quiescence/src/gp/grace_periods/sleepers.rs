@@ -151,7 +151,7 @@ impl GracePeriods {
 
     /// Whether the task that was given this number, and waits for a grace period that has not
     /// ended, will be told: not in a child process, which has forgotten it. Without the lock: it is
-    /// taken out where the grace period ends, by whoever is about to wake it.
+    /// taken out where the grace period ends, by the thread that is about to wake it.
     #[cfg(not(loom))]
     pub(crate) fn knows(&self, number: u64) -> bool {
         // Relaxed: it changes in a child process only, which has one thread then.
