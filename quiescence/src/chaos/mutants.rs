@@ -168,7 +168,7 @@ mutants! {
     ];
     /// A waiter that takes a driver's place does not end its sleep.
     SilentTakeOver "silent-take-over" [
-        Loom(&["loom_tests::threads::a_superseded_driver_is_not_late"]),
+        Test(library("lib", ASLEEP).hangs()),
     ];
     /// Waiters do not take a stalled driver's place.
     NoTakeOver "no-take-over" [
@@ -646,6 +646,9 @@ mutants! {
     ])];
 }
 
+/// A driver whose place another thread takes, in its sleep.
+const ASLEEP: &str =
+    "gp::grace_periods::handover::tests::a_driver_whose_place_is_taken_in_its_sleep_returns";
 /// A test of `quiescence/tests/liburcu_readers.rs`.
 const LEAVES: &str = "a_reader_that_leaves_just_before_the_driver_sleeps_is_seen";
 

@@ -277,7 +277,7 @@ impl GracePeriods {
     /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's
     /// store [GP-6], so either the reader reports or the sleeper does it in its stead, and exactly
     /// one of them does: who takes the mark away.
-    fn sleep(&self, driver: &Driver) {
+    pub(super) fn sleep(&self, driver: &Driver) {
         chaos::point(Point::BeforeMark);
         let Some(mut registry) = self.registry_as(driver) else { return };
         // Relaxed: no thread decrements for these before it has found a mark, and the lock and the

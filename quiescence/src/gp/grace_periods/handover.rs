@@ -375,10 +375,16 @@ impl GracePeriods {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::panic::Location;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::thread;
+
     use super::*;
     use crate::Domain;
     use crate::domain::tag::DomainTag;
     use crate::gp::reader::ReaderKind;
+    use crate::os::sync::AtomicU32;
+    use crate::os::thread::{self as system, ThreadState};
     use grace::Urgency;
 
     /// How long after a look at a driver without progress the next caller takes its place, one
@@ -436,5 +442,38 @@ mod tests {
         core.unregister(slot);
         let statistics = domain.statistics();
         assert_eq!((statistics.grace_periods, statistics.latency.count()), (1, 1));
+    }
+
+    /// The place of a driver is taken while it sleeps for a holdout: it returns, and does not sleep
+    /// on for that one.
+    #[test]
+    #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "looks at /proc")]
+    fn a_driver_whose_place_is_taken_in_its_sleep_returns() {
+        let domain = Domain::new();
+        let core = domain.tag().core();
+        let slot = core.register(1, ReaderKind::Ordinary);
+        slot.enter_slow(&core.gp, Location::caller());
+        core.announce(grace::Number(1));
+        let aim = Until::MustWait { tick: false };
+        let driver = core.begin_term(aim, Me::NOBODY);
+        assert_eq!(core.scan(grace::Number(1), &driver), 1);
+        let asleep = AtomicU32::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                asleep.store(system::id(), SeqCst);
+                core.sleep(&driver);
+            });
+            while core.counters().sleeps.load(SeqCst) == 0
+                || system::look_at(asleep.load(SeqCst)).state != ThreadState::Sleeping
+            {
+                thread::yield_now();
+            }
+            let mut state = sync::lock(&core.state);
+            state.conduct.away = Away::sleeps(Duration::ZERO);
+            assert!(core.take_over(&mut state, aim, Me::NOBODY).is_some());
+        });
+        slot.leave();
+        core.unregister(slot);
     }
 }
