@@ -639,10 +639,12 @@ mutants! {
         "collections::hash_map::loom_tests::a_key_that_is_replaced_is_found",
         "collections::hash_map::loom_tests::a_key_that_comes_and_goes_from_nodes_is_found",
     ])];
-    /// An update takes an entry that came in before it had the lock for one of another key.
+    /// An entry that came in before an update had the lock, and that it has not looked at, is taken
+    /// for one of another key, or does not move.
     MapUnseen "map-unseen" [Loom(&[
         "collections::hash_map::loom_tests::two_updaters_of_a_key_leave_one_entry",
         "collections::hash_map::loom_tests::two_updaters_of_a_boxed_key_leave_one_entry",
+        "collections::hash_map::loom_tests::an_updater_follows_a_bucket_that_moves",
     ])];
 }
 

@@ -10,6 +10,7 @@ mod counted_heads;
 
 mod barrier_beside_kept;
 mod hash_map;
+mod map_reentrance;
 #[cfg(unix)]
 mod hash_table;
 mod cells;

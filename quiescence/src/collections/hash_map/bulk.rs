@@ -208,11 +208,13 @@ where
         }
         let next = table.next().expect("there is one, or it was made");
         if !self.help(table, &garbage) {
-            // The rest of the buckets are other threads'. A thread that waited for them, to look at
+            // The rest of the buckets are others'. A thread that waited for them, to look at
             // the table again, might find that another one has undone it, and so without end.
             if wanted(next.buckets()).is_none() {
                 return false;
             }
+            // Nor are they waited for: a call of this thread may move them, whose `Hash` calls us.
+            self.help_out(table, &garbage);
             drop(section);
             std::thread::yield_now();
         }

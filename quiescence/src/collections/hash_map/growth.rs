@@ -5,6 +5,7 @@
 //! under the lock of the old one alone. Readers that hold references into the old bucket keep them;
 //! the old table is freed after a grace period.
 
+use std::mem;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
@@ -58,20 +59,35 @@ pub(super) unsafe fn help<F: Form, G: GracePeriods>(
     }
     // Relaxed: a ticket.
     let first = table.head().claimed.fetch_add(step, Relaxed);
-    let mut mine = Claim { table: table.head(), moved: 0, is_done: false };
-    let (tables, mut hashes) = ((table, next), Known::nothing());
+    let (mine, tables, mut hashes) = (Claim(table.head()), (table, next), Known::nothing());
     for unit in first..units.min(first.saturating_add(step)) {
-        let (unit, hashes) = (unit as usize, &mut hashes);
         // SAFETY: by the contract.
-        let was_us = unsafe { move_unit(tables, unit, hash_of, hashes, grace_periods, left) };
-        mine.moved += u64::from(was_us);
+        unsafe { move_unit(tables, unit as usize, hash_of, &mut hashes, grace_periods, left) };
     }
-    mine.is_done = true;
-    let moved = mine.moved;
-    drop(mine);
-    // AcqRel: the last one has seen all the others move theirs.
-    table.head().moved.fetch_add(moved, AcqRel);
+    mem::forget(mine);
     finish(root, table, next, units)
+}
+
+/// Moves what is left of the buckets that others have taken on: other threads, or calls of this one
+/// whose `Hash` has called us. Returns the table as [`help`] does.
+///
+/// # Safety
+/// As there.
+pub(super) unsafe fn help_out<F: Form, G: GracePeriods>(
+    root: &AtomicPtr<Table>,
+    table: TableRef<F>,
+    hash_of: &impl Fn(&F::Key) -> u64,
+    grace_periods: &G,
+    left: &Left,
+) -> Option<TableRef<F>> {
+    let next = table.next().expect("the caller has seen one");
+    let units = table.buckets().min(next.buckets());
+    let (tables, mut hashes) = ((table, next), Known::nothing());
+    for unit in 0..units {
+        // SAFETY: by the contract.
+        unsafe { move_unit(tables, unit, hash_of, &mut hashes, grace_periods, left) };
+    }
+    finish(root, table, next, units as u64)
 }
 
 /// Has readers begin with the next table, if all entries have moved there. Returns the old one, if
@@ -82,7 +98,7 @@ fn finish<F: Form>(
     next: TableRef<F>,
     units: u64,
 ) -> Option<TableRef<F>> {
-    // Acquire: pairs with the AcqRel in `help`.
+    // Acquire: pairs with the AcqRel in `move_unit`.
     if table.head().moved.load(Acquire) != units {
         return None;
     }
@@ -100,25 +116,17 @@ pub(super) fn is_more_to_claim<F: Form>(table: TableRef<F>) -> bool {
 
 /// Buckets that an updater has taken on. If a hash function of the user's panics, others move what
 /// is left.
-struct Claim<'t> {
-    table: &'t Table,
-    moved: u64,
-    is_done: bool,
-}
+struct Claim<'t>(&'t Table);
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        if !self.is_done {
-            // If these are the last ones after all, the next updater finds that.
-            self.table.moved.fetch_add(self.moved, AcqRel);
-            // Relaxed: tickets; a bucket that has moved is passed over.
-            self.table.claimed.store(0, Relaxed);
-        }
+        // Relaxed: tickets; a bucket that has moved is passed over.
+        self.0.claimed.store(0, Relaxed);
     }
 }
 
-/// Moves the entries of one bucket of the smaller table: to several ones, or from several ones.
-/// Returns whether it was this call that did.
+/// Moves the entries of one bucket of the smaller table: to several ones, or from several ones;
+/// unless that has been done.
 ///
 /// # Safety
 /// As [`help`].
@@ -129,7 +137,7 @@ unsafe fn move_unit<F: Form, G: GracePeriods>(
     hashes: &mut Known<F, u64>,
     grace_periods: &G,
     left: &Left,
-) -> bool {
+) {
     // A table shrinks by half at once.
     let both = [Some(unit), (next.buckets() < table.buckets()).then(|| unit + next.buckets())];
     let lock = |index| {
@@ -148,7 +156,7 @@ unsafe fn move_unit<F: Form, G: GracePeriods>(
             // SAFETY: by the contract.
             unsafe { each(table.bucket(index), ask) };
         }
-        let Ok(first) = lock(unit) else { return false };
+        let Ok(first) = lock(unit) else { return };
         let second = both[1].map(|second| {
             lock(second).unwrap_or_else(|Moved| unreachable!("both are moved under both locks"))
         });
@@ -158,7 +166,8 @@ unsafe fn move_unit<F: Form, G: GracePeriods>(
             break (first, second, true); // as usual: nothing has changed meanwhile
         }
         hashes.settle();
-        if live(&first, second.as_ref()).map(entry).all(|entry| hashes.get(entry).is_some()) {
+        let is_known = |entry| hashes.get(entry).is_some() || chaos::mutant(Mutant::MapUnseen);
+        if live(&first, second.as_ref()).map(entry).all(is_known) {
             break (first, second, false);
         }
     };
@@ -183,7 +192,9 @@ unsafe fn move_unit<F: Form, G: GracePeriods>(
     if let Some(second) = second {
         second.leave_moved();
     }
-    true
+    // AcqRel: the last one has seen all the others move theirs. Counted at once, and not with the
+    // rest of what was taken on: who waits for the last one waits for no user code.
+    table.head().moved.fetch_add(1, AcqRel);
 }
 
 /// The slots of all entries of one bucket or two.

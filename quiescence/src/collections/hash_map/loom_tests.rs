@@ -336,6 +336,37 @@ fn an_updater_follows_a_bucket_that_moves() {
     );
 }
 
+/// A bucket that its mover is not done with is moved by another one that waits for it, and once.
+#[test]
+fn a_bucket_that_two_move_moves_once() {
+    let all_there = |world: &World<InlineForm>| {
+        (0..3).for_each(|key| assert_eq!(world.get(key), Some(key)));
+    };
+    beside::<InlineForm>(
+        1,
+        |world, left| {
+            (0..3).for_each(|key| world.insert(left, key, key));
+            world.table().set_next(TableRef::new(2));
+        },
+        move |world, left| {
+            let table = world.table();
+            if table.next().is_some() {
+                // SAFETY: nothing is freed before the end of the model.
+                unsafe { growth::help(&world.root, table, 2, &hash_of, &world.periods, left) };
+            }
+            all_there(world);
+        },
+        move |world| {
+            let (table, left) = (world.table(), Left::default());
+            if table.next().is_some() {
+                // SAFETY: as above.
+                unsafe { growth::help_out(&world.root, table, &hash_of, &world.periods, &left) };
+            }
+            all_there(world);
+        },
+    );
+}
+
 /// Of two updaters that find no entry of a key one adds it, and the other one sees that under the
 /// lock [HM-I3].
 fn one_entry<F: Form<Key = u32, Value = u32>>() {

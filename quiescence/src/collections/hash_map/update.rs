@@ -472,14 +472,30 @@ where
         let (core, hash_of) = (self.domain.core(), |key: &K| self.hash(key));
         // SAFETY: in a section, and the table is the map's, or was a moment ago.
         let old = unsafe { growth::help(&self.root, table, STEP, &hash_of, core, &garbage.left) };
-        if let Some(old) = old {
-            let old = TableOwner(old);
-            let free = move || drop(old);
-            if let Err(free) = defer::call_if_room(self.tag(), free) {
-                defer::call_over_now(self.tag(), free);
-            }
-        }
+        self.retire_table(old);
         growth::is_more_to_claim(table)
+    }
+
+    /// Moves the buckets that other threads have taken on, and not moved yet. In a section.
+    #[cold]
+    pub(super) fn help_out<F: Form<Key = K, Value = V>>(
+        &self,
+        table: TableRef<F>,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) {
+        let (core, hash_of) = (self.domain.core(), |key: &K| self.hash(key));
+        // SAFETY: as in `help`.
+        let old = unsafe { growth::help_out(&self.root, table, &hash_of, core, &garbage.left) };
+        self.retire_table(old);
+    }
+
+    /// Frees a table that is out of reach after a grace period.
+    fn retire_table<F: Form<Key = K, Value = V>>(&self, old: Option<TableRef<F>>) {
+        let Some(old) = old.map(TableOwner) else { return };
+        let free = move || drop(old);
+        if let Err(free) = defer::call_if_room(self.tag(), free) {
+            defer::call_over_now(self.tag(), free);
+        }
     }
 
     /// Has the table grow, if it has too many entries and does not grow already.

@@ -1,0 +1,302 @@
+//! User code in the middle of a map's operations that uses the map itself, or panics.
+//!
+//! `Eq` and `Hash` of keys were called while a bucket was locked: one that updated the map waited
+//! for itself. So did a `Hash` that was called while entries moved, and had the map grow or shrink.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+
+use quiescence::collections::HashMap;
+use quiescence::collections::hash_map::Operation;
+use quiescence::{Copied, Domain, Private, Weigh};
+
+use crate::common::{again_in_time, role};
+
+/// Where a map calls what its user has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Hash,
+    Eq,
+    Clone,
+    Weigh,
+    Drop,
+    Closure,
+}
+
+use Place::{Closure, Drop as Dropped, Eq as Equal, Hash as Hashed, Weigh as Weighed};
+
+type Act = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// What this thread does the next time it comes to a place.
+    static ACT: RefCell<Option<(Place, Act)>> = const { RefCell::new(None) };
+}
+
+fn come_to(place: Place) {
+    let is_here = |act: &mut (Place, Act)| act.0 == place;
+    let act = ACT.try_with(|act| act.borrow_mut().take_if(is_here));
+    if let Ok(Some((_, act))) = act {
+        act();
+    }
+}
+
+/// What maps of either form have: keys and values.
+trait Part: Hash + Eq + Clone + Weigh + Send + Sync + 'static {
+    fn new(number: u64) -> Self;
+    fn number(&self) -> u64;
+}
+
+macro_rules! parts {
+    ($($part:ident),*) => {
+        $(impl PartialEq for $part {
+            fn eq(&self, other: &Self) -> bool {
+                come_to(Equal);
+                self.number() == other.number()
+            }
+        }
+
+        impl Eq for $part {}
+
+        impl Hash for $part {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                come_to(Hashed);
+                self.number().hash(state);
+            }
+        })*
+    };
+}
+
+parts!(Plain, Owned);
+
+/// Stands in slots.
+#[derive(Clone, Copy)]
+struct Plain(u64);
+
+impl Part for Plain {
+    fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    fn number(&self) -> u64 {
+        self.0
+    }
+}
+
+impl Weigh for Plain {
+    const OWNS: bool = false;
+    const COPIED: Copied<Self> = Copied::yes();
+}
+
+/// How many there are.
+static OWNED: AtomicI64 = AtomicI64::new(0);
+
+/// Stands in boxes.
+struct Owned(Box<u64>);
+
+impl Part for Owned {
+    fn new(number: u64) -> Self {
+        OWNED.fetch_add(1, SeqCst);
+        Self(Box::new(number))
+    }
+
+    fn number(&self) -> u64 {
+        *self.0
+    }
+}
+
+impl Clone for Owned {
+    fn clone(&self) -> Self {
+        come_to(Place::Clone);
+        Self::new(*self.0)
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        assert!(*self.0 < 1_000, "it is dropped once");
+        *self.0 = 1_000;
+        OWNED.fetch_sub(1, SeqCst);
+        come_to(Dropped);
+    }
+}
+
+impl Weigh for Owned {
+    fn owned(&self) -> usize {
+        come_to(Weighed);
+        size_of::<u64>()
+    }
+}
+
+/// One bucket and one tag for all.
+#[derive(Default)]
+struct Constant;
+
+impl Hasher for Constant {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn finish(&self) -> u64 {
+        0x1234_5678_9abc_def0
+    }
+}
+
+type Map<P> = HashMap<P, P, BuildHasherDefault<Constant>, Private>;
+
+/// Keys from the beginning: in the slots of their bucket, and in its node.
+const KEYS: u64 = 12;
+
+/// Keys that are operated on: in a slot, in the node, and not there.
+const SUBJECTS: [u64; 3] = [3, KEYS - 2, 50];
+
+type Operate<P> = fn(&Map<P>, u64);
+
+/// Whatever calls user code. None touches another key than the subject.
+fn operations<P: Part>() -> [(&'static str, Operate<P>); 16] {
+    fn new<P: Part>(key: u64) -> P {
+        come_to(Closure);
+        P::new(key)
+    }
+    [
+        ("get", |map, key| _ = map.read().get(&P::new(key)).map(P::number)),
+        ("iter", |map, _| assert!(map.read().iter().all(|(key, value)| key == value))),
+        ("insert", |map, key| _ = map.insert(P::new(key), P::new(key))),
+        ("try_insert", |map, key| _ = map.try_insert(P::new(key), P::new(key)).is_ok()),
+        ("insert_if_absent", |map, key| _ = map.insert_if_absent(P::new(key), P::new(key))),
+        ("remove", |map, key| _ = map.remove(&P::new(key))),
+        ("try_remove", |map, key| _ = map.try_remove(&P::new(key)).is_ok()),
+        ("update", |map, key| _ = map.update(&P::new(key), |_| new(key))),
+        ("try_update", |map, key| _ = map.try_update(&P::new(key), |_| new(key)).is_ok()),
+        ("get_or_insert_with", |map, key| {
+            assert_eq!(map.read().get_or_insert_with(P::new(key), || new(key)).number(), key);
+        }),
+        ("compute: insert", |map, key| {
+            let insert = |_: Option<(&P, &P)>| Operation::<_, ()>::Insert(new(key));
+            map.read().compute(P::new(key), insert);
+        }),
+        ("compute: remove", |map, key| {
+            map.read().compute(P::new(key), |_| {
+                come_to(Closure);
+                Operation::<_, ()>::Remove
+            });
+        }),
+        ("retain", |map, key| {
+            map.retain(|other, _| {
+                come_to(Closure);
+                other.number() != key
+            });
+        }),
+        ("extend", |map, key| map.extend([(P::new(key), P::new(key))])),
+        ("reserve", |map, _| map.reserve(4 * map.capacity())),
+        ("shrink", |map, _| map.shrink_to_fit()),
+    ]
+}
+
+/// What user code does in their midst; and whether other keys stay.
+fn acts<P: Part>() -> [(&'static str, Operate<P>, bool); 8] {
+    [
+        ("panics", |_, _| panic_any("on purpose"), true),
+        ("inserts the key", |map, key| _ = map.insert(P::new(key), P::new(key)), true),
+        ("removes the key", |map, key| _ = map.remove(&P::new(key)), true),
+        (
+            "replaces all",
+            |map, _| map.extend((0..KEYS).map(|key| (P::new(key), P::new(key)))),
+            true,
+        ),
+        (
+            "inserts others",
+            |map, _| map.extend((60..70).map(|key| (P::new(key), P::new(key)))),
+            true,
+        ),
+        ("has it grow", |map, _| map.reserve(4 * map.capacity()), true),
+        ("has it shrink", |map, _| map.shrink_to_fit(), true),
+        ("clears it", |map, _| map.clear(), false),
+    ]
+}
+
+/// Nothing is there twice, is counted wrongly, or is not found.
+fn is_whole<P: Part>(map: &Map<P>) -> BTreeSet<u64> {
+    let view = map.read();
+    let mut keys = BTreeSet::new();
+    for (key, value) in &view {
+        assert_eq!(key.number(), value.number());
+        assert!(keys.insert(key.number()), "{} is there twice", key.number());
+        assert!(view.get(key).is_some_and(|found| std::ptr::eq(found, value)));
+    }
+    assert_eq!(keys.len(), view.len());
+    keys
+}
+
+/// Has an operation do something at a place, and looks at what that leaves. Returns whether it came
+/// there.
+fn has_acted<P: Part>(
+    domain: &Domain<Private>,
+    (operate, subject): (Operate<P>, u64),
+    place: Place,
+    (act, what, others_stay): (&str, Operate<P>, bool),
+) -> bool {
+    let builder = HashMap::builder().domain(domain.clone());
+    let map: Arc<Map<P>> = Arc::new(builder.hasher(Default::default()).build());
+    map.extend((0..KEYS).map(|key| (P::new(key), P::new(key))));
+    let there = Arc::clone(&map);
+    ACT.set(Some((place, Box::new(move || what(&there, subject)))));
+    let end = catch_unwind(AssertUnwindSafe(|| operate(&map, subject)));
+    domain.barrier(); // what it has removed is dropped, here or elsewhere
+    let has_acted = ACT.take().is_none();
+    assert!(end.is_ok() || has_acted && act == "panics", "it panics");
+    let keys = is_whole(&map);
+    let is_there = |key: &u64| *key == subject || keys.contains(key);
+    assert!(!(has_acted && others_stay) || (0..KEYS).all(|key| is_there(&key)), "{keys:?}");
+    // It can be used on.
+    map.extend((0..2 * KEYS).map(|key| (P::new(key), P::new(key))));
+    assert!(is_whole(&map).len() as u64 >= 2 * KEYS);
+    map.retain(|key, _| key.number() % 2 == 0);
+    map.reserve(100);
+    is_whole(&map);
+    has_acted
+}
+
+/// Has each place of each operation do each act. Returns the places that were reached.
+fn all_of<P: Part>(domain: &Domain<Private>) -> BTreeSet<Place> {
+    let mut reached = BTreeSet::new();
+    for (name, operate) in operations::<P>() {
+        for act in acts::<P>() {
+            for place in [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure] {
+                for subject in SUBJECTS {
+                    let case = || has_acted(domain, (operate, subject), place, act);
+                    let has_acted = catch_unwind(AssertUnwindSafe(case));
+                    let case = || format!("{name} of {subject}: {place:?} {}", act.0);
+                    if has_acted.unwrap_or_else(|_| panic!("{}", case())) {
+                        reached.insert(place);
+                    }
+                    domain.barrier();
+                    assert_eq!(OWNED.load(SeqCst), 0, "{}: some are left", case());
+                }
+            }
+        }
+    }
+    reached
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a child process, and thousands of cases")]
+fn user_code_that_used_the_map_waited_for_itself() {
+    const TEST: &str = "map_reentrance::user_code_that_used_the_map_waited_for_itself";
+    if role().is_none() {
+        let output = again_in_time(TEST, "waits", &[]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {error}", output.status);
+        return;
+    }
+    std::panic::set_hook(Box::new(|info| {
+        if info.payload().downcast_ref::<&str>() != Some(&"on purpose") {
+            eprintln!("{info}");
+        }
+    }));
+    let domain: Domain<Private> = Domain::builder().build();
+    let all = [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure].into();
+    assert_eq!(all_of::<Owned>(&domain), all);
+    assert_eq!(all_of::<Plain>(&domain), [Hashed, Equal, Closure].into());
+}
