@@ -224,22 +224,13 @@ where
     ) -> (At<K, V>, Option<At<K, V>>) {
         let hash = self.hash(&key);
         by_form!(self, F, {
-            let (tag, stored) = (tags::of_hash(hash), F::<K, V>::store(Entry { key, value }));
-            self.change::<F<K, V>, _, _>(
-                hash,
-                garbage,
-                None,
-                stored,
-                is_stored::<F<K, V>, _>,
-                |bucket, found, stored| match found {
-                    Some(Found { location, entry }) => {
-                        let (new, boxed) = bucket.replace(location, tag, stored);
-                        garbage.entry.set(boxed);
-                        (new, Some(entry))
-                    }
-                    None => (bucket.add(tag, stored), None),
-                },
-            )
+            let stored = F::<K, V>::store(Entry { key, value });
+            let put = |bucket: &mut Locked<'_, _, _>, found, stored| {
+                store(bucket, found, hash, stored, garbage)
+            };
+            let is_key = is_stored::<F<K, V>, _>;
+            let done = self.change::<F<K, V>, _, _>(hash, garbage, Wants::Key, stored, is_key, put);
+            done.unwrap_or_else(|_| unreachable!("it is wanted, whether the key is there or not"))
         })
     }
 
@@ -254,11 +245,14 @@ where
                 return None;
             }
             let is_key = |(): &(), other: &K| key.equivalent(other);
-            self.change::<F<K, V>, _, _>(hash, garbage, None, (), is_key, |bucket, found, ()| {
+            let remove = |bucket: &mut Locked<'_, F<K, V>, _>, found: Option<Found<_>>, ()| {
                 let Found { location, entry } = found?;
                 garbage.entry.set(bucket.remove(location));
                 Some(entry)
-            })
+            };
+            let done =
+                self.change::<F<K, V>, _, _>(hash, garbage, Wants::Present, (), is_key, remove);
+            done.ok().flatten()
         })
     }
 
@@ -299,20 +293,15 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Result<At<K, V>, K> {
         by_form!(self, F, {
-            let (tag, stored) = (tags::of_hash(hash), F::<K, V>::store(Entry { key, value }));
-            let change = |bucket: &mut Locked<'_, F<K, V>, _>, now: Option<Found<_>>, stored| {
-                match (found, now) {
-                    (Some(_), Some(now)) => {
-                        let (new, boxed) = bucket.replace(now.location, tag, stored);
-                        garbage.entry.set(boxed);
-                        Ok(new)
-                    }
-                    (None, None) => Ok(bucket.add(tag, stored)),
-                    _ => Err(stored), // and not dropped under the lock
-                }
+            let stored = F::<K, V>::store(Entry { key, value });
+            let put = |bucket: &mut Locked<'_, _, _>, now, stored| {
+                store(bucket, now, hash, stored, garbage).0
             };
-            let new = self.change(hash, garbage, found, stored, is_stored::<F<K, V>, _>, change);
-            new.map_err(|stored| F::<K, V>::unstore(stored).key)
+            let (is_key, wants) =
+                (is_stored::<F<K, V>, _>, found.map_or(Wants::Absent, Wants::This));
+            let new = self.change::<F<K, V>, _, _>(hash, garbage, wants, stored, is_key, put);
+            // The value is dropped here, where no bucket is locked.
+            new.map_err(|(_, stored)| F::<K, V>::unstore(stored).key)
         })
     }
 
@@ -326,16 +315,12 @@ where
     ) -> bool {
         by_form!(self, F, {
             let never = |(): &(), _: &K| unreachable!("it was found by another");
-            self.change::<F<K, V>, _, _>(
-                hash,
-                garbage,
-                Some(found),
-                (),
-                never,
-                |bucket, now, ()| {
-                    now.map(|now| garbage.entry.set(bucket.remove(now.location))).is_some()
-                },
-            )
+            let remove = |bucket: &mut Locked<'_, F<K, V>, _>, now: Option<Found<_>>, ()| {
+                let Found { location, .. } = now.expect("else it is an error");
+                garbage.entry.set(bucket.remove(location));
+            };
+            let found = Wants::This(found);
+            self.change::<F<K, V>, _, _>(hash, garbage, found, (), never, remove).is_ok()
         })
     }
 
@@ -349,16 +334,16 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> (At<K, V>, bool) {
         by_form!(self, F, {
-            let (tag, stored) = (tags::of_hash(hash), F::<K, V>::store(Entry { key, value }));
-            let change = |bucket: &mut Locked<'_, F<K, V>, _>, found: Option<Found<_>>, stored| {
-                match found {
-                    Some(found) => (found.entry, Some(stored)), // and not dropped under the lock
-                    None => (bucket.add(tag, stored), None),
-                }
+            let stored = F::<K, V>::store(Entry { key, value });
+            let put = |bucket: &mut Locked<'_, _, _>, found, stored| {
+                store(bucket, found, hash, stored, garbage).0
             };
-            let (at, left) =
-                self.change(hash, garbage, None, stored, is_stored::<F<K, V>, _>, change);
-            (at, left.is_none())
+            let is_key = is_stored::<F<K, V>, _>;
+            match self.change::<F<K, V>, _, _>(hash, garbage, Wants::Absent, stored, is_key, put) {
+                Ok(new) => (new, true),
+                // The other one is dropped here, where no bucket is locked.
+                Err((there, _)) => (there.expect("that is why"), false),
+            }
         })
     }
 
@@ -386,22 +371,27 @@ where
     /// Runs `f` with the bucket of a key locked, counts what it has added or removed, and does its
     /// share if the table is growing. In a section.
     ///
-    /// `f` gets where the entry is that was `known`, or else the one whose key `is_key` accepts;
+    /// `f` gets where the entry is that the update wants, or the one whose key `is_key` accepts;
     /// and `with`. It calls and drops nothing of the user's, and `is_key`, which does, is called
     /// under no lock [HM-I3].
+    ///
+    /// # Errors
+    /// It is not as the update wants: the entry that is there, or that there was none, at some
+    /// moment. And `with`.
     #[inline(always)]
     fn change<F, W, R>(
         &self,
         hash: u64,
         garbage: &Garbage<'_, K, V, S, D>,
-        known: Option<At<K, V>>,
+        wants: Wants<At<K, V>>,
         with: W,
         is_key: impl Fn(&W, &K) -> bool,
         f: impl FnOnce(&mut Locked<'_, F, DomainState>, Option<Found<F>>, W) -> R,
-    ) -> R
+    ) -> Result<R, (Option<At<K, V>>, W)>
     where
         F: Form<Key = K, Value = V>,
     {
+        let known = if let Wants::This(entry) = wants { Some(entry) } else { None };
         let (tag, mut seen) = (tags::of_hash(hash), Seen::of(known));
         loop {
             let mut table = self.own_table::<F>();
@@ -412,6 +402,10 @@ where
             if known.is_none() {
                 // SAFETY: loaded in the section.
                 unsafe { seen.look(table, hash, &|other| is_key(&with, other)) };
+                if matches!((wants, seen.found), (Wants::Absent, Some(_)) | (Wants::Present, None))
+                {
+                    return Err((seen.found, with));
+                }
             }
             let (found, word) = loop {
                 let bucket = table.bucket(hash as usize);
@@ -424,9 +418,9 @@ where
             let mut bucket = Locked::new(found, word, self.domain.core(), &garbage.left);
             bucket.tend(garbage.is_first_try());
             let found = match bucket.locate(tag, &seen) {
-                Ok(found) => found,
                 // What else has the tag does not matter.
-                Err(Unknown) if known.is_some() => None,
+                Ok(None) | Err(Unknown) if known.is_some() => return Err((None, with)),
+                Ok(found) => found,
                 // Another update came in between: what it has put there is looked at.
                 Err(Unknown) => continue,
             };
@@ -440,7 +434,7 @@ where
             if is_crowded {
                 self.grow_if_full(table);
             }
-            return result;
+            return Ok(result);
         }
     }
 
@@ -510,12 +504,52 @@ where
     }
 }
 
+/// What an update wants to find in the bucket of its key.
+#[derive(Clone, Copy)]
+enum Wants<E> {
+    /// The entry that was found before, in this section.
+    This(E),
+    /// The key, or not.
+    Key,
+    /// The key.
+    Present,
+    /// That the key is not there.
+    Absent,
+}
+
 /// Whether a key is that of an entry which is to be stored.
 fn is_stored<F: Form<Stored = W>, W>(stored: &W, other: &F::Key) -> bool
 where
     F::Key: Eq,
 {
     F::key(stored) == other
+}
+
+/// Puts an entry in the place of the one of its key, if that is there. Returns where it is, and the
+/// other one.
+#[inline(always)]
+fn store<K, V, S, D, F>(
+    bucket: &mut Locked<'_, F, DomainState>,
+    found: Option<Found<F>>,
+    hash: u64,
+    stored: F::Stored,
+    garbage: &Garbage<'_, K, V, S, D>,
+) -> (At<K, V>, Option<At<K, V>>)
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+    F: Form<Key = K, Value = V>,
+{
+    let tag = tags::of_hash(hash);
+    match found {
+        Some(Found { location, entry }) => {
+            let (new, boxed) = bucket.replace(location, tag, stored);
+            garbage.entry.set(boxed);
+            (new, Some(entry))
+        }
+        None => (bucket.add(tag, stored), None),
+    }
 }
 
 #[cold]
