@@ -646,6 +646,10 @@ mutants! {
         "collections::hash_map::loom_tests::two_updaters_of_a_boxed_key_leave_one_entry",
         "collections::hash_map::loom_tests::an_updater_follows_a_bucket_that_moves",
     ])];
+    /// A table of a hash map shrinks while old ones wait.
+    MapShrinksOn "map-shrinks-on" [
+        Test(library("regressions", "map_tables::old_tables_had_no_bound")),
+    ];
 }
 
 /// A driver whose place another thread takes, in its sleep.

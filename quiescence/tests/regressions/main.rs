@@ -11,6 +11,7 @@ mod counted_heads;
 mod barrier_beside_kept;
 mod hash_map;
 mod map_reentrance;
+mod map_tables;
 #[cfg(unix)]
 mod hash_table;
 mod cells;

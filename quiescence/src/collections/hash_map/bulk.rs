@@ -2,17 +2,19 @@
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::Location;
+use std::sync::Arc;
 
 use super::entry::{Boxed, Form, Inline};
 use super::garbage::Garbage;
 use super::growth;
 use super::map::{HashMap, by_form};
-use super::table::TableRef;
+use super::table::{Old, TableRef};
 use super::update::At;
 use super::walk::Walk;
+use crate::chaos::{self, Mutant};
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::defer;
+use crate::reclaim::{at_limit, defer};
 
 /// Buckets that are gone over in one section, at most.
 const BATCH: usize = 16;
@@ -204,21 +206,34 @@ where
         let table: TableRef<F> = self.own_table();
         if table.next().is_none() {
             let Some(buckets) = wanted(table.buckets()) else { return false };
-            table.set_next(TableRef::new(buckets));
-        }
-        let next = table.next().expect("there is one, or it was made");
-        if !self.help(table, &garbage) {
-            // The rest of the buckets are others'. A thread that waited for them, to look at
-            // the table again, might find that another one has undone it, and so without end.
-            if wanted(next.buckets()).is_none() {
-                return false;
+            if buckets < table.buckets()
+                && let Some(old) = table.old().filter(|_| !chaos::mutant(Mutant::MapShrinksOn))
+            {
+                let old = Arc::clone(old);
+                drop(section);
+                return self.free_old::<F>(&old);
             }
-            // Nor are they waited for: a call of this thread may move them, whose `Hash` calls us.
-            self.help_out(table, &garbage);
-            drop(section);
-            std::thread::yield_now();
+            table.set_next(buckets);
         }
-        true
+        self.help(table, &garbage);
+        // A thread that looked at the map again might find that another one has undone this, and so
+        // without end.
+        let next = table.next().expect("there is one, or it was made");
+        !growth::has_moved(table) || wanted(next.buckets()).is_some()
+    }
+
+    /// Frees old tables, which were found in a section that is over, after a grace period. Returns
+    /// whether it has waited for that: not in a section, nor in a sleepable domain for longer than a
+    /// tick [D-2].
+    #[cold]
+    fn free_old<F: Form>(&self, old: &Old) -> bool {
+        let is_over = at_limit::await_grace_period(self.domain.core());
+        if is_over {
+            // SAFETY: they were out of reach when they were found; the grace period began after
+            // that.
+            unsafe { old.end_all::<F>() };
+        }
+        is_over
     }
 }
 

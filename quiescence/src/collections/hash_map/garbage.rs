@@ -1,13 +1,15 @@
 //! What an update takes out of a map, to be freed after a grace period: a box, nodes, a table.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::entry::{Boxed, Entry, Form, Inline};
 use super::map::{HashMap, by_form};
 use super::node::{Left, NodeRef};
-use super::table::TableRef;
+use super::table::{Old, TableRef};
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer::{self, Reserved};
 use crate::reclaim::retire::Retire;
@@ -182,14 +184,20 @@ impl<F: Form> Drop for NodeOwner<F> {
 }
 
 /// A table that is out of reach, all of whose entries have moved.
-pub(super) struct TableOwner<F: Form>(pub(super) TableRef<F>);
+pub(super) struct TableOwner<F: Form> {
+    old: Arc<Old>,
+    form: PhantomData<fn() -> F>,
+}
 
-// SAFETY: as for nodes.
-unsafe impl<F: Form> Send for TableOwner<F> {}
+impl<F: Form> TableOwner<F> {
+    pub(super) fn new(table: TableRef<F>) -> Self {
+        Self { old: table.into_old(), form: PhantomData }
+    }
+}
 
 impl<F: Form> Drop for TableOwner<F> {
     fn drop(&mut self) {
         // SAFETY: a grace period has gone by since it was out of reach.
-        unsafe { self.0.free() };
+        unsafe { self.old.end::<F>() };
     }
 }

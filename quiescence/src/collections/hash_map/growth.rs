@@ -4,8 +4,20 @@
 //! no thread can reach before the old bucket says [`MOVED`](super::tags::MOVED): so they are copied
 //! under the lock of the old one alone. Readers that hold references into the old bucket keep them;
 //! the old table is freed after a grace period.
+//!
+//! Updaters pass the buckets round and round, until all have moved: one that is delayed, or whose
+//! `Hash` panics, leaves its buckets to those of the next round, and holds up nobody.
+//!
+//! **Invariant [HM-I4]: the old tables of a map have less than twice the bytes of its newest
+//! table**, and are fewer than the binary digits of its number of buckets. An old table is one that
+//! another one takes the place of, until it is freed. A table grows whenever it is full, at least to
+//! twice its size; it shrinks, to half of it, while the map has no old ones. So the old ones are
+//! those of one row of growths, which are smaller than the newest one together, and before these
+//! perhaps one that has shrunk, which is twice the row's first. A shrink waits for the grace period
+//! of what was there before, where it may, and growth never does: else buckets would fill without
+//! end beside a section that lasts. (An update that began before a shrink and finds the smaller
+//! table full has it grow: the row begins.)
 
-use std::mem;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
@@ -53,53 +65,15 @@ pub(super) unsafe fn help<F: Form, G: GracePeriods>(
     left: &Left,
 ) -> Option<TableRef<F>> {
     let next = table.next().expect("the caller has seen one");
-    let units = table.buckets().min(next.buckets()) as u64;
-    if !is_more_to_claim(table) {
-        return finish(root, table, next, units);
-    }
+    let units = units(table, next);
     // Relaxed: a ticket.
-    let first = table.head().claimed.fetch_add(step, Relaxed);
-    let (mine, tables, mut hashes) = (Claim(table.head()), (table, next), Known::nothing());
-    for unit in first..units.min(first.saturating_add(step)) {
-        // SAFETY: by the contract.
-        unsafe { move_unit(tables, unit as usize, hash_of, &mut hashes, grace_periods, left) };
-    }
-    mem::forget(mine);
-    finish(root, table, next, units)
-}
-
-/// Moves what is left of the buckets that others have taken on: other threads, or calls of this one
-/// whose `Hash` has called us. Returns the table as [`help`] does.
-///
-/// # Safety
-/// As there.
-pub(super) unsafe fn help_out<F: Form, G: GracePeriods>(
-    root: &AtomicPtr<Table>,
-    table: TableRef<F>,
-    hash_of: &impl Fn(&F::Key) -> u64,
-    grace_periods: &G,
-    left: &Left,
-) -> Option<TableRef<F>> {
-    let next = table.next().expect("the caller has seen one");
-    let units = table.buckets().min(next.buckets());
+    let first = table.head().passed.fetch_add(step, Relaxed) as usize;
     let (tables, mut hashes) = ((table, next), Known::nothing());
-    for unit in 0..units {
+    for unit in (0..units.min(step as usize)).map(|unit| first.wrapping_add(unit) & (units - 1)) {
         // SAFETY: by the contract.
         unsafe { move_unit(tables, unit, hash_of, &mut hashes, grace_periods, left) };
     }
-    finish(root, table, next, units as u64)
-}
-
-/// Has readers begin with the next table, if all entries have moved there. Returns the old one, if
-/// it was this call that did.
-fn finish<F: Form>(
-    root: &AtomicPtr<Table>,
-    table: TableRef<F>,
-    next: TableRef<F>,
-    units: u64,
-) -> Option<TableRef<F>> {
-    // Acquire: pairs with the AcqRel in `move_unit`.
-    if table.head().moved.load(Acquire) != units {
+    if !has_moved(table) {
         return None;
     }
     // AcqRel: pairs with the Acquire of readers that begin with the next table [HM-3].
@@ -107,22 +81,15 @@ fn finish<F: Form>(
     swung.is_ok().then_some(table)
 }
 
-/// Whether there are buckets that no updater has taken on.
-pub(super) fn is_more_to_claim<F: Form>(table: TableRef<F>) -> bool {
-    let units = table.next().map_or(0, |next| table.buckets().min(next.buckets()));
-    // Relaxed: a ticket.
-    table.head().claimed.load(Relaxed) < units as u64
+/// How many buckets the smaller one of both tables has.
+fn units<F: Form>(table: TableRef<F>, next: TableRef<F>) -> usize {
+    table.buckets().min(next.buckets())
 }
 
-/// Buckets that an updater has taken on. If a hash function of the user's panics, others move what
-/// is left.
-struct Claim<'t>(&'t Table);
-
-impl Drop for Claim<'_> {
-    fn drop(&mut self) {
-        // Relaxed: tickets; a bucket that has moved is passed over.
-        self.0.claimed.store(0, Relaxed);
-    }
+/// Whether all entries of a table are in its next one.
+pub(super) fn has_moved<F: Form>(table: TableRef<F>) -> bool {
+    // Acquire: pairs with the AcqRel in `move_unit`.
+    table.next().is_some_and(|next| table.head().moved.load(Acquire) == units(table, next) as u64)
 }
 
 /// Moves the entries of one bucket of the smaller table: to several ones, or from several ones;
@@ -192,8 +159,7 @@ unsafe fn move_unit<F: Form, G: GracePeriods>(
     if let Some(second) = second {
         second.leave_moved();
     }
-    // AcqRel: the last one has seen all the others move theirs. Counted at once, and not with the
-    // rest of what was taken on: who waits for the last one waits for no user code.
+    // AcqRel: who finds that these were all has seen the others move theirs.
     table.head().moved.fetch_add(1, AcqRel);
 }
 

@@ -285,7 +285,7 @@ fn moved<F: Form<Key = u32, Value = u32>>(from: usize, to: usize) {
         |world, left| (0..3).for_each(|key| world.insert(left, key, key)),
         move |world, left| {
             let table = world.table();
-            table.set_next(TableRef::new(to));
+            table.set_next(to);
             // SAFETY: nothing is freed before the end of the model.
             let old =
                 unsafe { growth::help(&world.root, table, 2, &hash_of, &world.periods, left) };
@@ -322,7 +322,7 @@ fn an_updater_follows_a_bucket_that_moves() {
         |world, left| (0..3).for_each(|key| world.insert(left, key, key)),
         |world, left| {
             let table = world.table();
-            table.set_next(TableRef::new(2));
+            table.set_next(2);
             // SAFETY: nothing is freed before the end of the model.
             let old =
                 unsafe { growth::help(&world.root, table, 2, &hash_of, &world.periods, left) };
@@ -346,7 +346,7 @@ fn a_bucket_that_two_move_moves_once() {
         1,
         |world, left| {
             (0..3).for_each(|key| world.insert(left, key, key));
-            world.table().set_next(TableRef::new(2));
+            world.table().set_next(2);
         },
         move |world, left| {
             let table = world.table();
@@ -360,7 +360,7 @@ fn a_bucket_that_two_move_moves_once() {
             let (table, left) = (world.table(), Left::default());
             if table.next().is_some() {
                 // SAFETY: as above.
-                unsafe { growth::help_out(&world.root, table, &hash_of, &world.periods, &left) };
+                unsafe { growth::help(&world.root, table, 2, &hash_of, &world.periods, &left) };
             }
             all_there(world);
         },

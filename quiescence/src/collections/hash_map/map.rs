@@ -361,14 +361,14 @@ where
         })
     }
 
-    /// Bytes of the table, and of the boxes of its entries.
+    /// Bytes of all its tables, and of the boxes of its entries.
     pub(super) fn bytes(&self) -> usize {
         let _section = self.tag().enter(Location::caller());
         by_form!(self, F, {
             // SAFETY: in a section, and the form is the map's.
             let table = unsafe { growth::root::<F<K, V>>(&self.root) };
             let boxes = if self.is_inline { 0 } else { self.len() * size_of::<Entry<K, V>>() };
-            if table.is_nothing() { 0 } else { table.bytes() + boxes }
+            if table.is_nothing() { 0 } else { table.bytes_of_all() + boxes }
         })
     }
 

@@ -3,8 +3,11 @@
 use std::alloc::{self, Layout};
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+#[cfg(not(loom))]
+use std::iter;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use super::bucket::{Bucket, Head, node_of};
@@ -22,10 +25,64 @@ pub(super) struct Table {
     mask: usize,
     /// The table that the entries of this one move to, if it is growing or shrinking.
     next: AtomicPtr<Table>,
-    /// How many buckets of the smaller of both tables have been taken on by updaters.
-    pub(super) claimed: AtomicU64,
-    /// How many of them are done.
+    /// How often updaters have passed a bucket of the smaller of both tables, to move it.
+    pub(super) passed: AtomicU64,
+    /// How many of them have moved.
     pub(super) moved: AtomicU64,
+    /// The tables before this one.
+    before: Option<Arc<Old>>,
+}
+
+/// A table that another one takes the place of, and those before it.
+#[derive(Debug)]
+pub(super) struct Old {
+    /// Null, once it is freed.
+    table: AtomicPtr<Table>,
+    #[cfg(not(loom))]
+    bytes: usize,
+    others: Option<Arc<Self>>,
+}
+
+impl Old {
+    /// The first of these that is not freed.
+    fn first(mut old: &Option<Arc<Self>>) -> Option<&Arc<Self>> {
+        loop {
+            let this = old.as_ref()?;
+            // Relaxed: it becomes null, and stays that.
+            if !this.table.load(Relaxed).is_null() {
+                return Some(this);
+            }
+            old = &this.others;
+        }
+    }
+
+    /// Frees it, unless that has been done.
+    ///
+    /// # Safety
+    /// It is of this form. All its entries have moved, and a grace period has gone by since it was
+    /// out of reach; or the caller has the map alone.
+    pub(super) unsafe fn end<F: Form>(&self) {
+        // Relaxed: who gets it is alone with it, by the contract.
+        if let Some(table) = NonNull::new(self.table.swap(ptr::null_mut(), Relaxed)) {
+            // SAFETY: the form is this one; nobody else gets the table.
+            let table = unsafe { TableRef::<F>::of(table) };
+            // SAFETY: by the contract.
+            unsafe { table.free() };
+        }
+    }
+
+    /// The same with those before it.
+    ///
+    /// # Safety
+    /// As for each of them.
+    pub(super) unsafe fn end_all<F: Form>(&self) {
+        let mut next = Some(self);
+        while let Some(old) = next {
+            // SAFETY: by the contract.
+            unsafe { old.end::<F>() };
+            next = old.others.as_deref();
+        }
+    }
 }
 
 /// From this on a table is a mapping of its own.
@@ -65,8 +122,9 @@ static NOTHING: Nothing = Nothing {
     table: Table {
         mask: 0,
         next: AtomicPtr::new(ptr::null_mut()),
-        claimed: AtomicU64::new(0),
+        passed: AtomicU64::new(0),
         moved: AtomicU64::new(0),
+        before: None,
     },
     bucket: [const { AtomicU64::new(0) }; 32],
 };
@@ -100,6 +158,11 @@ impl<F: Form> TableRef<F> {
     /// # Panics
     /// If so many buckets are more than the address space has room for.
     pub(super) fn new(buckets: usize) -> Self {
+        Self::after(buckets, None)
+    }
+
+    /// One that takes the place of others.
+    fn after(buckets: usize, before: Option<Arc<Old>>) -> Self {
         debug_assert!(buckets.is_power_of_two());
         let layout = Self::layout(buckets);
         let memory = if layout.size() >= MAPPED_FROM {
@@ -114,8 +177,9 @@ impl<F: Form> TableRef<F> {
         let head = Table {
             mask: buckets - 1,
             next: AtomicPtr::new(ptr::null_mut()),
-            claimed: AtomicU64::new(0),
+            passed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
+            before,
         };
         // SAFETY: memory of this layout.
         unsafe { table.write(head) };
@@ -140,6 +204,10 @@ impl<F: Form> TableRef<F> {
     /// No thread uses it any more; what is in it has another owner. It came from `new`.
     pub(super) unsafe fn free(self) {
         let (layout, memory) = (Self::layout(self.buckets()), self.as_ptr().cast::<u8>());
+        // SAFETY: within the memory.
+        let before = unsafe { &raw mut (*self.as_ptr()).before };
+        // SAFETY: written by `after`, and not used any more.
+        unsafe { before.drop_in_place() };
         if layout.size() >= MAPPED_FROM {
             // SAFETY: mapped with this size by `new`.
             unsafe { memory::unmap_huge(memory, layout.size()) };
@@ -171,8 +239,16 @@ impl<F: Form> TableRef<F> {
 
     /// Bytes of its memory.
     #[cfg(not(loom))]
-    pub(super) fn bytes(self) -> usize {
+    fn bytes(self) -> usize {
         Self::layout(self.buckets()).size()
+    }
+
+    /// Bytes of all tables of a map, of which this one is the root.
+    #[cfg(not(loom))]
+    pub(super) fn bytes_of_all(self) -> usize {
+        let newer = iter::successors(Some(self), |table| table.next());
+        let old = iter::successors(self.old(), |old| Old::first(&old.others));
+        newer.map(Self::bytes).sum::<usize>() + old.map(|old| old.bytes).sum::<usize>()
     }
 
     /// The bucket of a hash, or with an index.
@@ -207,8 +283,18 @@ impl<F: Form> TableRef<F> {
         Some(unsafe { Self::of(next) })
     }
 
-    /// Has its entries move to another one, unless they do already: then the other one is freed.
-    pub(super) fn set_next(self, next: Self) {
+    /// Has its entries move to another one of so many buckets, unless they do already.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub(super) fn set_next(self, buckets: usize) {
+        let old = Old {
+            table: AtomicPtr::new(self.as_ptr()),
+            #[cfg(not(loom))]
+            bytes: self.bytes(),
+            others: self.old().cloned(),
+        };
+        let next = Self::after(buckets, Some(Arc::new(old)));
         let (none, new) = (ptr::null_mut(), next.as_ptr());
         // AcqRel: pairs with the Acquire in `next`.
         if self.head().next.compare_exchange(none, new, AcqRel, Relaxed).is_err() {
@@ -217,12 +303,29 @@ impl<F: Form> TableRef<F> {
         }
     }
 
-    /// Frees it and the tables after it, with their nodes; `end` has the box of each entry, if
+    /// The old ones that are not freed, of its map.
+    #[cfg(not(loom))]
+    pub(super) fn old<'t>(self) -> Option<&'t Arc<Old>> {
+        Old::first(&self.head().before)
+    }
+
+    /// This one as what its next one knows of it.
+    #[cfg(not(loom))]
+    pub(super) fn into_old(self) -> Arc<Old> {
+        let next = self.next().expect("entries have moved there");
+        next.head().before.clone().expect("made by `set_next`")
+    }
+
+    /// Frees it, the tables after it, with their nodes, and the old ones; `end` has the box of each entry, if
     /// entries are boxed.
     ///
     /// # Safety
     /// The caller has it alone.
     pub(super) unsafe fn end(self, mut end: impl FnMut(BoxOf<F>)) {
+        if let Some(old) = self.old() {
+            // SAFETY: the caller has the map alone.
+            unsafe { old.end_all::<F>() };
+        }
         let mut table = Some(self);
         while let Some(this) = table {
             table = this.next();

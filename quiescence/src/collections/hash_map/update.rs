@@ -456,36 +456,17 @@ where
         }
     }
 
-    /// Moves some buckets of a table that is growing or shrinking. Returns whether there are more
-    /// that no thread has taken on. In a section.
+    /// Moves some buckets of a table that is growing or shrinking. In a section.
     pub(super) fn help<F: Form<Key = K, Value = V>>(
-        &self,
-        table: TableRef<F>,
-        garbage: &Garbage<'_, K, V, S, D>,
-    ) -> bool {
-        let (core, hash_of) = (self.domain.core(), |key: &K| self.hash(key));
-        // SAFETY: in a section, and the table is the map's, or was a moment ago.
-        let old = unsafe { growth::help(&self.root, table, STEP, &hash_of, core, &garbage.left) };
-        self.retire_table(old);
-        growth::is_more_to_claim(table)
-    }
-
-    /// Moves the buckets that other threads have taken on, and not moved yet. In a section.
-    #[cold]
-    pub(super) fn help_out<F: Form<Key = K, Value = V>>(
         &self,
         table: TableRef<F>,
         garbage: &Garbage<'_, K, V, S, D>,
     ) {
         let (core, hash_of) = (self.domain.core(), |key: &K| self.hash(key));
-        // SAFETY: as in `help`.
-        let old = unsafe { growth::help_out(&self.root, table, &hash_of, core, &garbage.left) };
-        self.retire_table(old);
-    }
-
-    /// Frees a table that is out of reach after a grace period.
-    fn retire_table<F: Form<Key = K, Value = V>>(&self, old: Option<TableRef<F>>) {
-        let Some(old) = old.map(TableOwner) else { return };
+        // SAFETY: in a section, and the table is the map's, or was a moment ago.
+        let old = unsafe { growth::help(&self.root, table, STEP, &hash_of, core, &garbage.left) };
+        // It is freed after a grace period.
+        let Some(old) = old.map(TableOwner::new) else { return };
         let free = move || drop(old);
         if let Err(free) = defer::call_if_room(self.tag(), free) {
             defer::call_over_now(self.tag(), free);
@@ -499,7 +480,7 @@ where
         let buckets = table.buckets();
         if table.next().is_none() && self.len() > growth::most::<F>(buckets) {
             let factor = if buckets < growth::SMALL { 4 } else { 2 };
-            table.set_next(TableRef::new(buckets * factor));
+            table.set_next(buckets * factor);
         }
     }
 }

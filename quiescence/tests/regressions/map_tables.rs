@@ -1,0 +1,99 @@
+//! The tables of a `HashMap`: what waits for a grace period beside the limit, and what growth waits
+//! for.
+
+use std::cell::Cell;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::sync::mpsc;
+use std::thread;
+
+use quiescence::collections::HashMap;
+use quiescence::{Domain, Private, Weigh};
+
+/// Bytes of the newest table of a map of pairs of words, and its buckets.
+fn newest<S, D: quiescence::DomainTag>(map: &HashMap<u64, u64, S, D>) -> (usize, usize) {
+    let buckets = (map.capacity() * 16).div_ceil(7 * 11);
+    (64 + 128 * buckets, buckets)
+}
+
+/// A map that grew and shrank beside a section left any number of tables, and so any number of
+/// bytes over the limit.
+#[test]
+fn old_tables_had_no_bound() {
+    let domain: Domain<Private> = Domain::builder().build();
+    let map: HashMap<u64, u64, _, _> = HashMap::new_in(domain.clone());
+    map.extend((0..10).map(|key| (key, key)));
+    let guard = domain.read();
+    for round in 1..200 {
+        map.reserve(100 * round);
+        map.shrink_to(0);
+        let (bytes, buckets) = newest(&map);
+        let waiting = domain.statistics().callbacks_waiting();
+        assert!(waiting < u64::from(usize::BITS - buckets.leading_zeros()), "{waiting}");
+        assert!(map.owned() - bytes < 2 * bytes, "{} and {bytes}", map.owned());
+    }
+    assert!(map.capacity() > 10_000, "it grows all the same");
+    drop(guard);
+    map.shrink_to(0);
+    assert!(map.capacity() < 100, "outside of sections it waits");
+    assert_eq!(map.read().iter().count(), 10);
+}
+
+/// What is left where a thread is delayed that has taken buckets on was left to that thread, and
+/// the next table filled and could not grow.
+#[test]
+fn a_growth_waited_for_a_thread_that_was_delayed() {
+    thread_local! {
+        /// Before how many hashes it is delayed.
+        static DELAY: Cell<Option<u32>> = const { Cell::new(None) };
+        static DELAYED: Cell<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>> =
+            const { Cell::new(None) };
+    }
+
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    struct Key(u64);
+    impl Hash for Key {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            DELAY.set(DELAY.get().map(|hashes| hashes.wrapping_sub(1)));
+            if DELAY.get() == Some(0) {
+                let (tell, go_on) = DELAYED.take().expect("once");
+                tell.send(()).unwrap();
+                go_on.recv().unwrap_err();
+            }
+            self.0.hash(state);
+        }
+    }
+    impl Weigh for Key {
+        const OWNS: bool = false;
+        const COPIED: quiescence::Copied<Self> = quiescence::Copied::yes();
+    }
+
+    let domain: Domain<Private> = Domain::builder().build();
+    let map = HashMap::<Key, u64>::builder().domain(domain.clone());
+    let map = map.hasher(BuildHasherDefault::<DefaultHasher>::default()).build();
+    let mut keys = 0..;
+    let mut insert = || map.insert(Key(keys.next().unwrap()), 0);
+    while map.capacity() < 1_000 {
+        insert();
+    }
+    let (capacity, tables) = (map.capacity(), domain.statistics().callbacks_queued);
+    thread::scope(|scope| {
+        let (go_on, waits) = mpsc::channel();
+        let (tell, is_delayed) = mpsc::channel();
+        let map = &map;
+        scope.spawn(move || {
+            DELAYED.set(Some((tell, waits)));
+            DELAY.set(Some(2)); // its own key's is the first one
+            map.insert(Key(u64::MAX), 0);
+        });
+        is_delayed.recv().unwrap();
+        while map.capacity() == capacity {
+            insert();
+        }
+        for _ in 0..2 * capacity {
+            insert();
+        }
+        assert!(domain.statistics().callbacks_queued > tables + 1, "no table is old");
+        assert!(map.capacity() > 2 * capacity);
+        drop(go_on);
+    });
+}
