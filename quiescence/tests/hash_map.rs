@@ -4,14 +4,15 @@ mod common;
 
 use std::collections::HashMap as Model;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread;
 
-use quiescence::collections::HashMap;
-use quiescence::collections::hash_map::{Compute, Operation};
-use quiescence::{Domain, Tuning};
+use quiescence::collections::hash_map::{AtLimit, Compute, Operation};
+use quiescence::collections::{HashMap, HashSet};
+use quiescence::{Domain, Private, Tuning};
 
 use common::rounds;
 
@@ -356,6 +357,61 @@ fn the_limit_holds_and_try_forms_refuse_at_it() {
     drop(guard);
     domain.barrier();
     assert_eq!(map.try_insert(1, "last".into()), Ok(false));
+}
+
+/// In a section of a thread that is over the limit no form panics that begins with `try_`, and each
+/// gives back what it was given; and keys that are there are found by those that insert none then.
+#[test]
+fn try_forms_give_back_what_they_were_given_where_others_panic() {
+    let mut tuning = Tuning::default();
+    tuning.objects_max = 100;
+    let domain: Domain<Private> = Domain::builder().tuning(tuning).build();
+    let map = HashMap::<u64, String, _, _>::new_in(domain.clone());
+    let set = HashSet::<String, _, _>::new_in(domain.clone());
+    map.extend((0..10).map(|key| (key, key.to_string())));
+    set.insert("there".into());
+    let value = || "new".to_owned();
+    let view = map.read();
+    while view.try_insert(0, value()).is_ok() {}
+    view.insert(0, value()); // one goes over the limit
+    let panics = |f: &dyn Fn()| assert!(catch_unwind(AssertUnwindSafe(f)).is_err());
+    panics(&|| _ = map.insert(1, value()));
+    panics(&|| _ = map.insert_if_absent(20, value()));
+    panics(&|| _ = view.get_or_insert(20, value()));
+    panics(&|| _ = view.get_or_insert_with(20, || unreachable!("it is refused")));
+    panics(&|| _ = set.insert(value()));
+
+    assert_eq!(map.try_insert(1, value()), Err((1, value())));
+    assert_eq!(view.try_insert(1, value()), Err((1, value())));
+    assert_eq!(map.try_insert_if_absent(20, value()), Err((20, value())));
+    assert_eq!(view.try_get_or_insert(20, value()), Err((20, value())));
+    assert_eq!(view.try_get_or_insert_with(20, || unreachable!("it is refused")), Err(20));
+    assert_eq!(map.try_update(&1, |_| unreachable!("it is refused")), Err(AtLimit));
+    assert_eq!(view.try_update(&1, |_| unreachable!("it is refused")), Err(AtLimit));
+    assert_eq!(map.try_remove(&1), Err(AtLimit));
+    assert_eq!(view.try_remove_entry(&1), Err(AtLimit));
+    assert_eq!(set.try_insert(value()), Err(value()));
+    assert_eq!(set.read().try_remove("there"), Err(AtLimit));
+
+    let one = "1".to_owned();
+    assert!(!map.insert_if_absent(1, value()) && !set.insert("there".into()));
+    assert_eq!(map.try_insert_if_absent(1, value()), Ok(false));
+    assert_eq!(view.get_or_insert(1, value()), &one);
+    assert_eq!(view.try_get_or_insert(1, value()), Ok(&one));
+    assert_eq!(view.try_get_or_insert_with(1, || unreachable!("it is there")), Ok(&one));
+    assert_eq!(set.try_insert("there".into()), Ok(false));
+    assert_eq!(map.len(), 10);
+
+    drop(view);
+    domain.barrier();
+    let view = map.read();
+    assert_eq!(view.try_insert(1, value()), Ok(Some(&one)));
+    assert_eq!(view.try_update(&1, |old| old.clone() + "er"), Ok(Some(&"newer".to_owned())));
+    assert_eq!(view.try_remove_entry(&1), Ok(Some((&1, &"newer".to_owned()))));
+    assert_eq!(view.try_get_or_insert_with(1, value), Ok(&value()));
+    assert_eq!(map.try_insert_if_absent(20, value()), Ok(true));
+    assert_eq!(set.try_insert(value()), Ok(true));
+    assert_eq!(set.read().try_remove("there"), Ok(Some(&"there".to_owned())));
 }
 
 #[test]

@@ -45,29 +45,28 @@ where
     V: Send + Sync + 'static,
     D: DomainTag,
 {
-    fn make(map: &'m HashMap<K, V, S, D>, waits: bool, room: Option<Reserved<'m>>) -> Self {
+    fn make(map: &'m HashMap<K, V, S, D>, waits: bool) -> Self {
         let (entry, left) = (Cell::new(ptr::null_mut()), Left::default());
         let (buckets, has_helped, has_tried) = (Cell::new(0), Cell::new(false), Cell::new(false));
-        Self { map, entry, left, buckets, has_helped, has_tried, waits, room }
+        Self { map, entry, left, buckets, has_helped, has_tried, waits, room: None }
     }
 
     /// For an update that waits at the limit, where it may.
     pub(super) fn new(map: &'m HashMap<K, V, S, D>) -> Self {
-        Self::make(map, true, None)
+        Self::make(map, true)
     }
 
-    /// For an update that does not wait; `None` if there is no room for what it may take out: a box
-    /// that is charged so much. Which nodes that will be is not known, so these go over the limit;
+    /// For an update that does not wait, of an entry in a slot, or that takes none out; `None` while
+    /// the domain is over its limit. Which nodes it leaves is not known, so these go over the limit;
     /// but of each thread only those of one update, since none begins while the domain is over it.
-    pub(super) fn without_waiting(map: &'m HashMap<K, V, S, D>, charge: usize) -> Option<Self> {
-        if map.domain.core().is_over_limit() {
-            return None;
-        }
-        let room = match map.is_inline() {
-            true => None,
-            false => Some(defer::reserve_any(map.tag(), charge)?),
-        };
-        Some(Self::make(map, false, room))
+    pub(super) fn of_nodes(map: &'m HashMap<K, V, S, D>) -> Option<Self> {
+        (!map.domain.core().is_over_limit()).then(|| Self::make(map, false))
+    }
+
+    /// The same with room for a box that is charged so much, if there is any.
+    pub(super) fn with_box(mut self, charge: usize) -> Option<Self> {
+        self.room = Some(defer::reserve_any(self.map.tag(), charge)?);
+        Some(self)
     }
 
     /// Whether the update may move buckets.

@@ -146,6 +146,21 @@ where
         self.0.insert_if_absent(element, ())
     }
 
+    /// As [`insert`](Self::insert), but never waits.
+    ///
+    /// # Errors
+    /// The element, as [`HashMap::try_insert_if_absent`].
+    ///
+    /// ```
+    /// let set = quiescence::collections::HashSet::new();
+    /// assert_eq!(set.try_insert("a"), Ok(true));
+    /// assert_eq!(set.try_insert("a"), Ok(false));
+    /// ```
+    #[track_caller]
+    pub fn try_insert(&self, element: T) -> Result<bool, T> {
+        self.0.try_insert_if_absent(element, ()).map_err(|(element, ())| element)
+    }
+
     /// Removes an element. Returns whether it was there.
     ///
     /// # Panics
@@ -253,6 +268,18 @@ where
         Q: Hash + Equivalent<T> + ?Sized,
     {
         self.0.remove_entry(element).map(|(element, ())| element)
+    }
+
+    /// As [`remove`](Self::remove), but does not go over the domain's limit.
+    ///
+    /// # Errors
+    /// At the domain's limit, as [`HashMap::try_remove`].
+    #[track_caller]
+    pub fn try_remove<Q>(&self, element: &Q) -> Result<Option<&T>, AtLimit>
+    where
+        Q: Hash + Equivalent<T> + ?Sized,
+    {
+        Ok(self.0.try_remove_entry(element)?.map(|(element, ())| element))
     }
 
     /// All elements: see [`HashMapRef::iter`].

@@ -304,7 +304,6 @@ impl<F: Form> TableRef<F> {
     }
 
     /// The old ones that are not freed, of its map.
-    #[cfg(not(loom))]
     pub(super) fn old<'t>(self) -> Option<&'t Arc<Old>> {
         Old::first(&self.head().before)
     }

@@ -82,7 +82,7 @@ where
     /// limit says.
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<bool, (K, V)> {
-        let Some(garbage) = Garbage::without_waiting(self, self.charge_now(&key)) else {
+        let Some(garbage) = self.garbage_now(&key) else {
             return Err((key, value));
         };
         let _section = self.tag().enter(Location::caller());
@@ -94,7 +94,8 @@ where
     /// bucket leaves a node, or one that it moves.
     ///
     /// # Panics
-    /// As [`insert`](Self::insert), if the key is not there.
+    /// As [`insert`](Self::insert), if the key is not there: see
+    /// [`try_insert_if_absent`](Self::try_insert_if_absent).
     ///
     /// ```
     /// let map = quiescence::collections::HashMap::new();
@@ -104,18 +105,29 @@ where
     /// ```
     #[track_caller]
     pub fn insert_if_absent(&self, key: K, value: V) -> bool {
-        let has_room = self.has_room();
-        let garbage = Garbage::new(self);
+        let garbage = self.has_room().then(|| Garbage::new(self));
         let _section = self.tag().enter(Location::caller());
-        let hash = self.hash(&key);
-        if !has_room {
-            // SAFETY: in a section.
-            return match unsafe { self.find_hashed(&key, hash) } {
-                Some(_) => false,
-                None => refuse("insert_if_absent"),
-            };
+        match self.put_if_room(key, value, garbage.as_ref()) {
+            Ok(is_new) => is_new,
+            Err(_) => refuse("insert_if_absent"),
         }
-        self.put_if_absent(key, value, hash, &garbage).1
+    }
+
+    /// As [`insert_if_absent`](Self::insert_if_absent), but never waits.
+    ///
+    /// # Errors
+    /// Key and value, if the key is not there and more waits in the domain than its limit says.
+    ///
+    /// ```
+    /// let map = quiescence::collections::HashMap::new();
+    /// assert_eq!(map.try_insert_if_absent("a", 1), Ok(true));
+    /// assert_eq!(map.try_insert_if_absent("a", 2), Ok(false));
+    /// ```
+    #[track_caller]
+    pub fn try_insert_if_absent(&self, key: K, value: V) -> Result<bool, (K, V)> {
+        let garbage = Garbage::of_nodes(self);
+        let _section = self.tag().enter(Location::caller());
+        self.put_if_room(key, value, garbage.as_ref())
     }
 
     /// Removes a key. Returns whether it was there.
@@ -142,7 +154,7 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let garbage = Garbage::without_waiting(self, self.charge_now(key)).ok_or(AtLimit)?;
+        let garbage = self.garbage_now(key).ok_or(AtLimit)?;
         let _section = self.tag().enter(Location::caller());
         Ok(self.take(key, &garbage).is_some())
     }
@@ -183,7 +195,7 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         K: Clone,
     {
-        let garbage = Garbage::without_waiting(self, self.charge_now(key)).ok_or(AtLimit)?;
+        let garbage = self.garbage_now(key).ok_or(AtLimit)?;
         let _section = self.tag().enter(Location::caller());
         Ok(self.replace(key, |_, value| f(value), &garbage).is_some())
     }
@@ -197,16 +209,23 @@ where
         }
     }
 
-    /// What the entry of a key is charged now, if it is in a box; what one is charged at least, if
-    /// there is none.
+    /// For an update that does not wait; `None` if there is no room for what it may take out: the
+    /// box that the entry of its key is in now, and of nodes.
     #[track_caller]
-    pub(super) fn charge_now<Q>(&self, key: &Q) -> usize
+    pub(super) fn garbage_now<Q>(&self, key: &Q) -> Option<Garbage<'_, K, V, S, D>>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        if self.is_inline() {
-            return 0;
-        }
+        let garbage = Garbage::of_nodes(self)?;
+        if self.is_inline() { Some(garbage) } else { garbage.with_box(self.charge_now(key)) }
+    }
+
+    /// What the entry of a key is charged now; what one is charged at least, if there is none.
+    #[track_caller]
+    fn charge_now<Q>(&self, key: &Q) -> usize
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
         let _section = self.tag().enter(Location::caller());
         // SAFETY: in a section.
         let entry = unsafe { self.find(key) };
@@ -345,6 +364,25 @@ where
                 Err((there, _)) => (there.expect("that is why"), false),
             }
         })
+    }
+
+    /// Puts an entry into the map, unless the key is there. Returns whether it has. In a section.
+    ///
+    /// # Errors
+    /// Key and value, if the key is not there and nothing may be left.
+    fn put_if_room(
+        &self,
+        key: K,
+        value: V,
+        garbage: Option<&Garbage<'_, K, V, S, D>>,
+    ) -> Result<bool, (K, V)> {
+        let hash = self.hash(&key);
+        match garbage {
+            Some(garbage) => Ok(self.put_if_absent(key, value, hash, garbage).1),
+            // SAFETY: in a section.
+            None if unsafe { self.find_hashed(&key, hash) }.is_some() => Ok(false),
+            None => Err((key, value)),
+        }
     }
 
     /// As [`find`](Self::find), of a key whose hash is known.
@@ -535,7 +573,7 @@ where
 
 #[cold]
 #[track_caller]
-fn refuse(what: &str) -> ! {
+pub(super) fn refuse(what: &str) -> ! {
     panic!(
         "quiescence: HashMap::{what}() in a section, at the limit of what may wait, and this \
          thread is over it already: update the map outside of sections, use the try_ form, or \

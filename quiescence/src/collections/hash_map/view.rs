@@ -10,7 +10,7 @@ use super::entry::{Boxed, Inline};
 use super::garbage::Garbage;
 use super::growth;
 use super::map::HashMap;
-use super::update::{At, AtLimit};
+use super::update::{At, AtLimit, refuse};
 use super::walk::Walk;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
@@ -170,6 +170,23 @@ where
         old.map(|at| unsafe { &(*at).value })
     }
 
+    /// As [`insert`](Self::insert), but does not go over the domain's limit.
+    ///
+    /// # Errors
+    /// Key and value, as [`HashMap::try_insert`].
+    ///
+    /// ```
+    /// let map = quiescence::collections::HashMap::from([("a", 1)]);
+    /// assert_eq!(map.read().try_insert("a", 2), Ok(Some(&1)));
+    /// ```
+    #[track_caller]
+    pub fn try_insert(&self, key: K, value: V) -> Result<Option<&V>, (K, V)> {
+        let Some(garbage) = self.map.garbage_now(&key) else { return Err((key, value)) };
+        let (_, old) = self.map.put(key, value, &garbage);
+        // SAFETY: found in the section, which lasts as long as `self`.
+        Ok(old.map(|at| unsafe { &(*at).value }))
+    }
+
     /// Removes a key. Returns the value that it had.
     ///
     /// # Panics
@@ -197,6 +214,20 @@ where
         old.map(|at| unsafe { pair(at) })
     }
 
+    /// As [`remove_entry`](Self::remove_entry), but does not go over the domain's limit.
+    ///
+    /// # Errors
+    /// At the domain's limit, as [`HashMap::try_remove`].
+    #[track_caller]
+    pub fn try_remove_entry<Q>(&self, key: &Q) -> Result<Option<(&K, &V)>, AtLimit>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let old = self.map.take(key, &self.map.garbage_now(key).ok_or(AtLimit)?);
+        // SAFETY: found in the section, which lasts as long as `self`.
+        Ok(old.map(|at| unsafe { pair(at) }))
+    }
+
     /// Replaces the value of a key by `f` of it, as [`HashMap::update`] does. Returns the new
     /// value.
     ///
@@ -214,13 +245,46 @@ where
         new.map(|at| unsafe { &(*at).value })
     }
 
+    /// As [`update`](Self::update), but does not go over the domain's limit.
+    ///
+    /// # Errors
+    /// At the domain's limit, as [`HashMap::try_update`]; `f` has not been called.
+    #[track_caller]
+    pub fn try_update<Q>(&self, key: &Q, mut f: impl FnMut(&V) -> V) -> Result<Option<&V>, AtLimit>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        K: Clone,
+    {
+        let garbage = self.map.garbage_now(key).ok_or(AtLimit)?;
+        let new = self.map.replace(key, |_, value| f(value), &garbage);
+        // SAFETY: stored in the section, which lasts as long as `self`.
+        Ok(new.map(|at| unsafe { &(*at).value }))
+    }
+
     /// The value of a key; if it has none, `value`, which is inserted.
     ///
     /// # Panics
     /// As [`get_or_insert_with`](Self::get_or_insert_with).
     #[track_caller]
     pub fn get_or_insert(&self, key: K, value: V) -> &V {
-        self.get_or_insert_with(key, || value)
+        match self.get_or_put(key, value, |value| value, true) {
+            Ok(value) => value,
+            Err(_) => refuse("get_or_insert"),
+        }
+    }
+
+    /// As [`get_or_insert`](Self::get_or_insert), but does not go over the domain's limit.
+    ///
+    /// # Errors
+    /// Key and value, as [`HashMap::try_insert_if_absent`].
+    ///
+    /// ```
+    /// let names = quiescence::collections::HashMap::<u32, String>::new();
+    /// assert_eq!(names.read().try_get_or_insert(1, "anna".into()).unwrap(), "anna");
+    /// ```
+    #[track_caller]
+    pub fn try_get_or_insert(&self, key: K, value: V) -> Result<&V, (K, V)> {
+        self.get_or_put(key, value, |value| value, false)
     }
 
     /// The value of a key; if it has none, what `make` returns, which is inserted. It is called
@@ -238,19 +302,51 @@ where
     /// ```
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
+        match self.get_or_put(key, make, |make| user_code::run(Site::Make, make), true) {
+            Ok(value) => value,
+            Err(_) => refuse("get_or_insert_with"),
+        }
+    }
+
+    /// As [`get_or_insert_with`](Self::get_or_insert_with), but does not go over the domain's
+    /// limit.
+    ///
+    /// # Errors
+    /// The key, as [`HashMap::try_insert_if_absent`]; `make` has not been called.
+    #[track_caller]
+    pub fn try_get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<&V, K> {
+        self.get_or_put(key, make, |make| user_code::run(Site::Make, make), false)
+            .map_err(|(key, _)| key)
+    }
+
+    /// The value of a key; if it has none, what `make` makes of `with`, which is inserted; `waits`
+    /// as [`insert`](Self::insert), or as a `try_` form.
+    ///
+    /// # Errors
+    /// The key and `with`, if the key is not there and nothing may be left.
+    fn get_or_put<W>(
+        &self,
+        key: K,
+        with: W,
+        make: impl FnOnce(W) -> V,
+        waits: bool,
+    ) -> Result<&V, (K, W)> {
         let hash = self.map.hash(&key);
         // SAFETY: in a section.
         let found = unsafe { self.map.find_hashed(&key, hash) };
         let at = match found {
             Some(at) => at,
             None => {
-                self.map.may_replace("get_or_insert_with");
-                let value = user_code::run(Site::Make, make);
-                self.map.put_if_absent(key, value, hash, &Garbage::new(self.map)).0
+                let garbage = match waits {
+                    true => self.map.has_room().then(|| Garbage::new(self.map)),
+                    false => Garbage::of_nodes(self.map),
+                };
+                let Some(garbage) = garbage else { return Err((key, with)) };
+                self.map.put_if_absent(key, make(with), hash, &garbage).0
             }
         };
         // SAFETY: found or stored in the section, which lasts as long as `self`.
-        unsafe { &(*at).value }
+        Ok(unsafe { &(*at).value })
     }
 
     /// Has `f` decide what is to become of a key, and does that, at one moment: nothing comes
@@ -296,8 +392,7 @@ where
         key: K,
         f: impl FnMut(Option<(&K, &V)>) -> Operation<V, T>,
     ) -> Result<Compute<'_, K, V, T>, AtLimit> {
-        let charge = self.map.charge_now(&key);
-        let garbage = Garbage::without_waiting(self.map, charge).ok_or(AtLimit)?;
+        let garbage = self.map.garbage_now(&key).ok_or(AtLimit)?;
         Ok(self.decide(key, f, &garbage))
     }
 
