@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::AcqRel;
 
 use quiescence::collections::hash_map::{Compute, HashMapRef, Operation as Change};
-use quiescence::{Domain, Private, Section};
+use quiescence::{Domain, Private, Section, Weigh};
 
 use super::entries::{Crowded, Entries, Map, Values};
 use super::history::{After, Before, LOOKS_MAX, Operation as Recorded};
@@ -27,6 +27,9 @@ const IN_A_SECTION_MAX: u64 = 6;
 pub(super) const FILLERS_FROM: u64 = 1 << 20;
 pub(super) const FILLERS: u64 = 1_500;
 const FILLERS_CROWDED: u64 = 40;
+
+/// For how many more entries there is to be room, at most.
+pub(super) const RESERVED_MAX: u64 = 2 * FILLERS;
 
 /// Fillers from one begin on, of four, at most.
 pub(super) fn fillers_max(crowded: Crowded) -> u64 {
@@ -133,6 +136,12 @@ impl<E: Entries> Round<E> {
     /// other: an object that is freed between counts though what takes its room counts, too. So a
     /// sum is a fault only if nothing was freed until the next one; another one is tried again.
     fn expect_room(&self) {
+        let (bytes, most) = (self.map.owned() as u64, bound::tables_max::<E>());
+        if bytes >= most {
+            self.context.fault(FaultKind::Limit, E::NAME, || {
+                format!("it has {bytes} bytes in tables and boxes, and may have {most}")
+            });
+        }
         let sum = || {
             let statistics = self.map.domain().statistics();
             (statistics.bytes_waiting, statistics.callbacks_run)
@@ -347,7 +356,7 @@ impl<E: Entries> Round<E> {
             self.context.did(Operation::MapRefused);
             None
         };
-        match random.below(3) {
+        match random.below(4) {
             0 if !self.is_steady(key) => self.record(log, key, Operation::MapRemove, || {
                 let result = self.map.try_remove(&name);
                 result.map_or_else(|_| refused(()), |was_there| Some(removed(was_there)))
@@ -357,6 +366,15 @@ impl<E: Entries> Round<E> {
                 let number = self.number(&value, key);
                 let result = self.map.try_insert(name, value);
                 result.map_or_else(|_| refused(()), |is_new| Some(inserted(is_new, number)))
+            }),
+            2 => self.record(log, key, Operation::MapInsert, || {
+                let value = E::value(&self.values, key);
+                let number = self.number(&value, key);
+                let result = self.map.try_insert_if_absent(name, value);
+                result.map_or_else(
+                    |_| refused(()),
+                    |is_new| Some(if is_new { inserted(true, number) } else { present() }),
+                )
             }),
             _ => self.record(log, key, Operation::MapUpdate, || {
                 let (mut old, mut number) = (None, None);
@@ -440,7 +458,7 @@ impl<E: Entries> Round<E> {
         let from = FILLERS_FROM + random.below(4) * FILLERS;
         let fillers = from..from + random.below(fillers_max(self.crowded));
         match random.below(4) {
-            0 => self.map.reserve(random.below(2 * FILLERS) as usize),
+            0 => self.map.reserve(random.below(RESERVED_MAX) as usize),
             1 => self.map.extend(fillers.map(|key| (E::key(key), E::value(&self.values, key)))),
             2 => self.map.shrink_to(random.below(FILLERS) as usize),
             _ => {
@@ -478,6 +496,11 @@ impl<E: Entries> Round<E> {
 fn inserted(is_new: bool, number: u64) -> (Before, After) {
     let before = if is_new { Before::Was(None) } else { Before::Present };
     (before, After::Is(Some(number)))
+}
+
+/// The key was there, and stays as it is.
+fn present() -> (Before, After) {
+    (Before::Present, After::Same)
 }
 
 fn removed(was_there: bool) -> (Before, After) {
