@@ -165,8 +165,10 @@ where
     }
 
     /// Has the table be as small as it can be for the entries that it has, and for so many at
-    /// least. Moves all entries, by halves, beside other updates. In a section, at the domain's
-    /// limit, it ends as [`reserve`](Self::reserve) does: call it again then.
+    /// least. Moves all entries, by halves, beside other updates. Where old tables of the map wait
+    /// it waits for a grace period first; in a section it ends there, and at the domain's limit as
+    /// [`reserve`](Self::reserve) does, and in a [sleepable domain](crate::Srcu) when it has waited
+    /// for 10 ms: call it again then.
     ///
     /// ```
     /// let map: quiescence::collections::HashMap<u64, u64> = (0..10_000).map(|n| (n, n)).collect();

@@ -96,8 +96,8 @@ pub(super) use by_form;
 /// bytes. It grows to twice its size (four times, below 256 buckets) when eleven in sixteen of its
 /// slots are in use. While it moves there are two, and an old one waits for a grace period: outside
 /// of the limit, to which it counts as the closure that frees it. All that growth leaves is less
-/// than the table. Tables do not shrink by themselves: see [`shrink_to`](Self::shrink_to), each
-/// call of which leaves tables, too.
+/// than the table, and with what [`shrink_to`](Self::shrink_to) leaves less than twice the table.
+/// Tables do not shrink by themselves.
 ///
 /// # Hashing
 /// With the default hasher, [`RandomState`], keys cannot be chosen so that they collide. A bucket

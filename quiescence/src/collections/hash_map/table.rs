@@ -360,3 +360,22 @@ impl<F: Form> TableRef<F> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::entry::Boxed;
+    use super::*;
+
+    /// A map that is dropped in a section leaves no tables until that ends: nobody reads it.
+    #[test]
+    fn a_map_that_ends_frees_its_old_tables() {
+        let first = TableRef::<Boxed<u64, u64>>::new(4);
+        first.set_next(8);
+        let second = first.next().expect("just set");
+        let old = Some(first.into_old());
+        assert!(Old::first(&old).is_some());
+        // SAFETY: there is no map, and all are ours; the first one has no entries.
+        unsafe { second.end(|_| unreachable!("no entry")) };
+        assert!(Old::first(&old).is_none());
+    }
+}
