@@ -225,8 +225,8 @@ where
     }
 
     /// Frees old tables, which were found in a section that is over, after a grace period. Returns
-    /// whether it has waited for that: not in a section, nor in a sleepable domain for longer than a
-    /// tick [D-2].
+    /// whether it has waited for that: not in a section, nor in a sleepable domain for longer than
+    /// a tick [D-2].
     #[cold]
     fn free_old<F: Form>(&self, old: &Old) -> bool {
         let is_over = at_limit::await_grace_period(self.domain.core());

@@ -56,9 +56,10 @@ where
         Self::make(map, true)
     }
 
-    /// For an update that does not wait, of an entry in a slot, or that takes none out; `None` while
-    /// the domain is over its limit. Which nodes it leaves is not known, so these go over the limit;
-    /// but of each thread only those of one update, since none begins while the domain is over it.
+    /// For an update that does not wait, of an entry in a slot, or that takes none out; `None`
+    /// while the domain is over its limit. Which nodes it leaves is not known, so these go over
+    /// the limit; but of each thread only those of one update, since none begins while the domain
+    /// is over it.
     pub(super) fn of_nodes(map: &'m HashMap<K, V, S, D>) -> Option<Self> {
         (!map.domain.core().is_over_limit()).then(|| Self::make(map, false))
     }

@@ -10,13 +10,12 @@
 //!
 //! **Invariant [HM-I4]: the old tables of a map have less than twice the bytes of its newest
 //! table**, and are fewer than the binary digits of its number of buckets. An old table is one that
-//! another one takes the place of, until it is freed. A table grows whenever it is full, at least to
-//! twice its size; it shrinks, to half of it, while the map has no old ones. So the old ones are
+//! another one takes the place of, until it is freed. A table grows whenever it is full, to twice
+//! its size or more; it shrinks, to half of it, while the map has no old ones. So the old ones are
 //! those of one row of growths, which are smaller than the newest one together, and before these
 //! perhaps one that has shrunk, which is twice the row's first. A shrink waits for the grace period
 //! of what was there before, where it may, and growth never does: else buckets would fill without
-//! end beside a section that lasts. (An update that began before a shrink and finds the smaller
-//! table full has it grow: the row begins.)
+//! end beside a section that lasts.
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};

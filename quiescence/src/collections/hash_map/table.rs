@@ -315,8 +315,8 @@ impl<F: Form> TableRef<F> {
         next.head().before.clone().expect("made by `set_next`")
     }
 
-    /// Frees it, the tables after it, with their nodes, and the old ones; `end` has the box of each entry, if
-    /// entries are boxed.
+    /// Frees it, the tables after it, with their nodes, and the old ones; `end` has the box of each
+    /// entry, if entries are boxed.
     ///
     /// # Safety
     /// The caller has it alone.

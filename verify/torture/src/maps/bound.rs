@@ -12,8 +12,8 @@
 //! What one update leaves is bounded as well: the box of its entry, the nodes of the buckets that
 //! it moves while a table grows or shrinks ([`MOVED`]), and those of its own bucket ([`OWN`]). How
 //! large a node is depends on how many entries its bucket had when it was made ([`nodes`]); no more
-//! than all keys that the crew uses, and that have one bucket in the smallest table. (Where keys are
-//! spread that is a loose bound: how full a table was then, nobody knows.)
+//! than all keys that the crew uses, and that have one bucket in the smallest table. (Where keys
+//! are spread that is a loose bound: how full a table was then, nobody knows.)
 //!
 //! Old tables are outside of the limit; the closure that frees one is in it, or goes over it. They
 //! have less than twice the bytes of the newest table together ([`tables_max`]), and are fewer than
@@ -52,8 +52,8 @@ const BUCKETS_MAX: u64 = (16 * ENTRIES_MAX).div_ceil(6 * 11).next_power_of_two()
 const DIGITS: u64 = (BUCKETS_MAX.ilog2() + 1) as u64;
 
 /// Nodes of so many buckets that have so many entries together. Each has its head and what stands
-/// for it in the queue; and slots with a tag each, eight or more, which are twice as many as entries
-/// where they moved from another table, rounded up to a power of two.
+/// for it in the queue; and slots with a tag each, eight or more, which are twice as many as
+/// entries where they moved from another table, rounded up to a power of two.
 const fn nodes(buckets: u64, entries: u64, slot: u64) -> u64 {
     buckets * (40 + 24) + (16 * buckets + 4 * entries) * (1 + slot)
 }
