@@ -6,7 +6,7 @@
 //! the old table is freed after a grace period.
 //!
 //! Updaters pass the buckets round and round, until all have moved: one that is delayed, or whose
-//! `Hash` panics, leaves its buckets to those of the next round, and holds up nobody.
+//! `Hash` panics, leaves its buckets to those of the next round, and holds up no other one.
 //!
 //! **Invariant [HM-I4]: the old tables of a map have less than twice the bytes of its newest
 //! table**, and are fewer than the binary digits of its number of buckets. An old table is one that

@@ -64,7 +64,7 @@ impl Old {
     pub(super) unsafe fn end<F: Form>(&self) {
         // Relaxed: who gets it is alone with it, by the contract.
         if let Some(table) = NonNull::new(self.table.swap(ptr::null_mut(), Relaxed)) {
-            // SAFETY: the form is this one; nobody else gets the table.
+            // SAFETY: the form is this one; no other thread gets the table.
             let table = unsafe { TableRef::<F>::of(table) };
             // SAFETY: by the contract.
             unsafe { table.free() };
@@ -366,7 +366,7 @@ mod tests {
     use super::super::entry::Boxed;
     use super::*;
 
-    /// A map that is dropped in a section leaves no tables until that ends: nobody reads it.
+    /// A map that is dropped in a section leaves no tables until that ends: it has no readers.
     #[test]
     fn a_map_that_ends_frees_its_old_tables() {
         let first = TableRef::<Boxed<u64, u64>>::new(4);

@@ -13,7 +13,7 @@
 //! it moves while a table grows or shrinks ([`MOVED`]), and those of its own bucket ([`OWN`]). How
 //! large a node is depends on how many entries its bucket had when it was made ([`nodes`]); no more
 //! than all keys that the crew uses, and that have one bucket in the smallest table. (Where keys
-//! are spread that is a loose bound: how full a table was then, nobody knows.)
+//! are spread that is a loose bound: how full a table was then, is not known.)
 //!
 //! Old tables are outside of the limit; the closure that frees one is in it, or goes over it. They
 //! have less than twice the bytes of the newest table together ([`tables_max`]), and are fewer than
