@@ -1,8 +1,9 @@
 //! Where the library runs code of its user's: every such place has a name, [`Site`], and goes
 //! through [`run`] or [`caught`].
 //!
-//! What users hand over as functions, callbacks and wakers goes through here, and what the library
-//! drops for them. Traits of their keys and pointers (`Hash`, `Eq`, `Clone`, `Deref`) do not yet.
+//! What users hand over as functions, callbacks and wakers goes through here, what the library drops
+//! for them, and the traits of their keys and counted pointers (`Hash`, `Eq`, `Clone`, `Deref`). The
+//! iterators that they hand over do not: these run in no call of the library's but a loop.
 //!
 //! **Invariant [U-1]: no lock of the library's is held there** but those that users hold knowingly
 //! (an updater's of a list, a writer's of a sequence lock or latch). A build with debug assertions
@@ -14,8 +15,9 @@
 //!
 //! **Invariant [U-3]: if it unwinds, what it leaves is whole.**
 //!
-//! `tests/user_code.rs` looks for calls outside of these places, and asks user code at each of them
-//! by which it was called.
+//! `tests/user_code.rs` has a row for each place: what is held there, what is used afterwards, and
+//! what an unwinding leaves. It looks for calls outside of these places, asks user code at each of
+//! them by which it was called, and has it do there what user code may do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -57,10 +59,22 @@ pub enum Site {
     Release,
     /// What tells whether a node of a hash table is the one that is sought.
     Equal,
+    /// `Hash`, `Eq` or `Clone` of a map's key, or its `BuildHasher`.
+    Key,
+    /// `Clone` or `Deref` of a counted pointer, or of what leads to a cell.
+    Pointer,
     /// The drop of a value that was refused, taken out, or ended with its container.
     Drop,
     /// An allocator of the user's, of a hash table.
     Allocate,
+}
+
+#[cfg(all(debug_assertions, not(loom)))]
+impl Site {
+    /// Whether readers come here too.
+    fn is_of_readers(self) -> bool {
+        matches!(self, Self::Project | Self::Scope | Self::Equal | Self::Key | Self::Pointer)
+    }
 }
 
 /// Runs user code. A panic of it unwinds through here.
@@ -112,7 +126,7 @@ mod imp {
         #[track_caller]
         pub(super) fn at(site: Site) -> Self {
             // Readers may be in a signal handler, which has interrupted whatever there is.
-            if !matches!(site, Site::Project | Site::Scope | Site::Equal) {
+            if !site.is_of_readers() {
                 lock_rank::assert_none_held("user code is called");
             }
             Self(HERE.replace(Some(site)))
