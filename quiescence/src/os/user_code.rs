@@ -6,8 +6,9 @@
 //! iterators that they hand over do not: these run in no call of the library's but a loop.
 //!
 //! **Invariant [U-1]: no lock of the library's is held there** but those that users hold knowingly
-//! (an updater's of a list, a writer's of a sequence lock or latch). A build with debug assertions
-//! checks it at each call that no reader makes: a reader may be in a signal handler.
+//! (an updater's of a list, a writer's of a sequence lock or latch), and the thread's table is not
+//! borrowed ([`Borrow`]). A build with debug assertions checks it at each call that no reader makes:
+//! a reader may be in a signal handler.
 //!
 //! **Invariant [U-2]: what was computed before is not used afterwards**, unless nothing that user
 //! code may do changes it. It may begin and end sections, retire, wait for a grace period or a
@@ -77,6 +78,10 @@ impl Site {
     }
 }
 
+/// A borrow that user code, which may need the same, must not run under. Nothing in a build without
+/// debug assertions.
+pub(crate) use imp::Borrow;
+
 /// Runs user code. A panic of it unwinds through here.
 #[inline(always)]
 #[cfg_attr(debug_assertions, track_caller)]
@@ -116,6 +121,24 @@ mod imp {
 
     thread_local! {
         static HERE: Cell<Option<Site>> = const { Cell::new(None) };
+        static BORROWS: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// A borrow of what the thread knows of itself.
+    #[derive(Debug)]
+    pub(crate) struct Borrow(());
+
+    impl Borrow {
+        pub(crate) fn begin() -> Self {
+            BORROWS.set(BORROWS.get() + 1);
+            Self(())
+        }
+    }
+
+    impl Drop for Borrow {
+        fn drop(&mut self) {
+            BORROWS.set(BORROWS.get() - 1);
+        }
     }
 
     /// The thread is in user code; dropped where it comes back.
@@ -128,6 +151,7 @@ mod imp {
             // Readers may be in a signal handler, which has interrupted whatever there is.
             if !site.is_of_readers() {
                 lock_rank::assert_none_held("user code is called");
+                assert_eq!(BORROWS.get(), 0, "user code is called under a borrow");
             }
             Self(HERE.replace(Some(site)))
         }
@@ -147,6 +171,16 @@ mod imp {
 #[cfg(not(all(debug_assertions, not(loom))))]
 mod imp {
     use super::Site;
+
+    #[derive(Debug)]
+    pub(crate) struct Borrow;
+
+    impl Borrow {
+        #[inline(always)]
+        pub(crate) fn begin() -> Self {
+            Self
+        }
+    }
 
     #[derive(Debug)]
     pub(super) struct There;
