@@ -499,7 +499,7 @@ fn is_stored<F: Form<Stored = W>, W>(stored: &W, other: &F::Key) -> bool
 where
     F::Key: Eq,
 {
-    F::key(stored) == other
+    is_key(F::key(stored), other)
 }
 
 #[cold]
