@@ -1,14 +1,14 @@
 //! Where the library runs code of its user's: every such place has a name, [`Site`], and goes
 //! through [`run`] or [`caught`].
 //!
-//! What users hand over as functions, callbacks and wakers goes through here, what the library drops
-//! for them, and the traits of their keys and counted pointers (`Hash`, `Eq`, `Clone`, `Deref`). The
-//! iterators that they hand over do not: these run in no call of the library's but a loop.
+//! What users hand over as functions, callbacks and wakers goes through here, what containers drop
+//! for them, and the traits of their keys and counted pointers (`Hash`, `Eq`, `Clone`, `Deref`).
+//! Not so the iterators that they hand over, and what a function drops where it returns or unwinds.
 //!
 //! **Invariant [U-1]: no lock of the library's is held there** but those that users hold knowingly
 //! (an updater's of a list, a writer's of a sequence lock or latch), and the thread's table is not
-//! borrowed ([`Borrow`]). A build with debug assertions checks it at each call that no reader makes:
-//! a reader may be in a signal handler.
+//! borrowed ([`Borrow`]). A build with debug assertions checks it at each call that no reader
+//! makes: a reader may be in a signal handler.
 //!
 //! **Invariant [U-2]: what was computed before is not used afterwards**, unless nothing that user
 //! code may do changes it. It may begin and end sections, retire, wait for a grace period or a

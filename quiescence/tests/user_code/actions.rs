@@ -53,9 +53,11 @@ static GLOBAL: LazyLock<Domain<quiescence::Global>> = LazyLock::new(Domain::glob
 /// A domain beside the global one.
 static OTHER: LazyLock<Domain> = LazyLock::new(Domain::new);
 
+/// A guard, and a mark of whether what was retired under it has been dropped.
+type Kept = (Box<dyn Any>, Arc<AtomicBool>);
+
 thread_local! {
-    /// Guards, each with a mark of whether what was retired under it has been dropped.
-    static KEPT: RefCell<Vec<(Box<dyn Any>, Arc<AtomicBool>)>> = const { RefCell::new(Vec::new()) };
+    static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
 }
 
 /// An object that is retired.
@@ -158,7 +160,7 @@ fn keep<K: quiescence::DomainTag>(domain: &'static Domain<K>) {
     KEPT.with_borrow_mut(|kept| kept.push((guard, mark)));
 }
 
-/// The child goes on with the test, and ends with the cell; the parent waits for it.
+/// The child continues with the test, and ends with the cell; the parent waits for it.
 fn fork(thread: ThreadId) {
     // SAFETY: the child has this thread only, and ends by `_exit`. What it uses of the library is
     // meant to work after a fork; glibc's allocator does.

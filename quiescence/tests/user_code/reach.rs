@@ -126,7 +126,7 @@ pub(super) fn hash_map_update() {
 }
 
 pub(super) fn rcu_with() {
-    Rcu::new(1).with(|value| acted(value));
+    Rcu::new(1).with(acted);
 }
 
 pub(super) fn rcu_ref_map() {
@@ -207,7 +207,7 @@ pub(super) fn hash_table_lookup() {
 }
 
 pub(super) fn hash_table_new_in() {
-    drop(HashTable::new_in(Domain::global().clone(), OPTIONS, Arc::new(Acts)).unwrap());
+    drop(HashTable::new_in(Domain::global(), OPTIONS, Arc::new(Acts)).unwrap());
 }
 
 pub(super) fn hash_by_hash_map_get() {
@@ -374,7 +374,7 @@ const OPTIONS: TableOptions = TableOptions {
 
 /// A table with one node.
 static TABLE: LazyLock<HashTable<Domain<Global>>> = LazyLock::new(|| {
-    let table = HashTable::new(Domain::global().clone(), OPTIONS).unwrap();
+    let table = HashTable::new(Domain::global(), OPTIONS).unwrap();
     let node = NonNull::from(Box::leak(Box::new(Node::new())));
     let _section = quiescence::read();
     // SAFETY: in a section; a new node, which is never freed.

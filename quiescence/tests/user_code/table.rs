@@ -352,7 +352,7 @@ pub(super) static ROWS: [Row; 53] = [
         Panics::Caught,
         reach::the_stall_reporter,
     )
-    .left("counted, and the reporter goes on")
+    .left("counted, and the reporter continues")
     .waits()
     .elsewhere(),
     row(Site::Subscriber, "Domain::synchronize", In::Nothing, Panics::Caught, reach::subscriber)
