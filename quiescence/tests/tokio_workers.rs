@@ -166,6 +166,12 @@ fn a_callback_in_an_announcement_reads_in_a_section() {
                 let count = if rcu::is_online() { &ONLINE } else { &OFFLINE };
                 count.fetch_add(1, SeqCst);
                 rcu::read(|_| ());
+                // As a runtime that it runs would call them: the announcement has the reader.
+                rcu::before_task_poll();
+                assert!(!rcu::is_online());
+                rcu::after_task_poll();
+                rcu::on_thread_park();
+                rcu::read(|_| ());
             }
         }
     }
@@ -184,6 +190,11 @@ fn a_callback_in_an_announcement_reads_in_a_section() {
         });
     }
     assert_eq!(ONLINE.load(SeqCst), 0, "a callback took the worker for online");
+    let statistics = quiescence::Domain::global().statistics();
+    assert_eq!(statistics.callbacks_panicked, 0);
+    assert!(on_worker(&runtime, async { rcu::is_online() }));
+    drop(runtime);
+    synchronize();
 }
 
 #[test]

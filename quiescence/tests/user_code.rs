@@ -4,12 +4,31 @@
 #[path = "common/mod.rs"]
 mod common;
 
+#[cfg(debug_assertions)]
+#[path = "user_code/actions.rs"]
+mod actions;
+#[cfg(debug_assertions)]
+#[path = "user_code/reach.rs"]
+mod reach;
+#[cfg(debug_assertions)]
+#[path = "user_code/table.rs"]
+mod table;
+
 use std::fs;
 use std::path::Path;
 
 /// What calls user code, as it stands in the sources: only inside of `user_code::run` or `caught`.
-const CALLS: [&str; 5] =
-    [".wake()", ".wake_by_ref()", "context.waker().clone()", "catch_unwind(", "hook(report)"];
+const CALLS: [&str; 9] = [
+    ".wake()",
+    ".wake_by_ref()",
+    "context.waker().clone()",
+    "catch_unwind(",
+    "hook(report)",
+    "hash_one(",
+    ".equivalent(",
+    "P::clone(",
+    "P::target(",
+];
 
 /// Files that have such a call for a reason of their own.
 const EXCEPTIONS: [(&str, &str, &str); 7] = [
@@ -67,174 +86,32 @@ fn user_code_is_called_at_marked_places_only() {
     assert!(unmarked.is_empty(), "user code outside of os/user_code.rs: {unmarked:#?}");
 }
 
+/// The names of the places.
 #[cfg(debug_assertions)]
-mod places {
-    use std::cell::RefCell;
-    use std::collections::BTreeSet;
-    use std::future::Future;
-    use std::pin::pin;
-    use std::sync::{Arc, Mutex};
-    use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
+fn sites() -> Vec<String> {
+    let (_, text) = sources().into_iter().find(|(file, _)| file == "os/user_code.rs").unwrap();
+    let variants = text.split("pub enum Site {").nth(1).unwrap().split('}').next().unwrap();
+    variants.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+}
 
-    use quiescence::__private::{Site, here};
-    use quiescence::collections::{HashMap, IdMap, List, Queue};
-    use quiescence::sync::{BigRef, Latch, PerCpu, SeqLock};
-    use quiescence::{ArcCell, Domain, ExactCell, Qsbr, Rcu, RcuRef, Snapshot, Weigh, epoch};
-
-    static SEEN: Mutex<BTreeSet<Site>> = Mutex::new(BTreeSet::new());
-
-    /// User code was called where `site` says.
-    #[track_caller]
-    fn at(site: Site) {
-        assert_eq!(here(), Some(site));
-        SEEN.lock().unwrap().insert(site);
+#[test]
+#[cfg(debug_assertions)]
+#[cfg_attr(miri, ignore = "reads the sources")]
+fn each_place_is_in_the_table() {
+    let sites = sites();
+    assert!(sites.len() > 15, "{sites:?}");
+    for site in sites {
+        let is_there = table::ROWS.iter().any(|row| format!("{:?}", row.site) == site);
+        assert!(is_there, "no row for {site}");
     }
-
-    /// Its drop and its weight are user code.
-    #[derive(Clone)]
-    struct Owned(Option<Site>);
-
-    impl Drop for Owned {
-        fn drop(&mut self) {
-            self.0.into_iter().for_each(at);
-        }
+    for row in &table::ROWS {
+        let is_said = [row.held, row.used, row.left].iter().all(|column| !column.is_empty());
+        assert!(is_said, "{:?} by {}", row.site, row.by);
     }
+}
 
-    impl Weigh for Owned {
-        fn owned(&self) -> usize {
-            at(Site::Weigh);
-            64
-        }
-    }
-
-    const VTABLE: RawWakerVTable = RawWakerVTable::new(
-        |data| {
-            at(Site::WakerClone);
-            RawWaker::new(data, &VTABLE)
-        },
-        |_| at(Site::Wake),
-        |_| at(Site::Wake),
-        |_| {
-            if here().is_some() {
-                at(Site::WakerDrop);
-            }
-        },
-    );
-
-    #[test]
-    fn closures_are_called_where_their_place_says() {
-        let value = Rcu::new(1);
-        value.with(|_| at(Site::Project));
-        value.update(|value| {
-            at(Site::Update);
-            value + 1
-        });
-        drop(RcuRef::map(value.read(), |value| {
-            at(Site::Project);
-            value
-        }));
-        ArcCell::from_pointee(1).rcu(|value| {
-            at(Site::Update);
-            Arc::new(**value)
-        });
-        ExactCell::new(Arc::new(1)).rcu(|value| {
-            at(Site::Update);
-            Arc::clone(value)
-        });
-        let same = |value: u64| {
-            at(Site::Update);
-            value
-        };
-        Snapshot::new(1_u64).update(same);
-        SeqLock::new(1_u64).update(same);
-        Latch::new(1_u64).update(same);
-        drop(PerCpu::new(|_| at(Site::Make)));
-        Qsbr::register().while_offline(|| at(Site::Scope));
-        epoch::pin().repin_after(|| at(Site::Scope));
-        drop(BigRef::with_release((), |()| at(Site::Release)));
-        let ids = IdMap::new();
-        let id = ids.insert_with(|_| {
-            at(Site::Make);
-            1
-        });
-        ids.update(id, |value| {
-            at(Site::Update);
-            value + 1
-        });
-        ids.retain(|_, _| {
-            at(Site::Choose);
-            false
-        });
-        let map = HashMap::new();
-        map.read().get_or_insert_with(1, || {
-            at(Site::Make);
-            1
-        });
-        map.update(&1, |value| {
-            at(Site::Update);
-            value + 1
-        });
-        map.retain(|_, _| {
-            at(Site::Choose);
-            false
-        });
-        let list: List<_> = (0..3).collect();
-        list.retain(|_| {
-            at(Site::Choose);
-            false
-        });
-        assert_eq!(here(), None);
-    }
-
-    #[test]
-    fn drops_and_callbacks_are_called_where_their_place_says() {
-        let domain = Domain::new();
-        domain.call(|| at(Site::Callback)).unwrap();
-        domain.retire(Box::new(Owned(Some(Site::Callback)))).unwrap();
-        domain.barrier();
-        let queue = Queue::new();
-        queue.push(RefCell::new(Owned(Some(Site::Drop))));
-        drop(queue);
-        let list = List::new();
-        list.push_back(Owned(Some(Site::Drop)));
-        drop(list);
-        let ids = IdMap::new();
-        ids.insert(Owned(Some(Site::Drop)));
-        drop(ids);
-        let map = HashMap::new();
-        map.insert(1, Owned(Some(Site::Drop)));
-        drop(map);
-        drop(Rcu::new(Owned(Some(Site::Drop))));
-        drop(BigRef::new(Owned(Some(Site::Drop))));
-        epoch::pin().defer(|| at(Site::Callback));
-        // SAFETY: nothing is read under it.
-        unsafe { epoch::unprotected() }.defer(|| at(Site::OnTheSpot));
-        assert_eq!(here(), None);
-    }
-
-    #[test]
-    fn wakers_are_called_where_their_place_says() {
-        struct Counted;
-        impl Wake for Counted {
-            fn wake(self: Arc<Self>) {
-                at(Site::Wake);
-            }
-        }
-        let domain = Domain::new();
-        let wakers = [
-            // SAFETY: the data is not used, and the functions are safe to call anywhere.
-            unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &VTABLE)) },
-            Waker::from(Arc::new(Counted)),
-        ];
-        super::common::beside_a_section(&domain, |leave| {
-            let mut future = pin!(domain.synchronize_async());
-            for waker in &wakers {
-                let _ = future.as_mut().poll(&mut Context::from_waker(waker));
-            }
-            leave();
-            domain.synchronize();
-        });
-        assert!(SEEN.lock().unwrap().contains(&Site::WakerClone));
-        assert_eq!(here(), None);
-    }
+#[test]
+#[cfg(debug_assertions)]
+fn each_place_is_reached_as_its_row_says() {
+    table::ROWS.iter().for_each(actions::reach);
 }

@@ -221,7 +221,7 @@ impl<P: RefCnt> ArcCellAny<P> {
             // SAFETY: protected while this is called; not dropped, since the reference is the
             // cell's.
             let pointer = ManuallyDrop::new(unsafe { P::from_ptr(address) });
-            ArcGuard::from_inner(P::clone(&pointer))
+            ArcGuard::from_inner(user_code::run(Site::Pointer, || P::clone(&pointer)))
         })
     }
 
@@ -245,9 +245,8 @@ impl<P: RefCnt> ArcCellAny<P> {
         let old = self.exchange(new);
         // SAFETY: the cell's reference is here, and is given up below, not dropped.
         let pointer = ManuallyDrop::new(unsafe { P::from_ptr(old) });
-        let given = P::clone(&pointer);
-        self.give_up(old);
-        given
+        let give = || user_code::run(Site::Pointer, || P::clone(&pointer));
+        self.give_up_after(old, give)
     }
 
     /// Puts `new` there if `current` is there, and gives what was there. So it has been replaced if
@@ -277,9 +276,7 @@ impl<P: RefCnt> ArcCellAny<P> {
             }
             match self.replace(current, new) {
                 Ok(old) => {
-                    let given = ArcGuard::into_inner(seen);
-                    self.give_up(old);
-                    return given;
+                    return self.give_up_after(old, || ArcGuard::into_inner(seen));
                 }
                 Err(again) => new = again,
             }
@@ -301,9 +298,7 @@ impl<P: RefCnt> ArcCellAny<P> {
             let new = user_code::run(Site::Update, || f(ArcGuard::as_inner(&seen)).into());
             let current = P::as_ptr(ArcGuard::as_inner(&seen));
             if let Ok(old) = self.replace(current, new) {
-                let given = ArcGuard::into_inner(seen);
-                self.give_up(old);
-                return given;
+                return self.give_up_after(old, || ArcGuard::into_inner(seen));
             }
         }
     }
@@ -362,6 +357,20 @@ impl<P: RefCnt> ArcCellAny<P> {
         };
         // SAFETY: no load finds it in this cell any more, and its reference is given up once.
         unsafe { hazards::retire::<_, GivenUp<P>>(&GlobalHazards, old, bytes) };
+    }
+
+    /// The same after `give`, which clones the pointer, also where that panics.
+    #[track_caller]
+    fn give_up_after(&self, old: *mut P::Base, give: impl FnOnce() -> P) -> P {
+        struct Old<'c, P: RefCnt>(&'c ArcCellAny<P>, *mut P::Base);
+        impl<P: RefCnt> Drop for Old<'_, P> {
+            #[track_caller]
+            fn drop(&mut self) {
+                self.0.give_up(self.1);
+            }
+        }
+        let _old = Old(self, old);
+        give()
     }
 
     #[cold]

@@ -244,7 +244,8 @@ impl<P: Counted> ExactCell<P> {
         let pointer = ManuallyDrop::new(unsafe { P::from_ptr(old) });
         if !old.is_null() {
             // What is added is a borrower's, or dropped below.
-            let add = || std::mem::forget(P::clone(&pointer));
+            let clone = || user_code::run(Site::Pointer, || P::clone(&pointer));
+            let add = || std::mem::forget(clone());
             if borrower::pay_all(&self.pointer, old, P::TAG, add) {
                 // SAFETY: that of the last clone, which no borrower has got.
                 drop(unsafe { P::from_ptr(old) });

@@ -65,7 +65,7 @@
 //! Quiescent-state-based reclamation: Hart, McKenney, Demke Brown and Walpole, 2007, and liburcu's
 //! `qsbr`. The crate `tokio_rcu` announces quiescent states by tokio's hooks.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::mem;
 
 use ::tokio::runtime::{Handle, RuntimeFlavor};
@@ -77,12 +77,12 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::domain_state::DomainState;
 
 thread_local! {
-    /// Whether `READER` is online, and no callback runs in its announcement.
+    /// Whether `READER` is online, and not in use.
     static ONLINE: Cell<bool> = const { Cell::new(false) };
     /// How many calls of `read` the thread is in. While it is in one, no hook announces anything:
     /// a closure may run a runtime of its own, whose tasks are polled on this thread.
     static NESTING: Cell<usize> = const { Cell::new(0) };
-    static READER: RefCell<Registered> = const { RefCell::new(Registered(Reader::None)) };
+    static READER: Registered = const { Registered(Cell::new(Reader::None)) };
 }
 
 /// The calling thread as a reader of the global domain.
@@ -92,11 +92,12 @@ enum Reader {
     None,
     Offline(QsbrOffline<Global>),
     Online(Qsbr<Global>),
+    /// Taken, by what announces a quiescent state further down in the stack: a callback runs.
+    InUse,
 }
 
 /// The same, until the thread ends.
-#[derive(Debug)]
-struct Registered(Reader);
+struct Registered(Cell<Reader>);
 
 impl Drop for Registered {
     fn drop(&mut self) {
@@ -217,18 +218,35 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     user_code::run(Site::Scope, || ::tokio::task::block_in_place(f))
 }
 
-/// Does `f` with the thread's reader, which is not in use: no closure of [`read`] is on, and no
-/// callback in an announcement.
-fn with_reader(f: impl FnOnce(&mut Reader)) {
-    if NESTING.get() != 0 {
-        return;
-    }
-    // The first error: the thread is ending.
-    let _ended = READER.try_with(|reader| {
-        if let Ok(mut reader) = reader.try_borrow_mut() {
-            f(&mut reader.0);
+/// The thread's reader while it is in use; nothing is borrowed, since callbacks may run. Dropped,
+/// also by a panic, it is the thread's again, and may be online.
+struct Taken(Reader);
+
+impl Taken {
+    /// `None` if a closure of [`read`] is on, or a callback in an announcement, or the thread ends.
+    fn take() -> Option<Self> {
+        if NESTING.get() != 0 {
+            return None;
         }
-    });
+        match READER.try_with(|reader| reader.0.replace(Reader::InUse)) {
+            Ok(Reader::InUse) | Err(_) => None,
+            Ok(reader) => {
+                ONLINE.set(false);
+                Some(Self(reader))
+            }
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let reader = mem::replace(&mut self.0, Reader::InUse);
+        let is_online = matches!(reader, Reader::Online(_));
+        // The error: the thread is ending, and so has the reader.
+        if READER.try_with(|of_thread| of_thread.0.set(reader)).is_ok() {
+            ONLINE.set(is_online);
+        }
+    }
 }
 
 #[cold]
@@ -239,36 +257,32 @@ fn come_online() {
     if !is_worker {
         return;
     }
-    with_reader(|reader| {
-        *reader = Reader::Online(match mem::replace(reader, Reader::None) {
-            Reader::None => Qsbr::register(),
+    if let Some(mut taken) = Taken::take() {
+        taken.0 = Reader::Online(match mem::replace(&mut taken.0, Reader::None) {
             Reader::Offline(offline) => offline.online(),
             Reader::Online(online) => online,
+            Reader::None | Reader::InUse => Qsbr::register(),
         });
-        ONLINE.set(true);
-    });
+    }
 }
 
 fn announce() {
-    with_reader(|reader| {
-        if let Reader::Online(online) = reader {
-            // It may be offline meanwhile, and run callbacks, which read.
-            ONLINE.set(false);
-            online.quiescent_state();
-            ONLINE.set(true);
-        }
-    });
+    if let Some(mut taken) = Taken::take()
+        && let Reader::Online(online) = &mut taken.0
+    {
+        // It may be offline meanwhile, and run callbacks, which read.
+        online.quiescent_state();
+    }
 }
 
 #[cold]
 fn go_offline() {
-    with_reader(|reader| {
-        ONLINE.set(false);
-        *reader = match mem::replace(reader, Reader::None) {
+    if let Some(mut taken) = Taken::take() {
+        taken.0 = match mem::replace(&mut taken.0, Reader::None) {
             Reader::Online(online) => Reader::Offline(online.offline()),
             other => other,
         };
-    });
+    }
 }
 
 /// What the builder of a runtime gets if tokio is compiled with `--cfg tokio_unstable`.

@@ -1,12 +1,14 @@
 //! Where the library runs code of its user's: every such place has a name, [`Site`], and goes
 //! through [`run`] or [`caught`].
 //!
-//! What users hand over as functions, callbacks and wakers goes through here, and what the library
-//! drops for them. Traits of their keys and pointers (`Hash`, `Eq`, `Clone`, `Deref`) do not yet.
+//! What users hand over as functions, callbacks and wakers goes through here, what containers drop
+//! for them, and the traits of their keys and counted pointers (`Hash`, `Eq`, `Clone`, `Deref`).
+//! Not so the iterators that they hand over, and what a function drops where it returns or unwinds.
 //!
 //! **Invariant [U-1]: no lock of the library's is held there** but those that users hold knowingly
-//! (an updater's of a list, a writer's of a sequence lock or latch). A build with debug assertions
-//! checks it at each call that no reader makes: a reader may be in a signal handler.
+//! (an updater's of a list, a writer's of a sequence lock or latch), and the thread's table is not
+//! borrowed ([`Borrow`]). A build with debug assertions checks it at each call that no reader
+//! makes: a reader may be in a signal handler.
 //!
 //! **Invariant [U-2]: what was computed before is not used afterwards**, unless nothing that user
 //! code may do changes it. It may begin and end sections, retire, wait for a grace period or a
@@ -14,8 +16,9 @@
 //!
 //! **Invariant [U-3]: if it unwinds, what it leaves is whole.**
 //!
-//! `tests/user_code.rs` looks for calls outside of these places, and asks user code at each of them
-//! by which it was called.
+//! `tests/user_code.rs` has a row for each place: what is held there, what is used afterwards, and
+//! what an unwinding leaves. It looks for calls outside of these places, asks user code at each of
+//! them by which it was called, and has it do there what user code may do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -57,11 +60,27 @@ pub enum Site {
     Release,
     /// What tells whether a node of a hash table is the one that is sought.
     Equal,
+    /// `Hash`, `Eq` or `Clone` of a map's key, or its `BuildHasher`.
+    Key,
+    /// `Clone` or `Deref` of a counted pointer, or of what leads to a cell.
+    Pointer,
     /// The drop of a value that was refused, taken out, or ended with its container.
     Drop,
     /// An allocator of the user's, of a hash table.
     Allocate,
 }
+
+#[cfg(all(debug_assertions, not(loom)))]
+impl Site {
+    /// Whether readers come here too.
+    fn is_of_readers(self) -> bool {
+        matches!(self, Self::Project | Self::Scope | Self::Equal | Self::Key | Self::Pointer)
+    }
+}
+
+/// A borrow that user code, which may need the same, must not run under. Nothing in a build without
+/// debug assertions.
+pub(crate) use imp::Borrow;
 
 /// Runs user code. A panic of it unwinds through here.
 #[inline(always)]
@@ -102,6 +121,24 @@ mod imp {
 
     thread_local! {
         static HERE: Cell<Option<Site>> = const { Cell::new(None) };
+        static BORROWS: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// A borrow of what the thread knows of itself.
+    #[derive(Debug)]
+    pub(crate) struct Borrow(());
+
+    impl Borrow {
+        pub(crate) fn begin() -> Self {
+            BORROWS.set(BORROWS.get() + 1);
+            Self(())
+        }
+    }
+
+    impl Drop for Borrow {
+        fn drop(&mut self) {
+            BORROWS.set(BORROWS.get() - 1);
+        }
     }
 
     /// The thread is in user code; dropped where it comes back.
@@ -112,8 +149,9 @@ mod imp {
         #[track_caller]
         pub(super) fn at(site: Site) -> Self {
             // Readers may be in a signal handler, which has interrupted whatever there is.
-            if !matches!(site, Site::Project | Site::Scope | Site::Equal) {
+            if !site.is_of_readers() {
                 lock_rank::assert_none_held("user code is called");
+                assert_eq!(BORROWS.get(), 0, "user code is called under a borrow");
             }
             Self(HERE.replace(Some(site)))
         }
@@ -133,6 +171,16 @@ mod imp {
 #[cfg(not(all(debug_assertions, not(loom))))]
 mod imp {
     use super::Site;
+
+    #[derive(Debug)]
+    pub(crate) struct Borrow;
+
+    impl Borrow {
+        #[inline(always)]
+        pub(crate) fn begin() -> Self {
+            Self
+        }
+    }
 
     #[derive(Debug)]
     pub(super) struct There;

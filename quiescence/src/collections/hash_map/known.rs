@@ -7,7 +7,19 @@
 //! up, and takes it again afterwards. So a `Hash` or an `Eq` that panics finds nothing half done,
 //! and one that uses the map waits for nothing.
 
+use equivalent::Equivalent;
+
 use super::entry::{At, EntryOf, Form};
+use crate::os::user_code::{self, Site};
+
+/// Whether `other`, the key of an entry, is `key`.
+#[inline(always)]
+pub(super) fn is_key<Q, K>(key: &Q, other: &K) -> bool
+where
+    Q: Equivalent<K> + ?Sized,
+{
+    user_code::run(Site::Key, || key.equivalent(other))
+}
 
 /// What is known of entries, by their addresses.
 pub(super) struct Known<F: Form, T> {

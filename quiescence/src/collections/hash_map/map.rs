@@ -12,6 +12,7 @@ use super::bucket::GracePeriods;
 use super::builder::Builder;
 use super::entry::{Boxed, Entry, Form, Inline, may_be_inline};
 use super::growth;
+use super::known::is_key;
 use super::search::search;
 use super::table::{Table, TableRef};
 use super::view::HashMapRef;
@@ -439,7 +440,7 @@ where
 {
     #[inline(always)]
     pub(super) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
-        self.hasher.hash_one(key)
+        user_code::run(Site::Key, || self.hasher.hash_one(key))
     }
 
     /// The entry of a key.
@@ -456,7 +457,7 @@ where
             // SAFETY: in a section, and the form is the map's.
             let table = unsafe { growth::root::<F<K, V>>(&self.root) };
             // SAFETY: loaded in the section.
-            unsafe { search(table, hash, |entry| key.equivalent(&entry.key)) }
+            unsafe { search(table, hash, |entry| is_key(key, &entry.key)) }
         })
     }
 

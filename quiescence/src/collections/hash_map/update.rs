@@ -11,7 +11,7 @@ use super::bucket::{Found, Locked, Moved, Unknown};
 use super::entry::{Boxed, Entry, Form, Inline};
 use super::garbage::{Garbage, TableOwner};
 use super::growth::{self, STEP};
-use super::known::Seen;
+use super::known::{Seen, is_key};
 use super::map::{HashMap, by_form};
 use super::search::search;
 use super::table::TableRef;
@@ -263,7 +263,7 @@ where
             if self.is_nothing::<F<K, V>>() {
                 return None;
             }
-            let is_key = |(): &(), other: &K| key.equivalent(other);
+            let is_key = |(): &(), other: &K| is_key(key, other);
             let remove = |bucket: &mut Locked<'_, F<K, V>, _>, found: Option<Found<_>>, ()| {
                 let Found { location, entry } = found?;
                 garbage.entry.set(bucket.remove(location));
@@ -294,7 +294,7 @@ where
             // SAFETY: found in the section.
             let entry = unsafe { &*old };
             let value = user_code::run(Site::Update, || f(&entry.key, &entry.value));
-            let own_key = entry.key.clone();
+            let own_key = user_code::run(Site::Key, || entry.key.clone());
             if let Ok(new) = self.attempt_insert(own_key, value, hash, Some(old), garbage) {
                 return Some(new);
             }
@@ -397,7 +397,7 @@ where
             // SAFETY: in a section, and the form is the map's.
             let table = unsafe { growth::root::<F<K, V>>(&self.root) };
             // SAFETY: loaded in the section.
-            unsafe { search(table, hash, |entry| key.equivalent(&entry.key)) }
+            unsafe { search(table, hash, |entry| is_key(key, &entry.key)) }
         })
     }
 
@@ -541,7 +541,7 @@ fn is_stored<F: Form<Stored = W>, W>(stored: &W, other: &F::Key) -> bool
 where
     F::Key: Eq,
 {
-    F::key(stored) == other
+    is_key(F::key(stored), other)
 }
 
 /// Puts an entry in the place of the one of its key, if that is there. Returns where it is, and the

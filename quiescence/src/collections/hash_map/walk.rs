@@ -7,6 +7,7 @@
 
 use super::bucket::Bucket;
 use super::entry::{At, Form};
+use super::known::is_key;
 use super::node::NodeRef;
 use super::search;
 use super::table::TableRef;
@@ -116,7 +117,7 @@ impl<F: Form> Walk<F> {
         }
         let Some((bucket, word)) = self.bucket else { return false };
         // SAFETY: the word was loaded in this section.
-        unsafe { bucket.search_head(word, tag, &mut |other| other.key == *key) }.is_some()
+        unsafe { bucket.search_head(word, tag, &mut |other| is_key(key, &other.key)) }.is_some()
     }
 
     /// The next entry, and its tag if it is in a node.

@@ -49,7 +49,7 @@ impl<T: ?Sized, A: Access<T> + ?Sized, D: Deref<Target = A>> Access<T> for D {
 
     #[inline]
     fn load(&self) -> A::Guard {
-        (**self).load()
+        user_code::run(Site::Pointer, || &**self).load()
     }
 }
 
@@ -73,7 +73,7 @@ impl<T: Clone> Access<T> for Constant<T> {
     type Guard = ConstantGuard<T>;
 
     fn load(&self) -> ConstantGuard<T> {
-        ConstantGuard(self.0.clone())
+        ConstantGuard(user_code::run(Site::Pointer, || self.0.clone()))
     }
 }
 
@@ -101,7 +101,8 @@ impl<A: Access<T>, T: ?Sized, R: ?Sized, F: Fn(&T) -> &R + Clone> Access<R> for 
     type Guard = MapGuard<A::Guard, T, R, F>;
 
     fn load(&self) -> Self::Guard {
-        let (guard, projection) = (self.access.load(), self.projection.clone());
+        let guard = self.access.load();
+        let projection = user_code::run(Site::Pointer, || self.projection.clone());
         MapGuard { guard, projection, parts: PhantomData }
     }
 }

@@ -33,10 +33,15 @@ pub struct Cache<A, P> {
     cached: P,
 }
 
+#[inline(always)]
+fn deref<D: Deref>(leads_there: &D) -> &D::Target {
+    user_code::run(Site::Pointer, || &**leads_there)
+}
+
 impl<P: RefCnt, A: Deref<Target = ArcCellAny<P>>> Cache<A, P> {
     /// A cache of what is in the cell now.
     pub fn new(cell: A) -> Self {
-        Self { cached: cell.load_full(), cell }
+        Self { cached: deref(&cell).load_full(), cell }
     }
 
     /// What is in the cell now.
@@ -44,7 +49,7 @@ impl<P: RefCnt, A: Deref<Target = ArcCellAny<P>>> Cache<A, P> {
     pub fn load(&mut self) -> &P {
         // Relaxed: it is only compared. The object that is cached is alive, so that no other one
         // has its address.
-        if self.cell.pointer.load(Relaxed) != P::as_ptr(&self.cached) {
+        if deref(&self.cell).pointer.load(Relaxed) != P::as_ptr(&self.cached) {
             self.renew();
         }
         &self.cached
@@ -52,7 +57,7 @@ impl<P: RefCnt, A: Deref<Target = ArcCellAny<P>>> Cache<A, P> {
 
     #[cold]
     fn renew(&mut self) {
-        self.cached = self.cell.load_full();
+        self.cached = deref(&self.cell).load_full();
     }
 
     /// The cell, by what leads to it.

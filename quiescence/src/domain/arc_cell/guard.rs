@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::pointer::RefCnt;
 use crate::hazptr::slots::Slot;
+use crate::os::user_code::{self, Site};
 
 /// What was in a cell when it was loaded. It stays valid as long as the guard, whatever becomes of
 /// the cell.
@@ -53,16 +54,13 @@ impl<P: RefCnt> ArcGuard<P> {
     /// A reference of one's own, in place of the guard. Costs what a clone costs.
     #[inline]
     pub fn into_inner(guard: Self) -> P {
-        let mut guard = ManuallyDrop::new(guard);
-        match guard.slot {
-            Some(slot) => {
-                let pointer = P::clone(&guard.pointer);
-                slot.release();
-                pointer
-            }
-            // SAFETY: taken once: the guard is not dropped.
-            None => unsafe { ManuallyDrop::take(&mut guard.pointer) },
+        if guard.slot.is_some() {
+            // The guard is dropped afterwards, also where the clone panics.
+            return user_code::run(Site::Pointer, || P::clone(&guard.pointer));
         }
+        let mut guard = ManuallyDrop::new(guard);
+        // SAFETY: taken once: the guard is not dropped.
+        unsafe { ManuallyDrop::take(&mut guard.pointer) }
     }
 }
 
@@ -82,7 +80,7 @@ impl<P: RefCnt> Deref for ArcGuard<P> {
 
     #[inline(always)]
     fn deref(&self) -> &P::Target {
-        P::target(&self.pointer)
+        user_code::run(Site::Pointer, || P::target(&self.pointer))
     }
 }
 

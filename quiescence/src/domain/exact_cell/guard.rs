@@ -6,6 +6,7 @@ use std::ops::Deref;
 
 use super::counted::Counted;
 use crate::hazptr::borrows::{Borrow, Borrowed};
+use crate::os::user_code::{self, Site};
 
 /// What was in a cell when it was loaded: a pointer that is borrowed from the cell, or has a count
 /// of its own. It stays valid as long as the guard, whatever becomes of the cell.
@@ -51,7 +52,7 @@ impl<P: Counted> ExactGuard<P> {
     #[inline]
     pub fn into_inner(guard: Self) -> P {
         if guard.slot.is_some() {
-            return P::clone(&guard.pointer);
+            return user_code::run(Site::Pointer, || P::clone(&guard.pointer));
         }
         let mut guard = ManuallyDrop::new(guard);
         // SAFETY: taken once: the guard is not dropped.

@@ -15,6 +15,7 @@
 //! [`crate::reclaim::defer`] borrows, and says so ([`Table::note_over_limit`]).
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -24,6 +25,7 @@ use super::{FAST, SECTION, TABLE, forget_last};
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::reader::{NOT_READY, ReaderKind, Slot};
 use crate::os::thread;
+use crate::os::user_code::Borrow;
 use crate::reclaim::by_domain::{ByDomain, OfDomain};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
@@ -139,6 +141,26 @@ pub(super) struct Locals {
     ended: usize,
 }
 
+/// A borrow of it, under which no user code runs.
+pub(super) struct Borrowed<'t> {
+    locals: RefMut<'t, Locals>,
+    _is_one: Borrow,
+}
+
+impl Deref for Borrowed<'_> {
+    type Target = Locals;
+
+    fn deref(&self) -> &Locals {
+        &self.locals
+    }
+}
+
+impl DerefMut for Borrowed<'_> {
+    fn deref_mut(&mut self) -> &mut Locals {
+        &mut self.locals
+    }
+}
+
 /// How many domains have ended.
 #[inline(always)]
 pub(super) fn ended_so_far() -> usize {
@@ -159,7 +181,7 @@ pub(crate) fn ended(core: &DomainState) {
     // Relaxed: only when a table is gone through depends on it.
     ENDED.fetch_add(1, Relaxed);
     if let Some(table) = Table::existing() {
-        table.locals.borrow_mut().forget(core);
+        table.borrow().forget(core);
         Table::free_if_empty();
     }
 }
@@ -188,9 +210,13 @@ impl Table {
         unsafe { table.as_ref() }
     }
 
+    fn borrow(&self) -> Borrowed<'_> {
+        Borrowed { locals: self.locals.borrow_mut(), _is_one: Borrow::begin() }
+    }
+
     /// What is in it, without what other threads' ends of domains have left, if that is much.
-    pub(super) fn locals(&self) -> RefMut<'_, Locals> {
-        let mut locals = self.locals.borrow_mut();
+    pub(super) fn locals(&self) -> Borrowed<'_> {
+        let mut locals = self.borrow();
         if is_garbage(locals.ended, locals.all.len() / 2) {
             locals.sweep();
         }
