@@ -260,13 +260,14 @@ fn no_reader_misses_a_key_that_is_replaced_and_moved() {
 
 #[test]
 fn every_update_counts_once() {
+    const KEYS: u64 = rounds(50, 5);
     fn check<K: Of>() {
         let map = HashMap::<K, u64>::new();
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    for round in 0..rounds(20_000, 200) {
-                        let key = K::of(round % 50);
+                    for round in 0..rounds(20_000, 10) {
+                        let key = K::of(round % KEYS);
                         map.read().get_or_insert_with(key.clone(), || 0);
                         map.update(&key, |count| count + 1);
                         let view = map.read();
@@ -279,10 +280,10 @@ fn every_update_counts_once() {
             }
         });
         let view = map.read();
-        let all = 6 * rounds(20_000, 200);
+        let all = 6 * rounds(20_000, 10);
         assert_eq!(view.values().sum::<u64>(), all);
-        assert!(view.values().all(|count| *count == all / 50));
-        assert_eq!(map.len(), 50);
+        assert!(view.values().all(|count| *count == all / KEYS));
+        assert_eq!(map.len(), KEYS as usize);
     }
     check::<u64>();
     check::<String>();
@@ -316,7 +317,7 @@ fn every_value_is_dropped_once() {
             let (map, alive) = (&map, &alive);
             scope.spawn(move || {
                 let mut numbers = Numbers(thread);
-                for _ in 0..rounds(20_000, 200) {
+                for _ in 0..rounds(20_000, 10) {
                     let key = numbers.below(500);
                     match numbers.below(8) {
                         0..4 => _ = map.insert(key, Counted::new(alive)),
