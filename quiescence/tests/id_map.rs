@@ -318,7 +318,7 @@ fn threads_find_what_their_ids_name() {
             scope.spawn(move || {
                 let mut random = Random(thread as u64 + 1);
                 start.wait();
-                for round in 0..rounds(40_000, 100) {
+                for round in 0..rounds(40_000, 20) {
                     let place = &board[random.below(board.len())];
                     let known = Id::from_bits(place.load(Relaxed));
                     match random.below(6) {

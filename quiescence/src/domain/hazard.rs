@@ -21,7 +21,7 @@
 //! // An updater:
 //! let old = place.swap(Box::into_raw(Box::new(2)), Ordering::AcqRel);
 //! // SAFETY: from a box, and no thread finds it any more.
-//! hazard::retire(unsafe { Box::from_raw(old) });
+//! unsafe { hazard::global().retire_raw(old) };
 //! assert_eq!(*one, 1); // as long as the protection lives
 //! drop(one);
 //! hazard::barrier();
@@ -122,8 +122,18 @@ impl<T: Send + 'static> Protectable for Boxed<T> {
 #[inline]
 #[track_caller]
 fn retire_box<K: Named, T: Weigh + Send + 'static>(tag: &K, object: Box<T>) {
-    // No box while it is weighed, by the user's code, which may panic: readers may see it.
-    let object = Box::into_raw(object);
+    // SAFETY: from a box, which is the caller's.
+    unsafe { retire_raw(tag, Box::into_raw(object)) };
+}
+
+/// As [`HazardDomain::retire_raw`]. No box while it is weighed, by the user's code, which may
+/// panic: readers may see it.
+///
+/// # Safety
+/// As there.
+#[inline]
+#[track_caller]
+unsafe fn retire_raw<K: Named, T: Weigh + Send + 'static>(tag: &K, object: *mut T) {
     // SAFETY: from a box, and not freed before it has been retired.
     let weight = Scale::new().weight(tag.core(), unsafe { &*object });
     let bytes = hazards::charge::<Boxed<T>>(weight);
@@ -160,6 +170,33 @@ impl HazardDomain {
     #[track_caller]
     pub fn retire<T: Weigh + Send + 'static>(&self, object: Box<T>) {
         if self.is_global { retire_box(&GlobalHazards, object) } else { retire_box(self, object) }
+    }
+
+    /// As [`retire`](Self::retire), of what [`Box::into_raw`] gave: where other threads read the
+    /// object still. A `Box` that is made meanwhile says that none does, and Miri objects to it.
+    ///
+    /// ```
+    /// let object = Box::into_raw(Box::new(7));
+    /// // SAFETY: from a box, and no other thread has it.
+    /// unsafe { quiescence::hazard::global().retire_raw(object) };
+    /// ```
+    ///
+    /// # Panics
+    /// As [`retire`](Self::retire).
+    ///
+    /// # Safety
+    /// `object` is from a box of this type, and is retired once and not freed otherwise. The
+    /// threads that read it only do so by hazard pointers.
+    #[inline]
+    #[track_caller]
+    pub unsafe fn retire_raw<T: Weigh + Send + 'static>(&self, object: *mut T) {
+        if self.is_global {
+            // SAFETY: by the contract.
+            unsafe { retire_raw(&GlobalHazards, object) };
+        } else {
+            // SAFETY: by the contract.
+            unsafe { retire_raw(self, object) };
+        }
     }
 
     /// Waits until everything that was retired here before, by any thread, has been freed, but for

@@ -18,6 +18,8 @@ use crate::reclaim::stream::Progress;
 #[derive(Debug)]
 pub(crate) struct Uncharged {
     room: Cell<Amount>,
+    /// What has been used of it.
+    spent: Cell<Amount>,
     /// How far the run in progress is, how much of it is in `room` already, and what each of it
     /// counts for.
     pub(crate) progress: Progress,
@@ -29,6 +31,7 @@ impl Uncharged {
     pub(crate) const fn new() -> Self {
         Self {
             room: Cell::new(Amount::NONE),
+            spent: Cell::new(Amount::NONE),
             progress: Progress::new(),
             counted: Cell::new(0),
             bytes_each: Cell::new(0),
@@ -53,16 +56,18 @@ impl Uncharged {
 
     /// So much is used.
     pub(crate) fn spend(&self, amount: Amount) {
-        self.room.set(self.room().minus(amount));
+        let room = self.room();
+        self.room.set(room.minus(amount));
+        self.spent.set(self.spent.get().plus(room.minus(self.room.get())));
     }
 }
 
 #[cfg(not(loom))]
-pub(crate) use of_thread::{in_callback, nested_in_callbacks, running_callbacks, uncharged};
+pub(crate) use of_thread::{in_callback, nested_in_callbacks, running_callbacks, spent, uncharged};
 
 #[cfg(not(loom))]
 mod of_thread {
-    use super::{Cell, GracePeriods, Surroundings, Uncharged, ptr};
+    use super::{Amount, Cell, GracePeriods, Surroundings, Uncharged, ptr};
 
     thread_local! {
         /// What this thread is running.
@@ -77,10 +82,13 @@ mod of_thread {
         /// Whose they are, and the room that they have made so far; or nulls.
         core: *const GracePeriods,
         uncharged: *const Uncharged,
+        /// What the thread was running before; or null.
+        outer: *const Self,
     }
 
     impl Running {
-        const NOTHING: Self = Self { depth: 0, core: ptr::null(), uncharged: ptr::null() };
+        const NOTHING: Self =
+            Self { depth: 0, core: ptr::null(), uncharged: ptr::null(), outer: ptr::null() };
     }
 
     /// Whether this thread is running callbacks.
@@ -114,7 +122,8 @@ mod of_thread {
         let surroundings = core.liburcu.as_ref().and_then(|links| links.surroundings());
         let _around = surroundings.map(Around::begin);
         let before = Before(RUNNING.get());
-        RUNNING.set(Running { depth: before.0.depth + 1, core, uncharged });
+        let (depth, outer) = (before.0.depth + 1, &raw const before.0);
+        RUNNING.set(Running { depth, core, uncharged, outer });
         let result = f();
         drop(before);
         result
@@ -141,5 +150,21 @@ mod of_thread {
         // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller,
         // who is one of its callbacks.
         if ptr::eq(running.core, core) { unsafe { running.uncharged.as_ref() } } else { None }
+    }
+
+    /// What callbacks of `core` that are in progress on this thread have used of the room that they
+    /// have made. Their run has not finished, so the room counts as waiting, as does what was
+    /// queued in it.
+    pub(crate) fn spent(core: &GracePeriods) -> Amount {
+        let (mut running, mut spent) = (RUNNING.get(), Amount::NONE);
+        // SAFETY: each outlives those within it: see `running_callbacks`.
+        while let Some(outer) = unsafe { running.outer.as_ref() } {
+            if ptr::eq(running.core, core) {
+                // SAFETY: as in `uncharged`.
+                spent = spent.plus(unsafe { &*running.uncharged }.spent.get());
+            }
+            running = *outer;
+        }
+        spent
     }
 }

@@ -21,6 +21,8 @@ mod far_cookies;
 mod worker_survives;
 #[cfg(target_os = "linux")]
 mod fork_in_handlers;
+#[cfg(unix)]
+mod charged_children;
 mod executors;
 mod owned_bytes;
 mod short_threads;

@@ -10,6 +10,7 @@ use super::{Inner, Queue, Queues};
 use crate::chaos::{self, Mutant};
 use crate::os::sync::{self, MutexGuard};
 use crate::reclaim::charge::Charged;
+use crate::reclaim::running;
 
 /// The shared queues of a domain, held across a `fork`: no thread writes to them.
 pub(crate) struct HeldShared<'a>(#[allow(dead_code)] MutexGuard<'a, Shared>);
@@ -72,7 +73,9 @@ impl Held<'_> {
         core.kept.after_fork();
         let others = callback_queues.plus(core.kept.amount());
         let charged = self.0.iter().fold(others, |all, queue| all.plus(queue.charged()));
-        core.charge.0.set(charged);
+        // What this thread's callbacks have queued in the room of those that ran before them is in
+        // there twice: these have not finished.
+        core.charge.0.set(charged.minus(running::spent(core)));
     }
 }
 
