@@ -49,9 +49,12 @@ fn the_commands_of_the_manual_for_c_run() {
     );
     let mut shell = Command::new("sh");
     shell.args(["-c", &script]).env("PREFIX", directory.join("prefix"));
-    for name in ["LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MAKEFLAGS", "CFLAGS", "CXXFLAGS"] {
+    for name in ["LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CFLAGS", "CXXFLAGS"] {
         shell.env_remove(name);
     }
+    // Several compilers at once, and several programs.
+    shell.env("MAKEFLAGS", "-j4").env("CMAKE_BUILD_PARALLEL_LEVEL", "4");
+    shell.env("CTEST_PARALLEL_LEVEL", "4");
     let output = limited::output(&mut shell, Duration::from_secs(600)).expect("a shell runs");
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
