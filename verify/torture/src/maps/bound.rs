@@ -40,8 +40,8 @@ const OWN: u64 = 2;
 /// 32.
 const BOX: u64 = 96;
 
-/// What a closure is charged that stands for an old table.
-const CLOSURE: u64 = 24;
+/// What a closure is charged that frees an old table: a pointer, and its kind.
+const CLOSURE: u64 = 16;
 
 /// Entries for which there may have to be room: all keys, and what is reserved.
 const ENTRIES_MAX: u64 = KEYS_MAX + 4 * FILLERS + RESERVED_MAX;
