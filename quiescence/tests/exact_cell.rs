@@ -68,10 +68,13 @@ fn a_thread_may_have_any_number_of_guards() {
     let value = Arc::new(1);
     let cell = ExactCell::new(Arc::clone(&value));
     let mut guards = iter::repeat_with(|| cell.load()).take(20).collect::<Vec<_>>();
-    assert_eq!(Arc::strong_count(&value), 2 + 12, "eight have none");
+    // Eight have none; fewer, where guards of a thread that has ended stand in its slots: they are
+    // this one's by now, if half of them were free.
+    let counted = Arc::strong_count(&value) - 2;
+    assert!((12..=16).contains(&counted), "{counted}");
     drop(guards.remove(0));
     guards.push(cell.load());
-    assert_eq!(Arc::strong_count(&value), 2 + 12, "the first one's slot was free");
+    assert_eq!(Arc::strong_count(&value), 2 + counted, "the first one's slot was free");
     cell.store(Arc::new(2));
     assert_eq!(Arc::strong_count(&value), 1 + 20);
     drop(guards);
