@@ -1,6 +1,9 @@
 //! What a map costs where keys collide, what waits under churn, and that no update deadlocks with a
 //! reader or with a function of the user's.
 
+#[path = "common/user_types.rs"]
+mod common;
+
 use std::cell::Cell;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::AtomicBool;
@@ -10,6 +13,8 @@ use std::thread;
 use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::{Compute, Operation};
 use quiescence::{Domain, Private, Tuning, Weigh};
+
+use common::Constant;
 
 thread_local! {
     static COMPARED: Cell<u64> = const { Cell::new(0) };
@@ -45,18 +50,6 @@ fn cost<S: BuildHasher>(map: &HashMap<Counting, u64, S>, key: u64) -> (u64, u64)
     let cost = (COMPARED.get() - compared, HASHED.get() - hashed);
     assert!(found.is_none_or(|value| value == key));
     cost
-}
-
-/// All keys have one hash.
-#[derive(Default)]
-struct Constant;
-
-impl Hasher for Constant {
-    fn write(&mut self, _: &[u8]) {}
-
-    fn finish(&self) -> u64 {
-        0x1234_5678_9abc_def0
-    }
 }
 
 /// A number is its own hash.

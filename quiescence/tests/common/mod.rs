@@ -4,6 +4,7 @@
 
 pub(crate) mod expect;
 pub(crate) mod limited;
+pub(crate) mod user_types;
 
 use std::process::{Command, Output};
 use std::sync::Barrier;

@@ -5,9 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use quiescence::arc_cell::RefCnt;
 use quiescence::exact_cell::Counted;
 use quiescence::{ArcCell, ArcCellAny, ExactCell, hazard};
+
+use crate::common::user_types::{OnClone, Pointer};
 
 /// References to the object that begins where the `Arc`'s memory ends.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -82,46 +83,20 @@ thread_local! {
 }
 
 /// A pointer whose clone may panic.
-struct Shaky(Arc<u64>);
+type Shaky = Pointer<Shakes>;
 
-impl Clone for Shaky {
-    fn clone(&self) -> Self {
+struct Shakes;
+
+impl OnClone for Shakes {
+    fn on_clone() {
         assert!(!SHAKES.get(), "on purpose");
-        Self(Arc::clone(&self.0))
-    }
-}
-
-// SAFETY: all as `Arc` does it.
-unsafe impl RefCnt for Shaky {
-    type Base = u64;
-    type Target = u64;
-
-    fn into_ptr(me: Self) -> *mut u64 {
-        RefCnt::into_ptr(me.0)
-    }
-
-    fn as_ptr(me: &Self) -> *mut u64 {
-        RefCnt::as_ptr(&me.0)
-    }
-
-    unsafe fn from_ptr(address: *mut u64) -> Self {
-        // SAFETY: by the contract.
-        Self(unsafe { RefCnt::from_ptr(address) })
-    }
-
-    fn target(me: &Self) -> &u64 {
-        &me.0
-    }
-
-    fn base(me: &Self) -> Option<&u64> {
-        Some(&me.0)
     }
 }
 
 /// Has a cell call a clone that panics. Then the only reference to the value is the one here.
 fn a_clone_panics(update: impl FnOnce(&ArcCellAny<Shaky>)) {
     let value = Arc::new(1);
-    let cell = ArcCellAny::new(Shaky(Arc::clone(&value)));
+    let cell = ArcCellAny::new(Shaky::new(Arc::clone(&value)));
     SHAKES.set(true);
     assert!(catch_unwind(AssertUnwindSafe(|| update(&cell))).is_err());
     SHAKES.set(false);
@@ -139,10 +114,10 @@ fn a_clone_that_panics_lets_go_of_the_guards_slot() {
 /// The reference that the cell had had was no one's.
 #[test]
 fn a_clone_that_panics_leaves_no_reference_behind() {
-    a_clone_panics(|cell| drop(cell.swap(Shaky(Arc::new(2)))));
-    a_clone_panics(|cell| drop(cell.rcu(|_| Shaky(Arc::new(2)))));
+    a_clone_panics(|cell| drop(cell.swap(Shaky::new(Arc::new(2)))));
+    a_clone_panics(|cell| drop(cell.rcu(|_| Shaky::new(Arc::new(2)))));
     a_clone_panics(|cell| {
         let seen = cell.load();
-        drop(cell.compare_and_swap(&seen, Shaky(Arc::new(2))));
+        drop(cell.compare_and_swap(&seen, Shaky::new(Arc::new(2))));
     });
 }

@@ -14,6 +14,7 @@ use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::Operation;
 use quiescence::{Copied, Domain, Private, Weigh};
 
+use crate::common::user_types::Constant;
 use crate::common::{again_in_time, role};
 
 /// Where a map calls what its user has written.
@@ -128,18 +129,6 @@ impl Weigh for Owned {
     fn owned(&self) -> usize {
         come_to(Weighed);
         size_of::<u64>()
-    }
-}
-
-/// One bucket and one tag for all.
-#[derive(Default)]
-struct Constant;
-
-impl Hasher for Constant {
-    fn write(&mut self, _: &[u8]) {}
-
-    fn finish(&self) -> u64 {
-        0x1234_5678_9abc_def0
     }
 }
 

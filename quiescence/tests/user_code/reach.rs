@@ -11,10 +11,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 use std::time::Duration;
 
-use quiescence::arc_cell::{Cache, RefCnt};
+use quiescence::arc_cell::Cache;
 use quiescence::callback_queue::{CallbackQueue, Wakes};
 use quiescence::collections::{HashMap, IdMap, List, Queue};
-use quiescence::exact_cell::Counted;
 use quiescence::intrusive::{HashTable, Node, TableAllocator, TableOptions};
 use quiescence::raw::Head;
 use quiescence::sync::{BigRef, Latch, PerCpu, SeqLock};
@@ -23,6 +22,7 @@ use quiescence::{
 };
 
 use super::actions::{Helper, act};
+use super::common::user_types::{self, OnClone};
 
 pub(super) fn domain_call() {
     quiescence::call(act).unwrap();
@@ -235,7 +235,7 @@ pub(super) fn arc_cell_any_load_full() {
 }
 
 pub(super) fn arc_cell_any_swap() {
-    POINTER.swap(Pointer(Arc::new(2)));
+    POINTER.swap(Pointer::new(Arc::new(2)));
 }
 
 pub(super) fn arc_cell_any_load_with_eight_guards() {
@@ -249,7 +249,7 @@ pub(super) fn exact_cell_load_full() {
 
 pub(super) fn exact_cell_swap() {
     let _guard = EXACT.load();
-    EXACT.swap(Pointer(Arc::new(2)));
+    EXACT.swap(Pointer::new(Arc::new(2)));
 }
 
 pub(super) fn queue_drop() {
@@ -423,64 +423,21 @@ impl Weigh for Key {
 }
 
 /// A pointer whose clone is user code.
+type Pointer = user_types::Pointer<CloneActs>;
+
 #[derive(Debug)]
-struct Pointer(Arc<u64>);
+struct CloneActs;
+
+impl OnClone for CloneActs {
+    fn on_clone() {
+        act();
+    }
+}
 
 static POINTER: LazyLock<ArcCellAny<Pointer>> =
-    LazyLock::new(|| ArcCellAny::new(Pointer(Arc::new(1))));
-static EXACT: LazyLock<ExactCell<Pointer>> = LazyLock::new(|| ExactCell::new(Pointer(Arc::new(1))));
-
-impl Clone for Pointer {
-    fn clone(&self) -> Self {
-        act();
-        Self(Arc::clone(&self.0))
-    }
-}
-
-// SAFETY: all as `Arc` does it.
-unsafe impl RefCnt for Pointer {
-    type Base = u64;
-    type Target = u64;
-
-    fn into_ptr(me: Self) -> *mut u64 {
-        RefCnt::into_ptr(me.0)
-    }
-
-    fn as_ptr(me: &Self) -> *mut u64 {
-        RefCnt::as_ptr(&me.0)
-    }
-
-    unsafe fn from_ptr(address: *mut u64) -> Self {
-        // SAFETY: by the contract.
-        Self(unsafe { RefCnt::from_ptr(address) })
-    }
-
-    fn target(me: &Self) -> &u64 {
-        &me.0
-    }
-
-    fn base(me: &Self) -> Option<&u64> {
-        Some(&me.0)
-    }
-}
-
-// SAFETY: all as `Arc` does it.
-unsafe impl Counted for Pointer {
-    type Base = u64;
-
-    fn into_ptr(me: Self) -> *mut u64 {
-        Counted::into_ptr(me.0)
-    }
-
-    fn as_ptr(me: &Self) -> *mut u64 {
-        Counted::as_ptr(&me.0)
-    }
-
-    unsafe fn from_ptr(address: *const u64) -> Self {
-        // SAFETY: by the contract.
-        Self(unsafe { Counted::from_ptr(address) })
-    }
-}
+    LazyLock::new(|| ArcCellAny::new(Pointer::new(Arc::new(1))));
+static EXACT: LazyLock<ExactCell<Pointer>> =
+    LazyLock::new(|| ExactCell::new(Pointer::new(Arc::new(1))));
 
 unsafe extern "C" fn run_head(head: *mut Head) {
     // SAFETY: from a box, in `push_head`.

@@ -1,0 +1,89 @@
+//! What users give the library to work with, for tests of what it does with that.
+
+#![allow(dead_code)]
+
+use std::hash::Hasher;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use quiescence::arc_cell::RefCnt;
+use quiescence::exact_cell::Counted;
+
+/// What is done where a [`Pointer`] is cloned.
+pub(crate) trait OnClone: Send + Sync + 'static {
+    fn on_clone();
+}
+
+/// A counted pointer whose clone is the test's.
+#[derive(Debug)]
+pub(crate) struct Pointer<C>(pub(crate) Arc<u64>, PhantomData<C>);
+
+impl<C> Pointer<C> {
+    pub(crate) fn new(value: Arc<u64>) -> Self {
+        Self(value, PhantomData)
+    }
+}
+
+impl<C: OnClone> Clone for Pointer<C> {
+    fn clone(&self) -> Self {
+        C::on_clone();
+        Self::new(Arc::clone(&self.0))
+    }
+}
+
+// SAFETY: all as `Arc` does it.
+unsafe impl<C: OnClone> RefCnt for Pointer<C> {
+    type Base = u64;
+    type Target = u64;
+
+    fn into_ptr(me: Self) -> *mut u64 {
+        RefCnt::into_ptr(me.0)
+    }
+
+    fn as_ptr(me: &Self) -> *mut u64 {
+        RefCnt::as_ptr(&me.0)
+    }
+
+    unsafe fn from_ptr(address: *mut u64) -> Self {
+        // SAFETY: by the contract.
+        Self::new(unsafe { RefCnt::from_ptr(address) })
+    }
+
+    fn target(me: &Self) -> &u64 {
+        &me.0
+    }
+
+    fn base(me: &Self) -> Option<&u64> {
+        Some(&me.0)
+    }
+}
+
+// SAFETY: all as `Arc` does it.
+unsafe impl<C: OnClone> Counted for Pointer<C> {
+    type Base = u64;
+
+    fn into_ptr(me: Self) -> *mut u64 {
+        Counted::into_ptr(me.0)
+    }
+
+    fn as_ptr(me: &Self) -> *mut u64 {
+        Counted::as_ptr(&me.0)
+    }
+
+    unsafe fn from_ptr(address: *const u64) -> Self {
+        // SAFETY: by the contract.
+        Self::new(unsafe { Counted::from_ptr(address) })
+    }
+}
+
+/// All keys have one hash.
+#[derive(Default)]
+pub(crate) struct Constant;
+
+impl Hasher for Constant {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn finish(&self) -> u64 {
+        0x1234_5678_9abc_def0
+    }
+}
