@@ -27,7 +27,7 @@ pub mod blocked;
 pub mod boot;
 pub(crate) mod cache;
 pub(crate) mod cells;
-mod clock;
+pub(crate) mod clock;
 pub(crate) mod counters;
 mod thread_pool;
 pub mod domains;

@@ -1,0 +1,155 @@
+//! The control: two operations whose price is known to stay, so that a CPU which has become slower
+//! gives itself away: an atomic addition to a line of one's own, and a load that waits for the one
+//! before it.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cases::clock::ticks;
+
+/// A price is the least of so many batches: what an interrupt adds to the others is no price.
+const BATCHES: u32 = 4;
+/// Operations of a batch: some microseconds.
+const ADDITIONS: usize = 1_500;
+const LOADS: usize = 2_000;
+/// A ring of words that fits into any first-level cache.
+const RING: usize = 512;
+/// A price is usual up to this many times the best one.
+const USUAL: f64 = 1.1;
+
+/// What the control cost: ticks for the additions and for the loads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Price([u64; 2]);
+
+impl Price {
+    /// Of both the higher one.
+    pub(super) fn worse(self, other: Price) -> Price {
+        Price([0, 1].map(|which| self.0[which].max(other.0[which])))
+    }
+}
+
+/// What is timed.
+#[derive(Debug)]
+pub(super) struct Control {
+    word: Box<AtomicU64>,
+    ring: Vec<u32>,
+}
+
+impl Control {
+    pub(super) fn new() -> Control {
+        // Any odd step visits all of a ring whose length is a power of two.
+        let ring = (0..RING).map(|at| ((at + 197) % RING) as u32).collect();
+        Control { word: Box::default(), ring }
+    }
+
+    /// The price now.
+    pub(super) fn price(&self) -> Price {
+        let least = |batch: &dyn Fn()| {
+            let time = || {
+                let begin = ticks();
+                batch();
+                ticks().saturating_sub(begin)
+            };
+            (0..BATCHES).map(|_| time()).min().unwrap_or_default()
+        };
+        let add = || {
+            for _ in 0..ADDITIONS {
+                // Relaxed: the cost is what counts.
+                black_box(&self.word).fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let load = || {
+            let mut at = 0;
+            for _ in 0..LOADS {
+                at = self.ring[at] as usize;
+            }
+            black_box(at);
+        };
+        Price([least(&add), least(&load)])
+    }
+}
+
+/// All prices of a run, in their order of time, and sorted.
+#[derive(Debug, Default)]
+pub(super) struct Prices {
+    sorted: [Vec<u64>; 2],
+    all: Vec<Price>,
+}
+
+impl Prices {
+    pub(super) fn add(&mut self, price: Price) {
+        self.all.push(price);
+        for (sorted, ticks) in self.sorted.iter_mut().zip(price.0) {
+            sorted.insert(sorted.partition_point(|known| *known < ticks), ticks);
+        }
+    }
+
+    /// The best price of the run so far: the lowest tenth's end, since a CPU may be faster than
+    /// usual for a moment.
+    fn best(&self, which: usize) -> Option<u64> {
+        let sorted = &self.sorted[which];
+        sorted.get(sorted.len() / 10).copied()
+    }
+
+    /// Whether the CPU was as fast as at its best.
+    pub(super) fn is_usual(&self, price: Price) -> bool {
+        let is_usual = |which| {
+            self.best(which).is_none_or(|best| price.0[which] as f64 <= best as f64 * USUAL)
+        };
+        is_usual(0) && is_usual(1)
+    }
+
+    /// By how many per cent the median price differs between the first third of the run and the
+    /// last one.
+    pub(super) fn drift_percent(&self) -> f64 {
+        let third = self.all.len() / 3;
+        if third == 0 {
+            return 0.0;
+        }
+        let drift = |which: usize| {
+            let median = |prices: &[Price]| {
+                let mut prices: Vec<u64> = prices.iter().map(|price| price.0[which]).collect();
+                prices.sort_unstable();
+                prices[third / 2] as f64
+            };
+            let (first, last) =
+                (median(&self.all[..third]), median(&self.all[self.all.len() - third..]));
+            100.0 * (first / last).max(last / first) - 100.0
+        };
+        drift(0).max(drift(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_usual_within_a_tenth_of_the_best_and_no_single_one_is_the_best() {
+        let mut prices = Prices::default();
+        assert!(prices.is_usual(Price([500, 500])), "nothing is known yet");
+        prices.add(Price([50, 50]));
+        (0..30).for_each(|_| prices.add(Price([100, 200])));
+        assert!(prices.is_usual(Price([110, 219])));
+        assert!(!prices.is_usual(Price([111, 200])));
+        assert!(!prices.is_usual(Price([100, 221])));
+        assert_eq!(Price([1, 5]).worse(Price([2, 3])), Price([2, 5]));
+    }
+
+    #[test]
+    fn a_drift_is_seen_whichever_way_it_goes() {
+        for (first, last) in [(100, 130), (130, 100)] {
+            let mut prices = Prices::default();
+            assert_eq!(prices.drift_percent(), 0.0);
+            (0..10).for_each(|_| prices.add(Price([first, 100])));
+            (0..10).for_each(|_| prices.add(Price([last, 100])));
+            assert!((prices.drift_percent() - 30.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_control_has_a_price() {
+        let Price(price) = Control::new().price();
+        assert!(price.iter().all(|ticks| *ticks > 0), "{price:?}");
+    }
+}

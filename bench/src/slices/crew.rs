@@ -1,0 +1,320 @@
+//! The threads of a run: they live as long as it, sleep between the bursts, and spin for orders in a
+//! burst.
+//!
+//! The caller leads: it is thread 0 of every row. An order is a row and a count. Each thread of the
+//! row warms up, says that it is here, waits for the others without leaving its CPU, and works.
+//!
+//! Invariants:
+//! - The leader gives an order after all threads have answered the one before.
+//! - A thread takes each order that is for it once: orders are numbered, and name their threads.
+//! - No thread waits for one that has panicked: [`Crew::is_broken`] ends all waits.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{self, Scope, Thread};
+use std::time::Instant;
+
+use rustix::process::{getpriority_process, setpriority_process};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::judge::Span;
+use super::{GAP, Part, Row, WARM_UP, verdict};
+
+/// Looks before a CPU is offered to others: the one that is waited for may need it.
+const LOOKS_BEFORE_YIELD: u32 = 20_000;
+/// The priority of a measurement, where that is permitted.
+const NICE: i32 = -20;
+
+pub(super) struct Crew<'a> {
+    rows: &'a [Row<'a>],
+    epoch: Instant,
+    /// Threads that spin for orders; the others sleep.
+    mustered: AtomicUsize,
+    /// The number of the order, and its threads: `number * THREADS + threads`.
+    order: AtomicUsize,
+    row: AtomicUsize,
+    count: AtomicU64,
+    /// Threads that are here, and that have answered.
+    here: AtomicUsize,
+    answered: AtomicUsize,
+    /// The last phase that the timed threads have done: two of each order.
+    over: AtomicU64,
+    /// Timed threads that have done the present phase.
+    done: AtomicUsize,
+    answers: Vec<Mutex<Span>>,
+    is_broken: AtomicBool,
+    sleepers: OnceLock<Vec<Thread>>,
+}
+
+/// Orders name at most so many threads, less one.
+const THREADS: usize = 1 << 12;
+
+impl<'a> Crew<'a> {
+    pub(super) fn new(rows: &'a [Row<'a>]) -> Crew<'a> {
+        let threads = rows.iter().map(|row| row.threads).max().unwrap_or(1);
+        assert!(threads < THREADS, "{threads} threads");
+        Crew {
+            rows,
+            epoch: Instant::now(),
+            mustered: AtomicUsize::new(1),
+            order: AtomicUsize::new(0),
+            row: AtomicUsize::new(0),
+            count: AtomicU64::new(0),
+            here: AtomicUsize::new(0),
+            answered: AtomicUsize::new(0),
+            over: AtomicU64::new(0),
+            done: AtomicUsize::new(0),
+            answers: (0..threads).map(|_| Mutex::default()).collect(),
+            is_broken: AtomicBool::new(false),
+            sleepers: OnceLock::new(),
+        }
+    }
+
+    /// Starts all threads but the leader's. They end when what is returned is dropped.
+    pub(super) fn start<'s>(
+        &'s self,
+        scope: &'s Scope<'s, '_>,
+        threads: usize,
+        pin: bool,
+    ) -> Leader<'s, 'a> {
+        let cpus = if pin { own_cpus() } else { Vec::new() };
+        let leader = Leader { crew: self, pinned: cpus.first().map(|&cpu| Pinned::to(cpu)) };
+        let start = |me: usize| {
+            let cpu = cpus.get(me).copied();
+            scope.spawn(move || self.serve(me, cpu)).thread().clone()
+        };
+        let sleepers = (1..threads).map(start).collect();
+        assert!(self.sleepers.set(sleepers).is_ok(), "a crew is started once");
+        leader
+    }
+
+    /// One thread's life.
+    fn serve(&self, me: usize, cpu: Option<usize>) {
+        let _broken = BrokenOnPanic(&self.is_broken);
+        let _pinned = cpu.map(Pinned::to);
+        let _raised = Raised::raise();
+        let mut seen = 0;
+        // Acquire: pairs with the Release of `muster`, of an order, and of the end.
+        while !self.is_broken.load(Ordering::Acquire) {
+            let order = self.order.load(Ordering::Acquire);
+            if order != seen && me < order % THREADS {
+                seen = order;
+                self.work(me, order);
+            } else if me < self.mustered.load(Ordering::Acquire) {
+                std::hint::spin_loop();
+            } else {
+                thread::park();
+            }
+        }
+    }
+
+    /// Has so many threads spin for orders, until what is returned is dropped.
+    pub(super) fn muster(&self, threads: usize) -> Burst<'_, 'a> {
+        // Release: a thread that is woken sees that it is wanted.
+        self.mustered.store(threads, Ordering::Release);
+        let sleepers = self.sleepers.get().map_or(&[][..], |all| &all[..threads - 1]);
+        sleepers.iter().for_each(Thread::unpark);
+        Burst(self)
+    }
+
+    /// Has the threads of a row do a slice of so many operations each; what each of them saw.
+    pub(super) fn slice(&self, row: usize, count: u64, threads: usize) -> Vec<Span> {
+        // Relaxed: the order publishes them.
+        self.row.store(row, Ordering::Relaxed);
+        self.count.store(count, Ordering::Relaxed);
+        self.here.store(0, Ordering::Relaxed);
+        self.answered.store(1, Ordering::Relaxed);
+        self.done.store(0, Ordering::Relaxed);
+        let number = self.order.load(Ordering::Relaxed) / THREADS + 1;
+        let order = number * THREADS + threads;
+        // Release: pairs with the Acquire in `serve`.
+        self.order.store(order, Ordering::Release);
+        self.work(0, order);
+        // Acquire: pairs with the Release in `work`; all answers are there.
+        self.wait(|| self.answered.load(Ordering::Acquire) == threads);
+        self.answers[..threads].iter().map(|answer| *lock(answer)).collect()
+    }
+
+    /// Does an operation of the row once, outside of any order.
+    pub(super) fn try_once(&self, row: &Row<'_>) {
+        (row.body)(&Part { me: 0, count: 1, over: (&self.over, u64::MAX) });
+    }
+
+    /// One thread's part of an order.
+    fn work(&self, me: usize, order: usize) {
+        let row = &self.rows[self.row.load(Ordering::Relaxed)];
+        let count = self.count.load(Ordering::Relaxed);
+        let phase = 2 * (order / THREADS) as u64;
+        self.part(row, me, (count / WARM_UP).max(1), phase);
+        // Acquire and Release: `done` was set back by the last one here of the phase before.
+        if self.here.fetch_add(1, Ordering::AcqRel) + 1 == row.threads {
+            self.done.store(0, Ordering::Relaxed);
+            self.here.store(row.threads + 1, Ordering::Release);
+        }
+        self.wait(|| self.here.load(Ordering::Acquire) > row.threads);
+        let others = || if row.sleeps { verdict::runnable().saturating_sub(1) } else { 0 };
+        let mut others_ran = others();
+        GAP.set(0.0);
+        let before = Look::now(self.epoch);
+        let took = self.part(row, me, count, phase + 1);
+        let after = Look::now(self.epoch);
+        others_ran += others();
+        *lock(&self.answers[me]) = Span {
+            begin_ns: before.at_ns,
+            end_ns: after.at_ns,
+            took_ns: took,
+            cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
+            switches: after.switches - before.switches,
+            cpus: [before.cpu, after.cpu],
+            gap: GAP.get(),
+            others: others_ran,
+        };
+        if me > 0 {
+            // Release: pairs with the Acquire in `slice`.
+            self.answered.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Does a part, and says so once all timed threads have done theirs.
+    fn part(&self, row: &Row<'_>, me: usize, count: u64, phase: u64) -> u64 {
+        let took = (row.body)(&Part { me, count, over: (&self.over, phase) });
+        // Relaxed: the numbers publish nothing; others only end their loops.
+        if me < row.timed && self.done.fetch_add(1, Ordering::Relaxed) + 1 == row.timed {
+            self.over.store(phase, Ordering::Relaxed);
+        }
+        took.as_nanos() as u64
+    }
+
+    /// Spins until it holds.
+    ///
+    /// # Panics
+    /// If another thread has panicked.
+    fn wait(&self, holds: impl Fn() -> bool) {
+        let mut looks = 0;
+        while !holds() {
+            assert!(!self.is_broken.load(Ordering::Relaxed), "no thread of a row panics");
+            looks += 1;
+            if looks % LOOKS_BEFORE_YIELD == 0 {
+                thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+/// A thread's clocks at one moment.
+struct Look {
+    cpu: usize,
+    switches: u64,
+    cpu_ns: u64,
+    at_ns: u64,
+}
+
+impl Look {
+    fn now(epoch: Instant) -> Look {
+        let cpu = sched_getcpu();
+        let switches = involuntary_switches();
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        let cpu_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        Look { cpu, switches, cpu_ns, at_ns: epoch.elapsed().as_nanos() as u64 }
+    }
+}
+
+/// How often the calling thread lost its CPU.
+fn involuntary_switches() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: there is room for the answer.
+    let error = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    assert_eq!(error, 0, "every thread has a usage");
+    // SAFETY: all numbers, which may be zero, and by now are filled in.
+    let usage = unsafe { usage.assume_init() };
+    usage.ru_nivcsw as u64
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The CPUs that the calling thread may use.
+pub(crate) fn own_cpus() -> Vec<usize> {
+    let allowed = sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect()
+}
+
+/// The calling thread on one CPU; dropped, it may go where it could before.
+pub(crate) struct Pinned(Option<CpuSet>);
+
+impl Pinned {
+    /// Where it is forbidden, the kernel's own choice has to do.
+    pub(crate) fn to(cpu: usize) -> Pinned {
+        let before = sched_getaffinity(None).ok();
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        Pinned(sched_setaffinity(None, &set).ok().and(before))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
+/// The calling thread at the highest priority, where that is permitted; dropped, at its own again.
+pub(super) struct Raised(Option<i32>);
+
+impl Raised {
+    pub(super) fn raise() -> Raised {
+        let before = getpriority_process(None).ok();
+        Raised(setpriority_process(None, NICE).ok().and(before))
+    }
+
+    pub(super) fn is_raised(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        if let Some(before) = self.0 {
+            let _ = setpriority_process(None, before);
+        }
+    }
+}
+
+/// Threads that spin for orders, until it is dropped.
+pub(super) struct Burst<'b, 'a>(&'b Crew<'a>);
+
+impl Drop for Burst<'_, '_> {
+    fn drop(&mut self) {
+        self.0.mustered.store(1, Ordering::Release);
+    }
+}
+
+/// The leader's place: dropped, also by a panic, it sends the others home.
+pub(super) struct Leader<'s, 'a> {
+    crew: &'s Crew<'a>,
+    #[expect(dead_code, reason = "its drop is what it is for")]
+    pinned: Option<Pinned>,
+}
+
+impl Drop for Leader<'_, '_> {
+    fn drop(&mut self) {
+        self.crew.is_broken.store(true, Ordering::Release);
+        self.crew.sleepers.get().into_iter().flatten().for_each(Thread::unpark);
+    }
+}
+
+struct BrokenOnPanic<'b>(&'b AtomicBool);
+
+impl Drop for BrokenOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+use std::sync::atomic::AtomicUsize;
+
+use super::*;
+use crate::host::Quiet;
+
+const WANTED: Wanted = Wanted { slices: 8, seed: 1, pin: false };
+
+#[test]
+fn every_row_has_figures_or_a_reason() {
+    let word = AtomicU64::new(0);
+    let add = |part: &Part<'_>| part.times(|| _ = word.fetch_add(1, Ordering::Relaxed));
+    let rows = [Row::new(1, add), Row::new(2, add)];
+    let (measured, verdict) = run(&rows, &WANTED, &mut Quiet::default()).unwrap();
+    for one in &measured {
+        assert_ne!(one.values.is_empty(), one.missing.is_none(), "{measured:?}");
+        assert!(one.values.iter().all(|ns| *ns > 0.1 && *ns < 1e6), "{measured:?}");
+        assert!(one.values.is_empty() || one.values.len() >= COUNTED_MIN);
+    }
+    assert_eq!(verdict.rows, 2);
+    assert!(verdict.counted <= verdict.drawn && verdict.seconds > 0.0, "{verdict:?}");
+}
+
+#[test]
+fn threads_that_are_not_timed_work_until_the_others_have_ended() {
+    let turns = AtomicUsize::new(0);
+    let body = |part: &Part<'_>| match part.me {
+        0 => part.times(std::hint::spin_loop),
+        _ => part.until_over(|| _ = turns.fetch_add(1, Ordering::Relaxed)),
+    };
+    let rows = [Row { timed: 1, ..Row::new(2, body) }];
+    run(&rows, &WANTED, &mut Quiet::default()).unwrap();
+    assert!(turns.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn a_stopped_run_says_so() {
+    let mut host = Quiet::default();
+    host.flag().store(true, Ordering::Relaxed);
+    let rows = [Row::new(1, |part| part.times(std::hint::spin_loop))];
+    let (measured, verdict) = run(&rows, &WANTED, &mut host).unwrap();
+    assert_eq!(measured[0].missing, Some(Missing::Interrupted));
+    assert_eq!((verdict.without_figure, verdict.name()), (1, "incomplete"));
+}
+
+#[test]
+#[should_panic(expected = "no thread of a row panics")]
+fn a_panic_of_one_thread_ends_the_run() {
+    let body = |part: &Part<'_>| {
+        assert_eq!(part.me, 0, "the other one");
+        part.times(std::hint::spin_loop)
+    };
+    let _ = run(&[Row::new(2, body)], &WANTED, &mut Quiet::default());
+}

@@ -1,0 +1,223 @@
+//! How good a run was: what counted of it, and who else used the machine meanwhile.
+
+use std::fmt;
+use std::fs;
+use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::judge::Flaw;
+use super::{COUNTED_MIN, Row};
+
+/// A run of which so many slices count was a calm one.
+const CALM_PERCENT: f64 = 90.0;
+
+/// How good a run was.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunVerdict {
+    /// Slices that were drawn, and those of them that count.
+    pub drawn: u32,
+    /// Those that count.
+    pub counted: u32,
+    /// Rows that were to be measured, and those of them that have no figure.
+    pub rows: u32,
+    /// Rows without a figure.
+    pub without_figure: u32,
+    /// Of the slices of several threads, those in which the threads worked at once, in per cent.
+    /// Nothing where there were none.
+    pub met_percent: Option<f64>,
+    /// The CPUs that other programs used, on average; nothing where the kernel does not say.
+    pub foreign_cpus: Option<f64>,
+    /// The CPUs that the hypervisor gave to other machines though this one wanted them.
+    pub stolen_cpus: Option<f64>,
+    /// By how much the price of the control moved from the first third of the run to the last.
+    pub drift_percent: f64,
+    /// The threads that measured had the highest priority.
+    pub is_raised: bool,
+    /// Each had a CPU of its own.
+    pub is_pinned: bool,
+    /// How long it took.
+    pub seconds: f64,
+    /// Slices of several threads, and those in which they met.
+    together: (u32, u32),
+}
+
+impl RunVerdict {
+    pub(super) fn add_row(&mut self, row: &Row<'_>, drawn: u32, counted: u32, flaws: &[u32; 5]) {
+        self.drawn += drawn;
+        self.counted += counted;
+        self.rows += 1;
+        self.without_figure += u32::from((counted as usize) < COUNTED_MIN);
+        if row.threads > 1 {
+            self.add_together(drawn, drawn - flaws[Flaw::Apart as usize]);
+        }
+    }
+
+    fn add_together(&mut self, drawn: u32, met: u32) {
+        self.together = (self.together.0 + drawn, self.together.1 + met);
+        let (drawn, met) = self.together;
+        self.met_percent = (drawn > 0).then(|| 100.0 * f64::from(met) / f64::from(drawn));
+    }
+
+    /// That of two runs, one after the other.
+    #[must_use]
+    pub(crate) fn and(mut self, other: RunVerdict) -> RunVerdict {
+        if self.rows == 0 {
+            return other;
+        }
+        let (a, b) = (self.seconds, other.seconds);
+        let mean = |one: Option<f64>, two: Option<f64>| Some((one? * a + two? * b) / (a + b));
+        self.foreign_cpus = mean(self.foreign_cpus, other.foreign_cpus);
+        self.stolen_cpus = mean(self.stolen_cpus, other.stolen_cpus);
+        self.drawn += other.drawn;
+        self.counted += other.counted;
+        self.rows += other.rows;
+        self.without_figure += other.without_figure;
+        self.drift_percent = self.drift_percent.max(other.drift_percent);
+        self.is_raised &= other.is_raised;
+        self.is_pinned &= other.is_pinned;
+        self.seconds += other.seconds;
+        self.add_together(other.together.0, other.together.1);
+        self
+    }
+
+    /// The slices that count, of those that were drawn.
+    pub fn counted_percent(&self) -> f64 {
+        100.0 * f64::from(self.counted) / f64::from(self.drawn.max(1))
+    }
+
+    /// `calm`, `disturbed` (slices were left out, and the figures are from those that count), or
+    /// `incomplete` (rows have no figure).
+    pub fn name(&self) -> &'static str {
+        if self.without_figure > 0 || self.rows == 0 {
+            "incomplete"
+        } else if self.counted_percent() < CALM_PERCENT {
+            "disturbed"
+        } else {
+            "calm"
+        }
+    }
+}
+
+impl fmt::Display for RunVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "This run was {}: ", self.name())?;
+        if self.without_figure > 0 {
+            write!(f, "{} of {} rows have no figure; ", self.without_figure, self.rows)?;
+        }
+        write!(f, "{} of {} slices count", self.counted, self.drawn)?;
+        if let Some(met) = self.met_percent {
+            write!(f, "; threads met in {met:.0} %")?;
+        }
+        let cpus =
+            |cpus: Option<f64>| cpus.map_or("unknown".to_owned(), |cpus| format!("{cpus:.2}"));
+        write!(f, "; CPUs that others used: {}", cpus(self.foreign_cpus))?;
+        write!(f, ", that were stolen: {}", cpus(self.stolen_cpus))?;
+        write!(f, "; the CPU's speed moved by {:.1} %", self.drift_percent)?;
+        f.write_str(if self.is_raised { "; priority raised" } else { "; priority not raised" })?;
+        f.write_str(if self.is_pinned { ", threads pinned." } else { "." })
+    }
+}
+
+/// The clocks at the beginning of a run.
+#[derive(Debug)]
+pub(super) struct Watch {
+    begin: Instant,
+    system: Option<System>,
+    own_seconds: f64,
+}
+
+impl Watch {
+    pub(super) fn begin() -> Watch {
+        Watch { begin: Instant::now(), system: System::now(), own_seconds: own_seconds() }
+    }
+
+    pub(super) fn end(&self, is_raised: bool, is_pinned: bool) -> RunVerdict {
+        let seconds = self.begin.elapsed().as_secs_f64();
+        let own = own_seconds() - self.own_seconds;
+        let (before, after) = (self.system.as_ref(), System::now());
+        let since = before.zip(after).map(|(before, after)| System {
+            busy_seconds: after.busy_seconds - before.busy_seconds,
+            stolen_seconds: after.stolen_seconds - before.stolen_seconds,
+        });
+        let share = |of: f64| (of / seconds.max(1e-9)).max(0.0);
+        RunVerdict {
+            foreign_cpus: since.as_ref().map(|since| share(since.busy_seconds - own)),
+            stolen_cpus: since.as_ref().map(|since| share(since.stolen_seconds)),
+            is_raised,
+            is_pinned,
+            seconds,
+            ..RunVerdict::default()
+        }
+    }
+}
+
+/// What all CPUs have done since the machine began.
+#[derive(Debug)]
+struct System {
+    busy_seconds: f64,
+    stolen_seconds: f64,
+}
+
+impl System {
+    fn now() -> Option<System> {
+        System::parse(
+            &fs::read_to_string("/proc/stat").ok()?,
+            rustix::param::clock_ticks_per_second(),
+        )
+    }
+
+    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal, all in ticks.
+    fn parse(text: &str, ticks_per_second: u64) -> Option<System> {
+        let line = text.lines().next()?.strip_prefix("cpu ")?;
+        let field = |text: &str| text.parse::<f64>().ok().map(|of| of / ticks_per_second as f64);
+        let fields: Vec<f64> = line.split_whitespace().map_while(field).collect();
+        let busy = [0, 1, 2, 5, 6].map(|place| fields.get(place));
+        let busy = busy.into_iter().sum::<Option<f64>>()?;
+        Some(System { busy_seconds: busy, stolen_seconds: fields.get(7).copied()? })
+    }
+}
+
+fn own_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Threads of the machine that run or want to, the caller among them. 1 where it is not said.
+pub(super) fn runnable() -> u64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let field = text.split_whitespace().nth(3).and_then(|field| field.split('/').next());
+    field.and_then(|field| field.parse().ok()).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_cpus_did_is_read_from_the_first_line() {
+        let text = "cpu  100 10 40 9000 5 6 4 30 0 0\ncpu0 50 5 20 4500 2 3 2 15 0 0\n";
+        let system = System::parse(text, 100).unwrap();
+        assert_eq!((system.busy_seconds, system.stolen_seconds), (1.6, 0.3));
+        assert!(System::parse("intr 1", 100).is_none() && System::parse("", 100).is_none());
+        assert!(runnable() >= 1);
+    }
+
+    #[test]
+    fn the_verdict_says_how_good_the_run_was() {
+        let row = Row::new(2, |_| std::time::Duration::ZERO);
+        let mut calm = RunVerdict { seconds: 1.0, foreign_cpus: Some(0.5), ..Default::default() };
+        calm.add_row(&row, 40, 38, &[1, 1, 0, 0, 0]);
+        assert_eq!((calm.name(), calm.met_percent), ("calm", Some(97.5)));
+        let mut bad = RunVerdict { seconds: 3.0, foreign_cpus: Some(1.5), ..Default::default() };
+        bad.add_row(&row, 60, 3, &[57, 0, 0, 0, 0]);
+        let both = calm.clone().and(bad);
+        assert_eq!((both.name(), both.rows, both.without_figure), ("incomplete", 2, 1));
+        assert_eq!((both.met_percent, both.foreign_cpus), (Some(42.0), Some(1.25)));
+        let said = both.to_string();
+        assert!(said.starts_with("This run was incomplete: 1 of 2 rows have no figure"), "{said}");
+        assert!(said.contains("41 of 100 slices count; threads met in 42 %"), "{said}");
+        let disturbed = RunVerdict { drawn: 100, counted: 50, rows: 1, ..calm };
+        assert_eq!(disturbed.name(), "disturbed");
+    }
+}
