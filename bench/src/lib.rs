@@ -19,7 +19,6 @@ pub mod costs;
 mod host;
 pub mod rivals;
 mod serve;
-#[allow(dead_code, unused_imports, reason = "what is timed by it comes with its first users")]
 pub mod slices;
 pub mod statistics;
 pub mod suites;

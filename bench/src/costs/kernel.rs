@@ -1,95 +1,85 @@
 //! Costs of the kernel and of threads: system calls, wake-ups, switches, timers, interrupts.
 
 use std::hint::{black_box, spin_loop};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use rustix::process::getppid;
 use rustix::thread::{MembarrierCommand, membarrier};
 
-use super::timing::{pin, time};
-use crate::statistics::{Spread, spread};
+use super::one_cpu::register_membarrier;
+use crate::slices::{Missing, Part, Pinned, Row};
 
-/// Samples enough for quartiles, however short the budget.
-const SAMPLES_MIN: usize = 16;
 /// A thread that has said it parks does so within this time, on a machine that does little else.
 const UNTIL_PARKED: Duration = Duration::from_micros(50);
 /// What a sleep is asked for.
 const SLEEP: Duration = Duration::from_millis(1);
-/// How long the counter of [`interrupt`] is watched at a time.
-const WATCHED: Duration = Duration::from_millis(2);
 
 /// A system call that does next to nothing.
-pub(super) fn system_call(budget: Duration) -> Spread {
-    time(budget, |count| {
-        for _ in 0..count {
-            black_box(getppid());
-        }
-    })
+pub(super) fn system_call() -> Row<'static> {
+    Row::new(1, |part| part.times(|| _ = black_box(getppid())))
+}
+
+/// Something that sleeps, once for each count; how long each of them took.
+fn asleep(once: impl Fn() -> Duration + Sync + 'static) -> Row<'static> {
+    let body = move |part: &Part<'_>| (0..part.count).map(|_| once()).sum();
+    Row { sleeps: true, ..Row::new(1, body) }
 }
 
 /// How much later than asked for a thread runs that sleeps for a millisecond.
-pub(super) fn sleep_overrun(budget: Duration) -> Spread {
-    sample(budget, || {
+pub(super) fn sleep_overrun() -> Row<'static> {
+    asleep(|| {
         let before = Instant::now();
         thread::sleep(SLEEP);
-        nanoseconds(before.elapsed().saturating_sub(SLEEP))
+        before.elapsed().saturating_sub(SLEEP)
     })
 }
 
 /// A thread started and joined.
-pub(super) fn thread_start(budget: Duration) -> Spread {
-    sample(budget, || {
+pub(super) fn thread_start() -> Row<'static> {
+    asleep(|| {
         let before = Instant::now();
         // A thread that cannot be started takes the whole command with it: so it would elsewhere.
         thread::scope(|scope| _ = scope.spawn(|| ()));
-        nanoseconds(before.elapsed())
+        before.elapsed()
     })
 }
 
 /// From one thread of a CPU to another one: a wake-up of the other one, a sleep of one's own and a
-/// switch. Two threads take turns there.
-pub(super) fn switch(cpu: Option<usize>, budget: Duration) -> Spread {
-    let (turn, over) = (AtomicU64::new(0), AtomicBool::new(false));
-    // Acquire and Release of the turn: what was written before it is seen after it.
-    let wait_while_parity_is = |parity: u64| {
-        while turn.load(Ordering::Acquire) & 1 == parity {
-            thread::park();
-        }
-    };
-    let pass_turn_to = |other: &thread::Thread| {
-        turn.fetch_add(1, Ordering::Release);
-        other.unpark();
-    };
-    let first = thread::current();
-    thread::scope(|scope| {
-        let second = scope.spawn(|| {
-            _ = cpu.inspect(|&cpu| pin(cpu));
-            loop {
-                wait_while_parity_is(0);
-                // Relaxed: the turn orders it.
-                if over.load(Ordering::Relaxed) {
-                    return;
-                }
-                pass_turn_to(&first);
+/// switch. Two threads take turns there; a count is a turn of both.
+pub(super) fn switch(cpu: usize) -> Row<'static> {
+    let body = move |part: &Part<'_>| {
+        let _pinned = Pinned::to(cpu);
+        let turn = AtomicU64::new(0);
+        // Acquire and Release of the turn: what was written before it is seen after it.
+        let wait_while_parity_is = |parity: u64| {
+            while turn.load(Ordering::Acquire) & 1 == parity {
+                thread::park();
             }
-        });
-        let round_trip = sample(budget, || {
+        };
+        let pass_turn_to = |other: &Thread| {
+            turn.fetch_add(1, Ordering::Release);
+            other.unpark();
+        };
+        let first = thread::current();
+        thread::scope(|scope| {
+            // It inherits the CPU, and the priority.
+            let second = scope.spawn(|| {
+                for _ in 0..part.count {
+                    wait_while_parity_is(0);
+                    pass_turn_to(&first);
+                }
+            });
             let before = Instant::now();
-            pass_turn_to(second.thread());
-            wait_while_parity_is(1);
-            nanoseconds(before.elapsed())
-        });
-        over.store(true, Ordering::Relaxed);
-        pass_turn_to(second.thread());
-        let half = |ns: f64| ns / 2.0;
-        Spread {
-            median: half(round_trip.median),
-            low: half(round_trip.low),
-            high: half(round_trip.high),
-        }
-    })
+            for _ in 0..part.count {
+                pass_turn_to(second.thread());
+                wait_while_parity_is(1);
+            }
+            before.elapsed()
+        })
+    };
+    Row { sleeps: true, ..Row::new(1, body) }.of(2)
 }
 
 /// What is timed of a wake-up.
@@ -102,31 +92,23 @@ pub(super) enum WakeUp {
 }
 
 /// A thread on the first CPU wakes one that sleeps on the second.
-pub(super) fn wake_up(
-    what: WakeUp,
-    cpus: (usize, usize),
-    budget: Duration,
-    stop: &AtomicBool,
-) -> Option<Spread> {
-    let base = Instant::now();
-    let (parked, woken_at, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-    let samples = thread::scope(|scope| {
-        let sleeper = scope.spawn(|| {
-            pin(cpus.1);
-            // Relaxed: the flags say when; the time is published with Release.
-            while !over.load(Ordering::Relaxed) {
-                parked.fetch_add(1, Ordering::Relaxed);
-                thread::park();
-                woken_at.store(base.elapsed().as_nanos() as u64, Ordering::Release);
-            }
-        });
-        let woken = sleeper.thread().clone();
-        let (parked, woken_at, over) = (&parked, &woken_at, &over);
-        let waker = scope.spawn(move || {
-            pin(cpus.0);
-            let mut samples = Vec::new();
-            let start = Instant::now();
-            for round in 1.. {
+pub(super) fn wake_up(what: WakeUp, cpus: (usize, usize)) -> Row<'static> {
+    let body = move |part: &Part<'_>| {
+        let base = Instant::now();
+        let (parked, woken_at) = (AtomicU64::new(0), AtomicU64::new(0));
+        thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                let _pinned = Pinned::to(cpus.1);
+                for round in 1..=part.count {
+                    // Relaxed: it says when. The time is published with Release.
+                    parked.store(round, Ordering::Relaxed);
+                    thread::park();
+                    woken_at.store(base.elapsed().as_nanos() as u64, Ordering::Release);
+                }
+            });
+            let _pinned = Pinned::to(cpus.0);
+            let mut took_ns = 0;
+            for round in 1..=part.count {
                 while parked.load(Ordering::Relaxed) < round {
                     spin_loop();
                 }
@@ -134,12 +116,9 @@ pub(super) fn wake_up(
                 while announced.elapsed() < UNTIL_PARKED {
                     spin_loop();
                 }
-                let last = samples.len() >= SAMPLES_MIN && start.elapsed() >= budget;
-                let last = last || stop.load(Ordering::Relaxed);
-                over.store(last, Ordering::Relaxed);
                 woken_at.store(0, Ordering::Relaxed);
                 let before = base.elapsed().as_nanos() as u64;
-                woken.unpark();
+                sleeper.thread().unpark();
                 let after = base.elapsed().as_nanos() as u64;
                 let ran_at = loop {
                     // Acquire, of the Release above.
@@ -148,87 +127,51 @@ pub(super) fn wake_up(
                         at => break at,
                     }
                 };
-                samples.push(match what {
-                    WakeUp::Call => (after - before) as f64,
-                    WakeUp::Latency => ran_at.saturating_sub(before) as f64,
-                });
-                if last {
-                    break;
-                }
+                took_ns += match what {
+                    WakeUp::Call => after - before,
+                    WakeUp::Latency => ran_at.saturating_sub(before),
+                };
             }
-            samples
-        });
-        waker.join().unwrap_or_default()
-    });
-    (!stop.load(Ordering::Relaxed) && !samples.is_empty()).then(|| spread(&samples))
+            Duration::from_nanos(took_ns)
+        })
+    };
+    Row { sleeps: true, ..Row::new(1, body) }
 }
 
 /// What a CPU loses to the interrupt of another CPU's `membarrier`: by how much less a thread
-/// counts there. Nothing where the kernel refuses it.
-pub(super) fn interrupt(cpus: (usize, usize), budget: Duration) -> Option<Spread> {
-    membarrier(MembarrierCommand::RegisterPrivateExpedited).ok()?;
-    let (counter, over) = (AtomicU64::new(0), AtomicBool::new(false));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            pin(cpus.1);
-            // Relaxed: the flag and the count carry no data.
-            while !over.load(Ordering::Relaxed) {
+/// counts there.
+pub(super) fn interrupt() -> Result<Row<'static>, Missing> {
+    register_membarrier()?;
+    let counter = AtomicU64::new(0);
+    let body = move |part: &Part<'_>| {
+        if part.me > 0 {
+            return part.until_over(|| {
+                // Relaxed: the count carries no data, and no other thread writes it.
                 counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                spin_loop();
+            });
+        }
+        // Counts in a nanosecond while `act` is done, and how long that takes.
+        let watch = |act: &dyn Fn(Instant)| {
+            let (begin, from) = (Instant::now(), counter.load(Ordering::Relaxed));
+            act(begin);
+            let ns = begin.elapsed().as_nanos() as f64;
+            ((counter.load(Ordering::Relaxed) - from) as f64 / ns, ns)
+        };
+        let (disturbed, ns) = watch(&|_| {
+            for _ in 0..part.count {
+                let fenced = membarrier(MembarrierCommand::PrivateExpedited);
+                assert!(fenced.is_ok(), "refused it was not when it was registered");
+            }
+        });
+        let as_long = Duration::from_nanos(ns as u64);
+        let (undisturbed, _) = watch(&|begin| {
+            while begin.elapsed() < as_long {
                 spin_loop();
             }
         });
-        let measured = scope.spawn(|| {
-            pin(cpus.0);
-            while counter.load(Ordering::Relaxed) == 0 {
-                thread::yield_now();
-            }
-            lost_by_interrupts(&counter, budget)
-        });
-        let measured = measured.join().ok();
-        over.store(true, Ordering::Relaxed);
-        measured.filter(|samples| !samples.is_empty()).map(|samples| spread(&samples))
-    })
-}
-
-/// Of each pair of watches, one with interrupts and one without, what an interrupt has cost.
-fn lost_by_interrupts(counter: &AtomicU64, budget: Duration) -> Vec<f64> {
-    // Counts in a nanosecond, and how many times `act` was done meanwhile.
-    let watch = |act: &dyn Fn()| {
-        let (begin, from) = (Instant::now(), counter.load(Ordering::Relaxed));
-        let mut acts = 0_u32;
-        while begin.elapsed() < WATCHED {
-            act();
-            acts += 1;
-        }
-        let ns = nanoseconds(begin.elapsed());
-        ((counter.load(Ordering::Relaxed) - from) as f64 / ns, ns / f64::from(acts))
+        let lost = if undisturbed > 0.0 { (1.0 - disturbed / undisturbed).max(0.0) } else { 0.0 };
+        Duration::from_nanos((lost * ns) as u64)
     };
-    let start = Instant::now();
-    let mut samples = Vec::new();
-    // The other CPU may be another program's all the while.
-    while (samples.len() < SAMPLES_MIN && start.elapsed() < 8 * budget.max(WATCHED * 16))
-        || start.elapsed() < budget
-    {
-        let (undisturbed, _) = watch(&spin_loop);
-        // Refused it was not when it was registered.
-        let (disturbed, apart_ns) = watch(&|| _ = membarrier(MembarrierCommand::PrivateExpedited));
-        if undisturbed > 0.0 {
-            samples.push((1.0 - disturbed / undisturbed).max(0.0) * apart_ns);
-        }
-    }
-    samples
-}
-
-/// Samples for about `budget`.
-fn sample(budget: Duration, mut measure: impl FnMut() -> f64) -> Spread {
-    let start = Instant::now();
-    let mut samples = Vec::new();
-    while samples.len() < SAMPLES_MIN || start.elapsed() < budget {
-        samples.push(measure());
-    }
-    spread(&samples)
-}
-
-fn nanoseconds(time: Duration) -> f64 {
-    time.as_nanos() as f64
+    Ok(Row { timed: 1, ..Row::new(2, body) })
 }

@@ -6,17 +6,15 @@
 
 mod kernel;
 mod one_cpu;
+mod possible;
 mod published;
-mod timing;
 mod two_cpus;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
-use std::thread;
 use std::time::Duration;
 
-use crate::statistics::Spread;
+use crate::slices::{self, Missing, Row, RunVerdict, Wanted};
+use crate::statistics::{Spread, spread};
 use crate::{Host, units};
 use kernel::WakeUp;
 pub use published::Table;
@@ -38,17 +36,17 @@ pub struct Machine {
     pub memory_available_bytes: Option<u64>,
 }
 
+/// What is timed for a figure, or why it cannot be.
+type Made = Result<Row<'static>, Missing>;
+
 /// How a figure is measured.
 #[derive(Clone, Copy, Debug)]
 enum Method {
-    Alone(fn(Duration) -> Spread),
+    Alone(fn() -> Row<'static>),
     Load(Level),
-    Transfer(Change),
-    Shared(Shared),
+    /// By two CPUs at once.
+    Pair(fn() -> Made),
     Fence,
-    FenceBesideReader,
-    GracePeriodBesideReader,
-    Interrupt,
     Switch,
     WakeUp(WakeUp),
 }
@@ -61,66 +59,67 @@ enum Level {
     Memory,
 }
 
-/// What two CPUs do at once to the same thing.
-#[derive(Clone, Copy, Debug)]
-enum Shared {
-    Increment,
-    Lock,
-    ReadLock,
-    RcuRead,
-}
-
 /// A figure: its name in JSON and in the published table, what it is called, how it is measured.
 type Figure = (&'static str, &'static str, Method);
 
+use Method::{Alone, Pair};
+
 const FIGURES: &[Figure] = &[
-    ("instruction", "instruction", Method::Alone(one_cpu::instruction)),
-    ("clock_cycle", "clock cycle", Method::Alone(one_cpu::clock_cycle)),
+    ("instruction", "instruction", Alone(one_cpu::instruction)),
+    ("clock_cycle", "clock cycle", Alone(one_cpu::clock_cycle)),
     ("l1_hit", "L1 hit", Method::Load(Level::First)),
     ("l2_hit", "L2 hit", Method::Load(Level::Second)),
     ("main_memory", "main memory", Method::Load(Level::Memory)),
-    ("atomic_increment", "atomic increment", Method::Alone(one_cpu::atomic_increment)),
-    ("cmpxchg_atomic_increment", "compare-and-swap", Method::Alone(one_cpu::compare_and_swap)),
+    ("atomic_increment", "atomic increment", Alone(|| one_cpu::atomic_increment(1))),
+    ("cmpxchg_atomic_increment", "compare-and-swap", Alone(one_cpu::compare_and_swap)),
     (
         "atomic_increment_cache_transfer",
         "atomic increment, line on another CPU",
-        Method::Transfer(Change::Increment),
+        Pair(|| Ok(two_cpus::transfer(Change::Increment))),
     ),
     (
         "cmpxchg_blind_cache_transfer",
         "blind compare-and-swap, line on another CPU",
-        Method::Transfer(Change::BlindSwap),
+        Pair(|| Ok(two_cpus::transfer(Change::BlindSwap))),
     ),
     (
         "cmpxchg_cache_transfer_and_invalidate",
         "load and compare-and-swap, line on another CPU",
-        Method::Transfer(Change::LoadAndSwap),
+        Pair(|| Ok(two_cpus::transfer(Change::LoadAndSwap))),
     ),
-    ("cpu_local_lock", "lock, uncontended", Method::Alone(one_cpu::uncontended_lock)),
-    ("read_lock", "read lock, uncontended", Method::Alone(one_cpu::uncontended_read_lock)),
-    ("rcu_read", "RCU read", Method::Alone(one_cpu::rcu_read)),
-    ("rcu_read_reader", "RCU read, explicit reader", Method::Alone(one_cpu::rcu_read_with_reader)),
-    ("shared_increment", "atomic increment, two CPUs at once", Method::Shared(Shared::Increment)),
-    ("shared_lock", "lock, two CPUs at once", Method::Shared(Shared::Lock)),
-    ("shared_read_lock", "read lock, two CPUs at once", Method::Shared(Shared::ReadLock)),
-    ("shared_rcu_read", "RCU read, two CPUs at once", Method::Shared(Shared::RcuRead)),
+    ("cpu_local_lock", "lock, uncontended", Alone(|| one_cpu::lock(1))),
+    ("read_lock", "read lock, uncontended", Alone(|| one_cpu::read_lock(1))),
+    ("rcu_read", "RCU read", Alone(|| one_cpu::rcu_read(1))),
+    ("rcu_read_reader", "RCU read, explicit reader", Alone(one_cpu::rcu_read_with_reader)),
+    (
+        "shared_increment",
+        "atomic increment, two CPUs at once",
+        Pair(|| Ok(one_cpu::atomic_increment(2))),
+    ),
+    ("shared_lock", "lock, two CPUs at once", Pair(|| Ok(one_cpu::lock(2)))),
+    ("shared_read_lock", "read lock, two CPUs at once", Pair(|| Ok(one_cpu::read_lock(2)))),
+    ("shared_rcu_read", "RCU read, two CPUs at once", Pair(|| Ok(one_cpu::rcu_read(2)))),
     ("membarrier", "membarrier, alone", Method::Fence),
-    ("membarrier_beside_reader", "membarrier, beside a reader", Method::FenceBesideReader),
-    ("grace_period", "grace period, alone", Method::Alone(one_cpu::grace_period)),
+    (
+        "membarrier_beside_reader",
+        "membarrier, beside a reader",
+        Pair(|| one_cpu::heavy_fence().map(one_cpu::beside_a_reader)),
+    ),
+    ("grace_period", "grace period, alone", Alone(one_cpu::grace_period)),
     (
         "grace_period_beside_reader",
         "grace period, beside a reader",
-        Method::GracePeriodBesideReader,
+        Pair(|| Ok(one_cpu::beside_a_reader(one_cpu::grace_period()))),
     ),
-    ("interrupt", "interrupt by another CPU's membarrier", Method::Interrupt),
-    ("system_call", "system call", Method::Alone(kernel::system_call)),
-    ("pause", "pause instruction", Method::Alone(one_cpu::pause)),
-    ("allocate", "allocate and free 256 bytes", Method::Alone(one_cpu::allocate)),
+    ("interrupt", "interrupt by another CPU's membarrier", Pair(kernel::interrupt)),
+    ("system_call", "system call", Alone(kernel::system_call)),
+    ("pause", "pause instruction", Alone(one_cpu::pause)),
+    ("allocate", "allocate and free 256 bytes", Alone(one_cpu::allocate)),
     ("switch", "switch to another thread of the CPU", Method::Switch),
     ("wake_up", "wake a thread on another CPU", Method::WakeUp(WakeUp::Call)),
     ("wake_up_latency", "until that thread runs", Method::WakeUp(WakeUp::Latency)),
-    ("sleep_overrun", "sleep of 1 ms, beyond it", Method::Alone(kernel::sleep_overrun)),
-    ("thread_start", "thread started and joined", Method::Alone(kernel::thread_start)),
+    ("sleep_overrun", "sleep of 1 ms, beyond it", Alone(kernel::sleep_overrun)),
+    ("thread_start", "thread started and joined", Alone(kernel::thread_start)),
 ];
 
 /// The names of all figures.
@@ -136,10 +135,10 @@ pub struct Cost {
     pub id: &'static str,
     /// Its name for people.
     pub name: String,
-    /// Nanoseconds here; nothing when it could not be measured.
+    /// Nanoseconds here: the median of the slices that count, and their quartiles.
     pub ns: Option<Spread>,
-    /// Why it could not be measured.
-    pub missing: Option<&'static str>,
+    /// Why there is no figure.
+    pub missing: Option<Missing>,
     /// Nanoseconds in the table of 2005.
     pub published_ns: Option<f64>,
 }
@@ -172,6 +171,8 @@ pub struct Costs {
     pub published: &'static Table,
     /// The figures, in the order of the table.
     pub rows: Vec<Cost>,
+    /// How good the run was.
+    pub run: RunVerdict,
     /// The section whose efficiency is of interest, in nanoseconds.
     pub section_ns: f64,
 }
@@ -187,145 +188,64 @@ pub fn published() -> &'static Table {
 
 /// About how long [`measure`] takes.
 pub fn duration(quick: bool) -> Duration {
-    budget(quick) * FIGURES.len() as u32
+    wanted(quick, false).duration(FIGURES.len())
 }
 
-fn budget(quick: bool) -> Duration {
-    if quick { BUDGET_QUICK } else { BUDGET }
+fn wanted(quick: bool, pin: bool) -> Wanted {
+    Wanted { pin, ..Wanted::in_time(if quick { BUDGET_QUICK } else { BUDGET }, 1) }
 }
 
-/// Measures every figure. After a stop the rest is missing, and says so.
+/// Measures every figure, and throws away what cannot be. After a stop the rest is missing, and says
+/// so.
 ///
 /// # Errors
 /// If the host has no reader any more.
-pub fn measure(machine: &Machine, quick: bool, host: &mut dyn Host) -> io::Result<Costs> {
-    let published = published();
-    let mut rows = Vec::new();
-    for &(id, name, method) in FIGURES {
-        host.announce(&name);
-        host.check()?;
-        let place = Place { machine, budget: budget(quick), stop: host.stop() };
-        let (name, measured) = match place.measure(method) {
-            _ if place.is_stopped() => (name.to_owned(), Err("interrupted")),
-            (detail, measured) => (format!("{name}{detail}"), measured),
-        };
-        rows.push(Cost {
-            id,
-            name,
-            missing: measured.err(),
-            ns: measured.ok(),
-            published_ns: published.ns(id),
-        });
-        host.advance(budget(quick));
+pub fn measure(
+    machine: &Machine,
+    quick: bool,
+    pin: bool,
+    host: &mut dyn Host,
+) -> io::Result<Costs> {
+    let (mut costs, mut rows, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, &(id, name, method)) in FIGURES.iter().enumerate() {
+        let (detail, made) = machine.make(method);
+        let missing = made.map(|row| (rows.push(row), places.push(place))).err();
+        let name = format!("{name}{detail}");
+        costs.push(Cost { id, name, ns: None, missing, published_ns: published().ns(id) });
     }
-    Ok(Costs { published, rows, section_ns: SECTION_NS })
+    let (measured, run) = slices::run(&rows, &wanted(quick, pin), host)?;
+    for (place, measured) in places.into_iter().zip(measured) {
+        costs[place].missing = measured.missing;
+        costs[place].ns = (!measured.values.is_empty()).then(|| spread(&measured.values));
+    }
+    possible::throw_away(&mut costs);
+    Ok(Costs { published: published(), rows: costs, run, section_ns: SECTION_NS })
 }
 
-/// Where and how long a figure is measured.
-struct Place<'a> {
-    machine: &'a Machine,
-    budget: Duration,
-    stop: &'a AtomicBool,
-}
-
-impl Place<'_> {
-    fn is_stopped(&self) -> bool {
-        // Relaxed: the flag carries no data; it only has to be seen soon.
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Measures, and adds to the name what the machine decided.
-    fn measure(&self, method: Method) -> (String, Result<Spread, &'static str>) {
-        const TWO_CPUS: &str = "needs two CPUs";
-        const NO_MEMBARRIER: &str = "the kernel has no membarrier";
-        let pair = self.machine.cpus.get(..2).map(|cpus| (cpus[0], cpus[1])).ok_or(TWO_CPUS);
-        let budget = self.budget;
+impl Machine {
+    /// What is timed, and what the machine decided of it, for the name.
+    fn make(&self, method: Method) -> (String, Made) {
+        let pair = self.cpus.get(..2).map(|cpus| (cpus[0], cpus[1])).ok_or(Missing::NeedsCpus(2));
         let mut detail = String::new();
-        let measured = match method {
-            Method::Alone(figure) => Ok(self.alone(|| figure(budget))),
+        let made = match method {
+            Alone(make) => Ok(make()),
             Method::Load(level) => {
                 let bytes = self.chase_bytes(level);
                 detail = format!(" ({})", units::bytes(bytes));
-                Ok(self.alone(|| one_cpu::dependent_load(budget, bytes)))
+                Ok(one_cpu::dependent_load(bytes))
             }
-            Method::Transfer(change) => pair.and_then(|pair| {
-                two_cpus::transfer(change, pair, budget, self.stop).ok_or("interrupted")
-            }),
-            Method::Shared(what) => {
-                pair.and_then(|pair| self.shared(what, pair).ok_or("interrupted"))
-            }
-            Method::Fence => self.alone(|| one_cpu::heavy_fence(budget)).ok_or(NO_MEMBARRIER),
-            Method::FenceBesideReader => pair.and_then(|pair| {
-                two_cpus::beside_a_reader(pair, || one_cpu::heavy_fence(budget))
-                    .flatten()
-                    .ok_or(NO_MEMBARRIER)
-            }),
-            Method::GracePeriodBesideReader => pair.and_then(|pair| {
-                two_cpus::beside_a_reader(pair, || one_cpu::grace_period(budget))
-                    .ok_or("interrupted")
-            }),
-            Method::Interrupt => {
-                pair.and_then(|pair| kernel::interrupt(pair, budget).ok_or(NO_MEMBARRIER))
-            }
-            Method::Switch => {
-                let cpu = self.machine.cpus.first().copied();
-                Ok(self.alone(|| kernel::switch(cpu, budget)))
-            }
-            Method::WakeUp(what) => pair.and_then(|pair| {
-                kernel::wake_up(what, pair, budget, self.stop).ok_or("interrupted")
-            }),
+            Pair(make) => pair.and_then(|_| make()),
+            Method::Fence => one_cpu::heavy_fence(),
+            Method::Switch => Ok(kernel::switch(self.cpus.first().copied().unwrap_or(0))),
+            Method::WakeUp(what) => pair.map(|pair| kernel::wake_up(what, pair)),
         };
-        (detail, measured)
-    }
-
-    /// Runs a measurement on a thread that stays on the first CPU; the caller's affinity stays.
-    fn alone<R: Send>(&self, measure: impl FnOnce() -> R + Send) -> R {
-        let cpu = self.machine.cpus.first().copied();
-        thread::scope(|scope| {
-            let measured = scope.spawn(move || {
-                cpu.inspect(|&cpu| timing::pin(cpu));
-                measure()
-            });
-            match measured.join() {
-                Ok(measured) => measured,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })
-    }
-
-    fn shared(&self, what: Shared, pair: (usize, usize)) -> Option<Spread> {
-        let shared = |operation: &(dyn Fn() + Sync)| {
-            two_cpus::shared(pair, self.budget, self.stop, operation)
-        };
-        match what {
-            Shared::Increment => {
-                let word = AtomicU64::new(0);
-                // Relaxed: the cost is that of the line, not of an order.
-                shared(&|| _ = word.fetch_add(1, Ordering::Relaxed))
-            }
-            Shared::Lock => {
-                let lock = Mutex::new(0_u64);
-                shared(&|| *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1)
-            }
-            Shared::ReadLock => {
-                let lock = RwLock::new(0_u64);
-                shared(&|| {
-                    std::hint::black_box(*lock.read().unwrap_or_else(PoisonError::into_inner));
-                })
-            }
-            Shared::RcuRead => {
-                let value = quiescence::Rcu::new(0_u64);
-                shared(&|| {
-                    std::hint::black_box(*value.load(&quiescence::read()));
-                })
-            }
-        }
+        (detail, made)
     }
 
     /// How much to walk over so that a load finds its line in this level and in none before it.
     /// Unknown caches are taken to be those of a small server CPU.
     fn chase_bytes(&self, level: Level) -> u64 {
-        let [first, second, last] = self.machine.cache_bytes;
+        let [first, second, last] = self.cache_bytes;
         let first = first.unwrap_or(32 << 10);
         let second = second.unwrap_or(1 << 20);
         let last = last.unwrap_or(32 << 20);
@@ -333,7 +253,7 @@ impl Place<'_> {
             Level::First => first / 2,
             Level::Second => second / 2,
             Level::Memory => {
-                let most = self.machine.memory_available_bytes.map_or(256 << 20, |free| free / 4);
+                let most = self.memory_available_bytes.map_or(256 << 20, |free| free / 4);
                 (2 * last).clamp(64 << 20, 1 << 30).min(most)
             }
         };

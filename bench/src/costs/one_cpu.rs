@@ -1,27 +1,44 @@
-//! Costs that one CPU has alone: instructions, caches, atomics, locks, readers, grace periods.
+//! Costs that one CPU has alone, and what several pay who do the same to one thing at once:
+//! instructions, caches, atomics, locks, readers, grace periods.
 
 use std::hint::{black_box, spin_loop};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, RwLock};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use rustix::thread::{MembarrierCommand, membarrier};
 
-use super::timing::time;
-use crate::statistics::Spread;
+use crate::slices::{Missing, Part, Row};
 
 /// Bytes of a cache line, and how many `u32` it holds.
 const LINE_BYTES: u64 = 64;
 const LINE_WORDS: usize = 16;
 
+/// Something with its neighbours kept away: two lines, since some CPUs fetch lines in pairs.
+#[derive(Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// `once`, again and again, with the same thing in all threads.
+fn with<T: Send + Sync + 'static>(
+    threads: usize,
+    thing: T,
+    once: impl Fn(&T) + Sync + 'static,
+) -> Row<'static> {
+    let thing = Apart(thing);
+    Row::new(threads, move |part| {
+        let thing = black_box(&thing.0);
+        part.times(|| once(thing))
+    })
+}
+
 /// One instruction among others that do not wait for it: four chains, which share nothing, in
 /// operations that no compiler merges and no vector unit does at once.
-pub(super) fn instruction(budget: Duration) -> Spread {
+pub(super) fn instruction() -> Row<'static> {
     const INSTRUCTIONS: u64 = 8 * 8;
-    let mut cost = time(budget, |count| {
+    let body = |part: &Part<'_>| {
         let (mut a, mut b, mut c, mut d) = black_box((1_u64, 2_u64, 3_u64, 4_u64));
         let (mut e, mut f, mut g, mut h) = black_box((5_u64, 6_u64, 7_u64, 8_u64));
-        for _ in 0..count {
+        let took = part.times(|| {
             for _ in 0..8 {
                 a = a.wrapping_add(b);
                 c ^= d;
@@ -33,46 +50,41 @@ pub(super) fn instruction(budget: Duration) -> Spread {
                 h |= g;
             }
             f = black_box(f);
-        }
+        });
         black_box((a, b, c, d, e, f, g, h));
-    });
-    scale(&mut cost, 1.0 / INSTRUCTIONS as f64);
-    cost
+        took
+    };
+    Row::new(1, body).of(INSTRUCTIONS)
 }
 
 /// One clock cycle: a chain of additions and exclusive-ors, each of which waits for the last one.
-pub(super) fn clock_cycle(budget: Duration) -> Spread {
+pub(super) fn clock_cycle() -> Row<'static> {
     const STEPS: u64 = 2 * 16;
-    let mut cost = time(budget, |count| {
+    let body = |part: &Part<'_>| {
         let (mut a, mut b) = black_box((1_u64, 2_u64));
-        for _ in 0..count {
+        let took = part.times(|| {
             for _ in 0..16 {
                 a = a.wrapping_add(b);
                 b ^= a;
             }
-        }
+        });
         black_box((a, b));
-    });
-    scale(&mut cost, 1.0 / STEPS as f64);
-    cost
-}
-
-fn scale(cost: &mut Spread, by: f64) {
-    cost.median *= by;
-    cost.low *= by;
-    cost.high *= by;
+        took
+    };
+    Row::new(1, body).of(STEPS)
 }
 
 /// One load that waits for the load before it, over this many bytes in an order that no
 /// prefetcher guesses. Misses of the translation cache are part of it, as they are of real ones.
-pub(super) fn dependent_load(budget: Duration, bytes: u64) -> Spread {
+pub(super) fn dependent_load(bytes: u64) -> Row<'static> {
     let next = chain(bytes);
-    let mut at = 0;
-    time(budget, |count| {
-        for _ in 0..count {
-            at = next[at] as usize;
-        }
-        black_box(at);
+    // Each slice goes on where the last one was: what it left in the caches is far behind.
+    let place = AtomicUsize::new(0);
+    Row::new(1, move |part| {
+        let mut at = place.load(Ordering::Relaxed);
+        let took = part.times(|| at = next[at] as usize);
+        place.store(at, Ordering::Relaxed);
+        took
     })
 }
 
@@ -89,117 +101,89 @@ fn chain(bytes: u64) -> Vec<u32> {
     next
 }
 
-/// An atomic increment of a line that is already ours.
-pub(super) fn atomic_increment(budget: Duration) -> Spread {
-    let word = AtomicU64::new(0);
-    let word = black_box(&word);
-    time(budget, |count| {
-        for _ in 0..count {
-            // Relaxed: the order is not what is timed, and on x86 costs nothing more.
-            word.fetch_add(1, Ordering::Relaxed);
-        }
-    })
+/// An atomic increment of one word by so many threads.
+pub(super) fn atomic_increment(threads: usize) -> Row<'static> {
+    // Relaxed: the order is not what is timed, and on x86 costs nothing more.
+    with(threads, AtomicU64::new(0), |word| _ = word.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The same increment as a load and a compare-and-swap.
-pub(super) fn compare_and_swap(budget: Duration) -> Spread {
-    let word = AtomicU64::new(0);
-    let word = black_box(&word);
-    time(budget, |count| {
-        for _ in 0..count {
-            // Relaxed, as above. No other thread writes the word, so the exchange succeeds.
-            let value = word.load(Ordering::Relaxed);
-            let swapped =
-                word.compare_exchange(value, value + 1, Ordering::Relaxed, Ordering::Relaxed);
-            debug_assert!(swapped.is_ok(), "nobody else writes this word");
-        }
+pub(super) fn compare_and_swap() -> Row<'static> {
+    with(1, AtomicU64::new(0), |word| {
+        // Relaxed, as above. No other thread writes the word, so the exchange succeeds.
+        let value = word.load(Ordering::Relaxed);
+        let swapped = word.compare_exchange(value, value + 1, Ordering::Relaxed, Ordering::Relaxed);
+        debug_assert!(swapped.is_ok(), "nobody else writes this word");
     })
 }
 
-/// A mutex that no other thread wants: locked and unlocked.
-pub(super) fn uncontended_lock(budget: Duration) -> Spread {
-    let lock = Mutex::new(0_u64);
-    let lock = black_box(&lock);
-    time(budget, |count| {
-        for _ in 0..count {
-            *lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) += 1;
-        }
+/// A mutex that so many threads want: locked and unlocked.
+pub(super) fn lock(threads: usize) -> Row<'static> {
+    with(threads, Mutex::new(0_u64), |lock| {
+        *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
     })
 }
 
-/// A reader-writer lock that no other thread wants: locked for reading and unlocked.
-pub(super) fn uncontended_read_lock(budget: Duration) -> Spread {
-    let lock = RwLock::new(0_u64);
-    let lock = black_box(&lock);
-    time(budget, |count| {
-        for _ in 0..count {
-            black_box(*lock.read().unwrap_or_else(|poisoned| poisoned.into_inner()));
-        }
+/// A reader-writer lock that so many threads want: locked for reading and unlocked.
+pub(super) fn read_lock(threads: usize) -> Row<'static> {
+    with(threads, RwLock::new(0_u64), |lock| {
+        black_box(*lock.read().unwrap_or_else(PoisonError::into_inner));
     })
 }
 
 /// A read-side critical section of this library, with a load in it.
-pub(super) fn rcu_read(budget: Duration) -> Spread {
-    let value = quiescence::Rcu::new(0_u64);
-    let value = black_box(&value);
-    time(budget, |count| {
-        for _ in 0..count {
-            let guard = quiescence::read();
-            black_box(*value.load(&guard));
-        }
+pub(super) fn rcu_read(threads: usize) -> Row<'static> {
+    with(threads, quiescence::Rcu::new(0_u64), |value| {
+        black_box(*value.load(&quiescence::read()));
     })
 }
 
 /// The same with an explicit reader, which skips finding its thread.
-pub(super) fn rcu_read_with_reader(budget: Duration) -> Spread {
+pub(super) fn rcu_read_with_reader() -> Row<'static> {
     let value = quiescence::Rcu::new(0_u64);
-    let value = black_box(&value);
-    let reader = quiescence::reader();
-    time(budget, |count| {
-        for _ in 0..count {
-            let guard = reader.read();
-            black_box(*value.load(&guard));
-        }
+    Row::new(1, move |part| {
+        let (value, reader) = (black_box(&value), quiescence::reader());
+        part.times(|| _ = black_box(*value.load(&reader.read())))
     })
 }
 
 /// The instruction between two looks of a loop that spins.
-pub(super) fn pause(budget: Duration) -> Spread {
-    time(budget, |count| {
-        for _ in 0..count {
-            spin_loop();
-        }
-    })
+pub(super) fn pause() -> Row<'static> {
+    with(1, (), |()| spin_loop())
 }
 
 /// 256 bytes allocated and freed by the same thread.
-pub(super) fn allocate(budget: Duration) -> Spread {
-    time(budget, |count| {
-        for _ in 0..count {
-            black_box(Vec::<u8>::with_capacity(black_box(256)));
-        }
-    })
+pub(super) fn allocate() -> Row<'static> {
+    with(1, (), |()| _ = black_box(Vec::<u8>::with_capacity(black_box(256))))
 }
 
 /// A grace period.
-pub(super) fn grace_period(budget: Duration) -> Spread {
-    time(budget, |count| {
-        for _ in 0..count {
-            quiescence::synchronize();
-        }
-    })
+pub(super) fn grace_period() -> Row<'static> {
+    with(1, (), |()| quiescence::synchronize())
 }
 
-/// One private expedited membarrier; nothing where the kernel refuses it.
-pub(super) fn heavy_fence(budget: Duration) -> Option<Spread> {
-    membarrier(MembarrierCommand::RegisterPrivateExpedited).ok()?;
-    let mut refused = false;
-    let cost = time(budget, |count| {
-        for _ in 0..count {
-            refused |= membarrier(MembarrierCommand::PrivateExpedited).is_err();
-        }
-    });
-    (!refused).then_some(cost)
+/// The same, or a membarrier, while another thread is in one section after the other.
+pub(super) fn beside_a_reader(measured: Row<'static>) -> Row<'static> {
+    let value = quiescence::Rcu::new(0_u64);
+    let body = move |part: &Part<'_>| match part.me {
+        0 => (measured.body)(part),
+        _ => part.until_over(|| _ = black_box(*value.load(&quiescence::read()))),
+    };
+    Row { timed: 1, ..Row::new(2, body) }
+}
+
+/// One private expedited membarrier.
+pub(super) fn heavy_fence() -> Result<Row<'static>, Missing> {
+    register_membarrier()?;
+    Ok(with(1, (), |()| {
+        let fenced = membarrier(MembarrierCommand::PrivateExpedited);
+        assert!(fenced.is_ok(), "refused it was not when it was registered");
+    }))
+}
+
+/// Asks the kernel for membarriers of this process.
+pub(super) fn register_membarrier() -> Result<(), Missing> {
+    membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(|_| Missing::NoMembarrier)
 }
 
 #[cfg(test)]

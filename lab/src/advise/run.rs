@@ -59,7 +59,8 @@ impl Run<'_> {
         };
         let mut progress = output.progress(self.duration());
         if !self.args.skip.contains(&Part::Costs) {
-            let costs = costs::measure(self.machine, self.args.quick, output, &mut progress)?;
+            let costs =
+                costs::measure(self.machine, (self.args.quick, false), output, &mut progress)?;
             progress.suspend(|| costs::table::print(&costs, output))?;
             report.costs = Some(costs);
         }

@@ -11,6 +11,7 @@ pub(crate) mod table;
 use std::path::PathBuf;
 
 use ::bench::costs::{self, Costs};
+use ::bench::slices::RunVerdict;
 use ::bench::statistics::Spread;
 use serde::Serialize;
 
@@ -31,6 +32,9 @@ pub(crate) struct CostsArgs {
     /// The critical section of the column "efficiency": how long its own work takes, in nanoseconds
     #[arg(long, value_name = "NS", default_value = "100", allow_negative_numbers = true)]
     section: SectionNs,
+    /// Keep each thread on a CPU of its own while it measures
+    #[arg(long)]
+    pin: bool,
     /// Also write the results as one self-contained page to FILE
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     html: Option<PathBuf>,
@@ -64,9 +68,48 @@ struct Document<'a> {
 /// The table in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct CostsOut<'a> {
+    run: RunOut,
     published: PublishedOut,
     section_ns: f64,
     rows: Vec<CostOut<'a>>,
+}
+
+/// How good the run was, in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunOut {
+    verdict: &'static str,
+    sentence: String,
+    slices: u32,
+    slices_that_count: u32,
+    rows: u32,
+    rows_without_figure: u32,
+    met_percent: Option<f64>,
+    foreign_cpus: Option<f64>,
+    stolen_cpus: Option<f64>,
+    drift_percent: f64,
+    raised: bool,
+    pinned: bool,
+    seconds: f64,
+}
+
+impl From<&RunVerdict> for RunOut {
+    fn from(run: &RunVerdict) -> Self {
+        Self {
+            verdict: run.name(),
+            sentence: run.to_string(),
+            slices: run.drawn,
+            slices_that_count: run.counted,
+            rows: run.rows,
+            rows_without_figure: run.without_figure,
+            met_percent: run.met_percent,
+            foreign_cpus: run.foreign_cpus,
+            stolen_cpus: run.stolen_cpus,
+            drift_percent: run.drift_percent,
+            raised: run.is_raised,
+            pinned: run.is_pinned,
+            seconds: run.seconds,
+        }
+    }
 }
 
 /// Where the other column comes from.
@@ -83,7 +126,7 @@ struct CostOut<'a> {
     name: &'a str,
     #[serde(serialize_with = "crate::json::spread")]
     ns: Option<Spread>,
-    missing: Option<&'static str>,
+    missing: Option<String>,
     published_ns: Option<f64>,
     efficiency: Option<f64>,
 }
@@ -95,11 +138,12 @@ impl<'a> From<&'a Costs> for CostsOut<'a> {
             id: row.id,
             name: &row.name,
             ns: row.ns,
-            missing: row.missing,
+            missing: row.missing.as_ref().map(ToString::to_string),
             published_ns: row.published_ns,
             efficiency: row.efficiency(costs.section_ns),
         };
         Self {
+            run: RunOut::from(&costs.run),
             published: PublishedOut {
                 machine: published.machine,
                 year: published.year,
@@ -117,7 +161,7 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit, Failure
     let machine = Machine::detect();
     machine.print(output)?;
     let mut progress = output.progress(costs::duration(args.quick));
-    let mut costs = measure(&machine, args.quick, output, &mut progress)?;
+    let mut costs = measure(&machine, (args.quick, args.pin), output, &mut progress)?;
     costs.section_ns = args.section.0;
     drop(progress);
     table::print(&costs, output)?;
@@ -135,7 +179,7 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit, Failure
 /// Measures every figure. After Ctrl-C the rest is missing, and says so.
 pub(crate) fn measure(
     machine: &Machine,
-    quick: bool,
+    (quick, pin): (bool, bool),
     output: &mut Output,
     progress: &mut Progress,
 ) -> Result<Costs, Failure> {
@@ -144,6 +188,6 @@ pub(crate) fn measure(
         cache_bytes: [machine.cache_bytes(1), machine.cache_bytes(2), machine.last_cache_bytes()],
         memory_available_bytes: machine.memory_available_bytes,
     };
-    costs::measure(&machine, quick, &mut Watched::new(output, progress))
+    costs::measure(&machine, quick, pin, &mut Watched::new(output, progress))
         .map_err(|error| Failure::io("cannot write to standard output", error))
 }

@@ -12,6 +12,7 @@ use crate::record::Block;
 /// Prints the table.
 pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<(), Failure> {
     output.heading("What synchronisation costs here")?;
+    output.paragraph(costs.run.to_string())?;
     let year = costs.published.year.to_string();
     let mut table = output::table(&["operation", "here", "cycles", &year, "efficiency"]);
     let cycle = cycle_ns(costs);
@@ -74,16 +75,16 @@ pub(crate) fn remarks(costs: &Costs) -> Vec<String> {
 
 /// What is not in the table, a sentence for each reason: too long for a cell.
 fn missing(costs: &Costs) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for row in costs.rows.iter().filter(|row| row.ns.is_none()) {
-        let reason = row.missing.unwrap_or("unknown");
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for row in &costs.rows {
+        let Some(reason) = row.missing.as_ref().map(ToString::to_string) else { continue };
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, names)) => names.push(&row.name),
             None => reasons.push((reason, vec![&row.name])),
         }
     }
-    let sentence = |(reason, names): &(&str, Vec<&str>)| {
-        format!("Not measured ({reason}): {}.", names.join("; "))
+    let sentence = |(reason, names): &(String, Vec<&str>)| {
+        format!("No figure ({reason}): {}.", names.join("; "))
     };
     reasons.iter().map(sentence).collect()
 }
@@ -143,6 +144,8 @@ pub(crate) fn cells(costs: &Costs, row: &Cost, cycle_ns: Option<f64>) -> [String
 
 #[cfg(test)]
 mod tests {
+    use bench::slices::Missing;
+
     use super::*;
 
     #[test]
@@ -154,11 +157,19 @@ mod tests {
             missing: Some(missing),
             published_ns: None,
         };
-        let rows = vec![row("one", "needs two CPUs"), row("two", "none"), row("three", "none")];
-        let costs = Costs { published: bench::costs::published(), rows, section_ns: 100.0 };
+        let rows = vec![
+            row("one", Missing::NeedsCpus(2)),
+            row("two", Missing::NoMembarrier),
+            row("three", Missing::NoMembarrier),
+        ];
+        let run = bench::slices::RunVerdict::default();
+        let costs = Costs { published: bench::costs::published(), rows, run, section_ns: 100.0 };
         assert_eq!(cells(&costs, &costs.rows[0], None), ["one", "–", "–", "–", "–"]);
         let remarks = remarks(&costs);
-        let expected = ["Not measured (needs two CPUs): one.", "Not measured (none): two; three."];
+        let expected = [
+            "No figure (needs 2 CPUs): one.",
+            "No figure (the kernel has no membarrier): two; three.",
+        ];
         assert_eq!(remarks[..2], expected);
         assert_eq!(remarks.len(), 4, "the source of the other column, and what efficiency is");
     }

@@ -48,7 +48,7 @@ pub(super) fn by_name(name: &str, output: &mut Output) -> Result<Named, Failure>
 pub(super) fn measure_here(quick: bool, output: &mut Output) -> Result<Measured, Failure> {
     let machine = Machine::detect();
     let mut progress = output.progress(duration(quick));
-    let costs = measure(&machine, quick, output, &mut progress)?;
+    let costs = measure(&machine, (quick, false), output, &mut progress)?;
     drop(progress);
     if output.interrupt().requested() {
         return Err(Failure::Interrupted);
@@ -56,8 +56,9 @@ pub(super) fn measure_here(quick: bool, output: &mut Output) -> Result<Measured,
     let row = |id: &str| costs.rows.iter().find(|row| row.id == id);
     let ns = |id: &str| row(id)?.ns.map(|ns| ns.median);
     of_rows(ns).map_err(|id| {
-        let why = row(id).and_then(|row| row.missing).unwrap_or("no figure came of it");
-        Failure::Unsupported(format!("{id} was not measured: {why}"))
+        let why = row(id).and_then(|row| row.missing.as_ref());
+        let why = why.map_or_else(|| "its figure cannot be".to_owned(), ToString::to_string);
+        Failure::Unsupported(format!("{id} has no figure: {why}"))
     })
 }
 
