@@ -21,15 +21,16 @@ pub(super) fn system_call() -> Row<'static> {
     Row::new(1, |part| part.times(|| _ = black_box(getppid())))
 }
 
-/// Something that sleeps, once for each count; how long each of them took.
-fn asleep(once: impl Fn() -> Duration + Sync + 'static) -> Row<'static> {
+/// Something that sleeps, once for each count, beside so many threads of its own; how long each
+/// of them took.
+fn asleep(helpers: u64, once: impl Fn() -> Duration + Sync + 'static) -> Row<'static> {
     let body = move |part: &Part<'_>| (0..part.count).map(|_| once()).sum();
-    Row { sleeps: true, ..Row::new(1, body) }
+    Row { sleeps: Some(helpers), ..Row::new(1, body) }
 }
 
 /// How much later than asked for a thread runs that sleeps for a millisecond.
 pub(super) fn sleep_overrun() -> Row<'static> {
-    asleep(|| {
+    asleep(0, || {
         let before = Instant::now();
         thread::sleep(SLEEP);
         before.elapsed().saturating_sub(SLEEP)
@@ -38,7 +39,7 @@ pub(super) fn sleep_overrun() -> Row<'static> {
 
 /// A thread started and joined.
 pub(super) fn thread_start() -> Row<'static> {
-    asleep(|| {
+    asleep(1, || {
         let before = Instant::now();
         // A thread that cannot be started takes the whole command with it: so it would elsewhere.
         thread::scope(|scope| _ = scope.spawn(|| ()));
@@ -50,7 +51,7 @@ pub(super) fn thread_start() -> Row<'static> {
 /// switch. Two threads take turns there; a count is a turn of both.
 pub(super) fn switch(cpu: usize) -> Row<'static> {
     let body = move |part: &Part<'_>| {
-        let _pinned = Pinned::to(cpu);
+        let (_pinned, count) = (Pinned::to(cpu), part.count);
         let turn = AtomicU64::new(0);
         // Acquire and Release of the turn: what was written before it is seen after it.
         let wait_while_parity_is = |parity: u64| {
@@ -66,20 +67,20 @@ pub(super) fn switch(cpu: usize) -> Row<'static> {
         thread::scope(|scope| {
             // It inherits the CPU, and the priority.
             let second = scope.spawn(|| {
-                for _ in 0..part.count {
+                for _ in 0..count {
                     wait_while_parity_is(0);
                     pass_turn_to(&first);
                 }
             });
             let before = Instant::now();
-            for _ in 0..part.count {
+            for _ in 0..count {
                 pass_turn_to(second.thread());
                 wait_while_parity_is(1);
             }
             before.elapsed()
         })
     };
-    Row { sleeps: true, ..Row::new(1, body) }.of(2)
+    Row { sleeps: Some(1), ..Row::new(1, body) }.of(2)
 }
 
 /// What is timed of a wake-up.
@@ -94,12 +95,12 @@ pub(super) enum WakeUp {
 /// A thread on the first CPU wakes one that sleeps on the second.
 pub(super) fn wake_up(what: WakeUp, cpus: (usize, usize)) -> Row<'static> {
     let body = move |part: &Part<'_>| {
-        let base = Instant::now();
+        let (base, count) = (Instant::now(), part.count);
         let (parked, woken_at) = (AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
                 let _pinned = Pinned::to(cpus.1);
-                for round in 1..=part.count {
+                for round in 1..=count {
                     // Relaxed: it says when. The time is published with Release.
                     parked.store(round, Ordering::Relaxed);
                     thread::park();
@@ -108,7 +109,7 @@ pub(super) fn wake_up(what: WakeUp, cpus: (usize, usize)) -> Row<'static> {
             });
             let _pinned = Pinned::to(cpus.0);
             let mut took_ns = 0;
-            for round in 1..=part.count {
+            for round in 1..=count {
                 while parked.load(Ordering::Relaxed) < round {
                     spin_loop();
                 }
@@ -135,7 +136,7 @@ pub(super) fn wake_up(what: WakeUp, cpus: (usize, usize)) -> Row<'static> {
             Duration::from_nanos(took_ns)
         })
     };
-    Row { sleeps: true, ..Row::new(1, body) }
+    Row { sleeps: Some(1), ..Row::new(1, body) }
 }
 
 /// What a CPU loses to the interrupt of another CPU's `membarrier`: by how much less a thread

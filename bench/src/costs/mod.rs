@@ -21,7 +21,7 @@ pub use published::Table;
 use two_cpus::Change;
 
 /// Time for each figure, when no thread is in a hurry and when somebody is.
-const BUDGET: Duration = Duration::from_millis(80);
+const BUDGET: Duration = Duration::from_millis(30);
 const BUDGET_QUICK: Duration = Duration::from_millis(15);
 
 /// What the measurements need to know of the machine.

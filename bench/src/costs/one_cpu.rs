@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 
 use rustix::thread::{MembarrierCommand, membarrier};
 
-use crate::slices::{Missing, Part, Row};
+use crate::slices::{Missing, Part, Row, STREAM, stream};
 
 /// Bytes of a cache line, and how many `u32` it holds.
 const LINE_BYTES: u64 = 64;
@@ -31,30 +31,15 @@ fn with<T: Send + Sync + 'static>(
     })
 }
 
-/// One instruction among others that do not wait for it: four chains, which share nothing, in
-/// operations that no compiler merges and no vector unit does at once.
+/// One instruction among others that do not wait for it.
 pub(super) fn instruction() -> Row<'static> {
-    const INSTRUCTIONS: u64 = 8 * 8;
     let body = |part: &Part<'_>| {
-        let (mut a, mut b, mut c, mut d) = black_box((1_u64, 2_u64, 3_u64, 4_u64));
-        let (mut e, mut f, mut g, mut h) = black_box((5_u64, 6_u64, 7_u64, 8_u64));
-        let took = part.times(|| {
-            for _ in 0..8 {
-                a = a.wrapping_add(b);
-                c ^= d;
-                e = e.rotate_left(9);
-                g = g.wrapping_sub(h);
-                b ^= a;
-                d = d.wrapping_sub(c);
-                e = e.wrapping_add(f);
-                h |= g;
-            }
-            f = black_box(f);
-        });
-        black_box((a, b, c, d, e, f, g, h));
+        let mut state = black_box([1, 2, 3, 4, 5, 6, 7, 8]);
+        let took = part.times(|| stream(&mut state));
+        black_box(state);
         took
     };
-    Row::new(1, body).of(INSTRUCTIONS)
+    Row::new(1, body).of(STREAM)
 }
 
 /// One clock cycle: a chain of additions and exclusive-ors, each of which waits for the last one.

@@ -9,10 +9,10 @@
 //! - A thread takes each order that is for it once: orders are numbered, and name their threads.
 //! - No thread waits for one that has panicked: [`Crew::is_broken`] ends all waits.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, Scope, Thread};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -38,10 +38,10 @@ pub(super) struct Crew<'a> {
     /// Threads that are here, and that have answered.
     here: AtomicUsize,
     answered: AtomicUsize,
-    /// The last phase that the timed threads have done: two of each order.
+    /// The number of the slice, or [`NO_SLICE`].
+    slice: AtomicU32,
+    /// The last phase that a timed thread has done: two of each order.
     over: AtomicU64,
-    /// Timed threads that have done the present phase.
-    done: AtomicUsize,
     answers: Vec<Mutex<Span>>,
     is_broken: AtomicBool,
     sleepers: OnceLock<Vec<Thread>>,
@@ -49,6 +49,8 @@ pub(super) struct Crew<'a> {
 
 /// Orders name at most so many threads, less one.
 const THREADS: usize = 1 << 12;
+/// A slice without a number.
+const NO_SLICE: u32 = u32::MAX;
 
 impl<'a> Crew<'a> {
     pub(super) fn new(rows: &'a [Row<'a>]) -> Crew<'a> {
@@ -64,7 +66,7 @@ impl<'a> Crew<'a> {
             here: AtomicUsize::new(0),
             answered: AtomicUsize::new(0),
             over: AtomicU64::new(0),
-            done: AtomicUsize::new(0),
+            slice: AtomicU32::new(NO_SLICE),
             answers: (0..threads).map(|_| Mutex::default()).collect(),
             is_broken: AtomicBool::new(false),
             sleepers: OnceLock::new(),
@@ -119,13 +121,19 @@ impl<'a> Crew<'a> {
     }
 
     /// Has the threads of a row do a slice of so many operations each; what each of them saw.
-    pub(super) fn slice(&self, row: usize, count: u64, threads: usize) -> Vec<Span> {
+    pub(super) fn slice(
+        &self,
+        row: usize,
+        count: u64,
+        threads: usize,
+        slice: Option<u32>,
+    ) -> Vec<Span> {
         // Relaxed: the order publishes them.
         self.row.store(row, Ordering::Relaxed);
         self.count.store(count, Ordering::Relaxed);
         self.here.store(0, Ordering::Relaxed);
         self.answered.store(1, Ordering::Relaxed);
-        self.done.store(0, Ordering::Relaxed);
+        self.slice.store(slice.unwrap_or(NO_SLICE), Ordering::Relaxed);
         let number = self.order.load(Ordering::Relaxed) / THREADS + 1;
         let order = number * THREADS + threads;
         // Release: pairs with the Acquire in `serve`.
@@ -138,7 +146,7 @@ impl<'a> Crew<'a> {
 
     /// Does an operation of the row once, outside of any order.
     pub(super) fn try_once(&self, row: &Row<'_>) {
-        (row.body)(&Part { me: 0, count: 1, over: (&self.over, u64::MAX) });
+        (row.body)(&Part::new(0, 1, None, (&self.over, u64::MAX)));
     }
 
     /// One thread's part of an order.
@@ -146,24 +154,31 @@ impl<'a> Crew<'a> {
         let row = &self.rows[self.row.load(Ordering::Relaxed)];
         let count = self.count.load(Ordering::Relaxed);
         let phase = 2 * (order / THREADS) as u64;
-        self.part(row, me, (count / WARM_UP).max(1), phase);
-        // Acquire and Release: `done` was set back by the last one here of the phase before.
-        if self.here.fetch_add(1, Ordering::AcqRel) + 1 == row.threads {
-            self.done.store(0, Ordering::Relaxed);
-            self.here.store(row.threads + 1, Ordering::Release);
-        }
-        self.wait(|| self.here.load(Ordering::Acquire) > row.threads);
-        let others = || if row.sleeps { verdict::runnable().saturating_sub(1) } else { 0 };
-        let mut others_ran = others();
+        let slice = Some(self.slice.load(Ordering::Relaxed)).filter(|slice| *slice != NO_SLICE);
+        // Nobody's warm-up ends before it is done; those who are not timed have no other end.
+        let until = if me < row.timed { u64::MAX } else { phase };
+        let warm_up = (count / WARM_UP).max(1);
+        self.part(row, &Part::new(me, warm_up, None, (&self.over, until)), phase);
+        // Acquire and Release: what the threads did before comes before what they do after.
+        self.here.fetch_add(1, Ordering::AcqRel);
+        self.wait(|| self.here.load(Ordering::Acquire) == row.threads);
+        let others = |own: u64| match row.sleeps {
+            Some(helpers) => verdict::runnable().saturating_sub(1 + own * helpers),
+            None => 0,
+        };
+        let mut others_ran = others(0);
         GAP.set(0.0);
+        let part = Part::new(me, count, slice, (&self.over, phase + 1));
         let before = Look::now(self.epoch);
-        let took = self.part(row, me, count, phase + 1);
+        let took = self.part(row, &part, phase + 1);
         let after = Look::now(self.epoch);
-        others_ran += others();
+        // Threads of its own may still be about to end.
+        others_ran += others(1);
         *lock(&self.answers[me]) = Span {
             begin_ns: before.at_ns,
             end_ns: after.at_ns,
-            took_ns: took,
+            took_ns: took.as_nanos() as u64,
+            did: part.did.get(),
             cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
             switches: after.switches - before.switches,
             cpus: [before.cpu, after.cpu],
@@ -176,14 +191,14 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Does a part, and says so once all timed threads have done theirs.
-    fn part(&self, row: &Row<'_>, me: usize, count: u64, phase: u64) -> u64 {
-        let took = (row.body)(&Part { me, count, over: (&self.over, phase) });
-        // Relaxed: the numbers publish nothing; others only end their loops.
-        if me < row.timed && self.done.fetch_add(1, Ordering::Relaxed) + 1 == row.timed {
-            self.over.store(phase, Ordering::Relaxed);
+    /// Does a part, and ends those of the others.
+    fn part(&self, row: &Row<'_>, part: &Part<'_>, phase: u64) -> Duration {
+        let took = (row.body)(part);
+        if part.me < row.timed {
+            // Relaxed: the number publishes nothing; others only end their loops.
+            self.over.fetch_max(phase, Ordering::Relaxed);
         }
-        took.as_nanos() as u64
+        took
     }
 
     /// Spins until it holds.

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-/// A thread that had its CPU used it for this share of its time.
-const CPU_MIN_PERCENT: u64 = 98;
+/// A thread that had its CPU used it for this share of its time. A tick of the kernel is missing
+/// from it, which takes 30 us in some virtual machines: 3 % of a slice.
+const CPU_MIN_PERCENT: u64 = 96;
 /// All threads work at once for this share of the longest one's time.
 const OVERLAP_MIN_PERCENT: u64 = 95;
-/// A gap of this share of a slice is time that somebody stole.
-const GAP_MAX: f64 = 0.02;
+/// A gap of this share of a slice is time that somebody stole. A tick is less, and a median of
+/// slices does not feel those that have one.
+const GAP_MAX: f64 = 0.08;
 
 /// What one thread saw of a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -15,8 +17,9 @@ pub(super) struct Span {
     /// By the clock that all threads share.
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
-    /// What the operations took of it.
+    /// What the operations took of it, and how many they were.
     pub(super) took_ns: u64,
+    pub(super) did: u64,
     /// The thread's own CPU time meanwhile.
     pub(super) cpu_ns: u64,
     /// Involuntary switches meanwhile.
@@ -75,7 +78,7 @@ pub(super) fn judge(spans: &[Span], sleeps: bool) -> Result<(), Flaw> {
     }
     let is_taken = |span: &Span| {
         let is_short = span.cpu_ns * 100 < span.wall_ns() * CPU_MIN_PERCENT;
-        span.switches > 0 || (!sleeps && (is_short || span.cpus[0] != span.cpus[1]))
+        !sleeps && (span.switches > 0 || is_short || span.cpus[0] != span.cpus[1])
     };
     if spans.iter().any(is_taken) {
         return Err(Flaw::Taken);
@@ -213,15 +216,15 @@ mod tests {
     fn a_slice_does_not_count_in_which_a_thread_lost_its_cpu() {
         let good = span(0, 0);
         for (bad, flaw) in [
-            (Span { cpu_ns: 979_000, ..span(1, 0) }, Flaw::Taken),
+            (Span { cpu_ns: 959_000, ..span(1, 0) }, Flaw::Taken),
             (Span { switches: 1, ..span(1, 0) }, Flaw::Taken),
             (Span { cpus: [1, 2], ..span(1, 0) }, Flaw::Taken),
-            (Span { gap: 0.021, ..span(1, 0) }, Flaw::Stolen),
+            (Span { gap: 0.081, ..span(1, 0) }, Flaw::Stolen),
         ] {
             assert_eq!(judge(&[good, bad], false), Err(flaw), "{bad:?}");
             assert_eq!(judge(&[bad], false), Err(flaw), "{bad:?}");
         }
-        assert_eq!(judge(&[Span { cpu_ns: 981_000, gap: 0.019, ..good }], false), Ok(()));
+        assert_eq!(judge(&[Span { cpu_ns: 961_000, gap: 0.079, ..good }], false), Ok(()));
     }
 
     #[test]
@@ -229,7 +232,8 @@ mod tests {
         let asleep = Span { cpu_ns: 10_000, cpus: [0, 1], gap: 0.5, ..span(0, 0) };
         assert_eq!(judge(&[asleep], true), Ok(()));
         assert_eq!(judge(&[Span { others: 1, ..asleep }], true), Err(Flaw::Others));
-        assert_eq!(judge(&[Span { switches: 1, ..asleep }], true), Err(Flaw::Taken));
+        let turns = Span { switches: 9, ..asleep };
+        assert_eq!(judge(&[turns], true), Ok(()), "threads of one CPU take it from each other");
     }
 
     #[test]

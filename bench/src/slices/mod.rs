@@ -27,11 +27,12 @@ use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use rand::seq::SliceRandom;
+use rand::seq::{IndexedRandom, SliceRandom};
 
 use crate::Host;
 use crate::cases::clock::ticks;
 use control::{Control, Price, Prices};
+pub(crate) use control::{STREAM, stream};
 pub(crate) use crew::Pinned;
 use crew::{Crew, Raised};
 pub use judge::Missing;
@@ -65,23 +66,26 @@ thread_local! {
 pub(crate) struct Row<'a> {
     /// Threads that work at once.
     pub(crate) threads: usize,
-    /// Those whose time is taken, from the first; the others work until these have ended.
+    /// Those whose time is taken, from the first. A slice is over when one of them has done its
+    /// count.
     pub(crate) timed: usize,
-    /// It sleeps of its own accord, so that CPU time tells nothing.
-    pub(crate) sleeps: bool,
+    /// It sleeps of its own accord, so that CPU time tells nothing: then, how many threads of its
+    /// own it works with.
+    pub(crate) sleeps: Option<u64>,
     /// Operations in one count of the body.
     pub(crate) operations: u64,
     /// Does its part; how long the operations took.
     pub(crate) body: Body<'a>,
 }
 
-/// Does one thread's part of a slice, and says how long the operations took.
+/// Does one thread's part of a slice, and says how long the operations took. Where it is over
+/// before its count is done, it says so by [`Part::done`].
 pub(crate) type Body<'a> = Box<dyn Fn(&Part<'_>) -> Duration + Sync + 'a>;
 
 impl<'a> Row<'a> {
     /// One operation in so many threads at once.
     pub(crate) fn new(threads: usize, body: impl Fn(&Part<'_>) -> Duration + Sync + 'a) -> Row<'a> {
-        Row { threads, timed: threads, sleeps: false, operations: 1, body: Box::new(body) }
+        Row { threads, timed: threads, sleeps: None, operations: 1, body: Box::new(body) }
     }
 
     /// The same, of which one count has so many operations.
@@ -94,20 +98,35 @@ impl<'a> Row<'a> {
 pub(crate) struct Part<'a> {
     /// The number of the thread among those of the row.
     pub(crate) me: usize,
-    /// How often it does the operation.
+    /// How often it does the operation, unless another thread is done before.
     pub(crate) count: u64,
-    /// The last phase that the timed threads have done, and the present one.
+    /// The number of the slice among those of its row. Nothing of what no figure is made of: the
+    /// warm-up of each, and those that the count is worked out from.
+    pub(crate) slice: Option<u32>,
+    /// The last phase that a timed thread has done, and the present one.
     over: (&'a AtomicU64, u64),
+    /// How often it has done the operation.
+    did: Cell<u64>,
 }
 
-impl Part<'_> {
-    /// Whether the timed threads have done their work: the others end theirs.
+impl<'a> Part<'a> {
+    fn new(me: usize, count: u64, slice: Option<u32>, over: (&'a AtomicU64, u64)) -> Part<'a> {
+        Part { me, count, slice, over, did: Cell::new(count) }
+    }
+
+    /// Whether a timed thread has done its count: all others end.
+    #[inline]
     pub(crate) fn is_over(&self) -> bool {
         // Relaxed: it ends loops and publishes nothing.
         self.over.0.load(Ordering::Relaxed) >= self.over.1
     }
 
-    /// Works until the timed threads are done. Nobody asks how long that takes.
+    /// Says how often the operation was done, where that is less than the count.
+    pub(crate) fn done(&self, times: u64) {
+        self.did.set(times);
+    }
+
+    /// Works until a timed thread is done. Nobody asks how long that takes.
     pub(crate) fn until_over(&self, mut work: impl FnMut()) -> Duration {
         while !self.is_over() {
             work();
@@ -118,35 +137,39 @@ impl Part<'_> {
     /// Does `once` as often as this part has it; how long that took.
     #[inline(always)]
     pub(crate) fn times(&self, mut once: impl FnMut()) -> Duration {
-        timed(self.count, |count| {
+        self.batches(|count| {
             for _ in 0..count {
                 once();
             }
         })
     }
-}
 
-/// Does `batch` so many times in parts of nearly one length, and looks for time that was stolen
-/// between them.
-#[inline(always)]
-pub(crate) fn timed(count: u64, mut batch: impl FnMut(u64)) -> Duration {
-    let mut parts = [0_u64; PARTS];
-    let mut done = 0;
-    let begin = Instant::now();
-    let mut last = ticks();
-    for (number, part) in (1..).zip(&mut parts) {
-        let until = count * number / PARTS as u64;
-        if until > done {
-            batch(until - done);
-            let now = ticks();
-            *part = now.saturating_sub(last);
-            last = now;
-            done = until;
+    /// Does `batch` of so many operations at a time, in parts of nearly one length, until the count
+    /// is done or another thread has done its own. Looks for time that was stolen between them.
+    #[inline(always)]
+    pub(crate) fn batches(&self, mut batch: impl FnMut(u64)) -> Duration {
+        let mut parts = [0_u64; PARTS];
+        let mut done = 0;
+        let begin = Instant::now();
+        let mut last = ticks();
+        for (number, part) in (1..).zip(&mut parts) {
+            let until = self.count * number / PARTS as u64;
+            if until > done {
+                if self.is_over() {
+                    break;
+                }
+                batch(until - done);
+                let now = ticks();
+                *part = now.saturating_sub(last);
+                last = now;
+                done = until;
+            }
         }
+        let elapsed = begin.elapsed();
+        self.done(done);
+        GAP.set(judge::gap(&mut parts));
+        elapsed
     }
-    let elapsed = begin.elapsed();
-    GAP.set(judge::gap(&mut parts));
-    elapsed
 }
 
 /// How much is measured.
@@ -179,6 +202,10 @@ pub(crate) struct Measured {
     /// Nanoseconds for one operation, of each slice that counts, in the order in which they were
     /// drawn. The nth of two rows are from about the same time: passes hold each row once.
     pub(crate) values: Vec<f64>,
+    /// The numbers of these slices.
+    pub(crate) slices: Vec<u32>,
+    /// CPU time of its threads for one operation, in nanoseconds, of every slice that was drawn.
+    pub(crate) cpu: Vec<f64>,
     /// Why there are none.
     pub(crate) missing: Option<Missing>,
 }
@@ -186,9 +213,12 @@ pub(crate) struct Measured {
 /// The same while it is measured.
 struct Draws {
     count: u64,
-    drawn: u32,
-    /// With the price of the control then.
-    counted: Vec<(f64, Price)>,
+    /// A slice of this count is long enough.
+    is_calibrated: bool,
+    /// Its value, its number, and the price of the control then.
+    counted: Vec<(f64, u32, Price)>,
+    /// CPU time an operation, of all.
+    cpu: Vec<f64>,
     /// How many had each flaw.
     flaws: [u32; Flaw::ALL.len()],
 }
@@ -256,7 +286,13 @@ struct Run<'r, 'a> {
 
 impl Draws {
     fn new() -> Draws {
-        Draws { count: 1, drawn: 0, counted: Vec::new(), flaws: Default::default() }
+        Draws {
+            count: 1,
+            is_calibrated: false,
+            counted: Vec::new(),
+            cpu: Vec::new(),
+            flaws: Default::default(),
+        }
     }
 }
 
@@ -272,7 +308,10 @@ impl Run<'_, '_> {
             }
             host.check()?;
             pending.shuffle(&mut self.generator);
-            let threads = self.rows[pending[0]].threads;
+            // Which bursts follow which is drawn by what is left to be done.
+            let left = |row: &usize| self.wanted.slices as usize - self.draws[*row].counted.len();
+            let chosen = pending.choose_weighted(&mut self.generator, left);
+            let threads = self.rows[*chosen.expect("all of them lack some")].threads;
             pending.retain(|&row| self.rows[row].threads == threads);
             host.announce(&format_args!("slices of {} rows, {threads} threads", pending.len()));
             let before = self.counted();
@@ -310,7 +349,8 @@ impl Run<'_, '_> {
     /// Draws one slice; why it does not count, and the price of the control after it.
     fn slice(&mut self, number: usize, before: Price) -> (Option<Flaw>, Price) {
         let (row, draws) = (&self.rows[number], &mut self.draws[number]);
-        let spans = self.crew.slice(number, draws.count, row.threads);
+        let slice = draws.is_calibrated.then_some(draws.cpu.len() as u32);
+        let spans = self.crew.slice(number, draws.count, row.threads, slice);
         let after = self.control.price();
         let price = before.worse(after);
         let prices = &mut self.prices[usize::from(row.threads > 1)];
@@ -318,19 +358,24 @@ impl Run<'_, '_> {
         let wall_ns = spans.iter().map(Span::wall_ns).max().unwrap_or_default();
         let took_ns = spans.iter().map(|span| span.took_ns).max().unwrap_or_default();
         // What is far too short tells so whether it counts or not.
-        if took_ns * 2 < SLICE_NS && wall_ns < SLICE_NS {
-            draws.calibrate(took_ns, wall_ns);
+        let Some(slice) = slice else {
+            if took_ns * 2 < SLICE_NS && wall_ns < SLICE_NS {
+                draws.calibrate(took_ns, wall_ns);
+            } else {
+                draws.is_calibrated = true;
+            }
             return (None, after);
-        }
-        draws.drawn += 1;
-        let flaw = judge(&spans, row.sleeps).err();
+        };
+        let timed = &spans[..row.timed];
+        let sum = |of: fn(&Span) -> u64| timed.iter().map(of).sum::<u64>() as f64;
+        let operations = sum(|span| span.did) * row.operations as f64;
+        draws.cpu.push(sum(|span| span.cpu_ns) / operations);
+        let flaw = judge(&spans, row.sleeps.is_some()).err();
         let flaw = flaw.or_else(|| (!prices.is_usual(price)).then_some(Flaw::Control));
         match flaw {
             Some(flaw) => draws.flaws[flaw as usize] += 1,
             None => {
-                let took: u64 = spans[..row.timed].iter().map(|span| span.took_ns).sum();
-                let operations = row.timed as u64 * draws.count * row.operations;
-                draws.counted.push((took as f64 / operations as f64, price));
+                draws.counted.push((sum(|span| span.took_ns) / operations, slice, price));
                 draws.calibrate(took_ns, wall_ns);
             }
         }
@@ -343,19 +388,20 @@ impl Run<'_, '_> {
         let finish = |(row, mut draws): (&Row<'_>, Draws)| {
             let prices = &prices[usize::from(row.threads > 1)];
             let before = draws.counted.len();
-            draws.counted.retain(|(_, price)| prices.is_usual(*price));
+            draws.counted.retain(|(_, _, price)| prices.is_usual(*price));
             draws.flaws[Flaw::Control as usize] += (before - draws.counted.len()) as u32;
-            let values: Vec<f64> = draws.counted.iter().map(|(ns, _)| *ns).collect();
-            verdict.add_row(row, draws.drawn, values.len() as u32, &draws.flaws);
-            if values.len() < COUNTED_MIN {
+            let (counted, drawn) = (draws.counted.len(), draws.cpu.len() as u32);
+            verdict.add_row(row, drawn, counted as u32, &draws.flaws);
+            if counted < COUNTED_MIN {
                 let missing = if is_stopped {
                     Missing::Interrupted
                 } else {
-                    Missing::of(&draws.flaws, draws.drawn)
+                    Missing::of(&draws.flaws, drawn)
                 };
-                return Measured { values: Vec::new(), missing: Some(missing) };
+                return Measured { cpu: draws.cpu, missing: Some(missing), ..Measured::default() };
             }
-            Measured { values, missing: None }
+            let (values, slices) = draws.counted.iter().map(|(ns, slice, _)| (*ns, *slice)).unzip();
+            Measured { values, slices, cpu: draws.cpu, missing: None }
         };
         let measured = rows.iter().zip(draws).map(finish).collect();
         verdict.drift_percent = prices.iter().map(Prices::drift_percent).fold(0.0, f64::max);
