@@ -1,5 +1,6 @@
 //! What the JSON documents of all commands share. The schemas are described in `docs/JSON.md`.
 
+use bench::slices::RunVerdict;
 use bench::statistics::{Ratio, Spread};
 use serde::{Serialize, Serializer};
 
@@ -32,4 +33,41 @@ pub(crate) fn all_of_spread<S: Serializer>(
 pub(crate) fn ratio<S: Serializer>(value: &Ratio, serializer: S) -> Result<S::Ok, S::Error> {
     let Ratio { median, low, high } = *value;
     Middle { median, low, high }.serialize(serializer)
+}
+/// How good the run was, in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunOut {
+    verdict: &'static str,
+    sentence: String,
+    slices: u32,
+    slices_that_count: u32,
+    rows: u32,
+    rows_without_figure: u32,
+    met_percent: Option<f64>,
+    foreign_cpus: Option<f64>,
+    stolen_cpus: Option<f64>,
+    drift_percent: f64,
+    raised: bool,
+    pinned: bool,
+    seconds: f64,
+}
+
+impl From<&RunVerdict> for RunOut {
+    fn from(run: &RunVerdict) -> Self {
+        Self {
+            verdict: run.name(),
+            sentence: run.to_string(),
+            slices: run.drawn,
+            slices_that_count: run.counted,
+            rows: run.rows,
+            rows_without_figure: run.without_figure,
+            met_percent: run.met_percent,
+            foreign_cpus: run.foreign_cpus,
+            stolen_cpus: run.stolen_cpus,
+            drift_percent: run.drift_percent,
+            raised: run.is_raised,
+            pinned: run.is_pinned,
+            seconds: run.seconds,
+        }
+    }
 }

@@ -11,7 +11,6 @@ pub(crate) mod table;
 use std::path::PathBuf;
 
 use ::bench::costs::{self, Costs};
-use ::bench::slices::RunVerdict;
 use ::bench::statistics::Spread;
 use serde::Serialize;
 
@@ -68,48 +67,10 @@ struct Document<'a> {
 /// The table in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct CostsOut<'a> {
-    run: RunOut,
+    run: crate::json::RunOut,
     published: PublishedOut,
     section_ns: f64,
     rows: Vec<CostOut<'a>>,
-}
-
-/// How good the run was, in JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct RunOut {
-    verdict: &'static str,
-    sentence: String,
-    slices: u32,
-    slices_that_count: u32,
-    rows: u32,
-    rows_without_figure: u32,
-    met_percent: Option<f64>,
-    foreign_cpus: Option<f64>,
-    stolen_cpus: Option<f64>,
-    drift_percent: f64,
-    raised: bool,
-    pinned: bool,
-    seconds: f64,
-}
-
-impl From<&RunVerdict> for RunOut {
-    fn from(run: &RunVerdict) -> Self {
-        Self {
-            verdict: run.name(),
-            sentence: run.to_string(),
-            slices: run.drawn,
-            slices_that_count: run.counted,
-            rows: run.rows,
-            rows_without_figure: run.without_figure,
-            met_percent: run.met_percent,
-            foreign_cpus: run.foreign_cpus,
-            stolen_cpus: run.stolen_cpus,
-            drift_percent: run.drift_percent,
-            raised: run.is_raised,
-            pinned: run.is_pinned,
-            seconds: run.seconds,
-        }
-    }
 }
 
 /// Where the other column comes from.
@@ -143,7 +104,7 @@ impl<'a> From<&'a Costs> for CostsOut<'a> {
             efficiency: row.efficiency(costs.section_ns),
         };
         Self {
-            run: RunOut::from(&costs.run),
+            run: (&costs.run).into(),
             published: PublishedOut {
                 machine: published.machine,
                 year: published.year,
