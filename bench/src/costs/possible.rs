@@ -6,6 +6,9 @@ use crate::units;
 
 /// An L1 hit takes so long, in nanoseconds, on any CPU of these decades.
 const L1_NS: (f64, f64) = (0.5, 10.0);
+/// A price whose quartiles differ by more than this factor is two: the hypervisor puts two CPUs now
+/// on one core, now on two, and what goes between them costs twice as much.
+const STEADY: f64 = 1.5;
 /// Two figures that may be equal differ by this factor.
 const EQUAL: f64 = 0.9;
 
@@ -30,6 +33,12 @@ pub(super) fn throw_away(costs: &mut [Cost]) {
             (cost.ns, cost.missing) = (None, Some(Missing::Impossible(why)));
         }
     };
+    for cost in &mut *costs {
+        if let Some(ns) = cost.ns.filter(|ns| ns.high > STEADY * ns.low) {
+            (cost.ns, cost.missing) =
+                (None, Some(Missing::Unsteady { between: [ns.low, ns.high] }));
+        }
+    }
     if let Some(hit) = ns(costs, "l1_hit").filter(|ns| *ns < L1_NS.0 || *ns > L1_NS.1) {
         let why = format!("{} for an L1 hit", units::nanoseconds(hit));
         drop(costs, "l1_hit", why);
@@ -67,13 +76,17 @@ mod tests {
             cost("cpu_local_lock", 7.5),
             cost("read_lock", 5.0),
             cost("shared_increment", 8.5),
+            cost("shared_lock", 30.0),
         ];
+        costs[7].ns = Some(Spread { median: 30.0, low: 25.0, high: 50.0 });
         throw_away(&mut costs);
         let left = |cost: &&Cost| cost.ns.is_some();
         let left: Vec<_> = costs.iter().filter(left).map(|cost| cost.id).collect();
         assert_eq!(left, ["l2_hit", "atomic_increment", "cpu_local_lock", "shared_increment"]);
         let why = costs[5].missing.as_ref().unwrap().to_string();
         assert_eq!(why, "thrown away: 5.00 ns, less than atomic_increment with 8.00 ns");
+        let why = costs[7].missing.as_ref().unwrap().to_string();
+        assert_eq!(why, "it had no one price: 25.0 ns as often as 50.0 ns");
     }
 
     #[test]

@@ -92,13 +92,23 @@ impl Control {
 }
 
 /// All prices of a run, in their order of time, and sorted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Prices {
     sorted: [Vec<u64>; 2],
     all: Vec<Price>,
+    /// The best price is that at the end of the lowest part of so many: a CPU may be faster than
+    /// usual for a moment.
+    parts: usize,
 }
 
 impl Prices {
+    /// Of rows of one thread the best price is one in ten, of others one in four: the core's other
+    /// thread, which makes instructions dearer, may be one's own.
+    pub(super) fn new(has_several: bool) -> Prices {
+        let parts = if has_several { 4 } else { 10 };
+        Prices { sorted: Default::default(), all: Vec::new(), parts }
+    }
+
     pub(super) fn add(&mut self, price: Price) {
         self.all.push(price);
         for (sorted, ticks) in self.sorted.iter_mut().zip(price.0) {
@@ -106,11 +116,10 @@ impl Prices {
         }
     }
 
-    /// The best price of the run so far: the lowest tenth's end, since a CPU may be faster than
-    /// usual for a moment.
+    /// The best price of the run so far.
     fn best(&self, which: usize) -> Option<u64> {
         let sorted = &self.sorted[which];
-        sorted.get(sorted.len() / 10).copied()
+        sorted.get(sorted.len() / self.parts).copied()
     }
 
     /// Whether the CPU was as fast as at its best.
@@ -148,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_price_is_usual_within_a_tenth_of_the_best_and_no_single_one_is_the_best() {
-        let mut prices = Prices::default();
+        let mut prices = Prices::new(false);
         assert!(prices.is_usual(Price([500, 500])), "nothing is known yet");
         prices.add(Price([50, 50]));
         (0..30).for_each(|_| prices.add(Price([100, 200])));
@@ -161,7 +170,7 @@ mod tests {
     #[test]
     fn a_drift_is_seen_whichever_way_it_goes() {
         for (first, last) in [(100, 130), (130, 100)] {
-            let mut prices = Prices::default();
+            let mut prices = Prices::new(false);
             assert_eq!(prices.drift_percent(), 0.0);
             (0..10).for_each(|_| prices.add(Price([first, 100])));
             (0..10).for_each(|_| prices.add(Price([last, 100])));

@@ -31,6 +31,11 @@ pub(super) struct Crew<'a> {
     epoch: Instant,
     /// Threads that spin for orders; the others sleep.
     mustered: AtomicUsize,
+    /// Where they go before: thread 0 to the CPU of this number among `cpus`, the next one to the
+    /// next. [`ANYWHERE`]: nowhere.
+    place: AtomicU32,
+    /// Those that they may use.
+    cpus: Vec<usize>,
     /// The number of the order, and its threads: `number * THREADS + threads`.
     order: AtomicUsize,
     row: AtomicUsize,
@@ -49,6 +54,8 @@ pub(super) struct Crew<'a> {
 
 /// Orders name at most so many threads, less one.
 const THREADS: usize = 1 << 12;
+/// No place.
+const ANYWHERE: u32 = u32::MAX;
 /// A slice without a number.
 const NO_SLICE: u32 = u32::MAX;
 
@@ -60,6 +67,8 @@ impl<'a> Crew<'a> {
             rows,
             epoch: Instant::now(),
             mustered: AtomicUsize::new(1),
+            place: AtomicU32::new(ANYWHERE),
+            cpus: own_cpus(),
             order: AtomicUsize::new(0),
             row: AtomicUsize::new(0),
             count: AtomicU64::new(0),
@@ -80,7 +89,7 @@ impl<'a> Crew<'a> {
         threads: usize,
         pin: bool,
     ) -> Leader<'s, 'a> {
-        let cpus = if pin { own_cpus() } else { Vec::new() };
+        let cpus = if pin { &self.cpus[..] } else { &[] };
         let leader = Leader { crew: self, pinned: cpus.first().map(|&cpu| Pinned::to(cpu)) };
         let start = |me: usize| {
             let cpu = cpus.get(me).copied();
@@ -96,7 +105,7 @@ impl<'a> Crew<'a> {
         let _broken = BrokenOnPanic(&self.is_broken);
         let _pinned = cpu.map(Pinned::to);
         let _raised = Raised::raise();
-        let mut seen = 0;
+        let (mut seen, mut is_mustered) = (0, false);
         // Acquire: pairs with the Release of `muster`, of an order, and of the end.
         while !self.is_broken.load(Ordering::Acquire) {
             let order = self.order.load(Ordering::Acquire);
@@ -104,19 +113,37 @@ impl<'a> Crew<'a> {
                 seen = order;
                 self.work(me, order);
             } else if me < self.mustered.load(Ordering::Acquire) {
+                if !is_mustered {
+                    is_mustered = true;
+                    self.settle(me);
+                }
                 std::hint::spin_loop();
             } else {
+                is_mustered = false;
                 thread::park();
             }
         }
     }
 
-    /// Has so many threads spin for orders, until what is returned is dropped.
-    pub(super) fn muster(&self, threads: usize) -> Burst<'_, 'a> {
+    /// Goes where the threads of the burst are to be, and may be moved from there again: where two
+    /// of them share a CPU while others want all, the kernel leaves them there for long.
+    fn settle(&self, me: usize) {
+        // Relaxed: the muster publishes it.
+        let place = self.place.load(Ordering::Relaxed);
+        if place != ANYWHERE && !self.cpus.is_empty() {
+            drop(Pinned::to(self.cpus[(place as usize + me) % self.cpus.len()]));
+        }
+    }
+
+    /// Has so many threads spin for orders, until what is returned is dropped; on CPUs of their own
+    /// from this one on, if one is named.
+    pub(super) fn muster(&self, threads: usize, place: Option<u32>) -> Burst<'_, 'a> {
+        self.place.store(place.unwrap_or(ANYWHERE), Ordering::Relaxed);
         // Release: a thread that is woken sees that it is wanted.
         self.mustered.store(threads, Ordering::Release);
         let sleepers = self.sleepers.get().map_or(&[][..], |all| &all[..threads - 1]);
         sleepers.iter().for_each(Thread::unpark);
+        self.settle(0);
         Burst(self)
     }
 
@@ -162,18 +189,18 @@ impl<'a> Crew<'a> {
         // Acquire and Release: what the threads did before comes before what they do after.
         self.here.fetch_add(1, Ordering::AcqRel);
         self.wait(|| self.here.load(Ordering::Acquire) == row.threads);
-        let others = |own: u64| match row.sleeps {
-            Some(helpers) => verdict::runnable().saturating_sub(1 + own * helpers),
+        // Threads of its own may still be about to end.
+        let others = || match row.sleeps {
+            Some(own) => verdict::runnable().saturating_sub(1 + own),
             None => 0,
         };
-        let mut others_ran = others(0);
+        let mut others_ran = others();
         GAP.set(0.0);
         let part = Part::new(me, count, slice, (&self.over, phase + 1));
         let before = Look::now(self.epoch);
         let took = self.part(row, &part, phase + 1);
         let after = Look::now(self.epoch);
-        // Threads of its own may still be about to end.
-        others_ran += others(1);
+        others_ran += others();
         *lock(&self.answers[me]) = Span {
             begin_ns: before.at_ns,
             end_ns: after.at_ns,

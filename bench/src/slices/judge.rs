@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::units;
+
 /// A thread that had its CPU used it for this share of its time. A tick of the kernel is missing
 /// from it, which takes 30 us in some virtual machines: 3 % of a slice.
 const CPU_MIN_PERCENT: u64 = 96;
@@ -105,7 +107,7 @@ pub(super) fn gap(parts: &mut [u64]) -> f64 {
 }
 
 /// Why something has no figure. Each of them is what was seen.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Missing {
     /// In most slices that did not count the threads were not on CPUs at once.
     NeverTogether {
@@ -140,6 +142,11 @@ pub enum Missing {
     NeedsCpus(usize),
     /// The kernel refuses to register for it.
     NoMembarrier,
+    /// It had no one price: the quartiles are so far apart, in nanoseconds.
+    Unsteady {
+        /// The first and the last quartile.
+        between: [f64; 2],
+    },
     /// The figure cannot be: what it should have been.
     Impossible(String),
 }
@@ -181,6 +188,10 @@ impl fmt::Display for Missing {
             Self::Interrupted => f.write_str("interrupted"),
             Self::NeedsCpus(cpus) => write!(f, "needs {cpus} CPUs"),
             Self::NoMembarrier => f.write_str("the kernel has no membarrier"),
+            Self::Unsteady { between: [low, high] } => {
+                let [low, high] = [*low, *high].map(units::nanoseconds);
+                write!(f, "it had no one price: {low} as often as {high}")
+            }
             Self::Impossible(what) => write!(f, "thrown away: {what}"),
         }
     }

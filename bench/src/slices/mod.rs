@@ -25,9 +25,9 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::{IndexedRandom, SliceRandom};
+use rand::{RngExt, SeedableRng};
 
 use crate::Host;
 use crate::cases::clock::ticks;
@@ -261,7 +261,8 @@ pub(crate) fn run(
             rows,
             draws: rows.iter().map(|_| Draws::new()).collect(),
             control: Control::new(),
-            prices: [Prices::default(), Prices::default()],
+            prices: [false, true].map(Prices::new),
+            is_apart: false,
             generator: ChaCha8Rng::seed_from_u64(wanted.seed),
             wanted: *wanted,
         };
@@ -280,6 +281,8 @@ struct Run<'r, 'a> {
     control: Control,
     /// Of rows of one thread, and of rows of several: a neighbour who waits takes its share.
     prices: [Prices; 2],
+    /// Threads of the last burst that had several were not on CPUs at once.
+    is_apart: bool,
     generator: ChaCha8Rng,
     wanted: Wanted,
 }
@@ -327,19 +330,35 @@ impl Run<'_, '_> {
     /// Draws slices of these rows, pass by pass, while the threads keep their CPUs.
     fn burst(&mut self, mut rows: Vec<usize>, threads: usize) {
         let begin = Instant::now();
-        let burst = self.crew.muster(threads);
+        let place =
+            (threads > 1 && self.is_apart && !self.wanted.pin).then(|| self.generator.random());
+        let burst = self.crew.muster(threads, place);
         let mut price = self.control.price();
         while begin.elapsed() < BURST && !rows.is_empty() {
             rows.shuffle(&mut self.generator);
+            let mut is_lost = true;
             for &number in &rows {
+                // A thread that sleeps would not come back for long.
+                if self.rows[number].sleeps.is_some() && verdict::runnable() > 1 {
+                    self.draws[number].flaws[Flaw::Others as usize] += 1;
+                    continue;
+                }
+                is_lost = false;
                 let (flaw, after) = self.slice(number, price);
                 price = after;
-                // Another program has one of the CPUs now.
-                if threads > 1 && flaw.is_some_and(Flaw::is_loss) {
-                    drop(burst);
-                    std::thread::sleep(REST);
-                    return;
+                is_lost = threads > 1 && flaw.is_some_and(Flaw::is_loss);
+                if threads > 1 {
+                    self.is_apart = flaw == Some(Flaw::Apart);
                 }
+                if is_lost {
+                    break;
+                }
+            }
+            // Another program has one of the CPUs now.
+            if is_lost {
+                drop(burst);
+                std::thread::sleep(REST);
+                return;
             }
             let wanted = self.wanted.slices;
             rows.retain(|&row| !self.draws[row].is_done(wanted));
@@ -390,7 +409,8 @@ impl Run<'_, '_> {
             let before = draws.counted.len();
             draws.counted.retain(|(_, _, price)| prices.is_usual(*price));
             draws.flaws[Flaw::Control as usize] += (before - draws.counted.len()) as u32;
-            let (counted, drawn) = (draws.counted.len(), draws.cpu.len() as u32);
+            let counted = draws.counted.len();
+            let drawn = counted as u32 + draws.flaws.iter().sum::<u32>();
             verdict.add_row(row, drawn, counted as u32, &draws.flaws);
             if counted < COUNTED_MIN {
                 let missing = if is_stopped {
