@@ -8,9 +8,10 @@
 //! stands in for others ([`facades`]); what tests of all that need of the machine ([`needs`]), and
 //! how long their programs may run ([`limited`]).
 //! Besides, the promises of the documentation are broken on purpose ([`promises`]), steps of the
-//! code are removed ([`mutants`]), `rcu compare` has to find regressions ([`trial`]), and two runs
-//! of `rcu advise` have to agree ([`advice_agreement`]). It runs cargo, git, the C compiler,
-//! binutils and Debian's packaging tools; it touches nothing outside the directories it is given.
+//! code are removed ([`mutants`]), the command has to tell the truth on a machine that does something
+//! else besides ([`noise`]), and two runs of `rcu advise` have to agree ([`advice_agreement`]). It
+//! runs cargo, git, the C compiler, binutils and Debian's packaging tools; it touches nothing outside
+//! the directories it is given.
 
 #![forbid(unsafe_code)]
 
@@ -29,9 +30,9 @@ mod library;
 pub mod limited;
 pub mod mutants;
 pub mod needs;
+pub mod noise;
 mod pkgconfig;
 pub mod promises;
 pub mod say;
 mod tools;
 pub mod torture;
-pub mod trial;

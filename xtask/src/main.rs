@@ -9,8 +9,8 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::advice_agreement::Agreement;
 use xtask::debian13::Debian13;
+use xtask::noise::{self, Noise};
 use xtask::torture::{self, Torture};
-use xtask::trial::Trial;
 use xtask::{clients, command, compat, deb, facades, install, mutants, promises, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
@@ -115,27 +115,17 @@ enum Command {
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Look whether `rcu compare` catches planted regressions, and raises no false alarm. Minutes.
-    CompareTrial {
-        /// Tries with a regression.
-        #[arg(long, value_name = "N", default_value_t = 10)]
-        planted: u32,
-        /// Tries without.
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        alike: u32,
-        /// The size of the regression.
-        #[arg(long, value_name = "PERCENT", default_value_t = 3.0)]
-        percent: f64,
-        /// What is measured, as `rcu compare` takes it.
-        #[arg(
-            long,
-            value_name = "LOAD",
-            default_value = "bench read --case read --only quiescence"
-        )]
-        load: String,
-        /// Seconds for each try, at most.
-        #[arg(long, value_name = "N", default_value_t = 60)]
-        seconds: u32,
+    /// Look whether figures of `rcu costs`, recommendations of `rcu advise` and verdicts of
+    /// `rcu compare` are those of the idle machine while threads spin beside. On a machine that does
+    /// nothing else. Hours.
+    Noise {
+        /// Runs of `rcu costs` at each load; half as many of `rcu advise`, and of regressions.
+        #[arg(long, value_name = "N", default_value_t = 20,
+              value_parser = clap::value_parser!(u32).range(1..))]
+        runs: u32,
+        /// Which parts; all, if none is named.
+        #[arg(value_name = "PART")]
+        parts: Vec<noise::Part>,
     },
     /// Run `rcu advise` twice with other seeds over all workloads; print whether the runs agree.
     AdviceAgreement {
@@ -233,9 +223,7 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Facades { measure: Some(rounds), .. } => facades::measure(rounds)?,
         Command::Facades { table, names, .. } => facades::Run { names, table }.run()?,
-        Command::CompareTrial { planted, alike, percent, load, seconds } => {
-            Trial { planted, alike, percent, load, seconds }.run()?;
-        }
+        Command::Noise { runs, parts } => Noise { parts, runs }.run()?,
         Command::Mutants { list, names } => mutants::Run { names, list }.run()?,
         Command::Promises { list, names } => promises::Run { names, list }.run()?,
         Command::AdviceAgreement { seed } => Agreement { seed }.run()?,

@@ -135,6 +135,8 @@ pub struct Cost {
     pub id: &'static str,
     /// Its name for people.
     pub name: String,
+    /// How many threads work in it; 0 where it cannot be measured.
+    pub threads: usize,
     /// Nanoseconds here: the median of the slices that count, and their quartiles.
     pub ns: Option<Spread>,
     /// Why there is no figure.
@@ -209,9 +211,16 @@ pub fn measure(
     let (mut costs, mut rows, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for (place, &(id, name, method)) in FIGURES.iter().enumerate() {
         let (detail, made) = machine.make(method);
-        let missing = made.map(|row| (rows.push(row), places.push(place))).err();
-        let name = format!("{name}{detail}");
-        costs.push(Cost { id, name, ns: None, missing, published_ns: published().ns(id) });
+        let (threads, missing) = match &made {
+            Ok(row) => (row.threads + row.sleeps.unwrap_or(0) as usize, None),
+            Err(missing) => (0, Some(missing.clone())),
+        };
+        let (name, published_ns) = (format!("{name}{detail}"), published().ns(id));
+        costs.push(Cost { id, name, threads, ns: None, missing, published_ns });
+        if let Ok(row) = made {
+            rows.push(row);
+            places.push(place);
+        }
     }
     let (measured, run) = slices::run(&rows, &wanted(quick, pin), host)?;
     for (place, measured) in places.into_iter().zip(measured) {
@@ -274,6 +283,7 @@ mod tests {
         let cost = |id, ns: Option<f64>| Cost {
             id,
             name: String::new(),
+            threads: 1,
             ns: ns.map(|ns| Spread { median: ns, low: ns, high: ns }),
             missing: None,
             published_ns: None,

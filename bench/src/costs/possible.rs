@@ -64,6 +64,7 @@ mod tests {
         let cost = |id, ns: f64| Cost {
             id,
             name: id.to_owned(),
+            threads: 1,
             ns: Some(Spread { median: ns, low: ns, high: ns }),
             missing: None,
             published_ns: None,

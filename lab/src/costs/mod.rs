@@ -85,6 +85,7 @@ struct PublishedOut {
 struct CostOut<'a> {
     id: &'static str,
     name: &'a str,
+    threads: usize,
     #[serde(serialize_with = "crate::json::spread")]
     ns: Option<Spread>,
     missing: Option<String>,
@@ -98,6 +99,7 @@ impl<'a> From<&'a Costs> for CostsOut<'a> {
         let row = |row: &'a costs::Cost| CostOut {
             id: row.id,
             name: &row.name,
+            threads: row.threads,
             ns: row.ns,
             missing: row.missing.as_ref().map(ToString::to_string),
             published_ns: row.published_ns,

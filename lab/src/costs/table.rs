@@ -153,6 +153,7 @@ mod tests {
         let row = |name: &str, missing| Cost {
             id: "membarrier",
             name: name.to_owned(),
+            threads: 0,
             ns: None,
             missing: Some(missing),
             published_ns: None,

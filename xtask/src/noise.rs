@@ -1,0 +1,347 @@
+//! Whether the command tells the truth on a machine that does something else besides: no figure that
+//! is wrong, no recommendation that another run does not give, no regression that is none.
+//!
+//! Threads here spin, or sleep and wake, while the command runs. What it says then is held against
+//! what it says when they do not. It takes an hour and measures, and so is no part of `.ci/run`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::tools::run;
+
+/// A figure of one thread, and one of several, may be so many times that of the idle machine.
+const WITHIN: [f64; 2] = [1.05, 1.10];
+/// A design that is recommended is at most so much slower, on the idle machine, than another one.
+const DESIGNS_WITHIN: f64 = 1.10;
+/// How long a thread that sleeps and wakes does either.
+const TURN: Duration = Duration::from_millis(1);
+/// Runs of the idle machine: what these say differs, too.
+const IDLE_RUNS: u32 = 5;
+/// What `rcu compare` measures here, the regression that is planted, and the seconds of a try.
+const COMPARED: &str = "bench read --case read --only quiescence";
+const PLANTED_PERCENT: &str = "3";
+const SECONDS: &str = "60";
+
+/// What the command is asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub enum Part {
+    /// Figures of `rcu costs`.
+    Costs,
+    /// Recommendations of `rcu advise --quick`.
+    Advise,
+    /// Regressions of `rcu compare`, planted ones and none.
+    Compare,
+}
+
+/// What is tried.
+#[derive(Clone, Debug)]
+pub struct Noise {
+    /// Which parts; all, if none is named.
+    pub parts: Vec<Part>,
+    /// Runs of `rcu costs` at each load; half as many of `rcu advise`, and of planted regressions.
+    pub runs: u32,
+}
+
+/// What else the machine does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Load {
+    Spinning(usize),
+    Sleeping(usize),
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spinning(0) => f.write_str("idle"),
+            Self::Spinning(threads) => write!(f, "{threads} spinning"),
+            Self::Sleeping(threads) => write!(f, "{threads} that sleep and wake"),
+        }
+    }
+}
+
+const IDLE: Load = Load::Spinning(0);
+const LOADS: [Load; 6] = [
+    IDLE,
+    Load::Spinning(1),
+    Load::Spinning(2),
+    Load::Spinning(4),
+    Load::Spinning(8),
+    Load::Sleeping(4),
+];
+
+impl Load {
+    /// Does the work while the machine does that.
+    fn beside<R>(self, work: impl FnOnce() -> R) -> R {
+        let over = AtomicBool::new(false);
+        // Relaxed: it ends loops and publishes nothing.
+        let is_over = || over.load(Ordering::Relaxed);
+        let spin_until = |is_done: &dyn Fn() -> bool| {
+            let mut number = 1_u64;
+            while !is_done() {
+                number = std::hint::black_box(number.wrapping_mul(3));
+            }
+        };
+        let sleep_and_wake = || {
+            while !is_over() {
+                thread::sleep(TURN);
+                let woken = Instant::now();
+                spin_until(&|| woken.elapsed() >= TURN);
+            }
+        };
+        thread::scope(|scope| {
+            match self {
+                Self::Spinning(threads) => {
+                    (0..threads).for_each(|_| _ = scope.spawn(|| spin_until(&is_over)));
+                }
+                Self::Sleeping(threads) => {
+                    (0..threads).for_each(|_| _ = scope.spawn(sleep_and_wake));
+                }
+            }
+            let result = work();
+            over.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+}
+
+/// The lowest figure of some runs, and the highest.
+#[derive(Clone, Copy, Debug)]
+struct Range([f64; 2]);
+
+impl Range {
+    /// How many times `figure` is more than the highest one, or less than the lowest; at least 1.
+    fn off(self, figure: f64) -> f64 {
+        let Self([low, high]) = self;
+        (figure / high).max(low / figure).max(1.0)
+    }
+
+    fn with(self, figure: f64) -> Self {
+        let Self([low, high]) = self;
+        Self([low.min(figure), high.max(figure)])
+    }
+}
+
+/// What `rcu costs` said: for each figure how many threads it takes, and how much, if anything.
+type Costs = BTreeMap<String, (u64, Option<f64>)>;
+
+/// What `rcu advise` said.
+#[derive(Clone, Debug)]
+struct Advice {
+    recommended: Option<String>,
+    /// Operations in a second, of each design.
+    designs: BTreeMap<String, f64>,
+    /// Those that are as good as the best.
+    equal: usize,
+}
+
+impl Noise {
+    /// Builds the command, and tries.
+    ///
+    /// # Errors
+    /// If the command cannot be built or run, or a goal is missed.
+    pub fn run(&self) -> Result<()> {
+        let program = build()?;
+        let mut missed = Vec::new();
+        let has = |part| self.parts.is_empty() || self.parts.contains(&part);
+        if has(Part::Costs) {
+            missed.extend(self.costs(&program)?);
+        }
+        if has(Part::Advise) {
+            missed.extend(self.advise(&program)?);
+        }
+        if has(Part::Compare) {
+            missed.extend(self.compare(&program)?);
+        }
+        ensure!(missed.is_empty(), "goals that are missed: {}", missed.join("; "));
+        Ok(())
+    }
+
+    /// What is wrong of the figures.
+    fn costs(&self, program: &Path) -> Result<Vec<String>> {
+        let mut idle: BTreeMap<String, Range> = BTreeMap::new();
+        for _ in 0..IDLE_RUNS {
+            for (name, (_, figure)) in costs(program)? {
+                let Some(figure) = figure else { continue };
+                let range = idle.entry(name).or_insert(Range([figure; 2]));
+                *range = range.with(figure);
+            }
+        }
+        let mut missed = Vec::new();
+        for load in LOADS {
+            let (mut right, mut without, mut wrong, mut most) = (0, 0, Vec::new(), 1.0_f64);
+            for _ in 0..self.runs {
+                for (name, (threads, figure)) in load.beside(|| costs(program))? {
+                    let (Some(figure), Some(range)) = (figure, idle.get(&name)) else {
+                        without += 1;
+                        continue;
+                    };
+                    let off = range.off(figure);
+                    if off <= WITHIN[usize::from(threads > 1)] {
+                        right += 1;
+                        most = most.max(off);
+                    } else {
+                        wrong.push(format!("{name} {figure:.3} ns, {off:.2}x"));
+                    }
+                }
+            }
+            println!(
+                "costs, {load}, {} runs: {right} figures are those of the idle machine, {most:.2}x \
+                 at most; {} wrong, {without} missing",
+                self.runs,
+                wrong.len()
+            );
+            if !wrong.is_empty() {
+                missed.push(format!("costs, {load}: {}", wrong.join(", ")));
+            }
+        }
+        Ok(missed)
+    }
+
+    /// What is wrong of the recommendations.
+    fn advise(&self, program: &Path) -> Result<Vec<String>> {
+        let runs = self.runs.div_ceil(2);
+        let mut missed = Vec::new();
+        let mut first: Option<Advice> = None;
+        for load in LOADS {
+            let mut named: BTreeMap<String, u32> = BTreeMap::new();
+            let mut equal = Vec::new();
+            for _ in 0..runs {
+                let advice = load.beside(|| advise(program))?;
+                if let Some(name) = &advice.recommended {
+                    *named.entry(name.clone()).or_default() += 1;
+                    equal.push(advice.equal);
+                }
+                first.get_or_insert(advice);
+            }
+            let recommended: u32 = named.values().sum();
+            println!("advise, {load}, {runs} runs: {named:?}; equal to the best: {equal:?}");
+            let wanted = match load {
+                IDLE => runs,
+                Load::Spinning(..=4) => runs * 8 / 10,
+                _ => 0,
+            };
+            if recommended < wanted {
+                missed.push(format!("advise, {load}: {recommended} of {runs} recommend"));
+            }
+            let most = first.as_ref().map_or(0, |first| (first.designs.len() - 1) / 2);
+            if load == IDLE && equal.iter().any(|equal| *equal > most) {
+                missed.push(format!("advise, {load}: sets of more than {most} designs"));
+            }
+            let figure = |name: &String| first.as_ref()?.designs.get(name).copied();
+            let figures: Vec<f64> = named.keys().filter_map(figure).collect();
+            let best = figures.iter().copied().fold(0.0, f64::max);
+            if figures.iter().any(|figure| figure * DESIGNS_WITHIN < best) {
+                missed.push(format!("advise, {load}: {named:?} differ on the idle machine"));
+            }
+        }
+        Ok(missed)
+    }
+
+    /// What is wrong of the comparisons of the command with itself, which in some does more work
+    /// than it counts.
+    fn compare(&self, program: &Path) -> Result<Vec<String>> {
+        let mut missed = Vec::new();
+        for load in [IDLE, Load::Spinning(2)] {
+            for (tries, planted) in [(self.runs, "0"), (self.runs.div_ceil(2), PLANTED_PERCENT)] {
+                let mut outcomes = [0, 0, 0];
+                for seed in 1..=tries {
+                    outcomes[load.beside(|| compare(program, planted, seed))? as usize] += 1;
+                }
+                let [not_worse, worse, undecided] = outcomes;
+                println!(
+                    "compare, {load}, {planted} % planted, {tries} tries: {worse} worse, \
+                     {not_worse} not worse, {undecided} undecided"
+                );
+                let is_good = match planted {
+                    "0" => worse == 0,
+                    _ => 10 * (tries - worse) <= tries,
+                };
+                if !is_good {
+                    missed.push(format!("compare, {load}, {planted} %: {worse} of {tries} worse"));
+                }
+            }
+        }
+        Ok(missed)
+    }
+}
+
+fn build() -> Result<PathBuf> {
+    run(Command::new(env!("CARGO")).args(["build", "--release", "--locked", "--package", "rcu"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    Ok(Path::new(&target).join("release/rcu"))
+}
+
+/// The document of the command with these words; that the machine is too noisy for an answer is no
+/// mistake of it.
+fn document(program: &Path, words: &[&str]) -> Result<Value> {
+    let output = Command::new(program).args(words).args(["--json", "-"]).output()?;
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    ensure!(matches!(output.status.code(), Some(0 | 3)), "rcu {words:?}: {complaints}");
+    serde_json::from_slice(&output.stdout).with_context(|| format!("rcu {words:?}: no JSON"))
+}
+
+fn costs(program: &Path) -> Result<Costs> {
+    let document = document(program, &["costs"])?;
+    let rows = document["costs"]["rows"].as_array().context("no rows")?;
+    let row = |row: &Value| {
+        let name = row["id"].as_str()?.to_owned();
+        Some((name, (row["threads"].as_u64()?, row["ns"]["median"].as_f64())))
+    };
+    rows.iter().map(|each| row(each).context("a row without a name or threads")).collect()
+}
+
+fn advise(program: &Path) -> Result<Advice> {
+    let words = ["advise", "--quick", "--skip", "costs", "--skip", "sweep"];
+    let document = document(program, &words)?;
+    let designs = document["designs"].as_array().context("no designs")?;
+    let figure = |design: &Value| {
+        let name = design["name"].as_str()?.to_owned();
+        Some((name, design["operations_per_second"]["median"].as_f64()?))
+    };
+    Ok(Advice {
+        recommended: document["recommended"].as_str().map(str::to_owned),
+        designs: designs.iter().filter_map(figure).collect(),
+        equal: designs.iter().filter(|design| design["standing"] != "out").count(),
+    })
+}
+
+/// The exit code of a comparison: 0 not worse, 1 worse; 2 for undecided.
+fn compare(program: &Path, planted: &str, seed: u32) -> Result<u8> {
+    let mut command = Command::new(program);
+    command.args(["compare", COMPARED, "--with"]).arg(program);
+    command.args(["--time", SECONDS, "--plant", planted, "--seed", &seed.to_string()]);
+    let output = command.output().context("cannot run rcu")?;
+    match output.status.code() {
+        Some(code @ (0 | 1)) => Ok(code as u8),
+        Some(125) => Ok(2),
+        _ => anyhow::bail!("rcu compare: {}", String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_held_against_the_range_of_the_idle_machine() {
+        let idle = Range([2.0; 2]).with(2.2).with(2.1);
+        assert_eq!(idle.off(2.1), 1.0);
+        assert!((idle.off(2.42) - 1.1).abs() < 1e-9);
+        assert!((idle.off(1.0) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_load_ends_with_the_work() {
+        for load in LOADS {
+            assert_eq!(load.beside(|| 7), 7, "{load}");
+        }
+    }
+}
