@@ -249,7 +249,14 @@ fn costs_alone_have_json_and_a_page_too() {
     hold(&report);
     assert_eq!(report["schema"], "quiescence/costs");
     let page = std::fs::read_to_string(page).unwrap();
-    for expected in ["<title>L1 hit", "time of one operation", "Where this comes from", "whisker"] {
+    // On a machine that does something else no figure may be left to draw.
+    let has_l1 = report["costs"]["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|row| row["id"] == "l1_hit" && !row["ns"].is_null());
+    let drawn: &[&str] = &["<title>L1 hit", "time of one operation", "whisker"];
+    for expected in ["Where this comes from"].iter().chain(drawn.iter().filter(|_| has_l1)) {
         assert!(page.contains(expected), "{expected}: {page}");
     }
     for row in report["costs"]["rows"].as_array().unwrap() {

@@ -115,8 +115,8 @@ enum Command {
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Look whether figures of `rcu costs`, recommendations of `rcu advise` and verdicts of
-    /// `rcu compare` are those of the idle machine while threads spin beside. On a machine that does
+    /// Look whether figures of `rcu costs`, recommendations of `rcu advise` and verdicts of `rcu
+    /// compare` are those of the idle machine while threads spin beside. On a machine that does
     /// nothing else. Hours.
     Noise {
         /// Runs of `rcu costs` at each load; half as many of `rcu advise`, and of regressions.

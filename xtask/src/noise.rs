@@ -1,5 +1,5 @@
-//! Whether the command tells the truth on a machine that does something else besides: no figure that
-//! is wrong, no recommendation that another run does not give, no regression that is none.
+//! Whether the command tells the truth on a machine that does something else besides: no figure
+//! that is wrong, no recommendation that another run does not give, no regression that is none.
 //!
 //! Threads here spin, or sleep and wake, while the command runs. What it says then is held against
 //! what it says when they do not. It takes an hour and measures, and so is no part of `.ci/run`.

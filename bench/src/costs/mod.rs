@@ -197,8 +197,8 @@ fn wanted(quick: bool, pin: bool) -> Wanted {
     Wanted { pin, ..Wanted::in_time(if quick { BUDGET_QUICK } else { BUDGET }, 1) }
 }
 
-/// Measures every figure, and throws away what cannot be. After a stop the rest is missing, and says
-/// so.
+/// Measures every figure, and throws away what cannot be. After a stop the rest is missing, and
+/// says so.
 ///
 /// # Errors
 /// If the host has no reader any more.
@@ -222,12 +222,12 @@ pub fn measure(
             places.push(place);
         }
     }
-    let (measured, run) = slices::run(&rows, &wanted(quick, pin), host)?;
+    let (measured, mut run) = slices::run(&rows, &wanted(quick, pin), host)?;
     for (place, measured) in places.into_iter().zip(measured) {
         costs[place].missing = measured.missing;
         costs[place].ns = (!measured.values.is_empty()).then(|| spread(&measured.values));
     }
-    possible::throw_away(&mut costs);
+    run.without_figure += possible::throw_away(&mut costs);
     Ok(Costs { published: published(), rows: costs, run, section_ns: SECTION_NS })
 }
 

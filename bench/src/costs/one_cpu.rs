@@ -63,7 +63,7 @@ pub(super) fn clock_cycle() -> Row<'static> {
 /// prefetcher guesses. Misses of the translation cache are part of it, as they are of real ones.
 pub(super) fn dependent_load(bytes: u64) -> Row<'static> {
     let next = chain(bytes);
-    // Each slice goes on where the last one was: what it left in the caches is far behind.
+    // Each slice begins where the last one ended: what that left in the caches is far behind.
     let place = AtomicUsize::new(0);
     Row::new(1, move |part| {
         let mut at = place.load(Ordering::Relaxed);

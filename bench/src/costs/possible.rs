@@ -24,8 +24,10 @@ const NO_LESS: [(&str, &str); 8] = [
     ("shared_rcu_read", "rcu_read"),
 ];
 
-/// Throws away the figures that cannot be, and says why in their place.
-pub(super) fn throw_away(costs: &mut [Cost]) {
+/// Throws away the figures that cannot be, and says why in their place; how many these are.
+pub(super) fn throw_away(costs: &mut [Cost]) -> u32 {
+    let missing = |costs: &[Cost]| costs.iter().filter(|cost| cost.ns.is_none()).count() as u32;
+    let before = missing(costs);
     let ns = |costs: &[Cost], id| costs.iter().find(|cost| cost.id == id)?.ns.map(|ns| ns.median);
     let drop = |costs: &mut [Cost], id, why| {
         let cost = costs.iter_mut().find(|cost| cost.id == id);
@@ -52,6 +54,7 @@ pub(super) fn throw_away(costs: &mut [Cost]) {
             drop(costs, more, why);
         }
     }
+    missing(costs) - before
 }
 
 #[cfg(test)]
@@ -80,7 +83,7 @@ mod tests {
             cost("shared_lock", 30.0),
         ];
         costs[7].ns = Some(Spread { median: 30.0, low: 25.0, high: 50.0 });
-        throw_away(&mut costs);
+        assert_eq!(throw_away(&mut costs), 4);
         let left = |cost: &&Cost| cost.ns.is_some();
         let left: Vec<_> = costs.iter().filter(left).map(|cost| cost.id).collect();
         assert_eq!(left, ["l2_hit", "atomic_increment", "cpu_local_lock", "shared_increment"]);

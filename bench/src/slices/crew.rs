@@ -1,5 +1,5 @@
-//! The threads of a run: they live as long as it, sleep between the bursts, and spin for orders in a
-//! burst.
+//! The threads of a run: they live as long as it, sleep between the bursts, and spin for orders in
+//! a burst.
 //!
 //! The caller leads: it is thread 0 of every row. An order is a row and a count. Each thread of the
 //! row warms up, says that it is here, waits for the others without leaving its CPU, and works.
@@ -47,7 +47,8 @@ pub(super) struct Crew<'a> {
     slice: AtomicU32,
     /// The last phase that a timed thread has done: two of each order.
     over: AtomicU64,
-    answers: Vec<Mutex<Span>>,
+    /// What each thread saw of the last slice.
+    spans: Vec<Mutex<Span>>,
     is_broken: AtomicBool,
     sleepers: OnceLock<Vec<Thread>>,
 }
@@ -76,7 +77,7 @@ impl<'a> Crew<'a> {
             answered: AtomicUsize::new(0),
             over: AtomicU64::new(0),
             slice: AtomicU32::new(NO_SLICE),
-            answers: (0..threads).map(|_| Mutex::default()).collect(),
+            spans: (0..threads).map(|_| Mutex::default()).collect(),
             is_broken: AtomicBool::new(false),
             sleepers: OnceLock::new(),
         }
@@ -166,9 +167,9 @@ impl<'a> Crew<'a> {
         // Release: pairs with the Acquire in `serve`.
         self.order.store(order, Ordering::Release);
         self.work(0, order);
-        // Acquire: pairs with the Release in `work`; all answers are there.
+        // Acquire: pairs with the Release in `work`; all spans are there.
         self.wait(|| self.answered.load(Ordering::Acquire) == threads);
-        self.answers[..threads].iter().map(|answer| *lock(answer)).collect()
+        self.spans[..threads].iter().map(|span| *lock(span)).collect()
     }
 
     /// Does an operation of the row once, outside of any order.
@@ -182,7 +183,7 @@ impl<'a> Crew<'a> {
         let count = self.count.load(Ordering::Relaxed);
         let phase = 2 * (order / THREADS) as u64;
         let slice = Some(self.slice.load(Ordering::Relaxed)).filter(|slice| *slice != NO_SLICE);
-        // Nobody's warm-up ends before it is done; those who are not timed have no other end.
+        // No timed thread's warm-up is cut short; the other threads' ends with the first of these.
         let until = if me < row.timed { u64::MAX } else { phase };
         let warm_up = (count / WARM_UP).max(1);
         self.part(row, &Part::new(me, warm_up, None, (&self.over, until)), phase);
@@ -201,7 +202,7 @@ impl<'a> Crew<'a> {
         let took = self.part(row, &part, phase + 1);
         let after = Look::now(self.epoch);
         others_ran += others();
-        *lock(&self.answers[me]) = Span {
+        *lock(&self.spans[me]) = Span {
             begin_ns: before.at_ns,
             end_ns: after.at_ns,
             took_ns: took.as_nanos() as u64,

@@ -3,8 +3,8 @@
 //! A *slice* is about a millisecond of a calibrated number of operations, on each thread of its row
 //! at once. Rows are interleaved by slices, in an order that is drawn anew for each pass, so that
 //! what drifts meets all of them. [`judge`] says when a slice counts; one that does not is drawn
-//! again, until the time is over. A figure is the median of slices that count. A row with fewer than
-//! [`COUNTED_MIN`] of them has no figure, but a reason that is true.
+//! again, until the time is over. A figure is the median of slices that count. A row with fewer
+//! than [`COUNTED_MIN`] of them has no figure, but a reason that is true.
 //!
 //! Invariants:
 //! - A value is of one slice that counts: nothing is mixed with what was measured without a CPU.
@@ -12,8 +12,8 @@
 //!   sleep: a row of one thread has the machine as a program with one thread has it.
 //! - A row without a figure has no values: nothing can be ranked by it.
 //!
-//! [`crew`]: the threads; [`control`]: what tells of a machine whose speed changed; [`verdict`]: how
-//! good the whole run was.
+//! [`crew`]: the threads; [`control`]: what tells of a machine whose speed changed; [`verdict`]:
+//! how good the whole run was.
 
 mod control;
 mod crew;
@@ -39,8 +39,8 @@ pub use judge::Missing;
 use judge::{Flaw, Span, judge};
 pub use verdict::RunVerdict;
 
-/// About how long a slice takes: hundreds of steps of the clock, and shorter than a thread's turn on
-/// a CPU that others want.
+/// About how long a slice takes: hundreds of steps of the clock, and shorter than a thread's turn
+/// on a CPU that others want.
 const SLICE_NS: u64 = 1_000_000;
 /// With its warm-up and its controls.
 const SLICE_AND_ALL: Duration = Duration::from_micros(1_250);
@@ -126,7 +126,7 @@ impl<'a> Part<'a> {
         self.did.set(times);
     }
 
-    /// Works until a timed thread is done. Nobody asks how long that takes.
+    /// Works until a timed thread is done. How long that takes is no matter.
     pub(crate) fn until_over(&self, mut work: impl FnMut()) -> Duration {
         while !self.is_over() {
             work();
