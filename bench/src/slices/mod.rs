@@ -94,7 +94,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What a thread is told of its part of a slice.
+/// A thread's part of a slice.
 pub(crate) struct Part<'a> {
     /// The number of the thread among those of the row.
     pub(crate) me: usize,
@@ -343,7 +343,6 @@ impl Run<'_, '_> {
                     self.draws[number].flaws[Flaw::Others as usize] += 1;
                     continue;
                 }
-                is_lost = false;
                 let (flaw, after) = self.slice(number, price);
                 price = after;
                 is_lost = threads > 1 && flaw.is_some_and(Flaw::is_loss);
