@@ -375,19 +375,21 @@ impl Run<'_, '_> {
         prices.add(after);
         let wall_ns = spans.iter().map(Span::wall_ns).max().unwrap_or_default();
         let took_ns = spans.iter().map(|span| span.took_ns).max().unwrap_or_default();
-        // What is far too short tells so whether it counts or not.
-        let Some(slice) = slice else {
-            if took_ns * 2 < SLICE_NS && wall_ns < SLICE_NS {
-                draws.calibrate(took_ns, wall_ns);
-            } else {
-                draws.is_calibrated = true;
-            }
-            return (None, after);
-        };
+        // What is far too short tells so whether it counts or not. A slice may also be long because
+        // its thread had no CPU, so all are asked.
+        let is_short = took_ns * 2 < SLICE_NS && wall_ns < SLICE_NS;
+        if is_short {
+            draws.calibrate(took_ns, wall_ns);
+        }
+        draws.is_calibrated |= !is_short;
+        let Some(slice) = slice else { return (None, after) };
         let timed = &spans[..row.timed];
         let sum = |of: fn(&Span) -> u64| timed.iter().map(of).sum::<u64>() as f64;
         let operations = sum(|span| span.did) * row.operations as f64;
         draws.cpu.push(sum(|span| span.cpu_ns) / operations);
+        if is_short {
+            return (None, after);
+        }
         let flaw = judge(&spans, row.sleeps.is_some()).err();
         let flaw = flaw.or_else(|| (!prices.is_usual(price)).then_some(Flaw::Control));
         match flaw {

@@ -1,3 +1,4 @@
+use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 
 use super::*;
@@ -50,4 +51,26 @@ fn a_panic_of_one_thread_ends_the_run() {
         part.times(std::hint::spin_loop)
     };
     let _ = run(&[Row::new(2, body)], &WANTED, &mut Quiet::default());
+}
+
+#[test]
+fn a_thread_that_had_no_cpu_at_first_does_not_make_short_slices_count() {
+    let calls = AtomicUsize::new(0);
+    let counts = Mutex::new(Vec::new());
+    let body = |part: &Part<'_>| {
+        // After the trial and a warm-up this is the first slice; as if another thread had its CPU meanwhile.
+        if calls.fetch_add(1, Ordering::Relaxed) == 2 {
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        if let Some(slice) = part.slice {
+            counts.lock().unwrap().push((slice, part.count));
+        }
+        part.times(std::hint::spin_loop)
+    };
+    let (measured, _) = run(&[Row::new(1, body)], &WANTED, &mut Quiet::default()).unwrap();
+    let counts = counts.into_inner().unwrap();
+    let is_of_figure = |(slice, _): &&(u32, u64)| measured[0].slices.contains(slice);
+    for (slice, count) in counts.iter().filter(is_of_figure) {
+        assert!(*count > 100, "slice {slice} has {count} operations of some nanoseconds");
+    }
 }
