@@ -109,30 +109,14 @@ pub(super) fn gap(parts: &mut [u64]) -> f64 {
 /// Why something has no figure. Each of them is what was seen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Missing {
-    /// In most slices that did not count the threads were not on CPUs at once.
-    NeverTogether {
-        /// All slices.
-        drawn: u32,
-    },
-    /// In most of them a thread lost its CPU.
-    TakenAway {
-        /// All slices.
-        drawn: u32,
-    },
-    /// In most of them time was missing.
-    Stolen {
-        /// All slices.
-        drawn: u32,
-    },
-    /// It sleeps, and others wanted the CPUs on which it wakes.
-    OthersRan {
-        /// All slices.
-        drawn: u32,
-    },
-    /// The price of the control moved.
-    ControlMoved {
-        /// All slices.
-        drawn: u32,
+    /// Too few slices count.
+    TooFew {
+        /// Those that do, and all.
+        slices: [u32; 2],
+        /// The most frequent reason why the others do not, and how often it was that.
+        flaw: &'static str,
+        /// So often.
+        times: u32,
     },
     /// No slice was drawn before the time was over.
     NoTime,
@@ -152,37 +136,27 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// The reason of most slices that do not count.
-    pub(super) fn of(flaws: &[u32; Flaw::ALL.len()], drawn: u32) -> Missing {
+    /// What is wrong with slices of which so many count.
+    pub(super) fn of(flaws: &[u32; Flaw::ALL.len()], counted: u32) -> Missing {
+        let drawn = counted + flaws.iter().sum::<u32>();
         let most = Flaw::ALL.into_iter().max_by_key(|flaw| flaws[*flaw as usize]);
-        match most.filter(|flaw| flaws[*flaw as usize] > 0) {
-            None => Self::NoTime,
-            Some(Flaw::Apart) => Self::NeverTogether { drawn },
-            Some(Flaw::Taken) => Self::TakenAway { drawn },
-            Some(Flaw::Stolen) => Self::Stolen { drawn },
-            Some(Flaw::Others) => Self::OthersRan { drawn },
-            Some(Flaw::Control) => Self::ControlMoved { drawn },
-        }
+        let Some(most) = most.filter(|flaw| flaws[*flaw as usize] > 0) else { return Self::NoTime };
+        let flaw = match most {
+            Flaw::Apart => "its threads did not run at once",
+            Flaw::Taken => "it lost its CPU",
+            Flaw::Stolen => "time was missing",
+            Flaw::Others => "others wanted the CPUs",
+            Flaw::Control => "the CPU was slower than at its best",
+        };
+        Self::TooFew { slices: [counted, drawn], flaw, times: flaws[most as usize] }
     }
 }
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NeverTogether { drawn } => {
-                write!(f, "too few of {drawn} slices in which its threads ran at once")
-            }
-            Self::TakenAway { drawn } => {
-                write!(f, "too few of {drawn} slices in which it kept its CPU")
-            }
-            Self::Stolen { drawn } => {
-                write!(f, "time was missing in nearly all of {drawn} slices")
-            }
-            Self::OthersRan { drawn } => {
-                write!(f, "others wanted the CPUs in nearly all of {drawn} slices")
-            }
-            Self::ControlMoved { drawn } => {
-                write!(f, "the CPU was slower than before in nearly all of {drawn} slices")
+            Self::TooFew { slices: [counted, drawn], flaw, times } => {
+                write!(f, "{counted} of {drawn} slices count: in {times} {flaw}")
             }
             Self::NoTime => f.write_str("the time was over before"),
             Self::Interrupted => f.write_str("interrupted"),
@@ -261,8 +235,10 @@ mod tests {
     #[test]
     fn the_reason_is_that_of_most_slices() {
         assert_eq!(Missing::of(&[0; 5], 0), Missing::NoTime);
-        assert_eq!(Missing::of(&[3, 9, 0, 0, 1], 13), Missing::TakenAway { drawn: 13 });
-        assert_eq!(Missing::of(&[9, 3, 0, 0, 1], 17), Missing::NeverTogether { drawn: 17 });
+        let said = |flaws, counted| Missing::of(&flaws, counted).to_string();
+        assert_eq!(said([3, 9, 0, 0, 1], 2), "2 of 15 slices count: in 9 it lost its CPU");
+        let apart = "0 of 9 slices count: in 9 its threads did not run at once";
+        assert_eq!(said([9, 0, 0, 0, 0], 0), apart);
         for (place, flaw) in Flaw::ALL.into_iter().enumerate() {
             assert_eq!(flaw as usize, place, "flaws are counted by their place");
         }

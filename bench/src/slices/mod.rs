@@ -417,7 +417,7 @@ impl Run<'_, '_> {
                 let missing = if is_stopped {
                     Missing::Interrupted
                 } else {
-                    Missing::of(&draws.flaws, drawn)
+                    Missing::of(&draws.flaws, counted as u32)
                 };
                 return Measured { cpu: draws.cpu, missing: Some(missing), ..Measured::default() };
             }
