@@ -73,20 +73,11 @@ pub(crate) fn remarks(costs: &Costs) -> Vec<String> {
     remarks
 }
 
-/// What is not in the table, a sentence for each reason: too long for a cell.
+/// What has no figure, and why: too long for a cell.
 fn missing(costs: &Costs) -> Vec<String> {
-    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for row in &costs.rows {
-        let Some(reason) = row.missing.as_ref().map(ToString::to_string) else { continue };
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(&row.name),
-            None => reasons.push((reason, vec![&row.name])),
-        }
-    }
-    let sentence = |(reason, names): &(String, Vec<&str>)| {
-        format!("No figure ({reason}): {}.", names.join("; "))
-    };
-    reasons.iter().map(sentence).collect()
+    let one = |row: &Cost| Some(format!("{} ({})", row.name, row.missing.as_ref()?));
+    let all: Vec<String> = costs.rows.iter().filter_map(one).collect();
+    if all.is_empty() { Vec::new() } else { vec![format!("No figure: {}.", all.join("; "))] }
 }
 
 fn explanations(costs: &Costs) -> Vec<String> {
@@ -158,20 +149,13 @@ mod tests {
             missing: Some(missing),
             published_ns: None,
         };
-        let rows = vec![
-            row("one", Missing::NeedsCpus(2)),
-            row("two", Missing::NoMembarrier),
-            row("three", Missing::NoMembarrier),
-        ];
+        let rows = vec![row("one", Missing::NeedsCpus(2)), row("two", Missing::NoMembarrier)];
         let run = bench::slices::RunVerdict::default();
         let costs = Costs { published: bench::costs::published(), rows, run, section_ns: 100.0 };
         assert_eq!(cells(&costs, &costs.rows[0], None), ["one", "–", "–", "–", "–"]);
         let remarks = remarks(&costs);
-        let expected = [
-            "No figure (needs 2 CPUs): one.",
-            "No figure (the kernel has no membarrier): two; three.",
-        ];
-        assert_eq!(remarks[..2], expected);
-        assert_eq!(remarks.len(), 4, "the source of the other column, and what efficiency is");
+        let expected = "No figure: one (needs 2 CPUs); two (the kernel has no membarrier).";
+        assert_eq!(remarks[0], expected);
+        assert_eq!(remarks.len(), 3, "the source of the other column, and what efficiency is");
     }
 }
