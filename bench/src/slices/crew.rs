@@ -9,6 +9,7 @@
 //! - A thread takes each order that is for it once: orders are numbered, and name their threads.
 //! - No thread waits for one that has panicked: [`Crew::is_broken`] ends all waits.
 
+use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, Scope, Thread};
@@ -325,6 +326,30 @@ impl Drop for Raised {
     fn drop(&mut self) {
         if let Some(before) = self.0 {
             let _ = setpriority_process(None, before);
+        }
+    }
+}
+
+/// The file with the priority of the session's threads among those of other sessions, where the
+/// kernel groups them by these: among the groups that of a thread counts for nothing.
+const AUTOGROUP: &str = "/proc/self/autogroup";
+
+/// The session at the highest priority, where that is permitted; dropped, at its own again.
+pub(super) struct RaisedSession(Option<String>);
+
+impl RaisedSession {
+    pub(super) fn raise() -> RaisedSession {
+        // `/autogroup-176 nice 0`
+        let text = fs::read_to_string(AUTOGROUP).unwrap_or_default();
+        let before = text.rsplit(' ').next().map(|nice| nice.trim().to_owned());
+        RaisedSession(before.filter(|_| fs::write(AUTOGROUP, NICE.to_string()).is_ok()))
+    }
+}
+
+impl Drop for RaisedSession {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = fs::write(AUTOGROUP, before);
         }
     }
 }

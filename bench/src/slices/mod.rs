@@ -25,16 +25,16 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::{IndexedRandom, SliceRandom};
-use rand::{RngExt, SeedableRng};
 
 use crate::Host;
 use crate::cases::clock::ticks;
 use control::{Control, Price, Prices};
 pub(crate) use control::{STREAM, stream};
 pub(crate) use crew::Pinned;
-use crew::{Crew, Raised};
+use crew::{Crew, Raised, RaisedSession};
 pub use judge::Missing;
 use judge::{Flaw, Span, judge};
 pub use verdict::RunVerdict;
@@ -50,6 +50,8 @@ const WARM_UP: u64 = 8;
 const BURST: Duration = Duration::from_millis(25);
 /// After a burst that lost a CPU its threads sleep: who has slept is given a CPU at once.
 const REST: Duration = Duration::from_millis(2);
+/// Bursts of several threads that lost a CPU become rarer by this power of two at most.
+const LOST_MAX: u32 = 5;
 /// Fewer slices than this that count are no figure: a median of three may be that of two accidents.
 pub const COUNTED_MIN: usize = 5;
 /// A run that is disturbed may take so many times as long as a calm one.
@@ -254,7 +256,7 @@ pub(crate) fn run(
         for row in rows.iter().filter(|row| row.threads == 1) {
             crew.try_once(row);
         }
-        let raised = Raised::raise();
+        let raised = (Raised::raise(), RaisedSession::raise());
         let watch = verdict::Watch::begin();
         let mut run = Run {
             crew: &crew,
@@ -262,13 +264,13 @@ pub(crate) fn run(
             draws: rows.iter().map(|_| Draws::new()).collect(),
             control: Control::new(),
             prices: [false, true].map(Prices::new),
-            is_apart: false,
+            lost: 0,
             generator: ChaCha8Rng::seed_from_u64(wanted.seed),
             wanted: *wanted,
         };
         let outcome = run.draw(host);
         let is_stopped = host.is_stopped();
-        let verdict = watch.end(raised.is_raised(), wanted.pin);
+        let verdict = watch.end(raised.0.is_raised(), wanted.pin);
         drop((raised, leader));
         outcome.map(|()| run.finish(is_stopped, verdict))
     })
@@ -281,8 +283,8 @@ struct Run<'r, 'a> {
     control: Control,
     /// Of rows of one thread, and of rows of several: a neighbour who waits takes its share.
     prices: [Prices; 2],
-    /// Threads of the last burst that had several were not on CPUs at once.
-    is_apart: bool,
+    /// How many bursts of several threads, up to the last one, ended because one lost its CPU.
+    lost: u32,
     generator: ChaCha8Rng,
     wanted: Wanted,
 }
@@ -311,8 +313,13 @@ impl Run<'_, '_> {
             }
             host.check()?;
             pending.shuffle(&mut self.generator);
-            // Which bursts follow which is drawn by what is left to be done.
-            let left = |row: &usize| self.wanted.slices as usize - self.draws[*row].counted.len();
+            // Which bursts follow which is drawn by what is left to be done. Those of several threads
+            // take long where other programs have the CPUs.
+            let left = |row: &usize| {
+                let left = self.wanted.slices as usize - self.draws[*row].counted.len();
+                let lost = if self.rows[*row].threads > 1 { self.lost.min(LOST_MAX) } else { 0 };
+                left << LOST_MAX >> lost
+            };
             let chosen = pending.choose_weighted(&mut self.generator, left);
             let threads = self.rows[*chosen.expect("all of them lack some")].threads;
             pending.retain(|&row| self.rows[row].threads == threads);
@@ -330,8 +337,7 @@ impl Run<'_, '_> {
     /// Draws slices of these rows, pass by pass, while the threads keep their CPUs.
     fn burst(&mut self, mut rows: Vec<usize>, threads: usize) {
         let begin = Instant::now();
-        let place =
-            (threads > 1 && self.is_apart && !self.wanted.pin).then(|| self.generator.random());
+        let place = (threads > 1 && self.lost > 0 && !self.wanted.pin).then_some(self.lost);
         let burst = self.crew.muster(threads, place);
         let mut price = self.control.price();
         while begin.elapsed() < BURST && !rows.is_empty() {
@@ -347,7 +353,7 @@ impl Run<'_, '_> {
                 price = after;
                 is_lost = threads > 1 && flaw.is_some_and(Flaw::is_loss);
                 if threads > 1 {
-                    self.is_apart = flaw == Some(Flaw::Apart);
+                    self.lost = if is_lost { self.lost + 1 } else { 0 };
                 }
                 if is_lost {
                     break;
