@@ -7,7 +7,7 @@
 //! Invariants:
 //! - The leader gives an order after all threads have answered the one before.
 //! - A thread takes each order that is for it once: orders are numbered, and name their threads.
-//! - No thread waits for one that has panicked: [`Crew::is_broken`] ends all waits.
+//! - No thread waits for one that has panicked: [`Crew::break_off`] ends all waits.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -104,7 +104,7 @@ impl<'a> Crew<'a> {
 
     /// One thread's life.
     fn serve(&self, me: usize, cpu: Option<usize>) {
-        let _broken = BrokenOnPanic(&self.is_broken);
+        let _broken = BrokenOnPanic(self);
         let _pinned = cpu.map(Pinned::to);
         let _raised = Raised::raise();
         let (mut seen, mut is_mustered) = (0, false);
@@ -218,6 +218,12 @@ impl<'a> Crew<'a> {
             // Release: pairs with the Acquire in `slice`.
             self.answered.fetch_add(1, Ordering::Release);
         }
+    }
+
+    /// Ends all waits, and all parts that ask whether they are over.
+    fn break_off(&self) {
+        self.is_broken.store(true, Ordering::Release);
+        self.over.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// Does a part, and ends those of the others.
@@ -372,17 +378,17 @@ pub(super) struct Leader<'s, 'a> {
 
 impl Drop for Leader<'_, '_> {
     fn drop(&mut self) {
-        self.crew.is_broken.store(true, Ordering::Release);
+        self.crew.break_off();
         self.crew.sleepers.get().into_iter().flatten().for_each(Thread::unpark);
     }
 }
 
-struct BrokenOnPanic<'b>(&'b AtomicBool);
+struct BrokenOnPanic<'b, 'a>(&'b Crew<'a>);
 
-impl Drop for BrokenOnPanic<'_> {
+impl Drop for BrokenOnPanic<'_, '_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.store(true, Ordering::Release);
+            self.0.break_off();
         }
     }
 }

@@ -54,6 +54,18 @@ fn a_panic_of_one_thread_ends_the_run() {
 }
 
 #[test]
+#[should_panic(expected = "no thread of a row panics")]
+fn a_panic_ends_who_works_until_the_others_have_ended() {
+    let body = |part: &Part<'_>| match part.me {
+        0 => part.until_over(std::hint::spin_loop),
+        _ => panic!("the one that is timed"),
+    };
+    // As if thread 1 were timed: thread 0 has no other end.
+    let rows = [Row { timed: 0, ..Row::new(2, body) }];
+    let _ = run(&rows, &WANTED, &mut Quiet::default());
+}
+
+#[test]
 fn a_thread_that_had_no_cpu_at_first_does_not_make_short_slices_count() {
     let calls = AtomicUsize::new(0);
     let counts = Mutex::new(Vec::new());
