@@ -4,13 +4,12 @@
 //! All rivals of a case run the same two nested loops around the same shared thing, in threads that
 //! start together; the inner loop is compiled into each of them.
 
+use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::BATCH;
-use super::thread_pool::{Presence, StopOnDrop, ThreadPool};
+use crate::slices::{Part, Row};
 
 /// From one write to the next, of those who write beside a reader: often for what is mostly read,
 /// and the same for all rivals, also for those whose writers wait for readers.
@@ -33,18 +32,6 @@ enum Opposite {
     Read(fn(batches: u64) -> Duration),
 }
 
-/// What [`Loop::measure_beside`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beside {
-    /// Nanoseconds for one operation.
-    pub ns: f64,
-    /// The share of the time that the other thread was not kept waiting for a CPU.
-    pub other_share: f64,
-    /// What the other one did meanwhile, and while this one made itself ready: writes, or batches
-    /// of reads.
-    pub done: u64,
-}
-
 impl Loop {
     /// A loop that no thread does the opposite beside.
     pub(crate) const fn new(run: fn(u64) -> Duration) -> Self {
@@ -61,96 +48,50 @@ impl Loop {
         Self { opposite: Some(Opposite::Read(read)), ..self }
     }
 
-    /// Nanoseconds for one operation, the mean over `threads` threads that do it at the same time,
-    /// without the time that they were kept waiting for a CPU.
-    ///
-    /// Each does it `iterations` times, rounded up to whole batches of 1024, after a short warm-up.
-    ///
-    /// # Panics
-    /// If the operation panics.
-    pub fn measure(&self, threads: usize, iterations: u64) -> f64 {
-        let batches = batches(iterations);
-        let pool = ThreadPool::new(threads);
-        let total: Duration = thread::scope(|scope| {
-            let pool = &pool;
-            let spawn = |number| scope.spawn(move || self.timed(pool, number, batches));
-            let threads: Vec<_> = (0..threads).map(spawn).collect();
-            threads.into_iter().map(|thread| thread.join().expect("no rival panics")).sum()
-        });
-        total.as_nanos() as f64 / (threads as u64 * batches * BATCH) as f64
+    /// It in so many threads at once. So many per cent are done besides, and not counted.
+    pub(crate) fn row(self, threads: usize, planted_percent: f64) -> Row<'static> {
+        let more = planted_percent / 100.0;
+        Row::new(threads, move |part| {
+            // Batches that are planted, of which whole ones are done.
+            let planted = Cell::new(0.0);
+            part.timed(|batches| {
+                planted.set(planted.get() + more * batches as f64);
+                let whole = planted.get().floor();
+                planted.set(planted.get() - whole);
+                (self.run)(batches + whole as u64)
+            })
+        })
+        .of(BATCH)
     }
 
-    /// The same of one thread while another one writes every 10 microseconds, or reads.
+    /// It in one thread, while another one writes every 10 microseconds, or reads.
     ///
     /// # Panics
     /// If the rival has no opposite.
-    pub fn measure_beside(&self, iterations: u64) -> Beside {
+    pub(crate) fn row_beside(self, planted_percent: f64) -> Row<'static> {
         let opposite = self.opposite.expect("only those that have one are asked");
-        let batches = batches(iterations);
-        let (pool, stop) = (ThreadPool::new(2), AtomicI32::new(0));
-        let (elapsed, (done, other_share)) = thread::scope(|scope| {
-            let (pool, stop) = (&pool, &stop);
-            let other = scope.spawn(move || {
-                pool.settle(1);
-                pool.meet();
-                let presence = Presence::new();
-                let done = match opposite {
-                    Opposite::Write(write) => write_until(stop, write),
-                    Opposite::Read(read) => read_until(stop, read),
-                };
-                (done, presence.share())
-            });
-            let measured = scope.spawn(move || {
-                let _stop = StopOnDrop(stop);
-                self.timed(pool, 0, batches)
-            });
-            let elapsed = measured.join().expect("no rival panics");
-            (elapsed, other.join().expect("no rival panics"))
-        });
-        let ns = elapsed.as_nanos() as f64 / (batches * BATCH) as f64;
-        Beside { ns, other_share, done }
-    }
-
-    fn timed(&self, pool: &ThreadPool, number: usize, batches: u64) -> Duration {
-        pool.settle(number);
-        (self.run)(1);
-        pool.meet();
-        let presence = Presence::new();
-        presence.own_time((self.run)(batches))
+        let alone = self.row(1, planted_percent);
+        let body = move |part: &Part<'_>| match (part.me, opposite) {
+            (0, _) => (alone.body)(part),
+            (_, Opposite::Write(write)) => write_until_over(part, write),
+            (_, Opposite::Read(read)) => part.until_over(|| _ = read(1)),
+        };
+        Row { timed: 1, ..Row::new(2, body) }.of(BATCH)
     }
 }
 
-fn batches(iterations: u64) -> u64 {
-    iterations.div_ceil(BATCH).max(1)
-}
-
-/// Writes on the dot until told to stop; how often. What was missed is not made up for.
-fn write_until(stop: &AtomicI32, write: fn(u64)) -> u64 {
+/// Writes on the dot until the part is over. What was missed is not made up for.
+fn write_until_over(part: &Part<'_>, write: fn(u64)) -> Duration {
     let (mut writes, mut next) = (0, Instant::now());
-    // Relaxed: the flag ends the loop and publishes nothing.
-    while stop.load(Ordering::Relaxed) == 0 {
-        write(writes);
-        writes += 1;
-        next += WRITE_EVERY;
-        if next < Instant::now() {
-            next = Instant::now();
-        }
-        while Instant::now() < next && stop.load(Ordering::Relaxed) == 0 {
+    part.until_over(|| {
+        if Instant::now() >= next {
+            write(writes);
+            writes += 1;
+            next = (next + WRITE_EVERY).max(Instant::now());
+        } else {
             spin_loop();
         }
-    }
-    writes
-}
-
-/// Reads until told to stop; how many batches.
-fn read_until(stop: &AtomicI32, read: fn(u64) -> Duration) -> u64 {
-    let mut done = 0;
-    // Relaxed: as above.
-    while stop.load(Ordering::Relaxed) == 0 {
-        read(1);
-        done += 1;
-    }
-    done
+    })
 }
 
 /// Does it `BATCH` times in each of so many batches, then `announce`; each time gives 1.
@@ -185,26 +126,35 @@ pub(crate) fn repeat(batches: u64, once: impl Fn() -> u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
-    use crate::rivals;
+    use crate::{rivals, slices};
 
     /// Every rival does what is asked of it, alone, with another one, and beside its opposite.
     fn all_work(of: fn(&rivals::Rival) -> Option<Loop>) {
         for (name, looped) in rivals::all().filter_map(|rival| Some((rival.name, of(rival)?))) {
-            for threads in [1, 2] {
+            let beside = looped.opposite.map(|_| looped.row_beside(0.0));
+            for row in [looped.row(1, 0.0), looped.row(2, 0.0)].into_iter().chain(beside) {
                 // What each of them gives is asserted within.
-                let ns = looped.measure(threads, 3 * BATCH - 1);
+                let ns = slices::once(&row, 16);
                 assert!(ns > 0.0 && ns.is_finite(), "{name}: {ns}");
             }
-            // Until the other one has done something, however busy the machine is.
-            while looped.opposite.is_some() {
-                let seen = looped.measure_beside(16 * BATCH);
-                assert!(seen.ns > 0.0 && seen.ns.is_finite(), "{name}: {seen:?}");
-                assert!((0.0..=1.0).contains(&seen.other_share), "{name}: {seen:?}");
-                if seen.done > 0 {
-                    break;
-                }
-            }
+        }
+    }
+
+    #[test]
+    fn work_that_is_planted_is_done_and_not_counted() {
+        static DONE: AtomicU64 = AtomicU64::new(0);
+        let run = |batches| {
+            DONE.fetch_add(batches, Ordering::Relaxed);
+            Duration::from_nanos(batches * BATCH * 10)
+        };
+        for (percent, done, warm_up, ns) in [(0.0, 1_000, 125, 10.0), (25.0, 1_250, 156, 12.5)] {
+            let row = Loop::new(run).row(1, percent);
+            DONE.store(0, Ordering::Relaxed);
+            assert!((slices::once(&row, 1_000) - ns).abs() < 1e-9);
+            assert_eq!(DONE.load(Ordering::Relaxed), done + warm_up);
         }
     }
 
@@ -242,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "no rival panics")]
+    #[should_panic(expected = "each time gives 1")]
     fn a_rival_that_reads_something_else_is_found_out() {
-        Loop::new(|batches| repeat(batches, || 2)).measure(1, 1);
+        slices::once(&Loop::new(|batches| repeat(batches, || 2)).row(1, 0.0), 1);
     }
 }

@@ -150,27 +150,40 @@ impl<'a> Part<'a> {
     /// is done or another thread has done its own. Looks for time that was stolen between them.
     #[inline(always)]
     pub(crate) fn batches(&self, mut batch: impl FnMut(u64)) -> Duration {
-        let mut parts = [0_u64; PARTS];
-        let mut done = 0;
         let begin = Instant::now();
         let mut last = ticks();
-        for (number, part) in (1..).zip(&mut parts) {
+        self.parts(|count| {
+            batch(count);
+            let now = ticks();
+            now.saturating_sub(std::mem::replace(&mut last, now))
+        });
+        begin.elapsed()
+    }
+
+    /// The same with what makes itself ready before each part, and says how long it took without.
+    pub(crate) fn timed(&self, mut part: impl FnMut(u64) -> Duration) -> Duration {
+        Duration::from_nanos(self.parts(|count| part(count).as_nanos() as u64))
+    }
+
+    /// Does so many operations at a time; the sum of what each part took.
+    #[inline(always)]
+    fn parts(&self, mut part: impl FnMut(u64) -> u64) -> u64 {
+        let mut took = [0_u64; PARTS];
+        let mut done = 0;
+        for (number, took) in (1..).zip(&mut took) {
             let until = self.count * number / PARTS as u64;
             if until > done {
                 if self.is_over() {
                     break;
                 }
-                batch(until - done);
-                let now = ticks();
-                *part = now.saturating_sub(last);
-                last = now;
+                *took = part(until - done);
                 done = until;
             }
         }
-        let elapsed = begin.elapsed();
         self.done(done);
-        GAP.set(judge::gap(&mut parts));
-        elapsed
+        let sum = took.iter().sum();
+        GAP.set(judge::gap(&mut took));
+        sum
     }
 }
 
@@ -239,6 +252,20 @@ impl Draws {
         let times = (slice_ns / took_ns.max(1) as f64).min(longer);
         self.count = ((self.count as f64 * times) as u64).max(1);
     }
+}
+
+/// One slice of a row, of so many operations, whether it counts or not; nanoseconds for one of them.
+#[cfg(test)]
+pub(crate) fn once(row: &Row<'_>, count: u64) -> f64 {
+    let rows = std::slice::from_ref(row);
+    let crew = Crew::new(rows);
+    std::thread::scope(|scope| {
+        let _leader = crew.start(scope, row.threads, false);
+        let _burst = crew.muster(row.threads, None);
+        let spans = crew.slice(0, count, row.threads, None);
+        let sum = |of: fn(&Span) -> u64| spans[..row.timed].iter().map(of).sum::<u64>() as f64;
+        sum(|span| span.took_ns) / (sum(|span| span.did) * row.operations as f64)
+    })
 }
 
 /// Measures these rows. After a stop, or when the time is over, those that have too few slices have

@@ -45,7 +45,7 @@ struct Lesson {
     group: &'static str,
     title: &'static str,
     forms: &'static [Form],
-    make: fn(&Geometry, Duration) -> Box<dyn Load>,
+    make: fn(&Geometry) -> Box<dyn Load>,
     published: Published,
     /// What it means for a Rust struct, in a sentence.
     means: &'static str,
@@ -168,10 +168,11 @@ impl Lesson {
             return Ok(None);
         }
         session.host.announce(&self.title);
-        let mut load = (self.make)(geometry, budget);
+        let load = (self.make)(geometry);
+        let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
         let names = forms.iter().map(|form| (form.name(), *form == Form::After));
         let case = Case::new(self.group, self.title, METRICS, names);
-        let case = session.interleave(case, budget, |number| load.measure(forms[number]))?;
+        let case = session.slices(case, &rows, budget)?;
         Ok(case.map(|mut case| {
             case.notes.extend(self.published.sentence(&case));
             case.notes.push(format!("for a Rust struct: {}", self.means));

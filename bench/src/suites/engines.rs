@@ -246,7 +246,7 @@ fn latencies(
 
 /// How far apart the engines are; nothing of a single one.
 fn apart(case: &Case) -> Option<String> {
-    let median = |series: &Series| series.spread(0).median;
+    let median = |series: &Series| series.spread(0).map_or(f64::NAN, |ns| ns.median);
     let by_median = |a: &&Series, b: &&Series| median(a).total_cmp(&median(b));
     let fastest = case.rivals.iter().min_by(by_median)?;
     let slowest = case.rivals.iter().max_by(by_median)?;

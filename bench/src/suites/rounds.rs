@@ -8,11 +8,12 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 
 use crate::rivals::Rival;
+use crate::slices::{self, Missing, Row, RunVerdict, Wanted};
 use crate::statistics::{Ratio, Spread, paired_ratio, spread};
 use crate::{Error, Host};
 
@@ -74,6 +75,8 @@ pub struct Case {
     pub rivals: Vec<Series>,
     /// Measurements that count although their readers were kept from running.
     pub disturbed: u32,
+    /// How good the run was, of what is measured by slices.
+    pub run: Option<RunVerdict>,
     /// What is to be known of the figures, for people.
     pub notes: Vec<String>,
 }
@@ -94,8 +97,10 @@ pub struct Series {
     pub name: &'static str,
     /// Whether it is this project's own.
     pub ours: bool,
-    /// For each metric, one value for each round.
+    /// For each metric, one value for each round, or for each slice that counts.
     pub values: Vec<Vec<f64>>,
+    /// Why there are none.
+    pub missing: Option<Missing>,
 }
 
 impl Case {
@@ -109,7 +114,7 @@ impl Case {
         let rivals = rivals.into_iter();
         let rivals = rivals.map(|(name, ours)| Series::new(name, ours, metrics)).collect();
         let (id, title) = (id.into(), title.into());
-        Case { id, title, metrics, compared: 1, rivals, disturbed: 0, notes: Vec::new() }
+        Case { id, title, metrics, compared: 1, rivals, disturbed: 0, run: None, notes: Vec::new() }
     }
 
     /// The same, where so many metrics matter.
@@ -133,17 +138,20 @@ impl Case {
         self.rivals.iter().find(|rival| rival.name == name)
     }
 
-    /// The ratio of a rival to a base, round by round. Nothing if either was not measured.
+    /// The ratio of a rival to a base, round by round, or by slices that were drawn at about the same
+    /// time. Nothing if either has no figure.
     pub fn ratio(&self, rival: &str, base: &str, metric: usize) -> Option<Ratio> {
-        let (rival, base) = (self.rival(rival)?, self.rival(base)?);
-        Some(paired_ratio(&rival.values[metric], &base.values[metric]))
+        let [rival, base] = [self.rival(rival)?, self.rival(base)?].map(|one| &one.values[metric]);
+        let both = rival.len().min(base.len());
+        (both > 0).then(|| paired_ratio(&rival[..both], &base[..both]))
     }
 }
 
 impl Series {
-    /// The median of a metric, and its quartiles.
-    pub fn spread(&self, metric: usize) -> Spread {
-        spread(&self.values[metric])
+    /// The median of a metric, and its quartiles; nothing if it has no figure.
+    pub fn spread(&self, metric: usize) -> Option<Spread> {
+        let values = &self.values[metric];
+        (!values.is_empty()).then(|| spread(values))
     }
 }
 
@@ -167,13 +175,34 @@ pub(crate) struct Session<'a> {
     /// As in the options of the suite.
     pub(crate) planted_percent: f64,
     rounds: u32,
+    pin: bool,
     generator: ChaCha8Rng,
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn new(host: &'a mut dyn Host, rounds: u32, seed: u64) -> Session<'a> {
         let generator = ChaCha8Rng::seed_from_u64(seed);
-        Session { host, planted_percent: 0.0, rounds, generator }
+        Session { host, planted_percent: 0.0, rounds, pin: false, generator }
+    }
+
+    /// Measures a row of each rival by slices, for this time in each round.
+    pub(crate) fn slices(
+        &mut self,
+        mut case: Case,
+        rows: &[Row<'_>],
+        budget: Duration,
+    ) -> Result<Option<Case>, Error> {
+        self.host.announce(&case.title);
+        let wanted = Wanted::in_time(budget * self.rounds, self.generator.random());
+        let (measured, run) = slices::run(rows, &Wanted { pin: self.pin, ..wanted }, self.host)
+            .map_err(|error| Error::io("cannot go on", error))?;
+        for (rival, measured) in case.rivals.iter_mut().zip(measured) {
+            rival.values[0] = measured.values;
+            rival.missing = measured.missing;
+        }
+        case.run = Some(run);
+        let is_measured = case.rivals.iter().any(|rival| rival.missing.is_none());
+        Ok((is_measured || !self.host.is_stopped()).then_some(case))
     }
 
     /// Measures every rival in every round; `measure` gets the number of the rival and gives one
@@ -252,7 +281,7 @@ impl Case {
 impl Series {
     /// A rival of which nothing was measured yet.
     fn new(name: &'static str, ours: bool, metrics: &[Metric]) -> Series {
-        Series { name, ours, values: vec![Vec::new(); metrics.len()] }
+        Series { name, ours, values: vec![Vec::new(); metrics.len()], missing: None }
     }
 
     fn add(&mut self, values: &[f64]) {

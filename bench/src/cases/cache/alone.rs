@@ -2,17 +2,15 @@
 //! of a line, and a table that a sequential read displaces.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::{Form, Geometry, Load, for_budget, prefetch_once};
-use crate::suites::rounds::Sample;
-
-/// Look-ups between two looks at the clock.
-const CHUNK: u64 = 1 << 12;
+use super::{Form, Geometry, Load, prefetch_once};
+use crate::slices::{Part, Row};
 
 /// Bytes that a form of [`Sweep`] reads through, again and again.
 const WINDOW_BYTES: u64 = 4 << 10;
@@ -54,21 +52,18 @@ impl Words {
         places[0]
     }
 
-    /// Goes round a ring from the place `at`, for so long; `next` reads where the next place is.
-    #[inline(always)]
-    fn go_round(
-        &self,
-        at: &mut usize,
-        budget: Duration,
-        next: impl Fn(&[u64], usize) -> u64,
-    ) -> Sample {
-        for_budget(budget, || {
-            let begin = Instant::now();
-            for _ in 0..CHUNK {
-                *at = next(&self.words, *at) as usize;
-            }
-            black_box(&at);
-            (begin.elapsed(), CHUNK)
+    /// Goes round a ring from the place `at`; `next` reads where the next place is.
+    fn go_round<'a>(
+        &'a self,
+        at: &'a AtomicUsize,
+        next: impl Fn(&[u64], usize) -> u64 + Sync + 'a,
+    ) -> Row<'a> {
+        Row::new(1, move |part| {
+            // Relaxed: one thread goes round.
+            let mut place = at.load(Ordering::Relaxed);
+            let took = part.times(|| place = next(&self.words, place) as usize);
+            at.store(place, Ordering::Relaxed);
+            took
         })
     }
 }
@@ -77,12 +72,11 @@ impl Words {
 /// a line of its own colour.
 pub(crate) struct Conflicts {
     /// Without colours and with; each with the place of an object.
-    rings: [(Words, usize); 2],
-    budget: Duration,
+    rings: [(Words, AtomicUsize); 2],
 }
 
 impl Conflicts {
-    pub(crate) fn boxed(geometry: &Geometry, budget: Duration) -> Box<dyn Load> {
+    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
         let way_words = geometry.way_bytes() / 8;
         // Four times as many lines as a set has room for, and far fewer than the cache.
         let objects = 4 * geometry.first.ways;
@@ -93,16 +87,16 @@ impl Conflicts {
                 (object * way_words) as usize + colour as usize * geometry.line_words()
             };
             let first = words.ring((0..objects).map(place).collect(), 0);
-            (words, first)
+            (words, AtomicUsize::new(first))
         };
-        Box::new(Self { rings: [ring(false), ring(true)], budget })
+        Box::new(Self { rings: [ring(false), ring(true)] })
     }
 }
 
 impl Load for Conflicts {
-    fn measure(&mut self, form: Form) -> Sample {
-        let (words, at) = &mut self.rings[usize::from(form != Form::Before)];
-        words.go_round(at, self.budget, |words, at| words[at])
+    fn row(&self, form: Form) -> Row<'_> {
+        let (words, at) = &self.rings[usize::from(form != Form::Before)];
+        words.go_round(at, |words, at| words[at])
     }
 }
 
@@ -110,13 +104,12 @@ impl Load for Conflicts {
 /// each on two.
 pub(crate) struct Lines {
     /// On two and on one; each with the place of an object.
-    rings: [(Words, usize); 2],
+    rings: [(Words, AtomicUsize); 2],
     last: usize,
-    budget: Duration,
 }
 
 impl Lines {
-    pub(crate) fn boxed(geometry: &Geometry, budget: Duration) -> Box<dyn Load> {
+    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
         let line_words = geometry.line_words();
         // Three quarters of the second cache if each has one line. Three lines apart: an odd
         // number, so that all sets have their share of them.
@@ -125,18 +118,18 @@ impl Lines {
             let mut words = Words::new((3 * objects + 2) * line_words as u64, geometry);
             let place = |object: u64| 3 * object as usize * line_words + offset;
             let first = words.ring((0..objects).map(place).collect(), line_words - 1);
-            (words, first)
+            (words, AtomicUsize::new(first))
         };
         let rings = [ring(line_words / 2), ring(0)];
-        Box::new(Self { rings, last: line_words - 1, budget })
+        Box::new(Self { rings, last: line_words - 1 })
     }
 }
 
 impl Load for Lines {
-    fn measure(&mut self, form: Form) -> Sample {
+    fn row(&self, form: Form) -> Row<'_> {
         let last = self.last;
-        let (words, at) = &mut self.rings[usize::from(form != Form::Before)];
-        words.go_round(at, self.budget, |words, at| words[at] ^ words[at + last])
+        let (words, at) = &self.rings[usize::from(form != Form::Before)];
+        words.go_round(at, move |words, at| words[at] ^ words[at + last])
     }
 }
 
@@ -144,23 +137,22 @@ impl Load for Lines {
 /// from end to end now and then.
 pub(crate) struct Sweep {
     table: Words,
-    at: usize,
+    at: AtomicUsize,
     look_ups: u64,
     /// What is read, twice as long as the second cache.
     stream: Vec<u64>,
     line_words: usize,
-    budget: Duration,
 }
 
 impl Sweep {
-    pub(crate) fn boxed(geometry: &Geometry, budget: Duration) -> Box<dyn Load> {
+    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
         let line_words = geometry.line_words();
         let look_ups = geometry.second_bytes / 2 / geometry.line_bytes;
         let mut table = Words::new((look_ups + 1) * line_words as u64, geometry);
         let places = (0..look_ups as usize).map(|line| line * line_words).collect();
         let at = table.ring(places, 0);
         let stream = vec![1; (2 * geometry.second_bytes / 8) as usize];
-        Box::new(Self { table, at, look_ups, stream, line_words, budget })
+        Box::new(Self { table, at: AtomicUsize::new(at), look_ups, stream, line_words })
     }
 
     /// Reads as many words in each form.
@@ -188,16 +180,22 @@ impl Sweep {
 }
 
 impl Load for Sweep {
-    fn measure(&mut self, form: Form) -> Sample {
-        for_budget(self.budget, || {
-            assert_eq!(black_box(self.sweep(form)), self.stream.len() as u64, "all was read");
-            let begin = Instant::now();
-            for _ in 0..self.look_ups {
-                self.at = self.table.words[self.at] as usize;
-            }
-            black_box(self.at);
-            (begin.elapsed(), self.look_ups)
-        })
+    fn row(&self, form: Form) -> Row<'_> {
+        let body = move |part: &Part<'_>| {
+            let once = |_| {
+                assert_eq!(black_box(self.sweep(form)), self.stream.len() as u64, "all was read");
+                // Relaxed: one thread looks up.
+                let mut at = self.at.load(Ordering::Relaxed);
+                let begin = Instant::now();
+                for _ in 0..self.look_ups {
+                    at = self.table.words[at] as usize;
+                }
+                self.at.store(at, Ordering::Relaxed);
+                begin.elapsed()
+            };
+            part.timed(|count| (0..count).map(once).sum())
+        };
+        Row::new(1, body).of(self.look_ups)
     }
 }
 
@@ -241,7 +239,7 @@ mod tests {
         let mut words = Words::new(17 * way_words, &TINY);
         let first = words.ring((0..16).map(place).collect(), 0);
         assert_eq!(sets_and_lines(&words, first, 0), (16, 16, 16));
-        all_forms(&mut *Conflicts::boxed(&TINY, Duration::ZERO));
+        all_forms(&*Conflicts::boxed(&TINY));
     }
 
     #[test]
@@ -252,12 +250,12 @@ mod tests {
             let first = words.ring(places, 7);
             assert_eq!(sets_and_lines(&words, first, 7), (100, 16, lines));
         }
-        all_forms(&mut *Lines::boxed(&TINY, Duration::ZERO));
+        all_forms(&*Lines::boxed(&TINY));
     }
 
     #[test]
     fn every_form_of_a_sweep_reads_as_much() {
         // The load asserts it.
-        all_forms(&mut *Sweep::boxed(&TINY, Duration::ZERO));
+        all_forms(&*Sweep::boxed(&TINY));
     }
 }

@@ -8,10 +8,7 @@ pub(crate) mod alone;
 pub(crate) mod queue;
 pub(crate) mod shared;
 
-use std::time::Duration;
-
-use super::thread_pool::Presence;
-use crate::suites::rounds::Sample;
+use crate::slices::Row;
 use crate::units;
 
 /// The form of a load.
@@ -108,24 +105,9 @@ impl Geometry {
 }
 
 /// What is measured.
-pub(crate) trait Load {
-    /// Does it in this form; nanoseconds for one operation.
-    fn measure(&mut self, form: Form) -> Sample;
-}
-
-/// Calls `part`, which says how long how many operations took, until `budget` has gone by.
-fn for_budget(budget: Duration, mut part: impl FnMut() -> (Duration, u64)) -> Sample {
-    let presence = Presence::new();
-    // The first one finds cold caches.
-    part();
-    let (mut elapsed, mut operations) = (Duration::ZERO, 0);
-    while operations == 0 || elapsed < budget {
-        let (more, done) = part();
-        elapsed += more;
-        operations += done;
-    }
-    let ns = elapsed.as_nanos() as f64 / operations as f64;
-    Sample { values: vec![ns], readers_share: presence.share() }
+pub(crate) trait Load: Sync {
+    /// It in this form.
+    fn row(&self, form: Form) -> Row<'_>;
 }
 
 /// Fetches the line of this place into all caches, without waiting for it.
@@ -159,6 +141,7 @@ fn prefetch_once<T>(place: &T) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::slices;
 
     /// Caches so small that a test is over at once.
     pub(crate) const TINY: Geometry = Geometry {
@@ -170,12 +153,10 @@ pub(crate) mod tests {
     };
 
     /// A load of this geometry gives a time in each of these forms.
-    pub(crate) fn all_forms(load: &mut dyn Load) {
+    pub(crate) fn all_forms(load: &dyn Load) {
         for form in Form::ALL {
-            let sample = load.measure(form);
-            let ns = sample.values[0];
+            let ns = slices::once(&load.row(form), 100);
             assert!(ns > 0.0 && ns.is_finite(), "{}: {ns}", form.name());
-            assert_eq!(sample.values.len(), 1);
         }
     }
 
@@ -185,17 +166,5 @@ pub(crate) mod tests {
         assert_eq!((TINY.sets(), TINY.way_bytes(), TINY.line_words()), (16, 1024, 8));
         assert!(TINY.describe().contains("4 ways of 16 sets") && TINY.describe().contains("read"));
         assert!(Geometry::USUAL.describe().contains("assumed"));
-    }
-
-    #[test]
-    fn a_budget_is_of_what_is_timed() {
-        let mut parts = 0;
-        let sample = for_budget(Duration::from_micros(30), || {
-            parts += 1;
-            (Duration::from_micros(10), 5)
-        });
-        // One to warm up, and three.
-        assert_eq!((parts, sample.values), (4, vec![2000.0]));
-        assert!(for_budget(Duration::ZERO, || (Duration::ZERO, 1)).values[0] == 0.0);
     }
 }

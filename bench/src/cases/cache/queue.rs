@@ -5,23 +5,18 @@
 //! that the first hop can be fetched some wake-ups early; where it has arrived, the second one can,
 //! too. Each wake-up changes both places by an atomic instruction, as the kernel's does.
 
-use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
-use super::{Form, Geometry, Load, for_budget, prefetch};
-use crate::suites::rounds::Sample;
+use super::{Form, Geometry, Load, prefetch};
+use crate::slices::Row;
 
 /// How many wake-ups early each hop is fetched: the second one when the first has come.
 const FIRST_AHEAD: usize = 16;
 const SECOND_AHEAD: usize = 8;
-
-/// Wake-ups between two looks at the clock.
-const CHUNK: usize = 1 << 10;
 
 /// Memory for tasks and run queues: more than the last cache, within limits.
 const BYTES_MAX: u64 = 128 << 20;
@@ -46,18 +41,17 @@ pub(crate) struct WakeUps {
     tasks: Vec<Task>,
     run_queues: Vec<RunQueue>,
     /// The next entry of the queue.
-    next: usize,
-    budget: Duration,
+    next: AtomicUsize,
 }
 
 impl WakeUps {
-    pub(crate) fn boxed(geometry: &Geometry, budget: Duration) -> Box<dyn Load> {
+    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
         let bytes = (2 * geometry.last_bytes).min(BYTES_MAX);
         let count = (bytes / (size_of::<Task>() + size_of::<RunQueue>()) as u64).max(64) as usize;
-        Box::new(Self::new(count, budget))
+        Box::new(Self::new(count))
     }
 
-    fn new(count: usize, budget: Duration) -> Self {
+    fn new(count: usize) -> Self {
         let mut generator = ChaCha8Rng::seed_from_u64(1);
         let mut queue: Vec<u32> = (0..count as u32).collect();
         queue.shuffle(&mut generator);
@@ -66,7 +60,8 @@ impl WakeUps {
         let task = |run_queue| Task { wake_ups: AtomicU64::new(0), run_queue };
         let run_queue = |_| RunQueue { queued: AtomicU64::new(0) };
         let tasks = places.into_iter().map(task).collect();
-        Self { queue, tasks, run_queues: (0..count).map(run_queue).collect(), next: 0, budget }
+        let run_queues = (0..count).map(run_queue).collect();
+        Self { queue, tasks, run_queues, next: AtomicUsize::new(0) }
     }
 
     /// Wakes the tasks of this part of the queue.
@@ -89,19 +84,26 @@ impl WakeUps {
 }
 
 impl Load for WakeUps {
-    fn measure(&mut self, form: Form) -> Sample {
-        for_budget(self.budget, || {
-            let end = (self.next + CHUNK).min(self.queue.len());
-            let part = self.next..end;
-            self.next = if end == self.queue.len() { 0 } else { end };
-            let count = part.len() as u64;
-            let begin = Instant::now();
-            match form {
-                Form::Before => black_box(&*self).wake(part, false, false),
-                Form::Halfway => black_box(&*self).wake(part, true, false),
-                Form::After => black_box(&*self).wake(part, true, true),
-            }
-            (begin.elapsed(), count)
+    fn row(&self, form: Form) -> Row<'_> {
+        let (first, second) = (form != Form::Before, form == Form::After);
+        Row::new(1, move |part| {
+            // Relaxed: one thread wakes.
+            let mut next = self.next.load(Ordering::Relaxed);
+            let took = part.batches(|count| {
+                let mut left = count as usize;
+                while left > 0 {
+                    let some = next..(next + left).min(self.queue.len());
+                    left -= some.len();
+                    next = some.end % self.queue.len();
+                    match (first, second) {
+                        (false, _) => self.wake(some, false, false),
+                        (true, false) => self.wake(some, true, false),
+                        (true, true) => self.wake(some, true, true),
+                    }
+                }
+            });
+            self.next.store(next, Ordering::Relaxed);
+            took
         })
     }
 }
@@ -110,26 +112,27 @@ impl Load for WakeUps {
 mod tests {
     use super::super::tests::{TINY, all_forms};
     use super::*;
+    use crate::slices;
 
     #[test]
     fn every_form_wakes_each_task_of_the_queue_once() {
         for (first, second) in [(false, false), (true, false), (true, true)] {
-            let wake_ups = WakeUps::new(100, Duration::ZERO);
+            let wake_ups = WakeUps::new(100);
             wake_ups.wake(0..100, first, second);
             let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             assert!(wake_ups.tasks.iter().all(|task| of(&task.wake_ups) == 1));
             assert!(wake_ups.run_queues.iter().all(|queue| of(&queue.queued) == 1));
         }
-        all_forms(&mut *WakeUps::boxed(&TINY, Duration::ZERO));
+        all_forms(&*WakeUps::boxed(&TINY));
     }
 
     #[test]
     fn the_queue_begins_again_at_its_end() {
-        let mut wake_ups = WakeUps::new(CHUNK + 1, Duration::ZERO);
-        // One part to warm up and one that counts, twice: the short part comes, and the rest.
-        for next in [0, 0] {
-            wake_ups.measure(Form::Before);
-            assert_eq!(wake_ups.next, next);
-        }
+        let wake_ups = WakeUps::new(100);
+        // Of these, an eighth besides to warm up.
+        slices::once(&wake_ups.row(Form::Before), 240);
+        assert_eq!(wake_ups.next.load(Ordering::Relaxed), 270 % 100);
+        let all = wake_ups.tasks.iter().map(|task| task.wake_ups.load(Ordering::Relaxed));
+        assert_eq!(all.sum::<u64>(), 270);
     }
 }

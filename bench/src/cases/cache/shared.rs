@@ -3,15 +3,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use super::{Form, Geometry, Load};
-use crate::cases::thread_pool::{Presence, ThreadPool};
-use crate::suites::rounds::Sample;
-
-/// About what one operation takes where the line is shared, for the number of them.
-const ABOUT: Duration = Duration::from_nanos(20);
+use crate::slices::Row;
 
 /// The two of a pair on one line.
 #[derive(Debug, Default)]
@@ -24,89 +18,59 @@ struct Near<T>([T; 2]);
 struct Apart<T>(T);
 
 /// A counter for each thread, which no other one touches.
+#[derive(Default)]
 pub(crate) struct Counters {
     near: Near<AtomicU64>,
     apart: [Apart<AtomicU64>; 2],
-    times: u64,
 }
 
 impl Counters {
-    pub(crate) fn boxed(_: &Geometry, budget: Duration) -> Box<dyn Load> {
-        let (near, apart) = Default::default();
-        Box::new(Self { near, apart, times: times(budget) })
+    pub(crate) fn boxed(_: &Geometry) -> Box<dyn Load> {
+        Box::<Self>::default()
     }
 }
 
 impl Load for Counters {
-    fn measure(&mut self, form: Form) -> Sample {
-        // Relaxed: the cost is that of the line, not of an order.
-        let add = |counter: &AtomicU64| _ = counter.fetch_add(1, Ordering::Relaxed);
-        match form {
-            Form::Before => together(self.times, |thread| add(&self.near.0[thread])),
-            _ => together(self.times, |thread| add(&self.apart[thread].0)),
-        }
+    fn row(&self, form: Form) -> Row<'_> {
+        Row::new(2, move |part| {
+            let counter = of_thread(&self.near, &self.apart, form, part.me);
+            // Relaxed: the cost is that of the line, not of an order.
+            part.times(|| _ = counter.fetch_add(1, Ordering::Relaxed))
+        })
     }
 }
 
 /// A lock for each thread, which no other one takes, with what it protects.
+#[derive(Default)]
 pub(crate) struct Locks {
     near: Near<Mutex<u64>>,
     apart: [Apart<Mutex<u64>>; 2],
-    times: u64,
 }
 
 impl Locks {
-    pub(crate) fn boxed(_: &Geometry, budget: Duration) -> Box<dyn Load> {
-        let (near, apart) = Default::default();
-        Box::new(Self { near, apart, times: times(budget) })
+    pub(crate) fn boxed(_: &Geometry) -> Box<dyn Load> {
+        Box::<Self>::default()
     }
 }
 
 impl Load for Locks {
-    fn measure(&mut self, form: Form) -> Sample {
-        let add = |lock: &Mutex<u64>| *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        match form {
-            Form::Before => together(self.times, |thread| add(&self.near.0[thread])),
-            _ => together(self.times, |thread| add(&self.apart[thread].0)),
-        }
+    fn row(&self, form: Form) -> Row<'_> {
+        Row::new(2, move |part| {
+            let lock = of_thread(&self.near, &self.apart, form, part.me);
+            part.times(|| *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1)
+        })
     }
 }
 
-fn times(budget: Duration) -> u64 {
-    (budget.as_nanos() / ABOUT.as_nanos()).max(1 << 10) as u64
-}
-
-/// The time of one operation, of which each of two threads does so many, each on a CPU of its own
-/// if there are two.
-fn together(times: u64, operation: impl Fn(usize) + Sync) -> Sample {
-    let pool = ThreadPool::new(2);
-    let run = |number: usize| {
-        pool.settle(number);
-        operation(number);
-        pool.meet();
-        let presence = Presence::new();
-        let begin = Instant::now();
-        for _ in 0..times {
-            operation(number);
-        }
-        let own = presence.own_time(begin.elapsed());
-        (own, presence.share())
-    };
-    let both = thread::scope(|scope| {
-        let run = &run;
-        let threads = [0, 1].map(|number| scope.spawn(move || run(number)));
-        threads.map(|thread| thread.join().expect("counting does not panic"))
-    });
-    let elapsed: Duration = both.iter().map(|(own, _)| *own).sum();
-    let share = both.iter().fold(1.0_f64, |least, (_, share)| least.min(*share));
-    let ns = elapsed.as_nanos() as f64 / (2 * times) as f64;
-    Sample { values: vec![ns], readers_share: share }
+/// The one that this thread has in this form.
+fn of_thread<'a, T>(near: &'a Near<T>, apart: &'a [Apart<T>; 2], form: Form, me: usize) -> &'a T {
+    if form == Form::Before { &near.0[me] } else { &apart[me].0 }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::TINY;
     use super::*;
+    use crate::slices;
 
     #[test]
     fn neighbours_share_a_line_and_the_others_do_not() {
@@ -120,19 +84,23 @@ mod tests {
     }
 
     #[test]
-    fn no_increment_is_lost_in_either_form() {
-        let mut counters = Counters { near: Near::default(), apart: Default::default(), times: 99 };
-        let mut locks = Locks { near: Near::default(), apart: Default::default(), times: 99 };
+    fn each_thread_has_its_own_in_either_form() {
+        let (counters, locks) = (Counters::default(), Locks::default());
         for form in [Form::Before, Form::After] {
-            assert!(counters.measure(form).values[0] > 0.0 && locks.measure(form).values[0] > 0.0);
+            slices::once(&counters.row(form), 240);
+            slices::once(&locks.row(form), 240);
         }
-        // One to warm up, and as many as were asked for.
-        let count = |lock: &Mutex<u64>| *lock.lock().unwrap();
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        for thread in [0, 1] {
-            assert_eq!((of(&counters.near.0[thread]), of(&counters.apart[thread].0)), (100, 100));
-            assert_eq!((count(&locks.near.0[thread]), count(&locks.apart[thread].0)), (100, 100));
+        let held = |lock: &Mutex<u64>| *lock.lock().unwrap();
+        let near = [0, 1].map(|me| [of(&counters.near.0[me]), held(&locks.near.0[me])]);
+        let apart = [0, 1].map(|me| [of(&counters.apart[me].0), held(&locks.apart[me].0)]);
+        for [one, other] in [near, apart] {
+            for (one, other) in one.into_iter().zip(other) {
+                // The first to be done has done all, and an eighth to warm up; the other as much of it
+                // as it could.
+                assert_eq!(one.max(other), 270);
+                assert!(one.min(other) >= 30, "{one} and {other}");
+            }
         }
-        assert_eq!(Counters::boxed(&TINY, Duration::ZERO).measure(Form::After).values.len(), 1);
     }
 }
