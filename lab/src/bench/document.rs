@@ -57,7 +57,7 @@ struct MetricOut {
     unit: &'static str,
     #[serde(serialize_with = "crate::json::spread")]
     spread: Option<Spread>,
-    #[serde(serialize_with = "optional_ratio")]
+    #[serde(serialize_with = "crate::json::optional_ratio")]
     ratio_to_base: Option<Ratio>,
     difference_at_most_percent: Option<f64>,
     rounds: Vec<f64>,
@@ -72,19 +72,10 @@ struct TargetOut {
     at_most: Option<f64>,
     at_least: Option<f64>,
     or_figure_at_most: Option<f64>,
+    stands_on: f64,
     #[serde(serialize_with = "crate::json::ratio")]
     ratio: Ratio,
     verdict: &'static str,
-}
-
-fn optional_ratio<S: serde::Serializer>(
-    ratio: &Option<Ratio>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match ratio {
-        Some(ratio) => crate::json::ratio(ratio, serializer),
-        None => serializer.serialize_none(),
-    }
 }
 
 /// Puts the document together.
@@ -142,6 +133,7 @@ fn target_out(Verdict { promise, metric, base, ratio, held }: &Verdict) -> Targe
         at_most,
         at_least,
         or_figure_at_most: promise.or_at_most,
+        stands_on: promise.measured,
         ratio: *ratio,
         verdict: match held {
             Held::Met => "met",

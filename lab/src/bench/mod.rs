@@ -10,7 +10,7 @@ pub(crate) mod report;
 
 use std::path::PathBuf;
 
-use ::bench::suites::promises::Verdict;
+use ::bench::suites::promises::{Held, Verdict};
 use ::bench::suites::rounds::Case;
 use ::bench::suites::{
     self, Group, Suite, cache, cells, compat, engines, gp, map, percpu, read, srcu, tools, update,
@@ -83,6 +83,10 @@ struct Options {
     /// compat: liburcu; readme: none]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
+    /// Exit with 1 if an aim is missed, and with 3 if the run was too noisy to tell; without, both
+    /// are told and the exit code is 0
+    #[arg(long)]
+    gate: bool,
     /// Do so many per cent more operations than are counted, where loops are timed: for trials of
     /// `rcu compare`
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, hide = true)]
@@ -315,7 +319,7 @@ fn parser(groups: &[Group]) -> PossibleValuesParser {
 
 impl From<&Options> for suites::Options {
     fn from(options: &Options) -> Self {
-        let Options { quick, rounds, seed, only, base, plant, html: _ } = options.clone();
+        let Options { quick, rounds, seed, only, base, plant, gate: _, html: _ } = options.clone();
         Self { quick, rounds, seed, only, base, planted_percent: plant }
     }
 }
@@ -372,7 +376,7 @@ impl What {
     }
 }
 
-/// Runs `rcu bench`. A promise that clearly does not hold here is exit code 1.
+/// Runs `rcu bench`. What is missed is told; it is the exit code for who asks for a gate.
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
     // Bad names are told before anything is measured.
     let options = suites::Options::from(args.what.options());
@@ -415,7 +419,8 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         interrupted,
     };
     output.json(&document::document(&header, &cases, &verdicts))?;
-    Ok(exit(interrupted, if is_judged { &verdicts } else { &[] }))
+    let is_gate = is_judged && args.what.options().gate;
+    Ok(exit(interrupted, if is_gate { &verdicts } else { &[] }))
 }
 
 /// Prints the tables of README, and writes them into it if they are whole.
@@ -446,11 +451,15 @@ fn per_cpu_path() -> &'static str {
     }
 }
 
+/// How a gate ends that these verdicts pass through.
 fn exit(interrupted: bool, verdicts: &[Verdict]) -> Exit {
+    let has = |held| verdicts.iter().any(|verdict| verdict.held == held);
     if interrupted {
         Exit::Interrupted
-    } else if verdicts.iter().any(Verdict::is_missed) {
+    } else if has(Held::Missed) {
         Exit::Violation
+    } else if has(Held::TooClose) {
+        Exit::Noisy
     } else {
         Exit::Ok
     }

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::load::{Figure, Key, Load};
+use super::load::{Figure, Key, Load, Run};
 use crate::exit::Failure;
 use crate::machine::Machine;
 
 const SCHEMA: &str = "quiescence/baseline";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -46,9 +46,8 @@ struct SavedFigure {
 
 impl Saved {
     /// No round yet of the figures that a load has.
-    pub(super) fn new(load: &Load, figures: &[Figure]) -> Saved {
-        let figures = figures.iter();
-        let figures = figures.map(|each| SavedFigure { key: each.key.clone(), costs: Vec::new() });
+    pub(super) fn new(load: &Load, run: &Run) -> Saved {
+        let figures = run.keys().map(|key| SavedFigure { key: key.clone(), costs: Vec::new() });
         Saved { load: load.clone(), figures: figures.collect() }
     }
 
@@ -56,14 +55,21 @@ impl Saved {
         &self.load
     }
 
-    /// Adds a round. A figure that is missing in it is not kept at all: rounds are told apart by
-    /// their number.
-    pub(super) fn add(&mut self, figures: &[Figure]) {
-        self.figures.retain_mut(|saved| {
-            let found = figures.iter().find(|figure| figure.key == saved.key);
-            saved.costs.extend(found.map(|figure| figure.cost));
-            found.is_some()
+    /// Adds a round. A figure that is missing in it is not kept at all, since rounds are told apart
+    /// by their number: those, and why.
+    pub(super) fn add<'r>(&mut self, run: &'r Run) -> Vec<(Key, &'r str)> {
+        let mut dropped = Vec::new();
+        self.figures.retain_mut(|saved| match run.cost_of(&saved.key) {
+            Ok(cost) => {
+                saved.costs.push(cost);
+                true
+            }
+            Err(reason) => {
+                dropped.push((saved.key.clone(), reason));
+                false
+            }
         });
+        dropped
     }
 
     fn rounds(&self) -> usize {
@@ -107,12 +113,13 @@ impl Baseline {
     }
 
     /// The figures of one round.
-    pub(super) fn round(&self, load: &Load, round: usize) -> Result<Vec<Figure>, Failure> {
+    pub(super) fn round(&self, load: &Load, round: usize) -> Result<Run, Failure> {
         let figure = |saved: &SavedFigure| {
             let cost = *saved.costs.get(round)?;
             Some(Figure { key: saved.key.clone(), cost })
         };
-        Ok(self.saved(load)?.figures.iter().filter_map(figure).collect())
+        let figures = self.saved(load)?.figures.iter().filter_map(figure).collect();
+        Ok(Run { figures, ..Run::default() })
     }
 
     /// Why a comparison on this machine means little, if it does.

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use bench::statistics::Ratio;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
+use serde::Serialize;
 
 use super::baseline::{Baseline, Saved};
 use super::decide::{Rule, Verdict, next_look};
-use super::load::{Figure, Key, Load, Program};
+use super::load::{Key, Load, Program, Quality, Run};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Progress};
 
@@ -39,6 +40,8 @@ pub(super) struct Pair {
     pub(super) decides: bool,
     pub(super) base: Vec<f64>,
     pub(super) new: Vec<f64>,
+    /// Why the last pair that lacks it has no figure.
+    pub(super) missing: Option<String>,
     /// Nothing before the first pair.
     pub(super) judged: Option<(Ratio, Verdict)>,
 }
@@ -56,9 +59,23 @@ pub(super) struct Contest {
     pub(super) new: Program,
     pub(super) base: Base,
     pub(super) matches: Vec<Match>,
+    pub(super) runs: Runs,
     pub(super) threshold_percent: f64,
     pub(super) seed: u64,
 }
+
+/// How good the runs were, by their own verdict.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Runs {
+    pub(super) calm: u32,
+    pub(super) disturbed: u32,
+    pub(super) incomplete: u32,
+    /// Of versions that do not say.
+    pub(super) unknown: u32,
+}
+
+/// So often a pair is measured again of which one run was incomplete.
+const DRAWN_AGAIN_MAX: u32 = 3;
 
 /// When it ends, decided or not.
 #[derive(Clone, Copy, Debug)]
@@ -73,11 +90,13 @@ impl Contest {
         for load in loads {
             let base: Vec<Key> = match &self.base {
                 // The base is what is known to work: if it does not, then the words are wrong.
-                Base::Program(program) => keys(load.measure(program).map_err(as_usage)?),
+                Base::Program(program) => {
+                    load.measure(program).map_err(as_usage)?.keys().cloned().collect()
+                }
                 Base::Saved(baseline) => baseline.keys(&load)?,
             };
-            let new = keys(load.measure(&self.new)?);
-            let common: Vec<Key> = new.into_iter().filter(|key| base.contains(key)).collect();
+            let new = load.measure(&self.new)?;
+            let common: Vec<Key> = new.keys().filter(|key| base.contains(key)).cloned().collect();
             if common.is_empty() {
                 let message = format!("{load}: the two sides have no figure in common");
                 return Err(Failure::Undecided(message));
@@ -139,22 +158,29 @@ impl Contest {
             Base::Program(program) => fight.load.measure(program),
             Base::Saved(baseline) => baseline.round(&fight.load, round),
         };
-        let sides = if new_first {
-            fight.load.measure(&self.new).and_then(|new| Ok((base_side()?, new)))
-        } else {
-            base_side().and_then(|base| Ok((base, fight.load.measure(&self.new)?)))
-        };
-        let (base, new) = match sides {
-            _ if output.interrupt().requested() => return Ok(false),
-            Err(Failure::Interrupted) => return Ok(false),
-            other => other?,
+        let mut again = 0;
+        let (base, new) = loop {
+            let sides = if new_first {
+                fight.load.measure(&self.new).and_then(|new| Ok((base_side()?, new)))
+            } else {
+                base_side().and_then(|base| Ok((base, fight.load.measure(&self.new)?)))
+            };
+            let (base, new) = match sides {
+                _ if output.interrupt().requested() => return Ok(false),
+                Err(Failure::Interrupted) => return Ok(false),
+                other => other?,
+            };
+            if let Base::Program(_) = self.base {
+                self.runs.add(base.quality);
+            }
+            self.runs.add(new.quality);
+            if !is_incomplete([&base, &new]) || again == DRAWN_AGAIN_MAX {
+                break (base, new);
+            }
+            again += 1;
         };
         for pair in &mut self.matches[number].pairs {
-            // A figure that one side lacks this time is left out on both.
-            if let Some((base, new)) = cost_of(&base, &pair.key).zip(cost_of(&new, &pair.key)) {
-                pair.base.push(base);
-                pair.new.push(new);
-            }
+            pair.add(&base, &new);
         }
         Ok(true)
     }
@@ -204,7 +230,33 @@ impl Match {
     }
 }
 
+impl Runs {
+    fn add(&mut self, quality: Quality) {
+        *match quality {
+            Quality::Calm => &mut self.calm,
+            Quality::Disturbed => &mut self.disturbed,
+            Quality::Incomplete => &mut self.incomplete,
+            Quality::Unknown => &mut self.unknown,
+        } += 1;
+    }
+}
+
+fn is_incomplete(sides: [&Run; 2]) -> bool {
+    sides.iter().any(|run| run.quality == Quality::Incomplete)
+}
+
 impl Pair {
+    /// A figure that one side lacks this time is left out on both.
+    fn add(&mut self, base: &Run, new: &Run) {
+        match (base.cost_of(&self.key), new.cost_of(&self.key)) {
+            (Ok(base), Ok(new)) => {
+                self.base.push(base);
+                self.new.push(new);
+            }
+            (Err(reason), _) | (_, Err(reason)) => self.missing = Some(reason.to_owned()),
+        }
+    }
+
     pub(super) fn verdict(&self) -> Verdict {
         self.judged.map_or(Verdict::TooNoisy, |(_, verdict)| verdict)
     }
@@ -228,18 +280,11 @@ impl Heed {
                 key,
                 base: Vec::new(),
                 new: Vec::new(),
+                missing: None,
                 judged: None,
             })
             .collect()
     }
-}
-
-fn keys(figures: Vec<Figure>) -> Vec<Key> {
-    figures.into_iter().map(|figure| figure.key).collect()
-}
-
-fn cost_of(figures: &[Figure], key: &Key) -> Option<f64> {
-    figures.iter().find(|figure| figure.key == *key).map(|figure| figure.cost)
 }
 
 fn as_usage(failure: Failure) -> Failure {
@@ -271,11 +316,19 @@ pub(super) fn save(
         for each in &mut saved {
             output.check_reader()?;
             progress.announce(each.load());
-            let figures = each.load().measure(program)?;
+            let mut run = each.load().measure(program)?;
+            for _ in 0..DRAWN_AGAIN_MAX {
+                if run.quality != Quality::Incomplete || output.interrupt().requested() {
+                    break;
+                }
+                run = each.load().measure(program)?;
+            }
             if output.interrupt().requested() {
                 return Err(Failure::Interrupted);
             }
-            each.add(&figures);
+            for (key, reason) in each.add(&run) {
+                output.note(format_args!("{key} is not saved: no figure: {reason}"));
+            }
         }
         progress.advance(before.elapsed());
     }
@@ -284,6 +337,7 @@ pub(super) fn save(
 
 #[cfg(test)]
 mod tests {
+    use super::super::load::Figure;
     use super::*;
 
     fn key(rival: &str, ours: bool, metric: &str, is_first: bool) -> Key {
@@ -301,7 +355,7 @@ mod tests {
         let new = Program { path: "rcu".into(), planted_percent: None };
         let base = Base::Program(new.clone());
         let matches = vec![Match { load: "bench read".parse().unwrap(), pairs }];
-        Contest { new, base, matches, threshold_percent: 2.0, seed: 1 }
+        Contest { new, base, matches, runs: Runs::default(), threshold_percent: 2.0, seed: 1 }
     }
 
     #[test]
@@ -327,7 +381,7 @@ mod tests {
             let ratio = Ratio { median: 1.0, low: 1.0, high: 1.0 };
             let key = key("a", true, "read", true);
             let judged = Some((ratio, verdict));
-            Pair { key, decides, base: vec![1.0], new: vec![1.0], judged }
+            Pair { key, decides, base: vec![1.0], new: vec![1.0], missing: None, judged }
         };
         use Verdict::{Better, Same, TooNoisy, Worse};
         for (verdicts, exit) in [
@@ -341,5 +395,30 @@ mod tests {
             assert_eq!(contest.exit(false), exit, "{verdicts:?}");
             assert_eq!(contest.exit(true), Exit::Interrupted);
         }
+    }
+
+    #[test]
+    fn a_figure_that_is_missing_has_its_reason_and_no_number() {
+        let key = key("a", true, "read", true);
+        let run = |cost: Option<f64>, quality| Run {
+            figures: cost.map(|cost| Figure { key: key.clone(), cost }).into_iter().collect(),
+            missing: match cost {
+                Some(_) => Vec::new(),
+                None => vec![(key.clone(), "threads never ran at once".to_owned())],
+            },
+            quality,
+        };
+        let heed = Heed { metrics: Vec::new(), all_rivals: false };
+        let mut pair = heed.pairs(vec![key.clone()]).remove(0);
+        let (whole, half) = (run(Some(2.0), Quality::Disturbed), run(None, Quality::Incomplete));
+        pair.add(&whole, &half);
+        assert!(pair.base.is_empty() && pair.new.is_empty(), "{pair:?}");
+        assert_eq!(pair.missing.as_deref(), Some("threads never ran at once"));
+        assert!(is_incomplete([&whole, &half]) && !is_incomplete([&whole, &whole]));
+        pair.add(&whole, &whole);
+        assert_eq!((&pair.base[..], &pair.new[..]), (&[2.0][..], &[2.0][..]));
+        let mut contest = contest(vec![pair]);
+        contest.judge();
+        assert_eq!(contest.exit(false), Exit::Undecided, "one pair decides nothing");
     }
 }

@@ -29,6 +29,26 @@ pub(crate) struct Figure {
     pub(crate) cost: f64,
 }
 
+/// What a run has told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) figures: Vec<Figure>,
+    /// What it has no figure of, and why.
+    pub(crate) missing: Vec<(Key, String)>,
+    pub(crate) quality: Quality,
+}
+
+/// How good the run was by its own verdict.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Quality {
+    Calm,
+    Disturbed,
+    Incomplete,
+    /// Saved rounds, and versions of the program that do not say.
+    #[default]
+    Unknown,
+}
+
 /// What a figure is of.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Key {
@@ -89,6 +109,12 @@ impl fmt::Display for Load {
     }
 }
 
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.case, self.rival, self.metric)
+    }
+}
+
 impl Load {
     fn has(&self, option: &str) -> bool {
         let is_it = |word: &String| {
@@ -133,7 +159,7 @@ impl Load {
     }
 
     /// Runs it once with this program.
-    pub(crate) fn measure(&self, program: &Program) -> Result<Vec<Figure>, Failure> {
+    pub(crate) fn measure(&self, program: &Program) -> Result<Run, Failure> {
         let mut command = Command::new(&program.path);
         if let Some(percent) = program.planted_percent.filter(|_| self.words[0] == "bench") {
             command.args(self.arguments()).args(["--plant", &percent.to_string()]);
@@ -147,8 +173,8 @@ impl Load {
         self.read(program, &output)
     }
 
-    /// The figures of a process that has ended.
-    fn read(&self, program: &Program, output: &Output) -> Result<Vec<Figure>, Failure> {
+    /// What a process has told that has ended.
+    fn read(&self, program: &Program, output: &Output) -> Result<Run, Failure> {
         if output.status.code() == Some(Exit::Interrupted as i32) {
             return Err(Failure::Interrupted);
         }
@@ -160,7 +186,7 @@ impl Load {
         let place = format!("{} {self}", program.path.display());
         let document = serde_json::from_slice(&output.stdout)
             .map_err(|_| Failure::Undecided(format!("{place}: {}", complaint())))?;
-        figures(&document).map_err(|reason| Failure::Undecided(format!("{place}: {reason}")))
+        Run::of(&document).map_err(|reason| Failure::Undecided(format!("{place}: {reason}")))
     }
 }
 
@@ -187,20 +213,7 @@ impl Program {
     }
 }
 
-/// All figures of a document of `rcu bench` or `rcu advise`.
-pub(crate) fn figures(document: &Value) -> Result<Vec<Figure>, String> {
-    let found = match document["schema"].as_str() {
-        Some("quiescence/bench") => of_bench(document),
-        Some("quiescence/advise") => of_advise(document),
-        other => return Err(format!("cannot read a document of schema {other:?}")),
-    };
-    if found.is_empty() {
-        return Err("nothing was measured that can be compared".to_owned());
-    }
-    Ok(found)
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> + Clone {
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
@@ -208,68 +221,98 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn of_bench(document: &Value) -> Vec<Figure> {
-    let mut found = Vec::new();
-    for case in list(&document["cases"]) {
-        for rival in list(&case["rivals"]) {
-            for (number, metric) in list(&rival["metrics"]).enumerate() {
-                let key = Key {
-                    case: text(&case["id"]),
-                    rival: text(&rival["name"]),
-                    ours: rival["ours"].as_bool().unwrap_or_default(),
-                    metric: text(&metric["name"]),
-                    unit: text(&metric["unit"]),
-                    is_first: number == 0,
-                };
-                let cost = cost(&key.unit, &metric["spread"], list(&metric["rounds"]));
-                found.extend(cost.map(|cost| Figure { key, cost }));
+impl Run {
+    /// What a document of `rcu bench` or `rcu advise` tells.
+    pub(crate) fn of(document: &Value) -> Result<Run, String> {
+        let mut run = Run {
+            quality: match document["run"]["verdict"].as_str() {
+                Some("calm") => Quality::Calm,
+                Some("disturbed") => Quality::Disturbed,
+                Some("incomplete") => Quality::Incomplete,
+                _ => Quality::Unknown,
+            },
+            ..Run::default()
+        };
+        match document["schema"].as_str() {
+            Some("quiescence/bench") => run.add_bench(document),
+            Some("quiescence/advise") => run.add_advise(document),
+            other => return Err(format!("cannot read a document of schema {other:?}")),
+        }
+        if run.figures.is_empty() && run.missing.is_empty() {
+            return Err("nothing was measured that can be compared".to_owned());
+        }
+        Ok(run)
+    }
+
+    /// All that it should have figures of.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        let missing = self.missing.iter().map(|(key, _)| key);
+        self.figures.iter().map(|figure| &figure.key).chain(missing)
+    }
+
+    /// The figure, or why there is none.
+    pub(crate) fn cost_of(&self, key: &Key) -> Result<f64, &str> {
+        let figure = self.figures.iter().find(|figure| figure.key == *key);
+        figure.map(|figure| figure.cost).ok_or_else(|| {
+            let missing = self.missing.iter().find(|(missing, _)| missing == key);
+            missing.map_or("the run does not have it", |(_, reason)| reason)
+        })
+    }
+
+    fn add_bench(&mut self, document: &Value) {
+        for case in list(&document["cases"]) {
+            for rival in list(&case["rivals"]) {
+                for (number, metric) in list(&rival["metrics"]).enumerate() {
+                    let key = Key {
+                        case: text(&case["id"]),
+                        rival: text(&rival["name"]),
+                        ours: rival["ours"].as_bool().unwrap_or_default(),
+                        metric: text(&metric["name"]),
+                        unit: text(&metric["unit"]),
+                        is_first: number == 0,
+                    };
+                    self.add(key, &metric["spread"], &metric["missing"]);
+                }
             }
         }
     }
-    found
-}
 
-fn of_advise(document: &Value) -> Vec<Figure> {
-    const METRICS: [(&str, &str, &str); 2] =
-        [("operations", "1/s", "operations_per_second"), ("CPU", "ns", "cpu_ns_per_operation")];
-    let mut found = Vec::new();
-    for design in list(&document["designs"]) {
-        for (number, (metric, unit, field)) in METRICS.iter().enumerate() {
-            let key = Key {
-                case: text(&document["workload"]["name"]),
-                rival: text(&design["name"]),
-                ours: design["ours"].as_bool().unwrap_or_default(),
-                metric: (*metric).to_owned(),
-                unit: (*unit).to_owned(),
-                is_first: number == 0,
-            };
-            found.extend(
-                cost(unit, &design[*field], std::iter::empty()).map(|cost| Figure { key, cost }),
-            );
+    fn add_advise(&mut self, document: &Value) {
+        const METRICS: [(&str, &str, &str); 2] =
+            [("operations", "1/s", "operations_per_second"), ("CPU", "ns", "cpu_ns_per_operation")];
+        for design in list(&document["designs"]) {
+            for (number, (metric, unit, field)) in METRICS.iter().enumerate() {
+                let key = Key {
+                    case: text(&document["workload"]["name"]),
+                    rival: text(&design["name"]),
+                    ours: design["ours"].as_bool().unwrap_or_default(),
+                    metric: (*metric).to_owned(),
+                    unit: (*unit).to_owned(),
+                    is_first: number == 0,
+                };
+                self.add(key, &design[*field], &design["missing"]);
+            }
         }
     }
-    found
-}
 
-/// What a metric says that it costs. What disturbs a measurement makes it slower and never faster,
-/// so that of times and rates the best round counts, or the better quartile where the rounds are
-/// not told. Shares are left out: which way is better is not known of them.
-fn cost<'v>(
-    unit: &str,
-    spread: &Value,
-    rounds: impl Iterator<Item = &'v Value> + Clone,
-) -> Option<f64> {
-    let rounds = rounds.filter_map(Value::as_f64).filter(|value| *value > 0.0);
-    let quantile = |name| spread[name].as_f64().filter(|value: &f64| *value > 0.0);
-    match unit {
-        "ns" => rounds.min_by(f64::total_cmp).or_else(|| quantile("low")),
-        "1/s" => {
-            let rate = rounds.max_by(f64::total_cmp).or_else(|| quantile("high"));
-            rate.map(|rate| 1e9 / rate)
+    /// What a metric says that it costs: the median of what counted. Shares are left out: which way
+    /// is better is not known of them.
+    fn add(&mut self, key: Key, spread: &Value, missing: &Value) {
+        let median = spread["median"].as_f64();
+        let above_zero = median.filter(|median| *median > 0.0);
+        let cost = match &*key.unit {
+            "ns" | "bytes" => above_zero,
+            "1/s" => above_zero.map(|rate| 1e9 / rate),
+            "objects" => median.map(|objects| objects + 1.0),
+            _ => return,
+        };
+        match cost {
+            Some(cost) => self.figures.push(Figure { key, cost }),
+            None => {
+                let reason = missing.as_str().unwrap_or("the run does not say why");
+                self.missing.push((key, reason.to_owned()));
+            }
         }
-        "objects" => spread["median"].as_f64().map(|objects| objects + 1.0),
-        "bytes" => quantile("median"),
-        _ => None,
     }
 }
 
@@ -306,20 +349,27 @@ mod tests {
         };
         let metrics =
             [metric("a", "ns"), metric("b", "1/s"), metric("c", "objects"), metric("d", "%")];
-        let missing = json!({"name": "e", "unit": "ns", "spread": null});
-        let metrics = [&metrics[..], &[missing]].concat();
+        let reason = "threads never ran at once";
+        let missing = json!({"name": "e", "unit": "ns", "spread": null, "missing": reason});
+        let older = json!({"name": "f", "unit": "1/s", "spread": null});
+        let metrics = [&metrics[..], &[missing, older]].concat();
         let rival = json!({"name": "r", "ours": true, "metrics": metrics});
-        let document =
-            json!({"schema": "quiescence/bench", "cases": [{"id": "c/1", "rivals": [rival]}]});
-        let figures = figures(&document).unwrap();
+        let document = json!({
+            "schema": "quiescence/bench",
+            "cases": [{"id": "c/1", "rivals": [rival]}],
+            "run": {"verdict": "incomplete"},
+        });
+        let run = Run::of(&document).unwrap();
         let costs: Vec<_> =
-            figures.iter().map(|figure| (&*figure.key.metric, figure.cost)).collect();
-        assert_eq!(costs, [("a", 2.0), ("b", 2e8), ("c", 5.0)]);
-        let rounds = [json!(3.0), json!(1.0), Value::Null];
-        assert_eq!(cost("ns", &Value::Null, rounds.iter()), Some(1.0), "the best round");
-        assert_eq!(cost("1/s", &Value::Null, rounds.iter()), Some(1e9 / 3.0));
-        assert!(figures[0].key.is_first && !figures[1].key.is_first);
-        assert!(super::figures(&json!({"schema": "quiescence/top"})).is_err());
-        assert!(super::figures(&json!({"schema": "quiescence/bench", "cases": []})).is_err());
+            run.figures.iter().map(|figure| (&*figure.key.metric, figure.cost)).collect();
+        assert_eq!(costs, [("a", 4.0), ("b", 2.5e8), ("c", 5.0)], "medians");
+        assert!(run.figures[0].key.is_first && !run.figures[1].key.is_first);
+        let reasons: Vec<_> = run.missing.iter().map(|(_, reason)| &**reason).collect();
+        assert_eq!(reasons, ["threads never ran at once", "the run does not say why"]);
+        assert_eq!(run.cost_of(&run.missing[0].0), Err("threads never ran at once"));
+        assert_eq!((run.quality, run.keys().count()), (Quality::Incomplete, 5));
+        assert!(Run::of(&json!({"schema": "quiescence/top"})).is_err());
+        let empty = json!({"schema": "quiescence/bench", "cases": [], "run": {"verdict": "calm"}});
+        assert!(Run::of(&empty).is_err());
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use baseline::{Baseline, Name};
-use contest::{Base, Contest, Heed, Limits};
+use contest::{Base, Contest, Heed, Limits, Runs};
 use load::{Load, Program};
 
 /// Loads that are compared when none is named: a section, counters and locks of a CPU, an `Arc` in
@@ -140,7 +140,8 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit, Failu
         baseline.complaint().into_iter().for_each(|text| output.note(text));
     }
     let (threshold_percent, seed) = (args.threshold.0, args.seed);
-    let mut contest = Contest { new, base, matches: Vec::new(), threshold_percent, seed };
+    let mut contest =
+        Contest { new, base, matches: Vec::new(), runs: Runs::default(), threshold_percent, seed };
     contest.prepare(loads, &Heed { metrics: args.metrics.clone(), all_rivals: args.all_rivals })?;
     let mut progress = output.progress(limits.time);
     contest.run(limits, output, &mut progress)?;

@@ -6,7 +6,7 @@ use bench::units;
 use comfy_table::Cell;
 use serde::Serialize;
 
-use super::contest::{Base, Contest, Match, Pair};
+use super::contest::{Base, Contest, Match, Pair, Runs};
 use super::decide::Verdict;
 use super::load::Key;
 use crate::bench::report::number_of;
@@ -16,13 +16,20 @@ use crate::plot::{Axis, Interval, Scale};
 use crate::record::Block;
 
 const SCHEMA: &str = "quiescence/compare";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-/// Prints what decides, then all figures as a matrix, then the verdict.
+/// Prints how good the runs were, what decides, then all figures as a matrix, then the verdict.
 pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<(), Failure> {
+    output.paragraph(runs(&contest.runs))?;
     for each in &contest.matches {
         output.heading(&each.load)?;
         output.table(deciding(each))?;
+        for pair in &each.pairs {
+            if let Some(reason) = &pair.missing {
+                let some = if pair.judged.is_some() { " in some pairs" } else { "" };
+                output.paragraph(format_args!("{}: no figure{some}: {reason}", pair.key))?;
+            }
+        }
         output.plot(|| changes(each, contest.threshold_percent));
     }
     if contest.pairs().count() > 1 {
@@ -31,6 +38,17 @@ pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<(), Failur
     }
     output.heading(format_args!("Verdict: {}", contest.verdict().words()))?;
     output.paragraph(sentence(contest))
+}
+
+fn runs(runs: &Runs) -> String {
+    let Runs { calm, disturbed, incomplete, unknown } = runs;
+    let all = calm + disturbed + incomplete + unknown;
+    let of =
+        format!("Of {all} runs {calm} were calm, {disturbed} disturbed, {incomplete} incomplete");
+    match unknown {
+        0 => format!("{of}."),
+        _ => format!("{of}; {unknown} are of versions that do not say."),
+    }
 }
 
 fn deciding(each: &Match) -> comfy_table::Table {
@@ -44,7 +62,7 @@ fn deciding(each: &Match) -> comfy_table::Table {
         let [base, new] = [&pair.base, &pair.new].map(|costs| shown(&pair.key, costs));
         let interval = format!("{} to {}", change(ratio.low), change(ratio.high));
         table.add_row([
-            name(&pair.key),
+            pair.key.to_string(),
             base,
             new,
             change(ratio.median),
@@ -62,7 +80,7 @@ fn changes(each: &Match, threshold_percent: f64) -> Block {
     let row = |pair: &Pair| {
         let (ratio, verdict) = pair.judged.filter(|(ratio, _)| ratio.median.is_finite())?;
         Some(Interval {
-            name: name(&pair.key),
+            name: pair.key.to_string(),
             value: percent(ratio.median),
             low: percent(ratio.low),
             high: percent(ratio.high),
@@ -88,10 +106,6 @@ fn changes(each: &Match, threshold_percent: f64) -> Block {
         axis,
         rows: each.pairs.iter().filter_map(row).collect(),
     }
-}
-
-fn name(key: &Key) -> String {
-    format!("{} {}: {}", key.case, key.rival, key.metric)
 }
 
 /// A ratio as a change in per cent.
@@ -197,6 +211,7 @@ pub(super) struct Document<'a> {
     base: Option<String>,
     threshold_percent: f64,
     seed: u64,
+    runs: &'a Runs,
     verdict: Verdict,
     figures: Vec<FigureOut<'a>>,
 }
@@ -208,34 +223,37 @@ struct FigureOut<'a> {
     key: &'a Key,
     decides: bool,
     verdict: Verdict,
-    #[serde(serialize_with = "crate::json::ratio")]
-    ratio: Ratio,
+    /// Why the last pair without this figure has none.
+    missing: Option<&'a str>,
+    #[serde(serialize_with = "crate::json::optional_ratio")]
+    ratio: Option<Ratio>,
     base: Costs<'a>,
     candidate: Costs<'a>,
 }
 
 #[derive(Debug, Serialize)]
 struct Costs<'a> {
-    #[serde(serialize_with = "crate::json::all_of_spread")]
-    cost: Spread,
+    #[serde(serialize_with = "crate::json::spread")]
+    cost: Option<Spread>,
     rounds: &'a [f64],
 }
 
 /// The document of a comparison.
 pub(super) fn document(contest: &Contest, interrupted: bool) -> Document<'_> {
     let figures = contest.matches.iter().flat_map(|each| {
-        each.pairs.iter().filter_map(|pair| {
-            let (ratio, verdict) = pair.judged?;
-            let costs = |rounds| Costs { cost: spread(rounds), rounds };
-            Some(FigureOut {
+        each.pairs.iter().map(|pair| {
+            let judged = pair.judged;
+            let costs = |rounds| Costs { cost: judged.map(|_| spread(rounds)), rounds };
+            FigureOut {
                 load: each.load.to_string(),
                 key: &pair.key,
                 decides: pair.decides,
-                verdict,
-                ratio,
+                verdict: pair.verdict(),
+                missing: pair.missing.as_deref(),
+                ratio: judged.map(|(ratio, _)| ratio),
                 base: costs(&pair.base),
                 candidate: costs(&pair.new),
-            })
+            }
         })
     });
     Document {
@@ -250,6 +268,7 @@ pub(super) fn document(contest: &Contest, interrupted: bool) -> Document<'_> {
         },
         threshold_percent: contest.threshold_percent,
         seed: contest.seed,
+        runs: &contest.runs,
         verdict: contest.verdict(),
         figures: figures.collect(),
     }

@@ -7,14 +7,14 @@
 mod flame;
 mod rank;
 mod report;
-pub(crate) mod sample;
+mod sample;
 mod stacks;
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::compare::load::{Figure, Load, Program};
+use crate::compare::load::{Key, Load, Program, Run};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use rank::Side;
@@ -145,8 +145,8 @@ fn measure(
     let works = [args.work_a, args.work_b];
     let mut sides = Vec::new();
     for (input, work) in inputs.into_iter().zip(works) {
-        let (profile, figures) = match input {
-            Input::File(profile) => (profile, Vec::new()),
+        let (profile, told) = match input {
+            Input::File(profile) => (profile, Run::default()),
             Input::Load(load, program) => {
                 let folder = tempfile::tempdir()
                     .map_err(|error| Failure::io("cannot make a folder for samples", error))?;
@@ -165,7 +165,7 @@ fn measure(
             return Err(Failure::Usage("no sample is within such a function".to_owned()));
         }
         let unit_cost = match scale {
-            Scale::NanosecondsPerOperation => cost_of_operation(&figures, output),
+            Scale::NanosecondsPerOperation => cost_of_operation(&told, output)?,
             Scale::SamplesPerUnit => samples as f64 / work.unwrap_or(1) as f64,
             Scale::Percent => 100.0,
         };
@@ -177,18 +177,17 @@ fn measure(
 
 /// The CPU time of the first operation in a document, or the time that it takes: samples are of CPU
 /// time.
-fn cost_of_operation(figures: &[Figure], output: &mut Output) -> f64 {
-    let first = &figures[0];
-    let of_first = |figure: &&Figure| {
-        (&figure.key.case, &figure.key.rival) == (&first.key.case, &first.key.rival)
-    };
-    let cpu = figures.iter().filter(of_first).find(|each| each.key.metric == "CPU");
-    if figures.iter().any(|each| !of_first(&each)) {
-        let (case, rival) = (&first.key.case, &first.key.rival);
+fn cost_of_operation(told: &Run, output: &mut Output) -> Result<f64, Failure> {
+    let first = told.keys().find(|key| key.is_first).expect("a document has a first metric");
+    let is_of_first = |key: &&Key| (&key.case, &key.rival) == (&first.case, &first.rival);
+    let cpu = told.keys().filter(is_of_first).find(|key| key.metric == "CPU");
+    if told.keys().any(|key| !is_of_first(&key)) {
+        let (case, rival) = (&first.case, &first.rival);
         output.note(format_args!(
             "the load has several cases or designs: samples are of all of them, and a unit of work \
              is that of {case}, {rival}; --case and --only choose one"
         ));
     }
-    cpu.unwrap_or(first).cost
+    let key = cpu.unwrap_or(first);
+    told.cost_of(key).map_err(|reason| Failure::Undecided(format!("{key}: no figure: {reason}")))
 }

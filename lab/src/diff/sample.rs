@@ -4,18 +4,12 @@
 //! option that is not shown, writes collapsed stacks when the command is over. Another program can
 //! be sampled so if it is a version of `rcu` that has this option.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use pprof::ProfilerGuard;
-
 use super::stacks::Profile;
-use crate::compare::load::{Figure, Load, Program, figures};
-use crate::exit::Failure;
-
-/// Samples a second of CPU time; no round number, which a program's own period could be.
-const HZ: i32 = 997;
+use crate::compare::load::{Load, Program, Run};
+use crate::exit::{Exit, Failure};
 
 /// How samples are taken.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
@@ -45,7 +39,7 @@ impl Sampler {
         load: &Load,
         program: &Program,
         folder: &Path,
-    ) -> Result<(Profile, Vec<Figure>), Failure> {
+    ) -> Result<(Profile, Run), Failure> {
         let data = folder.join("samples");
         let mut command = match self {
             Sampler::Perf => {
@@ -63,7 +57,7 @@ impl Sampler {
         }
         let output = run(&mut command)?;
         let document = serde_json::from_slice(&output.stdout).map_err(|_| said(load, &output))?;
-        let figures = figures(&document).map_err(Failure::Undecided)?;
+        let told = Run::of(&document).map_err(Failure::Undecided)?;
         let profile = match self {
             Sampler::Signal => Profile::read(&data)?,
             Sampler::Perf => {
@@ -78,7 +72,7 @@ impl Sampler {
                 })?
             }
         };
-        Ok((profile, figures))
+        Ok((profile, told))
     }
 }
 
@@ -92,35 +86,9 @@ fn run(command: &mut Command) -> Result<Output, Failure> {
 
 fn said(load: &Load, output: &Output) -> Failure {
     let text = String::from_utf8_lossy(&output.stderr);
-    Failure::Usage(format!("{load}: {}\n{}", output.status, text.trim()))
-}
-
-/// Samples this process from now on.
-pub(crate) fn begin() -> Result<ProfilerGuard<'static>, Failure> {
-    pprof::ProfilerGuardBuilder::default()
-        .frequency(HZ)
-        // A thread that is interrupted while it unwinds or loads a library holds a lock that the
-        // handler would wait for.
-        .blocklist(&["libgcc", "vdso", "ld-linux"])
-        .build()
-        .map_err(|error| Failure::Unsupported(format!("cannot sample: {error}")))
-}
-
-/// Ends the samples, and writes them as collapsed stacks.
-pub(crate) fn end(guard: &ProfilerGuard<'_>, path: &Path) -> Result<(), Failure> {
-    let report = guard
-        .report()
-        .build()
-        .map_err(|error| Failure::Unsupported(format!("cannot read the samples: {error}")))?;
-    let mut text = String::new();
-    for (frames, count) in &report.data {
-        let names = frames.frames.iter().rev().flat_map(|inlined| inlined.iter().rev());
-        let stack: Vec<String> = names.map(|symbol| symbol.name().replace(';', ",")).collect();
-        // A sample of which no frame could be unwound says nothing.
-        if !stack.is_empty() {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{} {count}", stack.join(";").trim_start());
-        }
+    let message = format!("{load}: {}\n{}", output.status, text.trim());
+    match output.status.code() == Some(Exit::Unsupported as i32) {
+        true => Failure::Unsupported(message),
+        false => Failure::Usage(message),
     }
-    std::fs::write(path, text).map_err(|error| Failure::file("write", path, error))
 }
