@@ -239,7 +239,7 @@ mod tests {
             let has = |part: &str| case.notes.iter().any(|note| note.contains(part));
             assert!(has("for a Rust struct") && has("published in 2005"), "{:?}", case.notes);
         }
-        assert!(cases[4].notes[0].contains("0.7439 before, 0.6619 after, 0.89 of it; here"));
+        assert!(cases[4].notes[0].contains("0.7439 before, 0.6619 after, 0.89 of it"));
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub struct Options {
     /// Do so many per cent more work than is counted, in the suites that time loops: a regression
     /// of a known size, for trials of what looks for regressions.
     pub planted_percent: f64,
+    /// Keep each thread on a CPU of its own, in what is measured by slices.
+    pub pin: bool,
 }
 
 impl Options {
@@ -162,7 +164,7 @@ impl Suite {
         options: &Options,
     ) -> Result<(Vec<Case>, Vec<Verdict>), Error> {
         let mut session = Session::new(host, options.rounds(), options.seed);
-        session.planted_percent = options.planted_percent;
+        (session.planted_percent, session.pin) = (options.planted_percent, options.pin);
         let cases = (self.measure)(&mut session)?;
         let verdicts = promises::judge(&cases);
         Ok((cases, verdicts))

@@ -8,7 +8,7 @@
 use super::rounds::{Case, Metric, Series};
 use super::{map, tools};
 use crate::cases::replace::{LIMIT_BYTES, OBJECT_BYTES};
-use crate::statistics::{Ratio, median, paired_ratio};
+use crate::statistics::{Ratio, paired_ratio};
 
 /// On which side of a number a ratio or a figure has to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +59,8 @@ pub enum Held {
     Missed,
     /// Neither.
     TooClose,
+    /// Its rival has no figure.
+    NoFigure,
 }
 
 /// A promise and what was measured of it.
@@ -218,7 +220,13 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
     let verdict = |promise: &Promise| {
         let case = cases.iter().find(|case| case.id == promise.case)?;
         let number = case.metrics.iter().position(|metric| metric.name == promise.metric)?;
-        let own = &case.rival(promise.rival)?.values[number];
+        let rival = case.rival(promise.rival)?;
+        let (own, metric) = (&rival.values[number], case.metrics[number]);
+        if rival.missing.is_some() {
+            let ratio = Ratio { median: f64::NAN, low: 0.0, high: f64::INFINITY };
+            let held = Held::NoFigure;
+            return Some(Verdict { promise: *promise, metric, base: None, ratio, held });
+        }
         let figure = paired_ratio(own, &vec![1.0; own.len()]);
         let base = promise.base(case, number);
         let (ratio, held) = match (base, promise.against) {
@@ -235,7 +243,7 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
             Some(Held::TooClose) if held == Held::Missed => Held::TooClose,
             _ => held,
         };
-        Some(Verdict { promise: *promise, metric: case.metrics[number], base, ratio, held })
+        Some(Verdict { promise: *promise, metric, base, ratio, held })
     };
     all().filter_map(verdict).collect()
 }
@@ -248,7 +256,7 @@ pub fn all() -> impl Iterator<Item = &'static Promise> {
 impl Promise {
     /// The rival to compare with, if it was measured.
     fn base(&self, case: &Case, metric: usize) -> Option<&'static str> {
-        let middle = |name: &str| Some(median(&mut case.rival(name)?.values[metric].clone()));
+        let middle = |name: &str| Some(case.rival(name)?.spread(metric)?.median);
         match self.against {
             Against::Nothing => None,
             Against::Rival(name) => middle(name).map(|_| name),

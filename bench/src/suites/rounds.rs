@@ -103,6 +103,11 @@ pub struct Series {
     pub missing: Option<Missing>,
 }
 
+/// How good the run of these cases was, of what was measured by slices; nothing if nothing was.
+pub fn verdict(cases: &[Case]) -> Option<RunVerdict> {
+    cases.iter().filter_map(|case| case.run.clone()).reduce(RunVerdict::and)
+}
+
 impl Case {
     /// A case of which nothing was measured yet.
     pub fn new(
@@ -175,7 +180,7 @@ pub(crate) struct Session<'a> {
     /// As in the options of the suite.
     pub(crate) planted_percent: f64,
     rounds: u32,
-    pin: bool,
+    pub(crate) pin: bool,
     generator: ChaCha8Rng,
 }
 

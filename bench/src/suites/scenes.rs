@@ -361,7 +361,8 @@ mod tests {
             assert_eq!(case.rivals.len(), choice.rivals_of(scene).len(), "{}", scene.id);
             for rival in &case.rivals {
                 for (metric, values) in case.metrics.iter().zip(&rival.values) {
-                    let is_figure = values.len() == 1 && values[0].is_finite() && values[0] >= 0.0;
+                    let is_figure = values.iter().all(|value| value.is_finite() && *value >= 0.0)
+                        && values.is_empty() == rival.missing.is_some();
                     assert!(is_figure, "{}: {}: {metric:?}: {values:?}", scene.id, rival.name);
                 }
             }

@@ -2,7 +2,7 @@
 
 use ::bench::statistics::{Ratio, Spread, difference_at_most};
 use ::bench::suites::promises::{Bound, Held, Verdict};
-use ::bench::suites::rounds::Case;
+use ::bench::suites::rounds::{self, Case};
 use serde::Serialize;
 
 use super::report::unit_of;
@@ -30,6 +30,7 @@ pub(super) struct Document<'a> {
     #[serde(flatten)]
     header: &'a Header,
     machine: crate::machine::Machine,
+    run: Option<crate::json::RunOut>,
     cases: Vec<CaseOut>,
     targets: Vec<TargetOut>,
 }
@@ -60,6 +61,7 @@ struct MetricOut {
     #[serde(serialize_with = "crate::json::optional_ratio")]
     ratio_to_base: Option<Ratio>,
     difference_at_most_percent: Option<f64>,
+    missing: Option<String>,
     rounds: Vec<f64>,
 }
 
@@ -89,6 +91,7 @@ pub(super) fn document<'a>(
         version: VERSION,
         header,
         machine: crate::machine::Machine::detect(),
+        run: rounds::verdict(cases).as_ref().map(Into::into),
         cases: cases.iter().map(|case| case_out(case, header.base)).collect(),
         targets: verdicts.iter().map(target_out).collect(),
     }
@@ -103,7 +106,8 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
             MetricOut {
                 name: metric.name,
                 unit: unit_of(metric),
-                spread: Some(rival.spread(number)),
+                spread: rival.spread(number),
+                missing: rival.missing.as_ref().map(ToString::to_string),
                 ratio_to_base: ratio,
                 difference_at_most_percent: difference.map(|share| 100.0 * share),
                 rounds: rival.values[number].clone(),
@@ -139,6 +143,7 @@ fn target_out(Verdict { promise, metric, base, ratio, held }: &Verdict) -> Targe
             Held::Met => "met",
             Held::Missed => "missed",
             Held::TooClose => "too close to call",
+            Held::NoFigure => "no figure",
         },
     }
 }

@@ -11,7 +11,7 @@ pub(crate) mod report;
 use std::path::PathBuf;
 
 use ::bench::suites::promises::{Held, Verdict};
-use ::bench::suites::rounds::Case;
+use ::bench::suites::rounds::{self, Case};
 use ::bench::suites::{
     self, Group, Suite, cache, cells, compat, engines, gp, map, percpu, read, srcu, tools, update,
 };
@@ -87,6 +87,9 @@ struct Options {
     /// are told and the exit code is 0
     #[arg(long)]
     gate: bool,
+    /// Keep each thread on a CPU of its own, where loops are timed
+    #[arg(long)]
+    pin: bool,
     /// Do so many per cent more operations than are counted, where loops are timed: for trials of
     /// `rcu compare`
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, hide = true)]
@@ -319,8 +322,9 @@ fn parser(groups: &[Group]) -> PossibleValuesParser {
 
 impl From<&Options> for suites::Options {
     fn from(options: &Options) -> Self {
-        let Options { quick, rounds, seed, only, base, plant, gate: _, html: _ } = options.clone();
-        Self { quick, rounds, seed, only, base, planted_percent: plant }
+        let Options { quick, rounds, seed, only, base, plant, pin, gate: _, html: _ } =
+            options.clone();
+        Self { quick, rounds, seed, only, base, planted_percent: plant, pin }
     }
 }
 
@@ -405,6 +409,9 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
     if let What::Readme(readme) = &args.what {
         print_readme(readme, &cases, interrupted, output)?;
     } else {
+        if let Some(run) = rounds::verdict(&cases) {
+            output.paragraph(run.to_string())?;
+        }
         for case in &cases {
             report::print(case, base, output)?;
         }
@@ -458,7 +465,7 @@ fn exit(interrupted: bool, verdicts: &[Verdict]) -> Exit {
         Exit::Interrupted
     } else if has(Held::Missed) {
         Exit::Violation
-    } else if has(Held::TooClose) {
+    } else if has(Held::TooClose) || has(Held::NoFigure) {
         Exit::Noisy
     } else {
         Exit::Ok

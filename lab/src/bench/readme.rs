@@ -24,8 +24,8 @@ pub(super) fn block(cases: &[Case], machine: &Machine) -> String {
     let guest = if machine.virtual_machine == Some(true) { ", virtual machine" } else { "" };
     let _ = writeln!(
         text,
-        "{cpu}{guest}, {} CPUs; medians of {rounds} interleaved rounds, ± half of what lies \
-         between\nthe quartiles.",
+        "{cpu}{guest}, {} CPUs; medians of up to {rounds} interleaved slices or rounds, ± half \
+         of\nwhat lies between the quartiles.",
         machine.cpus.len()
     );
     for table in &TABLES {
@@ -46,7 +46,7 @@ fn cell(cases: &[Case], row: &Row, column: &Column) -> String {
     let figure = || {
         let case = cases.iter().find(|case| case.id == column.case)?;
         let metric = case.metrics.iter().position(|metric| metric.name == column.metric)?;
-        let spread = case.rival(row.rival(column)?)?.spread(metric);
+        let spread = case.rival(row.rival(column)?)?.spread(metric)?;
         let percent = half_spread(spread.median, spread.low, spread.high);
         Some(format!("{} ± {percent}", units::figures(spread.median)))
     };
@@ -118,7 +118,7 @@ mod tests {
         case.rivals[0].values = vec![vec![5.0, 6.0, 7.0]];
         let block = block(&[case], &machine());
         assert!(block.contains("| seize | 6.00 ± 8 % | – | – | – |"), "{block}");
-        assert!(block.contains("medians of 3 interleaved rounds"), "{block}");
+        assert!(block.contains("medians of up to 3 interleaved slices or rounds"), "{block}");
         assert!(block.lines().all(|line| line.chars().count() <= 100), "{block}");
         assert!(block.starts_with(&begin("A CPU")) && block.ends_with(&end("A CPU")), "{block}");
     }

@@ -13,8 +13,7 @@ use crate::record::Block;
 
 /// Prints the table of one case, ratios to `base` last, and below it how much its ties are worth.
 pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), Failure> {
-    let rounds = case.rivals[0].values[0].len();
-    output.heading(format_args!("{} ({})", case.title, in_rounds(rounds)))?;
+    output.heading(format_args!("{} ({})", case.title, how_often(case)))?;
     let compared = &case.metrics[..case.compared];
     let ratios: Vec<_> = compared.iter().map(|each| format!("{} / {base}", each.name)).collect();
     let mut header = vec![""];
@@ -51,11 +50,16 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
         output.paragraph(sentence)?;
     }
     if case.disturbed > 0 {
-        let all = rounds * case.rivals.len();
+        let all: usize = case.rivals.iter().map(|rival| rival.values[0].len()).sum();
         output.note(format_args!(
             "{}: in {} of {all} measurements the readers were kept from their CPUs",
             case.title, case.disturbed
         ));
+    }
+    let missing = |rival: &Series| Some(format!("{} ({})", rival.name, rival.missing.as_ref()?));
+    let missing: Vec<_> = case.rivals.iter().filter_map(missing).collect();
+    if !missing.is_empty() {
+        output.paragraph(format!("No figure: {}.", missing.join("; ")))?;
     }
     for note in &case.notes {
         output.note(format_args!("{}: {note}", case.title));
@@ -66,18 +70,18 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
 /// The medians of one metric, with their quartiles as whiskers.
 fn bars(case: &Case, number: usize) -> Vec<Bar> {
     let bar = |rival: &Series| {
-        let Spread { median, low, high } = rival.spread(number);
+        let Spread { median, low, high } = rival.spread(number)?;
         let text = number_of(&case.metrics[number], median);
-        Bar { name: rival.name.to_owned(), value: median, low, high, text, ours: rival.ours }
+        Some(Bar { name: rival.name.to_owned(), value: median, low, high, text, ours: rival.ours })
     };
-    case.rivals.iter().map(bar).collect()
+    case.rivals.iter().filter_map(bar).collect()
 }
 
 /// Every round of one metric as a dot, with the median and the quartiles.
 fn strips(case: &Case, number: usize, metric: &Metric) -> Block {
     let row = |rival: &Series| {
-        let Spread { median, low, high } = rival.spread(number);
-        Interval {
+        let Spread { median, low, high } = rival.spread(number)?;
+        Some(Interval {
             name: rival.name.to_owned(),
             value: median,
             low,
@@ -86,7 +90,7 @@ fn strips(case: &Case, number: usize, metric: &Metric) -> Block {
             published: None,
             text: number_of(metric, median),
             ours: rival.ours,
-        }
+        })
     };
     let values = case.rivals.iter().flat_map(|rival| &rival.values[number]).copied();
     let axis = Axis {
@@ -96,7 +100,7 @@ fn strips(case: &Case, number: usize, metric: &Metric) -> Block {
         guides: Vec::new(),
     };
     let title = format!("{}: {}, every round; whiskers: the quartiles.", case.title, metric.name);
-    Block::Intervals { title, axis, rows: case.rivals.iter().map(row).collect() }
+    Block::Intervals { title, axis, rows: case.rivals.iter().filter_map(row).collect() }
 }
 
 /// How the rounds are distributed, from the least to the greatest.
@@ -108,7 +112,7 @@ fn print_rounds(case: &Case, output: &mut Output) -> Result<(), Failure> {
         for (number, metric) in case.metrics.iter().enumerate() {
             let mut values = rival.values[number].clone();
             values.sort_by(f64::total_cmp);
-            let Spread { median, low, high } = rival.spread(number);
+            let Some(Spread { median, low, high }) = rival.spread(number) else { continue };
             let (Some(least), Some(most)) = (values.first(), values.last()) else { continue };
             let figures = [*least, low, median, high, *most].map(|value| number_of(metric, value));
             let names = [rival.name.to_owned(), metric.name.to_owned()];
@@ -128,15 +132,27 @@ pub(super) fn unit_of(metric: &Metric) -> &'static str {
     }
 }
 
-fn in_rounds(rounds: usize) -> String {
-    format!("{rounds} {}", if rounds == 1 { "round" } else { "rounds" })
+/// How many values each rival has.
+fn how_often(case: &Case) -> String {
+    let counts =
+        || case.rivals.iter().map(|rival| rival.values[0].len()).filter(|count| *count > 0);
+    let what = if case.run.is_some() { "slice" } else { "round" };
+    match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
+        (1, 1) => format!("1 {what}"),
+        (least, most) if least == most => format!("{most} {what}s"),
+        (least, most) => format!("{least} to {most} {what}s"),
+    }
 }
 
 fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
     let mut row = vec![rival.name.to_owned()];
     for (number, metric) in case.metrics.iter().enumerate() {
-        let Spread { median, low, high } = rival.spread(number);
-        let (number, spread) = (number_of(metric, median), half_spread(median, low, high));
+        let (number, spread) = match rival.spread(number) {
+            Some(Spread { median, low, high }) => {
+                (number_of(metric, median), half_spread(median, low, high))
+            }
+            None => ("–".to_owned(), "–".to_owned()),
+        };
         if is_stacked(case) {
             row.push(format!("{number}\n± {spread}"));
         } else {
@@ -236,6 +252,7 @@ pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Resul
             Held::Met => ("met", Color::Green),
             Held::Missed => ("missed", Color::Red),
             Held::TooClose => ("too close to call", Color::Yellow),
+            Held::NoFigure => ("no figure", Color::Yellow),
         };
         let row = promised(verdict).into_iter().map(Cell::new);
         let row = row.chain([Cell::new(word).fg(colour)]);
@@ -246,7 +263,8 @@ pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Resul
 
 /// What was promised, what was measured of it, how sure that is, and the target.
 fn promised(Verdict { promise, metric, base, ratio, .. }: &Verdict) -> [String; 4] {
-    let figure = |value| match base {
+    let figure = |value: f64| match base {
+        _ if value.is_nan() => "–".to_owned(),
         Some(_) => units::ratio(value),
         None => number_of(metric, value),
     };
@@ -275,6 +293,7 @@ fn promised(Verdict { promise, metric, base, ratio, .. }: &Verdict) -> [String; 
 
 #[cfg(test)]
 pub(super) mod tests {
+    use ::bench::slices::{Missing, RunVerdict};
     use ::bench::suites::promises::Promise;
 
     use super::*;
@@ -298,8 +317,28 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn one_round_is_one() {
-        assert_eq!([1, 2].map(in_rounds), ["1 round", "2 rounds"]);
+    fn a_title_says_how_many_values_each_rival_has() {
+        let mut case = three_beside_a_base();
+        assert_eq!(how_often(&case), "6 rounds");
+        case.run = Some(RunVerdict::default());
+        case.rivals[1].values[0].truncate(5);
+        case.rivals[2].values[0].clear();
+        assert_eq!(how_often(&case), "5 to 6 slices", "a rival without a figure has its reason");
+        case.rivals.iter_mut().for_each(|rival| rival.values[0].truncate(1));
+        assert_eq!(how_often(&case), "1 slice");
+    }
+
+    #[test]
+    fn a_rival_without_a_figure_is_in_the_table_and_compared_with_none() {
+        let mut case = three_beside_a_base();
+        for values in &mut case.rivals[1].values {
+            values.clear();
+        }
+        case.rivals[1].missing = Some(Missing::NoTime);
+        let cells = row(&case, &case.rivals[1], "a");
+        assert_eq!(cells, ["b", "–", "–", "–", "–", "", ""]);
+        assert_eq!(row(&case, &case.rivals[2], "b")[5..], ["", ""], "nor it with others");
+        assert_eq!((bars(&case, 0).len(), ties(&case, "a").len()), (3, 1));
     }
 
     const TIMES: &[Metric] = &[
