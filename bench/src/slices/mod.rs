@@ -254,7 +254,8 @@ impl Draws {
     }
 }
 
-/// One slice of a row, of so many operations, whether it counts or not; nanoseconds for one of them.
+/// One slice of a row, of so many operations, whether it counts or not; nanoseconds for one of
+/// them.
 #[cfg(test)]
 pub(crate) fn once(row: &Row<'_>, count: u64) -> f64 {
     let rows = std::slice::from_ref(row);
@@ -340,8 +341,8 @@ impl Run<'_, '_> {
             }
             host.check()?;
             pending.shuffle(&mut self.generator);
-            // Which bursts follow which is drawn by what is left to be done. Those of several threads
-            // take long where other programs have the CPUs.
+            // Which bursts follow which is drawn by what is left to be done. Those of several
+            // threads take long where other programs have the CPUs.
             let left = |row: &usize| {
                 let left = self.wanted.slices as usize - self.draws[*row].counted.len();
                 let lost = if self.rows[*row].threads > 1 { self.lost.min(LOST_MAX) } else { 0 };

@@ -70,7 +70,8 @@ fn a_thread_that_had_no_cpu_at_first_does_not_make_short_slices_count() {
     let calls = AtomicUsize::new(0);
     let counts = Mutex::new(Vec::new());
     let body = |part: &Part<'_>| {
-        // After the trial and a warm-up this is the first slice; as if another thread had its CPU meanwhile.
+        // After the trial and a warm-up this is the first slice; as if another thread had its CPU
+        // meanwhile.
         if calls.fetch_add(1, Ordering::Relaxed) == 2 {
             std::thread::sleep(Duration::from_millis(3));
         }

@@ -143,8 +143,8 @@ impl Case {
         self.rivals.iter().find(|rival| rival.name == name)
     }
 
-    /// The ratio of a rival to a base, round by round, or by slices that were drawn at about the same
-    /// time. Nothing if either has no figure.
+    /// The ratio of a rival to a base, round by round, or by slices that were drawn at about the
+    /// same time. Nothing if either has no figure.
     pub fn ratio(&self, rival: &str, base: &str, metric: usize) -> Option<Ratio> {
         let [rival, base] = [self.rival(rival)?, self.rival(base)?].map(|one| &one.values[metric]);
         let both = rival.len().min(base.len());

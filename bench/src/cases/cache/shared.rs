@@ -96,8 +96,8 @@ mod tests {
         let apart = [0, 1].map(|me| [of(&counters.apart[me].0), held(&locks.apart[me].0)]);
         for [one, other] in [near, apart] {
             for (one, other) in one.into_iter().zip(other) {
-                // The first to be done has done all, and an eighth to warm up; the other as much of it
-                // as it could.
+                // The first to be done has done all, and an eighth to warm up; the other as much of
+                // it as it could.
                 assert_eq!(one.max(other), 270);
                 assert!(one.min(other) >= 30, "{one} and {other}");
             }
