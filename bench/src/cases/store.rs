@@ -8,11 +8,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
 
-use super::object::Turn;
-use super::thread_pool::Presence;
 use crate::rivals::{Rival, Stored};
+use crate::slices::Row;
 
 /// Room for a parked thread and its thread-local data, and not more.
 const IDLE_STACK_BYTES: usize = 64 << 10;
@@ -69,26 +67,22 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// Nanoseconds for one store, the mean over so many, without the time that the thread was kept
-    /// waiting for a CPU.
-    ///
-    /// # Panics
-    /// If what was stored is not what is loaded afterwards.
-    pub fn measure(&self, rival: &Rival, stores: u32) -> f64 {
+    /// A store beside them, which asserts that what was stored last is what is loaded afterwards.
+    pub(crate) fn row<'a>(&'a self, rival: &'a Rival) -> Row<'a> {
         let place = rival.store.expect("only rivals that store are asked");
-        let _turn = Turn::wait();
-        let arcs = [Arc::new(1), Arc::new(1)];
-        let presence = Presence::new();
-        let begin = Instant::now();
-        for number in 0..stores {
-            (place.store)(Arc::clone(black_box(&arcs[(number % 2) as usize])));
-        }
-        let elapsed = presence.own_time(begin.elapsed());
-        (place.flush)();
-        assert_eq!((place.load)(), 1, "{} holds a 1", rival.name);
-        let held = arcs.iter().map(|arc| Arc::strong_count(arc) - 1).sum::<usize>();
-        assert_eq!(held, usize::from(stores > 0), "{} holds the last one", rival.name);
-        elapsed.as_nanos() as f64 / f64::from(stores.max(1))
+        Row::new(1, move |part| {
+            let arcs = [Arc::new(1), Arc::new(1)];
+            let mut number = 0;
+            let took = part.times(|| {
+                (place.store)(Arc::clone(black_box(&arcs[number % 2])));
+                number += 1;
+            });
+            (place.flush)();
+            assert_eq!((place.load)(), 1, "{} holds a 1", rival.name);
+            let held = arcs.iter().map(|arc| Arc::strong_count(arc) - 1).sum::<usize>();
+            assert_eq!(held, 1, "{} holds the last one", rival.name);
+            took
+        })
     }
 }
 
@@ -109,13 +103,14 @@ impl Drop for Crowd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slices;
 
     #[test]
     fn every_place_holds_what_was_stored_last_whoever_has_loaded() {
         let crowd = Crowd::gather(20).expect("twenty threads");
         for rival in rivals() {
-            for stores in [0, 1, 100] {
-                assert!(crowd.measure(rival, stores) >= 0.0, "{}", rival.name);
+            for stores in [1, 100] {
+                assert!(slices::once(&crowd.row(rival), stores) > 0.0, "{}", rival.name);
             }
         }
     }

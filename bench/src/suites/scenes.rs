@@ -72,7 +72,6 @@ struct Amounts {
     blocked: Duration,
     domains: usize,
     grace: Duration,
-    stores: u32,
     stores_new: u64,
     stores_timed: usize,
 }
@@ -83,7 +82,6 @@ const AMOUNTS: Amounts = Amounts {
     blocked: Duration::from_secs(10),
     domains: 10_000,
     grace: Duration::from_millis(400),
-    stores: 5000,
     stores_new: 200_000,
     stores_timed: 50_000,
 };
@@ -92,7 +90,6 @@ const AMOUNTS_QUICK: Amounts = Amounts {
     updates: 1500,
     blocked: Duration::from_secs(2),
     grace: Duration::from_millis(150),
-    stores: 500,
     stores_new: 50_000,
     stores_timed: 10_000,
     ..AMOUNTS
@@ -106,9 +103,9 @@ const ROUNDS_BLOCKED: u32 = 6;
 const ROUNDS_BLOCKED_QUICK: u32 = 3;
 const ROUNDS_DOMAINS: u32 = 3;
 
-/// About what an update with its grace period, a store, and one domain take, for the progress bar.
+/// About what an update with its grace period, a store of a new one, and one domain take, for the
+/// progress bar.
 const ABOUT_UPDATE: Duration = Duration::from_micros(20);
-const ABOUT_STORE: Duration = Duration::from_micros(5);
 const ABOUT_NEW: Duration = Duration::from_nanos(300);
 const ABOUT_DOMAIN: Duration = Duration::from_micros(10);
 
@@ -223,9 +220,10 @@ impl Choice {
                 session.interleave(case, budget, |number| sample_garbage(rivals[number], amounts))
             }
             What::Store(threads) => match Crowd::gather(threads) {
-                Ok(crowd) => session.interleave(case, budget, |number| {
-                    alone(crowd.measure(rivals[number], amounts.stores))
-                }),
+                Ok(crowd) => {
+                    let rows: Vec<_> = rivals.iter().map(|rival| crowd.row(rival)).collect();
+                    session.slices(case, &rows, budget)
+                }
                 Err(error) => {
                     session.host.note(&format_args!("{title}: left out: {error}"));
                     Ok(None)
@@ -237,13 +235,12 @@ impl Choice {
     /// About how long one measurement takes, for the progress bar.
     fn budget(&self, what: What) -> Duration {
         match what {
-            What::Loop(..) => self.amounts.looped,
+            What::Loop(..) | What::Store(_) => self.amounts.looped,
             What::Boot(_) => ABOUT_UPDATE * self.amounts.updates as u32,
             What::Blocked => self.amounts.blocked,
             What::Domains(_) => ABOUT_DOMAIN * self.amounts.domains as u32,
             // Half of it is for the readers to arrive.
             What::Grace(_) => 2 * self.amounts.grace,
-            What::Store(_) => ABOUT_STORE * self.amounts.stores,
             What::StoreNew(_) | What::Garbage => ABOUT_NEW * self.amounts.stores_new as u32,
         }
     }
@@ -347,7 +344,6 @@ mod tests {
                 blocked: Duration::from_millis(3),
                 domains: 20,
                 grace: Duration::from_nanos(1),
-                stores: 20,
                 stores_new: 200,
                 stores_timed: 20,
             },
