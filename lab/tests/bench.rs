@@ -42,7 +42,7 @@ fn a_missed_aim_is_told_and_ends_a_run_badly_for_a_gate_alone() {
     let verdicts = names(&json["targets"], "verdict");
     let expected = match () {
         () if verdicts.contains(&"missed") => 1,
-        () if verdicts.contains(&"too close to call") => 3,
+        () if verdicts.iter().any(|verdict| *verdict != "met") => 3,
         () => 0,
     };
     assert_eq!(code, expected, "{verdicts:?}");
@@ -102,8 +102,10 @@ fn the_portable_path_is_measured_when_it_is_asked_for_and_said_to_be() {
     assert_eq!(names(&document["targets"], "case"), ["pair/1-thread", "pair/2-threads"]);
     for case in document["cases"].as_array().expect("a list") {
         for rival in case["rivals"].as_array().expect("a list") {
-            let rounds = rival["metrics"][0]["rounds"].as_array().expect("a list");
-            assert_eq!(rounds.len(), 3);
+            let metric = &rival["metrics"][0];
+            let rounds = metric["rounds"].as_array().expect("a list");
+            // On a machine that does something else there may be too few.
+            assert_eq!(rounds.is_empty(), metric["missing"].is_string(), "{rival}");
             assert!(rounds.iter().all(|ns| ns.as_f64() > Some(0.0)), "{rival}");
         }
     }

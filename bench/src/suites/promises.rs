@@ -222,7 +222,14 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         let number = case.metrics.iter().position(|metric| metric.name == promise.metric)?;
         let rival = case.rival(promise.rival)?;
         let (own, metric) = (&rival.values[number], case.metrics[number]);
-        if rival.missing.is_some() {
+        let named = match promise.against {
+            Against::Rival(name) => case.rival(name),
+            _ => Some(rival),
+        };
+        if named.is_none() && promise.or_at_most.is_none() {
+            return None;
+        }
+        if [Some(rival), named].into_iter().flatten().any(|one| one.missing.is_some()) {
             let ratio = Ratio { median: f64::NAN, low: 0.0, high: f64::INFINITY };
             let held = Held::NoFigure;
             return Some(Verdict { promise: *promise, metric, base: None, ratio, held });
@@ -294,10 +301,11 @@ mod tests {
     use super::super::{cells, compat, gp, percpu, read, srcu, tools, update};
     use super::*;
     use crate::rivals::left_out;
+    use crate::slices::Missing;
 
     /// A case in which each rival has the same figure in all of six rounds.
     fn case(id: &'static str, metric: &'static Metric, of: &[(&'static str, f64)]) -> Case {
-        let names = of.iter().map(|(name, _)| (*name, false));
+        let names = of.iter().map(|(name, _)| (*name, name.starts_with("quiescence")));
         let mut case = Case::new(id, id, std::slice::from_ref(metric), names);
         for (rival, (_, figure)) in case.rivals.iter_mut().zip(of) {
             rival.values = vec![vec![*figure; 6]];
@@ -340,6 +348,16 @@ mod tests {
         };
         assert_eq!(judged(6.0), Held::Missed);
         assert_eq!(judged(6.5), Held::Met);
+    }
+
+    #[test]
+    fn what_has_no_figure_neither_keeps_a_promise_nor_breaks_it() {
+        let mut case = case("read/1-thread", &READ, &[("quiescence", 1.0), ("seize", 2.0)]);
+        case.rivals[0].values[0].clear();
+        case.rivals[0].missing = Some(Missing::NoTime);
+        let verdicts = judge(&[case]);
+        let held: Vec<_> = verdicts.iter().map(|verdict| verdict.held).collect();
+        assert_eq!(held, [Held::NoFigure], "of liburcu, which was not measured, nothing is said");
     }
 
     #[test]
