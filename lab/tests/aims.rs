@@ -11,7 +11,8 @@ fn row(promise: &Promise) -> String {
     };
     let aim = match bound {
         Bound::AtMost(most) => format!("at most {most}"),
-        Bound::AtLeast(least) => format!("at least {least:.2}"),
+        // Some are a share of what was measured.
+        Bound::AtLeast(least) => format!("at least {}", (100.0 * least).round() / 100.0),
     };
     let or = or_at_most.map(|most| format!(", or {most}")).unwrap_or_default();
     format!("| `{case}` | {metric} | {rival} | {beside} | {measured} | {aim}{or} |")

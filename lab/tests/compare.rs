@@ -121,6 +121,39 @@ fn what_cannot_be_measured_is_skipped_and_not_condemned() {
 }
 
 #[test]
+fn a_figure_that_is_missing_is_told_with_its_reason_and_runs_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = program(directory.path(), "whole", &[("cell", 1000), ("domain", 1000)]);
+    let script = std::fs::read_to_string(&whole).unwrap();
+    // Of the first figure nothing counted.
+    let missing = script.replacen(
+        r#""spread":{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#,
+        r#""spread":null,"missing":"threads never ran at once""#,
+        1,
+    );
+    let missing = missing.replace(r#","cases""#, r#","run":{"verdict":"incomplete"},"cases""#);
+    let half = program(directory.path(), "half", &[]);
+    std::fs::write(&half, missing).unwrap();
+    let (code, stdout, document) = compare(&whole, &half, &[]);
+    assert_eq!(code, 125, "one figure decides, and is not known: {stdout}");
+    let first = stdout.lines().find(|line| !line.is_empty()).unwrap();
+    assert!(
+        first.starts_with("Of 160 runs 0 were calm, 0 disturbed, 80 incomplete; 80"),
+        "{first}"
+    );
+    assert!(stdout.contains("cell: read: no figure: threads never ran at once"), "{stdout}");
+    assert_eq!(document["runs"]["incomplete"], 80, "20 pairs, each drawn three times more");
+    let figures = &document["figures"];
+    let of = |number: usize, member: &str| figures[number][member].clone();
+    let [domain, cell] =
+        [of(0, "rival"), of(1, "rival")].map(|name| name.as_str().unwrap().to_owned());
+    assert_eq!((&*domain, &*cell), ("domain", "cell"), "{figures}");
+    assert_eq!((of(0, "verdict"), of(0, "missing")), ("same".into(), serde_json::Value::Null));
+    assert!(of(1, "ratio").is_null() && of(1, "base")["cost"].is_null(), "{figures}");
+    assert_eq!(of(1, "missing"), "threads never ran at once");
+}
+
+#[test]
 fn rounds_are_saved_and_compared_with_later() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("made/when/needed");
