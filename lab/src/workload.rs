@@ -175,10 +175,12 @@ pub(crate) struct Flags {
     /// Use at most N keys [default: 100000, or 20000 with --quick]
     #[arg(long, value_name = "N")]
     max_keys: Option<KeysMax>,
-    /// Length of one round of one design in milliseconds [default: 200, or 36 with --quick]
+    /// What is measured of a design in a round, in milliseconds: slices of one [default: 40, or 20
+    /// with --quick]
     #[arg(long, value_name = "MS")]
     run_ms: Option<RunMs>,
-    /// Rounds of each design, interleaved [default: 11]
+    /// Rounds at most, each with designs filled anew, until it is clear which are equal [default:
+    /// 12]
     #[arg(long, value_name = "N")]
     rounds: Option<Rounds>,
 }
@@ -241,9 +243,11 @@ pub(crate) struct Workload {
     pub(crate) keys: Source,
     /// How many keys at most.
     pub(crate) keys_max: u32,
-    /// The length of a round.
+    /// Whether a table that fits the caches is measured, too: nothing was said of keys.
+    pub(crate) has_small_table: bool,
+    /// What is measured of a design in a round.
     pub(crate) run_for: Duration,
-    /// Rounds of each design.
+    /// Rounds at most.
     pub(crate) rounds: u32,
 }
 
@@ -265,7 +269,7 @@ impl Workload {
         };
         let keys_of_file = file.keys.as_deref().map(|keys| beside(keys, flags.workload.as_deref()));
         let by_speed = |full: u32, quick: u32| if defaults.quick { quick } else { full };
-        let run_ms = flags.run_ms.or(file.run_ms).map_or(by_speed(200, 36), |ms| ms.0);
+        let run_ms = flags.run_ms.or(file.run_ms).map_or(by_speed(40, 20), |ms| ms.0);
         let kind = flags.kind.or(file.kind).unwrap_or(Kind::Table);
         let workload = Workload {
             kind,
@@ -283,9 +287,10 @@ impl Workload {
                 .or(file.max_keys)
                 .map_or(by_speed(KEYS_MAX_DEFAULT, 20_000), |n| n.0),
             run_for: Duration::from_millis(u64::from(run_ms)),
-            // As many as a bootstrap needs for an interval of 99.9 %: many short rounds tell more
-            // than few long ones.
-            rounds: flags.rounds.or(file.rounds).map_or(11, |n| n.0),
+            rounds: flags.rounds.or(file.rounds).map_or(12, |n| n.0),
+            has_small_table: kind == Kind::Table
+                && flags.keys.as_ref().or(file.keys.as_ref()).is_none()
+                && flags.max_keys.or(file.max_keys).is_none(),
             name: file.name.unwrap_or_else(|| "built-in".to_owned()),
         };
         workload.check().map_err(Failure::Usage)?;

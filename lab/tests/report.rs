@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use common::schema::hold;
-use common::{TINY, expect_code, file, json, rcu, run, tiny};
+use common::{TINY, advised, expect_code, file, json, rcu, run, tiny};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -31,18 +31,20 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let kind = arguments[0];
         let all = [&["--json", "-", "--kind"][..], &arguments].concat();
-        let (stdout, _) = expect_code(&tiny(&all).output().unwrap(), 0);
+        let (stdout, is_noisy) = advised(&tiny(&all).output().unwrap());
         let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
         hold(&report);
         assert_eq!(
             (&report["schema"], &report["version"]),
-            (&"quiescence/advise".into(), &1.into())
+            (&"quiescence/advise".into(), &2.into())
         );
         let expected = bench::advise::designs(workload).iter().map(|design| design.name).collect();
         assert_eq!(names(&report["designs"]), expected);
         assert_eq!(report["workload"]["kind"], kind);
         assert_eq!(report["decision"].is_null(), kind != "counter");
-        assert!(report["program"].as_str().unwrap().contains("fn main()"));
+        let program = report["program"].as_str();
+        assert_eq!(program.is_some_and(|text| text.contains("fn main()")), !is_noisy);
+        assert_eq!(report["too_noisy"].is_null(), !is_noisy);
         let disclosed = report["disclosures"].to_string();
         assert_eq!(disclosed.contains("fixed index"), workload == Workload::Table);
         assert_eq!(disclosed.contains("Left out: mutex-per-value"), workload == Workload::Churn);
@@ -51,9 +53,7 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
             (&0.into(), &false.into())
         );
         for design in report["designs"].as_array().unwrap() {
-            assert!(design["rounds"].as_u64().unwrap() >= 3, "{design}");
             let throughput = &design["operations_per_second"];
-            // On a busy machine a round of milliseconds may pass without an operation.
             assert!(throughput["high"].as_f64() >= throughput["median"].as_f64(), "{design}");
         }
         assert!(report["designs"][0]["operations_per_second"]["high"].as_f64().unwrap() > 0.0);
@@ -67,15 +67,12 @@ fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out.json");
     let args = TINY.iter().copied().chain(["--quick", "--json", out.to_str().unwrap()]);
-    let (stdout, stderr) = expect_code(&run(args), 0);
-    for expected in [
-        "Machine",
-        "2005",
-        "Workload: built-in",
-        "Ranking",
-        "Where the answer flips",
-        "Recommendation",
-    ] {
+    let output = run(args);
+    let (stdout, is_noisy) = advised(&output);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    for expected in
+        ["Machine", "2005", "Workload: built-in", "This run was ", "Ranking", "Recommendation"]
+    {
         assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
     }
     assert!(!(stdout.clone() + &stderr).contains('\u{1b}'), "escape codes in a pipe:\n{stdout}");
@@ -83,6 +80,10 @@ fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
     let report = json(&out);
     hold(&report);
     assert_eq!(report["costs"]["rows"][0]["id"], "instruction");
+    if is_noisy {
+        return;
+    }
+    assert!(stdout.contains("Where the answer flips"), "{stdout}");
     let points = report["sweeps"][0]["points"].as_array().unwrap();
     let shares: Vec<f64> = points.iter().map(|point| point["value"].as_f64().unwrap()).collect();
     assert_eq!(shares, [100.0, 99.9, 99.0, 90.0, 50.0]);
@@ -94,7 +95,9 @@ fn threads_are_swept_too_unless_in_a_hurry() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out.json");
     let args = ["--skip", "costs", "--threads", "3", "--json", out.to_str().unwrap()];
-    expect_code(&run(TINY.iter().copied().chain(args)), 0);
+    if advised(&run(TINY.iter().copied().chain(args))).1 {
+        return;
+    }
     let sweep = &json(&out)["sweeps"][1];
     assert_eq!((&sweep["over"], sweep["own"].as_f64()), (&"threads".into(), Some(3.0)));
     let counts: BTreeSet<u64> = sweep["points"]
@@ -111,7 +114,7 @@ fn the_page_is_self_contained_and_light_and_dark() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("page.html");
     let args = ["--skip", "costs", "--html", path.to_str().unwrap()];
-    expect_code(&run(TINY.iter().copied().chain(args)), 0);
+    let (_, is_noisy) = advised(&run(TINY.iter().copied().chain(args)));
     let page = std::fs::read_to_string(path).unwrap();
     for design in bench::advise::designs(bench::advise::Workload::Table) {
         assert!(page.contains(design.name), "{} is missing", design.name);
@@ -120,8 +123,10 @@ fn the_page_is_self_contained_and_light_and_dark() {
         assert!(!page.contains(absent), "{absent} in a page that should need nothing");
     }
     assert!(page.contains("prefers-color-scheme: dark"));
-    assert!(page.contains(" million operations a second</title></circle>"), "points say values");
-    assert!(page.matches("<svg").count() >= 4, "throughput, latency, and two sweeps");
+    let says_values = page.contains(" million operations a second</title></circle>");
+    assert!(says_values || is_noisy, "points say values");
+    let plots = if is_noisy { 2 } else { 4 };
+    assert!(page.matches("<svg").count() >= plots, "throughput, latency, and two sweeps");
     assert!(!page.contains("NaN") && !page.contains("inf\""), "a plot without a number");
 }
 
@@ -131,7 +136,7 @@ fn names_from_the_user_are_text_and_not_markup() {
     let workload = file(directory.path(), "w.toml", "name = \"<script>&\"\n");
     let path = directory.path().join("page.html");
     let args = ["--workload", workload.to_str().unwrap(), "--html", path.to_str().unwrap()];
-    expect_code(&tiny(&args).output().unwrap(), 0);
+    advised(&tiny(&args).output().unwrap());
     let page = std::fs::read_to_string(path).unwrap();
     assert!(page.contains("&lt;script&gt;&amp;") && !page.contains("<script>"));
 }
@@ -142,21 +147,19 @@ fn without_updates_there_is_no_latency_and_that_is_fine() {
     let (out, page) = (directory.path().join("o.json"), directory.path().join("o.html"));
     let args =
         ["--reads", "100", "--json", out.to_str().unwrap(), "--html", page.to_str().unwrap()];
-    expect_code(&tiny(&args).output().unwrap(), 0);
+    advised(&tiny(&args).output().unwrap());
     assert_eq!(json(&out)["designs"][0]["update_latency_ns"], Value::Null);
 }
 
+/// More threads than CPUs never have them at once.
 #[test]
-fn noise_in_which_nothing_can_be_told_recommends_nothing() {
-    // Of one round nothing can be told, however quiet the machine is: with no noise at all it
-    // recommended something.
-    let one = ["--run-ms", "5", "--rounds", "1", "--more-time", "0", "--max-keys", "50"];
-    let rest = ["--skip", "costs", "--skip", "sweep", "--json", "-"];
-    let (stdout, _) = expect_code(&run(one.into_iter().chain(rest)), 3);
+fn without_slices_that_count_all_are_ranked_by_cpu_time() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let threads = (cpus + 1).to_string();
+    let (stdout, _) = advised(&tiny(&["--threads", &threads, "--json", "-"]).output().unwrap());
     let report: Value = serde_json::from_str(&stdout).unwrap();
     hold(&report);
-    assert_eq!((&report["too_noisy"], &report["recommended"]), (&true.into(), &Value::Null));
-    assert!(report["recommendation"][0].as_str().unwrap().contains("or more of them (--rounds)"));
+    assert_eq!(report["ranked_by"], "cpu");
     assert!(report["simplicity"][0]["because"].is_string());
 }
 
@@ -168,7 +171,7 @@ fn every_shipped_workload_runs() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with('#'), "{} says nothing about itself", path.display());
-        expect_code(&tiny(&["--workload", path.to_str().unwrap()]).output().unwrap(), 0);
+        advised(&tiny(&["--workload", path.to_str().unwrap()]).output().unwrap());
         count += 1;
     }
     assert!(count >= 6, "{count} workloads");
@@ -176,7 +179,7 @@ fn every_shipped_workload_runs() {
 
 /// Runs for hours, unless something ends it.
 fn endless(args: &[&str]) -> std::process::Command {
-    let mut all = vec!["--run-ms", "1000", "--rounds", "1000", "--skip", "costs"];
+    let mut all = vec!["--minutes", "600", "--run-ms", "1000", "--skip", "costs"];
     all.extend(args);
     rcu(all)
 }
@@ -227,15 +230,14 @@ fn a_closed_pipe_does_not_cost_the_file_that_was_asked_for() {
         tiny(&["--json", out.to_str().unwrap()]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // More where a decision is near.
-    assert!(json(&out)["designs"][0]["rounds"].as_u64() >= Some(3));
+    assert!(json(&out)["designs"].is_array());
 }
 
 #[test]
 fn results_replace_an_older_longer_file() {
     let directory = tempfile::tempdir().unwrap();
     let out = file(directory.path(), "out.json", vec![b'x'; 1 << 20]);
-    expect_code(&tiny(&["--json", out.to_str().unwrap()]).output().unwrap(), 0);
+    advised(&tiny(&["--json", out.to_str().unwrap()]).output().unwrap());
     assert_eq!(json(&out)["schema"], "quiescence/advise");
 }
 

@@ -27,7 +27,7 @@ fn bad_flags_are_refused_with_the_limits() {
         (&["--rounds", "0"], "0 is out of range: at least 1"),
         (&["--max-keys", "0"], "0 is out of range: at least 1"),
         (&["--kind", "tree"], "possible values: table, config"),
-        (&["--noise-limit", "0"], "0 is out of range"),
+        (&["--minutes", "0"], "0 is not in 1..=1440"),
         (&["--skip", "lunch"], "possible values: costs, sweep"),
         (&["--seed", "-1"], "-1"),
         (&["--workload"], "a value is required"),

@@ -309,7 +309,7 @@ fn advise(program: &Path) -> Result<Advice> {
     Ok(Advice {
         recommended: document["recommended"].as_str().map(str::to_owned),
         designs: designs.iter().filter_map(figure).collect(),
-        equal: designs.iter().filter(|design| design["standing"] != "out").count(),
+        equal: document["equal"].as_array().map_or(0, Vec::len),
     })
 }
 

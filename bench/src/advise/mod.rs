@@ -5,7 +5,7 @@
 //! design pays for a call that another one saves.
 //!
 //! In reading order:
-//! - `plan`: what to run, and what came out.
+//! - `plan`: what to run.
 //! - `value`: the objects that are read and replaced; they notice when they are torn or freed.
 //! - `ledger`: how many of them have been replaced, and how many freed.
 //! - `workload`: the traits of tables and of single values, and the index that keyed designs share;
@@ -15,7 +15,7 @@
 //! - `locked`: what the designs with one lock have in common.
 //! - `subject`: what the loop sees of all that.
 //! - `paste`: a program of ten lines for each design.
-//! - `run`: the timed loop.
+//! - `run`: the race.
 //!
 //! A design is a rival that says something about itself: why a read costs what it costs there, and
 //! when not to use it. `rcu advise` prints these sentences as the reasons for its ranking.
@@ -46,10 +46,10 @@ pub(crate) use copied::{Copied, Copies, Words};
 pub(crate) use counter::{Bounded, Counted, Counting, Limiting};
 pub(crate) use ids::{Ids, Numbered};
 pub(crate) use locked::{Limited, Lock, Locked};
-pub use plan::{Operation, Outcome, Plan, Workload};
+pub use plan::{Operation, Plan, Workload};
 pub(crate) use queue::{Queued, Queueing};
-pub use run::Prepared;
-pub(crate) use run::{Ready, cpu_time};
+pub use run::{Contender, Heat, race, race_duration};
+pub(crate) use run::{Prepared, Ready, cpu_time};
 pub(crate) use subject::{Churned, Keyed};
 pub(crate) use value::Value;
 pub(crate) use workload::{Churn, Config, Hash, Index, PerKey, Placed, Table, Whole, hash};
@@ -166,18 +166,15 @@ fn solving(workload: Workload) -> Vec<Design> {
     designs.into_iter().map(|(_, design)| design).collect()
 }
 
-/// Fills a design with the plan's keys and values. Built once, it runs any number of rounds of
-/// this plan, or of plans that differ in their operations only.
-///
-/// # Errors
-/// When no design of this name solves the workload.
-pub fn build(
+/// Fills a design with the plan's keys and values. It runs this plan, or those that differ in their
+/// operations only.
+fn build(
     workload: Workload,
     name: &str,
     plan: &Plan,
-) -> Result<Box<dyn Prepared>, UnknownDesign> {
+) -> Result<(&'static Design, Box<dyn Prepared>), UnknownDesign> {
     match designs(workload).iter().find(|design| design.name == name) {
-        Some(design) => Ok((design.make)(plan)),
+        Some(design) => Ok((design, (design.make)(plan))),
         None => Err(UnknownDesign { name: name.to_owned(), workload }),
     }
 }

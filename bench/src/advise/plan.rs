@@ -1,11 +1,6 @@
-//! What a round is given and what it hands back. Plain data: no design is named here.
+//! What a race is given. Plain data: no design is named here.
 
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
-use hdrhistogram::Histogram;
 
 /// The shape of the shared state, and what is done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,48 +106,8 @@ pub struct Plan {
     /// The operations of each thread, drawn beforehand and run cyclically: one thread per entry,
     /// and no generator of random numbers in the timed loop.
     pub operations: Arc<[Box<[Operation]>]>,
-    /// How long a round lasts.
-    pub run_for: Duration,
     /// What [`Workload::LimitCounter`] may count up to; the others ignore it.
     pub limit: u64,
-    /// Set from outside to end the round early.
-    pub stop: Arc<AtomicBool>,
-}
-
-/// What a round measured.
-#[derive(Clone)]
-pub struct Outcome {
-    /// Values read, by all threads.
-    pub reads: u64,
-    /// Values replaced, inserted or removed, by all threads.
-    pub updates: u64,
-    /// From the first thread's start to the last one's end.
-    pub elapsed: Duration,
-    /// Time of all CPUs that the process used meanwhile, user and system: also that of threads
-    /// which a design runs in the background.
-    pub cpu: Duration,
-    /// Nanoseconds from the start of each update to its return. Empty for counters and queues,
-    /// whose operations are shorter than the reading of a clock.
-    pub update_latency: Histogram<u64>,
-    /// Objects replaced and not yet freed, the most that was seen at any sample.
-    pub unreclaimed_peak: u64,
-    /// Reads that saw a torn, freed or wrong value. Anything but 0 is a defect of the design.
-    pub checksum_errors: u64,
-}
-
-impl fmt::Debug for Outcome {
-    /// Without the thousands of buckets of the histogram.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outcome")
-            .field("reads", &self.reads)
-            .field("updates", &self.updates)
-            .field("elapsed", &self.elapsed)
-            .field("cpu", &self.cpu)
-            .field("update_latency_p999_ns", &self.update_latency.value_at_quantile(0.999))
-            .field("unreclaimed_peak", &self.unreclaimed_peak)
-            .field("checksum_errors", &self.checksum_errors)
-            .finish()
-    }
 }
 
 #[cfg(test)]

@@ -1,45 +1,44 @@
-//! The timed loop, the same for every design and compiled once for each.
+//! The race: one row of slices for each design, by the one runner ([`crate::slices`]).
 //!
-//! Threads start together behind a barrier, run their operations cyclically and look every few
-//! operations whether to stop. The coordinating thread sleeps meanwhile and samples how much is
-//! waiting to be freed. Threads are not pinned: a design that suffers from being moved between
-//! CPUs suffers from it in programs too.
+//! The loop is the same for every design and compiled once for each. A slice continues the
+//! operations where the last one of its thread ended, and looks every few of them whether another
+//! thread is done. Its thread registers before, and leaves after what is timed. Between two slices
+//! the design frees what it can.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::ledger::Ledger;
-use super::plan::{Operation, Outcome, Plan};
+use super::plan::{Operation, Plan, Workload};
 use super::subject::{Job, Subject};
+use super::{Design, UnknownDesign, build};
+use crate::Host;
+use crate::slices::{self, Missing, Part, Row, RunVerdict, Wanted};
 
-/// Operations between two looks at the stop flag, and between two quiescent states of QSBR.
+/// Operations between two looks whether the slice is over, and between two quiescent states of
+/// QSBR.
 const CHUNK: usize = 32;
 
-/// How often the coordinating thread samples. Often enough for a peak, seldom enough not to take
-/// part in the contest for the CPUs.
-const SAMPLE_EVERY: Duration = Duration::from_millis(2);
-
-/// The longest update latency that is distinguished from longer ones, in nanoseconds.
-const LATENCY_MAX_NS: u64 = 60_000_000_000;
-
-/// Digits of the latency histogram: 1 % is enough for tails, and keeps it in the cache.
-const LATENCY_DIGITS: u8 = 2;
+/// Updates of each thread in a slice whose latencies are kept.
+const LATENCIES: usize = 1024;
 
 /// Steps without any progress after which a design is taken to have freed all that it will.
 const FLUSH_PATIENCE: u32 = 64;
 
-/// A design with its data, ready to run.
-pub trait Prepared: Send {
-    /// Runs the plan once, for as long as it says, and then lets the design free what it can.
-    fn round(&mut self, plan: &Plan) -> Outcome;
+/// Operations before a design is measured: threads that it starts for itself are started by them,
+/// and have no other priority than in a program.
+const FIRST_OPERATIONS: u64 = 2_000;
 
-    /// Runs the plan once, each thread for so many operations, however long that takes.
-    fn round_of(&mut self, plan: &Plan, operations_per_thread: u64) -> Outcome;
+/// A design with its data.
+pub(crate) trait Prepared: Send + Sync {
+    /// One thread's part of a slice; how long the operations took.
+    fn work(&self, plan: &Plan, part: &Part<'_>, seat: &mut Seat) -> Duration;
+
+    /// Lets the design free what it can, while no thread works; what is wrong then.
+    fn settle(&self) -> u64;
 
     /// The serial number of the update that made the value of this key.
     #[cfg(test)]
@@ -50,28 +49,38 @@ pub trait Prepared: Send {
     fn freed(&self) -> Box<dyn Fn() -> u64>;
 }
 
+/// What a thread of a row keeps from one slice to the next.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    /// Its next operation.
+    next: usize,
+    serial: u32,
+    pub(super) updates: u64,
+    pub(super) checksum_errors: u64,
+    /// The slice and the latency of updates.
+    update_ns: Vec<(u32, u32)>,
+    /// The slice, and the values that waited to be freed at its end.
+    unreclaimed: Vec<(u32, u64)>,
+}
+
+impl Seat {
+    pub(super) fn new(number: usize) -> Seat {
+        Seat {
+            next: 0,
+            // Serial numbers name the thread and its updates; 0 is the value of the beginning.
+            serial: (number as u32 + 1) << 24,
+            updates: 0,
+            checksum_errors: 0,
+            update_ns: Vec::new(),
+            unreclaimed: Vec::new(),
+        }
+    }
+}
+
 /// What a design shares between the threads, and the counts of its values.
 pub(crate) struct Ready<S> {
     shared: S,
     ledger: &'static Ledger,
-}
-
-/// What one thread did.
-struct Tally {
-    reads: u64,
-    updates: u64,
-    checksum_errors: u64,
-    latency: Histogram<u64>,
-    begin: Instant,
-    end: Instant,
-}
-
-/// What a thread needs besides its operations.
-struct Round<'a> {
-    plan: &'a Plan,
-    limit: Option<u64>,
-    start: Barrier,
-    stop: AtomicBool,
 }
 
 impl<S: Subject> Ready<S> {
@@ -80,117 +89,39 @@ impl<S: Subject> Ready<S> {
         Box::new(Self { shared: S::new(&Job { plan, ledger }), ledger })
     }
 
-    fn run(&mut self, plan: &Plan, limit: Option<u64>) -> Outcome {
-        let round = Round {
-            plan,
-            limit,
-            start: Barrier::new(plan.operations.len() + 1),
-            stop: AtomicBool::new(false),
-        };
-        let this = &*self;
-        let (tallies, mut peak, cpu_before) = thread::scope(|scope| {
-            let threads: Vec<_> = (0..plan.operations.len())
-                .map(|number| {
-                    let round = &round;
-                    scope.spawn(move || this.work(round, number))
-                })
-                .collect();
-            let cpu_before = cpu_time();
-            round.start.wait();
-            let peak = this.watch(&round, || threads.iter().all(|thread| thread.is_finished()));
-            let tallies: Vec<Tally> = threads
-                .into_iter()
-                .map(|thread| {
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                })
-                .collect();
-            (tallies, peak, cpu_before)
-        });
-        peak = peak.max(self.ledger.unreclaimed());
-        self.flush();
-        let mut outcome = summary(&tallies, cpu_time().saturating_sub(cpu_before), peak);
-        outcome.checksum_errors += self.shared.errors_at_rest();
-        outcome
-    }
-
-    /// Samples until the round is over; the most that waited to be freed.
-    fn watch(&self, round: &Round<'_>, all_finished: impl Fn() -> bool) -> u64 {
-        let begin = Instant::now();
-        let mut peak = 0;
-        while !all_finished() {
-            let left = match round.limit {
-                Some(_) => SAMPLE_EVERY,
-                None => round.plan.run_for.saturating_sub(begin.elapsed()),
-            };
-            // Relaxed, as all accesses to the two flags: they end loops and publish nothing.
-            if left.is_zero() || round.plan.stop.load(Ordering::Relaxed) {
-                break;
-            }
-            thread::sleep(left.min(SAMPLE_EVERY));
-            peak = peak.max(self.ledger.unreclaimed());
-        }
-        round.stop.store(true, Ordering::Relaxed);
-        peak
-    }
-
-    /// The life of one thread.
-    fn work(&self, round: &Round<'_>, number: usize) -> Tally {
-        let operations = &*round.plan.operations[number];
-        let mut left = round.limit.unwrap_or(u64::MAX);
-        let mut tally = Tally::new();
-        // Serial numbers name the thread and its updates; 0 is the value of the beginning.
-        let mut serial = (number as u32 + 1) << 24;
-        let mut thread = self.shared.thread();
-        let job = Job { plan: round.plan, ledger: self.ledger };
-        round.start.wait();
-        tally.begin = Instant::now();
-        'round: while !operations.is_empty() {
-            for chunk in operations.chunks(CHUNK) {
-                if left == 0 || round.stop.load(Ordering::Relaxed) {
-                    break 'round;
-                }
-                let chunk = &chunk[..(chunk.len() as u64).min(left) as usize];
-                for &operation in chunk {
-                    self.step(&job, operation, &mut thread, &mut serial, &mut tally);
-                }
-                left -= chunk.len() as u64;
-                self.shared.pause(&mut thread);
-            }
-        }
-        tally.end = Instant::now();
-        self.shared.leave(thread);
-        tally
-    }
-
     #[inline]
     fn step(
         &self,
         job: &Job<'_>,
         operation: Operation,
         thread: &mut S::Thread<'_>,
-        serial: &mut u32,
-        tally: &mut Tally,
+        seat: &mut Seat,
+        slice: Option<u32>,
     ) {
         if !operation.is_update() {
-            tally.checksum_errors += u64::from(self.shared.read(job, operation, thread));
-            tally.reads += 1;
+            seat.checksum_errors += u64::from(self.shared.read(job, operation, thread));
             return;
         }
-        *serial = serial.wrapping_add(1);
-        if S::TIMED {
+        seat.serial = seat.serial.wrapping_add(1);
+        seat.updates += 1;
+        let gives_up = if S::TIMED {
             let begin = Instant::now();
-            let gives_up = self.shared.change(job, operation, thread, *serial);
-            tally.latency.saturating_record(begin.elapsed().as_nanos() as u64);
-            if gives_up {
-                self.ledger.replaced();
+            let gives_up = self.shared.change(job, operation, thread, seat.serial);
+            let ns = begin.elapsed().as_nanos().try_into().unwrap_or(u32::MAX);
+            // What is beyond the room that was made before is not kept: to make more takes time.
+            if let (Some(slice), true) = (slice, seat.update_ns.len() < seat.update_ns.capacity()) {
+                seat.update_ns.push((slice, ns));
             }
-        } else if self.shared.change(job, operation, thread, *serial) {
+            gives_up
+        } else {
+            self.shared.change(job, operation, thread, seat.serial)
+        };
+        if gives_up {
             self.ledger.replaced();
         }
-        tally.updates += 1;
     }
 
-    /// Lets the design free what it can, so that no round starts with the garbage of the last.
+    /// Lets the design free what it can.
     fn flush(&self) {
         let mut least = self.ledger.unreclaimed();
         let mut patience = FLUSH_PATIENCE;
@@ -208,12 +139,40 @@ impl<S: Subject> Ready<S> {
 }
 
 impl<S: Subject> Prepared for Ready<S> {
-    fn round(&mut self, plan: &Plan) -> Outcome {
-        self.run(plan, None)
+    fn work(&self, plan: &Plan, part: &Part<'_>, seat: &mut Seat) -> Duration {
+        if part.slice.is_some() {
+            seat.update_ns.reserve_exact(LATENCIES);
+        } else if part.me == 0 {
+            // Before the warm-up, so that no slice has the garbage of the last one.
+            self.flush();
+        }
+        let operations = &*plan.operations[part.me];
+        let job = Job { plan, ledger: self.ledger };
+        let mut thread = self.shared.thread();
+        let mut left = part.count;
+        let begin = Instant::now();
+        while left > 0 && !operations.is_empty() && !part.is_over() {
+            let rest = &operations[seat.next..];
+            let chunk = &rest[..rest.len().min(CHUNK).min(left as usize)];
+            for &operation in chunk {
+                self.step(&job, operation, &mut thread, seat, part.slice);
+            }
+            left -= chunk.len() as u64;
+            seat.next = (seat.next + chunk.len()) % operations.len();
+            self.shared.pause(&mut thread);
+        }
+        let took = begin.elapsed();
+        part.done(part.count - left);
+        if let Some(slice) = part.slice.filter(|_| part.me == 0) {
+            seat.unreclaimed.push((slice, self.ledger.unreclaimed()));
+        }
+        self.shared.leave(thread);
+        took
     }
 
-    fn round_of(&mut self, plan: &Plan, operations_per_thread: u64) -> Outcome {
-        self.run(plan, Some(operations_per_thread))
+    fn settle(&self) -> u64 {
+        self.flush();
+        self.shared.errors_at_rest()
     }
 
     #[cfg(test)]
@@ -228,41 +187,123 @@ impl<S: Subject> Prepared for Ready<S> {
     }
 }
 
-impl Tally {
-    fn new() -> Self {
-        let now = Instant::now();
-        Self {
-            reads: 0,
-            updates: 0,
-            checksum_errors: 0,
-            latency: latencies(),
-            begin: now,
-            end: now,
+/// A design, filled with keys and values and ready to race.
+pub struct Contender {
+    /// Which one.
+    pub design: &'static Design,
+    workload: Workload,
+    prepared: Box<dyn Prepared>,
+    /// How long it took to fill.
+    took: Duration,
+}
+
+/// A design is filled anew, in other memory, if that takes less than this share of what is measured
+/// of it: where its words lie, and what shares their lines, differs from one run of a program to
+/// the next, and slices in one memory do not show it.
+const FILLING_SHARE: u32 = 4;
+
+impl Contender {
+    /// Fills a design with the plan's keys and values.
+    ///
+    /// # Errors
+    /// When no design of this name solves the workload.
+    pub fn filled(workload: Workload, name: &str, plan: &Plan) -> Result<Self, UnknownDesign> {
+        let began = Instant::now();
+        let (design, prepared) = build(workload, name, plan)?;
+        let mut seat = Seat::new(0);
+        prepared.work(plan, &Part::alone(0, FIRST_OPERATIONS), &mut seat);
+        Ok(Self { design, workload, prepared, took: began.elapsed() })
+    }
+
+    /// Fills it anew, if that is quick beside so much time.
+    pub fn refill(&mut self, plan: &Plan, beside: Duration) {
+        if self.took * FILLING_SHARE < beside
+            && let Ok(filled) = Self::filled(self.workload, self.design.name, plan)
+        {
+            *self = filled;
         }
     }
 }
 
-fn latencies() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LATENCY_MAX_NS, LATENCY_DIGITS)
-        .expect("the bounds are constants in range")
+impl std::fmt::Debug for Contender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Contender").field(&self.design.name).finish()
+    }
 }
 
-fn summary(tallies: &[Tally], cpu: Duration, unreclaimed_peak: u64) -> Outcome {
-    let mut update_latency = latencies();
-    for tally in tallies {
-        update_latency.add(&tally.latency).expect("all histograms have the same bounds");
-    }
-    let begin = tallies.iter().map(|tally| tally.begin).min();
-    let end = tallies.iter().map(|tally| tally.end).max();
-    Outcome {
-        reads: tallies.iter().map(|tally| tally.reads).sum(),
-        updates: tallies.iter().map(|tally| tally.updates).sum(),
-        elapsed: begin.zip(end).map_or(Duration::ZERO, |(begin, end)| end - begin),
-        cpu,
-        update_latency,
-        unreclaimed_peak,
-        checksum_errors: tallies.iter().map(|tally| tally.checksum_errors).sum(),
-    }
+/// What the slices of one design gave.
+#[derive(Clone, Debug, Default)]
+pub struct Heat {
+    /// Nanoseconds of a thread for one operation, of each slice that counts.
+    pub ns: Vec<f64>,
+    /// CPU time for one operation in nanoseconds, of all slices.
+    pub cpu_ns: Vec<f64>,
+    /// Why there are none that count.
+    pub missing: Option<Missing>,
+    /// Nanoseconds from the start of an update to its return, in slices that count. Empty for
+    /// counters and queues, whose operations are shorter than the reading of a clock.
+    pub update_ns: Vec<u32>,
+    /// Objects replaced and not yet freed, the most at the end of a slice that counts.
+    pub unreclaimed_peak: u64,
+    /// Reads that saw a torn, freed or wrong value. Anything but 0 is a defect of the design.
+    pub checksum_errors: u64,
+}
+
+/// How long a calm race of so many designs takes.
+pub fn race_duration(contenders: usize, slices: u32) -> Duration {
+    wanted(slices, 0).duration(contenders)
+}
+
+fn wanted(slices: u32, seed: u64) -> Wanted {
+    Wanted { slices, seed, pin: false, least: 1 }
+}
+
+/// Races designs that are filled by this plan: so many slices of each that count.
+///
+/// # Errors
+/// Those of the host.
+pub fn race(
+    contenders: &[&Contender],
+    plan: &Plan,
+    slices: u32,
+    seed: u64,
+    host: &mut dyn Host,
+) -> io::Result<(Vec<Heat>, RunVerdict)> {
+    let threads = plan.operations.len();
+    let seats = |_| (0..threads).map(|number| Mutex::new(Seat::new(number))).collect();
+    let seats: Vec<Vec<Mutex<Seat>>> = contenders.iter().map(seats).collect();
+    let rows: Vec<Row<'_>> = contenders
+        .iter()
+        .zip(&seats)
+        .map(|(contender, seats)| {
+            let prepared = &*contender.prepared;
+            let row = Row::new(threads, move |part: &Part<'_>| {
+                let seat = seats[part.me].lock();
+                prepared.work(plan, part, &mut seat.unwrap_or_else(PoisonError::into_inner))
+            });
+            Row { blocks: true, is_compared: true, ..row }
+        })
+        .collect();
+    let (measured, verdict) = slices::run(&rows, &wanted(slices, seed), host)?;
+    drop(rows);
+    let heat = |((contender, seats), measured): ((&&Contender, Vec<Mutex<Seat>>), _)| {
+        let slices::Measured { values, slices, cpu, missing } = measured;
+        let counts = |slice: &u32| slices.binary_search(slice).is_ok();
+        let mut heat = Heat { ns: values, cpu_ns: cpu, missing, ..Heat::default() };
+        heat.checksum_errors = contender.prepared.settle();
+        for seat in seats {
+            let seat = seat.into_inner().unwrap_or_else(PoisonError::into_inner);
+            heat.checksum_errors += seat.checksum_errors;
+            let update_ns = seat.update_ns.iter().filter(|(slice, _)| counts(slice));
+            heat.update_ns.extend(update_ns.map(|(_, ns)| ns));
+            let waited = seat.unreclaimed.iter().filter(|(slice, _)| counts(slice));
+            heat.unreclaimed_peak =
+                waited.map(|(_, count)| *count).fold(heat.unreclaimed_peak, u64::max);
+        }
+        heat
+    };
+    let heats = contenders.iter().zip(seats).zip(measured).map(heat).collect();
+    Ok((heats, verdict))
 }
 
 /// The time of all CPUs that this process has used.

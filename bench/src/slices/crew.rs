@@ -37,6 +37,8 @@ pub(super) struct Crew<'a> {
     place: AtomicU32,
     /// Those that they may use.
     cpus: Vec<usize>,
+    /// A row has more threads than there are CPUs: who waits offers its own to others at once.
+    is_crowded: bool,
     /// The number of the order, and its threads: `number * THREADS + threads`.
     order: AtomicUsize,
     row: AtomicUsize,
@@ -65,12 +67,14 @@ impl<'a> Crew<'a> {
     pub(super) fn new(rows: &'a [Row<'a>]) -> Crew<'a> {
         let threads = rows.iter().map(|row| row.threads).max().unwrap_or(1);
         assert!(threads < THREADS, "{threads} threads");
+        let cpus = own_cpus();
         Crew {
             rows,
             epoch: Instant::now(),
             mustered: AtomicUsize::new(1),
             place: AtomicU32::new(ANYWHERE),
-            cpus: own_cpus(),
+            is_crowded: threads > cpus.len(),
+            cpus,
             order: AtomicUsize::new(0),
             row: AtomicUsize::new(0),
             count: AtomicU64::new(0),
@@ -118,6 +122,9 @@ impl<'a> Crew<'a> {
                 if !is_mustered {
                     is_mustered = true;
                     self.settle(me);
+                }
+                if self.is_crowded {
+                    thread::yield_now();
                 }
                 std::hint::spin_loop();
             } else {
@@ -210,6 +217,7 @@ impl<'a> Crew<'a> {
             did: part.did.get(),
             cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
             switches: after.switches - before.switches,
+            slept: row.blocks && after.sleeps > before.sleeps,
             cpus: [before.cpu, after.cpu],
             gap: GAP.get(),
             others: others_ran,
@@ -245,7 +253,7 @@ impl<'a> Crew<'a> {
         while !holds() {
             assert!(!self.is_broken.load(Ordering::Relaxed), "no thread of a row panics");
             looks += 1;
-            if looks % LOOKS_BEFORE_YIELD == 0 {
+            if self.is_crowded || looks % LOOKS_BEFORE_YIELD == 0 {
                 thread::yield_now();
             } else {
                 std::hint::spin_loop();
@@ -258,6 +266,7 @@ impl<'a> Crew<'a> {
 struct Look {
     cpu: usize,
     switches: u64,
+    sleeps: u64,
     cpu_ns: u64,
     at_ns: u64,
 }
@@ -265,22 +274,22 @@ struct Look {
 impl Look {
     fn now(epoch: Instant) -> Look {
         let cpu = sched_getcpu();
-        let switches = involuntary_switches();
+        let (switches, sleeps) = switches();
         let time = clock_gettime(ClockId::ThreadCPUTime);
         let cpu_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-        Look { cpu, switches, cpu_ns, at_ns: epoch.elapsed().as_nanos() as u64 }
+        Look { cpu, switches, sleeps, cpu_ns, at_ns: epoch.elapsed().as_nanos() as u64 }
     }
 }
 
-/// How often the calling thread lost its CPU.
-fn involuntary_switches() -> u64 {
+/// How often the calling thread lost its CPU, and how often it gave it away.
+fn switches() -> (u64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: there is room for the answer.
     let error = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
     assert_eq!(error, 0, "every thread has a usage");
     // SAFETY: all numbers, which may be zero, and by now are filled in.
     let usage = unsafe { usage.assume_init() };
-    usage.ru_nivcsw as u64
+    (usage.ru_nivcsw as u64, usage.ru_nvcsw as u64)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

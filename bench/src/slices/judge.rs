@@ -26,6 +26,8 @@ pub(super) struct Span {
     pub(super) cpu_ns: u64,
     /// Involuntary switches meanwhile.
     pub(super) switches: u64,
+    /// It slept until another thread of its row woke it.
+    pub(super) slept: bool,
     /// The CPU before and after.
     pub(super) cpus: [usize; 2],
     /// The longest gap between two parts, as a share of all.
@@ -80,7 +82,8 @@ pub(super) fn judge(spans: &[Span], sleeps: bool) -> Result<(), Flaw> {
     }
     let is_taken = |span: &Span| {
         let is_short = span.cpu_ns * 100 < span.wall_ns() * CPU_MIN_PERCENT;
-        !sleeps && (span.switches > 0 || is_short || span.cpus[0] != span.cpus[1])
+        let is_away = is_short || span.cpus[0] != span.cpus[1];
+        !sleeps && (span.switches > 0 || is_away && !span.slept)
     };
     if spans.iter().any(is_taken) {
         return Err(Flaw::Taken);
@@ -210,6 +213,14 @@ mod tests {
             assert_eq!(judge(&[bad], false), Err(flaw), "{bad:?}");
         }
         assert_eq!(judge(&[Span { cpu_ns: 961_000, gap: 0.079, ..good }], false), Ok(()));
+    }
+
+    #[test]
+    fn who_slept_on_a_lock_had_its_cpu_unless_it_was_taken() {
+        let slept = Span { slept: true, cpu_ns: 500_000, ..span(0, 0) };
+        assert_eq!(judge(&[slept, span(1, 0)], false), Ok(()));
+        let taken = Span { switches: 1, ..slept };
+        assert_eq!(judge(&[taken, span(1, 0)], false), Err(Flaw::Taken));
     }
 
     #[test]

@@ -31,7 +31,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 
 use crate::Host;
 use crate::cases::clock::ticks;
-use control::{Control, Price, Prices};
+use control::{Control, Price, Prices, USUAL, USUAL_COMPARED};
 pub(crate) use control::{STREAM, stream};
 pub(crate) use crew::Pinned;
 use crew::{Crew, Raised, RaisedSession};
@@ -74,6 +74,11 @@ pub(crate) struct Row<'a> {
     /// It sleeps of its own accord, so that CPU time tells nothing: then, how many threads of its
     /// own it works with.
     pub(crate) sleeps: Option<u64>,
+    /// It may sleep until another thread of the row is done with something, as on a lock: no CPU
+    /// was taken from it then.
+    pub(crate) blocks: bool,
+    /// Its figure is only compared with those of rows beside it, slice by slice.
+    pub(crate) is_compared: bool,
     /// Operations in one count of the body.
     pub(crate) operations: u64,
     /// Does its part; how long the operations took.
@@ -87,7 +92,20 @@ pub(crate) type Body<'a> = Box<dyn Fn(&Part<'_>) -> Duration + Sync + 'a>;
 impl<'a> Row<'a> {
     /// One operation in so many threads at once.
     pub(crate) fn new(threads: usize, body: impl Fn(&Part<'_>) -> Duration + Sync + 'a) -> Row<'a> {
-        Row { threads, timed: threads, sleeps: None, operations: 1, body: Box::new(body) }
+        Row {
+            threads,
+            timed: threads,
+            sleeps: None,
+            blocks: false,
+            is_compared: false,
+            operations: 1,
+            body: Box::new(body),
+        }
+    }
+
+    /// How many times the best price of the control is usual.
+    fn usual(&self) -> f64 {
+        if self.is_compared { USUAL_COMPARED } else { USUAL }
     }
 
     /// The same, of which one count has so many operations.
@@ -114,6 +132,12 @@ pub(crate) struct Part<'a> {
 impl<'a> Part<'a> {
     fn new(me: usize, count: u64, slice: Option<u32>, over: (&'a AtomicU64, u64)) -> Part<'a> {
         Part { me, count, slice, over, did: Cell::new(count) }
+    }
+
+    /// A part whose count is always done, and that is not timed.
+    pub(crate) fn alone(me: usize, count: u64) -> Part<'static> {
+        static NEVER: AtomicU64 = AtomicU64::new(0);
+        Part::new(me, count, None, (&NEVER, u64::MAX))
     }
 
     /// Whether a timed thread has done its count: all others end.
@@ -196,13 +220,15 @@ pub(crate) struct Wanted {
     pub(crate) seed: u64,
     /// Each thread stays on a CPU of its own.
     pub(crate) pin: bool,
+    /// Fewer that count are no figure: [`COUNTED_MIN`], unless several runs make one.
+    pub(crate) least: usize,
 }
 
 impl Wanted {
     /// As many slices as fit into this time, for each row.
     pub(crate) fn in_time(budget: Duration, seed: u64) -> Wanted {
         let slices = (budget.as_nanos() / SLICE_AND_ALL.as_nanos()) as u32;
-        Wanted { slices: slices.max(2 * COUNTED_MIN as u32), seed, pin: false }
+        Wanted { slices: slices.max(2 * COUNTED_MIN as u32), seed, pin: false, least: COUNTED_MIN }
     }
 
     /// How long a calm run of so many rows takes.
@@ -425,7 +451,7 @@ impl Run<'_, '_> {
             return (None, after);
         }
         let flaw = judge(&spans, row.sleeps.is_some()).err();
-        let flaw = flaw.or_else(|| (!prices.is_usual(price)).then_some(Flaw::Control));
+        let flaw = flaw.or_else(|| (!prices.is_usual(price, row.usual())).then_some(Flaw::Control));
         match flaw {
             Some(flaw) => draws.flaws[flaw as usize] += 1,
             None => {
@@ -438,16 +464,16 @@ impl Run<'_, '_> {
 
     /// The figures, without slices whose control is found to be dear by now.
     fn finish(self, is_stopped: bool, mut verdict: RunVerdict) -> (Vec<Measured>, RunVerdict) {
-        let Run { rows, draws, prices, .. } = self;
+        let Run { rows, draws, prices, wanted, .. } = self;
         let finish = |(row, mut draws): (&Row<'_>, Draws)| {
             let prices = &prices[usize::from(row.threads > 1)];
             let before = draws.counted.len();
-            draws.counted.retain(|(_, _, price)| prices.is_usual(*price));
+            draws.counted.retain(|(_, _, price)| prices.is_usual(*price, row.usual()));
             draws.flaws[Flaw::Control as usize] += (before - draws.counted.len()) as u32;
             let counted = draws.counted.len();
             let drawn = counted as u32 + draws.flaws.iter().sum::<u32>();
             verdict.add_row(row, drawn, counted as u32, &draws.flaws);
-            if counted < COUNTED_MIN {
+            if counted < wanted.least {
                 let missing = if is_stopped {
                     Missing::Interrupted
                 } else {

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use super::*;
 use crate::host::Quiet;
 
-const WANTED: Wanted = Wanted { slices: 8, seed: 1, pin: false };
+const WANTED: Wanted = Wanted { slices: 8, seed: 1, pin: false, least: COUNTED_MIN };
 
 #[test]
 fn every_row_has_figures_or_a_reason() {

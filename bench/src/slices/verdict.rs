@@ -61,7 +61,7 @@ impl RunVerdict {
 
     /// That of two runs, one after the other.
     #[must_use]
-    pub(crate) fn and(mut self, other: RunVerdict) -> RunVerdict {
+    pub fn and(mut self, other: RunVerdict) -> RunVerdict {
         if self.rows == 0 {
             return other;
         }

@@ -1,36 +1,49 @@
-//! The rule by which designs are in the set that a run names, or out of it.
+//! The rule by which designs are equal to the best, or not; and by which nothing is recommended.
 //!
-//! Every design is compared with the best one round by round, and the ratio has an interval: by
-//! bootstrap over the rounds, or Student's where that is wider. It is
-//! - *out* when it is shown to lose: the lower end is above [`ZONE`];
-//! - *in* when it is shown not to: the upper end is not above it;
-//! - *near* otherwise. More rounds are run for these and the best only, until none is near or the
-//!   time is over. A design that is still near is in the set, and is recommended only if it seems
-//!   to be in, by the median.
+//! Every design is compared with the best one slice by slice, and the ratio has an interval: by
+//! bootstrap over the slices, or Student's where they are few and that is wider. It is
+//! - *in* when it is shown to lose no more than the [`ZONE`]: the upper end is not above it;
+//! - *out* when it seems to lose more: the median is above it;
+//! - *near* otherwise. More slices are drawn until all intervals are on one side of the zone's end,
+//!   or the time is over.
 //!
-//! What a design of the set loses at most is the most that any other of them may be faster, at the
-//! upper end: also for the first, which only seems to be the best.
+//! Those that are not out are *equal*, and one rank. What one loses at most is the most that any
+//! other may be faster, at the upper end, of those whose interval is not all beyond the zone:
+//! also the first, which only seems to be the best. A bound that is too wide, or too many equals in
+//! a run that was disturbed, are no recommendation.
 //!
-//! The zone is one of indifference: to be told apart is not enough, since with rounds enough all
+//! The zone is one of indifference: to be told apart is not enough, since with slices enough all
 //! designs are, and which of two equals is ahead changes from run to run.
-//!
-//! Two runs *agree* when the design that each recommends is in the set of the other, so that none
-//! of them calls the other's advice wrong. Whether they recommend the same design, and whether the
-//! sets are equal, are stricter questions; `cargo xtask advice-agreement` shows all three.
 
+use bench::slices::RunVerdict;
 use bench::statistics::{Ratio, bootstrap_ratio, student_ratio};
 use serde::Serialize;
 
-/// How many times as fast the best may be before a design is out: a tenth, which is less than what
-/// most programs notice, and more than two runs of the same design differ on a quiet machine.
-pub(super) const ZONE: f64 = 1.1;
+use super::rank::{By, Ranking};
+use super::verdict::Advice;
+
+/// How many times as fast the best may be: what most programs do not notice, and more than two runs
+/// of the same design differ.
+pub(super) const ZONE: f64 = 1.15;
+
+/// One that is so many times slower, at the lower end, is measured no further.
+pub(super) const GIVEN_UP: f64 = 2.0;
+
+/// More may not be lost with what is recommended, in per cent.
+const BOUND_MAX_PERCENT: f64 = 30.0;
+
+/// A run of whose slices fewer than this count, in per cent, is too disturbed to call more than
+/// half of the designs equal.
+const COUNTED_MIN_PERCENT: f64 = 50.0;
 
 /// How sure the intervals are. A run looks at a dozen designs several times, and one in twenty of
-/// its looks should not be wrong but one in twenty of its runs (Bonferroni's correction).
-const CONFIDENCE: f64 = 0.999;
+/// its looks should not be wrong; what is wrong by a little is inside of the zone.
+const CONFIDENCE: f64 = 0.99;
 
-/// Below this many rounds a bootstrap knows too few values.
-pub(super) const ROUNDS_MIN: usize = 3;
+/// Below this many slices nothing is known.
+const SLICES_MIN: usize = 3;
+/// Below this many a bootstrap knows too few values.
+const SLICES_OF_BOOTSTRAP: usize = 20;
 
 /// What is known of a design beside the best.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -38,48 +51,53 @@ pub(super) const ROUNDS_MIN: usize = 3;
 pub(super) enum Standing {
     /// Shown not to lose more than the zone.
     In,
-    /// Not shown either way.
+    /// It does not seem to.
     Near,
-    /// Shown to lose more than the zone.
+    /// It seems to.
     Out,
 }
 
 impl Standing {
     /// What this interval of the best one's advantage shows.
     pub(super) fn of(best_is_faster: &Ratio) -> Standing {
-        if best_is_faster.low > ZONE {
-            Standing::Out
-        } else if best_is_faster.high <= ZONE {
+        if best_is_faster.high <= ZONE {
             Standing::In
-        } else {
+        } else if best_is_faster.median <= ZONE {
             Standing::Near
+        } else {
+            Standing::Out
         }
     }
 
-    /// Whether the design is one of those to take.
+    /// Whether the design is equal to the best.
     pub(super) fn is_in_set(self) -> bool {
         self != Standing::Out
     }
 }
 
-/// How many times as fast `best` is, from the rounds that both have. Of too few rounds, or of
-/// rounds in which neither did anything, nothing is known and the interval is everything.
+/// Whether the interval is on one side of the zone's end.
+pub(super) fn is_decided(best_is_faster: &Ratio) -> bool {
+    best_is_faster.high <= ZONE || best_is_faster.low > ZONE
+}
+
+/// How many times as fast `best` is, from the slices that both have. Of too few, nothing is known
+/// and the interval is everything.
 ///
-/// A bootstrap never looks beyond the rounds that there are: of five that all lie on one side by
-/// chance, one run in sixteen, it would say so with any confidence. So the interval is Student's as
-/// well, where that is wider.
+/// A bootstrap never looks beyond the slices that there are: of five that all lie on one side by
+/// chance, one run in sixteen, it would say so with any confidence. So the interval of few is
+/// Student's as well, where that is wider.
 pub(super) fn advantage(best: &[f64], other: &[f64]) -> Ratio {
-    let rounds = best.len().min(other.len());
-    let (best, other) = (&best[..rounds], &other[..rounds]);
+    let slices = best.len().min(other.len());
+    if slices < SLICES_MIN {
+        return Ratio { low: 0.0, high: f64::INFINITY, median: 1.0 };
+    }
+    let (best, other) = (&best[..slices], &other[..slices]);
     let drawn = bootstrap_ratio(best, other, CONFIDENCE);
+    if slices >= SLICES_OF_BOOTSTRAP {
+        return drawn;
+    }
     let student = student_ratio(best, other, CONFIDENCE);
-    let ratio = Ratio {
-        low: drawn.low.min(student.low),
-        high: drawn.high.max(student.high),
-        median: drawn.median,
-    };
-    let known = rounds >= ROUNDS_MIN && !(ratio.low.is_nan() || ratio.high.is_nan());
-    if known { ratio } else { Ratio { low: 0.0, high: f64::INFINITY, ..ratio } }
+    Ratio { low: drawn.low.min(student.low), high: drawn.high.max(student.high), ..drawn }
 }
 
 /// What is lost where another design is so many times as fast at most, in per cent of the other
@@ -88,36 +106,64 @@ pub(super) fn lost_percent_at_most(high: f64) -> Option<f64> {
     high.is_finite().then(|| (100.0 * (1.0 - 1.0 / high)).max(0.0))
 }
 
+/// Why nothing may be recommended, if so.
+pub(super) fn too_noisy(
+    advice: &[Advice<'_>],
+    tables: &[Ranking],
+    run: &RunVerdict,
+) -> Option<String> {
+    let counted =
+        || format!("{} of {} slices count, {:.0} %", run.counted, run.drawn, run.counted_percent());
+    if tables.iter().any(|table| table.places.is_empty()) {
+        return Some(format!("too few slices; {}", counted()));
+    }
+    for one in advice {
+        match one.lost_percent_at_most {
+            Some(percent) if percent <= BOUND_MAX_PERCENT => {}
+            Some(percent) => {
+                return Some(format!(
+                    "up to {percent:.0} % may be lost with the simplest of those that seem equal, \
+                     more than {BOUND_MAX_PERCENT} %; {}",
+                    counted()
+                ));
+            }
+            None => return Some(format!("there are too few slices to tell; {}", counted())),
+        }
+        let all = one.of;
+        let by_cpu = tables.iter().any(|table| table.by == By::Cpu);
+        let is_disturbed = by_cpu || run.counted_percent() < COUNTED_MIN_PERCENT;
+        if is_disturbed && one.set.len() * 2 > all {
+            return Some(format!(
+                "{} of {all} designs seem equal, more than half, and {}, less than \
+                 {COUNTED_MIN_PERCENT} %",
+                one.set.len(),
+                counted()
+            ));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::race::Series;
+    use crate::advise::rank::rank;
+    use crate::advise::verdict::advice;
 
-    fn standing(low: f64, high: f64) -> Standing {
-        Standing::of(&Ratio { median: f64::midpoint(low, high), low, high })
+    fn standing(low: f64, median: f64, high: f64) -> Standing {
+        Standing::of(&Ratio { median, low, high })
     }
 
     #[test]
-    fn a_design_is_out_only_when_the_whole_interval_is_beyond_the_zone() {
-        assert_eq!(standing(1.0, 1.09), Standing::In);
-        assert_eq!(standing(1.05, 1.09), Standing::In, "told apart, and not worth it");
-        assert_eq!(standing(1.05, 1.2), Standing::Near);
-        assert_eq!(standing(1.11, 1.2), Standing::Out);
-        assert_eq!(standing(0.0, f64::INFINITY), Standing::Near, "nothing known");
-    }
-
-    /// Once in sixteen times five rounds lie on one side of the true ratio: a design that one run
-    /// called out, by five of them, another recommended.
-    #[test]
-    fn five_rounds_on_one_side_of_the_zone_are_no_proof() {
-        let other = [0.62, 0.9, 0.55, 0.88, 0.7];
-        assert_eq!(Standing::of(&advantage(&[1.0; 5], &other)), Standing::Near);
-        // Forty of them are, and so are five that lie close together.
-        let forty = other.repeat(8);
-        assert_eq!(Standing::of(&advantage(&[1.0; 40], &forty)), Standing::Out);
-        assert_eq!(
-            Standing::of(&advantage(&[1.0; 5], &[0.5, 0.51, 0.5, 0.49, 0.5])),
-            Standing::Out
-        );
+    fn a_design_is_out_when_it_seems_to_lose_more_than_the_zone() {
+        assert_eq!(standing(1.0, 1.05, 1.14), Standing::In);
+        assert_eq!(standing(1.05, 1.1, 1.14), Standing::In, "told apart, and not worth it");
+        assert_eq!(standing(1.05, 1.1, 1.2), Standing::Near);
+        assert_eq!(standing(1.05, 1.16, 1.2), Standing::Out);
+        assert_eq!(standing(0.0, 1.0, f64::INFINITY), Standing::Near, "nothing known");
+        assert!(!is_decided(&Ratio { low: 1.05, median: 1.16, high: 1.2 }));
+        assert!(is_decided(&Ratio { low: 1.16, median: 1.18, high: 1.2 }));
     }
 
     #[test]
@@ -128,11 +174,52 @@ mod tests {
     }
 
     #[test]
-    fn two_rounds_and_rounds_of_nothing_tell_nothing() {
-        for ratio in [advantage(&[9.0; 2], &[1.0; 2]), advantage(&[0.0; 9], &[0.0; 9])] {
-            assert_eq!(Standing::of(&ratio), Standing::Near);
-            assert_eq!(lost_percent_at_most(ratio.high), None);
-        }
-        assert_eq!(Standing::of(&advantage(&[9.0; 5], &[1.0; 3])), Standing::Out);
+    fn two_slices_tell_nothing() {
+        let ratio = advantage(&[9.0; 2], &[1.0; 2]);
+        assert_eq!(
+            (Standing::of(&ratio), lost_percent_at_most(ratio.high)),
+            (Standing::Near, None)
+        );
+        assert_eq!(Standing::of(&advantage(&[9.0; 5], &[1.0; 5])), Standing::Out);
+    }
+
+    /// A ranking of designs that take so many nanoseconds, by slices with noise of their own.
+    fn ranked(ns: &[f64], noise: f64, slices: usize) -> Vec<Ranking> {
+        let all = bench::advise::designs(bench::advise::Workload::Table);
+        let series = |(number, ns): (usize, &f64)| {
+            let mut one = Series::new(&all[number]);
+            let wobble =
+                |slice: usize| noise * ((slice * (number + 2) * 7 % 11) as f64 / 5.0 - 1.0);
+            one.ns = (0..slices).map(|slice| ns * (1.0 + wobble(slice))).collect();
+            one.cpu_ns.clone_from(&one.ns);
+            one
+        };
+        let series: Vec<Series> = ns.iter().enumerate().map(series).collect();
+        vec![rank(&series, 2, 2)]
+    }
+
+    fn why(tables: &[Ranking], counted: u32) -> Option<String> {
+        let mut run = RunVerdict::default();
+        (run.drawn, run.counted, run.rows) = (100, counted, 1);
+        too_noisy(&advice(tables), tables, &run)
+    }
+
+    #[test]
+    fn a_bound_above_30_percent_recommends_nothing() {
+        let why = why(&ranked(&[10.0, 10.0, 90.0, 90.0], 0.9, 9), 100).unwrap();
+        assert!(why.contains("more than 30 %; 100 of 100 slices count"), "{why}");
+    }
+
+    #[test]
+    fn a_set_of_more_than_half_of_a_disturbed_run_recommends_nothing() {
+        let most = ranked(&[10.0, 10.1, 10.2, 50.0], 0.01, 40);
+        assert_eq!(why(&most, 50), None);
+        let said = why(&most, 49).unwrap();
+        assert!(
+            said.contains("3 of 4 designs seem equal, more than half, and 49 of 100"),
+            "{said}"
+        );
+        assert_eq!(why(&ranked(&[10.0, 10.1, 50.0, 50.0], 0.01, 40), 49), None);
+        assert!(why(&[Ranking::default()], 0).unwrap().contains("too few slices"));
     }
 }

@@ -5,19 +5,19 @@ use bench::statistics::{Ratio, Spread};
 use serde::Serialize;
 
 use super::decide::Standing;
-use super::rank::{Latency, Place};
-use super::report::{Noise, Report, reason};
+use super::rank::{By, Latency, Place, Ranking};
+use super::report::{Report, reason};
 use super::simplicity::{Step, TABLE};
 use super::sweep::{Flip, Over, Point, Sweep};
 use super::tree;
 use crate::costs::CostsOut;
-use crate::json;
+use crate::json::{self, RunOut};
 use crate::keys::Census;
 use crate::machine::Machine;
 use crate::workload::{Kind, Popularity, Workload};
 
 const SCHEMA: &str = "quiescence/advise";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -27,14 +27,19 @@ pub(super) struct Document<'a> {
     rcu: &'static str,
     seed: u64,
     interrupted: bool,
-    too_noisy: bool,
-    noise: Noise,
+    run: RunOut,
+    too_noisy: Option<String>,
     checksum_errors: u64,
     machine: &'a Machine,
     costs: Option<CostsOut<'a>>,
     keys: &'a Census,
     workload: WorkloadObject<'a>,
+    ranked_by: By,
     designs: Vec<DesignObject>,
+    unranked: Vec<Unranked>,
+    small: Option<TableObject>,
+    equal: Vec<&'static str>,
+    lost_percent_at_most: Option<f64>,
     sweeps: Vec<SweepObject>,
     flips: Vec<Flip>,
     simplicity: &'static [Step],
@@ -62,6 +67,22 @@ struct WorkloadObject<'a> {
     rounds: u32,
 }
 
+/// The table that fits the caches.
+#[derive(Debug, Serialize)]
+struct TableObject {
+    keys: u64,
+    ranked_by: By,
+    designs: Vec<DesignObject>,
+    unranked: Vec<Unranked>,
+    recommended: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Unranked {
+    name: &'static str,
+    missing: String,
+}
+
 #[derive(Debug, Serialize)]
 struct DesignObject {
     rank: usize,
@@ -69,17 +90,16 @@ struct DesignObject {
     family: &'static str,
     ours: bool,
     index: Option<&'static str>,
-    rounds: usize,
-    operations_per_second_of_rounds: Vec<f64>,
+    slices: usize,
+    operations_per_second_of_slices: Vec<f64>,
     #[serde(serialize_with = "json::spread")]
     operations_per_second: Option<Spread>,
     #[serde(serialize_with = "json::ratio")]
-    first_is_faster: Ratio,
+    best_is_faster: Ratio,
     standing: Standing,
     lost_percent_at_most: Option<f64>,
     #[serde(serialize_with = "json::spread")]
     cpu_ns_per_operation: Option<Spread>,
-    cpus_busy: f64,
     update_latency_ns: Option<Latency>,
     unreclaimed_peak: u64,
     checksum_errors: u64,
@@ -102,30 +122,50 @@ struct PointObject {
 
 /// The document of a report.
 pub(super) fn document(report: &Report) -> Document<'_> {
-    let too_noisy = report.nothing_told();
+    let advice = report.advice();
+    let (last, first) = (advice.last(), advice.first());
+    let table = report.tables.last();
+    let small = report.tables.split_last().and_then(|(_, others)| others.first());
     Document {
         schema: SCHEMA,
         version: VERSION,
         rcu: env!("CARGO_PKG_VERSION"),
         seed: report.seed,
         interrupted: report.interrupted,
-        too_noisy,
-        noise: report.noise,
+        run: (&report.run).into(),
+        too_noisy: report.too_noisy(),
         checksum_errors: report.checksum_errors(),
         machine: &report.machine,
         costs: report.costs.as_ref().map(CostsOut::from),
         keys: &report.keys,
         workload: workload(&report.workload),
-        designs: report.places.iter().map(design).collect(),
+        ranked_by: table.map_or(By::Wall, |table| table.by),
+        designs: report.places().iter().map(design).collect(),
+        unranked: table.map_or(Vec::new(), unranked),
+        small: small.map(|table| TableObject {
+            keys: table.keys,
+            ranked_by: table.by,
+            designs: table.places.iter().map(design).collect(),
+            unranked: unranked(table),
+            recommended: first.map(|one| one.choice.design.name),
+        }),
+        equal: last.map_or(Vec::new(), |one| one.set.iter().map(|it| it.design.name).collect()),
+        lost_percent_at_most: last.and_then(|one| one.lost_percent_at_most),
         sweeps: report.sweeps.iter().map(sweep).collect(),
         flips: report.flips(),
         simplicity: &TABLE,
-        recommended: report.recommended().map(|place| place.design.name),
-        program: report.recommended().map(|place| place.design.program),
+        recommended: last.map(|one| one.choice.design.name),
+        program: last.map(|one| one.choice.design.program),
         recommendation: report.recommendation(),
         decision: report.decision(),
         disclosures: report.disclosures(),
     }
+}
+
+fn unranked(table: &Ranking) -> Vec<Unranked> {
+    let one =
+        |(name, missing): &(&'static str, String)| Unranked { name, missing: missing.clone() };
+    table.unranked.iter().map(one).collect()
 }
 
 fn workload(workload: &Workload) -> WorkloadObject<'_> {
@@ -153,14 +193,13 @@ fn design(place: &Place) -> DesignObject {
         family: place.design.family,
         ours: place.design.ours,
         index: place.design.index.map(bench::advise::KeyIndex::name),
-        rounds: place.rounds.len(),
-        operations_per_second_of_rounds: place.rounds.clone(),
+        slices: place.slices.len(),
+        operations_per_second_of_slices: place.slices.clone(),
         operations_per_second: Some(place.throughput),
-        first_is_faster: place.first_is_faster,
+        best_is_faster: place.best_is_faster,
         standing: place.standing,
         lost_percent_at_most: place.lost_percent_at_most,
         cpu_ns_per_operation: Some(place.cpu_ns),
-        cpus_busy: place.cpus_busy,
         update_latency_ns: place.update_ns,
         unreclaimed_peak: place.unreclaimed_peak,
         checksum_errors: place.checksum_errors,

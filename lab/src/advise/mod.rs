@@ -6,8 +6,6 @@
 //! with what [`tree`] says of counters and [`remarks`] of indexes, large values and code to paste;
 //! [`report`] shows it on a terminal, [`document`] as JSON, [`page`] with [`plot`] as HTML.
 
-#[cfg(test)]
-mod agreement;
 mod decide;
 mod document;
 mod page;
@@ -29,7 +27,6 @@ use bench::units;
 use crate::exit::{Exit, Failure};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
-use crate::number;
 use crate::output::Output;
 use crate::workload::{Defaults, Flags, Workload};
 use report::Report;
@@ -38,24 +35,18 @@ use run::Run;
 /// The arguments of `rcu advise`, as typed.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct AdviseArgs {
-    /// Be done within 15 seconds: fewer keys, shorter rounds, coarser verdicts
+    /// Be done within 15 seconds: fewer keys, fewer slices, coarser verdicts
     #[arg(long)]
     quick: bool,
-    /// Draw the operations and the order of the rounds from this seed
+    /// Draw the operations and the order of the slices from this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Leave a part out; may be given twice
     #[arg(long, value_name = "PART", value_enum)]
     skip: Vec<Part>,
-    /// Warn when half of a design's rounds lie further apart than this, or other programs had more
-    /// than this of the CPU time. (Exit 3 is for runs in which no design can be told from another,
-    /// and what is lost with the simplest has no bound)
-    #[arg(long, value_name = "PERCENT", default_value = "30", allow_negative_numbers = true)]
-    noise_limit: NoiseLimit,
-    /// Time for rounds beyond --rounds, which are run where a decision is near; 0: none [default:
-    /// as long as the first rounds take]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=86_400))]
-    more_time: Option<u32>,
+    /// Measure for so many minutes, unless it is clear before which designs are equal
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1440))]
+    minutes: Option<u32>,
     /// Also write the report as one self-contained page to FILE
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     html: Option<PathBuf>,
@@ -100,14 +91,14 @@ fn verdict_of(report: &Report) -> Exit {
         Exit::Violation
     } else if report.interrupted {
         Exit::Interrupted
-    } else if report.nothing_told() {
+    } else if report.too_noisy().is_some() {
         Exit::Noisy
     } else {
         Exit::Ok
     }
 }
 
-/// All designs are filled at once, since their rounds are interleaved. Says beforehand when that
+/// All designs are filled at once, since their slices are interleaved. Says beforehand when that
 /// does not fit, and what would.
 fn check_memory(machine: &Machine, workload: &Workload, keys: &Keys) -> Result<(), Failure> {
     /// What a design keeps for a key besides its value, generously: buckets, counts, pointers.
@@ -123,27 +114,5 @@ fn check_memory(machine: &Machine, workload: &Workload, keys: &Keys) -> Result<(
             units::bytes(available)
         ))),
         _ => Ok(()),
-    }
-}
-
-/// A limit of noise in per cent; there is none above.
-#[derive(Clone, Copy, Debug)]
-struct NoiseLimit(f64);
-
-impl NoiseLimit {
-    fn percent(self) -> f64 {
-        self.0
-    }
-}
-
-impl std::str::FromStr for NoiseLimit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match number::real(text) {
-            Ok(percent) if percent > 0.0 && percent.is_finite() => Ok(NoiseLimit(percent)),
-            Ok(percent) => Err(format!("{percent} is out of range: more than 0 (per cent)")),
-            Err(why) => Err(why),
-        }
     }
 }

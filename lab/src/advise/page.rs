@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use super::rank::Place;
+use super::rank::{Place, Ranking};
 use super::remarks;
 use super::report::{
     RANKING_HEADER, Report, STAR_LEGEND, TABLE_LEGEND, describe_keys, ranking_cells, reason,
@@ -29,10 +29,12 @@ pub(super) fn page(report: &Report, provenance: &Provenance) -> String {
 fn fill(body: &mut Markup, report: &Report) {
     let name = &report.workload.name;
     body.leaf("h1", &[], format_args!("Which synchronisation fits: {name}"));
+    soft(body, &report.run);
     soft(body, format_args!("{}.", report.workload));
     recommendation(body, report);
-    if !report.places.is_empty() {
-        ranking(body, report);
+    report.tables.iter().for_each(|table| ranking(body, report, table));
+    if !report.places().is_empty() {
+        reasons(body, report);
     }
     sweeps(body, report);
     surroundings(body, report);
@@ -43,14 +45,14 @@ fn fill(body: &mut Markup, report: &Report) {
 }
 
 fn recommendation(body: &mut Markup, report: &Report) {
-    let alarm = report.checksum_errors() > 0 || report.nothing_told();
+    let alarm = report.checksum_errors() > 0 || report.too_noisy().is_some();
     let class = if alarm { "verdict alarm" } else { "verdict" };
     body.element("div", &[("class", &class)], |verdict| {
         for paragraph in report.recommendation() {
             verdict.leaf("p", &[], paragraph);
         }
     });
-    if let Some(choice) = report.recommended() {
+    for choice in report.choices() {
         let (head, program) = remarks::code(choice);
         body.leaf("h2", &[], "Code to paste");
         soft(body, head);
@@ -58,13 +60,14 @@ fn recommendation(body: &mut Markup, report: &Report) {
     }
 }
 
-fn ranking(body: &mut Markup, report: &Report) {
-    let places = &report.places;
-    body.leaf("h2", &[], "Ranking");
+fn ranking(body: &mut Markup, report: &Report, ranking: &Ranking) {
+    let places = &ranking.places;
+    body.leaf("h2", &[], report.title(ranking));
+    soft(body, ranking.by.sentence());
     body.leaf("h3", &[], "Throughput");
     soft(
         body,
-        "Median over the rounds, in million operations a second; whiskers from the lower to the \
+        "Median over the slices, in million operations a second; whiskers from the lower to the \
          upper quartile; ours in green.",
     );
     plot::bars(body, "Throughput of each design", THROUGHPUT, &throughput_bars(places));
@@ -85,13 +88,19 @@ fn ranking(body: &mut Markup, report: &Report) {
             });
         }
     });
+    for (name, why) in &ranking.unranked {
+        soft(body, format_args!("{name} has no figure: {why}."));
+    }
+}
+
+fn reasons(body: &mut Markup, report: &Report) {
     soft(body, TABLE_LEGEND);
     for remark in report.disclosures() {
         soft(body, remark);
     }
     body.leaf("h3", &[], "Why");
     body.element("dl", &[], |list| {
-        for place in places {
+        for place in report.places() {
             entry(list, place.design.name, reason(place));
         }
     });

@@ -1,74 +1,31 @@
-//! Runs designs against each other: interleaved rounds in a shuffled order, so that whatever
-//! disturbs the machine for a while disturbs all of them, and no design always follows the same
-//! neighbour.
+//! Runs designs against each other: rounds of slices, interleaved and in random order
+//! ([`bench::advise::race`]), until it is clear which of them are equal to the best.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use bench::advise::{Design, Outcome, Plan, Prepared};
+use bench::advise::{Contender, Design, Heat, Plan, Workload, race, race_duration};
+use bench::slices::{COUNTED_MIN, RunVerdict};
 use hdrhistogram::Histogram;
-use rand::rngs::ChaCha8Rng;
-use rand::seq::SliceRandom;
 
-use super::decide::{Standing, advantage};
-use super::rank;
+use super::decide::{GIVEN_UP, Standing, advantage, is_decided};
+use super::rank::{self, By, Ranking};
 use crate::exit::Failure;
-use crate::output::{Output, Progress};
+use crate::output::{Output, Progress, Watched};
 
-/// A design, filled with keys and values and ready to run.
-pub(super) struct Contender {
-    pub(super) design: &'static Design,
-    kind: bench::advise::Workload,
-    prepared: Box<dyn Prepared>,
-    /// How long it took to fill.
-    took: Duration,
-}
-
-/// A design is filled anew for each round, in other memory, if that takes less than this share of
-/// the round: where its words lie, and what shares their lines, differs from one run of a program
-/// to the next, and rounds in one memory do not show it.
-const FILLING_SHARE: u32 = 8;
-
-impl Contender {
-    fn filled(
-        design: &'static Design,
-        kind: bench::advise::Workload,
-        plan: &Plan,
-    ) -> Result<Contender, Failure> {
-        let began = Instant::now();
-        let prepared = bench::advise::build(kind, design.name, plan)
-            .map_err(|unknown| Failure::Usage(unknown.to_string()))?;
-        Ok(Contender { design, kind, prepared, took: began.elapsed() })
-    }
-
-    /// Fills it anew, if that is quick.
-    fn fill(&mut self, plan: &Plan) -> Result<(), Failure> {
-        if self.took * FILLING_SHARE < plan.run_for {
-            *self = Self::filled(self.design, self.kind, plan)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::fmt::Debug for Contender {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Contender").field(&self.design.name).finish()
-    }
-}
-
-/// What the rounds of one design gave.
+/// What the slices of one design gave.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) design: &'static Design,
-    /// Operations a second, one value for each round.
-    pub(super) throughput: Vec<f64>,
-    /// Process CPU time for an operation, in nanoseconds, one value for each round.
+    /// Nanoseconds of a thread for an operation, one value for each slice that counts.
+    pub(super) ns: Vec<f64>,
+    /// CPU time for an operation, in nanoseconds, one value for each slice.
     pub(super) cpu_ns: Vec<f64>,
-    /// CPUs that the process kept busy, one value for each round.
-    pub(super) cpus_busy: Vec<f64>,
-    /// Nanoseconds that updates took, over all rounds.
+    /// Why there are few, where that was said last.
+    pub(super) missing: Option<String>,
+    /// Nanoseconds that updates took, over all slices that count.
     pub(super) update_ns: Histogram<u64>,
-    /// Objects replaced and not yet freed: the most in any round.
+    /// Objects replaced and not yet freed: the most in any slice.
     pub(super) unreclaimed_peak: u64,
     /// Reads that saw a wrong value.
     pub(super) checksum_errors: u64,
@@ -76,61 +33,69 @@ pub(super) struct Series {
 
 impl Series {
     pub(super) fn new(design: &'static Design) -> Series {
+        let update_ns = Histogram::new(3);
         Series {
             design,
-            throughput: Vec::new(),
+            ns: Vec::new(),
             cpu_ns: Vec::new(),
-            cpus_busy: Vec::new(),
-            update_ns: empty_histogram(),
+            missing: None,
+            update_ns: update_ns.expect("three significant figures are within the limits"),
             unreclaimed_peak: 0,
             checksum_errors: 0,
         }
     }
 
-    fn add(&mut self, outcome: &Outcome) {
-        self.checksum_errors += outcome.checksum_errors;
-        // A round without an operation counts as well: left out, it would shift the pairing of all
-        // rounds after it.
-        let operations = (outcome.reads + outcome.updates) as f64;
-        let elapsed = outcome.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        self.throughput.push(operations / elapsed);
-        self.cpu_ns.push(outcome.cpu.as_nanos() as f64 / operations.max(1.0));
-        self.cpus_busy.push(outcome.cpu.as_secs_f64() / elapsed);
-        self.unreclaimed_peak = self.unreclaimed_peak.max(outcome.unreclaimed_peak);
-        // Both histograms resize themselves, so that the addition cannot fail; if a design ever
-        // hands out another kind, its latencies are missing and nothing else is wrong.
-        let _ = self.update_ns.add(&outcome.update_latency);
+    fn add(&mut self, heat: Heat) {
+        self.ns.extend(heat.ns);
+        self.cpu_ns.extend(heat.cpu_ns.into_iter().filter(|ns| ns.is_finite()));
+        self.missing = heat.missing.map(|missing| missing.to_string());
+        self.unreclaimed_peak = self.unreclaimed_peak.max(heat.unreclaimed_peak);
+        self.checksum_errors += heat.checksum_errors;
+        heat.update_ns.iter().for_each(|ns| self.update_ns.saturating_record(u64::from(*ns)));
     }
-}
 
-fn empty_histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three significant figures are within the limits of the histogram")
+    pub(super) fn has_figure(&self) -> bool {
+        self.ns.len() >= COUNTED_MIN
+    }
 }
 
 /// What a race needs besides its contenders.
 pub(super) struct Track<'a> {
     pub(super) output: &'a mut Output,
     pub(super) progress: &'a mut Progress,
-    /// Shuffles the order within each round.
-    pub(super) generator: ChaCha8Rng,
+    /// The order of the slices is drawn from this.
+    pub(super) seed: u64,
+    /// CPUs that this process may use.
+    pub(super) cpus: u32,
     /// When everything has to be over, if it has to. A busy machine takes longer than planned.
     pub(super) deadline: Option<Instant>,
 }
 
-/// A design and what its rounds gave.
-type Runner<'a> = (&'a mut Contender, Series);
-
-/// How many rounds a race has.
+/// How much a race measures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
-    /// Of all.
-    pub(super) first: u32,
-    /// The time for more, where a decision is near.
-    pub(super) more: Duration,
+    /// What is measured of a design in a round.
+    pub(super) run_for: Duration,
+    /// Rounds of all but those that are far behind.
+    pub(super) least: u32,
+    /// Rounds of those that are undecided.
+    pub(super) most: u32,
+    /// Rounds go on until then instead.
+    pub(super) until: Option<Instant>,
 }
 
-/// Fewer rounds than this compare nothing, however little time there is.
-const ROUNDS_BEFORE_DEADLINE: u32 = 3;
+impl Rounds {
+    /// Slices of a design in a round: as many as a figure needs, at least.
+    fn slices(self) -> u32 {
+        let slices = self.run_for.as_nanos() / race_duration(1, 1).as_nanos();
+        (slices as u32).max(COUNTED_MIN as u32)
+    }
+
+    /// How long the rounds of so many designs take, before those of the undecided.
+    pub(super) fn duration(self, contenders: usize) -> Duration {
+        race_duration(contenders, self.slices()) * self.least
+    }
+}
 
 impl std::fmt::Debug for Track<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -147,131 +112,125 @@ impl Track<'_> {
     /// Fills these designs; fewer after Ctrl-C.
     pub(super) fn prepare(
         &mut self,
-        designs: &'static [Design],
-        kind: bench::advise::Workload,
+        kind: Workload,
         plan: &Plan,
     ) -> Result<Vec<Contender>, Failure> {
         let mut contenders = Vec::new();
         let fits =
             |design: &&Design| design.value_bytes_max.is_none_or(|most| plan.value_bytes <= most);
-        for design in designs.iter().filter(fits) {
+        for design in bench::advise::designs(kind).iter().filter(fits) {
             if self.output.interrupt().requested() {
                 break;
             }
+            self.output.check_reader()?;
             self.progress.announce(format!("preparing {}", design.name));
-            contenders.push(Contender::filled(design, kind, plan)?);
+            let filled = Contender::filled(kind, design.name, plan);
+            contenders.push(filled.map_err(|unknown| Failure::Usage(unknown.to_string()))?);
         }
         Ok(contenders)
     }
 
-    /// Runs rounds of those contenders whose names are `chosen` (all, without), after one
-    /// short round each that warms caches and is not kept. Ends early after Ctrl-C; the round that
-    /// it cut short is not kept either. After the deadline there are no more rounds than needed.
-    ///
-    /// After `rounds.first` rounds of all, more are run of the best and of those that are near a
-    /// decision, until all are decided or the time for it is spent.
+    /// Races those contenders whose names are `chosen` (all, without): rounds of all, then of the
+    /// best and of those beside it that are undecided, until none is or there were as many as may
+    /// be. Each round has its designs filled anew where that is quick. Ends early after Ctrl-C, and
+    /// after the deadline.
     pub(super) fn race(
         &mut self,
         contenders: &mut [Contender],
         chosen: Option<&BTreeSet<&str>>,
         plan: &Plan,
         rounds: Rounds,
-        what: &str,
-    ) -> Result<Vec<Series>, Failure> {
-        let mut runners: Vec<Runner<'_>> = contenders
-            .iter_mut()
-            .filter(|contender| chosen.is_none_or(|names| names.contains(contender.design.name)))
-            .map(|contender| {
-                let series = Series::new(contender.design);
-                (contender, series)
-            })
-            .collect();
-        let warm_up = Plan { run_for: warm_up(plan.run_for), ..plan.clone() };
-        self.round(&mut runners, &|_| true, &warm_up, false, what)?;
-        for round in 1..=rounds.first {
-            if round > ROUNDS_BEFORE_DEADLINE && self.is_too_late_for(Duration::ZERO) {
-                break;
-            }
-            self.round(&mut runners, &|_| true, plan, true, what)?;
-        }
-        let mut left = rounds.more;
-        loop {
-            let open = undecided(runners.iter().map(|(_, series)| series));
-            let cost = plan.run_for * open.len() as u32;
-            let is_over = open.is_empty() || cost > left || self.is_too_late_for(cost);
+    ) -> Result<(Ranking, RunVerdict), Failure> {
+        let is_chosen =
+            |one: &&mut Contender| chosen.is_none_or(|names| names.contains(one.design.name));
+        let mut contenders: Vec<&mut Contender> = contenders.iter_mut().filter(is_chosen).collect();
+        let mut all: Vec<Series> = contenders.iter().map(|one| Series::new(one.design)).collect();
+        let mut run = RunVerdict::default();
+        for round in 0.. {
+            let open = open(&all, round < rounds.least);
+            let is_last = match rounds.until {
+                Some(until) => Instant::now() >= until,
+                None => round >= rounds.most,
+            };
+            let cost = race_duration(open.len(), rounds.slices());
+            let is_over = open.is_empty()
+                || round >= rounds.least && is_last
+                || round > 0 && self.is_too_late_for(cost);
             if is_over || self.output.interrupt().requested() {
                 break;
             }
-            left -= cost;
-            self.progress.expect_more(cost);
-            self.round(&mut runners, &|name| open.contains(name), plan, true, what)?;
+            if round >= rounds.least {
+                self.progress.expect_more(cost);
+            }
+            let mut racing: Vec<&Contender> = Vec::new();
+            for contender in &mut contenders {
+                if open.contains(contender.design.name) {
+                    if round > 0 {
+                        contender.refill(plan, rounds.run_for);
+                    }
+                    racing.push(contender);
+                }
+            }
+            let seed = self.seed.wrapping_add(round.into());
+            let mut host = Watched::new(self.output, self.progress);
+            let (heats, of_round) = race(&racing, plan, rounds.slices(), seed, &mut host)
+                .map_err(|error| Failure::io("cannot write to standard output", error))?;
+            let series = all.iter_mut().filter(|one| open.contains(one.design.name));
+            series.zip(heats).for_each(|(series, heat)| series.add(heat));
+            run = run.and(of_round);
         }
-        Ok(runners.into_iter().map(|(_, series)| series).collect())
-    }
-
-    /// Runs one round of the chosen, in a new order.
-    fn round(
-        &mut self,
-        runners: &mut [Runner<'_>],
-        is_chosen: &dyn Fn(&str) -> bool,
-        plan: &Plan,
-        kept: bool,
-        what: &str,
-    ) -> Result<(), Failure> {
-        runners.shuffle(&mut self.generator);
-        for (contender, series) in runners {
-            if !is_chosen(contender.design.name) {
-                continue;
-            }
-            if self.output.interrupt().requested() {
-                break;
-            }
-            self.output.check_reader()?;
-            self.progress.announce(format!("{what}: {}", contender.design.name));
-            contender.fill(plan)?;
-            let outcome = contender.prepared.round(plan);
-            self.progress.advance(plan.run_for);
-            if kept && !self.output.interrupt().requested() {
-                series.add(&outcome);
-            } else {
-                series.checksum_errors += outcome.checksum_errors;
-            }
-        }
-        Ok(())
+        let ranking = rank::rank(&all, plan.operations.len() as u32, self.cpus);
+        run.rows = all.len() as u32;
+        run.without_figure = all.iter().filter(|one| !one.has_figure()).count() as u32;
+        Ok((ranking, run))
     }
 }
 
-/// The best and those that are near a decision beside it; none when all are decided.
-///
-/// A design that was out once stays out: it has fewer rounds than the others, and what they did
-/// since is not known of it.
-pub(super) fn undecided<'a>(series: impl Iterator<Item = &'a Series>) -> BTreeSet<&'static str> {
-    let series = rank::by_speed(series);
-    let Some((best, others)) = series.split_first() else { return BTreeSet::new() };
-    let longest = series.iter().map(|one| one.throughput.len()).max().unwrap_or(0);
-    let is_near = |one: &&&Series| {
-        one.throughput.len() == longest
-            && Standing::of(&advantage(&best.throughput, &one.throughput)) == Standing::Near
+/// The names of those of which more has to be known: at first all but those far behind the best,
+/// later the best and those beside it, if one of them is undecided.
+fn open(all: &[Series], at_first: bool) -> BTreeSet<&'static str> {
+    let by = By::of(all);
+    let speeds: Vec<Vec<f64>> = all.iter().map(|one| by.speeds(one, 1)).collect();
+    let Some(best) = rank::fastest(&speeds) else {
+        return all.iter().map(|one| one.design.name).collect();
     };
-    let mut open: BTreeSet<&str> =
-        others.iter().filter(is_near).map(|one| one.design.name).collect();
-    if !open.is_empty() {
-        // Also those that are in: another of them may be the best after the next rounds.
-        let is_in = |one: &&&Series| {
-            one.throughput.len() == longest
-                && Standing::of(&advantage(&best.throughput, &one.throughput)).is_in_set()
-        };
-        open.extend(series.iter().filter(is_in).map(|one| one.design.name));
+    let beside = |own: &Vec<f64>| advantage(&speeds[best], own);
+    let is_decided =
+        speeds.iter().enumerate().all(|(i, own)| i == best || is_decided(&beside(own)));
+    let is_open = |own: &Vec<f64>| {
+        let beside = beside(own);
+        if at_first {
+            beside.low <= GIVEN_UP
+        } else {
+            !is_decided && (Standing::of(&beside).is_in_set() || !self::is_decided(&beside))
+        }
+    };
+    let open = all.iter().zip(&speeds).enumerate().filter(|(i, (_, own))| {
+        let is_best = *i == best && (at_first || !is_decided);
+        is_best || is_open(own)
+    });
+    open.map(|(_, (one, _))| one.design.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(index: usize, ns: f64, slices: usize) -> Series {
+        let mut one = Series::new(&bench::advise::designs(Workload::Table)[index]);
+        one.ns = (0..slices).map(|slice| ns * [1.0, 1.01, 0.99][(slice + index) % 3]).collect();
+        one.cpu_ns.clone_from(&one.ns);
+        one
     }
-    open
-}
 
-/// How long the warming round is: caches are warm after a tenth of a second, if ever.
-fn warm_up(run_for: Duration) -> Duration {
-    (run_for / 4).min(Duration::from_millis(100))
-}
-
-/// How long a race takes.
-pub(super) fn duration(contenders: usize, run_for: Duration, rounds: u32) -> Duration {
-    (run_for * rounds + warm_up(run_for)) * contenders as u32
+    #[test]
+    fn rounds_go_on_of_what_is_undecided_and_not_of_what_is_far_behind() {
+        let mut all = vec![series(0, 10.0, 30), series(1, 11.0, 30), series(2, 35.0, 30)];
+        assert_eq!(open(&all, true).len(), 2);
+        assert!(open(&all, false).is_empty(), "all are decided");
+        all.push(series(4, 11.5, 30));
+        let names = open(&all, false);
+        assert!(names.len() == 3 && !names.contains(all[2].design.name), "{names:?}");
+        assert_eq!(open(&[series(0, 1.0, 0), series(1, 1.0, 0)], true).len(), 2);
+    }
 }

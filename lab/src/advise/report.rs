@@ -3,6 +3,7 @@
 //! The JSON document and the page are made from the same [`Report`], so that the three agree.
 
 use bench::costs::Costs;
+use bench::slices::RunVerdict;
 use bench::units;
 
 use crate::exit::Failure;
@@ -11,8 +12,10 @@ use crate::machine::Machine;
 use crate::output::{self, Output};
 use crate::workload::Workload;
 
-use super::rank::{Place, spread_percent};
+use super::decide::{self, ZONE};
+use super::rank::{Place, Ranking, spread_percent};
 use super::sweep::{Flip, Sweep};
+use super::verdict::Advice;
 use super::{remarks, tree, verdict};
 
 /// All that was found.
@@ -24,9 +27,10 @@ pub(super) struct Report {
     pub(super) costs: Option<Costs>,
     pub(super) keys: Census,
     pub(super) workload: Workload,
-    /// The ranking; empty when nothing was measured.
-    pub(super) places: Vec<Place>,
-    pub(super) noise: Noise,
+    /// The ranking of each table, of the workload as given last; none when nothing was measured.
+    pub(super) tables: Vec<Ranking>,
+    /// How good the run was that they are from.
+    pub(super) run: RunVerdict,
     pub(super) sweeps: Vec<Sweep>,
     /// Time was up before all points of the sweeps were run.
     pub(super) cut_short: bool,
@@ -34,75 +38,29 @@ pub(super) struct Report {
     pub(super) checksum_errors_in_sweeps: u64,
 }
 
-/// How noisy the machine was.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub(super) struct Noise {
-    /// The middle design's distance between the quartiles, in per cent of its median.
-    pub(super) spread_percent: f64,
-    /// CPU time that the threads wanted and that others had, in per cent. What runs by turns
-    /// meets no contention, and ranks as if it never would.
-    pub(super) taken_percent: f64,
-    /// Beyond this, of either, there is a warning.
-    pub(super) limit_percent: f64,
-}
-
-impl Noise {
-    /// Whether there is more noise than the limit.
-    pub(super) fn is_too_much(self) -> bool {
-        self.spread_percent.max(self.taken_percent) > self.limit_percent
-    }
-
-    /// What is noisy.
-    fn what(self) -> String {
-        if self.taken_percent > self.limit_percent {
-            format!(
-                "other programs had {} % of the CPU time that the threads wanted, so that they \
-                 rarely met each other",
-                units::figures(self.taken_percent)
-            )
-        } else {
-            format!(
-                "half of the rounds of a typical design lie {} % apart",
-                units::figures(self.spread_percent)
-            )
-        }
-    }
-
-    /// What a recommendation in spite of the noise rests on.
-    fn warn(self) -> String {
-        format!(
-            "This machine is noisy: {}. Designs were compared within rounds, so that noise that \
-             all share cancels; how they meet with the machine to themselves may differ.",
-            self.what()
-        )
-    }
-
-    /// Why nothing can be told, and what to do about it.
-    fn explain(self) -> String {
-        let why =
-            if self.is_too_much() { self.what() } else { "the rounds are too few".to_owned() };
-        format!(
-            "No design can be told from any other: {why}. Close what else runs, or take longer \
-             rounds (--run-ms) or more of them (--rounds)."
-        )
-    }
-}
-
 impl Report {
+    /// The ranking of the workload as given.
+    pub(super) fn places(&self) -> &[Place] {
+        self.tables.last().map_or(&[], |table| &table.places)
+    }
+
     /// Reads that saw a wrong value, anywhere.
     pub(super) fn checksum_errors(&self) -> u64 {
-        let in_ranking: u64 = self.places.iter().map(|place| place.checksum_errors).sum();
-        in_ranking + self.checksum_errors_in_sweeps
+        let places = self.tables.iter().flat_map(|table| &table.places);
+        places.map(|place| place.checksum_errors).sum::<u64>() + self.checksum_errors_in_sweeps
     }
 
-    /// Whether nothing at all can be told: no design is out, and what is lost with the one to take
-    /// has no bound, as with fewer than three rounds.
-    pub(super) fn nothing_told(&self) -> bool {
-        let is_out = |place: &Place| !place.standing.is_in_set();
-        let is_known = |choice: &Place| choice.lost_percent_at_most.is_some();
-        !self.places.is_empty()
-            && !self.places.iter().any(is_out)
-            && !verdict::recommended(&self.places).is_some_and(is_known)
+    /// Why nothing is recommended, if the run was not good enough.
+    pub(super) fn too_noisy(&self) -> Option<String> {
+        decide::too_noisy(&verdict::advice(&self.tables), &self.tables, &self.run)
+    }
+
+    /// What to take; nothing where nothing can be recommended.
+    pub(super) fn advice(&self) -> Vec<Advice<'_>> {
+        match self.too_noisy() {
+            None if self.checksum_errors() == 0 => verdict::advice(&self.tables),
+            _ => Vec::new(),
+        }
     }
 
     /// Where the answer flips.
@@ -122,43 +80,63 @@ impl Report {
             return paragraphs;
         }
         if self.interrupted {
-            paragraphs.push(match self.places.first() {
-                None => "Interrupted before the first round was over.".to_owned(),
-                Some(place) => format!(
-                    "Interrupted: the ranking is from {} of {} rounds.",
-                    place.rounds.len(),
-                    self.workload.rounds
-                ),
-            });
+            let slices = self.run.counted;
+            paragraphs.push(format!("Interrupted: the ranking is from {slices} slices."));
         }
-        if self.nothing_told() {
-            paragraphs.push(self.noise.explain());
+        if let Some(why) = self.too_noisy() {
+            paragraphs.push(format!(
+                "Too noisy to recommend: {why}. Run again when the machine is idle, or give \
+                 --minutes N."
+            ));
+            paragraphs.extend(self.still_known());
             return paragraphs;
         }
-        if self.noise.is_too_much() {
-            paragraphs.push(self.noise.warn());
-        }
-        paragraphs.extend(verdict::paragraphs(
-            &self.places,
-            &self.sweeps,
-            self.workload.value_bytes,
-        ));
+        let advice = self.advice();
+        paragraphs.extend(verdict::paragraphs(&advice, &self.sweeps, self.workload.value_bytes));
         if let Some(path) = self.decision() {
-            paragraphs.extend(path.paragraphs(&self.places));
+            paragraphs.extend(path.paragraphs(self.places()));
         }
         paragraphs.extend(remarks::large_values(&self.workload));
         if self.cut_short {
             paragraphs.push(
-                "Time was up before every setting was tried; without --quick all are.".to_owned(),
+                "Time was up before every setting was tried; with --minutes N all are.".to_owned(),
             );
         }
         paragraphs
     }
 
-    /// The design to take, if anything can be recommended.
-    pub(super) fn recommended(&self) -> Option<&Place> {
-        let may = !self.nothing_told() && self.checksum_errors() == 0;
-        verdict::recommended(&self.places).filter(|_| may)
+    /// What holds in spite of the noise.
+    fn still_known(&self) -> Vec<String> {
+        let mut known = Vec::new();
+        let cost = |id: &str| {
+            let rows = &self.costs.as_ref()?.rows;
+            let ns = rows.iter().find(|row| row.id == id)?.ns?.median;
+            Some(units::nanoseconds(ns))
+        };
+        if let (Some(lock), Some(shared), Some(rcu)) =
+            (cost("cpu_local_lock"), cost("read_lock"), cost("rcu_read"))
+        {
+            known.push(format!(
+                "What is known: by one thread alone a lock takes {lock}, a read lock {shared}, and \
+                 an RCU read {rcu}."
+            ));
+        }
+        let is_out = |name: &str| {
+            let is_slow =
+                |place: &Place| place.design.name == name && place.best_is_faster.low > ZONE;
+            self.tables.iter().any(|table| table.places.iter().any(is_slow))
+        };
+        let names = self.places().iter().map(|place| place.design.name);
+        let out: Vec<&str> = names.filter(|name| is_out(name)).collect();
+        if !out.is_empty() {
+            known.push(format!(
+                "With {} % reads these are slower than the best by more than {:.0} %: {}.",
+                units::percent(self.workload.reads_percent),
+                100.0 * (ZONE - 1.0),
+                verdict::listed(&out)
+            ));
+        }
+        known
     }
 
     /// The path through the decision tree, if the kind has one.
@@ -168,7 +146,7 @@ impl Report {
 
     /// What the ranking does not show by itself.
     pub(super) fn disclosures(&self) -> Vec<String> {
-        remarks::disclosures(&self.workload, &self.places)
+        remarks::disclosures(&self.workload, self.places())
     }
 
     /// Prints what the ranking is about; before anything is measured.
@@ -187,16 +165,23 @@ impl Report {
 
     /// Prints everything after the costs.
     pub(super) fn print(&self, output: &mut Output) -> Result<(), Failure> {
-        if !self.places.is_empty() {
-            output.heading("Ranking")?;
-            output.table(ranking_table(&self.places))?;
+        output.paragraph(self.run.to_string())?;
+        for table in &self.tables {
+            output.heading(self.title(table))?;
+            output.paragraph(table.by.sentence())?;
+            output.table(ranking_table(&table.places))?;
+            for (name, why) in &table.unranked {
+                output.paragraph(format!("{name} has no figure: {why}."))?;
+            }
+        }
+        if !self.places().is_empty() {
             output.paragraph(TABLE_LEGEND)?;
             for remark in self.disclosures() {
                 output.paragraph(remark)?;
             }
             output.heading("Why")?;
             let reason = |place: &Place| (place.design.name, sentence(place.design.reader_cost));
-            output.entries(self.places.iter().map(reason))?;
+            output.entries(self.places().iter().map(reason))?;
         }
         if self.sweeps.iter().any(|sweep| !sweep.points.is_empty()) {
             output.heading("Where the answer flips")?;
@@ -210,7 +195,7 @@ impl Report {
         for paragraph in self.recommendation() {
             output.paragraph(paragraph)?;
         }
-        if let Some(choice) = self.recommended() {
+        for choice in self.choices() {
             let (head, program) = remarks::code(choice);
             output.heading("Code to paste")?;
             output.paragraph(head)?;
@@ -218,16 +203,35 @@ impl Report {
         }
         Ok(())
     }
+
+    /// The designs to take, each once.
+    pub(super) fn choices(&self) -> Vec<&Place> {
+        let mut choices: Vec<&Place> = self.advice().iter().map(|one| one.choice).collect();
+        choices.dedup_by_key(|place| place.design.name);
+        choices
+    }
+
+    /// What a ranking is of.
+    pub(super) fn title(&self, table: &Ranking) -> String {
+        match (&self.tables[..], units::count(table.keys)) {
+            ([_], _) => "Ranking".to_owned(),
+            ([small, ..], keys) if small.keys == table.keys => {
+                format!("Ranking: {keys} keys, which fit the caches")
+            }
+            (_, keys) => format!("Ranking: {keys} keys"),
+        }
+    }
 }
 
 /// What the star of a sweep means.
-pub(super) const STAR_LEGEND: &str = "* is one to take: not shown to lose more than a tenth.";
+pub(super) const STAR_LEGEND: &str = "* is equal to the best there, within 15 %.";
 
 /// What the columns of the ranking mean.
-pub(super) const TABLE_LEGEND: &str = "Same rank: within noise. Mop/s: millions of operations a second, median over the rounds. ±: \
-     from the lower to the upper quartile, in per cent of the median. behind: how many times as \
-     fast the first one is. update: latency that one update in a thousand exceeds. waiting: \
-     replaced values not yet freed, at most. CPU: process time for an operation.";
+pub(super) const TABLE_LEGEND: &str = "Same rank: equal, within 15 % of the fastest of them; these are in the order of --help, the \
+     simplest first. Mop/s: millions of operations a second, median over the slices. ±: from the \
+     lower to the upper quartile, in per cent of the median. behind: how many times as fast the \
+     fastest is. update: latency that one update in a thousand exceeds. waiting: replaced values \
+     not yet freed, at most. CPU: time of all threads for an operation.";
 
 /// Why a design is where it is: what it asks of readers, and what else stands out.
 pub(super) fn reason(place: &Place) -> String {
@@ -260,9 +264,9 @@ pub(super) const RANKING_HEADER: [&str; 8] =
 
 /// The cells of one line of the ranking.
 pub(super) fn ranking_cells(place: &Place) -> [String; 8] {
-    let behind = match place.rank {
-        1 => "–".to_owned(),
-        _ => format!("{}x", units::figures(place.first_is_faster.median)),
+    let behind = match place.best_is_faster.median {
+        1.0 => "–".to_owned(),
+        times => format!("{}x", units::figures(times)),
     };
     [
         place.rank.to_string(),
@@ -299,7 +303,7 @@ pub(super) fn sweep_header(sweep: &Sweep) -> Vec<String> {
     std::iter::once(sweep.over.title().to_owned()).chain(settings).collect()
 }
 
-/// A line of a sweep's table; a star marks the first and the thread that is within noise of it.
+/// A line of a sweep's table; a star marks those that are equal to the best.
 pub(super) fn sweep_cells(sweep: &Sweep, design: &str) -> Vec<String> {
     let cell = |point: &super::sweep::Point| {
         let place = point.places.iter().find(|place| place.design.name == design);

@@ -1,15 +1,15 @@
 //! One run of `rcu advise`: what is measured, in which order, and for how long.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bench::advise::Plan;
-use rand::SeedableRng;
-use rand::rngs::ChaCha8Rng;
+use bench::advise::{Contender, Plan};
+use bench::slices::RunVerdict;
 
-use super::race::{self, Contender, Rounds, Series, Track};
-use super::report::{Noise, Report};
+use super::race::{Rounds, Track};
+use super::report::Report;
 use super::sweep::{self, Over, Point, Sweep};
-use super::{AdviseArgs, Part, rank};
+use super::{AdviseArgs, Part};
 use crate::exit::Failure;
 use crate::keys::Keys;
 use crate::machine::Machine;
@@ -18,9 +18,21 @@ use crate::workload::{Kind, Workload};
 use crate::{costs, draw};
 
 /// With `--quick` the ranking is over after this time, and everything after the other, also on a
-/// machine that is so busy that each round takes longer than planned.
-const QUICK_RANKING: Duration = Duration::from_millis(9_500);
+/// machine that is so busy that each round takes longer than planned. Without, twice as late.
+const QUICK_RANKING: Duration = Duration::from_millis(9_000);
 const QUICK_ALL: Duration = Duration::from_millis(13_500);
+
+/// Fewer rounds of a ranking tell nothing of where words lie in memory.
+const ROUNDS_MIN: u32 = 3;
+
+/// Where the large table does not fit the caches, this many keys with their values do.
+const KEYS_SMALL: usize = 1_000;
+
+/// A table of the workload: its keys, and the designs that are filled with them.
+struct Filled {
+    plan: Plan,
+    contenders: Vec<Contender>,
+}
 
 /// A run with everything decided.
 pub(super) struct Run<'a> {
@@ -47,12 +59,8 @@ impl Run<'_> {
             costs: None,
             keys: self.keys.census.clone(),
             workload: self.workload.clone(),
-            places: Vec::new(),
-            noise: Noise {
-                spread_percent: 0.0,
-                taken_percent: 0.0,
-                limit_percent: self.args.noise_limit.percent(),
-            },
+            tables: Vec::new(),
+            run: RunVerdict::default(),
             sweeps: Vec::new(),
             cut_short: false,
             checksum_errors_in_sweeps: 0,
@@ -70,54 +78,74 @@ impl Run<'_> {
         Ok(report)
     }
 
-    /// The ranking and the sweeps.
+    /// The rankings and the sweeps.
     fn race(
         &self,
         report: &mut Report,
         output: &mut Output,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
-        let generator = ChaCha8Rng::seed_from_u64(self.args.seed);
-        let mut track =
-            Track { output, progress, generator, deadline: self.deadline(QUICK_RANKING) };
-        let plan = self.plan(self.workload.threads, self.workload.reads_percent, &track);
-        let kind = self.workload.measured();
-        let mut contenders = track.prepare(bench::advise::designs(kind), kind, &plan)?;
-        let rounds = self.rounds(contenders.len());
-        let series = track.race(&mut contenders, None, &plan, rounds, "ranking")?;
-        report.places = rank::rank(&series);
         let cpus = self.machine.cpus.len() as u32;
-        report.noise.spread_percent = rank::noise_percent(&report.places);
-        report.noise.taken_percent =
-            rank::taken_percent(&report.places, self.workload.threads, cpus);
-        if self.args.skip.contains(&Part::Sweep) || report.nothing_told() {
+        let deadline = self.deadline(QUICK_RANKING);
+        let mut track = Track { output, progress, seed: self.args.seed, cpus, deadline };
+        let mut first = None;
+        let tables = self.tables();
+        for (number, keys) in (1..).zip(&tables) {
+            let plan = self.plan(keys, self.workload.threads, self.workload.reads_percent);
+            let contenders = track.prepare(self.workload.measured(), &plan)?;
+            let mut filled = Filled { plan, contenders };
+            let rounds = Rounds {
+                run_for: self.workload.run_for,
+                least: self.workload.rounds.min(ROUNDS_MIN),
+                most: self.workload.rounds,
+                until: self.args.minutes.map(|minutes| {
+                    let all = Duration::from_secs(60 * u64::from(minutes));
+                    self.start + all * number / tables.len() as u32
+                }),
+            };
+            let (mut ranking, run) =
+                track.race(&mut filled.contenders, None, &filled.plan, rounds)?;
+            ranking.keys = keys.len() as u64;
+            report.tables.push(ranking);
+            report.run = std::mem::take(&mut report.run).and(run);
+            first.get_or_insert(filled);
+        }
+        let Some(mut filled) = first else { return Ok(()) };
+        if self.args.skip.contains(&Part::Sweep) || report.too_noisy().is_some() {
             return Ok(());
         }
         track.deadline = self.deadline(QUICK_ALL);
-        let over_reads = self.read_shares();
-        self.sweep(Over::ReadsPercent, &over_reads, report, &mut contenders, &mut track)?;
+        self.sweep(Over::ReadsPercent, &self.read_shares(), report, &mut filled, &mut track)?;
         if !self.args.quick {
-            let over_threads = self.thread_counts();
-            self.sweep(Over::Threads, &over_threads, report, &mut contenders, &mut track)?;
+            self.sweep(Over::Threads, &self.thread_counts(), report, &mut filled, &mut track)?;
         }
         Ok(())
     }
 
-    /// Races the leaders at each of `values`; stops after Ctrl-C, with the points that are whole.
+    /// The keys of each table: where nothing is said of keys, one fits the caches.
+    fn tables(&self) -> Vec<Arc<[Box<[u8]>]>> {
+        let all = &self.keys.list;
+        let mut tables = vec![Arc::clone(all)];
+        if self.workload.has_small_table && all.len() > 4 * KEYS_SMALL {
+            // From all over the directories.
+            let few = all.iter().step_by(all.len() / KEYS_SMALL).take(KEYS_SMALL);
+            tables.insert(0, few.cloned().collect());
+        }
+        tables
+    }
+
+    /// Races the leaders of the first table at each of `values`; stops after Ctrl-C, with the
+    /// points that are whole.
     fn sweep(
         &self,
         over: Over,
         values: &[f64],
         report: &mut Report,
-        contenders: &mut [Contender],
+        filled: &mut Filled,
         track: &mut Track<'_>,
     ) -> Result<(), Failure> {
-        let leaders = sweep::leaders(&report.places, self.args.quick);
-        let (run_for, rounds) = self.sweep_rounds();
-        // Half as long again: there are many points.
-        let all = run_for * rounds * leaders.len() as u32;
-        let more = if self.args.more_time == Some(0) { Duration::ZERO } else { all / 2 };
-        let rounds = Rounds { first: rounds, more };
+        let leaders = sweep::leaders(&report.tables[0].places, self.args.quick);
+        let rounds = self.sweep_rounds();
         let mut points: Vec<Point> = Vec::new();
         let own = match over {
             Over::ReadsPercent => self.workload.reads_percent,
@@ -131,17 +159,16 @@ impl Run<'_> {
             if track.output.interrupt().requested() {
                 break;
             }
-            if track.is_too_late_for(race::duration(leaders.len(), run_for, rounds.first)) {
+            if track.is_too_late_for(rounds.duration(leaders.len())) {
                 report.cut_short = true;
                 break;
             }
-            let plan = Plan { run_for, ..self.plan(threads, reads, track) };
-            let series =
-                track.race(contenders, Some(&leaders), &plan, rounds, &over.setting(value))?;
+            let plan = self.plan(&filled.plan.keys, threads, reads);
+            let (ranking, _) = track.race(&mut filled.contenders, Some(&leaders), &plan, rounds)?;
             report.checksum_errors_in_sweeps +=
-                series.iter().map(|series: &Series| series.checksum_errors).sum::<u64>();
+                ranking.places.iter().map(|place| place.checksum_errors).sum::<u64>();
             if !track.output.interrupt().requested() {
-                points.push(Point { value, places: rank::rank(&series) });
+                points.push(Point { value, places: ranking.places });
             }
         }
         points.sort_by_key(|point| values.iter().position(|&value| value == point.value));
@@ -149,16 +176,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn plan(&self, threads: u32, reads_percent: f64, track: &Track<'_>) -> Plan {
-        let keys = self.keys.list.len() as u32;
+    fn plan(&self, keys: &Arc<[Box<[u8]>]>, threads: u32, reads_percent: f64) -> Plan {
+        let (count, mix) = (keys.len() as u32, self.mix(reads_percent));
         Plan {
-            keys: self.keys.list.clone(),
+            keys: Arc::clone(keys),
             value_bytes: self.workload.value_bytes as usize,
             work: self.workload.work,
-            operations: draw::operations(keys, threads, self.mix(reads_percent), self.args.seed),
+            operations: draw::operations(count, threads, mix, self.args.seed),
             limit: self.workload.limit.map_or(u64::MAX, u64::from),
-            run_for: self.workload.run_for,
-            stop: track.output.interrupt().flag(),
         }
     }
 
@@ -183,38 +208,35 @@ impl Run<'_> {
         sweep::thread_counts(self.workload.threads, cpus).into_iter().map(f64::from).collect()
     }
 
-    /// Rounds of the ranking of so many designs.
-    fn rounds(&self, designs: usize) -> Rounds {
-        let first = self.workload.rounds;
-        let same = self.workload.run_for * first * designs as u32;
-        let more = self.args.more_time.map_or(same, |seconds| Duration::from_secs(seconds.into()));
-        Rounds { first, more }
+    /// A sweep has fewer and shorter rounds than the ranking: there are many points.
+    fn sweep_rounds(&self) -> Rounds {
+        let rounds = if self.args.quick { 1 } else { self.workload.rounds.min(2) };
+        Rounds { run_for: self.workload.run_for / rounds, least: rounds, most: rounds, until: None }
     }
 
-    /// Rounds of a sweep are shorter than those of the ranking: there are many points.
-    fn sweep_rounds(&self) -> (Duration, u32) {
-        let shorter = if self.args.quick { 2 } else { 4 };
-        (self.workload.run_for / shorter, self.workload.rounds.min(11))
-    }
-
-    /// When `after` will have passed since the start, when that matters.
+    /// When `after` will have passed since the start: never, where a time is given.
     fn deadline(&self, after: Duration) -> Option<Instant> {
-        self.args.quick.then(|| self.start + after)
+        let times = if self.args.quick { 1 } else { 2 };
+        self.args.minutes.is_none().then(|| self.start + after * times)
     }
 
     /// About how long everything takes.
     fn duration(&self) -> Duration {
         let designs = bench::advise::designs(self.workload.measured()).len();
-        let mut total = race::duration(designs, self.workload.run_for, self.workload.rounds);
+        let least = self.workload.rounds.min(ROUNDS_MIN);
+        let rounds = Rounds { run_for: self.workload.run_for, least, ..self.sweep_rounds() };
+        let mut total = rounds.duration(designs) * self.tables().len() as u32;
+        if let Some(minutes) = self.args.minutes {
+            total = Duration::from_secs(60 * u64::from(minutes));
+        }
         if !self.args.skip.contains(&Part::Costs) {
             total += bench::costs::duration(self.args.quick);
         }
         if !self.args.skip.contains(&Part::Sweep) {
             let threads = if self.args.quick { 0 } else { self.thread_counts().len() };
-            let points = self.read_shares().len() + threads;
-            let (run_for, rounds) = self.sweep_rounds();
+            let points = (self.read_shares().len() + threads) as u32;
             let leaders = sweep::leaders_at_most(self.args.quick);
-            total += race::duration(leaders, run_for, rounds) * points as u32;
+            total += self.sweep_rounds().duration(leaders) * points;
         }
         total
     }

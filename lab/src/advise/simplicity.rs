@@ -1,6 +1,7 @@
 //! What is simplest: one table, from what asks least of its users to what asks most.
 //!
-//! Among designs of one set the first in this table is recommended, and of equals the fastest.
+//! Among designs of one set the first in this table is recommended, and of one step the first in
+//! the list of designs: equals are always in the same order.
 
 use bench::advise::Design;
 use serde::Serialize;
@@ -80,8 +81,10 @@ pub(super) fn defers(design: &Design) -> bool {
 
 /// The table for the help.
 pub(super) fn help() -> String {
-    let mut text =
-        String::from("Of the designs in the set the simplest is taken, in this order:\n");
+    let mut text = String::from(
+        "Of the designs that are equal to the best the simplest is taken, in this order, and \
+         within a line in that of the list of designs:\n",
+    );
     for step in &TABLE {
         text.push_str(&format!("  {}: {}\n", step.what, step.because));
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use bench::units;
 use serde::Serialize;
 
-use super::rank::Place;
+use super::rank::{Place, best};
 use super::simplicity::demands;
 use super::verdict::{listed, recommended};
 
@@ -197,7 +197,8 @@ impl Sweep {
             } else if !place.standing.is_in_set() {
                 // What would be taken there, if it is no slower for being simpler.
                 let speed = |place: &Place| place.throughput.median;
-                let best = if speed(there) > speed(place) { there } else { &point.places[0] };
+                let fastest = best(&point.places).unwrap_or(there);
+                let best = if speed(there) > speed(place) { there } else { fastest };
                 let times = units::figures(speed(best) / speed(place));
                 faster.push(format!("{} {setting} ({times} times)", best.design.name));
             } else if demands(there.design) < demands(place.design) {
@@ -222,7 +223,7 @@ impl Sweep {
         if names_of_set(point).any(|name| winners.contains(name)) {
             return None;
         }
-        let first = point.places.first()?;
+        let first = best(&point.places)?;
         let old = point.places.iter().find(|place| winners.contains(place.design.name))?;
         Some(Flip {
             over: self.over,
@@ -230,7 +231,7 @@ impl Sweep {
             design: first.design.name,
             throughput: first.throughput.median,
             instead_of: old.design.name,
-            times: old.first_is_faster.median,
+            times: old.best_is_faster.median,
         })
     }
 }
@@ -253,16 +254,15 @@ mod tests {
             throughput: same(throughput),
             standing: if rank == 1 { Standing::In } else { Standing::Out },
             lost_percent_at_most: None,
-            first_is_faster: match rank {
+            best_is_faster: match rank {
                 1 => Ratio { median: 1.0, low: 1.0, high: 1.0 },
                 _ => Ratio { median: 2.0, low: 2.0, high: 2.0 },
             },
             cpu_ns: same(1.0),
-            cpus_busy: 2.0,
             update_ns: None,
             unreclaimed_peak: 0,
             checksum_errors: 0,
-            rounds: vec![throughput; 5],
+            slices: vec![throughput; 5],
         }
     }
 

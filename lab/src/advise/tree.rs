@@ -6,7 +6,7 @@
 use bench::units;
 use serde::Serialize;
 
-use super::rank::Place;
+use super::rank::{Place, best};
 use crate::workload::{Kind, Workload};
 
 /// Where the tree is from.
@@ -99,7 +99,7 @@ impl Path {
 
     fn measured(&self, places: &[Place]) -> String {
         let leaf = places.iter().find(|place| place.design.name == self.design);
-        let (Some(leaf), Some(first)) = (leaf, places.first()) else {
+        let (Some(leaf), Some(first)) = (leaf, best(places)) else {
             return format!("{} was not measured.", self.design);
         };
         if leaf.standing.is_in_set() {
@@ -110,7 +110,7 @@ impl Path {
              on which a line that all CPUs write is dear: with more threads on more CPUs its leaf \
              gains.",
             first.design.name,
-            units::figures(leaf.first_is_faster.median)
+            units::figures(leaf.best_is_faster.median)
         )
     }
 }
@@ -158,14 +158,13 @@ mod tests {
                 rank,
                 standing: if rank == 1 { Standing::In } else { Standing::Out },
                 throughput: same(1.0),
-                first_is_faster: Ratio { median: 2.0, low: 2.0, high: 2.0 },
+                best_is_faster: Ratio { median: 2.0, low: 2.0, high: 2.0 },
                 lost_percent_at_most: Some(50.0),
                 cpu_ns: same(1.0),
-                cpus_busy: 2.0,
                 update_ns: None,
                 unreclaimed_peak: 0,
                 checksum_errors: 0,
-                rounds: vec![1.0; 5],
+                slices: vec![1.0; 5],
             }
         };
         let path = path(&workload).unwrap();

@@ -1,70 +1,116 @@
 //! The recommendation, in plain words, and when it does not hold.
 //!
 //! It follows from the ranking by rules that are written down here, and that prefer the simple:
-//! among the designs that are not shown to lose more than a tenth ([`super::decide`]), the one that
-//! asks least of its users ([`super::simplicity`]) is recommended, with what that loses at most.
+//! among the designs that are equal to the best ([`super::decide`]), the one that asks least of its
+//! users ([`super::simplicity`]) is recommended, with what that loses at most. A workload of two
+//! tables has one recommendation where a design is equal to the best of both.
 
 use bench::units;
 
 use super::decide::ZONE;
-use super::rank::Place;
-use super::simplicity::{defers, demands};
+use super::rank::{Place, Ranking};
+use super::simplicity::defers;
 use super::sweep::{Sweep, is_plain_lock};
 
 /// Below this advantage a lock's simplicity is worth more than the speed.
 const ADVANTAGE_WORTH_IT: f64 = 1.3;
 
-/// The design to take: of those in the set the simplest, then the fastest. Not one that seems to
-/// lose more than the zone and is in the set only since that is not shown: noise would recommend a
-/// lock.
+/// The design to take: of those in the set the simplest.
 pub(super) fn recommended(places: &[Place]) -> Option<&Place> {
-    let seems_in = |place: &&Place| place.first_is_faster.median <= ZONE;
-    let set = places.iter().filter(|place| place.standing.is_in_set()).filter(seems_in);
-    set.min_by_key(|place| demands(place.design))
+    let set = places.iter().filter(|place| place.standing.is_in_set());
+    set.min_by_key(|place| place.simplicity())
 }
 
-/// What is lost at most by taking a design, in words.
-fn loss(choice: &Place) -> String {
-    match choice.lost_percent_at_most {
-        Some(percent) => format!("at most {} % lost", percent.ceil()),
-        None => "how much is lost cannot be told from so few rounds".to_owned(),
+/// What there is to take for one table, or for all.
+#[derive(Clone, Debug)]
+pub(super) struct Advice<'a> {
+    /// The keys of the tables that it holds for.
+    pub(super) keys: Vec<u64>,
+    /// The simplest of the set, as the last of these tables has it.
+    pub(super) choice: &'a Place,
+    /// Those that are equal, the simplest first.
+    pub(super) set: Vec<&'a Place>,
+    /// Of so many designs.
+    pub(super) of: usize,
+    pub(super) places: &'a [Place],
+    /// What is lost at most with the choice, in per cent.
+    pub(super) lost_percent_at_most: Option<f64>,
+}
+
+/// What to take: one answer for all tables where there is one, or an answer for each.
+pub(super) fn advice(tables: &[Ranking]) -> Vec<Advice<'_>> {
+    match common(tables) {
+        Some(one) => vec![one],
+        None => tables.iter().filter_map(|table| common(std::slice::from_ref(table))).collect(),
     }
+}
+
+/// What is equal to the best of each of these tables.
+fn common(tables: &[Ranking]) -> Option<Advice<'_>> {
+    let last = tables.last()?;
+    let at = |table: &'_ Ranking, name: &str| {
+        let is_it = |place: &&Place| place.design.name == name && place.standing.is_in_set();
+        table.places.iter().find(is_it).map(|place| place.lost_percent_at_most)
+    };
+    let is_common =
+        |place: &&Place| tables.iter().all(|table| at(table, place.design.name).is_some());
+    let set: Vec<&Place> = last.places.iter().filter(is_common).collect();
+    let choice = *set.first()?;
+    let lost = tables.iter().filter_map(|table| at(table, choice.design.name));
+    let lost_percent_at_most = lost.reduce(|a, b| Some(a?.max(b?)))?;
+    let keys = tables.iter().map(|table| table.keys).collect();
+    let (of, places) = (last.places.len(), &last.places[..]);
+    Some(Advice { keys, choice, set, of, places, lost_percent_at_most })
 }
 
 /// What to do, a paragraph for each thing to know.
-pub(super) fn paragraphs(places: &[Place], sweeps: &[Sweep], value_bytes: u32) -> Vec<String> {
-    let Some(choice) = recommended(places) else {
+pub(super) fn paragraphs(advice: &[Advice<'_>], sweeps: &[Sweep], value_bytes: u32) -> Vec<String> {
+    let Some(last) = advice.last() else {
         return Vec::new();
     };
-    let mut paragraphs = vec![what_to_take(choice, places)];
-    paragraphs.extend(price(choice, value_bytes));
-    paragraphs.extend(sweeps.iter().flat_map(|sweep| sweep.sentences(choice.design.name)));
-    paragraphs.push(when_not(choice, places));
+    let is_one_of_several = advice.len() > 1;
+    let mut paragraphs: Vec<String> =
+        advice.iter().map(|one| what_to_take(one, is_one_of_several)).collect();
+    paragraphs.extend(price(last.choice, value_bytes));
+    let names = advice.first().map(|one| one.choice.design.name);
+    let of_sweep = |sweep: &Sweep| names.map_or(Vec::new(), |name| sweep.sentences(name));
+    paragraphs.extend(sweeps.iter().flat_map(of_sweep));
+    let mut said: Vec<&str> = Vec::new();
+    for one in advice {
+        if !said.contains(&one.choice.design.name) {
+            said.push(one.choice.design.name);
+            paragraphs.push(when_not(one.choice, one.places));
+        }
+    }
     paragraphs
 }
 
-fn what_to_take(choice: &Place, places: &[Place]) -> String {
+fn what_to_take(advice: &Advice<'_>, is_one_of_several: bool) -> String {
+    let Advice { choice, set, keys, places, .. } = advice;
     let name = choice.design.name;
-    let mut text = format!("Take {name}: {}.", choice.design.idea);
-    let set: Vec<&str> = places
-        .iter()
-        .filter(|place| place.standing.is_in_set())
-        .map(|place| place.design.name)
-        .collect();
+    let mut text = match &keys[..] {
+        [keys] if is_one_of_several => format!("With {} keys: ", units::count(*keys)),
+        _ => String::new(),
+    };
     if set.len() > 1 {
-        text = format!(
-            "Any of these: {}. Take the simplest: {name}; {}. Its idea: {}.",
-            listed(&set),
-            loss(choice),
+        let names: Vec<&str> = set.iter().map(|place| place.design.name).collect();
+        let lost = advice.lost_percent_at_most.unwrap_or(100.0).ceil();
+        text.push_str(&format!(
+            "These {} are equal for this workload, within {:.0} %: {}. Take the simplest, the \
+             first in the order of --help: {name}; at most {lost} % lost. Its idea: {}.",
+            set.len(),
+            100.0 * (ZONE - 1.0),
+            listed(&names),
             choice.design.idea
-        );
+        ));
+    } else {
+        text.push_str(&format!("Take {name}: {}.", choice.design.idea));
     }
-    if set.len() == places.len() && places.len() > 1 {
-        return format!(
-            "{text} No design is out here: either synchronisation is \
-             not what this workload spends its time on, or it takes more rounds (--rounds) and \
-             longer ones (--run-ms) to tell them apart."
-        );
+    if let [small, large] = keys[..] {
+        let (small, large) = (units::count(small), units::count(large));
+        text.push_str(&format!(
+            " That holds for both tables: {small} keys, which fit the caches, and {large}."
+        ));
     }
     let lock = places.iter().find(|place| is_plain_lock(place));
     if let Some(lock) = lock.filter(|lock| !lock.standing.is_in_set()) {
@@ -151,6 +197,16 @@ mod tests {
     use crate::advise::sweep::{Over, Point};
     use bench::statistics::{Ratio, Spread};
 
+    fn table(places: &[Place]) -> Vec<Ranking> {
+        let mut places = places.to_vec();
+        places.sort_by_key(|place| (place.rank, place.simplicity()));
+        vec![Ranking { places, ..Ranking::default() }]
+    }
+
+    fn told(places: &[Place], sweeps: &[Sweep]) -> String {
+        paragraphs(&advice(&table(places)), sweeps, 64).join("\n")
+    }
+
     fn place(name: &str, rank: usize, throughput: f64) -> Place {
         let designs = bench::advise::designs(bench::advise::Workload::Table);
         let same = |value| Spread { median: value, low: value, high: value };
@@ -159,14 +215,13 @@ mod tests {
             rank,
             throughput: same(throughput),
             standing: if rank == 1 { Standing::In } else { Standing::Out },
-            first_is_faster: Ratio { median: 1.0, low: 1.0, high: 1.0 },
+            best_is_faster: Ratio { median: 1.0, low: 1.0, high: 1.0 },
             lost_percent_at_most: Some(0.0),
             cpu_ns: same(1.0),
-            cpus_busy: 2.0,
             update_ns: None,
             unreclaimed_peak: 0,
             checksum_errors: 0,
-            rounds: vec![throughput; 5],
+            slices: vec![throughput; 5],
         }
     }
 
@@ -177,26 +232,40 @@ mod tests {
             place("sharded-rwlock", 1, 9.9),
             place("std-mutex", 3, 1.0),
         ];
-        assert_eq!(recommended(&places).unwrap().design.name, "sharded-rwlock");
-        let text = paragraphs(&places, &[], 64).join("\n");
+        let text = told(&places, &[]);
         assert!(text.contains("You do not need RCU"), "{text}");
-        assert!(text.contains("Take the simplest: sharded-rwlock; at most 0 % lost"), "{text}");
+        let expected = "These 2 are equal for this workload, within 15 %: sharded-rwlock and \
+                        quiescence. Take the simplest, the first in the order of --help: \
+                        sharded-rwlock; at most 0 % lost";
+        assert!(text.contains(expected), "{text}");
     }
 
+    /// It named one that was not in its own list.
     #[test]
-    fn a_lock_that_seems_slow_and_is_not_shown_to_be_is_not_recommended() {
-        let mut lock = place("std-mutex", 1, 6.0);
-        lock.first_is_faster = Ratio { median: 1.6, low: 0.9, high: 2.5 };
-        let places = [place("quiescence", 1, 10.0), lock];
-        assert_eq!(recommended(&places).unwrap().design.name, "quiescence");
-    }
-
-    #[test]
-    fn among_equals_readers_that_need_not_announce_anything_are_recommended() {
-        let places = [place("quiescence-qsbr", 1, 10.0), place("quiescence", 1, 9.9)];
-        assert_eq!(recommended(&places).unwrap().design.name, "quiescence");
-        let faster = [place("quiescence-qsbr", 1, 10.0), place("quiescence", 2, 5.0)];
-        assert_eq!(recommended(&faster).unwrap().design.name, "quiescence-qsbr");
+    fn the_simplest_is_of_the_set_that_is_printed_and_of_both_tables() {
+        let tables = |large: &[Place]| {
+            let small = [place("std-mutex", 3, 1.0), place("quiescence-qsbr", 1, 10.0)];
+            let mut tables = table(&[&small[..], &[place("quiescence", 1, 9.9)]].concat());
+            tables.extend(table(large));
+            tables[0].keys = 1_000;
+            tables
+        };
+        let all_equal =
+            ["std-mutex", "quiescence-qsbr", "quiescence"].map(|one| place(one, 1, 2.0));
+        let agree = tables(&all_equal);
+        let both = advice(&agree);
+        assert_eq!(
+            (both.len(), both[0].choice.design.name, both[0].set.len()),
+            (1, "quiescence", 2)
+        );
+        let text = paragraphs(&both, &[], 64).join("\n");
+        assert!(text.contains("quiescence and quiescence-qsbr. Take the simplest"), "{text}");
+        assert!(text.contains("holds for both tables: 1,000 keys, which fit the caches"), "{text}");
+        let differ = tables(&[place("std-mutex", 1, 2.0), place("quiescence", 2, 1.0)]);
+        let each: Vec<&str> = advice(&differ).iter().map(|one| one.choice.design.name).collect();
+        assert_eq!(each, ["quiescence", "std-mutex"]);
+        let text = paragraphs(&advice(&differ), &[], 64).join("\n");
+        assert!(text.contains("With 1,000 keys: These 2 are equal"), "{text}");
     }
 
     #[test]
@@ -209,16 +278,16 @@ mod tests {
             Point { value: 50.0, places: tie },
         ];
         let sweep = Sweep { over: Over::ReadsPercent, own: 99.0, points };
-        let text = paragraphs(&own(), &[sweep], 64).join("\n");
+        let text = told(&own(), &[sweep]);
         assert!(text.contains("less to ask of its users: std-rwlock at 50 % reads."), "{text}");
     }
 
     #[test]
     fn a_small_advantage_is_called_small() {
         let close = [place("quiescence", 1, 10.0), place("std-rwlock", 2, 9.0)];
-        assert!(paragraphs(&close, &[], 64).join("\n").contains("think twice"));
+        assert!(told(&close, &[]).contains("think twice"));
         let far = [place("quiescence", 1, 10.0), place("std-rwlock", 2, 1.0)];
-        let text = paragraphs(&far, &[], 64).join("\n");
+        let text = told(&far, &[]);
         assert!(!text.contains("think twice"), "{text}");
         assert!(text.contains("10.0 times the operations of std-rwlock"), "{text}");
     }
@@ -228,7 +297,7 @@ mod tests {
         let with = |count| {
             let mut place = place("quiescence", 1, 10.0);
             place.update_ns = Some(Latency { count, p50: 100, p99: 200, p99_9: 300, max: 4000 });
-            paragraphs(&[place], &[], 64).join("\n")
+            told(&[place], &[])
         };
         assert!(with(1000).contains("one in a thousand more than 300 ns"), "{}", with(1000));
         assert!(with(7).contains("the slowest of 7 took 4.00 µs"), "{}", with(7));

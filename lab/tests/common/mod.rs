@@ -12,10 +12,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// Flags that make a run as short as a run can be. The limit of noise is out of the way: whether
-/// the machine is quiet is not what these tests are about.
-pub(crate) const TINY: [&str; 8] =
-    ["--run-ms", "5", "--rounds", "3", "--max-keys", "50", "--noise-limit", "100000"];
+/// Flags that make a run as short as a run can be.
+pub(crate) const TINY: [&str; 6] = ["--run-ms", "5", "--rounds", "2", "--max-keys", "50"];
 
 /// The command, not yet run.
 pub(crate) fn rcu<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
@@ -39,6 +37,13 @@ pub(crate) fn told(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("the command writes UTF-8");
     let code = output.status.code().expect("the command was not killed");
     (code, text(&output.stdout), text(&output.stderr))
+}
+
+/// What a run wrote that had advice, or was too noisy for it: whether it was.
+pub(crate) fn advised(output: &Output) -> (String, bool) {
+    let (code, stdout, stderr) = told(output);
+    assert!([0, 3].contains(&code), "{code}: {stdout}\n{stderr}");
+    (stdout, code == 3)
 }
 
 /// Fails unless the command ended with this code; shows what it said.
