@@ -162,7 +162,7 @@ fn rounds_are_saved_and_compared_with_later() {
         command.args(words).arg("--folder").arg(&folder);
         command
     };
-    let load = "bench read --case read --only quiescence --rounds 1";
+    let load = "bench read --case nested --only quiescence,seize --rounds 1";
     let (stdout, _) = expect_code(
         &command(&["--save", "one", "--rounds", "15", "--time", "1", load]).output().unwrap(),
         0,
@@ -171,7 +171,7 @@ fn rounds_are_saved_and_compared_with_later() {
     let saved = json(&folder.join("one.json"));
     assert_eq!(accepted_changes(&saved), [""; 0], "a file without provenance");
     assert_eq!((&saved["schema"], &saved["version"]), (&"quiescence/baseline".into(), &2.into()));
-    assert_eq!(saved["loads"][0]["figures"].as_array().unwrap().len(), 2, "one and two threads");
+    assert_eq!(saved["loads"][0]["figures"].as_array().unwrap().len(), 2, "two rivals");
     // The loads are those of the baseline. No noise passes this threshold.
     let again = ["--baseline", "one", "--threshold", "1000"];
     let (stdout, _) = expect_code(&command(&again).output().unwrap(), 0);

@@ -38,8 +38,11 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
             (&report["schema"], &report["version"]),
             (&"quiescence/advise".into(), &2.into())
         );
-        let expected = bench::advise::designs(workload).iter().map(|design| design.name).collect();
-        assert_eq!(names(&report["designs"]), expected);
+        let expected: BTreeSet<&str> =
+            bench::advise::designs(workload).iter().map(|design| design.name).collect();
+        let ranked = names(&report["designs"]);
+        // On a machine that does something else some may have no figure.
+        assert_eq!(&ranked | &names(&report["unranked"]), expected);
         assert_eq!(report["workload"]["kind"], kind);
         assert_eq!(report["decision"].is_null(), kind != "counter");
         let program = report["program"].as_str();
@@ -56,8 +59,10 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
             let throughput = &design["operations_per_second"];
             assert!(throughput["high"].as_f64() >= throughput["median"].as_f64(), "{design}");
         }
-        assert!(report["designs"][0]["operations_per_second"]["high"].as_f64().unwrap() > 0.0);
-        assert_eq!(report["designs"][0]["rank"], 1);
+        if let Some(first) = report["designs"].as_array().unwrap().first() {
+            assert!(first["operations_per_second"]["high"].as_f64().unwrap() > 0.0);
+            assert_eq!(first["rank"], 1);
+        }
         assert!(!report["recommendation"].as_array().unwrap().is_empty());
     }
 }
@@ -229,7 +234,7 @@ fn a_closed_pipe_does_not_cost_the_file_that_was_asked_for() {
     let mut child =
         tiny(&["--json", out.to_str().unwrap()]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(matches!(child.wait().unwrap().code(), Some(0 | 3)), "too noisy is no fault");
     assert!(json(&out)["designs"].is_array());
 }
 

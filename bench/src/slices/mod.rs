@@ -56,6 +56,8 @@ const LOST_MAX: u32 = 5;
 pub const COUNTED_MIN: usize = 5;
 /// A run that is disturbed may take so many times as long as a calm one.
 const PATIENCE: u32 = 3;
+/// And this long at least: a turn of other programs may be longer than a short run.
+const PATIENCE_MIN: Duration = Duration::from_millis(250);
 /// The parts of a slice between which the clock is read.
 const PARTS: usize = 64;
 
@@ -357,7 +359,8 @@ impl Draws {
 
 impl Run<'_, '_> {
     fn draw(&mut self, host: &mut dyn Host) -> io::Result<()> {
-        let deadline = Instant::now() + self.wanted.duration(self.rows.len()) * PATIENCE;
+        let calm = self.wanted.duration(self.rows.len());
+        let deadline = Instant::now() + (calm * PATIENCE).max(PATIENCE_MIN);
         loop {
             let mut pending: Vec<usize> = (0..self.rows.len())
                 .filter(|&row| !self.draws[row].is_done(self.wanted.slices))

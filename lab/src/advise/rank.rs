@@ -4,7 +4,7 @@ use bench::advise::{Design, designs};
 use bench::statistics::{Ratio, Spread, median, spread};
 use hdrhistogram::Histogram;
 
-use super::decide::{Standing, ZONE, advantage, lost_percent_at_most};
+use super::decide::{GIVEN_UP, Standing, ZONE, advantage, lost_percent_at_most};
 use super::race::Series;
 use super::simplicity::demands;
 
@@ -20,15 +20,20 @@ pub(super) enum By {
 }
 
 impl By {
-    /// By time, if all that were measured have figures.
+    /// By time, if all that were measured have figures, but for those whose CPU time alone is far
+    /// behind: with a lock for all, threads seldom have their CPUs at once.
     pub(super) fn of(all: &[Series]) -> By {
-        let lacks = |one: &Series| !one.has_figure() && !one.cpu_ns.is_empty();
-        if all.iter().any(lacks) { By::Cpu } else { By::Wall }
+        let cpu_ns = |one: &Series| median(&mut one.cpu_ns.clone());
+        let measured = || all.iter().filter(|one| !one.cpu_ns.is_empty());
+        let least = measured().map(cpu_ns).fold(f64::INFINITY, f64::min);
+        let lacks = |one: &Series| !one.has_figure() && cpu_ns(one) <= GIVEN_UP * least;
+        if measured().any(lacks) { By::Cpu } else { By::Wall }
     }
 
     /// Operations a second of so many threads that have CPUs, one value for each slice.
     pub(super) fn speeds(self, series: &Series, threads: u32) -> Vec<f64> {
         let ns = match self {
+            By::Wall if !series.has_figure() => &[][..],
             By::Wall => &series.ns,
             By::Cpu => &series.cpu_ns,
         };
@@ -256,7 +261,11 @@ pub(super) mod tests {
         assert_eq!(ranks(&ranking), [(1, "std-mutex"), (2, "quiescence")]);
         assert_eq!(ranking.places[0].throughput.median, 2e8, "as many threads as have CPUs");
         assert_eq!(ranking.unranked.len(), 1, "without a figure there is no rank");
-        assert_eq!(rank(&[slow], 2, 2).by, By::Wall);
+        assert_eq!(rank(&[slow.clone()], 2, 2).by, By::Wall);
+        slow.cpu_ns = vec![4.0; 40];
+        let ranking = rank(&[few, slow], 2, 2);
+        assert_eq!((ranks(&ranking), ranking.by), (vec![(1, "quiescence")], By::Wall));
+        assert_eq!(ranking.unranked[0].0, "std-mutex", "its CPU time alone is far behind");
         assert!(rank(&[], 2, 2).places.is_empty());
     }
 
