@@ -113,8 +113,8 @@ Examples:
   rcu top                               processes that serve their statistics
 
 Exit codes: 0 ok; 1 a wrong value, or an aim missed with --gate; 2 usage; 3 too noisy
-to tell; 4 not supported here; 5 results not written, as on a full disk; 125 a comparison is undecided;
-130 interrupted, what was measured is written.";
+to tell; 4 not supported here; 5 results not written, as on a full disk; 125 a comparison
+is undecided; 130 interrupted, what was measured is written.";
 
 /// The examples, and what is simplest.
 fn long_help() -> String {

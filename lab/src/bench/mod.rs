@@ -380,7 +380,7 @@ impl What {
     }
 }
 
-/// Runs `rcu bench`. What is missed is told; it is the exit code for who asks for a gate.
+/// Runs `rcu bench`. It prints which aims are missed; only with `--gate` is that the exit code.
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
     // Bad names are told before anything is measured.
     let options = suites::Options::from(args.what.options());
