@@ -227,7 +227,8 @@ mod tests {
         one
     }
 
-    /// No update was longer than 2 us, since the histogram was told to drop what is beyond its room.
+    /// No update was longer than 2 us, since the histogram was told to drop what is beyond its
+    /// room.
     #[test]
     fn a_long_update_is_as_long_as_it_was() {
         let mut one = series(0, 1.0, 3);
