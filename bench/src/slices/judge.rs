@@ -67,7 +67,7 @@ impl Flaw {
     }
 }
 
-/// Whether a slice counts that its threads saw so.
+/// Whether a slice counts of which its threads saw this.
 pub(super) fn judge(spans: &[Span], sleeps: bool) -> Result<(), Flaw> {
     let begin = spans.iter().map(|span| span.begin_ns).max().unwrap_or_default();
     let end = spans.iter().map(|span| span.end_ns).min().unwrap_or_default();

@@ -267,7 +267,7 @@ struct Draws {
 }
 
 impl Draws {
-    /// Enough is known, or it is known that nothing will be.
+    /// Whether as many count as are wanted.
     fn is_done(&self, wanted: u32) -> bool {
         self.counted.len() >= wanted as usize
     }
