@@ -2,7 +2,7 @@
 //!
 //! A *slice* is about a millisecond of a calibrated number of operations, on each thread of its row
 //! at once. Rows are interleaved by slices, in an order that is drawn anew for each pass, so that
-//! what drifts meets all of them. [`judge`] says when a slice counts; one that does not is drawn
+//! what drifts meets all of them. `judge` says when a slice counts; one that does not is drawn
 //! again, until the time is over. A figure is the median of slices that count. A row with fewer
 //! than [`COUNTED_MIN`] of them has no figure, but a reason that is true.
 //!
@@ -12,8 +12,8 @@
 //!   sleep: a row of one thread has the machine as a program with one thread has it.
 //! - A row without a figure has no values: nothing can be ranked by it.
 //!
-//! [`crew`]: the threads; [`control`]: what tells of a machine whose speed changed; [`verdict`]:
-//! how good the whole run was.
+//! `crew`: the threads; `control`: what tells of a machine whose speed changed; `verdict`: how good
+//! the whole run was.
 
 mod control;
 mod crew;
