@@ -345,6 +345,18 @@ mod tests {
     }
 
     #[test]
+    fn slices_are_compared_in_their_order_as_far_as_both_have_them() {
+        let mut case = case();
+        case.rivals[0].values[0] = vec![1.0, 2.0, 3.0, 4.0, 5.0];
+        case.rivals[1].values[0] = vec![2.0, 4.0, 6.0, 8.0, 10.0, 1000.0, 1000.0];
+        case.rivals[2].missing = Some(Missing::NoTime);
+        assert_eq!(case.ratio("b", "a", 0).unwrap().median, 2.0);
+        assert_eq!(case.ratio("a", "b", 0).unwrap().median, 0.5);
+        assert_eq!((case.ratio("c", "a", 0), case.ratio("a", "c", 0)), (None, None));
+        assert!(case.rivals[2].spread(0).is_none());
+    }
+
+    #[test]
     fn a_measurement_whose_readers_were_away_is_repeated_a_few_times() {
         let measure = |shares: &[f64]| {
             let mut shares = shares.iter().copied();
