@@ -259,6 +259,8 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         let held = match promise.or_at_most.map(|most| AtMost(most).held(&figure)) {
             Some(Held::Met) => Held::Met,
             Some(Held::TooClose) if held == Held::Missed => Held::TooClose,
+            // Who has no figure may be better than the best that is known.
+            _ if held == Held::Met && promise.is_best_unknown(case) => Held::NoFigure,
             _ => held,
         };
         Some(Verdict { promise: *promise, metric, base, ratio, held })
@@ -279,9 +281,8 @@ impl Promise {
             Against::Nothing => None,
             Against::Rival(name) => middle(name).map(|_| name),
             Against::Best => {
-                let is_rival = |other: &&Series| !other.ours && other.name != UNPROTECTED;
-                let others = case.rivals.iter().filter(is_rival);
-                let known = others.filter_map(|other| Some((middle(other.name)?, other.name)));
+                let known =
+                    others(case).filter_map(|other| Some((middle(other.name)?, other.name)));
                 let best = match self.bound {
                     AtMost(_) => known.min_by(|a, b| a.0.total_cmp(&b.0)),
                     AtLeast(_) => known.max_by(|a, b| a.0.total_cmp(&b.0)),
@@ -290,6 +291,16 @@ impl Promise {
             }
         }
     }
+
+    /// Whether it is of the best of all others, and one of them has no figure.
+    fn is_best_unknown(&self, case: &Case) -> bool {
+        matches!(self.against, Against::Best) && others(case).any(|other| other.missing.is_some())
+    }
+}
+
+/// Those of which one is the best.
+fn others(case: &Case) -> impl Iterator<Item = &Series> {
+    case.rivals.iter().filter(|rival| !rival.ours && rival.name != UNPROTECTED)
 }
 
 impl Bound {
@@ -369,6 +380,19 @@ mod tests {
         let verdicts = judge(&[case]);
         let held: Vec<_> = verdicts.iter().map(|verdict| verdict.held).collect();
         assert_eq!(held, [Held::NoFigure], "of liburcu, which was not measured, nothing is said");
+    }
+
+    #[test]
+    fn the_best_is_not_known_while_one_of_the_others_has_no_figure() {
+        let judged = |ours| {
+            let rivals = [("quiescence", ours), ("seqlock", 2.0), ("std-mutex", 1.0)];
+            let mut case = case("snapshot/1-thread", &READ, &rivals);
+            case.rivals[2].values[0].clear();
+            case.rivals[2].missing = Some(Missing::NoTime);
+            judge(&[case])[0].held
+        };
+        assert_eq!(judged(2.0), Held::NoFigure, "not the best of the others that are known");
+        assert_eq!(judged(3.0), Held::Missed, "whatever the other one is");
     }
 
     #[test]
