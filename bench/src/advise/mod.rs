@@ -49,7 +49,7 @@ pub(crate) use locked::{Limited, Lock, Locked};
 pub use plan::{Operation, Plan, Workload};
 pub(crate) use queue::{Queued, Queueing};
 pub use run::{Contender, Heat, race, race_duration};
-pub(crate) use run::{Prepared, Ready, cpu_time};
+pub(crate) use run::{Prepared, Ready};
 pub(crate) use subject::{Churned, Keyed};
 pub(crate) use value::Value;
 pub(crate) use workload::{Churn, Config, Hash, Index, PerKey, Placed, Table, Whole, hash};

@@ -9,8 +9,6 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::ledger::Ledger;
 use super::plan::{Operation, Plan, Workload};
 use super::subject::{Job, Subject};
@@ -304,10 +302,4 @@ pub fn race(
     };
     let heats = contenders.iter().zip(seats).zip(measured).map(heat).collect();
     Ok((heats, verdict))
-}
-
-/// The time of all CPUs that this process has used.
-pub(crate) fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -11,10 +11,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::object::Turn;
-use crate::advise::cpu_time;
+use crate::cases::clock::{cpu_time, thread_cpu_time};
 use crate::rivals::Rival;
 
 /// From one look at the threads to the next. A stretch may be taken for longer than it was by what
@@ -86,7 +84,7 @@ pub fn measure(rival: &Rival, blocked_for: Duration) -> Blocked {
 /// Looks at all other threads until so much time has passed.
 fn look_on(duration: Duration) -> Blocked {
     let begin = Instant::now();
-    let others_cpu = || cpu_time().saturating_sub(own_cpu_time());
+    let others_cpu = || cpu_time().saturating_sub(thread_cpu_time());
     let cpu_before = others_cpu();
     let mut watch = Watch::default();
     watch.look();
@@ -102,12 +100,6 @@ fn look_on(duration: Duration) -> Blocked {
         sleeps_per_second: watch.sleeps().map_or(f64::NAN, |sleeps| sleeps as f64 / elapsed),
         answer_ns: f64::NAN,
     }
-}
-
-/// The CPU time of the calling thread.
-fn own_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// What the threads of this process do, but for the one that looks.

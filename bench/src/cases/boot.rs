@@ -143,7 +143,7 @@ pub(crate) fn boot<O>(updates: u64, swap: impl Fn(Slots) -> O, wait: impl Fn()) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::cpu_time;
+    use crate::cases::clock::cpu_time;
 
     #[test]
     fn every_rival_boots_beside_readers_who_look_up() {

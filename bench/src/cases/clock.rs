@@ -8,9 +8,26 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// How long the two clocks are compared: a millionth of it is a nanosecond or so, which is all
 /// that a look at them can be off.
 const COMPARED_FOR: Duration = Duration::from_millis(5);
+
+/// The time of all CPUs that this process has used.
+pub(crate) fn cpu_time() -> Duration {
+    read(ClockId::ProcessCPUTime)
+}
+
+/// The CPU time of the calling thread.
+pub(crate) fn thread_cpu_time() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
 
 /// The time in ticks since some moment.
 #[cfg(target_arch = "x86_64")]

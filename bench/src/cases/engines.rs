@@ -18,9 +18,9 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::clock::{cpu_time, thread_cpu_time};
 use hdrhistogram::Histogram;
 use quiescence::{Domain, Engine, Private, Qsbr};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::path_cache::{Id, PathCache, Tree};
 use super::thread_pool::{Presence, StopOnDrop, ThreadPool};
@@ -243,7 +243,7 @@ impl<'t> Bench<'t> {
                 })
                 .collect();
             start.wait();
-            let (cpu_before, begin) = (cpu_time(ClockId::ProcessCPUTime), Instant::now());
+            let (cpu_before, begin) = (cpu_time(), Instant::now());
             let grace_periods_before = self.domain.statistics().grace_periods;
             let seen = main();
             drop(end);
@@ -251,7 +251,7 @@ impl<'t> Bench<'t> {
                 readers.into_iter().map(|r| r.join().expect("readers do not panic")).collect();
             let ran = Ran {
                 elapsed: begin.elapsed(),
-                process_cpu: cpu_time(ClockId::ProcessCPUTime).saturating_sub(cpu_before),
+                process_cpu: cpu_time().saturating_sub(cpu_before),
                 grace_periods: self.domain.statistics().grace_periods - grace_periods_before,
                 readers,
             };
@@ -347,7 +347,7 @@ impl<'b> Reader<'b> {
     /// As many iterations as there is time for, from the moment on when all have come to `start`.
     fn run(mut self, start: &Barrier) -> Seen {
         self.qsbr.while_offline(|| start.wait());
-        let cpu_before = cpu_time(ClockId::ThreadCPUTime);
+        let cpu_before = thread_cpu_time();
         let (mut iterations, mut busy, mut delay) = (0_u32, Duration::ZERO, Duration::ZERO);
         // Relaxed: it ends a loop.
         while iterations == 0 || self.bench.stop.load(Ordering::Relaxed) == 0 {
@@ -361,7 +361,7 @@ impl<'b> Reader<'b> {
             iterations += 1;
             self.qsbr.while_offline(|| thread::sleep(own / PAUSE_DIVISOR));
         }
-        let cpu = cpu_time(ClockId::ThreadCPUTime).saturating_sub(cpu_before);
+        let cpu = thread_cpu_time().saturating_sub(cpu_before);
         Seen { iterations, busy, delay, cpu }
     }
 
@@ -426,11 +426,6 @@ impl<'b> Reader<'b> {
             self.probes.queued.fetch_sub(1, Ordering::Relaxed);
         }
     }
-}
-
-fn cpu_time(clock: ClockId) -> Duration {
-    let time = clock_gettime(clock);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// How many CPUs the threads can keep busy.

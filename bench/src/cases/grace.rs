@@ -15,7 +15,7 @@ use hdrhistogram::Histogram;
 
 use super::thread_pool::{Presence, StopOnDrop, ThreadPool};
 use super::wait::{Flavour, chain};
-use crate::advise::cpu_time;
+use crate::cases::clock::cpu_time;
 use crate::rivals::Rival;
 
 /// Room for a parked thread and its thread-local data, and not more: there may be ten thousand.

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::slices::own_cpus;
 
 /// Some threads that measure together.
 #[derive(Debug)]
@@ -23,8 +25,7 @@ pub(crate) struct ThreadPool {
 
 impl ThreadPool {
     pub(crate) fn new(threads: usize) -> Self {
-        let allowed = sched_getaffinity(None).unwrap_or_default();
-        let mut cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
+        let mut cpus = own_cpus();
         // A thread alone is best off where the kernel finds room for it.
         if threads == 1 || cpus.len() < threads {
             cpus.clear();

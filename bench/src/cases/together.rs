@@ -9,11 +9,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::object::LineGuard;
 use super::thread_pool::{Presence, StopOnDrop, ThreadPool};
-use crate::advise::cpu_time;
+use crate::cases::clock::{cpu_time, thread_cpu_time};
 
 /// The work of one thread, and what it cost.
 #[derive(Debug)]
@@ -269,12 +267,6 @@ fn begun_share(works: impl Iterator<Item = (Instant, Duration)> + Clone) -> f64 
     let late = first.zip(last).map_or(Duration::ZERO, |(first, last)| last.duration_since(first));
     let longest = works.map(|(_, elapsed)| elapsed).max().unwrap_or_default();
     (1.0 - late.as_secs_f64() / longest.as_secs_f64().max(1e-9)).max(0.0)
-}
-
-/// The CPU time of the calling thread.
-fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// The CPU clock of a thread, for others to read until it ends.

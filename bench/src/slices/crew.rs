@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::judge::Span;
 use super::{GAP, Part, Row, WARM_UP, verdict};
+use crate::cases::clock::thread_cpu_time;
 
 /// Looks before a CPU is offered to others: the one that is waited for may need it.
 const LOOKS_BEFORE_YIELD: u32 = 20_000;
@@ -275,8 +275,7 @@ impl Look {
     fn now(epoch: Instant) -> Look {
         let cpu = sched_getcpu();
         let (switches, sleeps) = switches();
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        let cpu_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        let cpu_ns = thread_cpu_time().as_nanos() as u64;
         Look { cpu, switches, sleeps, cpu_ns, at_ns: epoch.elapsed().as_nanos() as u64 }
     }
 }

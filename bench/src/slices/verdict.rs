@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::fs;
-use std::time::Instant;
-
-use rustix::time::{ClockId, clock_gettime};
+use std::time::{Duration, Instant};
 
 use super::judge::Flaw;
 use super::{COUNTED_MIN, Row};
+use crate::cases::clock::cpu_time;
 
 /// A run of which so many slices count was a calm one.
 const CALM_PERCENT: f64 = 90.0;
@@ -124,17 +123,17 @@ impl fmt::Display for RunVerdict {
 pub(super) struct Watch {
     begin: Instant,
     system: Option<System>,
-    own_seconds: f64,
+    own: Duration,
 }
 
 impl Watch {
     pub(super) fn begin() -> Watch {
-        Watch { begin: Instant::now(), system: System::now(), own_seconds: own_seconds() }
+        Watch { begin: Instant::now(), system: System::now(), own: cpu_time() }
     }
 
     pub(super) fn end(&self, is_raised: bool, is_pinned: bool) -> RunVerdict {
         let seconds = self.begin.elapsed().as_secs_f64();
-        let own = own_seconds() - self.own_seconds;
+        let own = (cpu_time() - self.own).as_secs_f64();
         let (before, after) = (self.system.as_ref(), System::now());
         let since = before.zip(after).map(|(before, after)| System {
             busy_seconds: after.busy_seconds - before.busy_seconds,
@@ -176,11 +175,6 @@ impl System {
         let busy = busy.into_iter().sum::<Option<f64>>()?;
         Some(System { busy_seconds: busy, stolen_seconds: fields.get(7).copied()? })
     }
-}
-
-fn own_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Threads of the machine that run or want to, the caller among them. 1 where it is not said.
