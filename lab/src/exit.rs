@@ -51,6 +51,8 @@ pub(crate) enum Failure {
     },
     /// The machine cannot do this.
     Unsupported(String),
+    /// The machine was too busy to measure what is needed.
+    Noisy(String),
     /// One side of a comparison could not be measured; the message says why.
     Undecided(String),
     /// Ctrl-C, before there was anything to show.
@@ -79,6 +81,7 @@ impl Failure {
             Failure::Io { error, .. } if is_of_the_disk(error) => Exit::NotWritten,
             Failure::Usage(_) | Failure::Io { .. } => Exit::Usage,
             Failure::Unsupported(_) => Exit::Unsupported,
+            Failure::Noisy(_) => Exit::Noisy,
             Failure::Undecided(_) => Exit::Undecided,
             Failure::Interrupted => Exit::Interrupted,
             Failure::BrokenPipe => Exit::Ok,
@@ -114,6 +117,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Usage(message)
             | Failure::Unsupported(message)
+            | Failure::Noisy(message)
             | Failure::Undecided(message) => f.write_str(message),
             Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
             Failure::Interrupted => f.write_str("interrupted before there was anything to show"),

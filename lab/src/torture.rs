@@ -31,9 +31,10 @@ fn cause(failure: Failure) -> io::Error {
         Failure::Io { error, .. } => error,
         Failure::BrokenPipe => io::ErrorKind::BrokenPipe.into(),
         Failure::Interrupted => io::ErrorKind::Interrupted.into(),
-        Failure::Usage(message) | Failure::Unsupported(message) | Failure::Undecided(message) => {
-            io::Error::other(message)
-        }
+        Failure::Usage(message)
+        | Failure::Unsupported(message)
+        | Failure::Noisy(message)
+        | Failure::Undecided(message) => io::Error::other(message),
     }
 }
 

@@ -139,6 +139,11 @@ pub enum Missing {
 }
 
 impl Missing {
+    /// Whether another run may have the figure: the machine has all that it needs.
+    pub fn is_of_the_run(&self) -> bool {
+        !matches!(self, Self::NeedsCpus(_) | Self::NoMembarrier)
+    }
+
     /// What is wrong with slices of which so many count.
     pub(super) fn of(flaws: &[u32; Flaw::ALL.len()], counted: u32) -> Missing {
         let drawn = counted + flaws.iter().sum::<u32>();

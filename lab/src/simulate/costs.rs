@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use bench::costs::duration;
+use bench::slices::Missing;
 use serde::Deserialize;
 use simulate::cost::{Costs, Measured, MeasuredKernel, Picos};
 
@@ -35,17 +36,31 @@ pub(super) fn by_name(name: &str, output: &mut Output) -> Result<Named, Failure>
         return Ok(Named { name: known.to_owned(), costs });
     }
     let costs = match name {
-        MEASURED => measure_here(true, output)?,
+        MEASURED => measure_here(true, Needs::Memory, output)?,
         _ => from_file(Path::new(name))?,
     };
     Ok(Named { name: name.to_owned(), costs: Costs::measured(&costs) })
 }
 
+/// What of a machine a model cannot do without.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Needs {
+    /// What its memory costs.
+    Memory,
+    /// What its kernel costs as well.
+    Kernel,
+}
+
 /// Measures this machine.
 ///
 /// # Errors
-/// If it lacks what a figure of its memory needs, or the run was interrupted.
-pub(super) fn measure_here(quick: bool, output: &mut Output) -> Result<Measured, Failure> {
+/// If it lacks what a figure that is needed is measured with, or was too busy to measure it; or the
+/// run was interrupted.
+pub(super) fn measure_here(
+    quick: bool,
+    needs: Needs,
+    output: &mut Output,
+) -> Result<Measured, Failure> {
     let machine = Machine::detect();
     let mut progress = output.progress(duration(quick));
     let costs = measure(&machine, (quick, false), output, &mut progress)?;
@@ -55,11 +70,23 @@ pub(super) fn measure_here(quick: bool, output: &mut Output) -> Result<Measured,
     }
     let row = |id: &str| costs.rows.iter().find(|row| row.id == id);
     let ns = |id: &str| row(id)?.ns.map(|ns| ns.median);
-    of_rows(ns).map_err(|id| {
-        let why = row(id).and_then(|row| row.missing.as_ref());
-        let why = why.map_or_else(|| "its figure cannot be".to_owned(), ToString::to_string);
-        Failure::Unsupported(format!("{id} has no figure: {why}"))
-    })
+    let kernel = if needs == Needs::Kernel { kernel_of(ns).map(drop) } else { Ok(()) };
+    kernel
+        .and_then(|()| of_rows(ns))
+        .map_err(|id| without(id, row(id).and_then(|row| row.missing.as_ref())))
+}
+
+/// That this figure is needed and was not measured, and why not.
+fn without(id: &str, why: Option<&Missing>) -> Failure {
+    match why {
+        Some(why) if why.is_of_the_run() => Failure::Noisy(format!(
+            "the model needs {id}, which has no figure: {why}; run it again when the machine is calm"
+        )),
+        Some(why) => {
+            Failure::Unsupported(format!("the model needs {id}, which has no figure: {why}"))
+        }
+        None => Failure::Unsupported(format!("the model needs {id}, and its figure cannot be")),
+    }
 }
 
 /// The part that matters of a document of `rcu costs`.
@@ -128,41 +155,50 @@ fn from_file(path: &Path) -> Result<Measured, Failure> {
 /// # Errors
 /// The row of memory that is missing, or cannot be.
 fn of_rows(ns: impl Fn(&str) -> Option<f64>) -> Result<Measured, &'static str> {
-    let picos = |id: &str| -> Option<Picos> {
-        let ns = ns(id).filter(|ns| ns.is_finite() && (0.0..=1e8).contains(ns))?;
-        Some((ns * 1e3).round() as Picos)
-    };
-    let memory = |id: &'static str| picos(id).ok_or(id);
-    let kernel = || {
-        Some(MeasuredKernel {
-            membarrier: picos("membarrier")?,
-            membarrier_beside_reader: picos("membarrier_beside_reader")?,
-            interrupt: picos("interrupt")?,
-            system_call: picos("system_call")?,
-            pause: picos("pause")?,
-            allocate: picos("allocate")?,
-            switch: picos("switch")?,
-            wake_up: picos("wake_up")?,
-            wake_up_latency: picos("wake_up_latency")?,
-            sleep_overrun: picos("sleep_overrun")?,
-            thread_start: picos("thread_start")?,
-        })
-    };
+    let picos = |id| picos(id, &ns);
     Ok(Measured {
-        instruction: memory("instruction")?,
-        hit: memory("l1_hit")?,
-        atomic: memory("atomic_increment")?,
-        atomic_transfer: memory("atomic_increment_cache_transfer")?,
-        blind_swap_transfer: memory("cmpxchg_blind_cache_transfer")?,
-        swap_transfer: memory("cmpxchg_cache_transfer_and_invalidate")?,
-        lock: memory("cpu_local_lock")?,
-        kernel: kernel(),
+        instruction: picos("instruction")?,
+        hit: picos("l1_hit")?,
+        atomic: picos("atomic_increment")?,
+        atomic_transfer: picos("atomic_increment_cache_transfer")?,
+        blind_swap_transfer: picos("cmpxchg_blind_cache_transfer")?,
+        swap_transfer: picos("cmpxchg_cache_transfer_and_invalidate")?,
+        lock: picos("cpu_local_lock")?,
+        kernel: kernel_of(&ns).ok(),
     })
+}
+
+/// The same of the kernel.
+///
+/// # Errors
+/// The first row that is missing, or cannot be.
+fn kernel_of(ns: impl Fn(&str) -> Option<f64>) -> Result<MeasuredKernel, &'static str> {
+    let picos = |id| picos(id, &ns);
+    Ok(MeasuredKernel {
+        membarrier: picos("membarrier")?,
+        membarrier_beside_reader: picos("membarrier_beside_reader")?,
+        interrupt: picos("interrupt")?,
+        system_call: picos("system_call")?,
+        pause: picos("pause")?,
+        allocate: picos("allocate")?,
+        switch: picos("switch")?,
+        wake_up: picos("wake_up")?,
+        wake_up_latency: picos("wake_up_latency")?,
+        sleep_overrun: picos("sleep_overrun")?,
+        thread_start: picos("thread_start")?,
+    })
+}
+
+/// The figure of a row; its name where it has none that can be.
+fn picos(id: &'static str, ns: impl Fn(&str) -> Option<f64>) -> Result<Picos, &'static str> {
+    let ns = ns(id).filter(|ns| ns.is_finite() && (0.0..=1e8).contains(ns)).ok_or(id)?;
+    Ok((ns * 1e3).round() as Picos)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     const ROWS: [(&str, f64); 18] = [
         ("instruction", 0.25),
@@ -238,5 +274,18 @@ mod tests {
         }
         let refused = from_file(Path::new("abacus")).unwrap_err().to_string();
         assert!(refused.contains("abacus") && refused.contains("modern"), "{refused}");
+    }
+
+    #[test]
+    fn a_figure_that_noise_took_is_no_lack_of_the_machine() {
+        let lacks_kernel = |id: &str| all(id).filter(|_| id != "wake_up" && id != "thread_start");
+        assert_eq!(kernel_of(lacks_kernel).unwrap_err(), "wake_up");
+        let exit = |why: Missing| without("wake_up", Some(&why)).exit();
+        assert_eq!(exit(Missing::NoTime), Exit::Noisy);
+        assert_eq!(exit(Missing::Unsteady { between: [1.0, 2.0] }), Exit::Noisy);
+        assert_eq!(exit(Missing::NeedsCpus(2)), Exit::Unsupported);
+        assert_eq!(exit(Missing::NoMembarrier), Exit::Unsupported);
+        let told = without("wake_up", Some(&Missing::NoTime)).to_string();
+        assert!(told.contains("wake_up, which has no figure: the time was over before"), "{told}");
     }
 }

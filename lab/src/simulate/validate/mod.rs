@@ -20,8 +20,9 @@ use simulate::ours::workloads::{self, Workload};
 use simulate::ours::{Algorithm, Costs, Options, Report};
 use simulate::srcu::SchedulerTimes;
 
+use super::costs::{self, Needs};
+use super::pool;
 use super::suite::Entry;
-use super::{costs, pool};
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
 use crate::output::{self, Output};
@@ -163,13 +164,8 @@ struct Case {
 pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
     let machine = Machine::detect();
     machine.print(output)?;
-    let costs = Costs::measured(&costs::measure_here(quick, output)?).ok_or_else(|| {
-        Failure::Unsupported(
-            "the model needs all that `rcu costs` measures of the kernel, and some of it could not \
-             be measured: `rcu costs` says why"
-                .to_owned(),
-        )
-    })?;
+    let measured = costs::measure_here(quick, Needs::Kernel, output)?;
+    let costs = Costs::measured(&measured).expect("the kernel was measured");
     let mut cases = cases(&machine, costs, quick);
     let rounds = if quick { ROUNDS_QUICK } else { ROUNDS };
     let load = kernel::Load::new();
