@@ -22,6 +22,9 @@ pub(super) const USUAL: f64 = 1.1;
 /// The same, for what is only compared with rows of the same passes: on a core whose other thread
 /// works, both are slower.
 pub(super) const USUAL_COMPARED: f64 = 2.0;
+/// Instructions cost so many times more, measured in loads, while the core's other thread works:
+/// about 1.7 on a Zen 4. A clock that is slower makes both dearer.
+const SHARED: f64 = 1.25;
 
 /// What the control cost: ticks for the instructions and for the loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,6 +34,11 @@ impl Price {
     /// Of both the higher one.
     pub(super) fn worse(self, other: Price) -> Price {
         Price([0, 1].map(|which| self.0[which].max(other.0[which])))
+    }
+
+    /// What the instructions cost, measured in loads.
+    fn in_loads(self) -> f64 {
+        self.0[0] as f64 / self.0[1].max(1) as f64
     }
 }
 
@@ -133,6 +141,12 @@ impl Prices {
         is_usual(0) && is_usual(1)
     }
 
+    /// Whether the core's other thread worked as well, by these prices of a thread that was alone.
+    pub(super) fn is_shared(&self, price: Price) -> bool {
+        let best = self.best(0).zip(self.best(1)).map(|(stream, load)| Price([stream, load]));
+        best.is_some_and(|best| price.in_loads() > SHARED * best.in_loads())
+    }
+
     /// By how many per cent the median price differs between the first third of the run and the
     /// last one.
     pub(super) fn drift_percent(&self) -> f64 {
@@ -168,6 +182,16 @@ mod tests {
         assert!(!prices.is_usual(Price([111, 200]), USUAL));
         assert!(!prices.is_usual(Price([100, 221]), USUAL));
         assert_eq!(Price([1, 5]).worse(Price([2, 3])), Price([2, 5]));
+    }
+
+    #[test]
+    fn a_core_is_shared_whose_instructions_alone_are_dearer() {
+        let mut alone = Prices::new(false);
+        assert!(!alone.is_shared(Price([4004, 10_000])), "nothing is known yet");
+        (0..10).for_each(|_| alone.add(Price([2314, 10_000])));
+        assert!(alone.is_shared(Price([4004, 10_100])));
+        assert!(!alone.is_shared(Price([4004, 17_000])), "the clock was slower");
+        assert!(!alone.is_shared(Price([2800, 10_000])));
     }
 
     #[test]

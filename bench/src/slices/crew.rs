@@ -9,6 +9,7 @@
 //! - A thread takes each order that is for it once: orders are numbered, and name their threads.
 //! - No thread waits for one that has panicked: [`Crew::break_off`] ends all waits.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -36,7 +37,7 @@ pub(super) struct Crew<'a> {
     /// next. [`ANYWHERE`]: nowhere.
     place: AtomicU32,
     /// Those that they may use.
-    cpus: Vec<usize>,
+    pub(super) cpus: Vec<usize>,
     /// A row has more threads than there are CPUs: who waits offers its own to others at once.
     is_crowded: bool,
     /// The number of the order, and its threads: `number * THREADS + threads`.
@@ -299,6 +300,16 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub(crate) fn own_cpus() -> Vec<usize> {
     let allowed = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect()
+}
+
+/// How many cores these CPUs are, as far as the kernel knows: one that is a virtual machine's guest
+/// may not.
+pub(super) fn cores(cpus: &[usize]) -> usize {
+    let core = |cpu: &usize| {
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        fs::read_to_string(file).unwrap_or_else(|_| cpu.to_string())
+    };
+    cpus.iter().map(core).collect::<BTreeSet<String>>().len()
 }
 
 /// The calling thread on one CPU; dropped, it may go where it could before.

@@ -53,19 +53,24 @@ pub(super) enum Flaw {
     Stolen,
     /// Others wanted a CPU while the row slept.
     Others,
+    /// Two of its threads were on one core.
+    Shared,
     /// The control was dearer than usual before or after.
     Control,
 }
 
 impl Flaw {
-    pub(super) const ALL: [Flaw; 5] =
-        [Self::Apart, Self::Taken, Self::Stolen, Self::Others, Self::Control];
+    pub(super) const ALL: [Flaw; 6] =
+        [Self::Apart, Self::Taken, Self::Stolen, Self::Others, Self::Shared, Self::Control];
 
     /// Whether another thread has a CPU of this slice.
     pub(super) fn is_loss(self) -> bool {
         matches!(self, Self::Apart | Self::Taken)
     }
 }
+
+/// How many slices had each flaw.
+pub(super) type Flaws = [u32; Flaw::ALL.len()];
 
 /// Whether a slice counts of which its threads saw this.
 pub(super) fn judge(spans: &[Span], sleeps: bool) -> Result<(), Flaw> {
@@ -145,7 +150,7 @@ impl Missing {
     }
 
     /// What is wrong with slices of which so many count.
-    pub(super) fn of(flaws: &[u32; Flaw::ALL.len()], counted: u32) -> Missing {
+    pub(super) fn of(flaws: &Flaws, counted: u32) -> Missing {
         let drawn = counted + flaws.iter().sum::<u32>();
         let most = Flaw::ALL.into_iter().max_by_key(|flaw| flaws[*flaw as usize]);
         let Some(most) = most.filter(|flaw| flaws[*flaw as usize] > 0) else { return Self::NoTime };
@@ -154,6 +159,7 @@ impl Missing {
             Flaw::Taken => "it lost its CPU",
             Flaw::Stolen => "time was missing",
             Flaw::Others => "others wanted the CPUs",
+            Flaw::Shared => "its threads shared a core",
             Flaw::Control => "the CPU was slower than at its best",
         };
         Self::TooFew { slices: [counted, drawn], flaw, times: flaws[most as usize] }
@@ -250,11 +256,11 @@ mod tests {
 
     #[test]
     fn the_reason_is_that_of_most_slices() {
-        assert_eq!(Missing::of(&[0; 5], 0), Missing::NoTime);
+        assert_eq!(Missing::of(&Flaws::default(), 0), Missing::NoTime);
         let said = |flaws, counted| Missing::of(&flaws, counted).to_string();
-        assert_eq!(said([3, 9, 0, 0, 1], 2), "2 of 15 slices count: in 9 it lost its CPU");
+        assert_eq!(said([3, 9, 0, 0, 0, 1], 2), "2 of 15 slices count: in 9 it lost its CPU");
         let apart = "0 of 9 slices count: in 9 its threads did not run at once";
-        assert_eq!(said([9, 0, 0, 0, 0], 0), apart);
+        assert_eq!(said([9, 0, 0, 0, 0, 0], 0), apart);
         for (place, flaw) in Flaw::ALL.into_iter().enumerate() {
             assert_eq!(flaw as usize, place, "flaws are counted by their place");
         }

@@ -33,10 +33,10 @@ use crate::Host;
 use crate::cases::clock::ticks;
 use control::{Control, Price, Prices, USUAL, USUAL_COMPARED};
 pub(crate) use control::{STREAM, stream};
-use crew::{Crew, Raised, RaisedSession};
+use crew::{Crew, Raised, RaisedSession, cores};
 pub(crate) use crew::{Pinned, own_cpus};
 pub use judge::Missing;
-use judge::{Flaw, Span, judge};
+use judge::{Flaw, Flaws, Span, judge};
 pub use verdict::RunVerdict;
 
 /// About how long a slice takes: hundreds of steps of the clock, and shorter than a thread's turn
@@ -263,7 +263,7 @@ struct Draws {
     /// CPU time an operation, of all.
     cpu: Vec<f64>,
     /// How many had each flaw.
-    flaws: [u32; Flaw::ALL.len()],
+    flaws: Flaws,
 }
 
 impl Draws {
@@ -320,6 +320,7 @@ pub(crate) fn run(
             draws: rows.iter().map(|_| Draws::new()).collect(),
             control: Control::new(),
             prices: [false, true].map(Prices::new),
+            cores: cores(&crew.cpus),
             lost: 0,
             generator: ChaCha8Rng::seed_from_u64(wanted.seed),
             wanted: *wanted,
@@ -339,6 +340,8 @@ struct Run<'r, 'a> {
     control: Control,
     /// Of rows of one thread, and of rows of several: a neighbour who waits takes its share.
     prices: [Prices; 2],
+    /// Rows of no more threads than this have no need to share one.
+    cores: usize,
     /// How many bursts of several threads, up to the last one, ended because one lost its CPU.
     lost: u32,
     generator: ChaCha8Rng,
@@ -394,6 +397,9 @@ impl Run<'_, '_> {
     /// Draws slices of these rows, pass by pass, while the threads keep their CPUs.
     fn burst(&mut self, mut rows: Vec<usize>, threads: usize) {
         let begin = Instant::now();
+        if threads > 1 {
+            self.prices[0].add(self.control.price());
+        }
         let place = (threads > 1 && self.lost > 0 && !self.wanted.pin).then_some(self.lost);
         let burst = self.crew.muster(threads, place);
         let mut price = self.control.price();
@@ -434,8 +440,7 @@ impl Run<'_, '_> {
         let spans = self.crew.slice(number, draws.count, row.threads, slice);
         let after = self.control.price();
         let price = before.worse(after);
-        let prices = &mut self.prices[usize::from(row.threads > 1)];
-        prices.add(after);
+        self.prices[usize::from(row.threads > 1)].add(after);
         let wall_ns = spans.iter().map(Span::wall_ns).max().unwrap_or_default();
         let took_ns = spans.iter().map(|span| span.took_ns).max().unwrap_or_default();
         // What is far too short tells so whether it counts or not. A slice may also be long because
@@ -454,7 +459,7 @@ impl Run<'_, '_> {
             return (None, after);
         }
         let flaw = judge(&spans, row.sleeps.is_some()).err();
-        let flaw = flaw.or_else(|| (!prices.is_usual(price, row.usual())).then_some(Flaw::Control));
+        let flaw = flaw.or_else(|| dear(row, price, &self.prices, self.cores));
         match flaw {
             Some(flaw) => draws.flaws[flaw as usize] += 1,
             None => {
@@ -467,12 +472,13 @@ impl Run<'_, '_> {
 
     /// The figures, without slices whose control is found to be dear by now.
     fn finish(self, is_stopped: bool, mut verdict: RunVerdict) -> (Vec<Measured>, RunVerdict) {
-        let Run { rows, draws, prices, wanted, .. } = self;
+        let Run { rows, draws, prices, cores, wanted, .. } = self;
         let finish = |(row, mut draws): (&Row<'_>, Draws)| {
-            let prices = &prices[usize::from(row.threads > 1)];
-            let before = draws.counted.len();
-            draws.counted.retain(|(_, _, price)| prices.is_usual(*price, row.usual()));
-            draws.flaws[Flaw::Control as usize] += (before - draws.counted.len()) as u32;
+            let flaws = &mut draws.flaws;
+            draws.counted.retain(|(_, _, price)| {
+                let flaw = dear(row, *price, &prices, cores);
+                flaw.inspect(|flaw| flaws[*flaw as usize] += 1).is_none()
+            });
             let counted = draws.counted.len();
             let drawn = counted as u32 + draws.flaws.iter().sum::<u32>();
             verdict.add_row(row, drawn, counted as u32, &draws.flaws);
@@ -491,6 +497,15 @@ impl Run<'_, '_> {
         verdict.drift_percent = prices.iter().map(Prices::drift_percent).fold(0.0, f64::max);
         (measured, verdict)
     }
+}
+
+/// What the price of the control tells against a slice of this row.
+fn dear(row: &Row<'_>, price: Price, prices: &[Prices; 2], cores: usize) -> Option<Flaw> {
+    let is_several = row.threads > 1;
+    if is_several && !row.is_compared && row.threads <= cores && prices[0].is_shared(price) {
+        return Some(Flaw::Shared);
+    }
+    (!prices[usize::from(is_several)].is_usual(price, row.usual())).then_some(Flaw::Control)
 }
 
 #[cfg(test)]

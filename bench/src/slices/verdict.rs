@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::judge::Flaw;
+use super::judge::{Flaw, Flaws};
 use super::{COUNTED_MIN, Row};
 use crate::cases::clock::cpu_time;
 
@@ -42,7 +42,7 @@ pub struct RunVerdict {
 }
 
 impl RunVerdict {
-    pub(super) fn add_row(&mut self, row: &Row<'_>, drawn: u32, counted: u32, flaws: &[u32; 5]) {
+    pub(super) fn add_row(&mut self, row: &Row<'_>, drawn: u32, counted: u32, flaws: &Flaws) {
         self.drawn += drawn;
         self.counted += counted;
         self.rows += 1;
@@ -201,10 +201,10 @@ mod tests {
     fn the_verdict_says_how_good_the_run_was() {
         let row = Row::new(2, |_| std::time::Duration::ZERO);
         let mut calm = RunVerdict { seconds: 1.0, foreign_cpus: Some(0.5), ..Default::default() };
-        calm.add_row(&row, 40, 38, &[1, 1, 0, 0, 0]);
+        calm.add_row(&row, 40, 38, &[1, 1, 0, 0, 0, 0]);
         assert_eq!((calm.name(), calm.met_percent), ("calm", Some(97.5)));
         let mut bad = RunVerdict { seconds: 3.0, foreign_cpus: Some(1.5), ..Default::default() };
-        bad.add_row(&row, 60, 3, &[57, 0, 0, 0, 0]);
+        bad.add_row(&row, 60, 3, &[57, 0, 0, 0, 0, 0]);
         let both = calm.clone().and(bad);
         assert_eq!((both.name(), both.rows, both.without_figure), ("incomplete", 2, 1));
         assert_eq!((both.met_percent, both.foreign_cpus), (Some(42.0), Some(1.25)));
