@@ -58,7 +58,7 @@ pub(crate) struct RunOut {
     met_percent: Option<f64>,
     foreign_cpus: Option<f64>,
     stolen_cpus: Option<f64>,
-    drift_percent: f64,
+    drift_percent: Option<f64>,
     raised: bool,
     pinned: bool,
     seconds: f64,

@@ -7,15 +7,13 @@
 //!
 //! Slotss that were replaced are freed after the boot: what is measured is the waiting.
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use super::object::Turn;
-use super::together::{Gate, TimedWork, together};
 use super::wait::chain;
 use crate::rivals::Rival;
+use crate::slices::{Cue, Judged, Played, Scene};
 
 /// Slots of a table.
 const SLOTS: u64 = 64;
@@ -38,9 +36,8 @@ pub struct Boot {
     pub cpu_ns: f64,
     /// Look-ups of all readers by the second, meanwhile.
     pub look_ups_per_second: f64,
-    /// The least share of the time that a reader was not kept waiting for a CPU by neighbours; 1
-    /// where there are too few CPUs for all, and they keep each other waiting.
-    pub readers_share: f64,
+    /// Whether it counts.
+    pub(crate) judged: Judged,
 }
 
 /// The rivals that can be booted on.
@@ -68,15 +65,20 @@ pub fn measure(rival: &Rival, readers: usize, updates: u64) -> Boot {
             }
         }
     };
-    let reader = |gate: &Gate<'_>| gate.work(look_ups);
-    let seen = together(readers, reader, |gate| gate.work(|_| site.boot(updates)));
-    let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let look_ups = |reader: &TimedWork<u64>| reader.result as f64 / reader.elapsed.as_secs_f64();
+    let boot = |cue: &Cue<'_>| {
+        cue.work(|_| {
+            site.boot(updates);
+            0
+        })
+    };
+    let scene = Scene::beside(readers, |cue| cue.work(look_ups), boot);
+    let (boot, readers) = scene.front();
+    let look_ups = |reader: &Played<u64>| reader.result as f64 / reader.elapsed.as_secs_f64();
     Boot {
-        ns: per_update(seen.front.elapsed, updates),
-        cpu_ns: per_update(seen.front.cpu + seen.others_cpu, updates),
-        look_ups_per_second: seen.backs.iter().map(look_ups).sum(),
-        readers_share: if readers < cpus { seen.backs_share() } else { 1.0 },
+        ns: per_update(boot.elapsed, updates),
+        cpu_ns: per_update(boot.cpu() + scene.workers_cpu(), updates),
+        look_ups_per_second: readers.iter().map(look_ups).sum(),
+        judged: scene.judged(),
     }
 }
 

@@ -13,17 +13,18 @@
 //! urgency, and asks for a turn of the worker at once, which counts as the tick that `tick` waits
 //! for.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::clock::{cpu_time, thread_cpu_time};
+use super::clock::cpu_time;
+use super::object::Turn;
 use hdrhistogram::Histogram;
 use quiescence::{Domain, Engine, Private, Qsbr};
 
 use super::path_cache::{Id, PathCache, Tree};
-use super::thread_pool::{Presence, StopOnDrop, ThreadPool};
+use crate::slices::{Act, Cue, Judged, Played, Scene};
 
 /// Look-ups in one iteration.
 pub const LOOK_UPS: usize = 4_000;
@@ -64,8 +65,8 @@ pub struct Work {
     pub cpu_ns_per_iteration: f64,
     /// Grace periods in a second.
     pub grace_periods_per_second: f64,
-    /// The share of the time that no other process kept a reader from its CPU, 0 to 1.
-    pub readers_share: f64,
+    /// Whether it counts.
+    pub(crate) judged: Judged,
 }
 
 /// What [`latencies`] saw.
@@ -93,11 +94,11 @@ pub fn work(engine: Engine, load: &Load<'_>, duration: Duration) -> Work {
     let elapsed_s = ran.elapsed.as_secs_f64();
     let cpu_s = ran.process_cpu.as_secs_f64();
     Work {
-        ns_per_iteration: 1e9 * (ran.busy_s() - ran.strangers_s()) / iterations,
+        ns_per_iteration: 1e9 * ran.sum(|reader| reader.busy.as_secs_f64()) / iterations,
         cpu_percent: 100.0 * cpu_s / (elapsed_s * cpus(bench.load.threads)),
         cpu_ns_per_iteration: 1e9 * cpu_s / iterations,
         grace_periods_per_second: ran.grace_periods as f64 / elapsed_s,
-        readers_share: 1.0 - ran.strangers_s() / ran.busy_s(),
+        judged: ran.scene.judged(),
     }
 }
 
@@ -137,7 +138,6 @@ struct Bench<'t> {
     cache: PathCache,
     domain: Domain,
     load: Load<'t>,
-    stop: AtomicI32,
     /// Whether readers queue callbacks that say how long they took.
     is_probing: AtomicBool,
     /// Of each reader.
@@ -175,7 +175,7 @@ struct Ran {
     elapsed: Duration,
     process_cpu: Duration,
     grace_periods: u64,
-    readers: Vec<Seen>,
+    scene: Scene<Seen>,
 }
 
 /// What one reader saw of itself.
@@ -183,26 +183,11 @@ struct Seen {
     iterations: u32,
     /// The time of its iterations, pauses not included.
     busy: Duration,
-    /// Of that, how long it was kept waiting for its CPU.
-    delay: Duration,
-    cpu: Duration,
 }
 
 impl Ran {
     fn sum(&self, of: impl Fn(&Seen) -> f64) -> f64 {
-        self.readers.iter().map(of).sum()
-    }
-
-    fn busy_s(&self) -> f64 {
-        self.sum(|reader| reader.busy.as_secs_f64())
-    }
-
-    /// How long readers waited for CPUs that the threads of this process cannot have kept busy.
-    fn strangers_s(&self) -> f64 {
-        let delay_s = self.sum(|reader| reader.delay.as_secs_f64());
-        let readers_s = self.sum(|reader| reader.cpu.as_secs_f64());
-        let others_s = (self.process_cpu.as_secs_f64() - readers_s).max(0.0);
-        (delay_s - others_s).clamp(0.0, self.busy_s())
+        self.scene.played.iter().map(|reader| of(&reader.result)).sum()
     }
 }
 
@@ -217,7 +202,6 @@ impl<'t> Bench<'t> {
             cache: PathCache::new(load.tree, &domain),
             domain,
             load: Load { threads, ..*load },
-            stop: AtomicI32::new(0),
             is_probing: AtomicBool::new(is_probing),
             probes: (0..threads).map(|_| Arc::new(Probes::new())).collect(),
         }
@@ -229,34 +213,20 @@ impl<'t> Bench<'t> {
         // has one CPU.
         self.domain.call(|| ()).expect("nothing waits yet");
         self.domain.barrier();
-        let pool = ThreadPool::new(self.load.threads);
-        let start = Barrier::new(self.load.threads + 1);
-        thread::scope(|scope| {
-            let end = StopOnDrop(&self.stop);
-            let readers: Vec<_> = (0..self.load.threads)
-                .map(|number| {
-                    let (pool, start) = (&pool, &start);
-                    scope.spawn(move || {
-                        pool.settle(number);
-                        Reader::new(self, number).run(start)
-                    })
-                })
-                .collect();
-            start.wait();
-            let (cpu_before, begin) = (cpu_time(), Instant::now());
-            let grace_periods_before = self.domain.statistics().grace_periods;
-            let seen = main();
-            drop(end);
-            let readers =
-                readers.into_iter().map(|r| r.join().expect("readers do not panic")).collect();
-            let ran = Ran {
-                elapsed: begin.elapsed(),
-                process_cpu: cpu_time().saturating_sub(cpu_before),
-                grace_periods: self.domain.statistics().grace_periods - grace_periods_before,
-                readers,
-            };
-            (ran, seen)
-        })
+        let _turn = Turn::wait();
+        let act =
+            |number| -> Act<'_, Seen> { Box::new(move |cue| Reader::new(self, number).run(cue)) };
+        let acts = (0..self.load.threads).map(act).collect();
+        let grace_periods = || self.domain.statistics().grace_periods;
+        let (scene, (begin, cpu_before, before, seen)) =
+            Scene::play(0, acts, || (Instant::now(), cpu_time(), grace_periods(), main()));
+        let ran = Ran {
+            elapsed: begin.elapsed(),
+            process_cpu: cpu_time() - cpu_before,
+            grace_periods: grace_periods() - before,
+            scene,
+        };
+        (ran, seen)
     }
 
     /// Waits until a probe of each reader has run, on a busy machine too. Then has no more probes
@@ -344,25 +314,21 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// As many iterations as there is time for, from the moment on when all have come to `start`.
-    fn run(mut self, start: &Barrier) -> Seen {
-        self.qsbr.while_offline(|| start.wait());
-        let cpu_before = thread_cpu_time();
-        let (mut iterations, mut busy, mut delay) = (0_u32, Duration::ZERO, Duration::ZERO);
-        // Relaxed: it ends a loop.
-        while iterations == 0 || self.bench.stop.load(Ordering::Relaxed) == 0 {
-            let presence = Presence::new();
-            let started = Instant::now();
-            self.iterate();
-            let elapsed = started.elapsed();
-            let own = presence.own_time(elapsed);
-            busy += elapsed;
-            delay += elapsed.saturating_sub(own);
-            iterations += 1;
-            self.qsbr.while_offline(|| thread::sleep(own / PAUSE_DIVISOR));
-        }
-        let cpu = thread_cpu_time().saturating_sub(cpu_before);
-        Seen { iterations, busy, delay, cpu }
+    /// As many iterations as there is time for.
+    fn run(mut self, cue: &Cue<'_>) -> Played<Seen> {
+        cue.work(|stop| {
+            let (mut iterations, mut busy) = (0_u32, Duration::ZERO);
+            // Relaxed: it ends a loop.
+            while iterations == 0 || stop.load(Ordering::Relaxed) == 0 {
+                let started = Instant::now();
+                self.iterate();
+                let elapsed = started.elapsed();
+                busy += elapsed;
+                iterations += 1;
+                self.qsbr.while_offline(|| thread::sleep(elapsed / PAUSE_DIVISOR));
+            }
+            Seen { iterations, busy }
+        })
     }
 
     fn iterate(&mut self) {
@@ -453,7 +419,6 @@ mod tests {
                 let work = work(engine, &load, Duration::from_millis(30));
                 assert!(work.ns_per_iteration > 0.0 && work.cpu_percent > 0.0, "{engine}");
                 assert!(work.cpu_ns_per_iteration > 0.0, "{engine}");
-                assert!((0.0..=1.0).contains(&work.readers_share), "{engine}");
                 let seen = latencies(engine, &load, Duration::from_millis(30));
                 assert!(seen.callbacks >= load.threads as u64, "{engine}: {seen:?}");
                 assert!(0.0 < seen.callback_p50_ns, "{engine}");
@@ -480,22 +445,5 @@ mod tests {
             let bench = Bench::new(engine, &load, true);
             assert_eq!(bench.domain.tuning().lazy, Duration::ZERO);
         }
-    }
-
-    #[test]
-    fn what_the_worker_can_have_taken_is_not_charged_to_strangers() {
-        let second = Duration::from_secs(1);
-        let reader = |delay| Seen { iterations: 1, busy: 4 * second, delay, cpu: second };
-        let ran = |process_cpu, delay| Ran {
-            elapsed: 5 * second,
-            process_cpu,
-            grace_periods: 0,
-            readers: vec![reader(delay), reader(delay)],
-        };
-        // The readers used two seconds of the process's time, the worker the rest.
-        assert_eq!(ran(4 * second, second).strangers_s(), 0.0);
-        assert_eq!(ran(3 * second, second).strangers_s(), 1.0);
-        assert_eq!(ran(2 * second, second).strangers_s(), 2.0);
-        assert_eq!(ran(second, Duration::ZERO).strangers_s(), 0.0, "clocks differ a little");
     }
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::object::Turn;
 use super::replace::Site;
-use super::together::TimedWork;
 use crate::rivals::Rival;
+use crate::statistics::spread;
 
 /// Callbacks of a burst: few enough that no thread's queue is at a limit.
 pub const BURST: u64 = 1024;
@@ -57,7 +57,7 @@ pub(crate) fn callback() -> impl FnOnce() + Send + 'static {
 /// Attempts to get callbacks run, for those who cannot wait for them.
 const PATIENCE: u32 = 10_000;
 
-/// Nanoseconds to queue a callback, the mean over so many bursts.
+/// Nanoseconds to queue a callback, the median of so many bursts.
 ///
 /// One measurement at a time in a process; others wait.
 ///
@@ -65,27 +65,35 @@ const PATIENCE: u32 = 10_000;
 /// If a callback has run twice, or within the burst.
 pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
     in_turn(rival, |site, caller| {
-        let mut total = Duration::ZERO;
-        for _ in 0..bursts.max(1) {
+        let burst = || {
             let before = caller.sum();
             let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
-            thread::scope(|scope| {
+            let elapsed = thread::scope(|scope| {
                 let holder = scope.spawn(|| site.reader().hold(&entered, &release));
                 // Acquire: pairs with the Release of the thread that has entered.
                 while entered.load(Ordering::Acquire) == 0 {
                     thread::yield_now();
                 }
-                // The grace period cannot end, so no worker is busy: the CPU was a neighbour's.
-                total += TimedWork::of(|| caller.call(BURST)).own_time(Duration::ZERO);
+                let begin = Instant::now();
+                caller.call(BURST);
+                let elapsed = begin.elapsed();
                 assert_eq!(caller.sum(), before, "{}: a callback ran too early", rival.name);
                 // Relaxed: it ends the section and publishes nothing.
                 release.store(1, Ordering::Relaxed);
                 holder.join().expect("who holds a section does not panic");
+                elapsed
             });
             run_all(rival, caller, before + BURST);
-        }
-        total.as_nanos() as f64 / (f64::from(bursts.max(1)) * BURST as f64)
+            elapsed
+        };
+        median_ns(bursts, burst) / BURST as f64
     })
+}
+
+/// The median of so many.
+fn median_ns(times: u32, once: impl FnMut() -> Duration) -> f64 {
+    let all = std::iter::repeat_with(once).take(times.max(1) as usize);
+    spread(&all.map(|elapsed| elapsed.as_nanos() as f64).collect::<Vec<_>>()).median
 }
 
 /// Nanoseconds until a barrier after one callback returns, the median of so many. Nothing if the
@@ -98,19 +106,16 @@ pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
 pub fn measure_barrier(rival: &Rival, times: u32) -> Option<f64> {
     rival.has_barrier.then(|| {
         in_turn(rival, |_, caller| {
-            let mut all: Vec<u64> = (0..times.max(1))
-                .map(|_| {
-                    let before = caller.sum();
-                    caller.call(1);
-                    let begin = Instant::now();
-                    caller.finish();
-                    let elapsed = begin.elapsed();
-                    assert_eq!(caller.sum(), before + 1, "{}: a barrier is one", rival.name);
-                    elapsed.as_nanos() as u64
-                })
-                .collect();
-            let middle = all.len() / 2;
-            *all.select_nth_unstable(middle).1 as f64
+            let barrier = || {
+                let before = caller.sum();
+                caller.call(1);
+                let begin = Instant::now();
+                caller.finish();
+                let elapsed = begin.elapsed();
+                assert_eq!(caller.sum(), before + 1, "{}: a barrier is one", rival.name);
+                elapsed
+            };
+            median_ns(times, barrier)
         })
     })
 }

@@ -6,17 +6,18 @@
 //! measurement.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::thread_pool::{Presence, StopOnDrop, ThreadPool};
+use super::object::Turn;
 use super::wait::{Flavour, chain};
 use crate::cases::clock::cpu_time;
 use crate::rivals::Rival;
+use crate::slices::{Cue, Judged, Scene};
 
 /// Room for a parked thread and its thread-local data, and not more: there may be ten thousand.
 const IDLE_STACK_BYTES: usize = 64 << 10;
@@ -36,9 +37,8 @@ pub struct Latency {
     pub p50_ns: f64,
     /// Exceeded by one grace period in a hundred.
     pub p99_ns: f64,
-    /// The share of the time that no reader was kept waiting for a CPU; 1 without readers. Far
-    /// below 1, it was not the readers who were measured but the thread that took their CPU.
-    pub readers_share: f64,
+    /// Whether it counts.
+    pub(crate) judged: Judged,
 }
 
 /// What [`IdleThreads::contend`] saw.
@@ -146,7 +146,7 @@ impl IdleThreads {
     ) -> Latency {
         let mut waits = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_NS, 3)
             .expect("the bounds are constants in range");
-        let (_, readers_share) = self.beside_readers(rival, readers, steps, |synchronize| {
+        let (_, judged) = self.beside_readers(rival, readers, steps, |synchronize| {
             let begin = Instant::now();
             let mut count = 0;
             // Readers with sections of some length may be more than there are CPUs: until they have
@@ -175,7 +175,7 @@ impl IdleThreads {
             count: waits.len(),
             p50_ns: without_clock(waits.value_at_quantile(0.50)),
             p99_ns: without_clock(waits.value_at_quantile(0.99)),
-            readers_share,
+            judged,
         }
     }
 
@@ -211,48 +211,32 @@ impl IdleThreads {
         Contention { reads_per_second, reads_per_cpu_second, grace_periods_per_second }
     }
 
-    /// Runs `update` beside so many readers; counts their sections, and tells the least share of
-    /// the time that one of them was not kept waiting for a CPU.
+    /// Runs `update` beside so many readers; counts their sections, and tells whether it counts.
     fn beside_readers(
         &self,
         rival: &Rival,
         readers: usize,
         steps: u32,
         update: impl FnOnce(&mut dyn FnMut()) + Send,
-    ) -> (u64, f64) {
+    ) -> (u64, Judged) {
+        let _turn = Turn::wait();
         let (_, flavour) = self
             .flavours
             .iter()
             .find(|(name, _)| *name == rival.name)
             .expect("the idle threads were gathered for this rival");
-        let pool = ThreadPool::new(readers + 1);
-        let stop = AtomicI32::new(0);
-        thread::scope(|scope| {
-            let (pool, stop) = (&pool, &stop);
-            let readers: Vec<_> = (1..=readers)
-                .map(|number| {
-                    scope.spawn(move || {
-                        pool.settle(number);
-                        let mut member = flavour.enrol();
-                        pool.report();
-                        let presence = Presence::new();
-                        let sections = member.read_until(stop, steps, &mut 1);
-                        (sections, presence.share())
-                    })
-                })
-                .collect();
-            scope.spawn(move || {
-                pool.settle(0);
-                pool.wait();
-                let mut member = flavour.enrol();
-                let _stop = StopOnDrop(stop);
+        let read = |cue: &Cue<'_>| {
+            let mut member = flavour.enrol();
+            cue.work(|stop| member.read_until(stop, steps, &mut 1))
+        };
+        let scene = Scene::beside(readers, read, |cue| {
+            let mut member = flavour.enrol();
+            cue.work(|_| {
                 update(&mut || member.synchronize());
-            });
-            let readers = readers.into_iter().map(|r| r.join().expect("readers do not panic"));
-            readers.fold((0, 1.0), |(sum, least), (sections, share)| {
-                (sum + sections, share.min(least))
+                0
             })
-        })
+        });
+        (scene.played.iter().map(|played| played.result).sum(), scene.judged())
     }
 }
 

@@ -9,10 +9,9 @@ use std::hash::{BuildHasher, Hasher};
 use std::thread;
 
 use super::object::Turn;
-pub use super::together::Speed;
-use super::together::side_by_side;
 use crate::rivals::Rival;
 use crate::serve::Replace;
+use crate::slices::{Cue, Scene, Speed};
 
 /// Keys of the table.
 pub const KEYS: usize = 1000;
@@ -63,15 +62,14 @@ pub fn measure(
                 scope.spawn(|| table.run(&warm_up, 1)).join().expect("a warm-up does not panic");
             });
             table.flush();
-            let ready = |number: usize| {
+            let scene = Scene::of(threads, |number: usize, cue: &Cue<'_>| {
                 let drawn = draw(&keys, searches_percent, seed + 1 + number as u64);
                 table.run(&drawn, 0);
-                drawn
-            };
-            let seen = side_by_side(threads, ready, |drawn| table.run(drawn, rounds));
+                cue.work(|_| table.run(&drawn, rounds))
+            });
             table.flush();
             drop(table);
-            seen.speed((rounds * OPERATIONS) as f64)
+            scene.speed((rounds * OPERATIONS) as f64)
         });
         measured.join().expect("a measurement does not panic")
     })

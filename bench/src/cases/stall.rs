@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 use super::allocator::bytes_in_use;
 use super::object::{LineGuard, OBJECT_BYTES, Turn};
 use super::replace::{Limit, Site, drain, site, warm_up};
-use super::thread_pool::ThreadPool;
-use super::together::TimedWork;
 use crate::rivals::Rival;
+use crate::slices::{Act, Judged, Scene, both};
 
 /// As much memory as a rival may take until it is stopped.
 pub const BYTES_MAX: u64 = 1 << 30;
@@ -39,6 +38,8 @@ pub struct Stall {
     pub updates_per_second: f64,
     /// Whether the rival was stopped at [`BYTES_MAX`] before the time was over.
     pub stopped: bool,
+    /// Whether it counts.
+    pub(crate) judged: Judged,
 }
 
 /// Lets one reader stall for so long.
@@ -62,6 +63,7 @@ pub fn measure(rival: &Rival, stall: Duration) -> Stall {
                 reads_kept: during.reads_per_second / before.reads_per_second,
                 updates_per_second: during.updates_per_second,
                 stopped: during.stopped,
+                judged: both(before.judged, during.judged),
             }
         });
         measured.join().expect("a measurement does not panic")
@@ -76,6 +78,7 @@ struct Phase {
     reads_per_second: f64,
     updates_per_second: f64,
     stopped: bool,
+    judged: Judged,
 }
 
 /// The updater and what it has done, for those who watch it while it is blocked.
@@ -83,7 +86,6 @@ struct Watched<'a> {
     site: &'a dyn Site,
     freed_before: u64,
     retired: AtomicU64,
-    stop: AtomicI32,
 }
 
 impl Watched<'_> {
@@ -94,10 +96,10 @@ impl Watched<'_> {
     }
 
     /// Replaces until told to stop; the most objects that were seen to wait.
-    fn update(&self) -> u64 {
+    fn update(&self, stop: &AtomicI32) -> u64 {
         let mut updater = self.site.updater();
         let mut peak = 0;
-        while self.stop.load(Ordering::Relaxed) == 0 {
+        while stop.load(Ordering::Relaxed) == 0 {
             for _ in 0..BATCH {
                 // One by one: a blocked updater is to be seen with all that it has retired.
                 updater.replace(1);
@@ -112,14 +114,8 @@ impl Watched<'_> {
 
 impl Phase {
     fn run(site: &dyn Site, stalled: bool, duration: Duration) -> Phase {
-        let watched = Watched {
-            site,
-            freed_before: site.freed(),
-            retired: AtomicU64::new(0),
-            stop: AtomicI32::new(0),
-        };
+        let watched = Watched { site, freed_before: site.freed(), retired: AtomicU64::new(0) };
         let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
-        let pool = ThreadPool::new(2);
         let mut phase = Phase::default();
         thread::scope(|scope| {
             let holder = stalled.then(|| {
@@ -133,34 +129,28 @@ impl Phase {
                 }
                 holder
             });
-            let reader = scope.spawn(|| {
-                let _line_guard = LineGuard::take(1);
-                pool.settle(1);
-                let mut reader = site.reader();
-                pool.meet();
-                TimedWork::of(|| reader.read_until(&watched.stop))
+            let acts: Vec<Act<'_, u64>> = vec![
+                Box::new(|cue| cue.work(|stop| watched.update(stop))),
+                Box::new(|cue| {
+                    let mut reader = site.reader();
+                    cue.work(|stop| reader.read_until(stop))
+                }),
+            ];
+            let (scene, elapsed) = Scene::play(0, acts, || {
+                let elapsed = phase.watch(&watched, duration);
+                // Whom the stall has blocked continues now, and sees that it is to stop.
+                release.store(1, Ordering::Relaxed);
+                elapsed
             });
-            let updater = scope.spawn(|| {
-                let _line_guard = LineGuard::take(0);
-                pool.settle(0);
-                pool.meet();
-                TimedWork::of(|| watched.update())
-            });
-            let elapsed = phase.watch(&watched, duration);
-            watched.stop.store(1, Ordering::Relaxed);
-            // Whom the stall has blocked continues now, and sees that it is to stop.
-            release.store(1, Ordering::Relaxed);
-            // Joined, all of them, for their last destructors too, which may free.
+            // Joined, for its last destructors too, which may free.
             if let Some(holder) = holder {
                 holder.join().expect("who holds a section does not panic");
             }
-            let updates = updater.join().expect("the updater does not panic");
+            let [updates, reads] = &scene.played[..] else { unreachable!("there are two acts") };
             phase.unreclaimed_peak = phase.unreclaimed_peak.max(updates.result);
-            let reads = reader.join().expect("the reader does not panic");
-            // A worker that takes the reader's CPU is the rival's, a neighbour is not.
-            let own = reads.own_time(reads.others_cpu().saturating_sub(updates.cpu));
-            phase.reads_per_second = reads.result as f64 / own.as_secs_f64();
+            phase.reads_per_second = reads.result as f64 / reads.elapsed.as_secs_f64();
             phase.updates_per_second /= elapsed.as_secs_f64();
+            phase.judged = scene.judged();
         });
         drain(site, watched.freed_before, watched.retired.into_inner());
         phase

@@ -6,8 +6,8 @@ use std::thread;
 use super::clock::quantile_ns;
 use super::object::Turn;
 use super::replace::{Limit, drain, site, warm_up};
-use super::together::together;
 use crate::rivals::Rival;
+use crate::slices::{Judged, Scene};
 
 /// Replacements between two looks of the updater whether to stop.
 const BATCH: u64 = 64;
@@ -21,8 +21,8 @@ pub struct Tail {
     pub p99_9_ns: f64,
     /// Updates in a second meanwhile.
     pub updates_per_second: f64,
-    /// The share of the time that neighbours did not keep the updater waiting for a CPU.
-    pub updater_share: f64,
+    /// Whether it counts.
+    pub(crate) judged: Judged,
 }
 
 /// Reads `groups` times 64 times while one thread replaces and retires without pause.
@@ -39,11 +39,11 @@ pub fn measure(rival: &Rival, groups: usize) -> Tail {
             warm_up(&*site);
             let before = site.freed();
             let mut samples = vec![0; groups.max(1)];
-            let seen = together(
+            let scene = Scene::beside(
                 1,
-                |gate| {
+                |cue| {
                     let mut updater = site.updater();
-                    gate.work(|stop| {
+                    cue.work(|stop| {
                         let mut updates = 0;
                         // Relaxed: the flag ends the loop and publishes nothing.
                         while stop.load(Ordering::Relaxed) == 0 {
@@ -53,18 +53,21 @@ pub fn measure(rival: &Rival, groups: usize) -> Tail {
                         updates
                     })
                 },
-                |gate| {
+                |cue| {
                     let mut reader = site.reader();
-                    gate.work(|_| reader.read_timed(&mut samples))
+                    cue.work(|_| {
+                        reader.read_timed(&mut samples);
+                        0
+                    })
                 },
             );
-            let updater = &seen.backs[0];
+            let updater = &scene.played[1];
             drain(&*site, before, updater.result);
             Tail {
                 p50_ns: quantile_ns(&mut samples, 0.5),
                 p99_9_ns: quantile_ns(&mut samples, 0.999),
                 updates_per_second: updater.result as f64 / updater.elapsed.as_secs_f64(),
-                updater_share: seen.backs_share(),
+                judged: scene.judged(),
             }
         });
         measured.join().expect("a measurement does not panic")
@@ -82,7 +85,6 @@ mod tests {
             let seen = measure(rival, 200);
             assert!(seen.p50_ns > 1.0 && seen.p99_9_ns >= seen.p50_ns, "{}: {seen:?}", rival.name);
             assert!(seen.updates_per_second >= 0.0, "{}: {seen:?}", rival.name);
-            assert!((0.0..=1.0).contains(&seen.updater_share), "{}: {seen:?}", rival.name);
         }
     }
 }

@@ -23,7 +23,7 @@ use self::paths::Tree;
 use self::semaphores::{ById, OneLock};
 use self::semop::System;
 use super::object::Turn;
-use super::together::{Speed, side_by_side};
+use crate::slices::{Cue, Scene, Speed};
 
 /// A program.
 #[derive(Clone, Copy, Debug)]
@@ -191,17 +191,14 @@ impl Program {
                 let run = (self.forms[form as usize])();
                 // Helper threads start here, where they may run on every CPU.
                 run(0, 16, seed);
-                let ready = |number: usize| {
+                let scene = Scene::of(threads, |number: usize, cue: &Cue<'_>| {
                     run(number, operations / 4, seed.wrapping_add(1 << 32));
-                    (number, 0)
-                };
-                let seen = side_by_side(threads, ready, |(number, sum)| {
-                    *sum = run(*number, operations, seed);
+                    cue.work(|_| run(number, operations, seed))
                 });
-                let sums = seen.states().map(|(_, sum)| *sum).collect();
+                let sums = scene.played.iter().map(|played| played.result).collect();
                 drop(run);
                 quiescence::barrier();
-                Seen { speed: seen.speed(operations as f64), sums }
+                Seen { speed: scene.speed(operations as f64), sums }
             });
             measured.join().expect("a program does not panic")
         })

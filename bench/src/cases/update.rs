@@ -11,8 +11,8 @@ use std::thread;
 use super::clock::quantile_ns;
 use super::object::Turn;
 use super::replace::{Limit, Site, Updater, drain, site, warm_up};
-use super::together::{Gate, together};
 use crate::rivals::Rival;
+use crate::slices::{Cue, Judged, Played, Scene, both};
 
 /// Replacements between two samples of what waits.
 const BATCH: u64 = 64;
@@ -20,8 +20,7 @@ const BATCH: u64 = 64;
 /// What [`measure`] saw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Updates {
-    /// Nanoseconds for each update, as its thread pays them; without waiting for a CPU that a
-    /// neighbour had.
+    /// Nanoseconds for each update, as its thread pays them.
     pub ns: f64,
     /// CPU time for each update, of all threads that have to do with it.
     pub cpu_ns: f64,
@@ -29,8 +28,8 @@ pub struct Updates {
     pub p99_9_ns: f64,
     /// Objects replaced and not yet freed, the most that was seen.
     pub unreclaimed_peak: u64,
-    /// The share of the time that neighbours kept no reader waiting for a CPU; 1 without readers.
-    pub readers_share: f64,
+    /// Whether it counts.
+    pub(crate) judged: Judged,
 }
 
 /// Replaces `updates` objects, rounded up to whole batches of 64, while `readers` threads read;
@@ -64,8 +63,8 @@ fn measure_site(
             warm_up(&*site);
             let loops = Loops { site: &*site, readers };
             let counted = loops.count(updates.div_ceil(BATCH).max(1));
-            let (p99_9_ns, readers_share) = loops.time(timed.max(1));
-            Updates { p99_9_ns, readers_share: counted.readers_share.min(readers_share), ..counted }
+            let (p99_9_ns, judged) = loops.time(timed.max(1));
+            Updates { p99_9_ns, judged: both(counted.judged, judged), ..counted }
         });
         measured.join().expect("a measurement does not panic")
     })
@@ -81,44 +80,48 @@ impl Loops<'_> {
     fn count(&self, batches: u64) -> Updates {
         let site = self.site;
         let before = site.freed();
-        let seen = together(
+        let scene = Scene::beside(
             self.readers,
-            |gate| self.read(gate),
-            |gate| {
+            |cue| self.read(cue),
+            |cue| {
                 let mut updater = ready(site);
-                gate.work(|_| unreclaimed_peak(site, &mut *updater, batches))
+                cue.work(|_| unreclaimed_peak(site, &mut *updater, batches))
             },
         );
+        let (updater, _) = scene.front();
         let updates = (batches * BATCH) as f64;
         drain(site, before, batches * BATCH + READY);
         Updates {
-            ns: seen.front_time().as_nanos() as f64 / updates,
-            cpu_ns: seen.cpu_since_front_began().as_nanos() as f64 / updates,
+            ns: updater.elapsed.as_nanos() as f64 / updates,
+            cpu_ns: scene.cpu_since_it_began().as_nanos() as f64 / updates,
             p99_9_ns: f64::NAN,
-            unreclaimed_peak: seen.front.result,
-            readers_share: seen.backs_share(),
+            unreclaimed_peak: updater.result,
+            judged: scene.judged(),
         }
     }
 
-    fn time(&self, updates: usize) -> (f64, f64) {
+    fn time(&self, updates: usize) -> (f64, Judged) {
         let site = self.site;
         let before = site.freed();
         let mut samples = vec![0; updates];
-        let seen = together(
+        let scene = Scene::beside(
             self.readers,
-            |gate| self.read(gate),
-            |gate| {
+            |cue| self.read(cue),
+            |cue| {
                 let mut updater = ready(site);
-                gate.work(|_| updater.replace_timed(&mut samples))
+                cue.work(|_| {
+                    updater.replace_timed(&mut samples);
+                    0
+                })
             },
         );
         drain(site, before, updates as u64 + READY);
-        (quantile_ns(&mut samples, 0.999), seen.backs_share())
+        (quantile_ns(&mut samples, 0.999), scene.judged())
     }
 
-    fn read(&self, gate: &Gate<'_>) -> super::together::TimedWork<u64> {
+    fn read(&self, cue: &Cue<'_>) -> Played<u64> {
         let mut reader = self.site.reader();
-        gate.work(|stop| reader.read_until(stop))
+        cue.work(|stop| reader.read_until(stop))
     }
 }
 
@@ -157,7 +160,6 @@ mod tests {
                 assert!(seen.ns > 0.0 && seen.cpu_ns > 0.0, "{}: {seen:?}", rival.name);
                 assert!(seen.p99_9_ns > 0.0 && seen.p99_9_ns.is_finite(), "{}", rival.name);
                 assert!(seen.unreclaimed_peak <= 10 * BATCH, "{}: {seen:?}", rival.name);
-                assert!((0.0..=1.0).contains(&seen.readers_share), "{}", rival.name);
                 if rival.name == "std-rwlock" {
                     assert_eq!(seen.unreclaimed_peak, 0);
                 }

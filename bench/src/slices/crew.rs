@@ -222,6 +222,7 @@ impl<'a> Crew<'a> {
             cpus: [before.cpu, after.cpu],
             gap: GAP.get(),
             others: others_ran,
+            waited_ns: 0,
         };
         if me > 0 {
             // Release: pairs with the Acquire in `slice`.

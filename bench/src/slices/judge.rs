@@ -32,6 +32,8 @@ pub(super) struct Span {
     pub(super) cpus: [usize; 2],
     /// The longest gap between two parts, as a share of all.
     pub(super) gap: f64,
+    /// How long it waited for a CPU, in a scene.
+    pub(super) waited_ns: u64,
     /// Threads of the whole machine that wanted a CPU and are none of this slice's.
     pub(super) others: u64,
 }
@@ -44,7 +46,7 @@ impl Span {
 
 /// Why a slice does not count.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Flaw {
+pub(crate) enum Flaw {
     /// The threads did not work at once.
     Apart,
     /// A thread lost its CPU, or changed it.
@@ -60,7 +62,7 @@ pub(super) enum Flaw {
 }
 
 impl Flaw {
-    pub(super) const ALL: [Flaw; 6] =
+    pub(crate) const ALL: [Flaw; 6] =
         [Self::Apart, Self::Taken, Self::Stolen, Self::Others, Self::Shared, Self::Control];
 
     /// Whether another thread has a CPU of this slice.
@@ -69,8 +71,16 @@ impl Flaw {
     }
 }
 
+/// Whether it counts, of what was judged.
+pub(crate) type Judged = Option<Result<(), Flaw>>;
+
+/// Whether two of them count together.
+pub(crate) fn both(one: Judged, two: Judged) -> Judged {
+    Some(one?.and(two?))
+}
+
 /// How many slices had each flaw.
-pub(super) type Flaws = [u32; Flaw::ALL.len()];
+pub(crate) type Flaws = [u32; Flaw::ALL.len()];
 
 /// Whether a slice counts of which its threads saw this.
 pub(super) fn judge(spans: &[Span], sleeps: bool) -> Result<(), Flaw> {
@@ -100,6 +110,21 @@ pub(super) fn judge(spans: &[Span], sleeps: bool) -> Result<(), Flaw> {
         return Err(Flaw::Others);
     }
     Ok(())
+}
+
+/// Whether a scene counts of which its threads saw this, while workers of the process used so much.
+pub(super) fn judge_scene(spans: &[Span], workers_ns: u64) -> Result<(), Flaw> {
+    let begins = || spans.iter().map(|span| span.begin_ns);
+    let late = begins().max().unwrap_or_default() - begins().min().unwrap_or_default();
+    let longest = spans.iter().map(Span::wall_ns).max().unwrap_or_default();
+    if late * 100 > longest * (100 - OVERLAP_MIN_PERCENT) {
+        return Err(Flaw::Apart);
+    }
+    let is_taken = |span: &Span| {
+        let waited = span.waited_ns.saturating_sub(workers_ns);
+        waited * 100 > span.wall_ns() * (100 - CPU_MIN_PERCENT)
+    };
+    if spans.iter().any(is_taken) { Err(Flaw::Taken) } else { Ok(()) }
 }
 
 /// By how much the longest part is longer than the middle one, as a share of all; 0 unless it is
@@ -150,7 +175,7 @@ impl Missing {
     }
 
     /// What is wrong with slices of which so many count.
-    pub(super) fn of(flaws: &Flaws, counted: u32) -> Missing {
+    pub(crate) fn of(flaws: &Flaws, counted: u32) -> Missing {
         let drawn = counted + flaws.iter().sum::<u32>();
         let most = Flaw::ALL.into_iter().max_by_key(|flaw| flaws[*flaw as usize]);
         let Some(most) = most.filter(|flaw| flaws[*flaw as usize] > 0) else { return Self::NoTime };
@@ -241,6 +266,16 @@ mod tests {
         assert_eq!(judge(&[Span { others: 1, ..asleep }], true), Err(Flaw::Others));
         let turns = Span { switches: 9, ..asleep };
         assert_eq!(judge(&[turns], true), Ok(()), "threads of one CPU take it from each other");
+    }
+
+    #[test]
+    fn a_scene_counts_whose_threads_began_at_once_and_waited_for_none_but_workers() {
+        let two = |late, waited_ns| [span(0, 0), Span { waited_ns, ..span(1, late) }];
+        assert_eq!(judge_scene(&two(50_000, 40_000), 0), Ok(()));
+        assert_eq!(judge_scene(&two(51_000, 0), 0), Err(Flaw::Apart));
+        assert_eq!(judge_scene(&two(0, 41_000), 0), Err(Flaw::Taken));
+        assert_eq!(judge_scene(&two(0, 541_000), 501_000), Ok(()), "a worker had its CPU");
+        assert_eq!(judge_scene(&two(0, 542_000), 501_000), Err(Flaw::Taken));
     }
 
     #[test]

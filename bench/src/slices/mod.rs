@@ -18,6 +18,7 @@
 mod control;
 mod crew;
 mod judge;
+mod scene;
 mod verdict;
 
 use std::cell::Cell;
@@ -33,11 +34,15 @@ use crate::Host;
 use crate::cases::clock::ticks;
 use control::{Control, Price, Prices, USUAL, USUAL_COMPARED};
 pub(crate) use control::{STREAM, stream};
+pub(crate) use crew::Pinned;
 use crew::{Crew, Raised, RaisedSession, cores};
-pub(crate) use crew::{Pinned, own_cpus};
 pub use judge::Missing;
-use judge::{Flaw, Flaws, Span, judge};
+pub(crate) use judge::{Flaw, Flaws, Judged, both};
+use judge::{Span, judge};
+pub use scene::Speed;
+pub(crate) use scene::{Act, Cue, Played, Scene};
 pub use verdict::RunVerdict;
+pub(crate) use verdict::Watch;
 
 /// About how long a slice takes: hundreds of steps of the clock, and shorter than a thread's turn
 /// on a CPU that others want.
@@ -480,8 +485,7 @@ impl Run<'_, '_> {
                 flaw.inspect(|flaw| flaws[*flaw as usize] += 1).is_none()
             });
             let counted = draws.counted.len();
-            let drawn = counted as u32 + draws.flaws.iter().sum::<u32>();
-            verdict.add_row(row, drawn, counted as u32, &draws.flaws);
+            verdict.add_row(row.threads > 1, counted as u32, &draws.flaws, counted < wanted.least);
             if counted < wanted.least {
                 let missing = if is_stopped {
                     Missing::Interrupted
@@ -494,7 +498,8 @@ impl Run<'_, '_> {
             Measured { values, slices, cpu: draws.cpu, missing: None }
         };
         let measured = rows.iter().zip(draws).map(finish).collect();
-        verdict.drift_percent = prices.iter().map(Prices::drift_percent).fold(0.0, f64::max);
+        let drift = prices.iter().map(Prices::drift_percent).fold(0.0, f64::max);
+        verdict.drift_percent = Some(drift);
         (measured, verdict)
     }
 }

@@ -5,7 +5,6 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use super::judge::{Flaw, Flaws};
-use super::{COUNTED_MIN, Row};
 use crate::cases::clock::cpu_time;
 
 /// A run of which so many slices count was a calm one.
@@ -30,7 +29,7 @@ pub struct RunVerdict {
     /// The CPUs that the hypervisor gave to other machines though this one wanted them.
     pub stolen_cpus: Option<f64>,
     /// By how much the price of the control moved from the first third of the run to the last.
-    pub drift_percent: f64,
+    pub drift_percent: Option<f64>,
     /// The threads that measured had the highest priority.
     pub is_raised: bool,
     /// Each had a CPU of its own.
@@ -42,12 +41,14 @@ pub struct RunVerdict {
 }
 
 impl RunVerdict {
-    pub(super) fn add_row(&mut self, row: &Row<'_>, drawn: u32, counted: u32, flaws: &Flaws) {
+    /// Of several threads, or of one; how many count, and what was wrong with the others.
+    pub(crate) fn add_row(&mut self, several: bool, counted: u32, flaws: &Flaws, is_missing: bool) {
+        let drawn = counted + flaws.iter().sum::<u32>();
         self.drawn += drawn;
         self.counted += counted;
         self.rows += 1;
-        self.without_figure += u32::from((counted as usize) < COUNTED_MIN);
-        if row.threads > 1 {
+        self.without_figure += u32::from(is_missing);
+        if several {
             self.add_together(drawn, drawn - flaws[Flaw::Apart as usize]);
         }
     }
@@ -72,7 +73,10 @@ impl RunVerdict {
         self.counted += other.counted;
         self.rows += other.rows;
         self.without_figure += other.without_figure;
-        self.drift_percent = self.drift_percent.max(other.drift_percent);
+        self.drift_percent = match (self.drift_percent, other.drift_percent) {
+            (Some(one), Some(two)) => Some(one.max(two)),
+            (one, two) => one.or(two),
+        };
         self.is_raised &= other.is_raised;
         self.is_pinned &= other.is_pinned;
         self.seconds += other.seconds;
@@ -112,7 +116,9 @@ impl fmt::Display for RunVerdict {
             |cpus: Option<f64>| cpus.map_or("unknown".to_owned(), |cpus| format!("{cpus:.2}"));
         write!(f, "; CPUs that others used: {}", cpus(self.foreign_cpus))?;
         write!(f, ", that were stolen: {}", cpus(self.stolen_cpus))?;
-        write!(f, "; the CPU's speed moved by {:.1} %", self.drift_percent)?;
+        if let Some(drift) = self.drift_percent {
+            write!(f, "; the CPU's speed moved by {drift:.1} %")?;
+        }
         f.write_str(if self.is_raised { "; priority raised" } else { "; priority not raised" })?;
         f.write_str(if self.is_pinned { ", threads pinned." } else { "." })
     }
@@ -120,18 +126,18 @@ impl fmt::Display for RunVerdict {
 
 /// The clocks at the beginning of a run.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     begin: Instant,
     system: Option<System>,
     own: Duration,
 }
 
 impl Watch {
-    pub(super) fn begin() -> Watch {
+    pub(crate) fn begin() -> Watch {
         Watch { begin: Instant::now(), system: System::now(), own: cpu_time() }
     }
 
-    pub(super) fn end(&self, is_raised: bool, is_pinned: bool) -> RunVerdict {
+    pub(crate) fn end(&self, is_raised: bool, is_pinned: bool) -> RunVerdict {
         let seconds = self.begin.elapsed().as_secs_f64();
         let own = (cpu_time() - self.own).as_secs_f64();
         let (before, after) = (self.system.as_ref(), System::now());
@@ -199,12 +205,11 @@ mod tests {
 
     #[test]
     fn the_verdict_says_how_good_the_run_was() {
-        let row = Row::new(2, |_| std::time::Duration::ZERO);
         let mut calm = RunVerdict { seconds: 1.0, foreign_cpus: Some(0.5), ..Default::default() };
-        calm.add_row(&row, 40, 38, &[1, 1, 0, 0, 0, 0]);
+        calm.add_row(true, 38, &[1, 1, 0, 0, 0, 0], false);
         assert_eq!((calm.name(), calm.met_percent), ("calm", Some(97.5)));
         let mut bad = RunVerdict { seconds: 3.0, foreign_cpus: Some(1.5), ..Default::default() };
-        bad.add_row(&row, 60, 3, &[57, 0, 0, 0, 0, 0]);
+        bad.add_row(true, 3, &[57, 0, 0, 0, 0, 0], true);
         let both = calm.clone().and(bad);
         assert_eq!((both.name(), both.rows, both.without_figure), ("incomplete", 2, 1));
         assert_eq!((both.met_percent, both.foreign_cpus), (Some(42.0), Some(1.25)));

@@ -305,7 +305,7 @@ fn measure(
             failed.get_or_insert(failure);
             vec![f64::NAN; metrics]
         });
-        Sample { values, readers_share: 1.0 }
+        Sample::new(values, None)
     })?;
     match failed {
         Some(failure) => Err(failure),

@@ -197,15 +197,13 @@ fn work(
     let duration = duration / WORK_PARTS;
     session.interleave_finely(WORK_PARTS, case, duration, |number| {
         let seen = engines::work(*engines[number], load, duration);
-        Sample {
-            values: vec![
-                seen.ns_per_iteration,
-                seen.cpu_ns_per_iteration,
-                seen.cpu_percent,
-                seen.grace_periods_per_second,
-            ],
-            readers_share: seen.readers_share,
-        }
+        let values = [
+            seen.ns_per_iteration,
+            seen.cpu_ns_per_iteration,
+            seen.cpu_percent,
+            seen.grace_periods_per_second,
+        ];
+        Sample::new(values, seen.judged)
     })
 }
 
@@ -230,10 +228,7 @@ fn latencies(
     let rounds_max = Measured::Latency(of).rounds(u32::MAX);
     let case = session.interleave_at_most(rounds_max, case, duration, |number| {
         let seen = engines::latencies(*engines[number], load, duration);
-        Sample {
-            values: vec![seen.callback_p50_ns, seen.callback_p99_ns, seen.waiter_ns],
-            readers_share: 1.0,
-        }
+        Sample::new([seen.callback_p50_ns, seen.callback_p99_ns, seen.waiter_ns], None)
     })?;
     Ok(case.map(|mut case| {
         case.notes.extend(apart(&case));

@@ -102,10 +102,7 @@ fn latency(
     let budget = if of.readers > 0 { budget / BESIDE_READERS } else { budget };
     session.interleave(case, budget, |number| {
         let latency = idle_threads.measure(rivals[number], of.readers, budget);
-        Sample {
-            values: vec![latency.p50_ns, latency.p99_ns],
-            readers_share: latency.readers_share,
-        }
+        Sample::new([latency.p50_ns, latency.p99_ns], latency.judged)
     })
 }
 
@@ -122,14 +119,12 @@ fn contention(
     session.interleave(case, budget, |number| {
         let contention = idle_threads.contend(rivals[number], READERS, steps, budget);
         // Readers waiting for a CPU are the point here.
-        Sample {
-            values: vec![
-                contention.reads_per_cpu_second,
-                contention.reads_per_second,
-                contention.grace_periods_per_second,
-            ],
-            readers_share: 1.0,
-        }
+        let values = [
+            contention.reads_per_cpu_second,
+            contention.reads_per_second,
+            contention.grace_periods_per_second,
+        ];
+        Sample::new(values, None)
     })
 }
 

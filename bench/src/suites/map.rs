@@ -329,12 +329,11 @@ impl Choice {
                 // Where the allocator does not say, there is nothing to be compared.
                 let seen = memory::measure(rival, keys, entries);
                 let values = seen.map_or([f64::NAN; 2], |seen| [seen.grown, seen.reserved]);
-                Sample { values: values.into(), readers_share: 1.0 }
+                Sample::new(values, None)
             }
             What::Growth(keys, entries, threads) => {
                 let seen = growth::measure(rival, keys, entries, threads);
-                let values = vec![seen.p99_9_ns, seen.worst_ns, seen.per_second];
-                Sample { values, readers_share: 1.0 }
+                Sample::new([seen.p99_9_ns, seen.worst_ns, seen.per_second], seen.judged)
             }
             #[cfg(feature = "all-rivals")]
             What::Published(mix, room_log2, threads) => {
@@ -389,10 +388,7 @@ impl Choice {
 
 fn sample_mixed(map: &maps::Ready, shape: &Shape, operations: u64, seed: u64) -> Sample {
     let seen = maps::measure(map, shape, operations, seed);
-    Sample {
-        values: vec![seen.operations_per_second, seen.cpu_ns],
-        readers_share: seen.together_share,
-    }
+    Sample::new([seen.operations_per_second, seen.cpu_ns], seen.judged)
 }
 
 /// What a case measures, and of whom.

@@ -13,15 +13,12 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 use crate::rivals::Rival;
-use crate::slices::{self, Missing, Row, RunVerdict, Wanted};
+use crate::slices::{self, COUNTED_MIN, Flaws, Judged, Missing, Row, RunVerdict, Wanted, Watch};
 use crate::statistics::{Ratio, Spread, paired_ratio, spread};
 use crate::{Error, Host};
 
-/// Readers that were kept waiting for a CPU for more of the time than the rest were not there.
-const SHARE_MIN: f64 = 0.9;
-
-/// How often a measurement is tried until its readers were there; half as often after each one that
-/// did not work out, since on a machine that is never calm all of them would take that long.
+/// How often a measurement is tried until it counts; half as often after each one that did not work
+/// out, since on a machine that is never calm all of them would take that long.
 const TRIES: u32 = 25;
 const TRIES_MIN: u32 = 2;
 
@@ -55,9 +52,9 @@ impl Metric {
     }
 }
 
-/// A figure that no reader disturbs.
+/// A figure that is not judged.
 pub(crate) fn alone(value: f64) -> Sample {
-    Sample { values: vec![value], readers_share: 1.0 }
+    Sample::new([value], None)
 }
 
 /// All that was measured under the same conditions.
@@ -73,21 +70,24 @@ pub struct Case {
     pub compared: usize,
     /// Of whom, in the order of the table.
     pub rivals: Vec<Series>,
-    /// Measurements that count although their readers were kept from running.
-    pub disturbed: u32,
-    /// How good the run was, of what is measured by slices.
+    /// How good the run was, of what was judged.
     pub run: Option<RunVerdict>,
     /// What is to be known of the figures, for people.
     pub notes: Vec<String>,
 }
 
 /// One measurement of one rival.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sample {
     /// One value for each metric.
-    pub values: Vec<f64>,
-    /// The share of the time that no reader was kept waiting for a CPU; 1 where that is no matter.
-    pub(crate) readers_share: f64,
+    pub(crate) values: Vec<f64>,
+    judged: Judged,
+}
+
+impl Sample {
+    pub(crate) fn new(values: impl Into<Vec<f64>>, judged: Judged) -> Sample {
+        Sample { values: values.into(), judged }
+    }
 }
 
 /// What was measured of one rival.
@@ -119,7 +119,7 @@ impl Case {
         let rivals = rivals.into_iter();
         let rivals = rivals.map(|(name, ours)| Series::new(name, ours, metrics)).collect();
         let (id, title) = (id.into(), title.into());
-        Case { id, title, metrics, compared: 1, rivals, disturbed: 0, run: None, notes: Vec::new() }
+        Case { id, title, metrics, compared: 1, rivals, run: None, notes: Vec::new() }
     }
 
     /// The same, where so many metrics matter.
@@ -160,18 +160,33 @@ impl Series {
     }
 }
 
-/// Measures again when somebody else took the readers' CPUs, and tells whether it worked out.
-fn undisturbed(tries: &mut u32, mut measure: impl FnMut() -> Sample) -> (Vec<f64>, bool) {
-    let mut sample = measure();
-    for _ in 1..*tries {
-        if sample.readers_share >= SHARE_MIN {
-            break;
-        }
-        sample = measure();
+/// What became of the measurements of one rival.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    /// Those that count of those that were judged, and why the others do not.
+    counted: u32,
+    flaws: Flaws,
+}
+
+impl Tally {
+    fn flawed(&self) -> u32 {
+        self.flaws.iter().sum()
     }
-    let calm = sample.readers_share >= SHARE_MIN;
-    *tries = if calm { TRIES } else { (*tries / 2).max(TRIES_MIN) };
-    (sample.values, calm)
+
+    /// Measures until it counts, so often at most.
+    fn measure(&mut self, tries: &mut u32, mut once: impl FnMut() -> Sample) -> Option<Vec<f64>> {
+        for _ in 0..*tries {
+            let Sample { values, judged } = once();
+            let Some(Err(flaw)) = judged else {
+                self.counted += u32::from(judged.is_some());
+                *tries = TRIES;
+                return Some(values);
+            };
+            self.flaws[flaw as usize] += 1;
+        }
+        *tries = (*tries / 2).max(TRIES_MIN);
+        None
+    }
 }
 
 /// A run of the benchmark: the way out, the progress, and the order that is drawn.
@@ -252,34 +267,47 @@ impl<'a> Session<'a> {
         mut measure: impl FnMut(usize) -> Sample,
     ) -> Result<Option<Case>, Error> {
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
+        let mut tallies = vec![Tally::default(); case.rivals.len()];
         let mut tries = TRIES;
-        for _ in 0..rounds {
+        let watch = Watch::begin();
+        'rounds: for _ in 0..rounds {
             order.shuffle(&mut self.generator);
-            let mut round = vec![Vec::new(); case.rivals.len()];
+            let mut round = vec![None; case.rivals.len()];
             for &number in &order {
                 if self.host.is_stopped() {
-                    return Ok(case.finished());
+                    break 'rounds;
                 }
                 self.host.check().map_err(|error| Error::io("cannot go on", error))?;
                 let rival = case.rivals[number].name;
                 self.host.announce(&format_args!("{}: {rival}", case.title));
-                let (values, calm) = undisturbed(&mut tries, || measure(number));
-                case.disturbed += u32::from(!calm);
-                round[number] = values;
+                round[number] = tallies[number].measure(&mut tries, || measure(number));
                 self.host.advance(budget);
             }
             for (rival, values) in case.rivals.iter_mut().zip(round) {
-                rival.add(&values);
+                values.iter().for_each(|values| rival.add(values));
             }
         }
-        Ok(case.finished())
+        let least = COUNTED_MIN.min(rounds.div_ceil(2) as usize);
+        Ok(case.finished(&tallies, least, watch.end(false, self.pin)))
     }
 }
 
 impl Case {
-    fn finished(self) -> Option<Case> {
-        let measured = self.rivals.iter().all(|rival| rival.values.iter().all(|v| !v.is_empty()));
-        (measured && !self.rivals.is_empty()).then_some(self)
+    /// With a reason in place of the figures of a rival of which fewer rounds count than this.
+    /// Nothing if not one round was finished.
+    fn finished(mut self, tallies: &[Tally], least: usize, mut run: RunVerdict) -> Option<Case> {
+        for (rival, tally) in self.rivals.iter_mut().zip(tallies) {
+            if tally.flawed() > 0 && rival.values[0].len() < least {
+                rival.values.iter_mut().for_each(Vec::clear);
+                rival.missing = Some(Missing::of(&tally.flaws, tally.counted));
+            }
+            if tally.counted + tally.flawed() > 0 {
+                run.add_row(true, tally.counted, &tally.flaws, rival.missing.is_some());
+            }
+        }
+        self.run = (run.rows > 0).then_some(run);
+        let is_known = |rival: &Series| !rival.values[0].is_empty() || rival.missing.is_some();
+        (self.rivals.iter().any(is_known)).then_some(self)
     }
 }
 
@@ -301,6 +329,7 @@ impl Series {
 mod tests {
     use super::*;
     use crate::host::Quiet;
+    use crate::slices::Flaw;
 
     const METRICS: &[Metric] = &[
         Metric { name: "time", unit: Unit::Nanoseconds },
@@ -322,7 +351,7 @@ mod tests {
                 if order.len() == stop_after {
                     flag.store(true, std::sync::atomic::Ordering::Relaxed);
                 }
-                Sample { values: vec![(number + 1) as f64, order.len() as f64], readers_share: 1.0 }
+                Sample::new([(number + 1) as f64, order.len() as f64], None)
             })
             .unwrap();
         (order, case)
@@ -357,41 +386,63 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_whose_readers_were_away_is_repeated_a_few_times() {
-        let measure = |shares: &[f64]| {
-            let mut shares = shares.iter().copied();
-            let mut count = 0.0;
-            undisturbed(&mut TRIES.clone(), || {
+    fn a_measurement_that_does_not_count_is_repeated_a_few_times() {
+        let measure = |judged: &[Judged]| {
+            let (mut judged, mut count) = (judged.iter().copied(), 0.0);
+            let mut tally = Tally::default();
+            let values = tally.measure(&mut TRIES.clone(), || {
                 count += 1.0;
-                let readers_share = shares.next().expect("no more tries than that");
-                Sample { values: vec![count], readers_share }
-            })
+                Sample::new([count], judged.next().expect("no more tries than that"))
+            });
+            (values, tally.counted, tally.flawed())
         };
-        assert_eq!(measure(&[1.0]), (vec![1.0], true));
-        assert_eq!(measure(&[0.2, 0.95]), (vec![2.0], true));
-        assert_eq!(measure(&[0.2; TRIES as usize]), (vec![f64::from(TRIES)], false));
+        let taken = Some(Err(Flaw::Taken));
+        assert_eq!(measure(&[None]), (Some(vec![1.0]), 0, 0));
+        assert_eq!(measure(&[Some(Ok(()))]), (Some(vec![1.0]), 1, 0));
+        assert_eq!(measure(&[taken, Some(Ok(()))]), (Some(vec![2.0]), 1, 1));
+        assert_eq!(measure(&[taken; TRIES as usize]), (None, 0, TRIES));
     }
 
     #[test]
-    fn who_was_never_calm_is_tried_less_often_until_it_is_calm_again() {
+    fn what_never_counts_is_tried_less_often_until_it_does() {
         let mut tries = TRIES;
-        let mut count_at = |readers_share| {
+        let mut count_at = |judged| {
             let mut count = 0;
-            undisturbed(&mut tries, || {
+            let once = || {
                 count += 1;
-                Sample { values: Vec::new(), readers_share }
-            });
+                Sample::new([], Some(judged))
+            };
+            Tally::default().measure(&mut tries, once);
             count
         };
-        assert_eq!([0.2; 5].map(&mut count_at), [25, 12, 6, 3, TRIES_MIN]);
-        assert_eq!([0.2, 1.0, 0.2].map(&mut count_at), [TRIES_MIN, 1, TRIES]);
+        assert_eq!([Err(Flaw::Apart); 5].map(&mut count_at), [25, 12, 6, 3, TRIES_MIN]);
+        let once_calm = [Err(Flaw::Apart), Ok(()), Err(Flaw::Apart)];
+        assert_eq!(once_calm.map(&mut count_at), [TRIES_MIN, 1, TRIES]);
+    }
+
+    #[test]
+    fn who_never_counts_has_a_reason_and_the_others_their_figures() {
+        let mut host = Quiet::default();
+        let mut session = Session::new(&mut host, 4, 1);
+        let sample = |number| {
+            let judged = if number == 1 { Err(Flaw::Taken) } else { Ok(()) };
+            Sample::new([1.0, 1.0], Some(judged))
+        };
+        let case = session.interleave(case(), Duration::ZERO, sample).unwrap().unwrap();
+        assert_eq!(case.rivals[0].values[0], [1.0; 4]);
+        assert!(case.rivals[1].values.iter().all(Vec::is_empty));
+        let missing = case.rivals[1].missing.as_ref().unwrap().to_string();
+        assert!(missing.contains("it lost its CPU"), "{missing}");
+        let run = case.run.unwrap();
+        assert_eq!((run.rows, run.without_figure, run.counted), (3, 1, 8));
+        assert_eq!(run.drawn, 8 + 4 * TRIES);
     }
 
     #[test]
     fn what_takes_long_is_measured_in_fewer_rounds() {
         let mut host = Quiet::default();
         let mut session = Session::new(&mut host, 4, 1);
-        let sample = |_| Sample { values: vec![1.0, 1.0], readers_share: 1.0 };
+        let sample = |_| Sample::new([1.0, 1.0], None);
         for (rounds_max, rounds) in [(2, 2), (9, 4)] {
             let case = session.interleave_at_most(rounds_max, case(), Duration::ZERO, sample);
             assert_eq!(case.unwrap().unwrap().rivals[0].values[0].len(), rounds);

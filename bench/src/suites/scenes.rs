@@ -278,24 +278,19 @@ fn grace_periods(
     session.interleave(case, 2 * duration, |number| {
         let seen = idle_threads.measure_sections(rivals[number], readers, steps, duration);
         // Readers waiting for a CPU are the point here.
-        Sample { values: vec![seen.p50_ns, seen.p99_ns], readers_share: 1.0 }
+        Sample::new([seen.p50_ns, seen.p99_ns], None)
     })
 }
 
 fn sample_boot(rival: &Rival, readers: usize, updates: u64) -> Sample {
     let seen = boot::measure(rival, readers, updates);
-    Sample {
-        values: vec![seen.ns, seen.cpu_ns, seen.look_ups_per_second],
-        readers_share: seen.readers_share,
-    }
+    Sample::new([seen.ns, seen.cpu_ns, seen.look_ups_per_second], seen.judged)
 }
 
 fn sample_stores(rival: &Rival, readers: usize, amounts: Amounts) -> Sample {
     let seen = update::measure_cell(rival, readers, amounts.stores_new, amounts.stores_timed);
-    Sample {
-        values: vec![seen.ns, seen.cpu_ns, seen.p99_9_ns, seen.unreclaimed_peak as f64],
-        readers_share: seen.readers_share,
-    }
+    let values = [seen.ns, seen.cpu_ns, seen.p99_9_ns, seen.unreclaimed_peak as f64];
+    Sample::new(values, seen.judged)
 }
 
 fn sample_garbage(rival: &Rival, amounts: Amounts) -> Sample {
@@ -303,15 +298,13 @@ fn sample_garbage(rival: &Rival, amounts: Amounts) -> Sample {
     let freed_after = seen.freed_after.as_nanos() as f64;
     // Where the allocator does not say, there is nothing to be compared.
     let bytes = seen.bytes.map_or(f64::NAN, |bytes| bytes as f64);
-    Sample { values: vec![freed_after, seen.waiting as f64, bytes], readers_share: 1.0 }
+    Sample::new([freed_after, seen.waiting as f64, bytes], None)
 }
 
 fn sample_blocked(rival: &Rival, blocked_for: Duration) -> Sample {
     let seen = blocked::measure(rival, blocked_for);
-    Sample {
-        values: vec![seen.cpu_percent, seen.stretch_ns, seen.sleeps_per_second, seen.answer_ns],
-        readers_share: 1.0,
-    }
+    let values = [seen.cpu_percent, seen.stretch_ns, seen.sleeps_per_second, seen.answer_ns];
+    Sample::new(values, None)
 }
 
 fn sample_domains(rival: &Rival, used: Used, count: usize) -> Sample {

@@ -95,10 +95,7 @@ fn measure(
         let first = sums.entry(seed).or_insert_with(|| seen.sums.clone());
         assert_eq!(*first, seen.sums, "both forms of {} do the same", program.name);
         let speed = seen.speed;
-        Sample {
-            values: vec![speed.operations_per_second, speed.cpu_ns],
-            readers_share: speed.together_share,
-        }
+        Sample::new([speed.operations_per_second, speed.cpu_ns], speed.judged)
     })?;
     Ok(case.map(|mut case| {
         case.notes.extend(program.published.and_then(|published| beside(published, &case)));

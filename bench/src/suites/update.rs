@@ -225,16 +225,13 @@ impl Choice {
             Group::Update => updates(rival, scene.number as usize, amounts),
             Group::Tail => {
                 let seen = tail::measure(rival, amounts.timed_reads);
-                Sample {
-                    values: vec![seen.p99_9_ns, seen.p50_ns, seen.updates_per_second],
-                    readers_share: seen.updater_share,
-                }
+                Sample::new([seen.p99_9_ns, seen.p50_ns, seen.updates_per_second], seen.judged)
             }
             Group::Hash => {
                 let operations = amounts.table_operations;
                 let seen =
                     hash::measure(rival, TABLE_THREADS, scene.number, operations, amounts.seed);
-                Sample { values: vec![seen.operations_per_second, seen.cpu_ns], readers_share: 1.0 }
+                Sample::new([seen.operations_per_second, seen.cpu_ns], seen.judged)
             }
             Group::Call => alone(enqueue::measure_call(rival, amounts.bursts)),
             Group::Memory => {
@@ -261,15 +258,13 @@ impl Choice {
         let measure = |number: usize| {
             let seen = stall::measure(rivals[number], self.amounts.stall);
             stopped[number] |= seen.stopped;
-            Sample {
-                values: vec![
-                    seen.unreclaimed_peak as f64,
-                    seen.bytes_peak as f64,
-                    100.0 * seen.reads_kept,
-                    seen.updates_per_second,
-                ],
-                readers_share: 1.0,
-            }
+            let values = [
+                seen.unreclaimed_peak as f64,
+                seen.bytes_peak as f64,
+                100.0 * seen.reads_kept,
+                seen.updates_per_second,
+            ];
+            Sample::new(values, seen.judged)
         };
         let case = session.interleave_at_most(self.stalls, case, budget, measure)?;
         Ok(case.map(|mut case| {
@@ -314,10 +309,8 @@ impl Choice {
 
 fn updates(rival: &Rival, readers: usize, amounts: &Amounts) -> Sample {
     let seen = update::measure(rival, readers, amounts.updates, amounts.timed_updates);
-    Sample {
-        values: vec![1e9 / seen.ns, seen.cpu_ns, seen.p99_9_ns, seen.unreclaimed_peak as f64],
-        readers_share: seen.readers_share,
-    }
+    let values = [1e9 / seen.ns, seen.cpu_ns, seen.p99_9_ns, seen.unreclaimed_peak as f64];
+    Sample::new(values, seen.judged)
 }
 
 /// What a case measures, and of whom.

@@ -39,7 +39,6 @@ pub(super) struct Document<'a> {
 struct CaseOut {
     id: String,
     title: String,
-    disturbed: u32,
     notes: Vec<String>,
     rivals: Vec<RivalOut>,
 }
@@ -118,7 +117,6 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
     CaseOut {
         id: case.id.clone().into_owned(),
         title: case.title.clone().into_owned(),
-        disturbed: case.disturbed,
         notes: case.notes.clone(),
         rivals: rivals.collect(),
     }

@@ -49,13 +49,6 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
     for sentence in ties(case, base) {
         output.paragraph(sentence)?;
     }
-    if case.disturbed > 0 {
-        let all: usize = case.rivals.iter().map(|rival| rival.values[0].len()).sum();
-        output.note(format_args!(
-            "{}: in {} of {all} measurements the readers were kept from their CPUs",
-            case.title, case.disturbed
-        ));
-    }
     let missing = |rival: &Series| Some(format!("{} ({})", rival.name, rival.missing.as_ref()?));
     let missing: Vec<_> = case.rivals.iter().filter_map(missing).collect();
     if !missing.is_empty() {

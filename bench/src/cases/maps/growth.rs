@@ -8,8 +8,8 @@ use hdrhistogram::Histogram;
 use super::{Key, Keys, Map};
 use crate::cases::clock::{ns_of, ticks};
 use crate::cases::object::Turn;
-use crate::cases::together::side_by_side;
 use crate::rivals::Rival;
+use crate::slices::{Cue, Judged, Scene};
 
 /// The longest insertion that differs from longer ones, in ticks: some ten seconds.
 const TICKS_MAX: u64 = 1 << 35;
@@ -26,6 +26,8 @@ pub struct Growth {
     pub worst_ns: f64,
     /// Insertions of all threads in a second, with what it takes to time them.
     pub per_second: f64,
+    /// Whether it counts.
+    pub(crate) judged: Judged,
 }
 
 /// Inserts so many entries into an empty map that was made with no room for them, a part of them
@@ -50,19 +52,23 @@ pub fn measure(rival: &Rival, keys: Keys, entries: u64, threads: usize) -> Growt
                 let first = each * number as u64;
                 first.min(entries)..(first + each).min(entries)
             };
-            let ready = |number: usize| (part(number), latencies());
-            let seen = side_by_side(threads, ready, |(numbers, ticks)| {
-                table.fill_timed(numbers.clone(), ticks);
+            let scene = Scene::of(threads, |number: usize, cue: &Cue<'_>| {
+                let mut ticks = latencies();
+                cue.work(|_| {
+                    table.fill_timed(part(number), &mut ticks);
+                    ticks
+                })
             });
             let mut all = latencies();
-            for (_, ticks) in seen.states() {
-                all.add(ticks).expect("all histograms have the same bounds");
+            for played in &scene.played {
+                all.add(&played.result).expect("all histograms have the same bounds");
             }
             assert_eq!(all.len(), entries, "each insertion is recorded");
             Growth {
                 p99_9_ns: ns_of(all.value_at_quantile(0.999)),
                 worst_ns: ns_of(all.max()),
-                per_second: seen.speed(each as f64).operations_per_second,
+                per_second: scene.speed(each as f64).operations_per_second,
+                judged: scene.judged(),
             }
         });
         measured.join().expect("a measurement does not panic")

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::{Key, Keys, Map, Table};
 use crate::cases::object::Turn;
-use crate::cases::together::{Speed, side_by_side};
 use crate::rivals::Rival;
+use crate::slices::{Cue, Scene, Speed};
 
 /// The low half of a value says which key it is of; the other half says which update made it.
 const NUMBER: u64 = u32::MAX as u64;
@@ -108,13 +108,13 @@ pub fn measure(map: &Ready, shape: &Shape, operations: u64, seed: u64) -> Speed 
     let seed_of = |number: usize| seed.wrapping_mul(1 << 20).wrapping_add(2 * number as u64);
     thread::scope(|scope| {
         let measured = scope.spawn(|| {
-            let ready = |number: usize| {
+            let scene = Scene::of(shape.threads, |number: usize, cue: &Cue<'_>| {
                 table.work(&shape.share(number, operations / 4, seed_of(number)));
-                shape.share(number, operations, seed_of(number) + 1)
-            };
-            let seen = side_by_side(shape.threads, ready, |share| table.work(share));
+                let share = shape.share(number, operations, seed_of(number) + 1);
+                cue.work(|_| table.work(&share))
+            });
             table.flush();
-            seen.speed(operations as f64)
+            scene.speed(operations as f64)
         });
         measured.join().expect("a measurement does not panic")
     })

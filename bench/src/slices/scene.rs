@@ -1,0 +1,325 @@
+//! What cannot be cut into slices: a boot, a stall, waits, programs side by side. A *scene* is one
+//! go of threads that each do something of their own at once.
+//!
+//! A scene counts by the rules of a slice, but for one: its threads may sleep, and may lose their
+//! CPUs to a worker that the rival has started, which is the rival's affair. So the kernel is asked
+//! how long each thread waited for a CPU, and what workers can have used meanwhile is left out.
+//!
+//! Invariants:
+//! - No thread begins before all are ready.
+//! - Threads that are not timed end when those that are have ended; if none is, when the caller has.
+//! - No thread waits for one that has panicked.
+
+use std::fs;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::crew::{Pinned, own_cpus};
+use super::judge::{Judged, Span, judge_scene};
+use crate::cases::clock::{cpu_time, thread_cpu_time};
+use crate::cases::object::LineGuard;
+
+/// What one thread of a scene does: it makes itself ready, and works once, by [`Cue::work`].
+pub(crate) type Act<'a, R> = Box<dyn FnOnce(&Cue<'_>) -> Played<R> + Send + 'a>;
+
+/// The work of one thread.
+#[derive(Debug)]
+pub(crate) struct Played<R> {
+    pub(crate) result: R,
+    /// From its beginning to its end.
+    pub(crate) elapsed: Duration,
+    span: Span,
+    /// The CPU time of all threads of the process before and after.
+    process_cpu: [Duration; 2],
+}
+
+impl<R> Played<R> {
+    pub(crate) fn cpu(&self) -> Duration {
+        Duration::from_nanos(self.span.cpu_ns)
+    }
+}
+
+/// When a thread of a scene begins, and when it is over.
+pub(crate) struct Cue<'a> {
+    threads: usize,
+    ready: &'a AtomicUsize,
+    stop: &'a AtomicI32,
+    epoch: Instant,
+    /// Another thread may need the CPU of one that waits.
+    yields: bool,
+    /// The others end when it has ended.
+    is_timed: bool,
+}
+
+impl Cue<'_> {
+    /// Does the work once all threads are ready. What is not timed is to end when the flag is not 0.
+    ///
+    /// # Panics
+    /// If another thread has panicked before.
+    pub(crate) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> Played<R> {
+        self.meet();
+        let process_before = cpu_time();
+        let (waited_before, cpu_before) = (run_delay_ns(), thread_cpu_time());
+        let begin = Instant::now();
+        let result = work(self.stop);
+        let elapsed = begin.elapsed();
+        self.end();
+        let (cpu, waited) = (thread_cpu_time() - cpu_before, run_delay_ns());
+        let begin_ns = begin.duration_since(self.epoch).as_nanos() as u64;
+        let span = Span {
+            begin_ns,
+            end_ns: begin_ns + elapsed.as_nanos() as u64,
+            cpu_ns: cpu.as_nanos() as u64,
+            waited_ns: waited.saturating_sub(waited_before),
+            ..Span::default()
+        };
+        Played { result, elapsed, span, process_cpu: [process_before, cpu_time()] }
+    }
+
+    /// Waits for all others. Where each has a CPU, all go on within a fraction of a microsecond.
+    fn meet(&self) {
+        // Release and Acquire: what the others have made ready is seen.
+        self.ready.fetch_add(1, Ordering::Release);
+        loop {
+            // Acquire: who ends it has seen all come, unless it has panicked.
+            let is_over = self.stop.load(Ordering::Acquire) != 0;
+            if self.ready.load(Ordering::Acquire) >= self.threads {
+                return;
+            }
+            assert!(!is_over, "no thread of a scene panics");
+            if self.yields {
+                thread::yield_now();
+            } else {
+                spin_loop();
+            }
+        }
+    }
+
+    /// Has the others end, if it is timed.
+    fn end(&self) {
+        if self.is_timed {
+            // Release: pairs with the Acquire in `meet`.
+            self.stop.store(1, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Cue<'_> {
+    fn drop(&mut self) {
+        self.is_timed |= thread::panicking();
+        self.end();
+    }
+}
+
+/// What the threads of a scene did, in their order.
+#[derive(Debug)]
+pub(crate) struct Scene<R> {
+    pub(crate) played: Vec<Played<R>>,
+    timed: usize,
+    is_crowded: bool,
+}
+
+impl<R: Send> Scene<R> {
+    /// Has all acts played at once, each in a thread with a line and, where there are enough, a CPU
+    /// of its own, and what the caller does beside them. The first `timed` acts are timed.
+    pub(crate) fn play<'a, M>(
+        timed: usize,
+        acts: Vec<Act<'a, R>>,
+        caller: impl FnOnce() -> M,
+    ) -> (Scene<R>, M) {
+        let (acting, cpus) = (acts.len(), own_cpus());
+        let is_crowded = cpus.len() < acting;
+        let (ready, stop, epoch) = (AtomicUsize::new(0), AtomicI32::new(0), Instant::now());
+        let (ready, stop) = (&ready, &stop);
+        let threads = acting + 1;
+        let cue = |is_timed, yields| Cue { threads, ready, stop, epoch, yields, is_timed };
+        thread::scope(|scope| {
+            let start = |(number, act): (usize, Act<'a, R>)| {
+                let cue = cue(number < timed, is_crowded);
+                // A thread alone is best off where the kernel finds room for it.
+                let cpu = cpus.get(number).filter(|_| !is_crowded && acting > 1).copied();
+                scope.spawn(move || {
+                    let _line_guard = LineGuard::take(number);
+                    let _pinned = cpu.map(Pinned::to);
+                    act(&cue)
+                })
+            };
+            let started: Vec<_> = acts.into_iter().enumerate().map(start).collect();
+            let cue = cue(timed == 0, true);
+            cue.meet();
+            let caller = caller();
+            drop(cue);
+            let played = started.into_iter().map(|act| act.join().expect("no act panics"));
+            (Scene { played: played.collect(), timed, is_crowded }, caller)
+        })
+    }
+
+    /// The same act in so many threads, all of which are timed; it gets the number of its thread.
+    pub(crate) fn of(
+        threads: usize,
+        act: impl Fn(usize, &Cue<'_>) -> Played<R> + Sync,
+    ) -> Scene<R> {
+        let act = &act;
+        let acts =
+            (0..threads).map(|number| -> Act<'_, R> { Box::new(move |cue| act(number, cue)) });
+        Scene::play(threads, acts.collect(), || ()).0
+    }
+
+    /// One act that is timed, and so many of another one that end with it.
+    pub(crate) fn beside(
+        backs: usize,
+        back: impl Fn(&Cue<'_>) -> Played<R> + Sync,
+        front: impl FnOnce(&Cue<'_>) -> Played<R> + Send,
+    ) -> Scene<R> {
+        let back = &back;
+        let mut acts: Vec<Act<'_, R>> = vec![Box::new(front)];
+        acts.extend((0..backs).map(|_| -> Act<'_, R> { Box::new(move |cue| back(cue)) }));
+        Scene::play(1, acts, || ()).0
+    }
+}
+
+impl<R> Scene<R> {
+    /// The first of them, and the others.
+    pub(crate) fn front(&self) -> (&Played<R>, &[Played<R>]) {
+        self.played.split_first().expect("a scene has threads")
+    }
+
+    /// Whether it counts. Threads that are more than there are CPUs are not judged: they keep each
+    /// other waiting.
+    pub(crate) fn judged(&self) -> Judged {
+        let spans: Vec<Span> = self.played.iter().map(|played| played.span).collect();
+        let workers_ns = self.workers_cpu().as_nanos() as u64;
+        (!self.is_crowded).then(|| judge_scene(&spans, workers_ns))
+    }
+
+    /// The CPU time that the process's other threads used while it was played.
+    pub(crate) fn workers_cpu(&self) -> Duration {
+        let after = self.played.iter().map(|played| played.process_cpu[1]).max();
+        (after.unwrap_or_default() - self.process_cpu_before()).saturating_sub(self.cpu(0))
+    }
+
+    /// The CPU time of the process since it began, but for that of threads that are not timed.
+    pub(crate) fn cpu_since_it_began(&self) -> Duration {
+        (cpu_time() - self.process_cpu_before()).saturating_sub(self.cpu(self.timed))
+    }
+
+    fn process_cpu_before(&self) -> Duration {
+        self.played.iter().map(|played| played.process_cpu[0]).min().unwrap_or_default()
+    }
+
+    /// Of the threads from this one on.
+    fn cpu(&self, from: usize) -> Duration {
+        self.played[from..].iter().map(Played::cpu).sum()
+    }
+
+    /// Of threads that all did `each` operations. What belongs to the work is done by now.
+    pub(crate) fn speed(&self, each: f64) -> Speed {
+        let threads = self.played.len() as f64;
+        let elapsed_s = self.played.iter().map(|played| played.elapsed.as_secs_f64()).sum::<f64>();
+        Speed {
+            operations_per_second: each * threads / (elapsed_s / threads),
+            cpu_ns: self.cpu_since_it_began().as_nanos() as f64 / (each * threads),
+            judged: self.judged(),
+        }
+    }
+}
+
+/// How fast threads work that do the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Operations of all threads in a second.
+    pub operations_per_second: f64,
+    /// CPU time for an operation, that of workers and of what is freed afterwards included.
+    pub cpu_ns: f64,
+    pub(crate) judged: Judged,
+}
+
+/// How long the calling thread has waited in the run queue: the second number of the kernel's
+/// `schedstat`. 0 where the kernel does not count it, and then no thread waits.
+fn run_delay_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::object::Turn;
+
+    fn spin(work: Duration) {
+        let begin = thread_cpu_time();
+        while thread_cpu_time() - begin < work {}
+    }
+
+    #[test]
+    fn those_at_the_back_work_as_long_as_the_front_and_their_time_is_told_apart() {
+        let _turn = Turn::wait();
+        let work = Duration::from_millis(3);
+        let back = |cue: &Cue<'_>| {
+            cue.work(|stop| {
+                let mut turns = 0_u64;
+                // Relaxed: it ends the loop.
+                while turns == 0 || stop.load(Ordering::Relaxed) == 0 {
+                    turns += 1;
+                }
+                turns
+            })
+        };
+        let scene = Scene::beside(1, back, |cue| {
+            cue.work(|_| {
+                spin(work);
+                0
+            })
+        });
+        let [front, back] = &scene.played[..] else { panic!("{scene:?}") };
+        assert!(back.result > 0 && back.elapsed > Duration::ZERO);
+        assert!(front.cpu() >= work && front.elapsed >= work, "{scene:?}");
+        assert!(scene.cpu_since_it_began() >= front.cpu(), "{scene:?}");
+        assert_eq!(scene.judged().is_none(), own_cpus().len() < 2);
+    }
+
+    #[test]
+    fn those_side_by_side_do_all_of_their_work() {
+        let _turn = Turn::wait();
+        for threads in [1, 2, 64] {
+            let ready = AtomicUsize::new(0);
+            let scene = Scene::of(threads, |number, cue| {
+                ready.fetch_add(1, Ordering::Relaxed);
+                cue.work(|_| {
+                    assert_eq!(ready.load(Ordering::Relaxed), threads, "none begins before");
+                    number
+                })
+            });
+            let numbers: Vec<usize> = scene.played.iter().map(|played| played.result).collect();
+            assert_eq!(numbers, (0..threads).collect::<Vec<_>>());
+            let speed = scene.speed(1.0);
+            assert!(speed.operations_per_second > 0.0 && speed.cpu_ns > 0.0, "{speed:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_caller_does_ends_a_scene_of_which_nothing_is_timed() {
+        let _turn = Turn::wait();
+        let act: Act<'_, ()> = Box::new(|cue| {
+            cue.work(|stop| {
+                while stop.load(Ordering::Relaxed) == 0 {
+                    spin_loop();
+                }
+            })
+        });
+        let (scene, said) = Scene::play(0, vec![act], || "done");
+        assert_eq!((scene.played.len(), said), (1, "done"));
+    }
+
+    #[test]
+    #[should_panic(expected = "no thread of a scene panics")]
+    fn a_panic_before_the_beginning_keeps_no_thread_waiting() {
+        let act = |number: usize, cue: &Cue<'_>| {
+            assert_eq!(number, 0, "the other one");
+            cue.work(|_| ())
+        };
+        Scene::of(2, act);
+    }
+}
