@@ -2,8 +2,7 @@
 //! guard and of an `Arc`, stores, and what waits after the last one.
 
 use super::rounds::{Metric, Unit};
-use super::scenes::{Scenes, What, scene};
-use super::timed::Threads;
+use super::scenes::{Scenes, Threads, What, scene};
 
 const LOAD: &[Metric] = &[Metric::new("load", Unit::Nanoseconds)];
 const STORE: &[Metric] = &[
@@ -27,6 +26,7 @@ const TWO: Threads = Threads::Same(2);
 /// seen.
 pub static SCENES: Scenes = Scenes {
     bench: "cells",
+    bases: &["quiescence"],
     groups: &[
         ("load", "What stands for the Arc for as long as its word is read, and back"),
         ("full", "Getting an Arc that can be replaced, and giving it back"),

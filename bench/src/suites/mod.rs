@@ -4,7 +4,7 @@
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
 //! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`cells`], [`map`],
 //!   [`tools`], [`cache`], [`compat`]: the suites; [`readme`]: some tables of them, for README;
-//!   `timed` and [`scenes`]: how several of them do it.
+//!   [`scenes`]: how six of them do it.
 //! - [`promises`]: what the project has promised, and whether it holds here.
 
 pub mod cache;
@@ -20,7 +20,6 @@ pub mod readme;
 pub mod rounds;
 pub mod scenes;
 pub mod srcu;
-mod timed;
 pub mod tools;
 pub mod update;
 
@@ -218,7 +217,7 @@ mod tests {
         for source in SOURCES.iter().filter(|source| !source.is_compiled_in) {
             let name = source.module.replace('_', "-");
             let options = Options { only: vec![name.clone()], ..Options::default() };
-            let Err(Error::Unsupported(message)) = read::prepare(&[], &options) else {
+            let Err(Error::Unsupported(message)) = read::SCENES.prepare(&[], &options) else {
                 panic!("{name} is compiled in, or another error");
             };
             let feature = source.feature.unwrap();

@@ -2,8 +2,7 @@
 //! for, counters, references, and locks that are cheap to read.
 
 use super::rounds::{Metric, Unit};
-use super::scenes::{Scenes, What, scene};
-use super::timed::Threads;
+use super::scenes::{Scenes, Threads, What, scene};
 
 const SNAPSHOT: &[Metric] = &[Metric::new("read", Unit::Nanoseconds)];
 const WRITE: &[Metric] = &[Metric::new("write", Unit::Nanoseconds)];
@@ -18,6 +17,7 @@ const TWO: Threads = Threads::Same(2);
 /// The suite.
 pub static SCENES: Scenes = Scenes {
     bench: "percpu",
+    bases: &["quiescence"],
     groups: &[
         ("snapshot", "Four words that are read whole, and written, with and without the other"),
         ("counter", "Adding one to a counter"),

@@ -429,15 +429,19 @@ mod tests {
     #[test]
     fn promises_name_metrics_and_rivals_that_can_be_measured() {
         for Promise { case, metric, rival, against, .. } in all() {
-            let known =
-                [read::known, gp::known, update::known, map::known, compat::known, tools::known]
-                    .into_iter();
+            let scenes = [
+                &read::SCENES,
+                &gp::SCENES,
+                &gp::OVERSUBSCRIBED,
+                &update::SCENES,
+                &srcu::SCENES,
+                &percpu::SCENES,
+                &cells::SCENES,
+            ];
+            let known = [map::known, compat::known, tools::known].into_iter();
             let (metrics, known) = known
                 .map(|known| known(case))
-                .chain(
-                    [&srcu::SCENES, &percpu::SCENES, &cells::SCENES]
-                        .map(|scenes| scenes.known(case)),
-                )
+                .chain(scenes.map(|scenes| scenes.known(case)))
                 .find_map(|known| known)
                 .unwrap_or_else(|| panic!("no suite measures {case}"));
             assert!(metrics.iter().any(|known| known.name == *metric), "{case}: {metric}");

@@ -179,8 +179,8 @@ impl Part {
         let options = Options { only, base: None, ..options.clone() };
         let group = |groups: &[Group]| vec![groups[0].0.to_owned()];
         let suite = match self {
-            Self::Read => read::prepare(&group(&read::GROUPS), &options),
-            Self::Update => update::prepare(&group(&update::GROUPS), &options),
+            Self::Read => read::SCENES.prepare(&group(read::SCENES.groups), &options),
+            Self::Update => update::SCENES.prepare(&group(update::SCENES.groups), &options),
             Self::Map => {
                 let load =
                     map::Load { entries: vec![ENTRIES], threads: Some(2), ..map::Load::default() };

@@ -1,25 +1,36 @@
-//! Tables of a benchmark that has several, in groups of which `--case` picks: what
-//! [`srcu`](super::srcu), [`percpu`](super::percpu) and [`cells`](super::cells) have in common.
+//! Tables of a benchmark that has several, in groups of which `--case` picks: what [`read`],
+//! [`gp`], [`update`], [`srcu`], [`percpu`] and [`cells`] have in common.
 //!
 //! Each table has rivals of its own, of which `--only` picks. Its name begins with its group's.
+//!
+//! [`read`]: super::read
+//! [`gp`]: super::gp
+//! [`update`]: super::update
+//! [`srcu`]: super::srcu
+//! [`percpu`]: super::percpu
+//! [`cells`]: super::cells
 
 use std::time::Duration;
 
 use super::rounds::{Case, Metric, Sample, Session, alone};
-use super::timed::{self, Of, Threads};
 use super::{Group, Options, Suite};
 use crate::Error;
 use crate::cases::domains::Used;
 use crate::cases::grace::{IdleThreads, steps_for};
+use crate::cases::loops::Loop;
 use crate::cases::store::Crowd;
-use crate::cases::{blocked, boot, domains, garbage, update};
+use crate::cases::update::Updates;
+use crate::cases::{blocked, boot, domains, enqueue, garbage, hash, memory, stall, tail, update};
 use crate::rivals::{self, Rival};
+use crate::units;
 
 /// All tables of a benchmark.
 #[derive(Debug)]
 pub struct Scenes {
     /// The name of the benchmark.
     pub(crate) bench: &'static str,
+    /// With whom the others are compared: the first of them that is measured.
+    pub(crate) bases: &'static [&'static str],
     /// What `--case` takes.
     pub groups: &'static [Group],
     pub(crate) all: &'static [Scene],
@@ -34,25 +45,59 @@ pub(crate) struct Scene {
     what: What,
 }
 
+/// The loop of a rival that is measured, if it has it.
+pub(crate) type Of = fn(&Rival) -> Option<Loop>;
+
+/// The thread that works at the same time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Threads {
+    /// So many, all of which do the same.
+    Same(usize),
+    /// One, and another one that does the opposite: writes, or reads.
+    Beside,
+}
+
 /// What is measured, and of whom.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     /// One operation in a loop.
     Loop(Of, Threads),
+    /// Grace periods with so many idle threads, beside so many busy readers.
+    Wait {
+        /// Threads that are registered, and do nothing.
+        idle: usize,
+        readers: usize,
+    },
+    /// Grace periods beside so many readers with sections of a microsecond.
+    Grace(usize),
+    /// The same: what the readers get done.
+    Contended(usize),
     /// A burst of grace periods beside so many readers.
     Boot(usize),
     /// A reader that stays in its section.
     Blocked,
     /// Memory of a domain that was used like this.
     Domains(Used),
-    /// Grace periods beside so many readers with sections of a microsecond.
-    Grace(usize),
     /// Replacing what so many threads have loaded.
     Store(usize),
     /// Replacing an `Arc` by a new one beside so many readers.
     StoreNew(usize),
     /// What waits after the last store.
     Garbage,
+    /// Replacing an object and retiring the old one, beside so many readers.
+    Update(usize),
+    /// What that does to a reader.
+    Tail,
+    /// A hash table, with so many searches in a hundred operations.
+    Hash(u32),
+    /// Queueing a callback.
+    Call,
+    /// Memory for an object that waits.
+    Memory,
+    /// A reader that stays in its section while another thread retires.
+    Stall,
+    /// Waiting for one callback.
+    Barrier,
 }
 
 pub(crate) const fn scene(
@@ -64,50 +109,78 @@ pub(crate) const fn scene(
     Scene { id, title, metrics, what }
 }
 
-/// How much is measured at a time.
+/// How much is measured at a time: the same for all rivals, since peaks depend on it.
 #[derive(Clone, Copy, Debug)]
 struct Amounts {
     looped: Duration,
-    updates: u64,
+    waits: Duration,
+    grace: Duration,
+    boots: u64,
     blocked: Duration,
     domains: usize,
-    grace: Duration,
-    stores_new: u64,
+    stores: u64,
     stores_timed: usize,
+    updates: u64,
+    updates_timed: usize,
+    reads_timed: usize,
+    table_operations: usize,
+    bursts: u32,
+    objects: u64,
+    stall: Duration,
+    barriers: u32,
+    seed: u64,
 }
 
 const AMOUNTS: Amounts = Amounts {
-    looped: Duration::ZERO,
-    updates: 9000,
+    looped: Duration::from_millis(20),
+    waits: Duration::from_millis(30),
+    grace: Duration::from_millis(400),
+    boots: 9000,
     blocked: Duration::from_secs(10),
     domains: 10_000,
-    grace: Duration::from_millis(400),
-    stores_new: 200_000,
+    stores: 200_000,
     stores_timed: 50_000,
+    updates: 400_000,
+    updates_timed: 200_000,
+    reads_timed: 200_000,
+    table_operations: 400_000,
+    bursts: 10,
+    objects: 100_000,
+    stall: Duration::from_secs(1),
+    barriers: 9,
+    seed: 1,
 };
 
 const AMOUNTS_QUICK: Amounts = Amounts {
-    updates: 1500,
-    blocked: Duration::from_secs(2),
+    looped: Duration::from_millis(4),
+    waits: Duration::from_millis(10),
     grace: Duration::from_millis(150),
-    stores_new: 50_000,
+    boots: 1500,
+    blocked: Duration::from_secs(2),
+    stores: 50_000,
     stores_timed: 10_000,
+    updates: 100_000,
+    updates_timed: 50_000,
+    reads_timed: 50_000,
+    table_operations: 100_000,
+    bursts: 3,
+    stall: Duration::from_millis(100),
+    barriers: 3,
     ..AMOUNTS
 };
 
-/// How long a reader stays in its section, beside grace periods.
+/// How long a reader's section is beside grace periods.
 const SECTION: Duration = Duration::from_micros(1);
+/// Threads of the hash table.
+const TABLE_THREADS: usize = 2;
 
-/// A blocked waiter takes its time, and domains that were measured stay.
+/// What takes long is measured in fewer rounds: a reader that stays, domains, and stalls, of which
+/// what they fill takes as long again to be freed.
 const ROUNDS_BLOCKED: u32 = 6;
 const ROUNDS_BLOCKED_QUICK: u32 = 3;
 const ROUNDS_DOMAINS: u32 = 3;
-
-/// About what an update with its grace period, a store of a new one, and one domain take, for the
-/// progress bar.
-const ABOUT_UPDATE: Duration = Duration::from_micros(20);
-const ABOUT_NEW: Duration = Duration::from_nanos(300);
-const ABOUT_DOMAIN: Duration = Duration::from_micros(10);
+const ROUNDS_STALL: u32 = 5;
+const ROUNDS_STALL_QUICK: u32 = 3;
 
 /// What is to be measured of whom.
 struct Choice {
@@ -119,22 +192,27 @@ struct Choice {
 }
 
 impl Scenes {
-    /// A benchmark of the scenes of these groups, or of all if none is named.
+    /// The suite, ready to run: the tables of these groups, or all if none is named.
     ///
     /// # Errors
-    /// If a rival is named that there is not.
+    /// If a group or a rival is named that there is not.
     pub fn prepare(&'static self, groups: &[String], options: &Options) -> Result<Suite, Error> {
+        let known: Vec<&str> = self.groups.iter().map(|(name, _)| *name).collect();
+        if let Some(wrong) = groups.iter().find(|group| !known.contains(&group.as_str())) {
+            let known = known.join(", ");
+            return Err(Error::Usage(format!("there is no case {wrong:?}: {known}")));
+        }
         let is_wanted = |scene: &&Scene| {
             groups.is_empty() || groups.iter().any(|group| scene.group() == group.as_str())
         };
         let scenes: Vec<_> = self.all.iter().filter(is_wanted).collect();
         let known = rivals_of(|rival| scenes.iter().any(|scene| scene.what.is_served_by(rival)));
-        let (rivals, base) = options.choose(&known, &["quiescence"])?;
+        let (rivals, base) = options.choose(&known, self.bases)?;
         let amounts = if options.quick { AMOUNTS_QUICK } else { AMOUNTS };
         let choice = Choice {
             scenes,
             rivals,
-            amounts: Amounts { looped: timed::budget(options.quick), ..amounts },
+            amounts: Amounts { seed: options.seed, ..amounts },
             rounds: options.rounds(),
             quick: options.quick,
         };
@@ -158,7 +236,7 @@ impl Scenes {
     }
 }
 
-/// All rivals of which this holds.
+/// The rivals of which this holds, in the order of the registry.
 fn rivals_of(serves: impl Fn(&Rival) -> bool) -> Vec<&'static Rival> {
     rivals::all().filter(|rival| serves(rival)).collect()
 }
@@ -171,17 +249,27 @@ impl Scene {
 }
 
 impl What {
-    /// Whether the rival takes part.
     fn is_served_by(self, rival: &Rival) -> bool {
         match self {
             Self::Loop(of, _) => of(rival).is_some(),
+            Self::Wait { .. } | Self::Contended(_) => rival.wait.is_some() && !rival.is_restartable,
+            Self::Grace(_) => rival.wait.is_some(),
             Self::Boot(_) => rival.boot.is_some(),
             Self::Blocked => rival.blocked.is_some(),
             Self::Domains(_) => rival.domain.is_some(),
-            Self::Grace(_) => rival.wait.is_some(),
             Self::Store(_) => rival.store.is_some(),
             Self::StoreNew(_) | Self::Garbage => rival.stored.is_some(),
+            Self::Update(_) | Self::Tail | Self::Stall => rival.replace.is_some(),
+            Self::Memory => rival.hoards,
+            Self::Hash(_) => rival.hash.is_some(),
+            Self::Call => rival.enqueue.is_some(),
+            Self::Barrier => rival.has_barrier,
         }
+    }
+
+    /// Threads that are registered besides.
+    fn idle(self) -> usize {
+        if let Self::Wait { idle, .. } = self { idle } else { 0 }
     }
 }
 
@@ -193,31 +281,20 @@ impl Choice {
     ) -> Result<Option<Case>, Error> {
         let Scene { id, title, metrics, what } = *scene;
         let rivals = self.rivals_of(scene);
-        if rivals.is_empty() {
+        if rivals.is_empty() || session.host.is_stopped() {
             return Ok(None);
         }
         let case = Case::of(id, title, metrics, &rivals);
-        let (budget, amounts) = (self.budget(what), self.amounts);
+        let budget = self.budget(what);
         match what {
             What::Loop(of, threads) => {
-                timed::measure((id, title, threads), metrics, &rivals, of, budget, session)
-            }
-            What::Boot(readers) => session.interleave(case, budget, |number| {
-                sample_boot(rivals[number], readers, amounts.updates)
-            }),
-            What::Blocked => session.interleave_at_most(self.rounds_of(what), case, budget, |n| {
-                sample_blocked(rivals[n], amounts.blocked)
-            }),
-            What::Domains(used) => {
-                session.interleave_at_most(self.rounds_of(what), case, budget, |number| {
-                    sample_domains(rivals[number], used, amounts.domains)
-                })
-            }
-            What::Grace(readers) => grace_periods(case, &rivals, readers, amounts.grace, session),
-            What::StoreNew(readers) => session
-                .interleave(case, budget, |number| sample_stores(rivals[number], readers, amounts)),
-            What::Garbage => {
-                session.interleave(case, budget, |number| sample_garbage(rivals[number], amounts))
+                let percent = session.planted_percent;
+                let row = |looped: Loop| match threads {
+                    Threads::Same(threads) => looped.row(threads, percent),
+                    Threads::Beside => looped.row_beside(percent),
+                };
+                let rows: Vec<_> = rivals.iter().filter_map(|rival| of(rival)).map(row).collect();
+                session.slices(case, &rows, budget)
             }
             What::Store(threads) => match Crowd::gather(threads) {
                 Ok(crowd) => {
@@ -229,19 +306,154 @@ impl Choice {
                     Ok(None)
                 }
             },
+            What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
+                let idle_threads = match IdleThreads::gather(&rivals, what.idle()) {
+                    Ok(idle_threads) => idle_threads,
+                    Err(error) => {
+                        session.host.note(&format_args!("{title}: left out: {error}"));
+                        return Ok(None);
+                    }
+                };
+                let steps = steps_for(SECTION);
+                session.interleave(case, budget, |number| {
+                    self.sample_waits(what, rivals[number], &idle_threads, steps)
+                })
+            }
+            What::Stall => self.stall(case, &rivals, budget, session),
+            _ => session.interleave_at_most(self.rounds_of(what), case, budget, |number| {
+                self.sample(what, rivals[number])
+            }),
         }
     }
 
-    /// About how long one measurement takes, for the progress bar.
-    fn budget(&self, what: What) -> Duration {
+    /// One measurement of what needs nothing beside its rival.
+    fn sample(&self, what: What, rival: &Rival) -> Sample {
+        let amounts = &self.amounts;
         match what {
-            What::Loop(..) | What::Store(_) => self.amounts.looped,
-            What::Boot(_) => ABOUT_UPDATE * self.amounts.updates as u32,
-            What::Blocked => self.amounts.blocked,
-            What::Domains(_) => ABOUT_DOMAIN * self.amounts.domains as u32,
+            What::Boot(readers) => {
+                let seen = boot::measure(rival, readers, amounts.boots);
+                Sample::new([seen.ns, seen.cpu_ns, seen.look_ups_per_second], seen.judged)
+            }
+            What::Blocked => {
+                let seen = blocked::measure(rival, amounts.blocked);
+                let [cpu, stretch] = [seen.cpu_percent, seen.stretch_ns];
+                Sample::new([cpu, stretch, seen.sleeps_per_second, seen.answer_ns], None)
+            }
+            What::Domains(used) => {
+                // Here and below: where the allocator or the kernel does not say, there is nothing
+                // to be compared.
+                alone(domains::measure(rival, used, amounts.domains).unwrap_or(f64::NAN))
+            }
+            What::StoreNew(readers) => {
+                let (stores, timed) = (amounts.stores, amounts.stores_timed);
+                let seen = update::measure_cell(rival, readers, stores, timed);
+                sample_updates(&seen, seen.ns)
+            }
+            What::Garbage => {
+                let seen = garbage::measure(rival, amounts.stores);
+                let bytes = seen.bytes.map_or(f64::NAN, |bytes| bytes as f64);
+                let freed_after = seen.freed_after.as_nanos() as f64;
+                Sample::new([freed_after, seen.waiting as f64, bytes], None)
+            }
+            What::Update(readers) => {
+                let (updates, timed) = (amounts.updates, amounts.updates_timed);
+                let seen = update::measure(rival, readers, updates, timed);
+                sample_updates(&seen, 1e9 / seen.ns)
+            }
+            What::Tail => {
+                let seen = tail::measure(rival, amounts.reads_timed);
+                Sample::new([seen.p99_9_ns, seen.p50_ns, seen.updates_per_second], seen.judged)
+            }
+            What::Hash(percent) => {
+                let (operations, seed) = (amounts.table_operations, amounts.seed);
+                let seen = hash::measure(rival, TABLE_THREADS, percent, operations, seed);
+                Sample::new([seen.operations_per_second, seen.cpu_ns], seen.judged)
+            }
+            What::Call => alone(enqueue::measure_call(rival, amounts.bursts)),
+            What::Memory => alone(memory::measure(rival, amounts.objects).unwrap_or(f64::NAN)),
+            What::Barrier => {
+                let ns = enqueue::measure_barrier(rival, amounts.barriers);
+                alone(ns.expect("only rivals that have one are asked"))
+            }
+            What::Loop(..)
+            | What::Store(_)
+            | What::Wait { .. }
+            | What::Grace(_)
+            | What::Contended(_)
+            | What::Stall => unreachable!("it needs more than its rival"),
+        }
+    }
+
+    fn sample_waits(&self, what: What, rival: &Rival, idle: &IdleThreads, steps: u32) -> Sample {
+        let budget = self.budget(what);
+        let seen = match what {
+            What::Contended(readers) => {
+                let seen = idle.contend(rival, readers, steps, budget);
+                let reads = [seen.reads_per_cpu_second, seen.reads_per_second];
+                let values = [reads[0], reads[1], seen.grace_periods_per_second];
+                // Readers waiting for a CPU are the point here.
+                return Sample::new(values, None);
+            }
+            What::Wait { readers, .. } => idle.measure(rival, readers, budget),
+            What::Grace(readers) => idle.measure_sections(rival, readers, steps, budget / 2),
+            _ => unreachable!("these are the three that wait"),
+        };
+        Sample::new([seen.p50_ns, seen.p99_ns], seen.judged)
+    }
+
+    /// A rival that fills the memory up to the bound is named in a note.
+    fn stall(
+        &self,
+        case: Case,
+        rivals: &[&Rival],
+        budget: Duration,
+        session: &mut Session<'_>,
+    ) -> Result<Option<Case>, Error> {
+        let mut stopped = vec![false; rivals.len()];
+        let measure = |number: usize| {
+            let seen = stall::measure(rivals[number], self.amounts.stall);
+            stopped[number] |= seen.stopped;
+            let [objects, bytes] = [seen.unreclaimed_peak, seen.bytes_peak].map(|peak| peak as f64);
+            let values = [objects, bytes, 100.0 * seen.reads_kept, seen.updates_per_second];
+            Sample::new(values, seen.judged)
+        };
+        let rounds = self.rounds_of(What::Stall);
+        let case = session.interleave_at_most(rounds, case, budget, measure)?;
+        Ok(case.map(|mut case| {
+            let full = rivals.iter().zip(&stopped).filter(|(_, stopped)| **stopped);
+            let full: Vec<&str> = full.map(|(rival, _)| rival.name).collect();
+            if !full.is_empty() {
+                let bytes = units::bytes(stall::BYTES_MAX);
+                case.notes.push(format!("stopped at {bytes}: {}", full.join(", ")));
+            }
+            case
+        }))
+    }
+
+    /// About how long one measurement of a rival takes.
+    fn budget(&self, what: What) -> Duration {
+        let amounts = &self.amounts;
+        let about = |ns: u64, count: u64| Duration::from_nanos(ns * count);
+        match what {
+            What::Loop(..) | What::Store(_) => amounts.looped,
+            // Shorter than a time slice, so that the readers can be there from its beginning to its
+            // end also where others want their CPUs.
+            What::Wait { readers, .. } => amounts.waits / if readers > 0 { 8 } else { 1 },
             // Half of it is for the readers to arrive.
-            What::Grace(_) => 2 * self.amounts.grace,
-            What::StoreNew(_) | What::Garbage => ABOUT_NEW * self.amounts.stores_new as u32,
+            What::Grace(_) => 2 * amounts.grace,
+            // Here a grace period may take many time slices.
+            What::Contended(_) => amounts.grace,
+            What::Boot(_) => about(20_000, amounts.boots),
+            What::Blocked => amounts.blocked,
+            What::Domains(_) => about(10_000, amounts.domains as u64),
+            What::StoreNew(_) | What::Garbage => about(300, amounts.stores),
+            What::Update(_) => about(150, amounts.updates + amounts.updates_timed as u64),
+            What::Tail => about(300, amounts.reads_timed as u64),
+            What::Hash(_) => about(150, amounts.table_operations as u64),
+            What::Call => about(10_000_000, amounts.bursts.into()),
+            What::Memory => about(300, amounts.objects),
+            What::Stall => amounts.stall * 3 / 2,
+            What::Barrier => about(10_000_000, amounts.barriers.into()),
         }
     }
 
@@ -250,6 +462,8 @@ impl Choice {
             What::Blocked if self.quick => ROUNDS_BLOCKED_QUICK,
             What::Blocked => ROUNDS_BLOCKED,
             What::Domains(_) => ROUNDS_DOMAINS,
+            What::Stall if self.quick => ROUNDS_STALL_QUICK,
+            What::Stall => ROUNDS_STALL,
             _ => u32::MAX,
         })
     }
@@ -259,62 +473,18 @@ impl Choice {
         self.budget(scene.what) * self.rounds_of(scene.what) * rivals as u32
     }
 
-    /// The chosen rivals that take part.
     fn rivals_of(&self, scene: &Scene) -> Vec<&'static Rival> {
         self.rivals.iter().copied().filter(|rival| scene.what.is_served_by(rival)).collect()
     }
 }
 
-fn grace_periods(
-    case: Case,
-    rivals: &[&Rival],
-    readers: usize,
-    duration: Duration,
-    session: &mut Session<'_>,
-) -> Result<Option<Case>, Error> {
-    let idle_threads =
-        IdleThreads::gather(rivals, 0).map_err(|error| Error::io("cannot start", error))?;
-    let steps = steps_for(SECTION);
-    session.interleave(case, 2 * duration, |number| {
-        let seen = idle_threads.measure_sections(rivals[number], readers, steps, duration);
-        // Readers waiting for a CPU are the point here.
-        Sample::new([seen.p50_ns, seen.p99_ns], None)
-    })
-}
-
-fn sample_boot(rival: &Rival, readers: usize, updates: u64) -> Sample {
-    let seen = boot::measure(rival, readers, updates);
-    Sample::new([seen.ns, seen.cpu_ns, seen.look_ups_per_second], seen.judged)
-}
-
-fn sample_stores(rival: &Rival, readers: usize, amounts: Amounts) -> Sample {
-    let seen = update::measure_cell(rival, readers, amounts.stores_new, amounts.stores_timed);
-    let values = [seen.ns, seen.cpu_ns, seen.p99_9_ns, seen.unreclaimed_peak as f64];
-    Sample::new(values, seen.judged)
-}
-
-fn sample_garbage(rival: &Rival, amounts: Amounts) -> Sample {
-    let seen = garbage::measure(rival, amounts.stores_new);
-    let freed_after = seen.freed_after.as_nanos() as f64;
-    // Where the allocator does not say, there is nothing to be compared.
-    let bytes = seen.bytes.map_or(f64::NAN, |bytes| bytes as f64);
-    Sample::new([freed_after, seen.waiting as f64, bytes], None)
-}
-
-fn sample_blocked(rival: &Rival, blocked_for: Duration) -> Sample {
-    let seen = blocked::measure(rival, blocked_for);
-    let values = [seen.cpu_percent, seen.stretch_ns, seen.sleeps_per_second, seen.answer_ns];
-    Sample::new(values, None)
-}
-
-fn sample_domains(rival: &Rival, used: Used, count: usize) -> Sample {
-    // Where the kernel does not say, there is nothing to be compared.
-    alone(domains::measure(rival, used, count).unwrap_or(f64::NAN))
+fn sample_updates(seen: &Updates, first: f64) -> Sample {
+    Sample::new([first, seen.cpu_ns, seen.p99_9_ns, seen.unreclaimed_peak as f64], seen.judged)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ROUNDS_QUICK, cells, percpu, srcu};
+    use super::super::{ROUNDS_QUICK, cells, gp, percpu, read, srcu, update};
     use super::*;
     use crate::host::Quiet;
 
@@ -323,22 +493,41 @@ mod tests {
     }
 
     /// All benchmarks of scenes.
-    const ALL: [&Scenes; 3] = [&srcu::SCENES, &percpu::SCENES, &cells::SCENES];
+    const ALL: [&Scenes; 7] = [
+        &read::SCENES,
+        &gp::SCENES,
+        &gp::OVERSUBSCRIBED,
+        &update::SCENES,
+        &srcu::SCENES,
+        &percpu::SCENES,
+        &cells::SCENES,
+    ];
 
     #[test]
     fn every_rival_of_every_case_gives_a_figure_for_each_metric() {
-        let scenes: Vec<&Scene> = ALL.iter().flat_map(|scenes| scenes.all).collect();
+        // A stall looks at all memory of the process, and 10,000 threads take their time.
+        let is_small =
+            |scene: &&Scene| !matches!(scene.what, What::Stall) && scene.what.idle() < 1000;
         let choice = Choice {
             rivals: rivals::all().collect(),
-            scenes,
+            scenes: ALL.iter().flat_map(|scenes| scenes.all).filter(is_small).collect(),
             amounts: Amounts {
                 looped: Duration::ZERO,
-                updates: 50,
+                waits: Duration::ZERO,
+                grace: Duration::from_nanos(1),
+                boots: 50,
                 blocked: Duration::from_millis(3),
                 domains: 20,
-                grace: Duration::from_nanos(1),
-                stores_new: 200,
+                stores: 200,
                 stores_timed: 20,
+                updates: 128,
+                updates_timed: 64,
+                reads_timed: 64,
+                table_operations: 1,
+                bursts: 1,
+                objects: 2000,
+                barriers: 1,
+                ..AMOUNTS_QUICK
             },
             rounds: 1,
             quick: true,
@@ -348,10 +537,12 @@ mod tests {
         for scene in &choice.scenes {
             let case = choice.measure(scene, &mut session).unwrap().expect("it is measured");
             assert_eq!(case.rivals.len(), choice.rivals_of(scene).len(), "{}", scene.id);
+            let may_be_unknown = matches!(scene.what, What::Memory);
             for rival in &case.rivals {
                 for (metric, values) in case.metrics.iter().zip(&rival.values) {
-                    let is_figure = values.iter().all(|value| value.is_finite() && *value >= 0.0)
-                        && values.is_empty() == rival.missing.is_some();
+                    let is_one = |value: &f64| value.is_finite() && *value >= 0.0 || may_be_unknown;
+                    let is_figure =
+                        values.iter().all(is_one) && values.is_empty() == rival.missing.is_some();
                     assert!(is_figure, "{}: {}: {metric:?}: {values:?}", scene.id, rival.name);
                 }
             }
@@ -366,9 +557,27 @@ mod tests {
             };
             let parts = scenes.groups.iter().map(|(group, _)| duration(&[(*group).to_owned()]));
             let parts: Vec<Duration> = parts.collect();
+            let message =
+                scenes.prepare(&["speed".to_owned()], &options()).unwrap_err().to_string();
+            assert!(message.contains("speed"), "{message}");
             assert!(parts.iter().all(|part| !part.is_zero()), "{}: {parts:?}", scenes.bench);
             assert_eq!(parts.iter().sum::<Duration>(), duration(&[]), "{}", scenes.bench);
         }
+    }
+
+    #[test]
+    fn a_rival_is_chosen_where_it_takes_part() {
+        let base_of = |cases: &[&str], only: &[&str]| {
+            let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+            let options = Options { only: names(only), ..options() };
+            let cases: Vec<String> = names(cases);
+            let suite = update::SCENES.prepare(&cases, &options);
+            suite.map(|suite| suite.base).map_err(|error| error.to_string())
+        };
+        assert_eq!(base_of(&[], &["papaya", "quiescence"]), Ok("quiescence"));
+        assert_eq!(base_of(&["hash"], &["papaya"]), Ok("papaya"));
+        let message = base_of(&["tail"], &["papaya"]).unwrap_err();
+        assert!(message.contains("papaya") && message.contains("seize"), "{message}");
     }
 
     #[test]

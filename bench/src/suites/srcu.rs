@@ -2,8 +2,7 @@
 //! that stays, and memory.
 
 use super::rounds::{Metric, Unit};
-use super::scenes::{Scenes, What, scene};
-use super::timed::Threads;
+use super::scenes::{Scenes, Threads, What, scene};
 use crate::cases::domains::Used;
 
 const PAIR: &[Metric] = &[Metric::new("pair", Unit::Nanoseconds)];
@@ -23,6 +22,7 @@ const MEMORY: &[Metric] = &[Metric::new("memory", Unit::Bytes)];
 /// The suite.
 pub static SCENES: Scenes = Scenes {
     bench: "srcu",
+    bases: &["quiescence"],
     groups: &[
         ("pair", "Entering a section and leaving it"),
         ("boot", "A guest's boot: 9,000 expedited grace periods beside readers that come and go"),

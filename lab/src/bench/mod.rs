@@ -34,32 +34,42 @@ pub(crate) struct BenchArgs {
 enum What {
     /// A read: enter a section, load the pointer, read its word, leave; one thread and two, and
     /// inside another section
-    Read(ReadArgs),
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(read::SCENES.groups))))]
+    Read(Cases),
     /// A grace period: alone, beside a busy reader, with 200 and with 10,000 idle threads
     Gp(GpArgs),
     /// An update: replace an object of 64 bytes and retire the old one; and all that comes with it:
     /// readers' tails, a hash table, callbacks, memory, a reader that stalls
-    Update(UpdateArgs),
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(update::SCENES.groups))))]
+    Update(Cases),
     /// The engines of a domain on a path-lookup cache: time, CPU share and latencies of each
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&engines::GROUPS))))]
     Engines(EnginesArgs),
     /// Sleepable domains (SRCU): sections, a burst of grace periods, a reader that stays, memory
-    Srcu(SrcuArgs),
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(srcu::SCENES.groups))))]
+    Srcu(Cases),
     /// What is done on the CPU's own words: reads that no grace period waits for, counters, locks,
     /// references
-    Percpu(PercpuArgs),
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(percpu::SCENES.groups))))]
+    Percpu(Cases),
     /// An Arc in a place where it can be replaced, and hazard pointers: loads, stores, what waits
-    Cells(CellsArgs),
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(cells::SCENES.groups))))]
+    Cells(Cases),
     /// Concurrent maps: look-ups and updates of a thousand keys and of a million, memory, growth
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&map::GROUPS))))]
     Map(MapArgs),
     /// Transformations from a lock to the right tool: programs before and after each of them
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&tools::GROUPS))))]
     Tools(ToolsArgs),
     /// What the place of data in the caches costs: conflicts, false sharing, prefetch and more,
     /// each with what it means for a Rust struct
-    Cache(CacheArgs),
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&cache::GROUPS))))]
+    Cache(Cases),
     /// The tables of README in nanoseconds, as Markdown: reads, replacing and look-ups of those
     /// that are named there
     Readme(ReadmeArgs),
     /// The liburcu-compatible libraries beside Debian's, under the same C program
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&compat::GROUPS))))]
     Compat(CompatArgs),
 }
 
@@ -99,15 +109,11 @@ struct Options {
     html: Option<PathBuf>,
 }
 
+/// The arguments of a benchmark that has nothing of its own but cases.
 #[derive(clap::Args, Clone, Debug)]
-struct ReadArgs {
+struct Cases {
     /// Measure only these [default: all]
-    #[arg(
-        long = "case",
-        value_name = "A,B",
-        value_parser = parser(&read::GROUPS),
-        value_delimiter = ','
-    )]
+    #[arg(long = "case", value_name = "A,B", value_delimiter = ',')]
     cases: Vec<String>,
     #[command(flatten)]
     options: Options,
@@ -124,31 +130,9 @@ struct GpArgs {
 }
 
 #[derive(clap::Args, Clone, Debug)]
-struct UpdateArgs {
-    /// Measure only these [default: all]
-    #[arg(
-        long = "case",
-        value_name = "A,B",
-        value_parser = parser(&update::GROUPS),
-        value_delimiter = ','
-    )]
-    cases: Vec<String>,
-    #[command(flatten)]
-    options: Options,
-}
-
-#[derive(clap::Args, Clone, Debug)]
 struct EnginesArgs {
-    /// Measure only these [default: all]
-    #[arg(
-        long = "case",
-        value_name = "A,B",
-        value_parser = parser(&engines::GROUPS),
-        value_delimiter = ','
-    )]
-    cases: Vec<String>,
     #[command(flatten)]
-    options: Options,
+    of: Cases,
     /// The directory tree whose paths are looked up; its names are read and nothing is changed
     /// [default: /usr/share, or the first of /usr and . that is there]
     #[arg(long, value_name = "DIR")]
@@ -176,59 +160,9 @@ struct EnginesArgs {
 }
 
 #[derive(clap::Args, Clone, Debug)]
-struct SrcuArgs {
-    /// Measure only these [default: all]
-    #[arg(
-        long = "case",
-        value_name = "A,B",
-        value_parser = parser(srcu::SCENES.groups),
-        value_delimiter = ','
-    )]
-    cases: Vec<String>,
-    #[command(flatten)]
-    options: Options,
-}
-
-#[derive(clap::Args, Clone, Debug)]
-struct PercpuArgs {
-    /// Measure only these [default: all]
-    #[arg(
-        long = "case",
-        value_name = "A,B",
-        value_parser = parser(percpu::SCENES.groups),
-        value_delimiter = ','
-    )]
-    cases: Vec<String>,
-    #[command(flatten)]
-    options: Options,
-}
-
-#[derive(clap::Args, Clone, Debug)]
-struct CellsArgs {
-    /// Measure only these [default: all]
-    #[arg(
-        long = "case",
-        value_name = "A,B",
-        value_parser = parser(cells::SCENES.groups),
-        value_delimiter = ','
-    )]
-    cases: Vec<String>,
-    #[command(flatten)]
-    options: Options,
-}
-
-#[derive(clap::Args, Clone, Debug)]
 struct MapArgs {
-    /// Measure only these [default: all]
-    #[arg(
-        long = "case",
-        value_name = "A,B",
-        value_parser = parser(&map::GROUPS),
-        value_delimiter = ','
-    )]
-    cases: Vec<String>,
     #[command(flatten)]
-    options: Options,
+    of: Cases,
     /// Entries of the maps [default: 1000,1000000; memory: 1000000; growth: 10000000; bustle:
     /// 1048576]. More than 4,000,000 take minutes and some gigabytes: each map is built anew for
     /// each measurement
@@ -258,34 +192,12 @@ struct MapArgs {
 
 #[derive(clap::Args, Clone, Debug)]
 struct ToolsArgs {
-    /// Measure only these [default: all]
-    #[arg(
-        long = "case",
-        value_name = "A,B",
-        value_parser = parser(&tools::GROUPS),
-        value_delimiter = ','
-    )]
-    cases: Vec<String>,
     #[command(flatten)]
-    options: Options,
+    of: Cases,
     /// Threads, where there are several; all is measured with one thread, too [default: one for
     /// each CPU, at least 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
-}
-
-#[derive(clap::Args, Clone, Debug)]
-struct CacheArgs {
-    /// Measure only these [default: all]
-    #[arg(
-        long = "case",
-        value_name = "A,B",
-        value_parser = parser(&cache::GROUPS),
-        value_delimiter = ','
-    )]
-    cases: Vec<String>,
-    #[command(flatten)]
-    options: Options,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -300,19 +212,11 @@ struct ReadmeArgs {
 
 #[derive(clap::Args, Clone, Debug)]
 struct CompatArgs {
-    /// Measure only these [default: all]
-    #[arg(
-        long = "case",
-        value_name = "A,B",
-        value_parser = parser(&compat::GROUPS),
-        value_delimiter = ','
-    )]
-    cases: Vec<String>,
+    #[command(flatten)]
+    of: Cases,
     /// The directory of our liburcu*.so.8, as `cargo xtask compat` makes it
     #[arg(long, value_name = "DIR", default_value = "target/compat/lib")]
     libraries: PathBuf,
-    #[command(flatten)]
-    options: Options,
 }
 
 fn parser(groups: &[Group]) -> PossibleValuesParser {
@@ -331,26 +235,29 @@ impl From<&Options> for suites::Options {
 impl What {
     fn options(&self) -> &Options {
         match self {
-            Self::Read(read) => &read.options,
+            Self::Read(cases)
+            | Self::Update(cases)
+            | Self::Srcu(cases)
+            | Self::Percpu(cases)
+            | Self::Cells(cases)
+            | Self::Cache(cases) => &cases.options,
             Self::Gp(gp) => &gp.options,
-            Self::Update(update) => &update.options,
-            Self::Engines(engines) => &engines.options,
-            Self::Srcu(srcu) => &srcu.options,
-            Self::Percpu(percpu) => &percpu.options,
-            Self::Cells(cells) => &cells.options,
-            Self::Map(map) => &map.options,
-            Self::Tools(tools) => &tools.options,
-            Self::Cache(cache) => &cache.options,
+            Self::Engines(engines) => &engines.of.options,
+            Self::Map(map) => &map.of.options,
+            Self::Tools(tools) => &tools.of.options,
             Self::Readme(readme) => &readme.options,
-            Self::Compat(compat) => &compat.options,
+            Self::Compat(compat) => &compat.of.options,
         }
     }
 
     fn prepare(&self, options: &suites::Options) -> Result<Suite, ::bench::Error> {
         match self {
-            Self::Read(args) => read::prepare(&args.cases, options),
-            Self::Gp(gp) => gp::prepare(gp.oversubscribed, options),
-            Self::Update(update) => update::prepare(&update.cases, options),
+            Self::Read(args) => read::SCENES.prepare(&args.cases, options),
+            Self::Gp(GpArgs { oversubscribed: true, .. }) => {
+                gp::OVERSUBSCRIBED.prepare(&[], options)
+            }
+            Self::Gp(_) => gp::SCENES.prepare(&[], options),
+            Self::Update(args) => update::SCENES.prepare(&args.cases, options),
             Self::Engines(args) => {
                 let load = engines::Load {
                     tree: args.tree.clone(),
@@ -358,11 +265,11 @@ impl What {
                     threads: args.threads,
                     quiescent_every: args.quiescent_every,
                 };
-                engines::prepare(&args.cases, &load, options)
+                engines::prepare(&args.of.cases, &load, options)
             }
-            Self::Srcu(srcu) => srcu::SCENES.prepare(&srcu.cases, options),
-            Self::Percpu(percpu) => percpu::SCENES.prepare(&percpu.cases, options),
-            Self::Cells(cells) => cells::SCENES.prepare(&cells.cases, options),
+            Self::Srcu(args) => srcu::SCENES.prepare(&args.cases, options),
+            Self::Percpu(args) => percpu::SCENES.prepare(&args.cases, options),
+            Self::Cells(args) => cells::SCENES.prepare(&args.cases, options),
             Self::Map(args) => {
                 let load = map::Load {
                     entries: args.keys.clone(),
@@ -370,12 +277,12 @@ impl What {
                     strings: args.strings,
                     threads: args.threads,
                 };
-                map::prepare(&args.cases, &load, options)
+                map::prepare(&args.of.cases, &load, options)
             }
-            Self::Tools(args) => tools::prepare(&args.cases, args.threads, options),
+            Self::Tools(args) => tools::prepare(&args.of.cases, args.threads, options),
             Self::Cache(args) => cache::prepare(&args.cases, &machine::geometry(), options),
             Self::Readme(_) => suites::readme::prepare(options),
-            Self::Compat(compat) => compat::prepare(&compat.cases, &compat.libraries, options),
+            Self::Compat(compat) => compat::prepare(&compat.of.cases, &compat.libraries, options),
         }
     }
 }

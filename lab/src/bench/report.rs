@@ -129,11 +129,10 @@ pub(super) fn unit_of(metric: &Metric) -> &'static str {
 fn how_often(case: &Case) -> String {
     let counts =
         || case.rivals.iter().map(|rival| rival.values[0].len()).filter(|count| *count > 0);
-    let what = if case.run.is_some() { "slice" } else { "round" };
     match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
-        (1, 1) => format!("1 {what}"),
-        (least, most) if least == most => format!("{most} {what}s"),
-        (least, most) => format!("{least} to {most} {what}s"),
+        (1, 1) => "1 value".to_owned(),
+        (least, most) if least == most => format!("{most} values"),
+        (least, most) => format!("{least} to {most} values"),
     }
 }
 
@@ -316,7 +315,7 @@ pub(super) mod tests {
         case.run = Some(RunVerdict::default());
         case.rivals[1].values[0].truncate(5);
         case.rivals[2].values[0].clear();
-        assert_eq!(how_often(&case), "5 to 6 slices", "a rival without a figure has its reason");
+        assert_eq!(how_often(&case), "5 to 6 values", "a rival without a figure has its reason");
         case.rivals.iter_mut().for_each(|rival| rival.values[0].truncate(1));
         assert_eq!(how_often(&case), "1 slice");
     }
