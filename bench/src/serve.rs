@@ -134,6 +134,85 @@ pub(crate) trait Replace: Sized + Send + Sync + 'static {
     fn flush(&self) {}
 }
 
+/// [`Replace`] for a design, by what is its own: its place of a `T` and what a thread holds, and an
+/// expression for each method. Its freed objects are counted apart.
+macro_rules! replace {
+    (
+        $(const $constant:ident: $of:ty,)? $name:ty => $place:ty, $thread:ty;
+        new: $new:expr;
+        place: |$place_in:pat_param, $object:ident| $make:expr;
+        thread: |$thread_in:pat_param| $register:expr;
+        read: |$read_in:pat_param, $by:pat_param, $from:ident, $look:ident| $read:expr;
+        replace: |$replace_in:pat_param, $at:ident, $value:ident| $replace:expr;
+        $(pause: |$pauses:ident| $pause:expr;)?
+        $(flush: |$flush_in:pat_param| $flush:expr;)?
+    ) => {
+        impl $(<const $constant: $of>)? $crate::serve::Replace for $name {
+            type Place<T: Send + Sync + 'static> = $place;
+            type Thread<'a> = $thread;
+
+            fn new() -> Self {
+                $new
+            }
+
+            fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(
+                &self,
+                $object: T,
+            ) -> Self::Place<T> {
+                let $place_in = self;
+                $make
+            }
+
+            fn thread(&self) -> Self::Thread<'_> {
+                let $thread_in = self;
+                $register
+            }
+
+            fn freed() -> &'static $crate::cases::object::Freed {
+                static FREED: $crate::cases::object::Freed = $crate::cases::object::Freed::new();
+                &FREED
+            }
+
+            #[inline(always)]
+            fn read<T: Send + Sync + 'static, R>(
+                &self,
+                thread: &mut Self::Thread<'_>,
+                $from: &Self::Place<T>,
+                $look: impl FnOnce(&T) -> R,
+            ) -> R {
+                let ($read_in, $by) = (self, thread);
+                $read
+            }
+
+            #[inline(always)]
+            fn replace<T: Send + Sync + 'static>(
+                &self,
+                _thread: &mut Self::Thread<'_>,
+                $at: &Self::Place<T>,
+                $value: T,
+            ) {
+                let $replace_in = self;
+                $replace;
+            }
+
+            $(
+                #[inline(always)]
+                fn pause($pauses: &mut Self::Thread<'_>) {
+                    $pause;
+                }
+            )?
+
+            $(
+                fn flush(&self) {
+                    let $flush_in = self;
+                    $flush;
+                }
+            )?
+        }
+    };
+}
+pub(crate) use replace;
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

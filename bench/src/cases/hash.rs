@@ -8,6 +8,7 @@
 use std::hash::{BuildHasher, Hasher};
 use std::thread;
 
+use super::maps::Map;
 use super::object::Turn;
 use crate::rivals::Rival;
 use crate::serve::Replace;
@@ -248,25 +249,24 @@ impl<S: Replace> Table for Chains<S> {
 }
 
 /// A map of some crate, as its users would use it: a guard for each operation.
-pub(crate) trait Map: Sized + Sync + 'static {
-    fn new(keys: impl Iterator<Item = (u64, Value)>) -> Self;
-    fn search(&self, key: u64) -> Option<u64>;
-    fn replace(&self, key: u64, value: Value);
-    fn flush(&self) {}
-}
+pub(crate) struct Mapped<M>(M);
 
-pub(crate) struct Mapped<M: Map>(M);
-
-impl<M: Map> Mapped<M> {
+impl<M: Map<u64, Value>> Mapped<M> {
     pub(crate) fn boxed(keys: &[u64]) -> Box<dyn Table> {
-        Box::new(Self(M::new(keys.iter().map(|&key| (key, [key; WORDS])))))
+        let map = M::with_capacity(BUCKETS);
+        let mut thread = map.thread();
+        for &key in keys {
+            assert!(map.insert(&mut thread, &key, [key; WORDS]), "keys are different");
+        }
+        Box::new(Self(map))
     }
 }
 
-impl<M: Map> Table for Mapped<M> {
+impl<M: Map<u64, Value>> Table for Mapped<M> {
     fn run(&self, operations: &[Operation], rounds: usize) {
-        let replace = |(): &mut (), key| self.0.replace(key, [key; WORDS]);
-        run(operations, rounds, &mut (), |(), key| self.0.search(key), replace, |()| ());
+        let search = |thread: &mut M::Thread, key| self.0.get(thread, &key).map(|value| value[0]);
+        let replace = |thread: &mut M::Thread, key| self.0.replace(thread, &key, [key; WORDS]);
+        run(operations, rounds, &mut self.0.thread(), search, replace, |_| ());
     }
 
     fn flush(&self) {
@@ -314,16 +314,26 @@ mod tests {
     #[test]
     #[should_panic(expected = "a measurement does not panic")]
     fn a_table_that_loses_a_value_is_found_out() {
-        /// Forgets what is replaced.
+        /// Forgets what is in it.
         struct Forgetful;
-        impl Map for Forgetful {
-            fn new(_: impl Iterator<Item = (u64, Value)>) -> Self {
+        impl Map<u64, Value> for Forgetful {
+            type Thread = ();
+            fn with_capacity(_: usize) -> Self {
                 Self
             }
-            fn search(&self, _: u64) -> Option<u64> {
+            fn thread(&self) {}
+            fn get(&self, (): &mut (), _: &u64) -> Option<Value> {
                 None
             }
-            fn replace(&self, _: u64, _: Value) {}
+            fn insert(&self, (): &mut (), _: &u64, _: Value) -> bool {
+                true
+            }
+            fn update(&self, (): &mut (), _: &u64, _: Value) -> bool {
+                true
+            }
+            fn remove(&self, (): &mut (), _: &u64) -> bool {
+                true
+            }
         }
         measure(&Rival::with_table("forgetful", Mapped::<Forgetful>::boxed), 1, 50, 1, 5);
     }

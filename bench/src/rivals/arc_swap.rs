@@ -11,8 +11,7 @@ use super::{About, Family, Rival};
 use crate::advise::{Config, Placed, Value};
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
-use crate::cases::object::Freed;
-use crate::serve::{Cell, Read, Replace, StoreArc};
+use crate::serve::{Cell, Read, replace, StoreArc};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("arc-swap")
@@ -88,40 +87,13 @@ impl StoreArc for Swapped {
     }
 }
 
-static FREED: Freed = Freed::new();
-
-impl Replace for Swapped {
-    type Place<T: Send + Sync + 'static> = ArcSwap<T>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> ArcSwap<T> {
-        ArcSwap::from_pointee(value)
-    }
-
-    fn thread(&self) {}
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &ArcSwap<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        look(&place.load())
-    }
-
-    fn freed() -> &'static Freed {
-        &FREED
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &ArcSwap<T>, value: T) {
-        place.store(Arc::new(value));
-    }
+replace! {
+    Swapped => ArcSwap<T>, ();
+    new: Self;
+    place: |_, value| ArcSwap::from_pointee(value);
+    thread: |_| ();
+    read: |_, _, place, look| look(&place.load());
+    replace: |_, place, value| place.store(Arc::new(value));
 }
 
 /// Shared with the caches, which do not borrow.

@@ -11,10 +11,9 @@ use super::{About, Family, Rival};
 use crate::advise::Placed;
 use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::timed;
-use crate::cases::object::Freed;
 use crate::cases::replace::Replacements;
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
-use crate::serve::{Nested, Read, Replace};
+use crate::serve::{Nested, Read, replace};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("crossbeam-epoch")
@@ -146,55 +145,31 @@ impl Caller for Deferred {
 #[derive(Debug)]
 struct Place<T>(Atomic<T>);
 
-static FREED: Freed = Freed::new();
-
-impl Replace for Epoch {
-    type Place<T: Send + Sync + 'static> = Place<T>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Place<T> {
-        Place(Atomic::new(value))
-    }
-
-    fn thread(&self) {}
-
-    fn freed() -> &'static Freed {
-        &FREED
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &Place<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
+replace! {
+    Epoch => Place<T>, ();
+    new: Self;
+    place: |_, value| Place(Atomic::new(value));
+    thread: |_| ();
+    read: |_, _, place, look| {
         let guard = crossbeam_epoch::pin();
         // Acquire: pairs with the swap in `replace`; the object is seen as it was made.
         let object = place.0.load(Ordering::Acquire, &guard);
         // SAFETY: a place always points to an object, whose destruction waits for this guard.
         look(unsafe { object.deref() })
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &Place<T>, value: T) {
+    };
+    replace: |_, place, value| {
         let guard = crossbeam_epoch::pin();
         // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one whole.
         let old = place.0.swap(Owned::new(value), Ordering::AcqRel, &guard);
         // SAFETY: the swap took the only pointer to the old object out of reach of new readers.
         unsafe { guard.defer_destroy(old) };
-    }
-
-    /// Every call advances the epoch if no thread is behind, and frees a few bags of garbage.
-    fn flush(&self) {
+    };
+    // Every call advances the epoch if no thread is behind, and frees a few bags of garbage.
+    flush: |_| {
         crossbeam_epoch::pin().flush();
         // A pinned thread may need the CPU.
         std::thread::yield_now();
-    }
+    };
 }
 
 impl<T> Drop for Place<T> {

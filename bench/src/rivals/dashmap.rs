@@ -7,14 +7,14 @@ use dashmap::DashMap;
 
 use super::{About, Family, Rival};
 use crate::advise::{Churn, Hash, Ids, Table, Value};
-use crate::cases::hash::{self, BUCKETS, Map};
-use crate::cases::maps::{self, Hashes, Key, Maps};
+use crate::cases::hash;
+use crate::cases::maps::{Hashes, Key, Map, Maps};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
     .about(&ABOUT)
     .table::<DashMap<Box<[u8]>, Value, Hash>>()
     .ids::<Counted>()
-    .map::<Numbers>()
+    .map::<DashMap<u64, hash::Value, hash::Hash>>()
     .maps::<Dash>()];
 
 const ABOUT: About = About {
@@ -93,30 +93,6 @@ impl Ids for Counted {
     }
 }
 
-/// The map of [`cases::hash`](crate::cases::hash), as its users would use it: a guard for each
-/// operation.
-struct Numbers(DashMap<u64, hash::Value, hash::Hash>);
-
-impl Map for Numbers {
-    fn new(keys: impl Iterator<Item = (u64, hash::Value)>) -> Self {
-        let map = DashMap::with_capacity_and_hasher(BUCKETS, hash::Hash::default());
-        for (key, value) in keys {
-            map.insert(key, value);
-        }
-        Self(map)
-    }
-
-    #[inline(always)]
-    fn search(&self, key: u64) -> Option<u64> {
-        self.0.get(&key).map(|value| value[0])
-    }
-
-    #[inline(always)]
-    fn replace(&self, key: u64, value: hash::Value) {
-        self.0.insert(key, value);
-    }
-}
-
 struct Dash;
 
 impl Maps for Dash {
@@ -124,7 +100,7 @@ impl Maps for Dash {
     type Of<K: Key, S: Hashes> = DashMap<K, u64, S>;
 }
 
-impl<K: Key, S: Hashes> maps::Map<K> for DashMap<K, u64, S> {
+impl<K: Key, V: Copy + Send + Sync + 'static, S: Hashes> Map<K, V> for DashMap<K, V, S> {
     type Thread = ();
 
     fn with_capacity(entries: usize) -> Self {
@@ -134,22 +110,17 @@ impl<K: Key, S: Hashes> maps::Map<K> for DashMap<K, u64, S> {
     fn thread(&self) {}
 
     #[inline(always)]
-    fn get(&self, (): &mut (), key: &K) -> Option<u64> {
+    fn get(&self, (): &mut (), key: &K) -> Option<V> {
         self.get(key).map(|value| *value)
     }
 
     #[inline(always)]
-    fn insert(&self, (): &mut (), key: &K, value: u64) -> bool {
+    fn insert(&self, (): &mut (), key: &K, value: V) -> bool {
         self.insert(key.clone(), value).is_none()
     }
 
     #[inline(always)]
-    fn replace(&self, thread: &mut (), key: &K, value: u64) {
-        self.update(thread, key, value);
-    }
-
-    #[inline(always)]
-    fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
+    fn update(&self, (): &mut (), key: &K, value: V) -> bool {
         self.get_mut(key).map(|mut slot| *slot = value).is_some()
     }
 

@@ -8,8 +8,7 @@ use haphazard::{AtomicPtr, Domain, HazardPointer};
 
 use super::Rival;
 use crate::cases::loops::timed;
-use crate::cases::object::Freed;
-use crate::serve::{Read, Replace};
+use crate::serve::{Read, Replace, replace};
 
 pub(super) const RIVALS: &[Rival] =
     &[Rival::new("haphazard")
@@ -52,57 +51,24 @@ impl Read for Hazard {
     }
 }
 
-static FREED: Freed = Freed::new();
-
-impl Replace for Hazard {
-    type Place<T: Send + Sync + 'static> = Place<T>;
-    type Thread<'a> = HazardPointer<'static>;
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Place<T> {
-        Place(Some(AtomicPtr::from(Box::new(value))))
-    }
-
-    fn thread(&self) -> HazardPointer<'static> {
-        HazardPointer::new()
-    }
-
-    fn freed() -> &'static Freed {
-        &FREED
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        thread: &mut HazardPointer<'static>,
-        place: &Place<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
+replace! {
+    Hazard => Place<T>, HazardPointer<'static>;
+    new: Self;
+    place: |_, value| Place(Some(AtomicPtr::from(Box::new(value))));
+    thread: |_| HazardPointer::new();
+    read: |_, thread, place, look| {
         let result = look(place.pointer().safe_load(thread).expect("a place is never empty"));
         // The section ends here: what was read may be freed.
         thread.reset_protection();
         result
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(
-        &self,
-        _thread: &mut HazardPointer<'static>,
-        place: &Place<T>,
-        value: T,
-    ) {
+    };
+    replace: |_, place, value| {
         let old = place.pointer().swap(Box::new(value)).expect("a place is never empty");
         // SAFETY: the swap took the only pointer to the old object out of reach of new readers,
         // all of which use the global domain.
         unsafe { old.retire() };
-    }
-
-    fn flush(&self) {
-        Domain::global().eager_reclaim();
-    }
+    };
+    flush: |_| _ = Domain::global().eager_reclaim();
 }
 
 impl<T: Send + 'static> Drop for Place<T> {

@@ -8,8 +8,7 @@ use hazarc::{AtomicArc, Cache};
 
 use super::Rival;
 use crate::cases::loops::{repeat, timed};
-use crate::cases::object::Freed;
-use crate::serve::{Replace, StoreArc};
+use crate::serve::{replace, StoreArc};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("hazarc")
@@ -47,38 +46,11 @@ impl StoreArc for Borrowed {
     }
 }
 
-static FREED: Freed = Freed::new();
-
-impl Replace for Borrowed {
-    type Place<T: Send + Sync + 'static> = AtomicArc<T>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> AtomicArc<T> {
-        AtomicArc::from(value)
-    }
-
-    fn thread(&self) {}
-
-    fn freed() -> &'static Freed {
-        &FREED
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &AtomicArc<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        look(&place.load())
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &AtomicArc<T>, value: T) {
-        place.store(Arc::new(value));
-    }
+replace! {
+    Borrowed => AtomicArc<T>, ();
+    new: Self;
+    place: |_, value| AtomicArc::from(value);
+    thread: |_| ();
+    read: |_, _, place, look| look(&place.load());
+    replace: |_, place, value| place.store(Arc::new(value));
 }

@@ -13,9 +13,9 @@ use crate::advise::{
     Limiting, Numbered, PerKey, Placed, Plan, Prepared, Queued, Queueing, Ready, Whole,
 };
 use crate::cases::domains::{self, Used};
-use crate::cases::hash::{self, Chains, Map, Mapped};
+use crate::cases::hash::{self, Chains, Mapped};
 use crate::cases::loops::Loop;
-use crate::cases::maps::{Kinds, Maps};
+use crate::cases::maps::{Kinds, Map, Maps};
 use crate::cases::replace::{Limit, Replacements, Site};
 use crate::cases::wait::Flavour;
 use crate::cases::{blocked, boot, enqueue};
@@ -423,7 +423,7 @@ impl Rival {
     }
 
     /// A hash table of its own.
-    const fn map<M: Map>(self) -> Self {
+    const fn map<M: Map<u64, hash::Value>>(self) -> Self {
         Self { hash: Some(Mapped::<M>::boxed), ..self }
     }
 

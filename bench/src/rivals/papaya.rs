@@ -6,13 +6,13 @@ use papaya::{Guard, HashMap};
 
 use super::{About, Family, Rival};
 use crate::advise::{Churn, Hash, Table, Value};
-use crate::cases::hash::{self, BUCKETS, Map};
-use crate::cases::maps::{self, Hashes, Key, Maps};
+use crate::cases::hash;
+use crate::cases::maps::{Hashes, Key, Map, Maps};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("papaya")
     .about(&ABOUT)
     .table::<HashMap<Box<[u8]>, Value, Hash>>()
-    .map::<Numbers>()
+    .map::<HashMap<u64, hash::Value, hash::Hash>>()
     .maps::<Papaya>()];
 
 const ABOUT: About = About {
@@ -61,34 +61,6 @@ impl Churn for HashMap<Box<[u8]>, Value, Hash> {
     }
 }
 
-/// The map of [`cases::hash`](crate::cases::hash), as its users would use it: a guard for each
-/// operation.
-struct Numbers(HashMap<u64, hash::Value, hash::Hash>);
-
-impl Map for Numbers {
-    fn new(keys: impl Iterator<Item = (u64, hash::Value)>) -> Self {
-        let map = HashMap::with_capacity_and_hasher(BUCKETS, hash::Hash::default());
-        for (key, value) in keys {
-            map.pin().insert(key, value);
-        }
-        Self(map)
-    }
-
-    #[inline(always)]
-    fn search(&self, key: u64) -> Option<u64> {
-        self.0.pin().get(&key).map(|value| value[0])
-    }
-
-    #[inline(always)]
-    fn replace(&self, key: u64, value: hash::Value) {
-        self.0.pin().insert(key, value);
-    }
-
-    fn flush(&self) {
-        self.0.guard().flush();
-    }
-}
-
 struct Papaya;
 
 impl Maps for Papaya {
@@ -96,7 +68,7 @@ impl Maps for Papaya {
     type Of<K: Key, S: Hashes> = HashMap<K, u64, S>;
 }
 
-impl<K: Key, S: Hashes> maps::Map<K> for HashMap<K, u64, S> {
+impl<K: Key, V: Copy + Send + Sync + 'static, S: Hashes> Map<K, V> for HashMap<K, V, S> {
     type Thread = ();
 
     fn with_capacity(entries: usize) -> Self {
@@ -106,22 +78,22 @@ impl<K: Key, S: Hashes> maps::Map<K> for HashMap<K, u64, S> {
     fn thread(&self) {}
 
     #[inline(always)]
-    fn get(&self, (): &mut (), key: &K) -> Option<u64> {
+    fn get(&self, (): &mut (), key: &K) -> Option<V> {
         self.pin().get(key).copied()
     }
 
     #[inline(always)]
-    fn insert(&self, (): &mut (), key: &K, value: u64) -> bool {
+    fn insert(&self, (): &mut (), key: &K, value: V) -> bool {
         self.pin().insert(key.clone(), value).is_none()
     }
 
     #[inline(always)]
-    fn replace(&self, (): &mut (), key: &K, value: u64) {
+    fn replace(&self, (): &mut (), key: &K, value: V) {
         self.pin().insert(key.clone(), value);
     }
 
     #[inline(always)]
-    fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
+    fn update(&self, (): &mut (), key: &K, value: V) -> bool {
         self.pin().update(key.clone(), |_| value).is_some()
     }
 

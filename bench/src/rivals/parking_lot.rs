@@ -16,9 +16,8 @@ use crate::cases::boot::{self, Slots};
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::maps::{Hashes, Key, LockedMap, Maps};
-use crate::cases::object::Freed;
 use crate::cases::blocked;
-use crate::serve::{Cell, Domain, Read, Replace, Section, StoreArc};
+use crate::serve::{Cell, Domain, Read, replace, Section, StoreArc};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("parking_lot-mutex")
@@ -175,47 +174,16 @@ impl Section for OneRwLock {
     }
 }
 
-static FREED: Freed = Freed::new();
-
-impl Replace for OneRwLock {
-    type Place<T: Send + Sync + 'static> = RwLock<Box<T>>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> RwLock<Box<T>> {
-        RwLock::new(Box::new(value))
-    }
-
-    fn thread(&self) {}
-
-    fn freed() -> &'static Freed {
-        &FREED
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &RwLock<Box<T>>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        look(&place.read())
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(
-        &self,
-        _thread: &mut (),
-        place: &RwLock<Box<T>>,
-        value: T,
-    ) {
+replace! {
+    OneRwLock => RwLock<Box<T>>, ();
+    new: Self;
+    place: |_, value| RwLock::new(Box::new(value));
+    thread: |_| ();
+    read: |_, _, place, look| Lock::read(place, |object| look(object));
+    replace: |_, place, value| {
         let new = Box::new(value);
-        let old = mem::replace(&mut *place.write(), new);
-        drop(old);
-    }
+        drop(Lock::write(place, |object| mem::replace(object, new)));
+    };
 }
 
 /// An update waits for all readers, and all readers wait for it.

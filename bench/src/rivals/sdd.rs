@@ -10,9 +10,8 @@ use sdd::{AtomicOwned, Guard, Owned, Tag};
 use super::Rival;
 use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::repeat;
-use crate::cases::object::Freed;
 use crate::cases::replace::Replacements;
-use crate::serve::{Nested, Read, Replace};
+use crate::serve::{Nested, Read, replace};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
     .read::<Sdd>()
@@ -70,55 +69,24 @@ impl Caller for Deferred {
     }
 }
 
-static FREED: Freed = Freed::new();
-
-impl Replace for Sdd {
-    type Place<T: Send + Sync + 'static> = AtomicOwned<T>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> AtomicOwned<T> {
-        AtomicOwned::new(value)
-    }
-
-    fn thread(&self) {}
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &AtomicOwned<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
+replace! {
+    Sdd => AtomicOwned<T>, ();
+    new: Self;
+    place: |_, value| AtomicOwned::new(value);
+    thread: |_| ();
+    read: |_, _, place, look| {
         let guard = Guard::new();
         // Acquire: pairs with the swap in `replace`; the object is seen as it was made.
         let object = place.load(Ordering::Acquire, &guard);
         look(object.as_ref().expect("a place is never empty"))
-    }
-
-    fn freed() -> &'static Freed {
-        &FREED
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(
-        &self,
-        _thread: &mut (),
-        place: &AtomicOwned<T>,
-        value: T,
-    ) {
+    };
+    replace: |_, place, value| {
         // Epochs advance when guards end: a thread that updates without one frees nothing.
         let _guard = Guard::new();
         // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one whole.
         let (old, _) = place.swap((Some(Owned::new(value)), Tag::None), Ordering::AcqRel);
         // Which retires it.
         drop(old);
-    }
-
-    fn flush(&self) {
-        advance();
-    }
+    };
+    flush: |_| advance();
 }

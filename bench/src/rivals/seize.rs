@@ -11,9 +11,8 @@ use seize::{Collector, Guard, reclaim};
 use super::{About, Family, Rival};
 use crate::advise::Placed;
 use crate::cases::loops::timed;
-use crate::cases::object::Freed;
 use crate::cases::read::SLOT;
-use crate::serve::{Nested, Read, Replace};
+use crate::serve::{Nested, Read, replace};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
     .about(&ABOUT)
@@ -64,54 +63,28 @@ impl Read for Hyaline {
 #[derive(Debug)]
 struct Place<T>(AtomicPtr<T>);
 
-static FREED: Freed = Freed::new();
-
-impl Replace for Hyaline {
-    type Place<T: Send + Sync + 'static> = Place<T>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self(Collector::new())
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Place<T> {
-        Place(AtomicPtr::new(Box::into_raw(Box::new(value))))
-    }
-
-    fn thread(&self) {}
-
-    fn freed() -> &'static Freed {
-        &FREED
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &Place<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        let guard = self.0.enter();
+replace! {
+    Hyaline => Place<T>, ();
+    new: Self(Collector::new());
+    place: |_, value| Place(AtomicPtr::new(Box::into_raw(Box::new(value))));
+    thread: |_| ();
+    read: |hyaline, _, place, look| {
+        let guard = hyaline.0.enter();
         // Acquire: pairs with the swap in `replace`; the object is seen as it was made.
         let object = guard.protect(&place.0, Ordering::Acquire);
         // SAFETY: a place always points to an object, and `replace` retires it to this collector.
         look(unsafe { &*object })
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &Place<T>, value: T) {
+    };
+    replace: |hyaline, place, value| {
         let new = Box::into_raw(Box::new(value));
         // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one whole.
         let old = place.0.swap(new, Ordering::AcqRel);
         // SAFETY: the swap took the only pointer to the old object out of reach of new readers,
         // and it came from a `Box`.
-        unsafe { self.0.retire(old, reclaim::boxed) };
-    }
-
-    /// Only this thread's own batch can be asked for; the others wait for the end of the collector.
-    fn flush(&self) {
-        self.0.enter().flush();
-    }
+        unsafe { hyaline.0.retire(old, reclaim::boxed) };
+    };
+    // Only this thread's own batch can be asked for; the others wait for the end of the collector.
+    flush: |hyaline| hyaline.0.enter().flush();
 }
 
 impl<T> Drop for Place<T> {

@@ -157,11 +157,6 @@ impl<K: Key, S: Hashes> Map<K> for Hashed<K, S> {
     }
 
     #[inline(always)]
-    fn replace(&self, thread: &mut (), key: &K, value: u64) {
-        self.update(thread, key, value);
-    }
-
-    #[inline(always)]
     fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
         let hash = self.hashes.hash_one(key);
         let replace = |(_, slot): &mut (K, u64)| *slot = value;

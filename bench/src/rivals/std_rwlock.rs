@@ -16,8 +16,7 @@ use super::{About, Family, Rival};
 use crate::advise::{Index, Lock, Locked, Value};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::maps::{Hashes, Key, LockedMap, Maps};
-use crate::cases::object::Freed;
-use crate::serve::{Read, Replace, Section};
+use crate::serve::{Read, replace, Section};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
     .about(&ABOUT)
@@ -94,47 +93,16 @@ impl Section for StdRwLock {
     }
 }
 
-static FREED: Freed = Freed::new();
-
-impl Replace for StdRwLock {
-    type Place<T: Send + Sync + 'static> = RwLock<Box<T>>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> RwLock<Box<T>> {
-        RwLock::new(Box::new(value))
-    }
-
-    fn thread(&self) {}
-
-    fn freed() -> &'static Freed {
-        &FREED
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &RwLock<Box<T>>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        look(&place.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(
-        &self,
-        _thread: &mut (),
-        place: &RwLock<Box<T>>,
-        value: T,
-    ) {
+replace! {
+    StdRwLock => RwLock<Box<T>>, ();
+    new: Self;
+    place: |_, value| RwLock::new(Box::new(value));
+    thread: |_| ();
+    read: |_, _, place, look| Lock::read(place, |object| look(object));
+    replace: |_, place, value| {
         let new = Box::new(value);
-        let old = mem::replace(&mut *place.write().unwrap_or_else(PoisonError::into_inner), new);
-        drop(old);
-    }
+        drop(Lock::write(place, |object| mem::replace(object, new)));
+    };
 }
 
 /// One lock around the standard library's map.

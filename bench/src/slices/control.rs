@@ -115,9 +115,9 @@ pub(super) struct Prices {
 impl Prices {
     /// Of rows of one thread the best price is one in ten, of others one in four: the core's other
     /// thread, which makes instructions dearer, may be one's own.
-    pub(super) fn new(has_several: bool) -> Prices {
+    pub(super) const fn new(has_several: bool) -> Prices {
         let parts = if has_several { 4 } else { 10 };
-        Prices { sorted: Default::default(), all: Vec::new(), parts }
+        Prices { sorted: [Vec::new(), Vec::new()], all: Vec::new(), parts }
     }
 
     pub(super) fn add(&mut self, price: Price) {

@@ -13,11 +13,13 @@
 use std::fs;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::crew::{Pinned, own_cpus};
-use super::judge::{Judged, Span, judge_scene};
+use super::control::{Control, Price, Prices};
+use super::crew::{Pinned, cores, own_cpus};
+use super::judge::{Flaw, Judged, Span, judge_scene};
 use crate::cases::clock::{cpu_time, thread_cpu_time};
 use crate::cases::object::LineGuard;
 
@@ -31,6 +33,8 @@ pub(crate) struct Played<R> {
     /// From its beginning to its end.
     pub(crate) elapsed: Duration,
     span: Span,
+    /// Of the control while all threads were at it, just before.
+    price: Price,
     /// The CPU time of all threads of the process before and after.
     process_cpu: [Duration; 2],
 }
@@ -60,6 +64,7 @@ impl Cue<'_> {
     /// If another thread has panicked before.
     pub(crate) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> Played<R> {
         self.meet();
+        let price = CONTROL.price();
         let process_before = cpu_time();
         let (waited_before, cpu_before) = (run_delay_ns(), thread_cpu_time());
         let begin = Instant::now();
@@ -75,7 +80,7 @@ impl Cue<'_> {
             waited_ns: waited.saturating_sub(waited_before),
             ..Span::default()
         };
-        Played { result, elapsed, span, process_cpu: [process_before, cpu_time()] }
+        Played { result, elapsed, span, price, process_cpu: [process_before, cpu_time()] }
     }
 
     /// Waits for all others. Where each has a CPU, all go on within a fraction of a microsecond.
@@ -119,7 +124,13 @@ pub(crate) struct Scene<R> {
     pub(crate) played: Vec<Played<R>>,
     timed: usize,
     is_crowded: bool,
+    /// Two of the threads were on one core, though there are enough.
+    is_shared: bool,
 }
+
+static CONTROL: LazyLock<Control> = LazyLock::new(Control::new);
+/// Of callers before their scenes: of threads that were alone.
+static ALONE: Mutex<Prices> = Mutex::new(Prices::new(false));
 
 impl<R: Send> Scene<R> {
     /// Has all acts played at once, each in a thread with a line and, where there are enough, a CPU
@@ -131,6 +142,8 @@ impl<R: Send> Scene<R> {
     ) -> (Scene<R>, M) {
         let (acting, cpus) = (acts.len(), own_cpus());
         let is_crowded = cpus.len() < acting;
+        let alone = || ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        alone().add(CONTROL.price());
         let (ready, stop, epoch) = (AtomicUsize::new(0), AtomicI32::new(0), Instant::now());
         let (ready, stop) = (&ready, &stop);
         let threads = acting + 1;
@@ -152,7 +165,10 @@ impl<R: Send> Scene<R> {
             let caller = caller();
             drop(cue);
             let played = started.into_iter().map(|act| act.join().expect("no act panics"));
-            (Scene { played: played.collect(), timed, is_crowded }, caller)
+            let played: Vec<_> = played.collect();
+            let is_shared = (2..=cores(&cpus)).contains(&acting)
+                && played.iter().any(|played| alone().is_shared(played.price));
+            (Scene { played, timed, is_crowded, is_shared }, caller)
         })
     }
 
@@ -191,7 +207,10 @@ impl<R> Scene<R> {
     pub(crate) fn judged(&self) -> Judged {
         let spans: Vec<Span> = self.played.iter().map(|played| played.span).collect();
         let workers_ns = self.workers_cpu().as_nanos() as u64;
-        (!self.is_crowded).then(|| judge_scene(&spans, workers_ns))
+        (!self.is_crowded).then(|| match judge_scene(&spans, workers_ns) {
+            Ok(()) if self.is_shared => Err(Flaw::Shared),
+            judged => judged,
+        })
     }
 
     /// The CPU time that the process's other threads used while it was played.
@@ -278,6 +297,8 @@ mod tests {
         assert!(front.cpu() >= work && front.elapsed >= work, "{scene:?}");
         assert!(scene.cpu_since_it_began() >= front.cpu(), "{scene:?}");
         assert_eq!(scene.judged().is_none(), own_cpus().len() < 2);
+        let shared = Scene { is_shared: true, is_crowded: false, ..scene };
+        assert!(shared.judged().is_some_and(|judged| judged.is_err()), "{shared:?}");
     }
 
     #[test]

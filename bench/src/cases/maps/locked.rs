@@ -36,11 +36,6 @@ impl<K: Key, S: Hashes, L: Lock<HashMap<K, u64, S>> + 'static> Map<K> for Locked
     }
 
     #[inline(always)]
-    fn replace(&self, thread: &mut (), key: &K, value: u64) {
-        self.update(thread, key, value);
-    }
-
-    #[inline(always)]
     fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
         let replace = |slot: &mut u64| mem::replace(slot, value);
         self.lock.write(|map| map.get_mut(key).map(replace)).is_some()

@@ -77,10 +77,10 @@ impl Key for String {
     }
 }
 
-/// A map whose values are words.
+/// A map, mostly of words.
 ///
 /// Each method does what users of the map would do for it, each in a section of its own.
-pub(crate) trait Map<K: Key>: Send + Sync + Sized + 'static {
+pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
     /// What a thread holds while it works: mostly nothing.
     type Thread: 'static;
 
@@ -89,15 +89,19 @@ pub(crate) trait Map<K: Key>: Send + Sync + Sized + 'static {
     /// Registers the calling thread.
     fn thread(&self) -> Self::Thread;
     /// The value of a key.
-    fn get(&self, thread: &mut Self::Thread, key: &K) -> Option<u64>;
+    fn get(&self, thread: &mut Self::Thread, key: &K) -> Option<V>;
     /// Gives a key a value, and says whether it had none.
-    fn insert(&self, thread: &mut Self::Thread, key: &K, value: u64) -> bool;
-    /// Gives a key another value, which it has unless it is removed meanwhile.
-    fn replace(&self, thread: &mut Self::Thread, key: &K, value: u64);
+    fn insert(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool;
     /// Gives a key another value if it has one; says whether it had.
-    fn update(&self, thread: &mut Self::Thread, key: &K, value: u64) -> bool;
+    fn update(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool;
     /// Removes a key, and says whether it was there.
     fn remove(&self, thread: &mut Self::Thread, key: &K) -> bool;
+
+    /// Gives a key another value, which it has unless it is removed meanwhile.
+    #[inline(always)]
+    fn replace(&self, thread: &mut Self::Thread, key: &K, value: V) {
+        self.update(thread, key, value);
+    }
 
     /// Whether a key is there that no other thread changes.
     #[cfg(any(test, feature = "all-rivals"))]
@@ -108,12 +112,15 @@ pub(crate) trait Map<K: Key>: Send + Sync + Sized + 'static {
 
     /// Inserts the entries of these numbers, which are not there yet, all at once if that is what
     /// users do.
-    fn fill(&self, numbers: std::ops::Range<u64>) {
+    fn fill(&self, numbers: std::ops::Range<u64>)
+    where
+        V: From<u64>,
+    {
         let mut thread = self.thread();
         let mut key = K::of(numbers.start);
         for number in numbers {
             key.set(number);
-            assert!(self.insert(&mut thread, &key, number), "numbers have different keys");
+            assert!(self.insert(&mut thread, &key, number.into()), "numbers have different keys");
         }
     }
 

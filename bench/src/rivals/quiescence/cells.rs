@@ -18,9 +18,8 @@ use quiescence::{ArcCell, Snapshot};
 use crate::advise::{self, Copied};
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
-use crate::cases::object::Freed;
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
-use crate::serve::{self, Replace, StoreArc};
+use crate::serve::{self, replace, StoreArc};
 
 pub(super) struct FourWords;
 
@@ -119,44 +118,14 @@ impl StoreArc for InCell {
     }
 }
 
-static FREED: Freed = Freed::new();
-
-impl Replace for InCell {
-    type Place<T: Send + Sync + 'static> = ArcCell<T>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> ArcCell<T> {
-        ArcCell::from_pointee(value)
-    }
-
-    fn thread(&self) {}
-
-    fn freed() -> &'static Freed {
-        &FREED
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &ArcCell<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        look(&place.load())
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &ArcCell<T>, value: T) {
-        place.store(Arc::new(value));
-    }
-
-    fn flush(&self) {
-        hazard::barrier();
-    }
+replace! {
+    InCell => ArcCell<T>, ();
+    new: Self;
+    place: |_, value| ArcCell::from_pointee(value);
+    thread: |_| ();
+    read: |_, _, place, look| look(&place.load());
+    replace: |_, place, value| place.store(Arc::new(value));
+    flush: |_| hazard::barrier();
 }
 
 /// No thread registers.

@@ -9,8 +9,7 @@ use quiescence::{Rcu, Sleepable, Srcu};
 use crate::cases::blocked;
 use crate::cases::boot::{self, Slots};
 use crate::cases::loops::repeat;
-use crate::cases::object::Freed;
-use crate::serve::{Domain, Replace, Section};
+use crate::serve::{Domain, replace, Section};
 
 /// Scans again and again, and never sleeps.
 pub(super) static BUSY: AdaptiveDelay =
@@ -74,51 +73,16 @@ impl Domain for Srcu {
     }
 }
 
-static FREED: Freed = Freed::new();
-
 /// Readers that may sleep, in a domain of their own.
 #[derive(Debug)]
 pub(super) struct Sleepers(Srcu);
 
-impl Replace for Sleepers {
-    type Place<T: Send + Sync + 'static> = Rcu<T, Sleepable>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self(Srcu::new())
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T> {
-        Rcu::new_in(value, self.0.domain())
-    }
-
-    fn thread(&self) {}
-
-    fn freed() -> &'static Freed {
-        &FREED
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &Self::Place<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        look(place.load(&self.0.read()))
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(
-        &self,
-        _thread: &mut (),
-        place: &Self::Place<T>,
-        value: T,
-    ) {
-        place.store(value);
-    }
-
-    fn flush(&self) {
-        self.0.domain().barrier();
-    }
+replace! {
+    Sleepers => Rcu<T, Sleepable>, ();
+    new: Self(Srcu::new());
+    place: |sleepers, value| Rcu::new_in(value, sleepers.0.domain());
+    thread: |_| ();
+    read: |sleepers, _, place, look| look(place.load(&sleepers.0.read()));
+    replace: |_, place, value| place.store(value);
+    flush: |sleepers| sleepers.0.domain().barrier();
 }

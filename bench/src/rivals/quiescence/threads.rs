@@ -6,152 +6,50 @@ use std::sync::atomic::AtomicI32;
 use quiescence::{Domain, ThreadTag, Private, Qsbr, QsbrOffline, Rcu, Reader};
 
 use crate::cases::boot::{self, Slots};
-use crate::cases::object::Freed;
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
-use crate::serve::{self, Replace};
-
-static THREADS: Freed = Freed::new();
-static ANNOUNCERS: Freed = Freed::new();
+use crate::serve::{self, replace};
 
 /// Readers that enter and leave sections; the global domain.
 #[derive(Debug)]
 pub(super) struct Threads;
 
-impl Replace for Threads {
-    type Place<T: Send + Sync + 'static> = Rcu<T>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Rcu<T> {
-        Rcu::new(value)
-    }
-
-    fn thread(&self) {}
-
-    fn freed() -> &'static Freed {
-        &THREADS
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &Rcu<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        let guard = quiescence::read();
-        look(place.load(&guard))
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &Rcu<T>, value: T) {
-        place.store(value);
-    }
-
-    fn flush(&self) {
-        quiescence::barrier();
-    }
+replace! {
+    Threads => Rcu<T>, ();
+    new: Self;
+    place: |_, value| Rcu::new(value);
+    thread: |_| ();
+    read: |_, _, place, look| look(place.load(&quiescence::read()));
+    replace: |_, place, value| place.store(value);
+    flush: |_| quiescence::barrier();
 }
 
 /// Readers that announce quiescent states; the global domain.
 #[derive(Debug)]
 pub(super) struct Announcers;
 
-impl Replace for Announcers {
-    type Place<T: Send + Sync + 'static> = Rcu<T>;
-    type Thread<'a> = Qsbr;
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Rcu<T> {
-        Rcu::new(value)
-    }
-
-    fn thread(&self) -> Qsbr {
-        Qsbr::register()
-    }
-
-    fn freed() -> &'static Freed {
-        &ANNOUNCERS
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        thread: &mut Qsbr,
-        place: &Rcu<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        let guard = thread.read();
-        look(place.load(&guard))
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut Qsbr, place: &Rcu<T>, value: T) {
-        place.store(value);
-    }
-
-    #[inline(always)]
-    fn pause(thread: &mut Qsbr) {
-        thread.quiescent_state();
-    }
-
-    fn flush(&self) {
-        quiescence::barrier();
-    }
+replace! {
+    Announcers => Rcu<T>, Qsbr;
+    new: Self;
+    place: |_, value| Rcu::new(value);
+    thread: |_| Qsbr::register();
+    read: |_, thread, place, look| look(place.load(&thread.read()));
+    replace: |_, place, value| place.store(value);
+    pause: |thread| thread.quiescent_state();
+    flush: |_| quiescence::barrier();
 }
 
 /// As [`Threads`], in a domain of its own whose callbacks may hold up to so many bytes.
 #[derive(Debug)]
 pub(super) struct Limited<const BYTES_MAX: u64>(Domain);
 
-impl<const BYTES_MAX: u64> Replace for Limited<BYTES_MAX> {
-    type Place<T: Send + Sync + 'static> = Rcu<T, quiescence::Private>;
-    type Thread<'a> = ();
-
-    fn new() -> Self {
-        Self(domain_of(BYTES_MAX))
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T> {
-        Rcu::new_in(value, self.0.clone())
-    }
-
-    fn thread(&self) {}
-
-    fn freed() -> &'static Freed {
-        &THREADS
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        _thread: &mut (),
-        place: &Self::Place<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        let guard = self.0.read();
-        look(place.load(&guard))
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(
-        &self,
-        _thread: &mut (),
-        place: &Self::Place<T>,
-        value: T,
-    ) {
-        place.store(value);
-    }
-
-    fn flush(&self) {
-        self.0.barrier();
-    }
+replace! {
+    const BYTES_MAX: u64, Limited<BYTES_MAX> => Rcu<T, Private>, ();
+    new: Self(domain_of(BYTES_MAX));
+    place: |limited, value| Rcu::new_in(value, limited.0.clone());
+    thread: |_| ();
+    read: |limited, _, place, look| look(place.load(&limited.0.read()));
+    replace: |_, place, value| place.store(value);
+    flush: |limited| limited.0.barrier();
 }
 
 /// A domain whose callbacks may hold up to so many bytes.
@@ -171,55 +69,15 @@ fn domain_of(bytes_max: u64) -> Domain {
 #[derive(Debug)]
 pub(super) struct LimitedAnnouncers<const BYTES_MAX: u64>(Domain);
 
-impl<const BYTES_MAX: u64> Replace for LimitedAnnouncers<BYTES_MAX> {
-    type Place<T: Send + Sync + 'static> = Rcu<T, Private>;
-    type Thread<'a> = Qsbr<Private>;
-
-    fn new() -> Self {
-        Self(domain_of(BYTES_MAX))
-    }
-
-    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T> {
-        Rcu::new_in(value, self.0.clone())
-    }
-
-    fn thread(&self) -> Qsbr<Private> {
-        self.0.qsbr()
-    }
-
-    fn freed() -> &'static Freed {
-        &ANNOUNCERS
-    }
-
-    #[inline(always)]
-    fn read<T: Send + Sync + 'static, R>(
-        &self,
-        thread: &mut Qsbr<Private>,
-        place: &Self::Place<T>,
-        look: impl FnOnce(&T) -> R,
-    ) -> R {
-        let guard = thread.read();
-        look(place.load(&guard))
-    }
-
-    #[inline(always)]
-    fn replace<T: Send + Sync + 'static>(
-        &self,
-        _thread: &mut Qsbr<Private>,
-        place: &Self::Place<T>,
-        value: T,
-    ) {
-        place.store(value);
-    }
-
-    #[inline(always)]
-    fn pause(thread: &mut Qsbr<Private>) {
-        thread.quiescent_state();
-    }
-
-    fn flush(&self) {
-        self.0.barrier();
-    }
+replace! {
+    const BYTES_MAX: u64, LimitedAnnouncers<BYTES_MAX> => Rcu<T, Private>, Qsbr<Private>;
+    new: Self(domain_of(BYTES_MAX));
+    place: |limited, value| Rcu::new_in(value, limited.0.clone());
+    thread: |limited| limited.0.qsbr();
+    read: |_, thread, place, look| look(place.load(&thread.read()));
+    replace: |_, place, value| place.store(value);
+    pause: |thread| thread.quiescent_state();
+    flush: |limited| limited.0.barrier();
 }
 
 /// A private domain of ours, with readers that enter and leave sections.
