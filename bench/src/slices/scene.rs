@@ -7,7 +7,8 @@
 //!
 //! Invariants:
 //! - No thread begins before all are ready.
-//! - Threads that are not timed end when those that are have ended; if none is, when the caller has.
+//! - Threads that are not timed end when those that are have ended; where none is, when the caller
+//!   has.
 //! - No thread waits for one that has panicked.
 
 use std::fs;
@@ -58,7 +59,8 @@ pub(crate) struct Cue<'a> {
 }
 
 impl Cue<'_> {
-    /// Does the work once all threads are ready. What is not timed is to end when the flag is not 0.
+    /// Does the work once all threads are ready. What is not timed is to end when the flag is not
+    /// 0.
     ///
     /// # Panics
     /// If another thread has panicked before.

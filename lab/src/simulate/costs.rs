@@ -80,7 +80,8 @@ pub(super) fn measure_here(
 fn without(id: &str, why: Option<&Missing>) -> Failure {
     match why {
         Some(why) if why.is_of_the_run() => Failure::Noisy(format!(
-            "the model needs {id}, which has no figure: {why}; run it again when the machine is calm"
+            "the model needs {id}, which has no figure: {why}; run it again when the machine is \
+             calm"
         )),
         Some(why) => {
             Failure::Unsupported(format!("the model needs {id}, which has no figure: {why}"))
