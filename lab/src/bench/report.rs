@@ -311,13 +311,12 @@ pub(super) mod tests {
     #[test]
     fn a_title_says_how_many_values_each_rival_has() {
         let mut case = three_beside_a_base();
-        assert_eq!(how_often(&case), "6 rounds");
-        case.run = Some(RunVerdict::default());
+        assert_eq!(how_often(&case), "6 values");
         case.rivals[1].values[0].truncate(5);
         case.rivals[2].values[0].clear();
         assert_eq!(how_often(&case), "5 to 6 values", "a rival without a figure has its reason");
         case.rivals.iter_mut().for_each(|rival| rival.values[0].truncate(1));
-        assert_eq!(how_often(&case), "1 slice");
+        assert_eq!(how_often(&case), "1 value");
     }
 
     #[test]
