@@ -129,8 +129,14 @@ impl Range {
     }
 }
 
-/// What `rcu costs` said: for each figure how many threads it takes, and how much, if anything.
+/// What `rcu costs` said: for each figure how many threads it takes, and how much, if anything. The
+/// name of one that takes several begins with the distance of their CPUs, of which a hypervisor has
+/// several: another distance is another machine.
 type Costs = BTreeMap<String, (u64, Option<f64>)>;
+
+/// A distance of CPUs up to so many nanoseconds, and the next one: threads of a core, cores with one
+/// cache, others. Each is several times as far as the one before.
+const DISTANCES: [(f64, &str); 3] = [(12.0, "same"), (75.0, "near"), (f64::INFINITY, "far")];
 
 /// What `rcu advise` said.
 #[derive(Clone, Debug)]
@@ -291,9 +297,13 @@ fn document(program: &Path, words: &[&str]) -> Result<Value> {
 fn costs(program: &Path) -> Result<Costs> {
     let document = document(program, &["costs"])?;
     let rows = document["costs"]["rows"].as_array().context("no rows")?;
+    let distance_ns = document["costs"]["run"]["distance_ns"].as_f64().unwrap_or_default();
+    let distance = DISTANCES.iter().find(|(most, _)| distance_ns <= *most);
+    let (_, place) = distance.context("no distance")?;
     let row = |row: &Value| {
-        let name = row["id"].as_str()?.to_owned();
-        Some((name, (row["threads"].as_u64()?, row["ns"]["median"].as_f64())))
+        let (id, threads) = (row["id"].as_str()?, row["threads"].as_u64()?);
+        let name = if threads > 1 { format!("{place} {id}") } else { id.to_owned() };
+        Some((name, (threads, row["ns"]["median"].as_f64())))
     };
     rows.iter().map(|each| row(each).context("a row without a name or threads")).collect()
 }

@@ -7,8 +7,10 @@
 //! Zen 4, by what the store buffer holds.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use crate::cases::clock::ticks;
+use crate::cases::clock::{ns_of, ticks};
 
 /// A price is the least of so many batches: what an interrupt adds to the others is no price.
 const BATCHES: u32 = 4;
@@ -23,8 +25,20 @@ pub(super) const USUAL: f64 = 1.1;
 /// works, both are slower.
 pub(super) const USUAL_COMPARED: f64 = 2.0;
 /// Instructions cost so many times more, measured in loads, while the core's other thread works:
-/// about 1.7 on a Zen 4. A clock that is slower makes both dearer.
+/// twice as much on a Zen 4. A clock that is slower makes both dearer.
 const SHARED: f64 = 1.25;
+/// Batches that threads do at once: their median is of the time in which all are at it.
+const AT_ONCE: usize = 25;
+
+/// Throws of a batch, there and back, and how long all batches may take: threads on one CPU would
+/// take turns of milliseconds.
+const THROWS: u64 = 16;
+const THROWN_WITHIN: Duration = Duration::from_micros(500);
+/// Looks between two at the clock.
+const LOOKS: u32 = 256;
+/// Two ways are one distance up to this ratio: of 160 throws in one place the longest took half as
+/// much again as the shortest; a core with another cache is four times as far.
+const SAME_DISTANCE: f64 = 2.0;
 
 /// What the control cost: ticks for the instructions and for the loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +48,11 @@ impl Price {
     /// Of both the higher one.
     pub(super) fn worse(self, other: Price) -> Price {
         Price([0, 1].map(|which| self.0[which].max(other.0[which])))
+    }
+
+    /// With this for the instructions.
+    pub(super) fn at_once(self, stream: u64) -> Price {
+        Price([stream, self.0[1]])
     }
 
     /// What the instructions cost, measured in loads.
@@ -76,21 +95,16 @@ impl Control {
         Control { ring }
     }
 
+    /// What the instructions cost while other threads ask for the same; who waits by spinning
+    /// leaves a core that is shared to the other.
+    pub(super) fn at_once() -> u64 {
+        let mut all: [u64; AT_ONCE] = std::array::from_fn(|_| time(streams));
+        *all.select_nth_unstable(AT_ONCE / 2).1
+    }
+
     /// The price now.
     pub(super) fn price(&self) -> Price {
-        let least = |batch: &dyn Fn()| {
-            let time = || {
-                let begin = ticks();
-                batch();
-                ticks().saturating_sub(begin)
-            };
-            (0..BATCHES).map(|_| time()).min().unwrap_or_default()
-        };
-        let stream = || {
-            let mut state = black_box([1, 2, 3, 4, 5, 6, 7, 8]);
-            (0..STREAMS).for_each(|_| stream(&mut state));
-            black_box(state);
-        };
+        let least = |batch: &dyn Fn()| (0..BATCHES).map(|_| time(batch)).min().unwrap_or_default();
         let load = || {
             let mut at = 0;
             for _ in 0..LOADS {
@@ -98,8 +112,20 @@ impl Control {
             }
             black_box(at);
         };
-        Price([least(&stream), least(&load)])
+        Price([least(&streams), least(&load)])
     }
+}
+
+fn time(batch: impl Fn()) -> u64 {
+    let begin = ticks();
+    batch();
+    ticks().saturating_sub(begin)
+}
+
+fn streams() {
+    let mut state = black_box([1, 2, 3, 4, 5, 6, 7, 8]);
+    (0..STREAMS).for_each(|_| stream(&mut state));
+    black_box(state);
 }
 
 /// All prices of a run, in their order of time, and sorted.
@@ -168,6 +194,117 @@ impl Prices {
     }
 }
 
+/// What two threads throw to each other: how long a line takes from one CPU to the other tells
+/// whether these are threads of one core, or cores that share a cache, or others.
+#[derive(Debug)]
+pub(super) struct Ball {
+    thrown: Line<AtomicU64>,
+    is_down: Line<AtomicBool>,
+}
+
+/// Two cache lines, since CPUs fetch them in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Line<T>(T);
+
+impl Ball {
+    /// Not thrown yet.
+    pub(super) const fn new() -> Ball {
+        Ball { thrown: Line(AtomicU64::new(0)), is_down: Line(AtomicBool::new(false)) }
+    }
+
+    /// As new, while no thread throws.
+    pub(super) fn reset(&self) {
+        // Relaxed: who lets the threads begin publishes both.
+        self.thrown.0.store(0, Ordering::Relaxed);
+        self.is_down.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Has threads 0 and 1 throw it and the others look on, all until it is over. The ticks of one
+    /// way, to thread 0; nothing if that took too long.
+    pub(super) fn throw(&self, me: usize) -> Option<u64> {
+        let begin = Instant::now();
+        let mut least = u64::MAX;
+        for batch in 0..u64::from(BATCHES) {
+            let from = ticks();
+            for throw in 0..THROWS {
+                let there = 2 * (batch * THROWS + throw) + 1;
+                let is_caught = match me {
+                    0 => self.put(there) && self.wait(there + 1, begin),
+                    1 => self.wait(there, begin) && self.put(there + 1),
+                    _ => self.wait(there + 1, begin),
+                };
+                if !is_caught {
+                    return None;
+                }
+            }
+            least = least.min(ticks().saturating_sub(from) / (2 * THROWS));
+        }
+        (me == 0).then_some(least)
+    }
+
+    fn put(&self, times: u64) -> bool {
+        // Release and Acquire: as one would hand over what lies on the line.
+        self.thrown.0.store(times, Ordering::Release);
+        true
+    }
+
+    /// Waits until it was thrown so often; whether it was in time.
+    fn wait(&self, times: u64, begin: Instant) -> bool {
+        for looks in 1_u32.. {
+            if self.thrown.0.load(Ordering::Acquire) >= times {
+                return true;
+            }
+            if looks.is_multiple_of(LOOKS) {
+                // Relaxed: it ends waits and publishes nothing.
+                let is_late = begin.elapsed() > THROWN_WITHIN;
+                self.is_down.0.fetch_or(is_late, Ordering::Relaxed);
+                if self.is_down.0.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// How far apart the CPUs of threads were, which a hypervisor moves, and a scheduler does: all that
+/// was seen, sorted.
+#[derive(Debug)]
+pub(super) struct Distances(Vec<u64>);
+
+impl Distances {
+    pub(super) const fn new() -> Distances {
+        Distances(Vec::new())
+    }
+
+    pub(super) fn add(&mut self, ticks: u64) {
+        self.0.insert(self.0.partition_point(|known| *known < ticks), ticks);
+    }
+
+    /// The lowest of those that are one distance and the most.
+    fn usual(&self) -> Option<u64> {
+        let same = |at: usize| {
+            let most = (self.0[at] as f64 * SAME_DISTANCE) as u64;
+            self.0.partition_point(|known| *known <= most) - at
+        };
+        // Of several with as many the first: the nearest.
+        let at = (0..self.0.len()).rev().max_by_key(|at| same(*at))?;
+        Some(self.0[at])
+    }
+
+    /// Whether the CPUs were as far apart as mostly.
+    pub(super) fn is_usual(&self, ticks: u64) -> bool {
+        self.usual()
+            .is_none_or(|usual| ticks >= usual && ticks as f64 <= usual as f64 * SAME_DISTANCE)
+    }
+
+    /// How far apart they mostly were, in nanoseconds.
+    pub(super) fn usual_ns(&self) -> Option<f64> {
+        self.usual().map(ns_of)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,6 +329,39 @@ mod tests {
         assert!(alone.is_shared(Price([4004, 10_100])));
         assert!(!alone.is_shared(Price([4004, 17_000])), "the clock was slower");
         assert!(!alone.is_shared(Price([2800, 10_000])));
+    }
+
+    #[test]
+    fn the_usual_distance_is_that_of_most_and_the_nearest_of_equals() {
+        let mut all = Distances::new();
+        let add = |all: &mut Distances, ticks: &[u64]| ticks.iter().for_each(|at| all.add(*at));
+        assert!(all.is_usual(100) && all.usual_ns().is_none(), "nothing is known yet");
+        add(&mut all, &[110, 430, 80, 120, 420, 39]);
+        let is_usual = [39, 80, 160, 161, 420].map(|at| all.is_usual(at));
+        assert_eq!(is_usual, [false, true, true, false, false]);
+        add(&mut all, &[425, 435]);
+        assert!(all.is_usual(430) && !all.is_usual(111), "more are far apart");
+        add(&mut all, &[109]);
+        assert!(all.is_usual(111), "as many are near");
+    }
+
+    #[test]
+    fn a_ball_is_thrown_by_two_and_falls_down_where_one_does_not_come() {
+        let ball = Ball::new();
+        let (way, others) = std::thread::scope(|scope| {
+            let others = [1, 2].map(|me| {
+                scope.spawn({
+                    let ball = &ball;
+                    move || ball.throw(me)
+                })
+            });
+            (ball.throw(0), others.map(|other| other.join().unwrap()))
+        });
+        assert_eq!(others, [None, None]);
+        // On a machine that does something else it may have taken too long.
+        assert!(way.is_none_or(|ticks| ticks > 0));
+        ball.reset();
+        assert_eq!((ball.throw(0), ball.throw(1), ball.throw(2)), (None, None, None));
     }
 
     #[test]

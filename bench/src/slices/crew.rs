@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
+use super::control::{Ball, Control};
 use super::judge::Span;
 use super::{GAP, Part, Row, WARM_UP, verdict};
 use crate::cases::clock::thread_cpu_time;
@@ -53,6 +54,7 @@ pub(super) struct Crew<'a> {
     over: AtomicU64,
     /// What each thread saw of the last slice.
     spans: Vec<Mutex<Span>>,
+    ball: Ball,
     is_broken: AtomicBool,
     sleepers: OnceLock<Vec<Thread>>,
 }
@@ -84,6 +86,7 @@ impl<'a> Crew<'a> {
             over: AtomicU64::new(0),
             slice: AtomicU32::new(NO_SLICE),
             spans: (0..threads).map(|_| Mutex::default()).collect(),
+            ball: Ball::new(),
             is_broken: AtomicBool::new(false),
             sleepers: OnceLock::new(),
         }
@@ -169,6 +172,7 @@ impl<'a> Crew<'a> {
         self.row.store(row, Ordering::Relaxed);
         self.count.store(count, Ordering::Relaxed);
         self.here.store(0, Ordering::Relaxed);
+        self.ball.reset();
         self.answered.store(1, Ordering::Relaxed);
         self.slice.store(slice.unwrap_or(NO_SLICE), Ordering::Relaxed);
         let number = self.order.load(Ordering::Relaxed) / THREADS + 1;
@@ -199,6 +203,9 @@ impl<'a> Crew<'a> {
         // Acquire and Release: what the threads did before comes before what they do after.
         self.here.fetch_add(1, Ordering::AcqRel);
         self.wait(|| self.here.load(Ordering::Acquire) == row.threads);
+        let are_placed = row.threads > 1 && !self.is_crowded;
+        let at_once = if are_placed { Control::at_once() } else { 0 };
+        let distance = if are_placed { self.ball.throw(me) } else { None };
         // Threads of its own may still be about to end.
         let others = || match row.sleeps {
             Some(own) => verdict::runnable().saturating_sub(1 + own),
@@ -223,6 +230,8 @@ impl<'a> Crew<'a> {
             gap: GAP.get(),
             others: others_ran,
             waited_ns: 0,
+            at_once,
+            distance,
         };
         if me > 0 {
             // Release: pairs with the Acquire in `slice`.

@@ -32,6 +32,11 @@ pub(super) struct Span {
     pub(super) cpus: [usize; 2],
     /// The longest gap between two parts, as a share of all.
     pub(super) gap: f64,
+    /// What instructions cost just before, while all threads of the row were at them, in ticks.
+    pub(super) at_once: u64,
+    /// How far the first two CPUs were apart just before, in ticks: to the first thread, if there
+    /// was time.
+    pub(super) distance: Option<u64>,
     /// How long it waited for a CPU, in a scene.
     pub(super) waited_ns: u64,
     /// Threads of the whole machine that wanted a CPU and are none of this slice's.
@@ -57,13 +62,22 @@ pub(crate) enum Flaw {
     Others,
     /// Two of its threads were on one core.
     Shared,
+    /// Its CPUs were not as far apart as mostly.
+    Moved,
     /// The control was dearer than usual before or after.
     Control,
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Flaw; 6] =
-        [Self::Apart, Self::Taken, Self::Stolen, Self::Others, Self::Shared, Self::Control];
+    pub(crate) const ALL: [Flaw; 7] = [
+        Self::Apart,
+        Self::Taken,
+        Self::Stolen,
+        Self::Others,
+        Self::Shared,
+        Self::Moved,
+        Self::Control,
+    ];
 
     /// Whether another thread has a CPU of this slice.
     pub(super) fn is_loss(self) -> bool {
@@ -185,6 +199,7 @@ impl Missing {
             Flaw::Stolen => "time was missing",
             Flaw::Others => "others wanted the CPUs",
             Flaw::Shared => "its threads shared a core",
+            Flaw::Moved => "its CPUs were another distance apart",
             Flaw::Control => "the CPU was slower than at its best",
         };
         Self::TooFew { slices: [counted, drawn], flaw, times: flaws[most as usize] }
@@ -293,9 +308,9 @@ mod tests {
     fn the_reason_is_that_of_most_slices() {
         assert_eq!(Missing::of(&Flaws::default(), 0), Missing::NoTime);
         let said = |flaws, counted| Missing::of(&flaws, counted).to_string();
-        assert_eq!(said([3, 9, 0, 0, 0, 1], 2), "2 of 15 slices count: in 9 it lost its CPU");
+        assert_eq!(said([3, 9, 0, 0, 0, 0, 1], 2), "2 of 15 slices count: in 9 it lost its CPU");
         let apart = "0 of 9 slices count: in 9 its threads did not run at once";
-        assert_eq!(said([9, 0, 0, 0, 0, 0], 0), apart);
+        assert_eq!(said([9, 0, 0, 0, 0, 0, 0], 0), apart);
         for (place, flaw) in Flaw::ALL.into_iter().enumerate() {
             assert_eq!(flaw as usize, place, "flaws are counted by their place");
         }

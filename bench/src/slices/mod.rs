@@ -32,7 +32,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 
 use crate::Host;
 use crate::cases::clock::ticks;
-use control::{Control, Price, Prices, USUAL, USUAL_COMPARED};
+use control::{Control, Distances, Price, Prices, USUAL, USUAL_COMPARED};
 pub(crate) use control::{STREAM, stream};
 pub(crate) use crew::Pinned;
 use crew::{Crew, Raised, RaisedSession, cores};
@@ -40,7 +40,7 @@ pub use judge::Missing;
 pub(crate) use judge::{Flaw, Flaws, Judged, both};
 use judge::{Span, judge};
 pub use scene::Speed;
-pub(crate) use scene::{Act, Cue, Played, Scene};
+pub(crate) use scene::{Act, Cue, Played, Scene, usual_distance_ns};
 pub use verdict::RunVerdict;
 pub(crate) use verdict::Watch;
 
@@ -263,8 +263,8 @@ struct Draws {
     count: u64,
     /// A slice of this count is long enough.
     is_calibrated: bool,
-    /// Its value, its number, and the price of the control then.
-    counted: Vec<(f64, u32, Price)>,
+    /// Its value, its number, and what the control told then.
+    counted: Vec<(f64, u32, Seen)>,
     /// CPU time an operation, of all.
     cpu: Vec<f64>,
     /// How many had each flaw.
@@ -325,6 +325,7 @@ pub(crate) fn run(
             draws: rows.iter().map(|_| Draws::new()).collect(),
             control: Control::new(),
             prices: [false, true].map(Prices::new),
+            distances: Distances::new(),
             cores: cores(&crew.cpus),
             lost: 0,
             generator: ChaCha8Rng::seed_from_u64(wanted.seed),
@@ -345,6 +346,8 @@ struct Run<'r, 'a> {
     control: Control,
     /// Of rows of one thread, and of rows of several: a neighbour who waits takes its share.
     prices: [Prices; 2],
+    /// Of slices whose threads shared no core.
+    distances: Distances,
     /// Rows of no more threads than this have no need to share one.
     cores: usize,
     /// How many bursts of several threads, up to the last one, ended because one lost its CPU.
@@ -444,7 +447,15 @@ impl Run<'_, '_> {
         let slice = draws.is_calibrated.then_some(draws.cpu.len() as u32);
         let spans = self.crew.slice(number, draws.count, row.threads, slice);
         let after = self.control.price();
-        let price = before.worse(after);
+        let at_once = spans.iter().map(|span| span.at_once).max().unwrap_or_default();
+        let seen = Seen {
+            price: before.worse(after),
+            at_once: before.at_once(at_once),
+            distance: spans[0].distance,
+        };
+        if let Some(ticks) = seen.distance.filter(|_| !self.prices[0].is_shared(seen.at_once)) {
+            self.distances.add(ticks);
+        }
         self.prices[usize::from(row.threads > 1)].add(after);
         let wall_ns = spans.iter().map(Span::wall_ns).max().unwrap_or_default();
         let took_ns = spans.iter().map(|span| span.took_ns).max().unwrap_or_default();
@@ -464,11 +475,11 @@ impl Run<'_, '_> {
             return (None, after);
         }
         let flaw = judge(&spans, row.sleeps.is_some()).err();
-        let flaw = flaw.or_else(|| dear(row, price, &self.prices, self.cores));
+        let flaw = flaw.or_else(|| seen.flaw(row, &self.prices, &self.distances, self.cores));
         match flaw {
             Some(flaw) => draws.flaws[flaw as usize] += 1,
             None => {
-                draws.counted.push((sum(|span| span.took_ns) / operations, slice, price));
+                draws.counted.push((sum(|span| span.took_ns) / operations, slice, seen));
                 draws.calibrate(took_ns, wall_ns);
             }
         }
@@ -477,11 +488,11 @@ impl Run<'_, '_> {
 
     /// The figures, without slices whose control is found to be dear by now.
     fn finish(self, is_stopped: bool, mut verdict: RunVerdict) -> (Vec<Measured>, RunVerdict) {
-        let Run { rows, draws, prices, cores, wanted, .. } = self;
+        let Run { rows, draws, prices, distances, cores, wanted, .. } = self;
         let finish = |(row, mut draws): (&Row<'_>, Draws)| {
             let flaws = &mut draws.flaws;
-            draws.counted.retain(|(_, _, price)| {
-                let flaw = dear(row, *price, &prices, cores);
+            draws.counted.retain(|(_, _, seen)| {
+                let flaw = seen.flaw(row, &prices, &distances, cores);
                 flaw.inspect(|flaw| flaws[*flaw as usize] += 1).is_none()
             });
             let counted = draws.counted.len();
@@ -500,17 +511,40 @@ impl Run<'_, '_> {
         let measured = rows.iter().zip(draws).map(finish).collect();
         let drift = prices.iter().map(Prices::drift_percent).fold(0.0, f64::max);
         verdict.drift_percent = Some(drift);
+        verdict.distance_ns = distances.usual_ns();
         (measured, verdict)
     }
 }
 
-/// What the price of the control tells against a slice of this row.
-fn dear(row: &Row<'_>, price: Price, prices: &[Prices; 2], cores: usize) -> Option<Flaw> {
-    let is_several = row.threads > 1;
-    if is_several && !row.is_compared && row.threads <= cores && prices[0].is_shared(price) {
-        return Some(Flaw::Shared);
+/// What the control told of a slice.
+struct Seen {
+    /// Of the leader while others wait, before and after.
+    price: Price,
+    /// Of all threads at once.
+    at_once: Price,
+    /// Of the CPUs of the first two.
+    distance: Option<u64>,
+}
+
+impl Seen {
+    /// What that is against a slice of this row.
+    fn flaw(
+        &self,
+        row: &Row<'_>,
+        prices: &[Prices; 2],
+        distances: &Distances,
+        cores: usize,
+    ) -> Option<Flaw> {
+        let is_figure = row.threads > 1 && !row.is_compared;
+        if is_figure && row.threads <= cores && prices[0].is_shared(self.at_once) {
+            return Some(Flaw::Shared);
+        }
+        if is_figure && self.distance.is_some_and(|ticks| !distances.is_usual(ticks)) {
+            return Some(Flaw::Moved);
+        }
+        let prices = &prices[usize::from(row.threads > 1)];
+        (!prices.is_usual(self.price, row.usual())).then_some(Flaw::Control)
     }
-    (!prices[usize::from(is_several)].is_usual(price, row.usual())).then_some(Flaw::Control)
 }
 
 #[cfg(test)]

@@ -14,11 +14,11 @@
 use std::fs;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::control::{Control, Price, Prices};
+use super::control::{Ball, Control, Distances, Price, Prices};
 use super::crew::{Pinned, cores, own_cpus};
 use super::judge::{Flaw, Judged, Span, judge_scene};
 use crate::cases::clock::{cpu_time, thread_cpu_time};
@@ -34,8 +34,6 @@ pub(crate) struct Played<R> {
     /// From its beginning to its end.
     pub(crate) elapsed: Duration,
     span: Span,
-    /// Of the control while all threads were at it, just before.
-    price: Price,
     /// The CPU time of all threads of the process before and after.
     process_cpu: [Duration; 2],
 }
@@ -50,6 +48,9 @@ impl<R> Played<R> {
 pub(crate) struct Cue<'a> {
     threads: usize,
     ready: &'a AtomicUsize,
+    ball: &'a Ball,
+    /// The number of the thread, where several have CPUs of their own.
+    placed: Option<usize>,
     stop: &'a AtomicI32,
     epoch: Instant,
     /// Another thread may need the CPU of one that waits.
@@ -66,7 +67,8 @@ impl Cue<'_> {
     /// If another thread has panicked before.
     pub(crate) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> Played<R> {
         self.meet();
-        let price = CONTROL.price();
+        let at_once = self.placed.map_or(0, |_| Control::at_once());
+        let distance = self.placed.and_then(|me| self.ball.throw(me));
         let process_before = cpu_time();
         let (waited_before, cpu_before) = (run_delay_ns(), thread_cpu_time());
         let begin = Instant::now();
@@ -80,9 +82,11 @@ impl Cue<'_> {
             end_ns: begin_ns + elapsed.as_nanos() as u64,
             cpu_ns: cpu.as_nanos() as u64,
             waited_ns: waited.saturating_sub(waited_before),
+            at_once,
+            distance,
             ..Span::default()
         };
-        Played { result, elapsed, span, price, process_cpu: [process_before, cpu_time()] }
+        Played { result, elapsed, span, process_cpu: [process_before, cpu_time()] }
     }
 
     /// Waits for all others. Where each has a CPU, all go on within a fraction of a microsecond.
@@ -126,13 +130,23 @@ pub(crate) struct Scene<R> {
     pub(crate) played: Vec<Played<R>>,
     timed: usize,
     is_crowded: bool,
-    /// Two of the threads were on one core, though there are enough.
-    is_shared: bool,
+    /// Its CPUs were one core, though there are enough, or not as far apart as those of most
+    /// scenes.
+    misplaced: Option<Flaw>,
 }
 
 static CONTROL: LazyLock<Control> = LazyLock::new(Control::new);
-/// Of callers before their scenes: of threads that were alone.
-static ALONE: Mutex<Prices> = Mutex::new(Prices::new(false));
+/// Of callers before their scenes, that is alone; and of the scenes.
+static SEEN: Mutex<(Prices, Distances)> = Mutex::new((Prices::new(false), Distances::new()));
+
+fn seen() -> MutexGuard<'static, (Prices, Distances)> {
+    SEEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How far apart the CPUs of most scenes were, in nanoseconds.
+pub(crate) fn usual_distance_ns() -> Option<f64> {
+    seen().1.usual_ns()
+}
 
 impl<R: Send> Scene<R> {
     /// Has all acts played at once, each in a thread with a line and, where there are enough, a CPU
@@ -144,15 +158,19 @@ impl<R: Send> Scene<R> {
     ) -> (Scene<R>, M) {
         let (acting, cpus) = (acts.len(), own_cpus());
         let is_crowded = cpus.len() < acting;
-        let alone = || ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        alone().add(CONTROL.price());
+        let price = CONTROL.price();
+        seen().0.add(price);
         let (ready, stop, epoch) = (AtomicUsize::new(0), AtomicI32::new(0), Instant::now());
-        let (ready, stop) = (&ready, &stop);
+        let (ready, stop, ball) = (&ready, &stop, &Ball::new());
         let threads = acting + 1;
-        let cue = |is_timed, yields| Cue { threads, ready, stop, epoch, yields, is_timed };
+        let are_placed = acting > 1 && !is_crowded;
+        let cue = |number: usize, is_timed, yields| {
+            let placed = are_placed.then_some(number);
+            Cue { threads, ready, ball, placed, stop, epoch, yields, is_timed }
+        };
         thread::scope(|scope| {
             let start = |(number, act): (usize, Act<'a, R>)| {
-                let cue = cue(number < timed, is_crowded);
+                let cue = cue(number, number < timed, is_crowded);
                 // A thread alone is best off where the kernel finds room for it.
                 let cpu = cpus.get(number).filter(|_| !is_crowded && acting > 1).copied();
                 scope.spawn(move || {
@@ -162,15 +180,14 @@ impl<R: Send> Scene<R> {
                 })
             };
             let started: Vec<_> = acts.into_iter().enumerate().map(start).collect();
-            let cue = cue(timed == 0, true);
+            let cue = cue(acting, timed == 0, true);
             cue.meet();
             let caller = caller();
             drop(cue);
             let played = started.into_iter().map(|act| act.join().expect("no act panics"));
             let played: Vec<_> = played.collect();
-            let is_shared = (2..=cores(&cpus)).contains(&acting)
-                && played.iter().any(|played| alone().is_shared(played.price));
-            (Scene { played, timed, is_crowded, is_shared }, caller)
+            let misplaced = misplaced(&played, price, acting <= cores(&cpus));
+            (Scene { played, timed, is_crowded, misplaced }, caller)
         })
     }
 
@@ -210,7 +227,7 @@ impl<R> Scene<R> {
         let spans: Vec<Span> = self.played.iter().map(|played| played.span).collect();
         let workers_ns = self.workers_cpu().as_nanos() as u64;
         (!self.is_crowded).then(|| match judge_scene(&spans, workers_ns) {
-            Ok(()) if self.is_shared => Err(Flaw::Shared),
+            Ok(()) => self.misplaced.map_or(Ok(()), Err),
             judged => judged,
         })
     }
@@ -245,6 +262,19 @@ impl<R> Scene<R> {
             judged: self.judged(),
         }
     }
+}
+
+/// What is wrong with the places of these threads, which have CPUs of their own and, if there are
+/// enough, cores.
+fn misplaced<R>(played: &[Played<R>], alone: Price, are_enough: bool) -> Option<Flaw> {
+    let (prices, distances) = &mut *seen();
+    let distance = played.first()?.span.distance?;
+    let at_once = played.iter().map(|played| played.span.at_once).max()?;
+    if prices.is_shared(alone.at_once(at_once)) {
+        return are_enough.then_some(Flaw::Shared);
+    }
+    distances.add(distance);
+    (!distances.is_usual(distance)).then_some(Flaw::Moved)
 }
 
 /// How fast threads work that do the same.
@@ -299,8 +329,8 @@ mod tests {
         assert!(front.cpu() >= work && front.elapsed >= work, "{scene:?}");
         assert!(scene.cpu_since_it_began() >= front.cpu(), "{scene:?}");
         assert_eq!(scene.judged().is_none(), own_cpus().len() < 2);
-        let shared = Scene { is_shared: true, is_crowded: false, ..scene };
-        assert!(shared.judged().is_some_and(|judged| judged.is_err()), "{shared:?}");
+        let moved = Scene { misplaced: Some(Flaw::Moved), is_crowded: false, ..scene };
+        assert!(moved.judged().is_some_and(|judged| judged.is_err()), "{moved:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::judge::{Flaw, Flaws};
 use crate::cases::clock::cpu_time;
+use crate::units;
 
 /// A run of which so many slices count was a calm one.
 const CALM_PERCENT: f64 = 90.0;
@@ -24,6 +25,9 @@ pub struct RunVerdict {
     /// Of the slices of several threads, those in which the threads worked at once, in per cent.
     /// Nothing where there were none.
     pub met_percent: Option<f64>,
+    /// How far apart the CPUs of two threads mostly were: what a cache line takes from one to the
+    /// other, in nanoseconds. Slices at another distance do not count.
+    pub distance_ns: Option<f64>,
     /// The CPUs that other programs used, on average; nothing where the kernel does not say.
     pub foreign_cpus: Option<f64>,
     /// The CPUs that the hypervisor gave to other machines though this one wanted them.
@@ -81,6 +85,7 @@ impl RunVerdict {
         self.is_pinned &= other.is_pinned;
         self.seconds += other.seconds;
         self.add_together(other.together.0, other.together.1);
+        self.distance_ns = self.distance_ns.or(other.distance_ns);
         self
     }
 
@@ -111,6 +116,9 @@ impl fmt::Display for RunVerdict {
         write!(f, "{} of {} slices count", self.counted, self.drawn)?;
         if let Some(met) = self.met_percent {
             write!(f, "; threads met in {met:.0} %")?;
+        }
+        if let Some(distance) = self.distance_ns {
+            write!(f, "; their CPUs were {} apart", units::nanoseconds(distance))?;
         }
         let cpus =
             |cpus: Option<f64>| cpus.map_or("unknown".to_owned(), |cpus| format!("{cpus:.2}"));
@@ -206,16 +214,22 @@ mod tests {
     #[test]
     fn the_verdict_says_how_good_the_run_was() {
         let mut calm = RunVerdict { seconds: 1.0, foreign_cpus: Some(0.5), ..Default::default() };
-        calm.add_row(true, 38, &[1, 1, 0, 0, 0, 0], false);
+        calm.distance_ns = Some(41.0);
+        calm.add_row(true, 38, &[1, 1, 0, 0, 0, 0, 0], false);
         assert_eq!((calm.name(), calm.met_percent), ("calm", Some(97.5)));
         let mut bad = RunVerdict { seconds: 3.0, foreign_cpus: Some(1.5), ..Default::default() };
-        bad.add_row(true, 3, &[57, 0, 0, 0, 0, 0], true);
+        bad.add_row(true, 3, &[57, 0, 0, 0, 0, 0, 0], true);
         let both = calm.clone().and(bad);
         assert_eq!((both.name(), both.rows, both.without_figure), ("incomplete", 2, 1));
         assert_eq!((both.met_percent, both.foreign_cpus), (Some(42.0), Some(1.25)));
         let said = both.to_string();
         assert!(said.starts_with("This run was incomplete: 1 of 2 rows have no figure"), "{said}");
-        assert!(said.contains("41 of 100 slices count; threads met in 42 %"), "{said}");
+        assert!(
+            said.contains(
+                "41 of 100 slices count; threads met in 42 %; their CPUs were 41.0 ns apart"
+            ),
+            "{said}"
+        );
         let disturbed = RunVerdict { drawn: 100, counted: 50, rows: 1, ..calm };
         assert_eq!(disturbed.name(), "disturbed");
     }

@@ -305,6 +305,7 @@ impl Case {
                 run.add_row(true, tally.counted, &tally.flaws, rival.missing.is_some());
             }
         }
+        run.distance_ns = slices::usual_distance_ns();
         self.run = (run.rows > 0).then_some(run);
         let is_known = |rival: &Series| !rival.values[0].is_empty() || rival.missing.is_some();
         (self.rivals.iter().any(is_known)).then_some(self)

@@ -285,7 +285,7 @@ fn promised(Verdict { promise, metric, base, ratio, .. }: &Verdict) -> [String; 
 
 #[cfg(test)]
 pub(super) mod tests {
-    use ::bench::slices::{Missing, RunVerdict};
+    use ::bench::slices::Missing;
     use ::bench::suites::promises::Promise;
 
     use super::*;
