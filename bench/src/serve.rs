@@ -12,24 +12,6 @@ use std::time::Duration;
 use crate::cases::loops::repeat;
 use crate::cases::object::Freed;
 
-/// Reads a word of shared memory, as [`cases::read`](crate::cases::read) has it.
-pub(crate) trait Read {
-    /// Reads so many batches of [`BATCH`](crate::cases::BATCH) words; how long that took.
-    ///
-    /// # Panics
-    /// If the sum of all words is not their number.
-    fn read(batches: u64) -> Duration;
-}
-
-/// Reads such words in sections that are inside another section of the thread.
-pub(crate) trait Nested {
-    /// As [`Read::read`], with one section around all of it.
-    ///
-    /// # Panics
-    /// If the sum of all words is not their number.
-    fn read(batches: u64) -> Duration;
-}
-
 /// Reads four words whole, which are now and then replaced: see
 /// [`cases::cells`](crate::cases::cells).
 pub(crate) trait Cell {
@@ -66,21 +48,6 @@ pub(crate) trait StoreArc {
     fn store(arc: Arc<u64>);
     /// Has the references that were replaced given up, if the design can be asked to.
     fn flush() {}
-}
-
-/// Adds to a counter that many threads add to.
-pub(crate) trait Count {
-    /// Adds one in so many batches; how long that took.
-    ///
-    /// # Panics
-    /// If some of them are not in the sum.
-    fn count(batches: u64) -> Duration;
-}
-
-/// Enters a section and leaves it, or takes a lock for reading and gives it back.
-pub(crate) trait Section {
-    /// Does it in so many batches; how long that took.
-    fn enter_and_leave(batches: u64) -> Duration;
 }
 
 /// A domain, or a lock, of which there may be thousands.

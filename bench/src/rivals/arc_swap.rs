@@ -11,16 +11,16 @@ use super::{About, Family, Rival};
 use crate::advise::{Config, Placed, Value};
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
-use crate::serve::{Cell, Read, replace, StoreArc};
+use crate::serve::{Cell, replace, StoreArc};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("arc-swap")
         .about(&ABOUT)
         .config::<Placed<Swapped>>()
         .per_key::<Swapped>()
-        .read::<Swapped>()
+        .read(read_swapped)
         .cell::<Swapped>()
-        .guard(<Swapped as Read>::read)
+        .guard(read_swapped)
         .arc(|batches| {
             let slot = black_box(&*ONE);
             repeat(batches, || *slot.load_full())
@@ -31,8 +31,8 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::new("arc-swap-cache")
         .about(&ABOUT_CACHED)
         .config::<Cached>()
-        .read::<Cached>()
-        .guard(<Cached as Read>::read),
+        .read(read_cached)
+        .guard(read_cached),
 ];
 
 const ABOUT: About = About {
@@ -55,11 +55,9 @@ struct Swapped;
 
 static ONE: LazyLock<ArcSwap<u64>> = LazyLock::new(|| ArcSwap::from_pointee(1));
 
-impl Read for Swapped {
-    fn read(batches: u64) -> Duration {
-        let slot = black_box(&*ONE);
-        timed(batches, &mut (), |()| **slot.load(), |()| {})
-    }
+fn read_swapped(batches: u64) -> Duration {
+    let slot = black_box(&*ONE);
+    timed(batches, &mut (), |()| **slot.load(), |()| {})
 }
 
 static WORDS: LazyLock<ArcSwap<Words>> = LazyLock::new(|| ArcSwap::from_pointee(words(0)));
@@ -102,11 +100,9 @@ type Shared = Arc<ArcSwap<Value>>;
 #[derive(Debug)]
 struct Cached(Shared);
 
-impl Read for Cached {
-    fn read(batches: u64) -> Duration {
-        let mut cache = Cache::new(black_box(&*ONE));
-        timed(batches, &mut cache, |cache| **cache.load(), |_| {})
-    }
+fn read_cached(batches: u64) -> Duration {
+    let mut cache = Cache::new(black_box(&*ONE));
+    timed(batches, &mut cache, |cache| **cache.load(), |_| {})
 }
 
 impl Config for Cached {

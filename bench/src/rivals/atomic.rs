@@ -9,15 +9,14 @@ use crossbeam_utils::CachePadded;
 use super::{About, Family, Rival};
 use crate::advise::{Counting, Limiting};
 use crate::cases::counters::counted;
-use crate::serve::Count;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("atomic-own").count::<Own>(),
+    Rival::new("atomic-own").count(count_own),
     Rival::new("atomic-shared")
         .about(&ABOUT)
         .counter::<CachePadded<AtomicU64>>()
         .limiter::<UpTo>()
-        .count::<Shared>(),
+        .count(count_shared),
 ];
 
 const ABOUT: About = About {
@@ -76,29 +75,21 @@ impl Limiting for UpTo {
 }
 
 /// A word of the calling thread's own, added to as if it were shared.
-struct Own;
-
-impl Count for Own {
-    fn count(batches: u64) -> Duration {
-        let own = CachePadded::new(AtomicU64::new(0));
-        let word = black_box(&own);
-        let add = || {
-            word.fetch_add(1, Ordering::Relaxed);
-        };
-        counted(batches, add, || word.load(Ordering::Relaxed))
-    }
+fn count_own(batches: u64) -> Duration {
+    let own = CachePadded::new(AtomicU64::new(0));
+    let word = black_box(&own);
+    let add = || {
+        word.fetch_add(1, Ordering::Relaxed);
+    };
+    counted(batches, add, || word.load(Ordering::Relaxed))
 }
 
 /// One word for all.
-struct Shared;
-
-impl Count for Shared {
-    fn count(batches: u64) -> Duration {
-        static WORD: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
-        let word = black_box(&WORD);
-        let add = || {
-            word.fetch_add(1, Ordering::Relaxed);
-        };
-        counted(batches, add, || word.load(Ordering::Relaxed))
-    }
+fn count_shared(batches: u64) -> Duration {
+    static WORD: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
+    let word = black_box(&WORD);
+    let add = || {
+        word.fetch_add(1, Ordering::Relaxed);
+    };
+    counted(batches, add, || word.load(Ordering::Relaxed))
 }

@@ -9,26 +9,24 @@ use super::Rival;
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::read::SLOT;
-use crate::serve::{Cell, Read};
+use crate::serve::Cell;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("plain-load").read::<Load>().cell::<Load>(),
+    Rival::new("plain-load").read(read).cell::<Load>(),
     Rival::new("arc-clone").arc(arc_clone).reference(arc_clone),
 ];
 
 /// A load of a pointer to something that is never freed.
 struct Load;
 
-impl Read for Load {
-    fn read(batches: u64) -> Duration {
-        let slot = black_box(&SLOT);
-        let read = |_: &mut ()| {
-            let word = slot.load(Ordering::Acquire);
-            // SAFETY: the slot points to a static word, always.
-            unsafe { *word }
-        };
-        timed(batches, &mut (), read, |()| {})
-    }
+fn read(batches: u64) -> Duration {
+    let slot = black_box(&SLOT);
+    let read = |_: &mut ()| {
+        let word = slot.load(Ordering::Acquire);
+        // SAFETY: the slot points to a static word, always.
+        unsafe { *word }
+    };
+    timed(batches, &mut (), read, |()| {})
 }
 
 /// Nothing is ever written again, so nothing has to be waited for.

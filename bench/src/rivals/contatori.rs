@@ -9,12 +9,11 @@ use contatori::counters::{CounterValue, Observable};
 use super::{About, Family, Rival};
 use crate::advise::Counting;
 use crate::cases::counters::counted;
-use crate::serve::Count;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("contatori")
     .about(&ABOUT)
     .counter::<Unsigned>()
-    .count::<Contatori>()];
+    .count(count)];
 
 const ABOUT: About = About {
     family: Family::PerCpu,
@@ -44,16 +43,12 @@ impl Counting for Unsigned {
     }
 }
 
-struct Contatori;
-
-impl Count for Contatori {
-    fn count(batches: u64) -> Duration {
-        static COUNTER: Unsigned = Unsigned::new();
-        let counter = black_box(&COUNTER);
-        let sum = || match counter.value() {
-            CounterValue::Unsigned(sum) => sum,
-            other => panic!("an unsigned counter says {other:?}"),
-        };
-        counted(batches, || counter.add(1), sum)
-    }
+fn count(batches: u64) -> Duration {
+    static COUNTER: Unsigned = Unsigned::new();
+    let counter = black_box(&COUNTER);
+    let sum = || match counter.value() {
+        CounterValue::Unsigned(sum) => sum,
+        other => panic!("an unsigned counter says {other:?}"),
+    };
+    counted(batches, || counter.add(1), sum)
 }

@@ -13,21 +13,21 @@ use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::timed;
 use crate::cases::replace::Replacements;
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
-use crate::serve::{Nested, Read, replace};
+use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("crossbeam-epoch")
         .about(&ABOUT)
         .config::<Placed<Epoch>>()
         .per_key::<Epoch>()
-        .read::<Epoch>()
-        .nested::<Epoch>()
+        .read(read_epoch)
+        .nested(nested_epoch)
         .replace::<Epoch>()
         .hoards()
         .chains::<Epoch>()
         .wait(|| Arc::new(Epochs(Collector::new())))
         .enqueue(Replacements::<Epoch>::boxed, || Box::new(Deferred)),
-    Rival::new("crossbeam-handle").read::<Handle>().nested::<Handle>(),
+    Rival::new("crossbeam-handle").read(read_handle).nested(nested_handle),
 ];
 
 const ABOUT: About = About {
@@ -81,35 +81,25 @@ struct Epoch;
 /// The word that is read.
 static SLOT: LazyLock<Atomic<u64>> = LazyLock::new(|| Atomic::new(1));
 
-impl Read for Epoch {
-    fn read(batches: u64) -> Duration {
-        read(batches, crossbeam_epoch::pin)
-    }
+fn read_epoch(batches: u64) -> Duration {
+    read(batches, crossbeam_epoch::pin)
 }
 
-impl Nested for Epoch {
-    fn read(batches: u64) -> Duration {
-        let _outer = crossbeam_epoch::pin();
-        <Self as Read>::read(batches)
-    }
+fn nested_epoch(batches: u64) -> Duration {
+    let _outer = crossbeam_epoch::pin();
+    read_epoch(batches)
 }
 
 /// The same by a handle of the thread's, without the look into thread-local storage.
-struct Handle;
-
-impl Read for Handle {
-    fn read(batches: u64) -> Duration {
-        let handle = crossbeam_epoch::default_collector().register();
-        read(batches, || handle.pin())
-    }
+fn read_handle(batches: u64) -> Duration {
+    let handle = crossbeam_epoch::default_collector().register();
+    read(batches, || handle.pin())
 }
 
-impl Nested for Handle {
-    fn read(batches: u64) -> Duration {
-        let handle = crossbeam_epoch::default_collector().register();
-        let _outer = handle.pin();
-        read(batches, || handle.pin())
-    }
+fn nested_handle(batches: u64) -> Duration {
+    let handle = crossbeam_epoch::default_collector().register();
+    let _outer = handle.pin();
+    read(batches, || handle.pin())
 }
 
 #[inline(always)]

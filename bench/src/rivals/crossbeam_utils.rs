@@ -11,11 +11,11 @@ use crossbeam_utils::sync::ShardedLock;
 use super::Rival;
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::repeat;
-use crate::serve::{Cell, Section};
+use crate::serve::Cell;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("crossbeam-cell").cell::<Striped>(),
-    Rival::new("crossbeam-sharded-lock").local::<Sharded>(),
+    Rival::new("crossbeam-sharded-lock").local(section),
 ];
 
 struct Striped;
@@ -32,15 +32,11 @@ impl Cell for Striped {
     }
 }
 
-struct Sharded;
-
-impl Section for Sharded {
-    fn enter_and_leave(batches: u64) -> Duration {
-        static LOCK: LazyLock<ShardedLock<()>> = LazyLock::new(|| ShardedLock::new(()));
-        let lock = black_box(&*LOCK);
-        repeat(batches, || {
-            drop(lock.read().expect("no reader panics"));
-            1
-        })
-    }
+fn section(batches: u64) -> Duration {
+    static LOCK: LazyLock<ShardedLock<()>> = LazyLock::new(|| ShardedLock::new(()));
+    let lock = black_box(&*LOCK);
+    repeat(batches, || {
+        drop(lock.read().expect("no reader panics"));
+        1
+    })
 }

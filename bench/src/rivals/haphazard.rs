@@ -8,11 +8,11 @@ use haphazard::{AtomicPtr, Domain, HazardPointer};
 
 use super::Rival;
 use crate::cases::loops::timed;
-use crate::serve::{Read, Replace, replace};
+use crate::serve::{Replace, replace};
 
 pub(super) const RIVALS: &[Rival] =
     &[Rival::new("haphazard")
-        .read::<Hazard>()
+        .read(read)
         .replace::<Hazard>()
         .chains::<Hazard>()
         .protect(protect)];
@@ -45,10 +45,8 @@ fn protect(batches: u64) -> Duration {
 }
 
 /// A section of one object: its hazard pointer protects it, and is reset.
-impl Read for Hazard {
-    fn read(batches: u64) -> Duration {
-        protect(batches)
-    }
+fn read(batches: u64) -> Duration {
+    protect(batches)
 }
 
 replace! {

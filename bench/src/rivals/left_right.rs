@@ -8,10 +8,10 @@ use left_right::{Absorb, ReadHandle, ReadHandleFactory, WriteHandle};
 use super::Rival;
 use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::timed;
-use crate::serve::{Cell, Read};
+use crate::serve::Cell;
 
 pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("left-right").read::<LeftRight>().cell::<LeftRight>()];
+    &[Rival::new("left-right").read(read).cell::<LeftRight>()];
 
 /// What left-right keeps two of.
 #[derive(Clone)]
@@ -52,17 +52,15 @@ static LEFT_RIGHT: LazyLock<LeftRight> = LazyLock::new(|| {
     LeftRight { writer: Mutex::new(writer), readers: reader.factory() }
 });
 
-impl Read for LeftRight {
-    fn read(batches: u64) -> Duration {
-        static WORD: LazyLock<ReadHandleFactory<Word>> = LazyLock::new(|| {
-            let (writer, reader) = left_right::new_from_empty(Word(1));
-            // Readers of a writer that is gone find nothing; this one stays, and never writes.
-            std::mem::forget(writer);
-            reader.factory()
-        });
-        let read = |reader: &mut ReadHandle<Word>| reader.enter().map_or(0, |guard| guard.0);
-        timed(batches, &mut WORD.handle(), read, |_| {})
-    }
+fn read(batches: u64) -> Duration {
+    static WORD: LazyLock<ReadHandleFactory<Word>> = LazyLock::new(|| {
+        let (writer, reader) = left_right::new_from_empty(Word(1));
+        // Readers of a writer that is gone find nothing; this one stays, and never writes.
+        std::mem::forget(writer);
+        reader.factory()
+    });
+    let read = |reader: &mut ReadHandle<Word>| reader.enter().map_or(0, |guard| guard.0);
+    timed(batches, &mut WORD.handle(), read, |_| {})
 }
 
 impl Cell for LeftRight {

@@ -19,21 +19,20 @@ use crate::cases::BATCH;
 use crate::cases::enqueue::BURST;
 use crate::cases::read::SLOT;
 use crate::cases::wait::{self, Idle, Member};
-use crate::serve::{Nested, Read};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("liburcu-memb")
-        .read::<Memb>()
-        .nested::<Memb>()
+        .read(|batches| read(batches, &MEMB, |flavour| flavour.read))
+        .nested(|batches| read(batches, &MEMB, |flavour| flavour.read_nested))
         .hash_with(|keys| Box::new(Chains::memb(keys)))
         .wait(|| Arc::new(OneDomain(&MEMB))),
     Rival::new("liburcu-qsbr")
-        .read::<QuiescentStates>()
+        .read(|batches| read(batches, &QSBR, |flavour| flavour.read))
         .hash_with(|keys| Box::new(Chains::qsbr(keys)))
         .wait(|| Arc::new(OneDomain(&QSBR))),
     Rival::new("liburcu-bp")
-        .read::<BulletProof>()
-        .nested::<BulletProof>()
+        .read(|batches| read(batches, &BP, |flavour| flavour.read))
+        .nested(|batches| read(batches, &BP, |flavour| flavour.read_nested))
         .wait(|| Arc::new(OneDomain(&BP))),
     Rival::new("liburcu-call")
         .replace_with(|_| Box::new(Replaced::new(Way::Call)))
@@ -43,42 +42,6 @@ pub(super) const RIVALS: &[Rival] = &[
     // Its queue has 4,096 places, and a thread that finds it full waits: it does not hoard.
     Rival::new("liburcu-defer").replace_with(|_| Box::new(Replaced::new(Way::Defer))),
 ];
-
-struct Memb;
-
-impl Read for Memb {
-    fn read(batches: u64) -> Duration {
-        read(batches, &MEMB, |flavour| flavour.read)
-    }
-}
-
-impl Nested for Memb {
-    fn read(batches: u64) -> Duration {
-        read(batches, &MEMB, |flavour| flavour.read_nested)
-    }
-}
-
-struct QuiescentStates;
-
-impl Read for QuiescentStates {
-    fn read(batches: u64) -> Duration {
-        read(batches, &QSBR, |flavour| flavour.read)
-    }
-}
-
-struct BulletProof;
-
-impl Read for BulletProof {
-    fn read(batches: u64) -> Duration {
-        read(batches, &BP, |flavour| flavour.read)
-    }
-}
-
-impl Nested for BulletProof {
-    fn read(batches: u64) -> Duration {
-        read(batches, &BP, |flavour| flavour.read_nested)
-    }
-}
 
 fn read(batches: u64, flavour: &'static Flavour, which: fn(&Flavour) -> Reads) -> Duration {
     let mut registered = Registered::new(flavour);

@@ -336,13 +336,13 @@ impl Rival {
     }
 
     /// A word that is read.
-    const fn read<R: serve::Read>(self) -> Self {
-        Self { read: Some(Loop::new(R::read)), ..self }
+    const fn read(self, run: fn(batches: u64) -> Duration) -> Self {
+        Self { read: Some(Loop::new(run)), ..self }
     }
 
     /// A word that is read inside another section.
-    const fn nested<N: serve::Nested>(self) -> Self {
-        Self { nested: Some(Loop::new(N::read)), ..self }
+    const fn nested(self, run: fn(batches: u64) -> Duration) -> Self {
+        Self { nested: Some(Loop::new(run)), ..self }
     }
 
     /// Four words that are read whole.
@@ -386,18 +386,18 @@ impl Rival {
     }
 
     /// A counter.
-    const fn count<C: serve::Count>(self) -> Self {
-        Self { count: Some(Loop::new(C::count)), ..self }
+    const fn count(self, run: fn(batches: u64) -> Duration) -> Self {
+        Self { count: Some(Loop::new(run)), ..self }
     }
 
     /// A section in which a reader may sleep.
-    const fn sleepable<S: serve::Section>(self) -> Self {
-        Self { sleepable: Some(Loop::new(S::enter_and_leave)), ..self }
+    const fn sleepable(self, run: fn(batches: u64) -> Duration) -> Self {
+        Self { sleepable: Some(Loop::new(run)), ..self }
     }
 
     /// A section, or a lock, that is cheap to enter for one thread.
-    const fn local<S: serve::Section>(self) -> Self {
-        Self { local: Some(Loop::new(S::enter_and_leave)), ..self }
+    const fn local(self, run: fn(batches: u64) -> Duration) -> Self {
+        Self { local: Some(Loop::new(run)), ..self }
     }
 
     /// An object that is replaced, and retired: updates, tails, stalls.

@@ -17,7 +17,7 @@ use crate::cases::cells::{Words, sum, words};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::maps::{Hashes, Key, LockedMap, Maps};
 use crate::cases::blocked;
-use crate::serve::{Cell, Domain, Read, replace, Section, StoreArc};
+use crate::serve::{Cell, Domain, replace, StoreArc};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("parking_lot-mutex")
@@ -34,7 +34,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .config::<Locked<RwLock<Value>>>()
         .table::<Locked<RwLock<Index<Value>>>>()
         .ids::<Locked<RwLock<SlotMap<DefaultKey, Value>>>>()
-        .read::<OneRwLock>()
+        .read(read)
         .cell::<OneRwLock>()
         .guard(guard)
         .arc(arc)
@@ -42,8 +42,8 @@ pub(super) const RIVALS: &[Rival] = &[
         .stored::<OneRwLock>()
         .chains::<OneRwLock>()
         .maps::<OneRwLock>()
-        .sleepable::<OneRwLock>()
-        .local::<OneRwLock>()
+        .sleepable(section)
+        .local(section)
         .boot(|| Box::new(RwLock::new(Slots::new(0))))
         .blocked(|| Box::new(RwLock::new(())))
         .domain::<RwLock<()>>(),
@@ -116,12 +116,10 @@ impl Cell for OneMutex {
 #[derive(Debug)]
 struct OneRwLock;
 
-impl Read for OneRwLock {
-    fn read(batches: u64) -> Duration {
-        static LOCK: RwLock<u64> = RwLock::new(1);
-        let lock = black_box(&LOCK);
-        timed(batches, &mut (), |()| *lock.read(), |()| {})
-    }
+fn read(batches: u64) -> Duration {
+    static LOCK: RwLock<u64> = RwLock::new(1);
+    let lock = black_box(&LOCK);
+    timed(batches, &mut (), |()| *lock.read(), |()| {})
 }
 
 static WORDS_RWLOCK: RwLock<Words> = RwLock::new(words(0));
@@ -163,15 +161,13 @@ impl StoreArc for OneRwLock {
     }
 }
 
-impl Section for OneRwLock {
-    fn enter_and_leave(batches: u64) -> Duration {
-        static LOCK: RwLock<()> = RwLock::new(());
-        let lock = black_box(&LOCK);
-        repeat(batches, || {
-            drop(lock.read());
-            1
-        })
-    }
+fn section(batches: u64) -> Duration {
+    static LOCK: RwLock<()> = RwLock::new(());
+    let lock = black_box(&LOCK);
+    repeat(batches, || {
+        drop(lock.read());
+        1
+    })
 }
 
 replace! {

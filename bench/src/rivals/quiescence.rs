@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use quiescence::collections::{HashMap, IdMap, Queue as Fifo, Stack};
-use quiescence::sync::{Counter, ExactCounter, LimitCounter, LocalGlobalLock, SeqLock};
+use quiescence::sync::{Counter, ExactCounter, LimitCounter, SeqLock};
 use quiescence::{Domain, Fences, Private, Qsbr, Rcu, Snapshot, Srcu};
 
 use self::cells::{FourWords, InCell, Snapshots};
@@ -27,15 +27,14 @@ use crate::advise::{Hash, Placed, Value, Words};
 use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
-use crate::serve::{Nested, Read, Section};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence")
         .about(&about::PLAIN)
         .config::<Placed<Threads>>()
         .per_key::<Threads>()
-        .read::<GlobalReader>()
-        .nested::<GlobalReader>()
+        .read(read_global)
+        .nested(nested_global)
         .cell::<FourWords>()
         .guard(cells::guard)
         .arc(cells::arc)
@@ -43,9 +42,9 @@ pub(super) const RIVALS: &[Rival] = &[
         .stored::<InCell>()
         .protect(cells::protect)
         .reference(sync::reference)
-        .count::<Counter>()
-        .sleepable::<Srcu>()
-        .local::<LocalGlobalLock<()>>()
+        .count(sync::count)
+        .sleepable(srcu::section)
+        .local(sync::section)
         .chains::<Threads>()
         .replace_with(limited)
         .hoards()
@@ -60,8 +59,8 @@ pub(super) const RIVALS: &[Rival] = &[
         .table::<HashMap<Box<[u8]>, Value, Hash>>()
         .maps::<maps::Own>(),
     Rival::ours("quiescence-intrusive").maps::<maps::Intrusive>(),
-    Rival::ours("quiescence-rcu").guard(<GlobalReader as Read>::read).stored::<Threads>(),
-    Rival::ours("quiescence-reader").read::<ExplicitReader>().nested::<ExplicitReader>(),
+    Rival::ours("quiescence-rcu").guard(read_global).stored::<Threads>(),
+    Rival::ours("quiescence-reader").read(read_explicit).nested(nested_explicit),
     Rival::ours("quiescence-srcu")
         .about(&about::SRCU)
         .config::<Placed<srcu::Sleepers>>()
@@ -70,20 +69,20 @@ pub(super) const RIVALS: &[Rival] = &[
         .about(&about::QSBR)
         .config::<Placed<Announcers>>()
         .per_key::<Announcers>()
-        .read::<QsbrReader>()
+        .read(read_qsbr)
         .chains::<Announcers>()
         .replace_with(announced)
         .hoards()
         .wait(|| Arc::new(QuiescentStates(Domain::new()))),
     Rival::ours("quiescence-fencing")
-        .read::<FencingReader>()
+        .read(read_fencing)
         .wait(|| Arc::new(Sections(fencing()))),
     Rival::ours("quiescence-busy")
         .boot(|| Box::new(InSrcu::new(Srcu::with_delay(&BUSY))))
         .blocked(|| Box::new(Srcu::with_delay(&BUSY))),
     Rival::ours("quiescence-thread")
-        .sleepable::<GlobalReader>()
-        .local::<GlobalReader>()
+        .sleepable(section)
+        .local(section)
         .boot(|| Box::new(InDomain::new()))
         .domain::<Domain>(),
     Rival::ours("quiescence-arc-cell")
@@ -94,11 +93,11 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-exact")
         .about(&about::EXACT)
         .counter::<ExactCounter>()
-        .count::<ExactCounter>(),
+        .count(sync::count_exact),
     Rival::ours("quiescence-limit")
         .about(&about::LIMIT)
         .limiter::<LimitCounter>()
-        .count::<LimitCounter>(),
+        .count(sync::count_limited),
     Rival::ours("quiescence-queue").about(&about::QUEUE).queue::<Fifo<Value>>(),
     Rival::ours("quiescence-stack").about(&about::STACK).queue::<Stack<Value>>(),
     Rival::ours("quiescence-idmap").about(&about::ID_MAP).ids::<IdMap<Value>>(),
@@ -118,51 +117,37 @@ pub(super) const RIVALS: &[Rival] = &[
 static WORD: LazyLock<Rcu<u64>> = LazyLock::new(|| Rcu::new(1));
 
 /// A section of the global domain.
-struct GlobalReader;
-
-impl Read for GlobalReader {
-    fn read(batches: u64) -> Duration {
-        let rcu = black_box(&*WORD);
-        let read = |_: &mut ()| {
-            let guard = quiescence::read();
-            *rcu.load(&guard)
-        };
-        timed(batches, &mut (), read, |()| {})
-    }
+fn read_global(batches: u64) -> Duration {
+    let rcu = black_box(&*WORD);
+    let read = |_: &mut ()| {
+        let guard = quiescence::read();
+        *rcu.load(&guard)
+    };
+    timed(batches, &mut (), read, |()| {})
 }
 
-impl Nested for GlobalReader {
-    fn read(batches: u64) -> Duration {
-        let _outer = quiescence::read();
-        <Self as Read>::read(batches)
-    }
+fn nested_global(batches: u64) -> Duration {
+    let _outer = quiescence::read();
+    read_global(batches)
 }
 
-impl Section for GlobalReader {
-    fn enter_and_leave(batches: u64) -> Duration {
-        repeat(batches, || {
-            drop(quiescence::read());
-            1
-        })
-    }
+fn section(batches: u64) -> Duration {
+    repeat(batches, || {
+        drop(quiescence::read());
+        1
+    })
 }
 
 /// The same by an explicit reader.
-struct ExplicitReader;
-
-impl Read for ExplicitReader {
-    fn read(batches: u64) -> Duration {
-        let rcu = black_box(&*WORD);
-        let mut reader = quiescence::reader();
-        timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
-    }
+fn read_explicit(batches: u64) -> Duration {
+    let rcu = black_box(&*WORD);
+    let mut reader = quiescence::reader();
+    timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
 }
 
-impl Nested for ExplicitReader {
-    fn read(batches: u64) -> Duration {
-        let _outer = quiescence::read();
-        <Self as Read>::read(batches)
-    }
+fn nested_explicit(batches: u64) -> Duration {
+    let _outer = quiescence::read();
+    read_explicit(batches)
 }
 
 /// A domain whose readers fence.
@@ -171,26 +156,18 @@ fn fencing() -> Domain {
 }
 
 /// A section of such a domain.
-struct FencingReader;
-
-impl Read for FencingReader {
-    fn read(batches: u64) -> Duration {
-        static WORD: LazyLock<Rcu<u64, Private>> = LazyLock::new(|| Rcu::new_in(1, fencing()));
-        let rcu = black_box(&*WORD);
-        let mut reader = rcu.domain().reader();
-        timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
-    }
+fn read_fencing(batches: u64) -> Duration {
+    static WORD: LazyLock<Rcu<u64, Private>> = LazyLock::new(|| Rcu::new_in(1, fencing()));
+    let rcu = black_box(&*WORD);
+    let mut reader = rcu.domain().reader();
+    timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
 }
 
 /// A reader that announces quiescent states.
-struct QsbrReader;
-
-impl Read for QsbrReader {
-    fn read(batches: u64) -> Duration {
-        let rcu = black_box(&*WORD);
-        let mut qsbr = Qsbr::register();
-        timed(batches, &mut qsbr, |qsbr| *rcu.load(&qsbr.read()), Qsbr::quiescent_state)
-    }
+fn read_qsbr(batches: u64) -> Duration {
+    let rcu = black_box(&*WORD);
+    let mut qsbr = Qsbr::register();
+    timed(batches, &mut qsbr, |qsbr| *rcu.load(&qsbr.read()), Qsbr::quiescent_state)
 }
 
 fn limited(limit: Limit) -> Box<dyn Site> {

@@ -11,11 +11,11 @@ use super::Rival;
 use crate::cases::enqueue::{Caller, callback, closures_run};
 use crate::cases::loops::repeat;
 use crate::cases::replace::Replacements;
-use crate::serve::{Nested, Read, replace};
+use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
-    .read::<Sdd>()
-    .nested::<Sdd>()
+    .read(read)
+    .nested(nested)
     .replace::<Sdd>()
     .hoards()
     .chains::<Sdd>()
@@ -25,22 +25,18 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
 #[derive(Debug)]
 struct Sdd;
 
-impl Read for Sdd {
-    fn read(batches: u64) -> Duration {
-        static PLACE: LazyLock<AtomicOwned<u64>> = LazyLock::new(|| AtomicOwned::new(1));
-        let place = black_box(&*PLACE);
-        repeat(batches, || {
-            let guard = Guard::new();
-            *place.load(Ordering::Acquire, &guard).as_ref().expect("it is never taken out")
-        })
-    }
+fn read(batches: u64) -> Duration {
+    static PLACE: LazyLock<AtomicOwned<u64>> = LazyLock::new(|| AtomicOwned::new(1));
+    let place = black_box(&*PLACE);
+    repeat(batches, || {
+        let guard = Guard::new();
+        *place.load(Ordering::Acquire, &guard).as_ref().expect("it is never taken out")
+    })
 }
 
-impl Nested for Sdd {
-    fn read(batches: u64) -> Duration {
-        let _outer = Guard::new();
-        <Self as Read>::read(batches)
-    }
+fn nested(batches: u64) -> Duration {
+    let _outer = Guard::new();
+    read(batches)
 }
 
 /// Advances the epoch if no thread is behind. Garbage of ended threads is freed by the thread that

@@ -12,14 +12,14 @@ use super::{About, Family, Rival};
 use crate::advise::Placed;
 use crate::cases::loops::timed;
 use crate::cases::read::SLOT;
-use crate::serve::{Nested, Read, replace};
+use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
     .about(&ABOUT)
     .config::<Placed<Hyaline>>()
     .per_key::<Hyaline>()
-    .read::<Hyaline>()
-    .nested::<Hyaline>()
+    .read(read)
+    .nested(nested)
     .replace::<Hyaline>()
     .hoards()
     .chains::<Hyaline>()];
@@ -38,25 +38,21 @@ struct Hyaline(Collector);
 /// That of the word that is read.
 static COLLECTOR: LazyLock<Collector> = LazyLock::new(Collector::new);
 
-impl Nested for Hyaline {
-    fn read(batches: u64) -> Duration {
-        let _outer = COLLECTOR.enter();
-        <Self as Read>::read(batches)
-    }
+fn nested(batches: u64) -> Duration {
+    let _outer = COLLECTOR.enter();
+    read(batches)
 }
 
-impl Read for Hyaline {
-    fn read(batches: u64) -> Duration {
-        let collector = black_box(&*COLLECTOR);
-        let slot = black_box(&SLOT);
-        let read = |_: &mut ()| {
-            let guard = collector.enter();
-            let word = guard.protect(slot, Ordering::Acquire);
-            // SAFETY: the slot points to a static word, always.
-            unsafe { *word }
-        };
-        timed(batches, &mut (), read, |()| {})
-    }
+fn read(batches: u64) -> Duration {
+    let collector = black_box(&*COLLECTOR);
+    let slot = black_box(&SLOT);
+    let read = |_: &mut ()| {
+        let guard = collector.enter();
+        let word = guard.protect(slot, Ordering::Acquire);
+        // SAFETY: the slot points to a static word, always.
+        unsafe { *word }
+    };
+    timed(batches, &mut (), read, |()| {})
 }
 
 /// A pointer that frees its object when it is dropped.

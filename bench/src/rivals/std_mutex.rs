@@ -12,7 +12,6 @@ use slotmap::{DefaultKey, SlotMap};
 use super::{About, Family, Rival};
 use crate::advise::{Churn, Index, Limited, Lock, Locked, Table, Value, hash};
 use crate::cases::loops::timed;
-use crate::serve::Read;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("std-mutex")
@@ -23,7 +22,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .limiter::<Limited<Mutex<u64>>>()
         .queue::<Locked<Mutex<VecDeque<Value>>>>()
         .ids::<Locked<Mutex<SlotMap<DefaultKey, Value>>>>()
-        .read::<Mutex<u64>>(),
+        .read(read),
     Rival::new("mutex-per-bucket").about(&PER_BUCKET).table::<Buckets>(),
     Rival::new("mutex-per-value").about(&PER_VALUE).fixed::<Locked<Mutex<Value>>>(),
 ];
@@ -135,10 +134,8 @@ impl<T: Send> Lock<T> for Mutex<T> {
     }
 }
 
-impl Read for Mutex<u64> {
-    fn read(batches: u64) -> Duration {
-        static LOCK: Mutex<u64> = Mutex::new(1);
-        let lock = black_box(&LOCK);
-        timed(batches, &mut (), |()| *lock.lock().expect("no reader panics"), |()| {})
-    }
+fn read(batches: u64) -> Duration {
+    static LOCK: Mutex<u64> = Mutex::new(1);
+    let lock = black_box(&LOCK);
+    timed(batches, &mut (), |()| *lock.lock().expect("no reader panics"), |()| {})
 }

@@ -16,7 +16,7 @@ use super::{About, Family, Rival};
 use crate::advise::{Index, Lock, Locked, Value};
 use crate::cases::loops::{repeat, timed};
 use crate::cases::maps::{Hashes, Key, LockedMap, Maps};
-use crate::serve::{Read, replace, Section};
+use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
     .about(&ABOUT)
@@ -24,7 +24,7 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
     .table::<Locked<RwLock<Index<Value>>>>()
     .counter::<Locked<RwLock<u64>>>()
     .ids::<Locked<RwLock<SlotMap<DefaultKey, Value>>>>()
-    .read::<StdRwLock>()
+    .read(read)
     .guard(|batches| {
         let lock = black_box(&*COUNTED);
         repeat(batches, || **lock.read().expect("no reader panics"))
@@ -40,8 +40,8 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
     .replace::<StdRwLock>()
     .chains::<StdRwLock>()
     .maps::<StdRwLock>()
-    .sleepable::<StdRwLock>()
-    .local::<StdRwLock>()];
+    .sleepable(section)
+    .local(section)];
 
 static COUNTED: LazyLock<RwLock<Arc<u64>>> = LazyLock::new(|| RwLock::new(Arc::new(1)));
 
@@ -74,23 +74,19 @@ impl<T: Send + Sync> Lock<T> for RwLock<T> {
 #[derive(Debug)]
 pub(crate) struct StdRwLock;
 
-impl Read for StdRwLock {
-    fn read(batches: u64) -> Duration {
-        static LOCK: RwLock<u64> = RwLock::new(1);
-        let lock = black_box(&LOCK);
-        timed(batches, &mut (), |()| *lock.read().expect("no reader panics"), |()| {})
-    }
+fn read(batches: u64) -> Duration {
+    static LOCK: RwLock<u64> = RwLock::new(1);
+    let lock = black_box(&LOCK);
+    timed(batches, &mut (), |()| *lock.read().expect("no reader panics"), |()| {})
 }
 
-impl Section for StdRwLock {
-    fn enter_and_leave(batches: u64) -> Duration {
-        static LOCK: RwLock<()> = RwLock::new(());
-        let lock = black_box(&LOCK);
-        repeat(batches, || {
-            drop(lock.read().expect("no reader panics"));
-            1
-        })
-    }
+fn section(batches: u64) -> Duration {
+    static LOCK: RwLock<()> = RwLock::new(());
+    let lock = black_box(&LOCK);
+    repeat(batches, || {
+        drop(lock.read().expect("no reader panics"));
+        1
+    })
 }
 
 replace! {

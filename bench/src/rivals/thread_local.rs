@@ -11,12 +11,11 @@ use thread_local::ThreadLocal;
 use super::{About, Family, Rival};
 use crate::advise::Counting;
 use crate::cases::counters::counted;
-use crate::serve::Count;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("thread-local")
     .about(&ABOUT)
     .counter::<ThreadLocal<CachePadded<AtomicU64>>>()
-    .count::<OfThread>()];
+    .count(count)];
 
 const ABOUT: About = About {
     family: Family::PerCpu,
@@ -45,17 +44,13 @@ impl Counting for ThreadLocal<CachePadded<AtomicU64>> {
     }
 }
 
-struct OfThread;
-
-impl Count for OfThread {
-    fn count(batches: u64) -> Duration {
-        static WORDS: ThreadLocal<CachePadded<AtomicU64>> = ThreadLocal::new();
-        let words = black_box(&WORDS);
-        let add = || {
-            let word = words.get_or_default();
-            // Relaxed, as the loads in the sum: a count that orders nothing.
-            word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        };
-        counted(batches, add, || words.iter().map(|word| word.load(Ordering::Relaxed)).sum())
-    }
+fn count(batches: u64) -> Duration {
+    static WORDS: ThreadLocal<CachePadded<AtomicU64>> = ThreadLocal::new();
+    let words = black_box(&WORDS);
+    let add = || {
+        let word = words.get_or_default();
+        // Relaxed, as the loads in the sum: a count that orders nothing.
+        word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    };
+    counted(batches, add, || words.iter().map(|word| word.load(Ordering::Relaxed)).sum())
 }

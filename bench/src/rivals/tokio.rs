@@ -9,42 +9,34 @@ use tokio::sync::RwLock;
 use super::Rival;
 use crate::cases::BATCH;
 use crate::cases::loops::repeat;
-use crate::serve::{Domain, Section};
+use crate::serve::Domain;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("tokio-rwlock-try").sleepable::<Try>(),
-    Rival::new("tokio-rwlock-await").sleepable::<Await>(),
+    Rival::new("tokio-rwlock-try").sleepable(section_try),
+    Rival::new("tokio-rwlock-await").sleepable(section_await),
     Rival::new("tokio-rwlock").domain::<RwLock<()>>(),
 ];
 
 static LOCK: RwLock<()> = RwLock::const_new(());
 
-struct Try;
-
-impl Section for Try {
-    fn enter_and_leave(batches: u64) -> Duration {
-        let lock = black_box(&LOCK);
-        repeat(batches, || u64::from(lock.try_read().is_ok()))
-    }
+fn section_try(batches: u64) -> Duration {
+    let lock = black_box(&LOCK);
+    repeat(batches, || u64::from(lock.try_read().is_ok()))
 }
 
-struct Await;
-
 /// On a runtime of the calling thread, in one task: the runtime itself is entered once.
-impl Section for Await {
-    fn enter_and_leave(batches: u64) -> Duration {
-        let runtime = Builder::new_current_thread()
-            .build()
-            .expect("a runtime without drivers needs nothing of the system");
-        let lock = black_box(&LOCK);
-        runtime.block_on(async {
-            let begin = Instant::now();
-            for _ in 0..batches * BATCH {
-                drop(black_box(lock.read().await));
-            }
-            begin.elapsed()
-        })
-    }
+fn section_await(batches: u64) -> Duration {
+    let runtime = Builder::new_current_thread()
+        .build()
+        .expect("a runtime without drivers needs nothing of the system");
+    let lock = black_box(&LOCK);
+    runtime.block_on(async {
+        let begin = Instant::now();
+        for _ in 0..batches * BATCH {
+            drop(black_box(lock.read().await));
+        }
+        begin.elapsed()
+    })
 }
 
 impl Domain for RwLock<()> {

@@ -133,17 +133,15 @@ fn streams() {
 pub(super) struct Prices {
     sorted: [Vec<u64>; 2],
     all: Vec<Price>,
-    /// The best price is that at the end of the lowest part of so many: a CPU may be faster than
-    /// usual for a moment.
-    parts: usize,
 }
 
+/// The best price is that at the end of the lowest part of so many: a CPU may be faster than usual
+/// for a moment.
+const BEST_OF: usize = 10;
+
 impl Prices {
-    /// Of rows of one thread the best price is one in ten, of others one in four: the core's other
-    /// thread, which makes instructions dearer, may be one's own.
-    pub(super) const fn new(has_several: bool) -> Prices {
-        let parts = if has_several { 4 } else { 10 };
-        Prices { sorted: [Vec::new(), Vec::new()], all: Vec::new(), parts }
+    pub(super) const fn new() -> Prices {
+        Prices { sorted: [Vec::new(), Vec::new()], all: Vec::new() }
     }
 
     pub(super) fn add(&mut self, price: Price) {
@@ -156,7 +154,7 @@ impl Prices {
     /// The best price of the run so far.
     fn best(&self, which: usize) -> Option<u64> {
         let sorted = &self.sorted[which];
-        sorted.get(sorted.len() / self.parts).copied()
+        sorted.get(sorted.len() / BEST_OF).copied()
     }
 
     /// Whether the CPU was as fast as at its best.
@@ -311,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_price_is_usual_within_a_tenth_of_the_best_and_no_single_one_is_the_best() {
-        let mut prices = Prices::new(false);
+        let mut prices = Prices::new();
         assert!(prices.is_usual(Price([500, 500]), USUAL), "nothing is known yet");
         prices.add(Price([50, 50]));
         (0..30).for_each(|_| prices.add(Price([100, 200])));
@@ -323,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_core_is_shared_whose_instructions_alone_are_dearer() {
-        let mut alone = Prices::new(false);
+        let mut alone = Prices::new();
         assert!(!alone.is_shared(Price([4004, 10_000])), "nothing is known yet");
         (0..10).for_each(|_| alone.add(Price([2314, 10_000])));
         assert!(alone.is_shared(Price([4004, 10_100])));
@@ -367,7 +365,7 @@ mod tests {
     #[test]
     fn a_drift_is_seen_whichever_way_it_goes() {
         for (first, last) in [(100, 130), (130, 100)] {
-            let mut prices = Prices::new(false);
+            let mut prices = Prices::new();
             assert_eq!(prices.drift_percent(), 0.0);
             (0..10).for_each(|_| prices.add(Price([first, 100])));
             (0..10).for_each(|_| prices.add(Price([last, 100])));

@@ -324,7 +324,7 @@ pub(crate) fn run(
             rows,
             draws: rows.iter().map(|_| Draws::new()).collect(),
             control: Control::new(),
-            prices: [false, true].map(Prices::new),
+            prices: Prices::new(),
             distances: Distances::new(),
             cores: cores(&crew.cpus),
             lost: 0,
@@ -344,8 +344,7 @@ struct Run<'r, 'a> {
     rows: &'a [Row<'a>],
     draws: Vec<Draws>,
     control: Control,
-    /// Of rows of one thread, and of rows of several: a neighbour who waits takes its share.
-    prices: [Prices; 2],
+    prices: Prices,
     /// Of slices whose threads shared no core.
     distances: Distances,
     /// Rows of no more threads than this have no need to share one.
@@ -405,12 +404,10 @@ impl Run<'_, '_> {
     /// Draws slices of these rows, pass by pass, while the threads keep their CPUs.
     fn burst(&mut self, mut rows: Vec<usize>, threads: usize) {
         let begin = Instant::now();
-        if threads > 1 {
-            self.prices[0].add(self.control.price());
-        }
+        let mut price = self.control.price();
+        self.prices.add(price);
         let place = (threads > 1 && self.lost > 0 && !self.wanted.pin).then_some(self.lost);
         let burst = self.crew.muster(threads, place);
-        let mut price = self.control.price();
         while begin.elapsed() < BURST && !rows.is_empty() {
             rows.shuffle(&mut self.generator);
             let mut is_lost = true;
@@ -453,10 +450,10 @@ impl Run<'_, '_> {
             at_once: before.at_once(at_once),
             distance: spans[0].distance,
         };
-        if let Some(ticks) = seen.distance.filter(|_| !self.prices[0].is_shared(seen.at_once)) {
+        if let Some(ticks) = seen.distance.filter(|_| !self.prices.is_shared(seen.at_once)) {
             self.distances.add(ticks);
         }
-        self.prices[usize::from(row.threads > 1)].add(after);
+        self.prices.add(after);
         let wall_ns = spans.iter().map(Span::wall_ns).max().unwrap_or_default();
         let took_ns = spans.iter().map(|span| span.took_ns).max().unwrap_or_default();
         // What is far too short tells so whether it counts or not. A slice may also be long because
@@ -509,8 +506,7 @@ impl Run<'_, '_> {
             Measured { values, slices, cpu: draws.cpu, missing: None }
         };
         let measured = rows.iter().zip(draws).map(finish).collect();
-        let drift = prices.iter().map(Prices::drift_percent).fold(0.0, f64::max);
-        verdict.drift_percent = Some(drift);
+        verdict.drift_percent = Some(prices.drift_percent());
         verdict.distance_ns = distances.usual_ns();
         (measured, verdict)
     }
@@ -531,18 +527,17 @@ impl Seen {
     fn flaw(
         &self,
         row: &Row<'_>,
-        prices: &[Prices; 2],
+        prices: &Prices,
         distances: &Distances,
         cores: usize,
     ) -> Option<Flaw> {
         let is_figure = row.threads > 1 && !row.is_compared;
-        if is_figure && row.threads <= cores && prices[0].is_shared(self.at_once) {
+        if is_figure && row.threads <= cores && prices.is_shared(self.at_once) {
             return Some(Flaw::Shared);
         }
         if is_figure && self.distance.is_some_and(|ticks| !distances.is_usual(ticks)) {
             return Some(Flaw::Moved);
         }
-        let prices = &prices[usize::from(row.threads > 1)];
         (!prices.is_usual(self.price, row.usual())).then_some(Flaw::Control)
     }
 }

@@ -137,7 +137,7 @@ pub(crate) struct Scene<R> {
 
 static CONTROL: LazyLock<Control> = LazyLock::new(Control::new);
 /// Of callers before their scenes, that is alone; and of the scenes.
-static SEEN: Mutex<(Prices, Distances)> = Mutex::new((Prices::new(false), Distances::new()));
+static SEEN: Mutex<(Prices, Distances)> = Mutex::new((Prices::new(), Distances::new()));
 
 fn seen() -> MutexGuard<'static, (Prices, Distances)> {
     SEEN.lock().unwrap_or_else(PoisonError::into_inner)

@@ -296,7 +296,7 @@ fn measure(
     let environment = if scene.group() == "flood" { FLOOD_LIMIT } else { &[] };
     let asked = (scene.measurement, scene.amount(quick));
     let mut failed = None;
-    let case = session.interleave(case, scene.budget(quick), |number| {
+    let case = session.interleave(session.rounds, case, scene.budget(quick), |number| {
         let ours = is_ours(names[number]).then_some(ours);
         let metrics = scene.metrics.len();
         let answer = programs.measure(scene.flavor, ours, asked, environment, metrics);

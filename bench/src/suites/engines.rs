@@ -195,7 +195,10 @@ fn work(
     let rivals = engines.iter().map(|engine| (engine.name(), true));
     let case = Case::new("engines/work", title, WORK, rivals).comparing(WORK_COMPARED);
     let duration = duration / WORK_PARTS;
-    session.interleave_finely(WORK_PARTS, case, duration, |number| {
+    // It takes no time to begin: a machine whose speed changes by steps spoils the rounds in which it
+    // does, and they are fewer of all.
+    let rounds = session.rounds.saturating_mul(WORK_PARTS);
+    session.interleave(rounds, case, duration, |number| {
         let seen = engines::work(*engines[number], load, duration);
         let values = [
             seen.ns_per_iteration,
@@ -226,7 +229,7 @@ fn latencies(
     };
     let case = Case::new(id, title, LATENCIES, rivals).comparing(LATENCIES.len());
     let rounds_max = Measured::Latency(of).rounds(u32::MAX);
-    let case = session.interleave_at_most(rounds_max, case, duration, |number| {
+    let case = session.interleave(session.rounds.min(rounds_max), case, duration, |number| {
         let seen = engines::latencies(*engines[number], load, duration);
         Sample::new([seen.callback_p50_ns, seen.callback_p99_ns, seen.waiter_ns], None)
     })?;

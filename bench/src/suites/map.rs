@@ -285,7 +285,7 @@ impl Choice {
         }
         let case = if matches!(what, What::Growth(..)) { case.comparing(2) } else { case };
         let mut round = 0;
-        session.interleave_at_most(self.rounds_of(what), case, self.budget(what), |number| {
+        session.interleave(self.rounds_of(what), case, self.budget(what), |number| {
             round += 1;
             self.sample(what, self.rivals[number], self.seed + round / self.rivals.len() as u64)
         })
@@ -310,7 +310,7 @@ impl Choice {
             maps.push((map, operations));
         }
         let mut seed = self.seed;
-        session.interleave(case, self.budget(What::Mixed(*shape)), |number| {
+        session.interleave(session.rounds, case, self.budget(What::Mixed(*shape)), |number| {
             let (map, operations) = &maps[number];
             seed += 1;
             sample_mixed(map, shape, *operations, seed)

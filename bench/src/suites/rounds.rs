@@ -194,7 +194,8 @@ pub(crate) struct Session<'a> {
     pub(crate) host: &'a mut dyn Host,
     /// As in the options of the suite.
     pub(crate) planted_percent: f64,
-    rounds: u32,
+    /// As many as were asked for.
+    pub(crate) rounds: u32,
     pub(crate) pin: bool,
     generator: ChaCha8Rng,
 }
@@ -225,41 +226,9 @@ impl<'a> Session<'a> {
         Ok((is_measured || !self.host.is_stopped()).then_some(case))
     }
 
-    /// Measures every rival in every round; `measure` gets the number of the rival and gives one
+    /// Measures every rival in so many rounds; `measure` gets the number of the rival and gives one
     /// value for each metric. Nothing if not one round was finished.
     pub(crate) fn interleave(
-        &mut self,
-        case: Case,
-        budget: Duration,
-        measure: impl FnMut(usize) -> Sample,
-    ) -> Result<Option<Case>, Error> {
-        self.interleave_rounds(self.rounds, case, budget, measure)
-    }
-
-    /// The same in so many rounds at most, for what takes long.
-    pub(crate) fn interleave_at_most(
-        &mut self,
-        rounds_max: u32,
-        case: Case,
-        budget: Duration,
-        measure: impl FnMut(usize) -> Sample,
-    ) -> Result<Option<Case>, Error> {
-        self.interleave_rounds(self.rounds.min(rounds_max), case, budget, measure)
-    }
-
-    /// The same in so many rounds in place of each one, for what takes no time to begin: a machine
-    /// whose speed changes by steps spoils the rounds in which it does, and they are fewer of all.
-    pub(crate) fn interleave_finely(
-        &mut self,
-        parts: u32,
-        case: Case,
-        budget: Duration,
-        measure: impl FnMut(usize) -> Sample,
-    ) -> Result<Option<Case>, Error> {
-        self.interleave_rounds(self.rounds.saturating_mul(parts), case, budget, measure)
-    }
-
-    fn interleave_rounds(
         &mut self,
         rounds: u32,
         mut case: Case,
@@ -347,7 +316,7 @@ mod tests {
         let flag = host.flag();
         let mut order = Vec::new();
         let case = Session::new(&mut host, 4, seed)
-            .interleave(case(), Duration::ZERO, |number| {
+            .interleave(4, case(), Duration::ZERO, |number| {
                 order.push(number);
                 if order.len() == stop_after {
                     flag.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -429,7 +398,7 @@ mod tests {
             let judged = if number == 1 { Err(Flaw::Taken) } else { Ok(()) };
             Sample::new([1.0, 1.0], Some(judged))
         };
-        let case = session.interleave(case(), Duration::ZERO, sample).unwrap().unwrap();
+        let case = session.interleave(4, case(), Duration::ZERO, sample).unwrap().unwrap();
         assert_eq!(case.rivals[0].values[0], [1.0; 4]);
         assert!(case.rivals[1].values.iter().all(Vec::is_empty));
         let missing = case.rivals[1].missing.as_ref().unwrap().to_string();
@@ -437,19 +406,6 @@ mod tests {
         let run = case.run.unwrap();
         assert_eq!((run.rows, run.without_figure, run.counted), (3, 1, 8));
         assert_eq!(run.drawn, 8 + 4 * TRIES);
-    }
-
-    #[test]
-    fn what_takes_long_is_measured_in_fewer_rounds() {
-        let mut host = Quiet::default();
-        let mut session = Session::new(&mut host, 4, 1);
-        let sample = |_| Sample::new([1.0, 1.0], None);
-        for (rounds_max, rounds) in [(2, 2), (9, 4)] {
-            let case = session.interleave_at_most(rounds_max, case(), Duration::ZERO, sample);
-            assert_eq!(case.unwrap().unwrap().rivals[0].values[0].len(), rounds);
-        }
-        let fine = session.interleave_finely(3, case(), Duration::ZERO, sample).unwrap().unwrap();
-        assert!(fine.rivals.iter().all(|rival| rival.values[0].len() == 12));
     }
 
     #[test]

@@ -315,12 +315,12 @@ impl Choice {
                     }
                 };
                 let steps = steps_for(SECTION);
-                session.interleave(case, budget, |number| {
+                session.interleave(self.rounds_of(what), case, budget, |number| {
                     self.sample_waits(what, rivals[number], &idle_threads, steps)
                 })
             }
             What::Stall => self.stall(case, &rivals, budget, session),
-            _ => session.interleave_at_most(self.rounds_of(what), case, budget, |number| {
+            _ => session.interleave(self.rounds_of(what), case, budget, |number| {
                 self.sample(what, rivals[number])
             }),
         }
@@ -418,7 +418,7 @@ impl Choice {
             Sample::new(values, seen.judged)
         };
         let rounds = self.rounds_of(What::Stall);
-        let case = session.interleave_at_most(rounds, case, budget, measure)?;
+        let case = session.interleave(rounds, case, budget, measure)?;
         Ok(case.map(|mut case| {
             let full = rivals.iter().zip(&stopped).filter(|(_, stopped)| **stopped);
             let full: Vec<&str> = full.map(|(rival, _)| rival.name).collect();

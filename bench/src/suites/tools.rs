@@ -88,7 +88,7 @@ fn measure(
     // What each round's operations return is the same in both forms.
     let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let mut measured = 0;
-    let case = session.interleave(case, budget, |number| {
+    let case = session.interleave(session.rounds, case, budget, |number| {
         let seed = seed + measured / forms.len() as u64;
         measured += 1;
         let seen = program.measure(forms[number], threads, operations, seed);

@@ -9,21 +9,19 @@ use quiescence::{Rcu, Sleepable, Srcu};
 use crate::cases::blocked;
 use crate::cases::boot::{self, Slots};
 use crate::cases::loops::repeat;
-use crate::serve::{Domain, replace, Section};
+use crate::serve::{Domain, replace};
 
 /// Scans again and again, and never sleeps.
 pub(super) static BUSY: AdaptiveDelay =
     AdaptiveDelay { first_nap_us: 0, runs_max: u32::MAX, ..AdaptiveDelay::at(100) };
 
-impl Section for Srcu {
-    fn enter_and_leave(batches: u64) -> Duration {
-        static DOMAIN: Srcu = Srcu::new();
-        let domain = black_box(&DOMAIN);
-        repeat(batches, || {
-            drop(domain.read());
-            1
-        })
-    }
+pub(super) fn section(batches: u64) -> Duration {
+    static DOMAIN: Srcu = Srcu::new();
+    let domain = black_box(&DOMAIN);
+    repeat(batches, || {
+        drop(domain.read());
+        1
+    })
 }
 
 /// A table of slots in a sleepable domain.

@@ -10,18 +10,15 @@ use crate::advise::{Counting, Limiting};
 use crate::cases::BATCH;
 use crate::cases::counters::counted;
 use crate::cases::loops::repeat;
-use crate::serve::{Count, Section};
 
 /// Far from its limit.
-impl Count for LimitCounter {
-    fn count(batches: u64) -> Duration {
-        static COUNTER: LimitCounter = LimitCounter::new(1 << 62);
-        let counter = black_box(&COUNTER);
-        let elapsed = repeat(batches, || u64::from(counter.try_add(1)));
-        // To know its value is dear: once, and not of the loop.
-        assert!(counter.value() >= batches * BATCH, "{batches} batches were counted");
-        elapsed
-    }
+pub(super) fn count_limited(batches: u64) -> Duration {
+    static COUNTER: LimitCounter = LimitCounter::new(1 << 62);
+    let counter = black_box(&COUNTER);
+    let elapsed = repeat(batches, || u64::from(counter.try_add(1)));
+    // To know its value is dear: once, and not of the loop.
+    assert!(counter.value() >= batches * BATCH, "{batches} batches were counted");
+    elapsed
 }
 
 pub(super) fn reference(batches: u64) -> Duration {
@@ -35,26 +32,22 @@ pub(super) fn reference(batches: u64) -> Duration {
     })
 }
 
-impl Section for LocalGlobalLock<()> {
-    fn enter_and_leave(batches: u64) -> Duration {
-        static LOCK: LocalGlobalLock<()> = LocalGlobalLock::new(());
-        let lock = black_box(&LOCK);
-        repeat(batches, || {
-            drop(lock.read());
-            1
-        })
-    }
+pub(super) fn section(batches: u64) -> Duration {
+    static LOCK: LocalGlobalLock<()> = LocalGlobalLock::new(());
+    let lock = black_box(&LOCK);
+    repeat(batches, || {
+        drop(lock.read());
+        1
+    })
 }
 
 /// Both have the same methods.
 macro_rules! counting {
-    ($($kind:ident, exact: $exact:literal;)*) => {$(
-        impl Count for $kind {
-            fn count(batches: u64) -> Duration {
-                static COUNTER: $kind = $kind::new();
-                let counter = black_box(&COUNTER);
-                counted(batches, || counter.add(1), || counter.sum().cast_unsigned())
-            }
+    ($($kind:ident, $count:ident, exact: $exact:literal;)*) => {$(
+        pub(super) fn $count(batches: u64) -> Duration {
+            static COUNTER: $kind = $kind::new();
+            let counter = black_box(&COUNTER);
+            counted(batches, || counter.add(1), || counter.sum().cast_unsigned())
         }
 
         impl Counting for $kind {
@@ -78,8 +71,8 @@ macro_rules! counting {
 }
 
 counting! {
-    Counter, exact: false;
-    ExactCounter, exact: true;
+    Counter, count, exact: false;
+    ExactCounter, count_exact, exact: true;
 }
 
 impl Limiting for LimitCounter {
