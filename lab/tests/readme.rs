@@ -49,7 +49,7 @@ fn readme_has_the_rows_and_the_columns_that_the_command_makes() {
             "cargo run --release --features all-rivals -- bench readme \
                                        --into README.md"
         );
-        assert!(block.contains("interleaved rounds"), "{block}");
+        assert!(block.contains("interleaved slices"), "{block}");
         // What was measured of the library has a figure.
         let own = block.lines().find(|line| line.contains("`read()`")).expect("a row");
         assert_eq!(own.matches(" ± ").count(), 4, "{own}");

@@ -134,8 +134,8 @@ impl Range {
 /// several: another distance is another machine.
 type Costs = BTreeMap<String, (u64, Option<f64>)>;
 
-/// A distance of CPUs up to so many nanoseconds, and the next one: threads of a core, cores with one
-/// cache, others. Each is several times as far as the one before.
+/// Distances of CPUs up to so many nanoseconds: threads of a core, cores with one cache, others.
+/// Each is several times as far as the one before.
 const DISTANCES: [(f64, &str); 3] = [(12.0, "same"), (75.0, "near"), (f64::INFINITY, "far")];
 
 /// What `rcu advise` said.

@@ -6,8 +6,8 @@ use crate::units;
 
 /// An L1 hit takes so long, in nanoseconds, on any CPU of these decades.
 const L1_NS: (f64, f64) = (0.5, 10.0);
-/// A price whose quartiles differ by more than this factor is two: the hypervisor puts two CPUs now
-/// on one core, now on two, and what goes between them costs twice as much.
+/// A price whose quartiles differ by more than this factor is two: of a machine that is now slower,
+/// or of pages that lie now here, now there.
 const STEADY: f64 = 1.5;
 /// Two figures that may be equal differ by this factor.
 const EQUAL: f64 = 0.9;

@@ -1,5 +1,8 @@
 //! Costs that exist only between CPUs: moving a cache line.
 //!
+//! It is what one of many lines costs, of which a CPU fetches several at a time: far less than the
+//! time that a single line takes, which the verdict of a run has.
+//!
 //! A line is moved by turns: one CPU changes a few hundred lines that the other one changed last,
 //! and only that is timed, not the handing over of the turn.
 

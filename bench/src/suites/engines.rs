@@ -195,8 +195,8 @@ fn work(
     let rivals = engines.iter().map(|engine| (engine.name(), true));
     let case = Case::new("engines/work", title, WORK, rivals).comparing(WORK_COMPARED);
     let duration = duration / WORK_PARTS;
-    // It takes no time to begin: a machine whose speed changes by steps spoils the rounds in which it
-    // does, and they are fewer of all.
+    // It takes no time to begin: a machine whose speed changes by steps spoils the rounds in which
+    // it does, and they are fewer of all.
     let rounds = session.rounds.saturating_mul(WORK_PARTS);
     session.interleave(rounds, case, duration, |number| {
         let seen = engines::work(*engines[number], load, duration);

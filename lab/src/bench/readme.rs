@@ -20,12 +20,11 @@ const NONE: &str = "–";
 pub(super) fn block(cases: &[Case], machine: &Machine) -> String {
     let cpu = cpu(machine);
     let mut text = format!("{}\n", begin(&cpu));
-    let rounds = cases.first().map_or(0, |case| case.rivals[0].values[0].len());
     let guest = if machine.virtual_machine == Some(true) { ", virtual machine" } else { "" };
     let _ = writeln!(
         text,
-        "{cpu}{guest}, {} CPUs; medians of up to {rounds} interleaved slices or rounds, ± half \
-         of\nwhat lies between the quartiles.",
+        "{cpu}{guest}, {} CPUs; medians of interleaved slices, ± half of what lies between \
+         the\nquartiles.",
         machine.cpus.len()
     );
     for table in &TABLES {

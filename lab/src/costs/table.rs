@@ -90,13 +90,6 @@ fn explanations(costs: &Costs) -> Vec<String> {
          leave it. Sections of which one at a time runs have less, with every CPU more.",
         units::nanoseconds(costs.section_ns)
     ));
-    if cpus_share_a_core(costs) {
-        remarks.push(
-            "A line changed by the other CPU is nearly as near as one's own: the two CPUs are \
-             threads of one core. Between cores, everything shared costs more than here."
-                .to_owned(),
-        );
-    }
     remarks
 }
 
@@ -107,16 +100,6 @@ pub(crate) fn cycle_ns(costs: &Costs) -> Option<f64> {
 
 fn median(costs: &Costs, id: &str) -> Option<f64> {
     costs.rows.iter().find(|row| row.id == id)?.ns.map(|ns| ns.median)
-}
-
-/// Whether moving a line to the other CPU costs next to nothing: no two cores are that near.
-/// Asking the machine is no use, since guests are often told that all CPUs are cores.
-fn cpus_share_a_core(costs: &Costs) -> bool {
-    const CYCLES_BETWEEN_CORES: f64 = 60.0;
-    match (cycle_ns(costs), median(costs, "atomic_increment_cache_transfer")) {
-        (Some(cycle), Some(moved)) => moved < CYCLES_BETWEEN_CORES * cycle,
-        _ => false,
-    }
 }
 
 /// The cells of its line: name, here, in cycles, then, and the efficiency of a section.
