@@ -5,7 +5,7 @@
 //! that spun kept a CPU from the readers it waited for ("Commit 282d8998e997 cause qemu boot slow",
 //! linux-kernel, June 2022). A reader stays for about a microsecond, and is away for about as long.
 //!
-//! Slotss that were replaced are freed after the boot: what is measured is the waiting.
+//! Slots that were replaced are freed after the boot: what is measured is the waiting.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;

@@ -13,7 +13,7 @@
 //! urgency, and asks for a turn of the worker at once, which counts as the tick that `tick` waits
 //! for.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ pub struct Load<'t> {
 pub struct Work {
     /// Nanoseconds from the beginning of an iteration to its end, its pause not included; the mean
     /// of all threads. The time that a thread was kept from its CPU counts as far as this process's
-    /// other threads, such as the worker, can have been the cause.
+    /// other threads, such as the worker, were the cause.
     pub ns_per_iteration: f64,
     /// CPU time of the whole process, in per cent of all CPUs.
     pub cpu_percent: f64,
@@ -89,7 +89,7 @@ pub struct Latencies {
 /// If a look-up of an entry that no thread touches fails, which would be a fault of ours.
 pub fn work(engine: Engine, load: &Load<'_>, duration: Duration) -> Work {
     let bench = Bench::new(engine, load, false);
-    let (ran, ()) = bench.run(|| thread::sleep(duration));
+    let (ran, ()) = bench.run(|_| thread::sleep(duration));
     let iterations = ran.sum(|reader| reader.iterations.into());
     let elapsed_s = ran.elapsed.as_secs_f64();
     let cpu_s = ran.process_cpu.as_secs_f64();
@@ -110,9 +110,9 @@ pub fn work(engine: Engine, load: &Load<'_>, duration: Duration) -> Work {
 /// As [`work`].
 pub fn latencies(engine: Engine, load: &Load<'_>, duration: Duration) -> Latencies {
     let bench = Bench::new(engine, load, true);
-    let (_, waits) = bench.run(|| {
+    let (_, waits) = bench.run(|stop| {
         thread::sleep(duration * 2 / 3);
-        bench.run_out_of_probes();
+        bench.run_out_of_probes(stop);
         bench.wait_for(duration / 3)
     });
     // A probe that slipped in last may still wait.
@@ -208,7 +208,7 @@ impl<'t> Bench<'t> {
     }
 
     /// Has the readers work while `main` runs.
-    fn run<R>(&self, main: impl FnOnce() -> R) -> (Ran, R) {
+    fn run<R>(&self, main: impl FnOnce(&AtomicI32) -> R) -> (Ran, R) {
         // The worker may run where the thread that starts it may: that must not be a reader, which
         // has one CPU.
         self.domain.call(|| ()).expect("nothing waits yet");
@@ -219,7 +219,7 @@ impl<'t> Bench<'t> {
         let acts = (0..self.load.threads).map(act).collect();
         let grace_periods = || self.domain.statistics().grace_periods;
         let (scene, (begin, cpu_before, before, seen)) =
-            Scene::play(0, acts, || (Instant::now(), cpu_time(), grace_periods(), main()));
+            Scene::play(0, acts, |stop| (Instant::now(), cpu_time(), grace_periods(), main(stop)));
         let ran = Ran {
             elapsed: begin.elapsed(),
             process_cpu: cpu_time() - cpu_before,
@@ -231,15 +231,17 @@ impl<'t> Bench<'t> {
 
     /// Waits until a probe of each reader has run, on a busy machine too. Then has no more probes
     /// queued, and waits until those there are have run, beside the same load.
-    fn run_out_of_probes(&self) {
-        while self.probes.iter().any(|probes| probes.times().is_empty()) {
-            thread::sleep(Duration::from_millis(1));
-        }
+    fn run_out_of_probes(&self, stop: &AtomicI32) {
+        let wait_while = |holds: &dyn Fn() -> bool| {
+            // Only a reader that has panicked has stopped.
+            while holds() && stop.load(Ordering::Relaxed) == 0 {
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        wait_while(&|| self.probes.iter().any(|probes| probes.times().is_empty()));
         // Relaxed: a reader may queue one more, which is then one in thousands.
         self.is_probing.store(false, Ordering::Relaxed);
-        while !self.probes.iter().all(|probes| probes.have_all_run()) {
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_while(&|| !self.probes.iter().all(|probes| probes.have_all_run()));
     }
 
     /// Waits for grace periods, one now and then; how long each took.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::object::Turn;
+use super::object::{Release, Turn};
 use super::replace::Site;
 use crate::rivals::Rival;
 use crate::statistics::spread;
@@ -72,14 +72,15 @@ pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
                 let holder = scope.spawn(|| site.reader().hold(&entered, &release));
                 // Acquire: pairs with the Release of the thread that has entered.
                 while entered.load(Ordering::Acquire) == 0 {
+                    assert!(!holder.is_finished(), "who holds a section does not panic");
                     thread::yield_now();
                 }
+                let released = Release(&release);
                 let begin = Instant::now();
                 caller.call(BURST);
                 let elapsed = begin.elapsed();
                 assert_eq!(caller.sum(), before, "{}: a callback ran too early", rival.name);
-                // Relaxed: it ends the section and publishes nothing.
-                release.store(1, Ordering::Relaxed);
+                drop(released);
                 holder.join().expect("who holds a section does not panic");
                 elapsed
             });

@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::serve::Replace;
@@ -95,6 +95,16 @@ impl Turn {
         static TURN: Mutex<()> = Mutex::new(());
         // A measurement that panicked leaves nothing half done that the next one would see.
         Self(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Lets go who holds a section until this flag is set: dropped, also by a panic.
+pub(crate) struct Release<'a>(pub(crate) &'a AtomicI32);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        // Relaxed: it ends the section and publishes nothing.
+        self.0.store(1, Ordering::Relaxed);
     }
 }
 

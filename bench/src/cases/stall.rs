@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::allocator::bytes_in_use;
-use super::object::{LineGuard, OBJECT_BYTES, Turn};
+use super::object::{LineGuard, OBJECT_BYTES, Release, Turn};
 use super::replace::{Limit, Site, drain, site, warm_up};
 use crate::rivals::Rival;
 use crate::slices::{Act, Judged, Scene, both};
@@ -125,10 +125,12 @@ impl Phase {
                 });
                 // Acquire: pairs with the Release of the thread that has entered.
                 while entered.load(Ordering::Acquire) == 0 {
+                    assert!(!holder.is_finished(), "who holds a section does not panic");
                     thread::yield_now();
                 }
                 holder
             });
+            let released = Release(&release);
             let acts: Vec<Act<'_, u64>> = vec![
                 Box::new(|cue| cue.work(|stop| watched.update(stop))),
                 Box::new(|cue| {
@@ -136,10 +138,10 @@ impl Phase {
                     cue.work(|stop| reader.read_until(stop))
                 }),
             ];
-            let (scene, elapsed) = Scene::play(0, acts, || {
+            let (scene, elapsed) = Scene::play(0, acts, |_| {
                 let elapsed = phase.watch(&watched, duration);
                 // Whom the stall has blocked continues now, and sees that it is to stop.
-                release.store(1, Ordering::Relaxed);
+                drop(released);
                 elapsed
             });
             // Joined, for its last destructors too, which may free.

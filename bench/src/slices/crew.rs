@@ -229,7 +229,7 @@ impl<'a> Crew<'a> {
             cpus: [before.cpu, after.cpu],
             gap: GAP.get(),
             others: others_ran,
-            waited_ns: 0,
+            waited_ns: None,
             at_once,
             distance,
         };

@@ -37,8 +37,8 @@ pub(super) struct Span {
     /// How far the first two CPUs were apart just before, in ticks: to the first thread, if there
     /// was time.
     pub(super) distance: Option<u64>,
-    /// How long it waited for a CPU, in a scene.
-    pub(super) waited_ns: u64,
+    /// How long it waited for a CPU, in a scene, where the kernel says.
+    pub(super) waited_ns: Option<u64>,
     /// Threads of the whole machine that wanted a CPU and are none of this slice's.
     pub(super) others: u64,
 }
@@ -135,7 +135,7 @@ pub(super) fn judge_scene(spans: &[Span], workers_ns: u64) -> Result<(), Flaw> {
         return Err(Flaw::Apart);
     }
     let is_taken = |span: &Span| {
-        let waited = span.waited_ns.saturating_sub(workers_ns);
+        let waited = span.waited_ns.unwrap_or_default().saturating_sub(workers_ns);
         waited * 100 > span.wall_ns() * (100 - CPU_MIN_PERCENT)
     };
     if spans.iter().any(is_taken) { Err(Flaw::Taken) } else { Ok(()) }
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_scene_counts_whose_threads_began_at_once_and_waited_for_none_but_workers() {
-        let two = |late, waited_ns| [span(0, 0), Span { waited_ns, ..span(1, late) }];
+        let two = |late, waited| [span(0, 0), Span { waited_ns: Some(waited), ..span(1, late) }];
         assert_eq!(judge_scene(&two(50_000, 40_000), 0), Ok(()));
         assert_eq!(judge_scene(&two(51_000, 0), 0), Err(Flaw::Apart));
         assert_eq!(judge_scene(&two(0, 41_000), 0), Err(Flaw::Taken));

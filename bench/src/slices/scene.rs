@@ -1,9 +1,11 @@
 //! What cannot be cut into slices: a boot, a stall, waits, programs side by side. A *scene* is one
 //! go of threads that each do something of their own at once.
 //!
-//! A scene counts by the rules of a slice, but for one: its threads may sleep, and may lose their
-//! CPUs to a worker that the rival has started, which is the rival's affair. So the kernel is asked
-//! how long each thread waited for a CPU, and what workers can have used meanwhile is left out.
+//! A scene counts by the rules of a slice, as far as these can be had: its threads may sleep, may
+//! end one after the other, and may lose their CPUs to a worker that the rival has started, which
+//! is the rival's affair. So threads have to begin at once; the kernel is asked how long each
+//! waited for a CPU, and what workers can have used meanwhile is left out. Time that a hypervisor
+//! stole is not seen.
 //!
 //! Invariants:
 //! - No thread begins before all are ready.
@@ -69,24 +71,27 @@ impl Cue<'_> {
         self.meet();
         let at_once = self.placed.map_or(0, |_| Control::at_once());
         let distance = self.placed.and_then(|me| self.ball.throw(me));
-        let process_before = cpu_time();
-        let (waited_before, cpu_before) = (run_delay_ns(), thread_cpu_time());
+        // In this order before, and in the other one after: what looking takes is no worker's.
+        let waited_before = run_delay_ns();
+        let (process_before, cpu_before) = (cpu_time(), thread_cpu_time());
         let begin = Instant::now();
         let result = work(self.stop);
         let elapsed = begin.elapsed();
+        let (cpu, process_after) = (thread_cpu_time() - cpu_before, cpu_time());
         self.end();
-        let (cpu, waited) = (thread_cpu_time() - cpu_before, run_delay_ns());
         let begin_ns = begin.duration_since(self.epoch).as_nanos() as u64;
         let span = Span {
             begin_ns,
             end_ns: begin_ns + elapsed.as_nanos() as u64,
             cpu_ns: cpu.as_nanos() as u64,
-            waited_ns: waited.saturating_sub(waited_before),
+            waited_ns: run_delay_ns()
+                .zip(waited_before)
+                .map(|(now, before)| now.saturating_sub(before)),
             at_once,
             distance,
             ..Span::default()
         };
-        Played { result, elapsed, span, process_cpu: [process_before, cpu_time()] }
+        Played { result, elapsed, span, process_cpu: [process_before, process_after] }
     }
 
     /// Waits for all others. Where each has a CPU, all go on within a fraction of a microsecond.
@@ -154,7 +159,7 @@ impl<R: Send> Scene<R> {
     pub(crate) fn play<'a, M>(
         timed: usize,
         acts: Vec<Act<'a, R>>,
-        caller: impl FnOnce() -> M,
+        caller: impl FnOnce(&AtomicI32) -> M,
     ) -> (Scene<R>, M) {
         let (acting, cpus) = (acts.len(), own_cpus());
         let is_crowded = cpus.len() < acting;
@@ -179,11 +184,12 @@ impl<R: Send> Scene<R> {
                     act(&cue)
                 })
             };
+            // Before the threads: also where one of them cannot be started, the others end.
+            let own = cue(acting, timed == 0, true);
             let started: Vec<_> = acts.into_iter().enumerate().map(start).collect();
-            let cue = cue(acting, timed == 0, true);
-            cue.meet();
-            let caller = caller();
-            drop(cue);
+            own.meet();
+            let caller = caller(stop);
+            own.end();
             let played = started.into_iter().map(|act| act.join().expect("no act panics"));
             let played: Vec<_> = played.collect();
             let misplaced = misplaced(&played, price, acting <= cores(&cpus));
@@ -199,7 +205,7 @@ impl<R: Send> Scene<R> {
         let act = &act;
         let acts =
             (0..threads).map(|number| -> Act<'_, R> { Box::new(move |cue| act(number, cue)) });
-        Scene::play(threads, acts.collect(), || ()).0
+        Scene::play(threads, acts.collect(), |_| ()).0
     }
 
     /// One act that is timed, and so many of another one that end with it.
@@ -211,7 +217,7 @@ impl<R: Send> Scene<R> {
         let back = &back;
         let mut acts: Vec<Act<'_, R>> = vec![Box::new(front)];
         acts.extend((0..backs).map(|_| -> Act<'_, R> { Box::new(move |cue| back(cue)) }));
-        Scene::play(1, acts, || ()).0
+        Scene::play(1, acts, |_| ()).0
     }
 }
 
@@ -221,12 +227,13 @@ impl<R> Scene<R> {
         self.played.split_first().expect("a scene has threads")
     }
 
-    /// Whether it counts. Threads that are more than there are CPUs are not judged: they keep each
-    /// other waiting.
+    /// Whether it counts. Threads that are more than there are CPUs are not judged, which keep each
+    /// other waiting; nor is a scene where the kernel does not say how long threads waited.
     pub(crate) fn judged(&self) -> Judged {
         let spans: Vec<Span> = self.played.iter().map(|played| played.span).collect();
         let workers_ns = self.workers_cpu().as_nanos() as u64;
-        (!self.is_crowded).then(|| match judge_scene(&spans, workers_ns) {
+        let is_known = spans.iter().all(|span| span.waited_ns.is_some());
+        (is_known && !self.is_crowded).then(|| match judge_scene(&spans, workers_ns) {
             Ok(()) => self.misplaced.map_or(Ok(()), Err),
             judged => judged,
         })
@@ -288,10 +295,10 @@ pub struct Speed {
 }
 
 /// How long the calling thread has waited in the run queue: the second number of the kernel's
-/// `schedstat`. 0 where the kernel does not count it, and then no thread waits.
-fn run_delay_ns() -> u64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0)
+/// `schedstat`. Nothing where the kernel does not count it.
+fn run_delay_ns() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -328,7 +335,7 @@ mod tests {
         assert!(back.result > 0 && back.elapsed > Duration::ZERO);
         assert!(front.cpu() >= work && front.elapsed >= work, "{scene:?}");
         assert!(scene.cpu_since_it_began() >= front.cpu(), "{scene:?}");
-        assert_eq!(scene.judged().is_none(), own_cpus().len() < 2);
+        assert_eq!(scene.judged().is_none(), own_cpus().len() < 2 || run_delay_ns().is_none());
         let moved = Scene { misplaced: Some(Flaw::Moved), is_crowded: false, ..scene };
         assert!(moved.judged().is_some_and(|judged| judged.is_err()), "{moved:?}");
     }
@@ -362,7 +369,7 @@ mod tests {
                 }
             })
         });
-        let (scene, said) = Scene::play(0, vec![act], || "done");
+        let (scene, said) = Scene::play(0, vec![act], |_| "done");
         assert_eq!((scene.played.len(), said), (1, "done"));
     }
 

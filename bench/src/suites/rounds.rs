@@ -99,6 +99,8 @@ pub struct Series {
     pub ours: bool,
     /// For each metric, one value for each round, or for each slice that counts.
     pub values: Vec<Vec<f64>>,
+    /// The numbers of these rounds; of slices none.
+    rounds: Vec<u32>,
     /// Why there are none.
     pub missing: Option<Missing>,
 }
@@ -146,7 +148,16 @@ impl Case {
     /// The ratio of a rival to a base, round by round, or by slices that were drawn at about the
     /// same time. Nothing if either has no figure.
     pub fn ratio(&self, rival: &str, base: &str, metric: usize) -> Option<Ratio> {
-        let [rival, base] = [self.rival(rival)?, self.rival(base)?].map(|one| &one.values[metric]);
+        let [rival, base] = [self.rival(rival)?, self.rival(base)?];
+        let is_of_both = |one: &Series, other: &Series, number: usize| {
+            let round = one.rounds.get(number);
+            round.is_none_or(|round| other.rounds.contains(round))
+        };
+        let values = |one: &Series, other: &Series| -> Vec<f64> {
+            let values = one.values[metric].iter().enumerate();
+            values.filter(|(at, _)| is_of_both(one, other, *at)).map(|(_, value)| *value).collect()
+        };
+        let [rival, base] = [values(rival, base), values(base, rival)];
         let both = rival.len().min(base.len());
         (both > 0).then(|| paired_ratio(&rival[..both], &base[..both]))
     }
@@ -161,30 +172,36 @@ impl Series {
 }
 
 /// What became of the measurements of one rival.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Tally {
+    /// How often the next one is tried.
+    tries: u32,
     /// Those that count of those that were judged, and why the others do not.
     counted: u32,
     flaws: Flaws,
 }
 
 impl Tally {
+    fn new() -> Tally {
+        Tally { tries: TRIES, counted: 0, flaws: Flaws::default() }
+    }
+
     fn flawed(&self) -> u32 {
         self.flaws.iter().sum()
     }
 
-    /// Measures until it counts, so often at most.
-    fn measure(&mut self, tries: &mut u32, mut once: impl FnMut() -> Sample) -> Option<Vec<f64>> {
-        for _ in 0..*tries {
-            let Sample { values, judged } = once();
+    /// Measures until it counts, or there is no more; so often at most.
+    fn measure(&mut self, mut once: impl FnMut() -> Option<Sample>) -> Option<Vec<f64>> {
+        for _ in 0..self.tries {
+            let Sample { values, judged } = once()?;
             let Some(Err(flaw)) = judged else {
                 self.counted += u32::from(judged.is_some());
-                *tries = TRIES;
+                self.tries = TRIES;
                 return Some(values);
             };
             self.flaws[flaw as usize] += 1;
         }
-        *tries = (*tries / 2).max(TRIES_MIN);
+        self.tries = (self.tries / 2).max(TRIES_MIN);
         None
     }
 }
@@ -236,10 +253,10 @@ impl<'a> Session<'a> {
         mut measure: impl FnMut(usize) -> Sample,
     ) -> Result<Option<Case>, Error> {
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
-        let mut tallies = vec![Tally::default(); case.rivals.len()];
-        let mut tries = TRIES;
+        let mut tallies = vec![Tally::new(); case.rivals.len()];
         let watch = Watch::begin();
-        'rounds: for _ in 0..rounds {
+        let mut finished = 0_usize;
+        'rounds: for number_of_round in 0..rounds {
             order.shuffle(&mut self.generator);
             let mut round = vec![None; case.rivals.len()];
             for &number in &order {
@@ -249,45 +266,53 @@ impl<'a> Session<'a> {
                 self.host.check().map_err(|error| Error::io("cannot go on", error))?;
                 let rival = case.rivals[number].name;
                 self.host.announce(&format_args!("{}: {rival}", case.title));
-                round[number] = tallies[number].measure(&mut tries, || measure(number));
+                let once = || (!self.host.is_stopped()).then(|| measure(number));
+                round[number] = tallies[number].measure(once);
                 self.host.advance(budget);
             }
             for (rival, values) in case.rivals.iter_mut().zip(round) {
-                values.iter().for_each(|values| rival.add(values));
+                values.iter().for_each(|values| rival.add(number_of_round, values));
             }
+            finished += 1;
         }
-        let least = COUNTED_MIN.min(rounds.div_ceil(2) as usize);
-        Ok(case.finished(&tallies, least, watch.end(false, self.pin)))
+        let least = COUNTED_MIN.min(finished.div_ceil(2));
+        let run = watch.end(false, self.pin);
+        Ok((finished > 0 && !order.is_empty()).then(|| case.finished(&tallies, least, run)))
     }
 }
 
 impl Case {
     /// With a reason in place of the figures of a rival of which fewer rounds count than this.
-    /// Nothing if not one round was finished.
-    fn finished(mut self, tallies: &[Tally], least: usize, mut run: RunVerdict) -> Option<Case> {
+    fn finished(mut self, tallies: &[Tally], least: usize, mut run: RunVerdict) -> Case {
         for (rival, tally) in self.rivals.iter_mut().zip(tallies) {
-            if tally.flawed() > 0 && rival.values[0].len() < least {
+            if rival.values[0].len() < least {
                 rival.values.iter_mut().for_each(Vec::clear);
                 rival.missing = Some(Missing::of(&tally.flaws, tally.counted));
             }
             if tally.counted + tally.flawed() > 0 {
-                run.add_row(true, tally.counted, &tally.flaws, rival.missing.is_some());
+                run.add_row(false, tally.counted, &tally.flaws, rival.missing.is_some());
             }
         }
         run.distance_ns = slices::usual_distance_ns();
         self.run = (run.rows > 0).then_some(run);
-        let is_known = |rival: &Series| !rival.values[0].is_empty() || rival.missing.is_some();
-        (self.rivals.iter().any(is_known)).then_some(self)
+        self
     }
 }
 
 impl Series {
     /// A rival of which nothing was measured yet.
     fn new(name: &'static str, ours: bool, metrics: &[Metric]) -> Series {
-        Series { name, ours, values: vec![Vec::new(); metrics.len()], missing: None }
+        Series {
+            name,
+            ours,
+            values: vec![Vec::new(); metrics.len()],
+            rounds: Vec::new(),
+            missing: None,
+        }
     }
 
-    fn add(&mut self, values: &[f64]) {
+    fn add(&mut self, round: u32, values: &[f64]) {
+        self.rounds.push(round);
         assert_eq!(values.len(), self.values.len(), "one value for each metric");
         for (all, value) in self.values.iter_mut().zip(values) {
             all.push(*value);
@@ -359,10 +384,10 @@ mod tests {
     fn a_measurement_that_does_not_count_is_repeated_a_few_times() {
         let measure = |judged: &[Judged]| {
             let (mut judged, mut count) = (judged.iter().copied(), 0.0);
-            let mut tally = Tally::default();
-            let values = tally.measure(&mut TRIES.clone(), || {
+            let mut tally = Tally::new();
+            let values = tally.measure(|| {
                 count += 1.0;
-                Sample::new([count], judged.next().expect("no more tries than that"))
+                Some(Sample::new([count], judged.next().expect("no more tries than that")))
             });
             (values, tally.counted, tally.flawed())
         };
@@ -375,14 +400,13 @@ mod tests {
 
     #[test]
     fn what_never_counts_is_tried_less_often_until_it_does() {
-        let mut tries = TRIES;
+        let mut tally = Tally::new();
         let mut count_at = |judged| {
             let mut count = 0;
-            let once = || {
+            tally.measure(|| {
                 count += 1;
-                Sample::new([], Some(judged))
-            };
-            Tally::default().measure(&mut tries, once);
+                Some(Sample::new([], Some(judged)))
+            });
             count
         };
         assert_eq!([Err(Flaw::Apart); 5].map(&mut count_at), [25, 12, 6, 3, TRIES_MIN]);
@@ -405,7 +429,41 @@ mod tests {
         assert!(missing.contains("it lost its CPU"), "{missing}");
         let run = case.run.unwrap();
         assert_eq!((run.rows, run.without_figure, run.counted), (3, 1, 8));
-        assert_eq!(run.drawn, 8 + 4 * TRIES);
+        assert_eq!(run.drawn, 8 + 25 + 12 + 6 + 3);
+    }
+
+    #[test]
+    fn a_case_that_is_stopped_in_its_first_round_is_none_also_where_a_try_did_not_count() {
+        let mut host = Quiet::default();
+        let flag = host.flag();
+        let mut tried = 0;
+        let case = Session::new(&mut host, 4, 1).interleave(4, case(), Duration::ZERO, |_| {
+            tried += 1;
+            flag.store(tried == 2, std::sync::atomic::Ordering::Relaxed);
+            Sample::new([1.0, 1.0], Some(Err(Flaw::Taken)))
+        });
+        assert!(case.unwrap().is_none());
+        assert_eq!(tried, 2, "a stop is heeded between two tries");
+    }
+
+    #[test]
+    fn ratios_are_of_rounds_in_which_both_count() {
+        let mut host = Quiet::default();
+        let mut session = Session::new(&mut host, 6, 1);
+        let mut drawn = [0.0; 3];
+        let sample = |number: usize| {
+            drawn[number] += 1.0;
+            // All tries of the first round fail for one of them.
+            let is_away = number == 1 && drawn[number] <= f64::from(TRIES);
+            let round =
+                if number == 1 { drawn[number] - f64::from(TRIES) + 1.0 } else { drawn[number] };
+            let judged = if is_away { Err(Flaw::Taken) } else { Ok(()) };
+            Sample::new([round * round, 1.0], Some(judged))
+        };
+        let case = session.interleave(6, case(), Duration::ZERO, sample).unwrap().unwrap();
+        assert_eq!((case.rivals[0].values[0].len(), case.rivals[1].values[0].len()), (6, 5));
+        let ratio = case.ratio("b", "a", 0).unwrap();
+        assert_eq!((ratio.low, ratio.median), (1.0, 1.0), "each round with itself");
     }
 
     #[test]

@@ -86,7 +86,9 @@ fn without(id: &str, why: Option<&Missing>) -> Failure {
         Some(why) => {
             Failure::Unsupported(format!("the model needs {id}, which has no figure: {why}"))
         }
-        None => Failure::Unsupported(format!("the model needs {id}, and its figure cannot be")),
+        None => {
+            Failure::Unsupported(format!("the model needs {id}, and its figure is not plausible"))
+        }
     }
 }
 
