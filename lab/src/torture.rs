@@ -69,7 +69,7 @@ impl Screen for Output {
     }
 
     fn json(&mut self, report: &Report<'_>) -> io::Result<()> {
-        self.json(report).map_err(cause)
+        self.json(None, report).map_err(cause)
     }
 
     fn check_reader(&mut self) -> io::Result<()> {

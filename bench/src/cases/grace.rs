@@ -6,21 +6,18 @@
 //! measurement.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use super::crowd::Crowd;
 use super::object::Turn;
 use super::wait::{Flavour, chain};
 use crate::cases::clock::cpu_time;
 use crate::rivals::Rival;
 use crate::slices::{Cue, Judged, Scene};
-
-/// Room for a parked thread and its thread-local data, and not more: there may be ten thousand.
-const IDLE_STACK_BYTES: usize = 64 << 10;
 
 /// Grace periods before the first one that counts.
 const WARM_UP: usize = 8;
@@ -70,8 +67,7 @@ fn domain(rival: &Rival) -> Arc<dyn Flavour> {
 /// Idle threads that are registered with every rival, and one domain of each rival.
 pub struct IdleThreads {
     flavours: Vec<(&'static str, Arc<dyn Flavour>)>,
-    idle: Vec<JoinHandle<()>>,
-    leave: Arc<AtomicBool>,
+    idle: Crowd,
     clock_ns: u64,
 }
 
@@ -90,37 +86,13 @@ impl IdleThreads {
     /// # Errors
     /// When the system does not give so many threads.
     pub fn gather(rivals: &[&Rival], idle: usize) -> io::Result<Self> {
-        let flavours = rivals.iter().map(|rival| (rival.name, domain(rival))).collect();
-        let leave = Arc::new(AtomicBool::new(false));
-        let mut idle_threads = Self { flavours, idle: Vec::new(), leave, clock_ns: clock_ns() };
-        let (ready, all_ready) = mpsc::channel();
-        for _ in 0..idle {
-            // If this fails, dropping the idle threads sends those home that have come.
-            let thread = idle_threads.spawn_idle(ready.clone())?;
-            idle_threads.idle.push(thread);
-        }
-        drop(ready);
-        // Ends when the last thread has registered and dropped its end of the channel.
-        if all_ready.into_iter().count() < idle {
-            return Err(io::Error::other("an idle thread ended while it was registered"));
-        }
-        Ok(idle_threads)
-    }
-
-    fn spawn_idle(&self, ready: mpsc::Sender<()>) -> io::Result<JoinHandle<()>> {
-        let flavours: Vec<_> =
-            self.flavours.iter().map(|(_, flavour)| Arc::clone(flavour)).collect();
-        let leave = Arc::clone(&self.leave);
-        thread::Builder::new().stack_size(IDLE_STACK_BYTES).spawn(move || {
-            let _idle: Vec<_> = flavours.iter().map(|flavour| flavour.enrol_idle()).collect();
-            // The idle threads may have been given up already; then `leave` is set.
-            let _ = ready.send(());
-            drop(ready);
-            // Relaxed: the flag carries no data, and `unpark` orders it before the wake-up.
-            while !leave.load(Ordering::Relaxed) {
-                thread::park();
-            }
-        })
+        let flavours: Vec<_> = rivals.iter().map(|rival| (rival.name, domain(rival))).collect();
+        let all: Vec<_> = flavours.iter().map(|(_, flavour)| Arc::clone(flavour)).collect();
+        let enrol = move |rest: &dyn Fn()| {
+            let _idle: Vec<_> = all.iter().map(|flavour| flavour.enrol_idle()).collect();
+            rest();
+        };
+        Ok(Self { flavours, idle: Crowd::gather(idle, enrol)?, clock_ns: clock_ns() })
     }
 
     /// Waits for grace periods one after another until `budget` is used up, while `readers` threads
@@ -237,20 +209,6 @@ impl IdleThreads {
             })
         });
         (scene.played.iter().map(|played| played.result).sum(), scene.judged())
-    }
-}
-
-impl Drop for IdleThreads {
-    fn drop(&mut self) {
-        // Relaxed: as in `spawn_idle`.
-        self.leave.store(true, Ordering::Relaxed);
-        for thread in &self.idle {
-            thread.thread().unpark();
-        }
-        for thread in self.idle.drain(..) {
-            // A thread that panicked has said so itself; there is nothing to add.
-            let _ = thread.join();
-        }
     }
 }
 

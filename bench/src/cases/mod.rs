@@ -29,6 +29,7 @@ pub(crate) mod cache;
 pub(crate) mod cells;
 pub(crate) mod clock;
 pub(crate) mod counters;
+mod crowd;
 pub mod domains;
 pub mod engines;
 pub mod enqueue;

@@ -5,15 +5,11 @@
 
 use std::hint::black_box;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
 
+use super::crowd::Crowd;
 use crate::rivals::{Rival, Stored};
 use crate::slices::Row;
-
-/// Room for a parked thread and its thread-local data, and not more.
-const IDLE_STACK_BYTES: usize = 64 << 10;
 
 /// The rivals whose `Arc`s are replaced.
 pub fn rivals() -> Vec<&'static Rival> {
@@ -26,45 +22,24 @@ fn places() -> Vec<Stored> {
 
 /// Threads that have loaded once from every place, and rest until this is dropped.
 #[derive(Debug)]
-pub struct Crowd {
-    threads: Vec<JoinHandle<()>>,
-    leave: Arc<AtomicBool>,
-}
+pub struct Loaders(#[expect(dead_code, reason = "held")] Crowd);
 
-impl Crowd {
+impl Loaders {
     /// Gathers so many threads; all have loaded when this returns.
     ///
     /// # Errors
-    /// When the system does not give so many threads.
+    /// When the system does not give so many threads, or a place does not hold what was stored.
     ///
     /// # Panics
-    /// If one of the threads does.
+    /// The threads do then, not the caller.
     pub fn gather(threads: usize) -> io::Result<Self> {
-        let mut crowd = Self { threads: Vec::new(), leave: Arc::default() };
-        let (ready, all_ready) = mpsc::channel();
-        for _ in 0..threads {
-            let (ready, leave) = (ready.clone(), Arc::clone(&crowd.leave));
-            let rest = move || {
-                let places = places();
-                let loaded: u64 = places.iter().map(|place| (place.load)()).sum();
-                assert_eq!(loaded, places.len() as u64, "every place holds a 1");
-                // The crowd may have been given up already; then `leave` is set.
-                let _ = ready.send(());
-                drop(ready);
-                // Relaxed: the flag carries no data, and `unpark` orders it before the wake-up.
-                while !leave.load(Ordering::Relaxed) {
-                    thread::park();
-                }
-            };
-            // If this fails, dropping the crowd sends those home that have come.
-            let thread = thread::Builder::new().stack_size(IDLE_STACK_BYTES).spawn(rest)?;
-            crowd.threads.push(thread);
-        }
-        drop(ready);
-        if all_ready.into_iter().count() < threads {
-            return Err(io::Error::other("a thread ended before it had loaded"));
-        }
-        Ok(crowd)
+        let load = |rest: &dyn Fn()| {
+            let places = places();
+            let loaded: u64 = places.iter().map(|place| (place.load)()).sum();
+            assert_eq!(loaded, places.len() as u64, "every place holds a 1");
+            rest();
+        };
+        Ok(Self(Crowd::gather(threads, load)?))
     }
 
     /// A store beside them, which asserts that what was stored last is what is loaded afterwards.
@@ -86,20 +61,6 @@ impl Crowd {
     }
 }
 
-impl Drop for Crowd {
-    fn drop(&mut self) {
-        // Relaxed: as above.
-        self.leave.store(true, Ordering::Relaxed);
-        for thread in &self.threads {
-            thread.thread().unpark();
-        }
-        for thread in self.threads.drain(..) {
-            // A thread that panicked has said so itself; there is nothing to add.
-            let _ = thread.join();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,10 +68,10 @@ mod tests {
 
     #[test]
     fn every_place_holds_what_was_stored_last_whoever_has_loaded() {
-        let crowd = Crowd::gather(20).expect("twenty threads");
+        let loaders = Loaders::gather(20).expect("twenty threads");
         for rival in rivals() {
             for stores in [1, 100] {
-                assert!(slices::once(&crowd.row(rival), stores) > 0.0, "{}", rival.name);
+                assert!(slices::once(&loaders.row(rival), stores) > 0.0, "{}", rival.name);
             }
         }
     }

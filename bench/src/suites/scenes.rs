@@ -18,7 +18,7 @@ use crate::Error;
 use crate::cases::domains::Used;
 use crate::cases::grace::{IdleThreads, steps_for};
 use crate::cases::loops::Loop;
-use crate::cases::store::Crowd;
+use crate::cases::store::Loaders;
 use crate::cases::update::Updates;
 use crate::cases::{blocked, boot, domains, enqueue, garbage, hash, memory, stall, tail, update};
 use crate::rivals::{self, Rival};
@@ -296,9 +296,9 @@ impl Choice {
                 let rows: Vec<_> = rivals.iter().filter_map(|rival| of(rival)).map(row).collect();
                 session.slices(case, &rows, budget)
             }
-            What::Store(threads) => match Crowd::gather(threads) {
-                Ok(crowd) => {
-                    let rows: Vec<_> = rivals.iter().map(|rival| crowd.row(rival)).collect();
+            What::Store(threads) => match Loaders::gather(threads) {
+                Ok(loaders) => {
+                    let rows: Vec<_> = rivals.iter().map(|rival| loaders.row(rival)).collect();
                     session.slices(case, &rows, budget)
                 }
                 Err(error) => {

@@ -14,16 +14,14 @@ use crate::costs::CostsOut;
 use crate::json::{self, RunOut};
 use crate::keys::Census;
 use crate::machine::Machine;
+use crate::output::SchemaId;
 use crate::workload::{Kind, Popularity, Workload};
 
-const SCHEMA: &str = "quiescence/advise";
-const VERSION: u32 = 2;
+pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/advise", 2);
 
 /// The whole document.
 #[derive(Debug, Serialize)]
 pub(super) struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     rcu: &'static str,
     seed: u64,
     interrupted: bool,
@@ -127,8 +125,6 @@ pub(super) fn document(report: &Report) -> Document<'_> {
     let table = report.tables.last();
     let small = report.tables.split_last().and_then(|(_, others)| others.first());
     Document {
-        schema: SCHEMA,
-        version: VERSION,
         rcu: env!("CARGO_PKG_VERSION"),
         seed: report.seed,
         interrupted: report.interrupted,

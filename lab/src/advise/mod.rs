@@ -81,7 +81,7 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
     let run = Run { start, args, machine: &machine, workload, keys };
     let report = run.measure(output)?;
     report.print(output)?;
-    output.json(&document::document(&report))?;
+    output.json(document::SCHEMA, &document::document(&report))?;
     output.write_page(page, |provenance| page::page(&report, provenance))?;
     Ok(verdict_of(&report))
 }

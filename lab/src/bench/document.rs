@@ -6,9 +6,10 @@ use ::bench::suites::rounds::{self, Case};
 use serde::Serialize;
 
 use super::report::unit_of;
+use crate::output::SchemaId;
 
 /// The version of the JSON; a reader of another one must not guess.
-const VERSION: u32 = 3;
+pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/bench", 3);
 
 /// What was run.
 #[derive(Debug, Serialize)]
@@ -25,8 +26,6 @@ pub(super) struct Header {
 /// The document that `--json` writes.
 #[derive(Debug, Serialize)]
 pub(super) struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     #[serde(flatten)]
     header: &'a Header,
     machine: crate::machine::Machine,
@@ -86,8 +85,6 @@ pub(super) fn document<'a>(
     verdicts: &[Verdict],
 ) -> Document<'a> {
     Document {
-        schema: "quiescence/bench",
-        version: VERSION,
         header,
         machine: crate::machine::Machine::detect(),
         run: rounds::verdict(cases).as_ref().map(Into::into),
@@ -192,8 +189,6 @@ mod tests {
             interrupted: false,
         };
         let json = serde_json::to_value(document(&header, &[case], &[])).unwrap();
-        assert_eq!(json["schema"], "quiescence/bench");
-        assert_eq!(json["version"], 3);
         assert_eq!(json["base"], "a");
         assert_eq!(json["per_cpu_path"], "portable");
         let metric = &json["cases"][0]["rivals"][1]["metrics"][0];

@@ -332,7 +332,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         per_cpu_path: per_cpu_path(),
         interrupted,
     };
-    output.json(&document::document(&header, &cases, &verdicts))?;
+    output.json(document::SCHEMA, &document::document(&header, &cases, &verdicts))?;
     let is_gate = is_judged && args.what.options().gate;
     Ok(exit(interrupted, if is_gate { &verdicts } else { &[] }))
 }

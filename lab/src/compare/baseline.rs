@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::load::{Figure, Key, Load, Run};
 use crate::exit::Failure;
 use crate::machine::Machine;
+use crate::output::SchemaId;
 
-const SCHEMA: &str = "quiescence/baseline";
-const VERSION: u32 = 2;
+const SCHEMA: SchemaId = SchemaId("quiescence/baseline", 2);
 
 /// The file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -81,8 +81,8 @@ impl Baseline {
     pub(super) fn new(loads: Vec<Saved>) -> Baseline {
         let machine = Machine::detect();
         Baseline {
-            schema: SCHEMA.to_owned(),
-            version: VERSION,
+            schema: SCHEMA.0.to_owned(),
+            version: SCHEMA.1,
             cpu: machine.model,
             cpus: machine.cpus.len(),
             rcu: env!("CARGO_PKG_VERSION").to_owned(),
@@ -160,10 +160,11 @@ impl Baseline {
         let wrong = |reason: String| Failure::Usage(format!("{}: {reason}", path.display()));
         let baseline: Baseline = serde_json::from_str(&text)
             .map_err(|error| wrong(format!("no baseline of rcu compare: {error}")))?;
-        if (&*baseline.schema, baseline.version) != (SCHEMA, VERSION) {
+        let SchemaId(known, read) = SCHEMA;
+        if (&*baseline.schema, baseline.version) != (known, read) {
             let Baseline { schema, version, .. } = baseline;
             return Err(wrong(format!(
-                "schema {schema}, version {version}, where {SCHEMA}, version {VERSION} is read"
+                "schema {schema}, version {version}, where {known}, version {read} is read"
             )));
         }
         Ok(baseline)

@@ -148,7 +148,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit, Failu
     drop(progress);
     let interrupted = output.interrupt().requested();
     report::print(&contest, output)?;
-    output.json(&report::document(&contest, interrupted))?;
+    output.json(report::SCHEMA, &report::document(&contest, interrupted))?;
     Ok(contest.exit(interrupted))
 }
 
@@ -192,7 +192,7 @@ fn save(
     let baseline = Baseline::new(saved);
     baseline.write(&path)?;
     output.line(format_args!("{} rounds are in {}", baseline.rounds(), path.display()))?;
-    output.json(&baseline)?;
+    output.json(None, &baseline)?;
     Ok(Exit::Ok)
 }
 

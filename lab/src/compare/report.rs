@@ -11,12 +11,11 @@ use super::decide::Verdict;
 use super::load::Key;
 use crate::bench::report::number_of;
 use crate::exit::Failure;
-use crate::output::{self, Output};
+use crate::output::{self, Output, SchemaId};
 use crate::plot::{Axis, Interval, Scale};
 use crate::record::Block;
 
-const SCHEMA: &str = "quiescence/compare";
-const VERSION: u32 = 2;
+pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/compare", 2);
 
 /// Prints how good the runs were, what decides, then all figures as a matrix, then the verdict.
 pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<(), Failure> {
@@ -202,8 +201,6 @@ fn sentence(contest: &Contest) -> String {
 /// The document that `--json` writes.
 #[derive(Debug, Serialize)]
 pub(super) struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     interrupted: bool,
     machine: crate::machine::Machine,
     candidate: String,
@@ -257,8 +254,6 @@ pub(super) fn document(contest: &Contest, interrupted: bool) -> Document<'_> {
         })
     });
     Document {
-        schema: SCHEMA,
-        version: VERSION,
         interrupted,
         machine: crate::machine::Machine::detect(),
         candidate: contest.new.path.display().to_string(),

@@ -16,11 +16,10 @@ use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
-use crate::output::{Output, Progress, Watched};
+use crate::output::{Output, Progress, SchemaId, Watched};
 
 /// The JSON that this command writes, and its version; see `docs/JSON.md`.
-pub(crate) const SCHEMA: &str = "quiescence/costs";
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const SCHEMA: SchemaId = SchemaId("quiescence/costs", 1);
 
 /// The arguments of `rcu costs`.
 #[derive(clap::Args, Clone, Debug)]
@@ -57,8 +56,6 @@ impl std::str::FromStr for SectionNs {
 /// The document that `--json` writes.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     interrupted: bool,
     machine: &'a Machine,
     costs: CostsOut<'a>,
@@ -129,13 +126,10 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit, Failure
     drop(progress);
     table::print(&costs, output)?;
     let interrupted = output.interrupt().requested();
-    output.json(&Document {
-        schema: SCHEMA,
-        version: VERSION,
-        interrupted,
-        machine: &machine,
-        costs: CostsOut::from(&costs),
-    })?;
+    output.json(
+        SCHEMA,
+        &Document { interrupted, machine: &machine, costs: CostsOut::from(&costs) },
+    )?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 

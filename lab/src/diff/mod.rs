@@ -105,7 +105,7 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit, Failure>
     let (sides, scale) = measure(args, inputs, output)?;
     let report = report::Report { names: [&args.a, &args.b], sides, scale };
     report.print(args.top, output)?;
-    output.json(&report.document())?;
+    output.json(report::SCHEMA, &report.document())?;
     output.write_page(page, |provenance| report.page(provenance))?;
     Ok(Exit::Ok)
 }

@@ -8,11 +8,10 @@ use super::flame::{self, By};
 use super::rank::{Growth, Side, rank};
 use crate::exit::Failure;
 use crate::html::{self, Markup};
-use crate::output::{self, Output};
+use crate::output::{self, Output, SchemaId};
 use crate::provenance::Provenance;
 
-const SCHEMA: &str = "quiescence/diff";
-const VERSION: u32 = 1;
+pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/diff", 1);
 
 /// Both sides, measured.
 #[derive(Debug)]
@@ -25,8 +24,6 @@ pub(super) struct Report<'a> {
 /// The document that `--json` writes.
 #[derive(Debug, Serialize)]
 pub(super) struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     a: SideOut<'a>,
     b: SideOut<'a>,
     scale: Scale,
@@ -113,14 +110,7 @@ impl Report<'_> {
             samples: self.sides[number].profile.samples(),
             unit_cost: self.sides[number].unit_cost,
         };
-        Document {
-            schema: SCHEMA,
-            version: VERSION,
-            a: side(0),
-            b: side(1),
-            scale: self.scale,
-            functions: rank(&self.sides),
-        }
+        Document { a: side(0), b: side(1), scale: self.scale, functions: rank(&self.sides) }
     }
 
     /// One self-contained page.

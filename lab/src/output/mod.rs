@@ -54,11 +54,29 @@ pub(crate) struct OutputArgs {
 
 /// A document of any command, with the provenance that all of them carry.
 #[derive(Serialize)]
-struct WithProvenance<'a, D> {
+pub(crate) struct WithProvenance<'a, D> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
     #[serde(flatten)]
     document: &'a D,
     provenance: &'a Provenance,
 }
+
+/// A document with what all of them have.
+pub(crate) fn complete<'a, D>(
+    schema: Option<SchemaId>,
+    document: &'a D,
+    provenance: &'a Provenance,
+) -> WithProvenance<'a, D> {
+    let (schema, version) = schema.map(|SchemaId(name, version)| (name, version)).unzip();
+    WithProvenance { schema, version, document, provenance }
+}
+
+/// The name of a document's schema, and its version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SchemaId(pub(crate) &'static str, pub(crate) u32);
 
 /// Where the JSON goes.
 #[derive(Debug)]
@@ -307,12 +325,17 @@ impl Output {
         Progress::new(total)
     }
 
-    /// Writes `document` to the JSON sink, if there is one, with the member `"provenance"`.
-    pub(crate) fn json(&mut self, document: &impl Serialize) -> Result<(), Failure> {
+    /// Writes `document` to the JSON sink, if there is one, with the member `"provenance"`; and
+    /// with `"schema"` and `"version"`, unless it has them itself.
+    pub(crate) fn json(
+        &mut self,
+        schema: impl Into<Option<SchemaId>>,
+        document: &impl Serialize,
+    ) -> Result<(), Failure> {
         let Some(sink) = &mut self.json else {
             return Ok(());
         };
-        let document = WithProvenance { document, provenance: &self.provenance };
+        let document = complete(schema.into(), document, &self.provenance);
         let mut text = serde_json::to_string_pretty(&document)
             .map_err(|error| Failure::io("cannot write JSON", error.into()))?;
         text.push('\n');

@@ -11,7 +11,7 @@ use simulate::cost::{Costs, Measured, MeasuredKernel, Picos};
 use crate::costs::measure;
 use crate::exit::Failure;
 use crate::machine::Machine;
-use crate::output::Output;
+use crate::output::{Output, SchemaId};
 
 /// Costs, and what they are called in tables.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -137,13 +137,11 @@ fn from_file(path: &Path) -> Result<Measured, Failure> {
     let wrong = |reason: String| Failure::Usage(format!("{shown}: {reason}"));
     let document: Document = serde_json::from_str(&text)
         .map_err(|error| wrong(format!("not the JSON of `rcu costs`: {error}")))?;
-    if document.schema != crate::costs::SCHEMA || document.version != crate::costs::VERSION {
+    let SchemaId(schema, version) = crate::costs::SCHEMA;
+    if document.schema != schema || document.version != version {
         return Err(wrong(format!(
-            "{} version {}, where {} version {} is wanted",
-            document.schema,
-            document.version,
-            crate::costs::SCHEMA,
-            crate::costs::VERSION
+            "{} version {}, where {schema} version {version} is wanted",
+            document.schema, document.version
         )));
     }
     let rows = &document.costs.rows;

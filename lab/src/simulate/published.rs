@@ -18,10 +18,9 @@ use simulate::replay::{self, Finding, Fit, Fitted, Part, Role, Row, typical_fact
 
 use super::pool::{self, Job, Watch};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, SchemaId};
 
-const SCHEMA: &str = "quiescence/simulate-published";
-const VERSION: u32 = 2;
+const SCHEMA: SchemaId = SchemaId("quiescence/simulate-published", 2);
 
 /// Rows that did not fit when they were recorded: source and figure.
 const KNOWN_MISSES: &[(&str, &str)] = &[
@@ -55,7 +54,7 @@ pub(super) fn run(output: &mut Output) -> Result<Exit, Failure> {
     let rows = by_source(results.into_iter().flatten().flatten().collect());
     let broken: Vec<&Row> = rows.iter().filter(|row| is_broken(row, KNOWN_MISSES)).collect();
     let interrupted = output.interrupt().requested();
-    output.json(&document(&rows, interrupted))?;
+    output.json(SCHEMA, &document(&rows, interrupted))?;
     print(&rows, output)?;
     for row in &broken {
         output.note(format!("{}: {} fitted when it was recorded", row.source, row.figure));
@@ -293,8 +292,6 @@ const fn role(role: Role) -> &'static str {
 /// The document that `--json` writes.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     interrupted: bool,
     fit_low: f64,
     fit_high: f64,
@@ -336,8 +333,6 @@ fn document(rows: &[Row], interrupted: bool) -> Document<'_> {
     let Counts { fits, misses, not_compared, free, free_misses } = Counts::of(rows);
     let fitted = fitted().into_iter();
     Document {
-        schema: SCHEMA,
-        version: VERSION,
         interrupted,
         fit_low: Row::FIT.0,
         fit_high: Row::FIT.1,

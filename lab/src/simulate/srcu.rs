@@ -14,7 +14,7 @@ use super::metric::percent;
 use super::options::{Switch, WhatIfArgs};
 use super::pool::{self, Job, Watch};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, SchemaId};
 
 /// The engine's name.
 pub(super) const NAME: &str = "srcu";
@@ -22,8 +22,7 @@ pub(super) const NAME: &str = "srcu";
 /// What it is, in a line.
 pub(super) const WHAT: &str = "SRCU: two indexes of counters, and a delay function (--variant)";
 
-const SCHEMA: &str = "quiescence/simulate-srcu";
-const VERSION: u32 = 1;
+const SCHEMA: SchemaId = SchemaId("quiescence/simulate-srcu", 1);
 
 /// The most combinations.
 const RUNS_MAX: usize = 1_000;
@@ -62,12 +61,17 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
     let runs = runs(args)?;
     let reports = pool::run(&runs, output)?;
     let interrupted = output.interrupt().requested();
-    output.json(&Document {
-        schema: SCHEMA,
-        version: VERSION,
-        interrupted,
-        runs: runs.iter().zip(&reports).map(|(run, report)| out(run, report.as_ref())).collect(),
-    })?;
+    output.json(
+        SCHEMA,
+        &Document {
+            interrupted,
+            runs: runs
+                .iter()
+                .zip(&reports)
+                .map(|(run, report)| out(run, report.as_ref()))
+                .collect(),
+        },
+    )?;
     print(args, &runs, &reports, output)?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
@@ -289,8 +293,6 @@ fn cells(report: &Report) -> [String; 8] {
 /// The document that `--json` writes.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     interrupted: bool,
     runs: Vec<RunOut<'a>>,
 }

@@ -18,10 +18,9 @@ use simulate::ours::{self, Algorithm, Options, Report};
 use super::options::SimulateArgs;
 use super::pool::{self, Job, Watch};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, SchemaId};
 
-const SCHEMA: &str = "quiescence/simulate-suite";
-const VERSION: u32 = 3;
+const SCHEMA: SchemaId = SchemaId("quiescence/simulate-suite", 3);
 
 /// Aims that were not reached when they were recorded: case and aim, of either size of the suite.
 const KNOWN_MISSES: &[(&str, Aim)] = &[
@@ -87,7 +86,7 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Fail
     let reports = pool::run(&entries, output)?;
     let judged = judge(cases, &entries, reports);
     let interrupted = output.interrupt().requested();
-    output.json(&document(&judged, quick, interrupted))?;
+    output.json(SCHEMA, &document(&judged, quick, interrupted))?;
     print(&judged, output)?;
     // What is asked was recorded on the machines that the workloads have.
     let broken = match args.on_cpus {
@@ -327,8 +326,6 @@ fn ratio(permille: u64) -> String {
 /// The document that `--json` writes.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     interrupted: bool,
     quick: bool,
     judged: &'static str,
@@ -360,8 +357,6 @@ fn document(judged: &[Judged], quick: bool, interrupted: bool) -> Document<'_> {
         all.filter(|target| target.reached == reached).count()
     };
     Document {
-        schema: SCHEMA,
-        version: VERSION,
         interrupted,
         quick,
         judged: suite::JUDGED,

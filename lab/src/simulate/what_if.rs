@@ -13,12 +13,11 @@ use super::pool::{self, Job, Watch};
 use super::product::{self, Base, Run, or_default};
 use super::{costs, metric};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::{self, Output, SchemaId};
 use crate::record::Block;
 
 /// The JSON that is written, and its version; see `docs/JSON.md`.
-const SCHEMA: &str = "quiescence/simulate";
-const VERSION: u32 = 1;
+const SCHEMA: SchemaId = SchemaId("quiescence/simulate", 1);
 
 /// So many runs still stand side by side, each in a column of its own.
 const COLUMNS_MAX: usize = 4;
@@ -90,12 +89,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
         svg.write(&picture::draw(&panels()))?;
     }
     let interrupted = output.interrupt().requested();
-    output.json(&Document {
-        schema: SCHEMA,
-        version: VERSION,
-        interrupted,
-        runs: outs(&runs, &reports),
-    })?;
+    output.json(SCHEMA, &Document { interrupted, runs: outs(&runs, &reports) })?;
     print(&shape, &done, output)?;
     if !done.is_empty() {
         output.plot(|| Block::Picture {
@@ -292,8 +286,6 @@ fn lines(
 /// The document that `--json` writes.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     interrupted: bool,
     runs: Vec<RunOut<'a>>,
 }

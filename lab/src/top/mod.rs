@@ -17,14 +17,13 @@ use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 use crate::number;
-use crate::output::Output;
+use crate::output::{Output, SchemaId};
 use answer::Answer;
 use terminal::Keyboard;
 use view::Order;
 
 /// The JSON that this command writes, and its version; see `docs/JSON.md`.
-const SCHEMA: &str = "quiescence/top";
-const VERSION: u32 = 1;
+const SCHEMA: SchemaId = SchemaId("quiescence/top", 1);
 
 /// How often the wait for the next look asks whether Ctrl-C has come.
 const MOMENT: Duration = Duration::from_millis(20);
@@ -46,8 +45,6 @@ pub(crate) struct TopArgs {
 /// The document of `--json`.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     /// What the processes answered, as it came.
     processes: Vec<&'a Value>,
 }
@@ -143,7 +140,7 @@ fn document<'a>(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let processes = answers.map(Answer::as_it_came).collect();
-    output.json(&Document { schema: SCHEMA, version: VERSION, processes })
+    output.json(SCHEMA, &Document { processes })
 }
 
 #[cfg(test)]

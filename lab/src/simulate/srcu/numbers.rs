@@ -14,17 +14,41 @@ pub(in crate::simulate) struct Number {
     pub(in crate::simulate) what: &'static str,
     /// The largest value; the smallest is 0.
     max: u64,
-    /// Sets it. False if the delay function has no such number; nothing has changed then.
-    apply: fn(&mut Options, u64) -> bool,
+    change: Change,
 }
 
-const fn number(
-    name: &'static str,
-    max: u64,
-    apply: fn(&mut Options, u64) -> bool,
-    what: &'static str,
-) -> Number {
-    Number { name, what, max, apply }
+/// What setting a number does.
+#[derive(Debug)]
+enum Change {
+    /// It is this time, or this count.
+    Ns(fn(&mut Options) -> &mut u64),
+    Count(fn(&mut Options) -> &mut u32),
+    /// It is one of the kernel's delay functions, or of ours.
+    Kernel(fn(&mut Published, u64)),
+    Ours(fn(&mut AdaptiveDelay, u64)),
+    /// It is one of every run.
+    Other(fn(&mut Options, u64)),
+}
+
+use Change::{Count, Kernel, Ns, Other, Ours};
+
+impl Change {
+    /// Sets it. False if the delay function has no such number; nothing has changed then.
+    fn apply(&self, options: &mut Options, value: u64) -> bool {
+        match (self, &mut options.delay) {
+            (Ns(time), _) => *time(options) = value,
+            (Count(count), _) => *count(options) = value as u32, // at most `MANY`
+            (Other(change), _) => change(options, value),
+            (Kernel(change), DelayFunction::Published(delay)) => change(delay, value),
+            (Ours(change), DelayFunction::Adaptive(delay)) => change(delay, value),
+            (Kernel(_) | Ours(_), _) => return false,
+        }
+        true
+    }
+}
+
+const fn number(name: &'static str, max: u64, change: Change, what: &'static str) -> Number {
+    Number { name, what, max, change }
 }
 
 /// Any time; the simulator says which are too long.
@@ -37,159 +61,127 @@ const BLOCKED_FROM_NS: u64 = 100_000_000;
 
 /// All of them.
 pub(in crate::simulate) const NUMBERS: &[Number] = &[
-    number("calls", MANY, |to, n| set(&mut to.calls, n), "grace periods that the caller waits for"),
-    number(
-        "caller_work_ns",
-        NS,
-        |to, n| time(&mut to.caller_work_ns, n),
-        "mean work between calls",
-    ),
-    number("hz", MANY, |to, n| set(&mut to.hz, n), "ticks a second, as --hz"),
-    number("cpus", MANY, |to, n| set(&mut to.cpus, n), "CPUs, as --cpus"),
-    number("balances", 1, |to, n| flag(&mut to.balances, n), "whether idle CPUs pull; 0 or 1"),
-    number("apart", 1, apart, "whether the worker has a CPU of its own; 0 or 1"),
-    number("expedited", 1, |to, n| flag(&mut to.expedited, n), "whether calls are; 0 or 1"),
+    number("calls", MANY, Count(|to| &mut to.calls), "grace periods that the caller waits for"),
+    number("caller_work_ns", NS, Ns(|to| &mut to.caller_work_ns), "mean work between calls"),
+    number("hz", MANY, Count(|to| &mut to.hz), "ticks a second, as --hz"),
+    number("cpus", MANY, Count(|to| &mut to.cpus), "CPUs, as --cpus"),
+    number("balances", 1, Other(|to, n| to.balances = n != 0), "whether idle CPUs pull; 0 or 1"),
+    number("apart", 1, Other(apart), "whether the worker has a CPU of its own; 0 or 1"),
+    number("expedited", 1, Other(|to, n| to.expedited = n != 0), "whether calls are; 0 or 1"),
     number(
         "looks",
         MANY,
-        |to, n| kernel(to, |delay| delay.no_delay_per_phase_max = none_if_0(n)),
+        Kernel(|delay, n| delay.no_delay_per_phase_max = none_if_0(n)),
         "looks of a phase before the worker sleeps; 0: no limit; a run that fails takes 2, or 4",
     ),
     number(
         "looks_each",
         1,
-        |to, n| kernel(to, |delay| delay.asks_after_each_check = n != 0),
+        Kernel(|delay, n| delay.asks_after_each_check = n != 0),
         "whether each look of a run is counted (4 a run) or the run (2); 0 or 1",
     ),
     number(
         "limit",
         MANY,
-        |to, n| kernel(to, |delay| delay.runs_per_jiffy_max = none_if_0(n)),
+        Kernel(|delay, n| delay.runs_per_jiffy_max = none_if_0(n)),
         "runs in a jiffy before the worker sleeps; 0: no limit",
     ),
     number(
         "pause_us",
         1_000_000,
-        |to, n| kernel(to, |delay| delay.last_retry_us = n as u32),
+        Kernel(|delay, n| delay.last_retry_us = n as u32),
         "the pause before the last look of a run",
     ),
     number(
         "retry_us",
         1_000_000,
-        |to, n| kernel(to, |delay| delay.retry_us = n as u32),
+        Kernel(|delay, n| delay.retry_us = n as u32),
         "the pause before its other looks",
     ),
     number(
         "callbacks_at_once",
         1,
-        |to, n| kernel(to, |delay| delay.callbacks = callbacks(n)),
+        Kernel(|delay, n| delay.callbacks = callbacks(n)),
         "whether callbacks of expedited grace periods never wait; 0 or 1",
     ),
     number(
         "age",
         2,
-        |to, n| kernel(to, |delay| delay.age = age(n)),
+        Kernel(|delay, n| delay.age = age(n)),
         "when its age delays a grace period: 0 never, 1 from the first tick, 2 past a full jiffy",
     ),
     number(
         "interval_jiffies",
         1_000,
-        interval,
+        Count(interval),
         "the wait for grace periods that are not expedited",
     ),
-    number("interval_jiffies_max", 1_000, interval_max, "the longest wait"),
+    number("interval_jiffies_max", 1_000, Count(interval_max), "the longest wait"),
     number(
         "first_nap_us",
         1_000_000,
-        |to, n| ours(to, |delay| delay.first_nap_us = n as u32),
+        Ours(|delay, n| delay.first_nap_us = n as u32),
         "adaptive's nap before its first look",
     ),
     number(
         "runs_max",
         MANY,
-        |to, n| ours(to, |delay| delay.runs_max = n as u32),
+        Ours(|delay, n| delay.runs_max = n as u32),
         "adaptive's runs before the next nap",
     ),
     number(
         "nap_us",
         1_000_000,
-        |to, n| ours(to, |delay| delay.nap_us = n as u32),
+        Ours(|delay, n| delay.nap_us = n as u32),
         "adaptive's shortest nap after that",
     ),
-    number("enqueue_ns", NS, |to, n| time(&mut to.enqueue_ns, n), "half of the caller's section"),
-    number("run_ns", NS, |to, n| time(&mut to.run_ns, n), "a run of the worker, besides its looks"),
-    number("check_ns", NS, |to, n| time(&mut to.check_ns, n), "a look: summing an index's counts"),
-    number(
-        "wake_ns",
-        NS,
-        |to, n| time(&mut to.wake_ns, n),
-        "from a wake-up to the first instruction",
-    ),
-    number("callbacks_ns", NS, |to, n| time(&mut to.callbacks_ns, n), "running the callbacks"),
-    number(
-        "latency_ns",
-        NS,
-        |to, n| time(&mut to.scheduler.latency_ns, n),
-        "the fair scheduler's latency",
-    ),
+    number("enqueue_ns", NS, Ns(|to| &mut to.enqueue_ns), "half of the caller's section"),
+    number("run_ns", NS, Ns(|to| &mut to.run_ns), "a run of the worker, besides its looks"),
+    number("check_ns", NS, Ns(|to| &mut to.check_ns), "a look: summing an index's counts"),
+    number("wake_ns", NS, Ns(|to| &mut to.wake_ns), "from a wake-up to the first instruction"),
+    number("callbacks_ns", NS, Ns(|to| &mut to.callbacks_ns), "running the callbacks"),
+    number("latency_ns", NS, Ns(|to| &mut to.scheduler.latency_ns), "the fair scheduler's latency"),
     number(
         "min_granularity_ns",
         NS,
-        |to, n| time(&mut to.scheduler.min_granularity_ns, n),
+        Ns(|to| &mut to.scheduler.min_granularity_ns),
         "how long a task runs before a tick may preempt it",
     ),
     number(
         "wakeup_granularity_ns",
         NS,
-        |to, n| time(&mut to.scheduler.wakeup_granularity_ns, n),
+        Ns(|to| &mut to.scheduler.wakeup_granularity_ns),
         "by how much one that wakes must be behind to preempt",
     ),
     number(
         "protected_ns",
         NS,
-        |to, n| time(&mut to.scheduler.protected_ns, n),
+        Ns(|to| &mut to.scheduler.protected_ns),
         "how long a task runs before one that wakes may preempt it",
     ),
     number(
         "migration_cost_ns",
         NS,
-        |to, n| time(&mut to.scheduler.migration_cost_ns, n),
+        Ns(|to| &mut to.scheduler.migration_cost_ns),
         "a task that ran so recently is not pulled",
     ),
-    number("readers", MANY, |to, n| set(&mut to.readers.count, n), "readers on other CPUs"),
-    number("inside_ns", NS, |to, n| time(&mut to.readers.inside_ns, n), "mean length of a section"),
-    number("outside_ns", NS, |to, n| time(&mut to.readers.outside_ns, n), "mean time between them"),
+    number("readers", MANY, Count(|to| &mut to.readers.count), "readers on other CPUs"),
+    number("inside_ns", NS, Ns(|to| &mut to.readers.inside_ns), "mean length of a section"),
+    number("outside_ns", NS, Ns(|to| &mut to.readers.outside_ns), "mean time between them"),
     number(
         "blocked_ns",
         NS,
-        blocked,
+        Other(blocked),
         "how long a reader blocks in its section, after 100 ms; 0: none",
     ),
 ];
 
-fn set(to: &mut u32, value: u64) -> bool {
-    *to = value as u32; // at most `MANY`
-    true
-}
-
-fn time(to: &mut u64, value: u64) -> bool {
-    *to = value;
-    true
-}
-
-fn flag(to: &mut bool, value: u64) -> bool {
-    *to = value != 0;
-    true
-}
-
-fn apart(options: &mut Options, value: u64) -> bool {
+fn apart(options: &mut Options, value: u64) {
     options.placement = if value == 0 { Placement::WithCaller } else { Placement::Apart };
-    true
 }
 
-fn blocked(options: &mut Options, for_ns: u64) -> bool {
+fn blocked(options: &mut Options, for_ns: u64) {
     options.blocked = (for_ns > 0).then_some(Blocked { from_ns: BLOCKED_FROM_NS, for_ns });
-    true
 }
 
 const fn none_if_0(value: u64) -> Option<u32> {
@@ -208,36 +200,18 @@ const fn age(from: u64) -> Age {
     }
 }
 
-fn interval(options: &mut Options, value: u64) -> bool {
+fn interval(options: &mut Options) -> &mut u32 {
     match &mut options.delay {
-        DelayFunction::Published(delay) => set(&mut delay.interval_jiffies, value),
-        DelayFunction::Adaptive(delay) => set(&mut delay.interval_jiffies, value),
+        DelayFunction::Published(delay) => &mut delay.interval_jiffies,
+        DelayFunction::Adaptive(delay) => &mut delay.interval_jiffies,
     }
 }
 
-fn interval_max(options: &mut Options, value: u64) -> bool {
+fn interval_max(options: &mut Options) -> &mut u32 {
     match &mut options.delay {
-        DelayFunction::Published(delay) => set(&mut delay.interval_jiffies_max, value),
-        DelayFunction::Adaptive(delay) => set(&mut delay.wait_jiffies_max, value),
+        DelayFunction::Published(delay) => &mut delay.interval_jiffies_max,
+        DelayFunction::Adaptive(delay) => &mut delay.wait_jiffies_max,
     }
-}
-
-/// Changes one of the kernel's delay functions.
-fn kernel(options: &mut Options, change: impl FnOnce(&mut Published)) -> bool {
-    match &mut options.delay {
-        DelayFunction::Published(delay) => change(delay),
-        DelayFunction::Adaptive(_) => return false,
-    }
-    true
-}
-
-/// Changes ours.
-fn ours(options: &mut Options, change: impl FnOnce(&mut AdaptiveDelay)) -> bool {
-    match &mut options.delay {
-        DelayFunction::Adaptive(delay) => change(delay),
-        DelayFunction::Published(_) => return false,
-    }
-    true
 }
 
 /// Refuses what no run could take: unknown names, values that are too large, a name twice.
@@ -276,7 +250,7 @@ fn find(name: &str) -> Result<&'static Number, Failure> {
 pub(super) fn apply<'a>(options: &mut Options, sets: &'a [(String, u64)]) -> Result<(), &'a str> {
     for (name, value) in sets {
         let number = NUMBERS.iter().find(|number| number.name == name);
-        if !number.is_some_and(|number| (number.apply)(options, *value)) {
+        if !number.is_some_and(|number| number.change.apply(options, *value)) {
             return Err(name);
         }
     }
@@ -299,7 +273,9 @@ mod tests {
             let changes = |name| {
                 let (before, mut after) = (options(name), options(name));
                 // One of these differs from what is there.
-                [0, 1].into_iter().any(|value| (number.apply)(&mut after, value) && after != before)
+                [0, 1]
+                    .into_iter()
+                    .any(|value| number.change.apply(&mut after, value) && after != before)
             };
             assert!(changes("final") || changes("adaptive"), "{number:?}");
         }

@@ -25,11 +25,9 @@ use super::pool;
 use super::suite::Entry;
 use crate::exit::{Exit, Failure};
 use crate::machine::Machine;
-use crate::output::{self, Output};
-use real::Seen;
+use crate::output::{self, Output, SchemaId};
 
-const SCHEMA: &str = "quiescence/simulate-validate";
-const VERSION: u32 = 1;
+const SCHEMA: SchemaId = SchemaId("quiescence/simulate-validate", 1);
 
 /// The model's figure over the one that was seen is to lie in this range.
 const WITHIN: std::ops::RangeInclusive<f64> = 0.67..=1.5;
@@ -107,22 +105,6 @@ struct Counts {
     wait_p99_ns: u64,
 }
 
-impl From<&Seen> for Counts {
-    fn from(seen: &Seen) -> Self {
-        Self {
-            seconds: seen.duration.as_secs_f64(),
-            updates: seen.updates,
-            callbacks_left: seen.queued.saturating_sub(seen.run),
-            reads: seen.reads,
-            grace_periods: seen.grace_periods,
-            membarriers: seen.membarriers,
-            waits: seen.waits_ns.count,
-            wait_p50_ns: seen.waits_ns.p50,
-            wait_p99_ns: seen.waits_ns.p99,
-        }
-    }
-}
-
 impl From<&Report> for Counts {
     fn from(report: &Report) -> Self {
         Self {
@@ -186,7 +168,7 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
             100.0 * share
         ));
     }
-    output.json(&document(&machine, &costs, &told, others, interrupted))?;
+    output.json(SCHEMA, &document(&machine, &costs, &told, others, interrupted))?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 
@@ -232,7 +214,7 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
             if let Some(engine) = engine {
                 let seen = real::run(engine, &options)
                     .map_err(|error| Failure::io("cannot start a thread", error))?;
-                case.seen.push(Counts::from(&seen));
+                case.seen.push(seen);
             }
             progress.advance(about(case));
         }
@@ -334,8 +316,6 @@ fn table(told: &[(&Case, Vec<Pair>)]) -> comfy_table::Table {
 /// The document that `--json` writes.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    version: u32,
     interrupted: bool,
     machine: &'a Machine,
     costs_ps: &'a Costs,
@@ -368,8 +348,6 @@ fn document<'a>(
         figures: pairs,
     };
     Document {
-        schema: SCHEMA,
-        version: VERSION,
         interrupted,
         machine,
         costs_ps: costs,
@@ -419,10 +397,9 @@ mod tests {
         let cases = cases(&machine, costs, true);
         let told = [(&cases[0], pairs(&[COUNTS; 3], &Some(COUNTS)))];
         let document = document(&machine, &costs, &told, Some(0.5), false);
-        let mut document = serde_json::to_value(document).expect("it is JSON");
-        let provenance = serde_json::to_value(Provenance::of_this_run()).expect("it is JSON");
-        document["provenance"] = provenance;
-        crate::schema::tests::hold(&document);
+        let provenance = Provenance::of_this_run();
+        let whole = output::complete(Some(SCHEMA), &document, &provenance);
+        crate::schema::tests::hold(&serde_json::to_value(whole).expect("it is JSON"));
     }
 
     #[test]

@@ -14,28 +14,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quiescence::{Domain, Engine, Private, Reader, Statistics, Tuning};
-use simulate::histogram::{Histogram, Summary};
+use simulate::histogram::Histogram;
 use simulate::ours::{Algorithm, Group, Options, Role};
 use simulate::random::Random;
+
+use super::Counts;
 
 /// Between two looks at the clock a thread has worked for so long at most.
 const STEP: Duration = Duration::from_nanos(250);
 /// Enough for what these threads do; thousands of them fit.
 const STACK_BYTES: usize = 128 << 10;
-
-/// What came of a run, counted as [`simulate::ours::Report`] counts it.
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) duration: Duration,
-    pub(super) updates: u64,
-    /// Callbacks that were queued, and that have run.
-    pub(super) queued: u64,
-    pub(super) run: u64,
-    pub(super) reads: u64,
-    pub(super) waits_ns: Summary,
-    pub(super) grace_periods: u64,
-    pub(super) membarriers: u64,
-}
 
 /// The engine of the library that an algorithm is; none for liburcu's, or one with other numbers
 /// than an engine has.
@@ -50,7 +38,7 @@ pub(super) fn engine(algorithm: Algorithm) -> Option<Engine> {
 ///
 /// # Panics
 /// If some queue closures ([`Role::Calls`]): their size is a matter of the program's text.
-pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Seen> {
+pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Counts> {
     let has_closures = |group: &Group| matches!(group.role, Role::Calls { .. });
     assert!(!options.threads.iter().any(has_closures), "closures are not run for real");
     let run = Run::new(engine, options);
@@ -78,15 +66,18 @@ pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Seen> {
     // What waits is no burden of the next run.
     run.domain.barrier();
     let waits = run.waits.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Seen {
-        duration,
+    let waits = waits.summary();
+    let queued = after.callbacks_queued - before.callbacks_queued;
+    Ok(Counts {
+        seconds: duration.as_secs_f64(),
         updates: run.updates.into_inner(),
-        queued: after.callbacks_queued - before.callbacks_queued,
-        run: after.callbacks_run - before.callbacks_run,
+        callbacks_left: queued.saturating_sub(after.callbacks_run - before.callbacks_run),
         reads: run.reads.into_inner(),
-        waits_ns: waits.summary(),
         grace_periods: after.grace_periods - before.grace_periods,
         membarriers: after.heavy_fences - before.heavy_fences,
+        waits: waits.count,
+        wait_p50_ns: waits.p50,
+        wait_p99_ns: waits.p99,
     })
 }
 
