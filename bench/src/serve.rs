@@ -1,4 +1,5 @@
-//! What a rival can serve: a trait for each kind of case.
+//! What a rival can serve: a trait for each kind of case that is more than one loop. (Of a loop, as
+//! of sections or of counts, the registry takes a function: how long so many batches took.)
 //!
 //! A measurement is compiled once for each rival, so that none pays for a call that another one
 //! saves. Two more traits stand beside their only user: [`Config`](crate::advise::Config) and

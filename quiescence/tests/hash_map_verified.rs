@@ -129,8 +129,11 @@ where
     S: BuildHasher + Default + Send + Sync,
 {
     const BYTES_MAX: u64 = 32 << 10;
-    // What each of three threads may have beyond: an entry, and the nodes of its bucket.
-    const BEYOND: u64 = 3 * (8 << 10);
+    // What each of three threads may have beyond, by MP-4: ten nodes of a bucket of so many
+    // entries, which are words, or pointers to boxes.
+    const KEYS: u64 = 40;
+    const NODE: u64 = 64 + (4 * KEYS + 16) * (16 + 1);
+    const BEYOND: u64 = 3 * 10 * NODE;
     let updates: u64 = if cfg!(miri) { 100 } else { 20_000 };
     let mut tuning = Tuning::default();
     tuning.bytes_max = BYTES_MAX;
@@ -143,7 +146,7 @@ where
             let (map, domain, of) = (&map, &domain, &of);
             move || {
                 for number in 0..updates {
-                    let key = (first + number) % 40;
+                    let key = (first + number) % KEYS;
                     match number % 3 {
                         0 => drop(map.remove(&of(key))),
                         _ => drop(map.insert(of(key), of(number))),
@@ -157,7 +160,7 @@ where
         scope.spawn(|| {
             while !is_over.load(Relaxed) {
                 let view = map.read();
-                let found: Vec<_> = (0..40).filter_map(|key| view.get(&of(key))).collect();
+                let found: Vec<_> = (0..KEYS).filter_map(|key| view.get(&of(key))).collect();
                 thread::yield_now();
                 drop(found);
             }
