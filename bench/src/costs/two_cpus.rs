@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_utils::CachePadded;
+
 use crate::slices::Row;
 
 /// Lines moved in a turn: enough for the clock, few enough to stay in any first-level cache.
@@ -18,10 +20,8 @@ const LINES: usize = 128;
 /// Looks at the turn before the CPU is offered to others: a guest's other CPU may not be running.
 const LOOKS_BEFORE_YIELD: u32 = 10_000;
 
-/// A word with its neighbours kept away: two lines, since some CPUs fetch lines in pairs.
-#[derive(Default)]
-#[repr(align(128))]
-struct Line(AtomicU64);
+/// A word with its neighbours kept away.
+type Line = CachePadded<AtomicU64>;
 
 /// What is done to a line that the other CPU wrote last.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ fn wait_for_turn(turn: &AtomicU64, parity: u64) -> u64 {
 fn change_all(change: Change, lines: &[Line], turn: u64) {
     for step in 0..LINES {
         // An odd multiple, so that no prefetcher learns the order.
-        let word = &lines[(step * 37) % LINES].0;
+        let word = &lines[(step * 37) % LINES];
         // Relaxed throughout: the turn orders the sides, and the cost is that of moving the line.
         let expected = match change {
             Change::Increment => {

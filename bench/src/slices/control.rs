@@ -3,12 +3,17 @@
 //! and instructions that wait for none, which tell whether somebody else works on the other thread
 //! of the core: also who belongs to another virtual machine, and is in no statistics of this one.
 //!
+//! Of several threads, also where their CPUs are: all of them price the instructions at once, and
+//! two throw a line to each other ([`Ball`]).
+//!
 //! An atomic addition to a line of one's own is no control: it costs 4.2 to 6.6 ticks on an idle
 //! Zen 4, by what the store buffer holds.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use crossbeam_utils::CachePadded;
 
 use crate::cases::clock::{ns_of, ticks};
 
@@ -165,7 +170,7 @@ impl Prices {
         is_usual(0) && is_usual(1)
     }
 
-    /// Whether the core's other thread worked as well, by these prices of a thread that was alone.
+    /// Whether the core's other thread worked as well, by the best prices.
     pub(super) fn is_shared(&self, price: Price) -> bool {
         let best = self.best(0).zip(self.best(1)).map(|(stream, load)| Price([stream, load]));
         best.is_some_and(|best| price.in_loads() > SHARED * best.in_loads())
@@ -196,26 +201,22 @@ impl Prices {
 /// whether these are threads of one core, or cores that share a cache, or others.
 #[derive(Debug)]
 pub(super) struct Ball {
-    thrown: Line<AtomicU64>,
-    is_down: Line<AtomicBool>,
+    thrown: CachePadded<AtomicU64>,
+    is_down: CachePadded<AtomicBool>,
 }
-
-/// Two cache lines, since CPUs fetch them in pairs.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Line<T>(T);
 
 impl Ball {
     /// Not thrown yet.
     pub(super) const fn new() -> Ball {
-        Ball { thrown: Line(AtomicU64::new(0)), is_down: Line(AtomicBool::new(false)) }
+        let (thrown, is_down) = (AtomicU64::new(0), AtomicBool::new(false));
+        Ball { thrown: CachePadded::new(thrown), is_down: CachePadded::new(is_down) }
     }
 
     /// As new, while no thread throws.
     pub(super) fn reset(&self) {
         // Relaxed: who lets the threads begin publishes both.
-        self.thrown.0.store(0, Ordering::Relaxed);
-        self.is_down.0.store(false, Ordering::Relaxed);
+        self.thrown.store(0, Ordering::Relaxed);
+        self.is_down.store(false, Ordering::Relaxed);
     }
 
     /// Has threads 0 and 1 throw it and the others look on, all until it is over. The ticks of one
@@ -243,21 +244,21 @@ impl Ball {
 
     fn put(&self, times: u64) -> bool {
         // Release and Acquire: as one would hand over what lies on the line.
-        self.thrown.0.store(times, Ordering::Release);
+        self.thrown.store(times, Ordering::Release);
         true
     }
 
     /// Waits until it was thrown so often; whether it was in time.
     fn wait(&self, times: u64, begin: Instant) -> bool {
         for looks in 1_u32.. {
-            if self.thrown.0.load(Ordering::Acquire) >= times {
+            if self.thrown.load(Ordering::Acquire) >= times {
                 return true;
             }
             if looks.is_multiple_of(LOOKS) {
                 // Relaxed: it ends waits and publishes nothing.
                 let is_late = begin.elapsed() > THROWN_WITHIN;
-                self.is_down.0.fetch_or(is_late, Ordering::Relaxed);
-                if self.is_down.0.load(Ordering::Relaxed) {
+                self.is_down.fetch_or(is_late, Ordering::Relaxed);
+                if self.is_down.load(Ordering::Relaxed) {
                     break;
                 }
             }
@@ -266,41 +267,48 @@ impl Ball {
     }
 }
 
-/// How far apart the CPUs of threads were, which a hypervisor moves, and a scheduler does: all that
-/// was seen, sorted.
+/// How far apart the CPUs of threads were, which a hypervisor moves, and a scheduler does.
 #[derive(Debug)]
-pub(super) struct Distances(Vec<u64>);
+pub(super) struct Distances {
+    /// All that was seen, sorted.
+    all: Vec<u64>,
+    /// The lowest of those that are one distance and the most. Kept, since each slice asks for it.
+    usual: Option<u64>,
+}
 
 impl Distances {
     pub(super) const fn new() -> Distances {
-        Distances(Vec::new())
+        Distances { all: Vec::new(), usual: None }
     }
 
     pub(super) fn add(&mut self, ticks: u64) {
-        self.0.insert(self.0.partition_point(|known| *known < ticks), ticks);
-    }
-
-    /// The lowest of those that are one distance and the most.
-    fn usual(&self) -> Option<u64> {
-        let same = |at: usize| {
-            let most = (self.0[at] as f64 * SAME_DISTANCE) as u64;
-            self.0.partition_point(|known| *known <= most) - at
-        };
-        // Of several with as many the first: the nearest.
-        let at = (0..self.0.len()).rev().max_by_key(|at| same(*at))?;
-        Some(self.0[at])
+        self.all.insert(self.all.partition_point(|known| *known < ticks), ticks);
+        let (mut end, mut most) = (0, 0);
+        for (begin, lowest) in self.all.iter().enumerate() {
+            while self.all.get(end).is_some_and(|ticks| is_same(*lowest, *ticks)) {
+                end += 1;
+            }
+            // Of several with as many the first: the nearest.
+            if end - begin > most {
+                (most, self.usual) = (end - begin, Some(*lowest));
+            }
+        }
     }
 
     /// Whether the CPUs were as far apart as mostly.
     pub(super) fn is_usual(&self, ticks: u64) -> bool {
-        self.usual()
-            .is_none_or(|usual| ticks >= usual && ticks as f64 <= usual as f64 * SAME_DISTANCE)
+        self.usual.is_none_or(|usual| ticks >= usual && is_same(usual, ticks))
     }
 
     /// How far apart they mostly were, in nanoseconds.
     pub(super) fn usual_ns(&self) -> Option<f64> {
-        self.usual().map(ns_of)
+        self.usual.map(ns_of)
     }
+}
+
+/// Whether what is no nearer is as far.
+fn is_same(lowest: u64, ticks: u64) -> bool {
+    ticks as f64 <= lowest as f64 * SAME_DISTANCE
 }
 
 #[cfg(test)]

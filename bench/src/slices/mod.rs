@@ -12,8 +12,8 @@
 //!   sleep: a row of one thread has the machine as a program with one thread has it.
 //! - A row without a figure has no values: nothing can be ranked by it.
 //!
-//! `crew`: the threads; `control`: what tells of a machine whose speed changed; `verdict`: how good
-//! the whole run was.
+//! `crew`: the threads; `control`: what tells of a machine whose speed changed, and where CPUs are;
+//! `scene`: what cannot be cut into slices; `verdict`: how good the whole run was.
 
 mod control;
 mod crew;

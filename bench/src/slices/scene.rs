@@ -177,7 +177,7 @@ impl<R: Send> Scene<R> {
             let start = |(number, act): (usize, Act<'a, R>)| {
                 let cue = cue(number, number < timed, is_crowded);
                 // A thread alone is best off where the kernel finds room for it.
-                let cpu = cpus.get(number).filter(|_| !is_crowded && acting > 1).copied();
+                let cpu = cpus.get(number).filter(|_| are_placed).copied();
                 scope.spawn(move || {
                     let _line_guard = LineGuard::take(number);
                     let _pinned = cpu.map(Pinned::to);
@@ -192,7 +192,7 @@ impl<R: Send> Scene<R> {
             own.end();
             let played = started.into_iter().map(|act| act.join().expect("no act panics"));
             let played: Vec<_> = played.collect();
-            let misplaced = misplaced(&played, price, acting <= cores(&cpus));
+            let misplaced = misplaced(&played, price, &cpus);
             (Scene { played, timed, is_crowded, misplaced }, caller)
         })
     }
@@ -271,14 +271,14 @@ impl<R> Scene<R> {
     }
 }
 
-/// What is wrong with the places of these threads, which have CPUs of their own and, if there are
-/// enough, cores.
-fn misplaced<R>(played: &[Played<R>], alone: Price, are_enough: bool) -> Option<Flaw> {
+/// What is wrong with the places of these threads, which have some of these CPUs of their own and,
+/// if there are enough, cores.
+fn misplaced<R>(played: &[Played<R>], alone: Price, cpus: &[usize]) -> Option<Flaw> {
     let (prices, distances) = &mut *seen();
     let distance = played.first()?.span.distance?;
     let at_once = played.iter().map(|played| played.span.at_once).max()?;
     if prices.is_shared(alone.at_once(at_once)) {
-        return are_enough.then_some(Flaw::Shared);
+        return (played.len() <= cores(cpus)).then_some(Flaw::Shared);
     }
     distances.add(distance);
     (!distances.is_usual(distance)).then_some(Flaw::Moved)

@@ -174,6 +174,17 @@ impl Suite {
 mod tests {
     use super::*;
 
+    /// All benchmarks of scenes.
+    pub(super) const ALL_SCENES: [&scenes::Scenes; 7] = [
+        &read::SCENES,
+        &gp::SCENES,
+        &gp::OVERSUBSCRIBED,
+        &update::SCENES,
+        &srcu::SCENES,
+        &percpu::SCENES,
+        &cells::SCENES,
+    ];
+
     const KNOWN: &[&str] = &["a", "b", "c"];
 
     fn options(only: &[&str], base: Option<&str>) -> Options {

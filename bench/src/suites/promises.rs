@@ -320,7 +320,8 @@ impl Bound {
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Unit;
-    use super::super::{cells, compat, gp, percpu, read, srcu, tools, update};
+    use super::super::tests::ALL_SCENES;
+    use super::super::{compat, tools};
     use super::*;
     use crate::rivals::left_out;
     use crate::slices::Missing;
@@ -429,19 +430,10 @@ mod tests {
     #[test]
     fn promises_name_metrics_and_rivals_that_can_be_measured() {
         for Promise { case, metric, rival, against, .. } in all() {
-            let scenes = [
-                &read::SCENES,
-                &gp::SCENES,
-                &gp::OVERSUBSCRIBED,
-                &update::SCENES,
-                &srcu::SCENES,
-                &percpu::SCENES,
-                &cells::SCENES,
-            ];
             let known = [map::known, compat::known, tools::known].into_iter();
             let (metrics, known) = known
                 .map(|known| known(case))
-                .chain(scenes.map(|scenes| scenes.known(case)))
+                .chain(ALL_SCENES.map(|scenes| scenes.known(case)))
                 .find_map(|known| known)
                 .unwrap_or_else(|| panic!("no suite measures {case}"));
             assert!(metrics.iter().any(|known| known.name == *metric), "{case}: {metric}");

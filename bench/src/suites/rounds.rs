@@ -287,6 +287,7 @@ impl Case {
         for (rival, tally) in self.rivals.iter_mut().zip(tallies) {
             if rival.values[0].len() < least {
                 rival.values.iter_mut().for_each(Vec::clear);
+                rival.rounds.clear();
                 rival.missing = Some(Missing::of(&tally.flaws, tally.counted));
             }
             if tally.counted + tally.flawed() > 0 {

@@ -484,24 +484,14 @@ fn sample_updates(seen: &Updates, first: f64) -> Sample {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ROUNDS_QUICK, cells, gp, percpu, read, srcu, update};
+    use super::super::tests::ALL_SCENES as ALL;
+    use super::super::{ROUNDS_QUICK, update};
     use super::*;
     use crate::host::Quiet;
 
     fn options() -> Options {
         Options { quick: true, ..Options::default() }
     }
-
-    /// All benchmarks of scenes.
-    const ALL: [&Scenes; 7] = [
-        &read::SCENES,
-        &gp::SCENES,
-        &gp::OVERSUBSCRIBED,
-        &update::SCENES,
-        &srcu::SCENES,
-        &percpu::SCENES,
-        &cells::SCENES,
-    ];
 
     #[test]
     fn every_rival_of_every_case_gives_a_figure_for_each_metric() {
