@@ -18,7 +18,6 @@ use crate::fatal::{debugging, fatal};
 use crate::flavor::{Away, FLAVORS, Flavor};
 use crate::{memory, reader};
 use quiescence::callback_queue;
-use quiescence::chaos::{self, Mutant};
 use quiescence::liburcu_readers::{Deferred, DeferredFunction, LiburcuDomain};
 
 /// How many threads are registered; for `QUIESCENCE_DEBUG=1`.
@@ -127,8 +126,8 @@ unsafe fn defer_slowly(flavor: Flavor, function: DeferredFunction, argument: *mu
 fn leave_for_a_while(flavor: Flavor) -> Option<Away> {
     let leaves = flavor == Flavor::Qsbr
         && flavor.is_registered()
-        && !callback_queue::in_callback()
-        && !chaos::mutant(Mutant::CompatLimit);
+        //~ compat-defer-limit:
+        && !callback_queue::in_callback();
     leaves.then(|| flavor.may_wait("defer_rcu"))
 }
 
@@ -200,7 +199,8 @@ pub(crate) extern "C" fn quiescence_urcu_defer_barrier(flavor: c_uint) {
 /// Nothing is as good as done, also in a section.
 fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     let domain = flavor.domain();
-    if !domain.is_waiting(own_only) || chaos::mutant(Mutant::CompatBarrier) {
+    //~ compat-defer-barrier:
+    if !domain.is_waiting(own_only) {
         return;
     }
     if LiburcuDomain::is_running_deferred() {

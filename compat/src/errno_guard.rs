@@ -7,8 +7,6 @@
 
 use std::ffi::c_int;
 
-use quiescence::chaos::{self, Mutant};
-
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
@@ -27,10 +25,8 @@ fn errno() -> *mut c_int {
 
 impl Drop for Errno {
     fn drop(&mut self) {
-        if !chaos::mutant(Mutant::CompatErrno) {
-            // SAFETY: the thread's own; it stays on its thread.
-            unsafe { *errno() = self.0 };
-        }
+        // SAFETY: the thread's own; it stays on its thread.
+        unsafe { *errno() = self.0 }; //~ compat-errno
     }
 }
 
@@ -55,9 +51,7 @@ pub(crate) fn with_errno<R>(f: impl FnOnce() -> R) -> R {
 
 /// Calls `f`, in which the thread is not cancelled. Inside [`with_errno`].
 pub(crate) fn uncancelled<R>(f: impl FnOnce() -> R) -> R {
-    if chaos::mutant(Mutant::CompatUncancelled) {
-        return f();
-    }
+    //~ compat-uncancelled
     let mut before = 0;
     // SAFETY: a state that there is, and a place for the one before.
     unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };

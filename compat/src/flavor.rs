@@ -15,13 +15,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicI32, fence};
 
-use quiescence::Fences;
 use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Words};
+use quiescence::tuning::Fences;
 
 use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{Mistake, fatal, tolerated};
 use crate::{fork, reader};
-use quiescence::chaos::{self, Mutant};
 
 /// A flavour of liburcu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,9 +182,7 @@ impl Flavor {
             return Away { online: None };
         }
         if self == Self::Qsbr {
-            if !chaos::mutant(Mutant::CompatAway) {
-                reader::go_offline(self, record);
-            }
+            reader::go_offline(self, record); //~ compat-away
             return Away { online: Some(record) };
         }
         fatal(format_args!(
@@ -204,10 +201,8 @@ pub(crate) struct Away {
 
 impl Drop for Away {
     fn drop(&mut self) {
-        if let Some(record) = self.online
-            && !chaos::mutant(Mutant::CompatBack)
-        {
-            reader::come_online(Flavor::Qsbr, record);
+        if let Some(record) = self.online {
+            reader::come_online(Flavor::Qsbr, record); //~ compat-back
         }
     }
 }
@@ -229,7 +224,7 @@ pub(crate) fn begin_without_flavor() {
     begin_with(|| quiescence::Domain::global().tuning());
 }
 
-fn begin_with(use_domain: impl FnOnce() -> quiescence::Tuning) {
+fn begin_with(use_domain: impl FnOnce() -> quiescence::tuning::Tuning) {
     BEGIN.call_once(|| {
         // A domain makes itself known to `fork`, whose handlers must be there before ours.
         let _ = use_domain();
@@ -258,7 +253,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
         }
         return;
     }
-    let light = quiescence::fences() == Fences::Membarrier;
+    let light = quiescence::tuning::fences() == Fences::Membarrier;
     if !shim.has_sys_membarrier.is_null() {
         // SAFETY: by the contract; an int that C's readers load plainly, of which 0 is right as
         // well.

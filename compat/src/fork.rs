@@ -17,7 +17,6 @@ use crate::flavor::{self, Flavor};
 use crate::reader::{self, Pool};
 use crate::signals::{self, Before};
 use crate::{defer, hazard};
-use quiescence::chaos::{self, Mutant};
 
 /// What is held while the memory is copied.
 struct Held {
@@ -64,9 +63,7 @@ pub(crate) fn install() {
 extern "C" fn prepare() {
     flavor::finish_beginning();
     let signals = signals::block();
-    if chaos::mutant(Mutant::CompatForkMask) {
-        signals.restore();
-    }
+    //~ compat-fork-mask
     // While the pool is locked the thread cannot register: older handlers may call anything.
     reader::register_ahead();
     let workers = workers::hold();

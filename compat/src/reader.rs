@@ -26,14 +26,13 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use quiescence::Fences;
 use quiescence::liburcu_readers::{Record, Surroundings};
+use quiescence::tuning::Fences;
 
 use crate::errno_guard::with_errno;
 use crate::fatal::{Mistake, debugging, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor, word};
 use crate::{defer, fork, memory, signals};
-use quiescence::chaos::{self, Mutant};
 
 /// How often a thread's keys are destroyed, at most: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: u32 = 4;
@@ -141,7 +140,7 @@ fn unregister(flavor: Flavor) {
 /// The signal flavour's readers have compiler barriers only, whatever we say: without membarrier
 /// nothing makes up for that.
 pub(crate) fn require_membarrier(flavor: Flavor) {
-    if flavor == Flavor::Signal && quiescence::fences() != Fences::Membarrier {
+    if flavor == Flavor::Signal && quiescence::tuning::fences() != Fences::Membarrier {
         fatal(format_args!(
             "urcu_signal: its readers execute no fences, and this process has no membarrier(2): allow it in the \
              seccomp filter, start without QUIESCENCE_FENCES=portable, or use liburcu-mb"
@@ -158,12 +157,10 @@ fn own_record(flavor: Flavor) -> &'static Record {
 
 /// Makes the calling thread a reader; a QSBR one online.
 fn enter(flavor: Flavor, record: &'static Record) {
-    if !chaos::mutant(Mutant::CompatRegister) {
-        // SAFETY: not registered, by the callers; a thread's record lives as long as the thread,
-        // which is unregistered before it ends; bp's live for ever. The thin library's headers
-        // follow the protocol.
-        unsafe { flavor.domain().register(record) };
-    }
+    // SAFETY: not registered, by the callers; a thread's record lives as long as the thread,
+    // which is unregistered before it ends; bp's live for ever. The thin library's headers
+    // follow the protocol.
+    unsafe { flavor.domain().register(record) }; //~ compat-register
     if flavor == Flavor::Qsbr {
         come_online(flavor, record);
     }
@@ -207,7 +204,8 @@ pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
         layout.waiting.store(0, Relaxed);
         fence(SeqCst);
     }
-    if words.futex.load(Relaxed) == ASLEEP && !chaos::mutant(Mutant::CompatWake) {
+    //~ compat-wake:
+    if words.futex.load(Relaxed) == ASLEEP {
         words.futex.store(0, Relaxed);
         // Not private, as C's is not: both sides must agree.
         // SAFETY: a wake-up of the sleepers on that word.
@@ -258,7 +256,7 @@ unsafe extern "C" fn thread_ends(_any: *mut c_void) {
     // sees.
     signals::blocked(|| {
         let registered = Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor));
-        registered.filter(|_| !chaos::mutant(Mutant::CompatEnd)).for_each(unregister_at_end);
+        registered.for_each(unregister_at_end); //~ compat-end
     });
     defer::thread_ends();
 }
@@ -326,9 +324,7 @@ fn grow() {
     let chunk = new_chunk();
     let mut records = pool().all.len() + CHUNK;
     loop {
-        if !chaos::mutant(Mutant::CompatRoom) {
-            Flavor::Bp.domain().make_room(records);
-        }
+        Flavor::Bp.domain().make_room(records); //~ compat-room
         let mut larger =
             Pool { all: Vec::with_capacity(records), free: Vec::with_capacity(records) };
         let mut pool = pool();
@@ -359,9 +355,8 @@ impl Pool {
     /// In a child process: the other threads are gone, and their records free.
     pub(crate) fn after_fork(&mut self) {
         let own = if Flavor::Bp.is_attached() { Flavor::Bp.record() } else { None };
-        let is_own = |record: &&Record| {
-            own.is_some_and(|own| ptr::eq(*record, own)) && !chaos::mutant(Mutant::CompatOwnRecord)
-        };
+        //~ compat-own-record:
+        let is_own = |record: &&Record| own.is_some_and(|own| ptr::eq(*record, own));
         self.free.clear();
         self.free.extend(self.all.iter().filter(|record| !is_own(record)));
     }
@@ -394,10 +389,12 @@ fn register_for_bp() {
     if (!is_short && is_registered(Flavor::Bp)) || fork::holds() {
         return; // the second: the pool is locked by this thread
     }
-    if is_short && SHORT.swap(false, Relaxed) && !chaos::mutant(Mutant::CompatReserve) {
+    //~ compat-reserve:
+    if is_short && SHORT.swap(false, Relaxed) {
         signals::blocked(grow);
     }
-    if !is_registered(Flavor::Bp) && !chaos::mutant(Mutant::CompatAhead) {
+    //~ compat-ahead:
+    if !is_registered(Flavor::Bp) {
         quiescence_urcu_bp_register();
     }
 }
@@ -426,9 +423,7 @@ fn give_back(record: &'static Record) {
     // SAFETY: the thread's own pointer.
     unsafe { place.write(ptr::null()) };
     leave(Flavor::Bp, record);
-    if !chaos::mutant(Mutant::CompatGiveBack) {
-        pool().free.push(record);
-    }
+    pool().free.push(record); //~ compat-give-back
 }
 
 // ----
@@ -453,9 +448,7 @@ pub(crate) fn surroundings(flavor: Flavor) -> Surroundings {
 }
 
 fn begin(flavor: Flavor) -> usize {
-    if chaos::mutant(Mutant::CompatSurroundings) {
-        return 0;
-    }
+    //~ compat-surroundings
     register_ahead();
     if flavor == Flavor::Bp {
         return 0;

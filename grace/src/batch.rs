@@ -1,47 +1,46 @@
-//! Batches of callbacks: when a thread's open callbacks are closed, how much their grace period is
-//! wanted, and how many of those that are ready are run in one go. Numbers only, as in
+//! Batches of callbacks: when a thread's open callbacks are closed, how urgent their grace period
+//! is, and how many ready callbacks are run in one go. Numbers only, as in
 //! [`segments`](crate::segments) and [`limit`](crate::limit).
 
 use crate::limit::{Amount, Zone};
 use crate::policy::Urgency;
 use crate::segments::Segments;
 
-/// Callbacks in a full batch, at most: one grace period's cost is shared by so many. The thread
-/// that fills a batch executes its fence, which interrupts the readers: where it comes to neither
-/// one update in thousands nor one read in thousands, it is not in their 99.9th percentiles.
+/// Callbacks in a full batch, at most: they share the cost of one grace period. The thread that
+/// fills a batch executes the grace period's fence, which interrupts the readers. That must affect
+/// less than one update and one read in a thousand, to stay out of their 99.9th percentiles.
 pub const BATCH: u64 = 16_384;
 
 /// The same for objects, which their thread frees itself, while grace periods find no other reader
-/// and cost next to nothing: what is freed is in the CPU's cache still.
+/// and cost next to nothing: the freed memory is still in the CPU's cache.
 pub const BATCH_ALONE: u64 = 512;
 
-/// The same in a domain of hazard pointers. Its grace period is a fence and a look at all slots,
-/// which wait for no reader; what is freed soon is in the CPU's cache still.
+/// The same in a domain of hazard pointers. Its grace period is a fence and a scan of all slots and
+/// waits for no reader; memory that is freed soon is still in the CPU's cache.
 pub const BATCH_HAZARD: u64 = 1_024;
 
-/// The part of the limit that a full batch is, at most: a batch that waits, one that is being
-/// filled and one that is being run must fit in well.
+/// A full batch is at most `limit / BATCH_SHARE`: one batch that waits, one that is being filled
+/// and one that is being run must fit with room to spare.
 const BATCH_SHARE: u64 = 8;
 
-/// The part of the ready callbacks that is run in one go is one in 2^this; the kernel's
-/// `rcu_divisor`.
+/// `ready >> RUN_SHIFT` callbacks are run in one go, if many are ready; the kernel's `rcu_divisor`.
 const RUN_SHIFT: u32 = 7;
 
-/// Callbacks of one kind that are run between two looks at the clock.
+/// Callbacks that are run between two reads of the clock.
 pub const RUN_CHUNK: u64 = 32;
 
-/// Callbacks that are run in one go without a look at the clock.
+/// Callbacks that are run in one go without reading the clock, at most.
 pub const RUN_UNTIMED: u64 = 2 * RUN_CHUNK;
 
-/// Additions between two looks at what is due.
+/// After this many additions without tending its queue a thread tends it at the next one.
 pub const TEND_EVERY: u32 = 8;
 
-/// Callbacks that such a look runs.
+/// Callbacks that a thread runs when it tends its queue.
 pub const RUN_SHARE: u64 = run_share(TEND_EVERY as u64);
 
-/// How many callbacks a thread runs that has added so many since it last ran some: a few more, so
-/// that a thread that keeps retiring runs more than it adds; and not many more, so that what it
-/// frees is what it needs next.
+/// How many callbacks a thread runs that has added `added` since it last ran some: a few more than
+/// `added`, so that a thread that keeps retiring catches up; and not many more, so that it frees
+/// about as much memory as it needs next.
 ///
 /// ```
 /// use grace::batch::{RUN_SHARE, TEND_EVERY, run_share};
@@ -54,37 +53,37 @@ pub const fn run_share(added: u64) -> u64 {
     added.saturating_add(added / 8 + 1)
 }
 
-/// Runs of a few callbacks that the worker gives one queue before the next one gets its turn; fewer
-/// where the worker's [turn](crate::worker::turn_is_over) is over before.
+/// Goes of a few callbacks that the worker gives one queue before the next queue; fewer if the
+/// worker's [turn](crate::worker::turn_is_over) ends before.
 pub const RUNS_PER_TURN: usize = 64;
 
-/// How long callbacks wait for company by default, in nanoseconds.
+/// How long callbacks wait for more to share a grace period with, by default, in nanoseconds.
 pub const LAZY_NS: u64 = 100_000_000;
 
-/// The same in a domain of hazard pointers, whose grace periods wait for no reader. What is
-/// replaced there is a value of its own, and may be large.
+/// The same in a domain of hazard pointers, whose grace periods wait for no reader. An object that
+/// is replaced there is a value of its own, and may be large.
 pub const LAZY_HAZARD_NS: u64 = 4_000_000;
 
-/// Callbacks that are run in one go at least, by default.
+/// The number of callbacks that a go runs if not many are ready, by default.
 pub const RUN_MIN: u64 = 32;
 
-/// After how long in one go a thread sees to something else, by default, in nanoseconds.
+/// The longest time that a thread runs callbacks in one go, by default, in nanoseconds.
 pub const RUN_NS: u64 = 3_000_000;
 
-/// What one queue wants of the worker.
+/// What one queue needs from the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wants {
     /// It is empty.
     Nothing,
-    /// Something is open: it may wait for company.
+    /// Callbacks are open: they may wait for more to share a grace period with.
     Company,
-    /// Something waits for its grace period, or is ready.
+    /// Callbacks wait for their grace period, or are ready: the worker is to come at every tick.
     Looks,
 }
 
 impl Wants {
-    /// What a queue wants whose counted callbacks are these; `is_empty`: if all that was ever added
-    /// has run, counted or not.
+    /// What a queue needs whose counted callbacks are in `segments`; `is_empty`: whether all that
+    /// was ever added has run, counted or not.
     ///
     /// ```
     /// use grace::batch::Wants;
@@ -108,9 +107,9 @@ impl Wants {
     }
 }
 
-/// Whether a thread's open callbacks, so many of so many bytes, are a full batch, or an eighth of
-/// the limit. (Those that wait for their grace period already do not count: else a thread behind
-/// which many wait would ask for one with every few that it adds.)
+/// Whether a thread's `open` callbacks, of `open_bytes` bytes together, are a full batch of `batch`
+/// callbacks, or an eighth of the limit. (Those that wait for a grace period already do not count:
+/// else a thread with many of them would ask for a grace period after every few additions.)
 ///
 /// ```
 /// use grace::batch::{BATCH, is_full};
@@ -129,7 +128,7 @@ pub const fn is_full(open: u64, open_bytes: u64, batch: u64, limit: Amount) -> b
     open >= batch || open != 0 && open_bytes >= limit.bytes / BATCH_SHARE
 }
 
-/// How much the grace period of a full batch is wanted, in a domain that is so near its limit.
+/// How urgent the grace period of a full batch is, in a domain in this zone.
 pub const fn urgency(zone: Zone) -> Urgency {
     match zone {
         Zone::Free => Urgency::Normal,
@@ -137,8 +136,8 @@ pub const fn urgency(zone: Zone) -> Urgency {
     }
 }
 
-/// How many of `ready` callbacks are run in one go: `least` or, where thousands are ready, one in
-/// 128 of them; never more than there are. `batch` is [`BATCH`], or less in a model.
+/// How many of `ready` callbacks are run in one go: `least`, or `ready / 128` if that is more and
+/// `ready > 2 * batch`; at most `ready`. `batch` is [`BATCH`], or less in a model.
 ///
 /// ```
 /// use grace::batch::{BATCH, in_one_go};
@@ -153,15 +152,15 @@ pub const fn in_one_go(ready: u64, least: u64, batch: u64) -> u64 {
     if many < ready { many } else { ready }
 }
 
-/// Whether a thread that runs so many callbacks in one go looks at the clock meanwhile, each
+/// Whether a thread that runs `claimed` callbacks in one go reads the clock after every
 /// [`RUN_CHUNK`] of them.
 pub const fn is_timed(claimed: u64) -> bool {
     claimed > RUN_UNTIMED
 }
 
-/// Whether a thread outside of any section that has just tended its queue, and run so many
-/// callbacks, takes steps of the grace period, too.
-/// (What the queue wants is asked for only where it matters: the library takes a lock for it.)
+/// Whether a thread outside of any section that has just tended its queue, and run `ran` callbacks,
+/// also takes steps of the grace period. (`wants` is called only if it matters: the library takes a
+/// lock for it.)
 pub fn advances(ran: u64, wants: impl FnOnce() -> Wants) -> bool {
     ran == 0 && wants() == Wants::Looks
 }

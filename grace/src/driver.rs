@@ -1,33 +1,33 @@
 //! What a driver decides between the actions of the machine: which fence a grace period needs, and
-//! what becomes of a wait where the driver may not wait. And the tick, which all that waits in the
-//! background goes by.
+//! what a driver that may not wait does at a wait. Also the tick, the interval of all background
+//! work.
 //!
-//! Pure functions, called by the library and by the simulator; the driver itself, with its locks
-//! and system calls, is theirs.
+//! Pure functions, called by the library and by the simulator. Each has a driver of its own, with
+//! locks and system calls.
 
 use crate::policy::Hint;
 
-/// Between two looks at what has no hurry, in nanoseconds: a tick at HZ = 100, rcu_ltimer's
-/// overhead.
+/// The interval between two checks of background work, in nanoseconds: a tick at HZ = 100,
+/// rcu_ltimer's overhead.
 pub const TICK_NS: u64 = 10_000_000;
 
-/// Between two looks of a thread that waits until others have made room, or have ended, in
-/// nanoseconds.
+/// The interval, in nanoseconds, at which a thread polls while it waits for other threads to make
+/// room or to end.
 pub const MOMENT_NS: u64 = 200_000;
 
-/// A fence that the registered readers ask for.
+/// The fence that the registered readers require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Needed {
     /// Some reader has light fences only: `membarrier`.
     Heavy,
-    /// All are QSBR readers, which execute a full fence where they come online: one of the
-    /// updater's own.
+    /// All execute full fences themselves (a QSBR reader when it comes online): one of the
+    /// updater's own is enough.
     Full,
 }
 
 /// Which fence a grace period begins with, if `readers` are registered, of which `own` are the
-/// driver's and quiescent, and `light` have light fences. None if there is no other reader: then
-/// the grace period is over ([`Event::Alone`](crate::Event::Alone)).
+/// driver's and quiescent, and `light` have light fences. `None` if there is no other reader: the
+/// grace period ends at once ([`Event::Alone`](crate::Event::Alone)).
 ///
 /// ```
 /// use grace::driver::{Needed, fence_needed};
@@ -46,8 +46,8 @@ pub const fn fence_needed(readers: usize, own: usize, light: usize) -> Option<Ne
     }
 }
 
-/// A driver that may not wait, and what it has done so far: it comes by, takes the steps that can
-/// be taken, and leaves.
+/// A driver that may not wait, and what it has done so far: it takes the steps that need no
+/// waiting, and leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Passing {
     tick: bool,
@@ -55,32 +55,32 @@ pub struct Passing {
 }
 
 impl Passing {
-    /// It comes by; at a tick, if it is the worker.
+    /// A driver that begins. `tick`: it is the worker, at a tick.
     pub const fn new(tick: bool) -> Self {
         Self { tick, looked: false }
     }
 
-    /// It has scanned.
+    /// The driver has scanned.
     pub const fn scanned(&mut self) {
         self.looked = true;
     }
 
-    /// The machine wants it to wait ([`Action::Wait`](crate::Action::Wait)). Returns whether that
-    /// wait is over at once; if not, the driver leaves, and the next one continues from there.
+    /// The pending action is [`Action::Wait`](crate::Action::Wait). Returns whether that wait has
+    /// ended already; if not, the driver leaves, and the next one continues from there.
     ///
     /// ```
     /// use grace::Hint;
     /// use grace::driver::Passing;
     ///
     /// let mut worker = Passing::new(true);
-    /// assert!(worker.must_wait(Hint::Tick)); // the tick that it waits for is this one
-    /// assert!(!worker.must_wait(Hint::Tick));
+    /// assert!(worker.wait_has_ended(Hint::Tick)); // the tick that it waits for is this one
+    /// assert!(!worker.wait_has_ended(Hint::Tick));
     /// let mut updater = Passing::new(false);
-    /// assert!(updater.must_wait(Hint::Sleep)); // it has not scanned yet
+    /// assert!(updater.wait_has_ended(Hint::Sleep)); // it has not scanned yet
     /// updater.scanned();
-    /// assert!(!updater.must_wait(Hint::Again));
+    /// assert!(!updater.wait_has_ended(Hint::Again));
     /// ```
-    pub const fn must_wait(&mut self, hint: Hint) -> bool {
+    pub const fn wait_has_ended(&mut self, hint: Hint) -> bool {
         let waits_for_tick = matches!(hint, Hint::Tick);
         if waits_for_tick && self.tick {
             self.tick = false;

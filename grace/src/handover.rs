@@ -1,40 +1,40 @@
-//! The hand-over: how long those who want a grace period look on while its driver makes no
-//! progress, before one of them takes its place.
+//! The hand-over: how long a thread that wants a grace period watches a driver that makes no
+//! progress, before it takes the driver's place.
 //!
 //! A driver that loses its CPU between two steps would hold up every other updater. What the next
 //! driver needs is in the machine: so a waiter that has seen no progress for its [`Patience`]
-//! carries out the pending action itself. One that comes by without waiting does the same
+//! carries out the pending action itself. A caller that does not wait does the same
 //! ([`PassersPatience`]).
 //!
-//! What is decided here depends on what was seen and for how long alone. The library and the
-//! simulator call it; sleeps, clocks and the taking of the place are theirs. Times in nanoseconds.
+//! The decisions depend only on the progress seen and on the time passed. The library and the
+//! simulator call this module, and do the sleeping and the taking over. Times in nanoseconds.
 
 /// How long the first waiter sees no progress before it takes over: more than a grace period
-/// without holdouts takes, and no more than the kernel's timers are late by default.
+/// without holdouts takes, and no more than the kernel's default timer slack.
 pub const PATIENCE_NS: u64 = 50_000;
 
-/// How many waiters differ in their patience: the others are as patient as the last of them.
+/// A waiter begins with one doubling for each other waiter, up to this.
 const RANKS: u32 = 7;
 
-/// The longest patience is 0.8 s.
+/// The most doublings: the longest patience is 0.8 s.
 const DOUBLINGS: u32 = 14;
 
-/// By how much more patience a waiter has that sleeps on the driver's own word: it looks whether a
-/// reader that has left its section has stalled before it counted down.
+/// The factor on the patience of a waiter that sleeps on the driver's own word: it guards only
+/// against a reader that has left its section and stalled before its decrement.
 const BESIDE: u32 = 32;
 
-/// How far the current driver has come.
+/// How far the drivers have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The number of the driver.
+    /// The number of the current driver's term.
     pub term: u64,
     /// Steps that drivers have reported.
     pub steps: u64,
 }
 
-/// The patience of a waiter: 50 us for the first one that sleeps, twice as long for each further
-/// one, so that few of many wake up; and twice as long each time it has run out, until a grace
-/// period ends.
+/// How long a waiter sees no progress before it takes over: 50 us if no other waiter sleeps,
+/// doubled for each one that does, so that few of many wake up; and doubled each time it has run
+/// out, until a grace period ends.
 ///
 /// ```
 /// use grace::handover::{PATIENCE_NS, Patience, Progress};
@@ -48,20 +48,20 @@ pub struct Progress {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// What it saw last; `None` at first.
+    /// The progress it saw last; `None` at first.
     seen: Option<Progress>,
     ended: u64,
     doublings: u32,
-    /// For how long it has seen nothing else.
+    /// For how long `seen` has not changed.
     waited_ns: u64,
 }
 
 impl Patience {
-    /// Of a waiter that begins.
+    /// That of a new waiter.
     pub const NEW: Self = Self { seen: None, ended: 0, doublings: 0, waited_ns: 0 };
 
-    /// How long it is still to sleep before it looks at the driver, whose step takes `least_ns` at
-    /// least. `ended` is how many grace periods have ended, `sleepers` how many others wait.
+    /// How long it is still to sleep before it checks the driver, whose step takes at least
+    /// `least_ns`. `ended` grace periods have ended, and `sleepers` other waiters sleep.
     pub fn left_ns(
         &mut self,
         progress: Progress,
@@ -84,8 +84,8 @@ impl Patience {
         least_ns.saturating_add(PATIENCE_NS << self.doublings)
     }
 
-    /// It has slept for `ns`, and no thread has notified it. Returns whether its patience has run
-    /// out, without any progress.
+    /// It has slept for `ns` without being notified. Returns whether its patience has run out
+    /// without progress.
     #[must_use]
     pub fn slept(&mut self, progress: Progress, ns: u64, least_ns: u64) -> bool {
         self.waited_ns = self.waited_ns.saturating_add(ns);
@@ -97,34 +97,33 @@ impl Patience {
         self.seen == Some(progress)
     }
 
-    /// For how long it sleeps on the word on which the driver sleeps.
+    /// For how long it sleeps on the driver's own word.
     pub const fn beside_ns(&self) -> u64 {
         (PATIENCE_NS * BESIDE as u64) << self.doublings
     }
 }
 
-/// The patience of those who come by and do not wait, all together: the first takes over 50 us
-/// after one of them saw this progress, each further one in the same grace period after twice as
-/// long. Else
-/// a few that come by again and again would supersede each other for as long as a step takes
-/// longer than that.
+/// The patience that all callers that do not wait share: one of them takes over 50 us after another
+/// saw the same progress, and twice as long after for each further take-over in a grace period.
+/// Without the doubling, frequent callers would keep superseding each other while a step takes
+/// longer than 50 us.
 #[derive(Clone, Copy, Debug)]
 pub struct PassersPatience {
     progress: Progress,
     since_ns: u64,
-    /// How many of them have taken over in this grace period, up to [`DOUBLINGS`].
+    /// Take-overs in this grace period, up to [`DOUBLINGS`].
     doublings: u32,
-    /// Grace periods that had ended then.
+    /// Grace periods that had ended at the last check.
     ended: u64,
 }
 
 impl PassersPatience {
-    /// Of a domain that begins.
+    /// That of a new domain.
     pub const NEW: Self =
         Self { progress: Progress { term: 0, steps: 0 }, since_ns: 0, doublings: 0, ended: 0 };
 
-    /// One comes by and finds a driver at work, whose step takes `least_ns` at least. Returns
-    /// whether patience has run out.
+    /// A caller finds a driver at work, whose step takes at least `least_ns`. Returns whether the
+    /// patience has run out.
     #[must_use]
     pub fn has_run_out(
         &mut self,
@@ -144,7 +143,7 @@ impl PassersPatience {
         waited_ns >= least_ns.saturating_add(PATIENCE_NS << self.doublings)
     }
 
-    /// It has taken over.
+    /// The caller has taken over.
     pub fn took_over(&mut self) {
         self.doublings = DOUBLINGS.min(self.doublings + 1);
     }

@@ -1,33 +1,33 @@
-//! Bounded memory: what may wait for grace periods, and what happens where no more may. Numbers
+//! Bounded memory: how much may wait for grace periods, and what happens at the limit. Numbers
 //! only: the words that threads share, and the waiting, are the driver's.
 //!
 //! A limit counter with stocks (McKenney, *Is Parallel Programming Hard*, "Limit Counters"). A
-//! domain has been *charged* so much, never more than its limit. A thread has a [`Stock`], taken
-//! from the domain a [`chunk`] at a time, out of which it admits objects; so it touches what others
-//! touch once in many objects. What waits is at most what is charged:
+//! domain has a *charge*, charge <= limit. A thread has a [`Stock`], taken from the domain a
+//! [`chunk`] at a time, from which it admits objects; so it touches the shared words once in many
+//! objects. What waits <= what is charged:
 //!
 //! ```text
 //! retire:  stock.take(object)?                         it is admitted; else
 //!          wanted = stock.shortfall(object, chunk); charge(wanted)? grant, take; else
 //!          wanted = stock.shortfall(object, NONE);  charge(wanted)? grant, take; else
-//!          stock.is_still_over_limit(), limit_action()
+//!          stock.refresh_over_limit(), limit_action()
 //! charge:  seen.objects = objects.fetch_add(wanted.objects)
 //!          seen.bytes = bytes.fetch_add(wanted.bytes)
 //!          admit(seen, limit, wanted)? else subtract both again
 //! freed:   by its owner: what stock.give_back(finished, chunk) returns is subtracted
-//!          by anybody else: all of it is subtracted
+//!          by another thread: all of it is subtracted
 //! exit:    what stock.empty() returns is subtracted
 //! ```
 //!
-//! Two words that are added to one after the other bound each number by itself: of all charges that
-//! were let stand, the last to add to a word has seen the others in it. A charge that is taken back
-//! again may make another fail for no reason, and lets none through.
+//! Objects and bytes are two words, added to one after the other, and each is bounded by itself: of
+//! all charges that were not subtracted again, the last to add to a word has seen the others in it.
+//! A charge that is subtracted again may make another one fail needlessly; it lets none through.
 //!
-//! Where there is no room, [`limit_action`] says what to do. Inside a section a thread may not
-//! wait, nor free; so one object is admitted over the limit. The thread admits no second one until
+//! If there is no room, [`limit_action`] says what to do. Inside a section a thread must neither
+//! wait nor free, so one object is admitted over the limit. The thread admits no second one until
 //! it is within the limit again: [`Stock::borrow`].
 
-/// So many objects, and so many bytes. Arithmetic stops at the ends.
+/// A number of objects and a number of bytes. Arithmetic saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Amount {
     /// Objects.
@@ -40,16 +40,16 @@ impl Amount {
     /// Nothing.
     pub const NONE: Self = Self { objects: 0, bytes: 0 };
 
-    /// What an object is counted as, at most: more than a process can have, and far from where
-    /// counters end, though many threads add to one before any finds that there is no room.
+    /// The most bytes that one object counts for: more than a process can have, and far below a
+    /// counter's maximum, even if many threads add to it before any finds that there is no room.
     pub const BYTES_OF_OBJECT_MAX: u64 = 1 << 48;
 
-    /// One object of so many bytes.
+    /// One object of `bytes` bytes, at most [`BYTES_OF_OBJECT_MAX`](Self::BYTES_OF_OBJECT_MAX).
     pub const fn object(bytes: u64) -> Self {
         Self { objects: 1, bytes: min(bytes, Self::BYTES_OF_OBJECT_MAX) }
     }
 
-    /// Both together.
+    /// The sum.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Amount {
         }
     }
 
-    /// What is left without the other; of each number nothing if there was less.
+    /// The difference; a number that would be negative is 0.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Amount {
         }
     }
 
-    /// Of each number the smaller one.
+    /// The minimum of each number.
     #[must_use]
     pub const fn common(self, other: Self) -> Self {
         Self { objects: min(self.objects, other.objects), bytes: min(self.bytes, other.bytes) }
@@ -87,11 +87,11 @@ impl Amount {
 /// How near a domain is to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Zone {
-    /// Far enough: grace periods may take their time.
+    /// Both numbers are below three quarters: grace periods need not be expedited.
     Free,
-    /// From three quarters on: they are wanted expedited.
+    /// One number is at three quarters or more: grace periods should be expedited.
     Expedite,
-    /// No object fits any more, be it in objects or in bytes.
+    /// One number has reached the limit: no object fits any more.
     Full,
 }
 
@@ -115,21 +115,21 @@ pub const fn zone(charged: Amount, limit: Amount) -> Zone {
     }
 }
 
-/// Whether so much is three quarters of the limit, or more. (The unit is the caller's.)
+/// Whether `waiting` is at least three quarters of `limit`, both in the same unit.
 pub const fn presses(waiting: u64, limit: u64) -> bool {
     waiting >= limit - limit / 4
 }
 
-/// A thread takes one part in so many of the limit at once, or less.
+/// A chunk is `limit / PARTS` at most.
 const PARTS: u64 = 256;
 
-/// How much a thread takes from the domain at once, if it has room, and keeps twice of at most,
-/// where `threads` have stocks, this one included. Nothing if the limit is small: then each object
-/// is charged by itself.
+/// The amount that a thread takes from the domain at once, if there is room, when `threads` threads
+/// have stocks, this one included. A thread keeps at most two chunks. A chunk is zero if the limit
+/// is small: then each object is charged by itself.
 ///
-/// One part in 256, and less from 32 threads on: then as the inverse square of their number, so
-/// that what idle threads keep, each by the number of threads in its own time, is never more than
-/// half the limit. (Were it the inverse, the threads that came first would in time keep all of it.)
+/// A chunk is `limit / max(256, threads * threads / 4)`. Idle threads keep chunks from when there
+/// were fewer threads; with the inverse square they keep at most half the limit together. (With the
+/// plain inverse, the threads that came first would in time keep all of it.)
 ///
 /// ```
 /// use grace::limit::{Amount, chunk};
@@ -144,16 +144,16 @@ pub const fn chunk(limit: Amount, threads: u64) -> Amount {
     Amount { objects: limit.objects / parts, bytes: limit.bytes / parts }
 }
 
-/// The charge with `wanted` in it, if it may be charged: if it fits, or if nothing else is charged,
-/// since an object that is larger than the limit could never be retired otherwise. (A thread that
-/// has such an object gives its stock back first.) Nothing is always admitted.
+/// The charge including `wanted`, if that may be charged: if it fits; or if nothing else is
+/// charged, since otherwise an object larger than the limit could never be retired. (A thread that
+/// has such an object gives its stock back first.) A `wanted` of zero is always admitted.
 pub const fn admit(charged: Amount, limit: Amount, wanted: Amount) -> Option<Amount> {
     let with = charged.plus(wanted);
     if with.fits(limit) || charged.is_none() || wanted.is_none() { Some(with) } else { None }
 }
 
-/// What a thread may admit without asking, and what it is over the limit. All of it is charged to
-/// the domain.
+/// What a thread may admit without asking the domain (`left`), and what it has admitted over the
+/// limit (`over_limit`). All of it is charged to the domain.
 ///
 /// ```
 /// use grace::limit::{Stock, Amount, admit, chunk};
@@ -181,7 +181,7 @@ impl Default for Stock {
 }
 
 impl Stock {
-    /// Of a thread that has not asked for any.
+    /// The stock of a thread that has not asked for any.
     pub const EMPTY: Self = Self { left: Amount::NONE, over_limit: Amount::NONE };
 
     /// What can be admitted without asking.
@@ -189,12 +189,12 @@ impl Stock {
         self.left
     }
 
-    /// What was admitted over the limit and is not uncharged.
+    /// What was admitted over the limit and has not been paid back.
     pub const fn over_limit(&self) -> Amount {
         self.over_limit
     }
 
-    /// Whether it is over the limit.
+    /// Whether the stock is over the limit, in objects or in bytes.
     pub const fn is_over_limit(&self) -> bool {
         !self.over_limit.is_none()
     }
@@ -208,9 +208,9 @@ impl Stock {
         fits
     }
 
-    /// What to ask the domain for, so that the object can be admitted: of each number nothing, if
-    /// enough of it is left; else a chunk, or what is missing if that is more. With a chunk of
-    /// [`Amount::NONE`] it is just what is missing.
+    /// What to ask the domain for, so that the object can be admitted. For each number: 0 if enough
+    /// of it is left, else `max(chunk, missing)`. With a chunk of [`Amount::NONE`] it is exactly
+    /// what is missing.
     pub const fn shortfall(&self, object: Amount, chunk: Amount) -> Amount {
         Amount {
             objects: lack(self.left.objects, object.objects, chunk.objects),
@@ -218,9 +218,9 @@ impl Stock {
         }
     }
 
-    /// So much more, which the domain has admitted: of what it was asked for, objects or bytes, its
-    /// charge is within the limit, or was nothing; so the thread is over the limit with that no
-    /// more.
+    /// Adds `charged`, which the domain has admitted. In each number that is not 0 in `charged`,
+    /// the domain's charge is within the limit, or was 0 before; so the stock is no longer over the
+    /// limit in that number.
     pub const fn grant(&mut self, charged: Amount) {
         if charged.objects != 0 {
             self.over_limit.objects = 0;
@@ -231,17 +231,16 @@ impl Stock {
         self.left = self.left.plus(charged);
     }
 
-    /// So much more, which was added to the domain's charge though it did not fit. It is over the
-    /// limit.
+    /// Adds `charged`, which was added to the domain's charge although it did not fit: the stock is
+    /// over the limit by that.
     pub const fn borrow(&mut self, charged: Amount) {
         self.left = self.left.plus(charged);
         self.over_limit = self.over_limit.plus(charged);
     }
 
-    /// What this thread's objects, freed by itself, were counted as. It is used first for what is
-    /// over the limit; the rest stays here, unless that makes more than two chunks: then one chunk
-    /// stays. Returns what to subtract from the domain's charge. (With nothing finished: what is
-    /// left is used for it.)
+    /// Adds `finished`, the charge of objects that this thread has freed itself. `left` then pays
+    /// for `over_limit`; the rest stays, but where a number of it is above two chunks only one
+    /// chunk stays. Returns what to subtract from the domain's charge.
     #[must_use = "it has to be subtracted from the domain's charge"]
     pub const fn give_back(&mut self, finished: Amount, chunk: Amount) -> Amount {
         self.left = self.left.plus(finished);
@@ -256,59 +255,58 @@ impl Stock {
         paid.plus(surplus)
     }
 
-    /// It is not over the limit where the domain's charge is within it: others have freed enough.
-    /// Returns whether it still is.
-    pub const fn is_still_over_limit(&mut self, charged: Amount, limit: Amount) -> bool {
+    /// Checks whether other threads have freed enough: if the domain's charge is within the limit,
+    /// the stock is no longer over it. Returns whether it still is.
+    pub const fn refresh_over_limit(&mut self, charged: Amount, limit: Amount) -> bool {
         if charged.fits(limit) {
             self.over_limit = Amount::NONE;
         }
         self.is_over_limit()
     }
 
-    /// It is not over the limit where none of this thread's objects waits: others have freed what
-    /// was. (The charge may be over the limit all the same, for an object that is larger or by
-    /// other threads.)
+    /// None of this thread's objects waits any more, so the stock is not over the limit: other
+    /// threads have freed what was. (The charge may still be above the limit, because of an object
+    /// larger than the limit or because of other threads.)
     pub const fn clear_over_limit(&mut self) {
         self.over_limit = Amount::NONE;
     }
 
-    /// The thread ends, or has an object that is larger than the limit. Returns what to subtract
-    /// from the domain's charge. What is over the limit stays so: a thread that ends has to see to
-    /// that before.
+    /// Empties `left`: the thread ends, or has an object larger than the limit. Returns what to
+    /// subtract from the domain's charge. What `left` does not pay of `over_limit` stays: a thread
+    /// that ends must settle that before.
     #[must_use = "it has to be subtracted from the domain's charge"]
     pub const fn empty(&mut self) -> Amount {
         self.give_back(Amount::NONE, Amount::NONE)
     }
 }
 
-/// Where an object is retired.
+/// The context in which an object is retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Context {
     /// In no section and no callback.
     Outside,
-    /// In a section, of whatever domain; in a callback too, perhaps.
+    /// In a section of any domain, possibly inside a callback.
     Section,
-    /// In a callback.
+    /// In a callback, and in no section.
     Callback,
 }
 
 /// What to do with an object that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LimitAction {
-    /// Wait for a grace period, and run this thread's own callbacks that are ready. Is there room
-    /// now? If there is not, free the object: its grace period is over.
+    /// Wait for a grace period, and run this thread's own callbacks that are ready. If there is
+    /// still no room, free the object: its grace period has ended.
     WaitAndRun,
     /// Wait for a grace period, and free the object.
     WaitAndFree,
-    /// Admit it over the limit. As the outermost section ends: wait for a grace period, run this
+    /// Admit it over the limit. When the outermost section ends: wait for a grace period, run this
     /// thread's own callbacks that are ready, and uncharge them.
     Borrow,
-    /// The caller gets the object back.
+    /// Give the object back to the caller.
     Refuse,
 }
 
-/// What to do with an object that does not fit. Needs no other thread's progress but that of
-/// sections.
+/// What to do with an object that does not fit. Of other threads, only sections are waited for.
 ///
 /// ```
 /// use grace::limit::{Amount, Context, LimitAction, Stock, limit_action};

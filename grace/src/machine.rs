@@ -13,33 +13,33 @@
 //!    └───────────────────────Completed──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Whether a request starts a grace period at once or at the next tick, and what happens between
-//! two looks, is the policy's to say ([`Policy`]).
+//! The [`Policy`] decides whether a request starts a grace period at once or at the next tick, and
+//! what happens between two scans.
 //!
 //! # Why one fence and one pass are enough
 //!
 //! Let *t* be the moment when the heavy fence takes effect on a reader's CPU. What the reader did
 //! before *t* is visible to the scan: if its section began before *t*, the scan finds its word
-//! non-zero (or already zero again: the section is over, and its unlock was a release store that
+//! non-zero (or already zero again: the section has ended, and its unlock was a release store that
 //! the scan acquires). What the reader loads after *t* sees everything that the updater published
 //! before the fence, so a section that begins after *t* cannot find the old object and need not be
 //! waited for. The number tells the two kinds of section apart: those under the announced number
 //! began after the announcement, which is after *t*. A reader that loaded `gp.ctr` long ago and
 //! stores it only now records an *older* number and is waited for without need; never the reverse.
 //!
-//! **Invariant [M-1]: a request is served by a grace period whose fence comes after it.** So a
-//! request while one is in progress asks for the next one.
+//! **Invariant [GM-1]: a request is served by a grace period whose fence comes after it.** So a
+//! request made during a grace period asks for the next one.
 //!
-//! **Invariant [M-2]: no reader that is inside a section under another number than the announced
-//! one is passed over.** The scan counts it, and the grace period ends at a count of zero only.
+//! **Invariant [GM-2]: a scan counts every reader that is inside a section under another number
+//! than the announced one.** The grace period ends at a count of zero only.
 //!
-//! # When the numbers come round
+//! # When the numbers wrap
 //!
 //! A word has 32 bits for the number. Once 2^32 numbers have been announced, a reader that stalled
-//! between loading `gp.ctr` and storing it for exactly one turn would record the number that is
-//! being announced, and be passed over. From then on a grace period announces *two* numbers and
-//! scans twice: whatever the stale number is, it differs from one of them.
-//! (The explorer finds the fault with two-bit numbers and one pass, and finds none with two.)
+//! between loading `gp.ctr` and storing it for exactly 2^32 announcements would record the number
+//! that is being announced, and would not be counted. From then on a grace period announces *two*
+//! numbers and scans twice: whatever the stale number is, it differs from one of them. (With
+//! two-bit numbers the explorer finds the fault under one pass, and finds none under two.)
 
 use crate::policy::{Begin, Hint, Policy, Urgency};
 use crate::sequence::{Cookie, NotGiven, Sequence};
@@ -48,23 +48,23 @@ use crate::word::Number;
 /// What the driver has to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Nothing is wanted.
+    /// No grace period is wanted.
     Idle,
     /// Execute a heavy fence: a full fence here and on every CPU that runs a reader. Then
     /// [`Event::Fenced`]. If no other reader is registered, skip it and report [`Event::Alone`].
     Fence,
-    /// Make `gp.ctr` show this number, with release ordering. Then [`Event::Announced`].
+    /// Store this number in `gp.ctr`, with release ordering. Then [`Event::Announced`].
     Announce(Number),
-    /// Look at every reader's word (on later looks: at those of the holdouts), with acquire
+    /// Load every reader's word (in later scans of a pass: those of its holdouts), with acquire
     /// ordering, and count those that [`is_holdout`](crate::word::is_holdout) under this number.
     /// Then [`Event::Scanned`].
     Scan(Number),
     /// Holdouts remain, or the grace period that is wanted begins at the next tick
-    /// ([`Hint::Tick`]): follow the hint. Then [`Event::Woken`]. While it waits the answer can
-    /// change: a request that is more urgent makes the machine less patient.
+    /// ([`Hint::Tick`]): follow the hint. Then [`Event::Woken`]. A more urgent request during the
+    /// wait can change the hint.
     Wait(Hint),
-    /// A grace period has ended: make this sequence visible, with release ordering, and wake those
-    /// whose cookies are done. Then [`Event::Completed`].
+    /// A grace period has ended: make this sequence visible, with release ordering, and wake the
+    /// waiters whose cookies are done. Then [`Event::Completed`].
     Complete(Sequence),
 }
 
@@ -73,8 +73,8 @@ pub enum Action {
 pub enum Event {
     /// [`Action::Fence`] is done.
     Fenced,
-    /// No reader but the caller is registered, seen under the registry's lock, which a reader that
-    /// registers later takes too: there is no reader to wait for.
+    /// The only readers are the driver's own, in no section: there is no reader to wait for. Seen
+    /// under the registry's lock, which a reader that registers later takes too.
     Alone,
     /// [`Action::Announce`] is done.
     Announced,
@@ -83,22 +83,22 @@ pub enum Event {
         /// Readers that must still be waited for.
         holdouts: usize,
     },
-    /// [`Action::Wait`] is over, for whatever reason.
+    /// [`Action::Wait`] has ended, for whatever reason.
     Woken,
     /// [`Action::Complete`] is done.
     Completed,
-    /// The driver is gone in mid grace period (a child process after `fork`) and somebody else
-    /// takes over: whatever it had done does not count, the grace period starts again from its
-    /// fence.
+    /// The driver is gone in the middle of a grace period (in a child process after `fork`), and
+    /// another thread takes over. The driver's work does not count: the grace period starts again
+    /// from its fence.
     Abandoned,
 }
 
 /// An event that does not fit the step the machine is at. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Refused {
-    /// What was reported.
+    /// The event that was reported.
     pub event: Event,
-    /// What the machine is waiting for a report of.
+    /// The action that the machine waits to see reported.
     pub pending: Action,
 }
 
@@ -117,8 +117,8 @@ pub struct Start {
     pub sequence: Sequence,
     /// The number that `gp.ctr` shows before the first grace period.
     pub number: Number,
-    /// Bits in a number: 32 in a real word; fewer for the explorer, which wants to see them come
-    /// round. Taken as 1 to 32.
+    /// Bits in a number: 32 in a real word; fewer for the explorer, so that they wrap early.
+    /// Clamped to 1..=32.
     pub number_bits: u32,
 }
 
@@ -143,8 +143,8 @@ enum Step {
 
 /// Decides when grace periods begin, what happens in them, and when they end.
 ///
-/// One driver at a time carries out its actions; requests may come in between. All functions are
-/// constant in time and space.
+/// One driver at a time carries out its actions; requests may come in between. All functions take
+/// constant time and space.
 ///
 /// ```
 /// use grace::{Action, Event, Machine, Start, Urgency, policy::Adaptive};
@@ -173,20 +173,20 @@ enum Step {
 pub struct Machine<P> {
     policy: P,
     sequence: Sequence,
-    /// The furthest grace period that somebody asked for.
+    /// The latest grace period requested.
     needed: Cookie,
-    /// The furthest that was asked for with more than background urgency.
+    /// The latest requested with more than background urgency.
     needed_normal: Cookie,
-    /// The furthest that somebody in a hurry asked for.
+    /// The latest requested with expedited urgency.
     needed_expedited: Cookie,
     step: Step,
     number: Number,
     number_mask: u32,
-    /// Numbers that can still be announced before one comes round.
+    /// Numbers that can still be announced before one repeats.
     fresh: u32,
     /// Passes that this grace period still has to make, the current one included.
     passes: u8,
-    /// Looks of this pass that found holdouts.
+    /// Scans of this pass that found holdouts.
     looks: u32,
 }
 
@@ -275,7 +275,7 @@ impl<P: Policy> Machine<P> {
         self.step != Step::Idle || !self.sequence.is_done(self.needed)
     }
 
-    /// How much somebody wants the grace period in progress or a later one.
+    /// The highest urgency with which the grace period in progress or a later one is wanted.
     pub fn urgency(&self) -> Urgency {
         if !self.sequence.is_done(self.needed_expedited) {
             Urgency::Expedited
@@ -286,9 +286,9 @@ impl<P: Policy> Machine<P> {
         }
     }
 
-    /// What to do next. The same answer until [`observe`](Self::observe) reports it done, but for
-    /// two things that requests change: an idle machine starts or decides to start at the next
-    /// tick, and one that waits may have to wait differently.
+    /// What to do next. The same answer until [`observe`](Self::observe) reports it done, with two
+    /// exceptions that requests cause: an idle machine starts, or decides to start at the next
+    /// tick, and the hint of a machine that waits may change.
     pub fn poll(&mut self) -> Action {
         let is_wanted = !self.sequence.is_done(self.needed);
         if matches!(self.step, Step::Idle | Step::Defer) && is_wanted {
@@ -303,7 +303,7 @@ impl<P: Policy> Machine<P> {
     /// Reports what the driver has done or seen.
     ///
     /// # Errors
-    /// [`Refused`] if it does not answer the pending action; nothing changes then.
+    /// [`Refused`] if `event` does not answer the pending action; nothing changes then.
     pub fn observe(&mut self, event: Event) -> Result<(), Refused> {
         match (self.step, event) {
             (Step::Fence, Event::Alone) => self.finish(),

@@ -1,10 +1,9 @@
-//! A list of callbacks in segments, by the grace period that they wait for. Counts only: the
-//! callbacks themselves are their owner's.
+//! A list of callbacks in segments, by the grace period that they wait for. Counts only: their
+//! owner keeps the callbacks themselves.
 //!
-//! The kernel's `rcu_segcblist`: *done* (its grace period is over), *wait* and *next-ready* (tagged
-//! with the cookie of theirs), *next* (not tagged yet). Two tagged segments are enough, since at
-//! any time only two cookies are pending: the one of the grace period in progress, and the next
-//! one's.
+//! The kernel's `rcu_segcblist`: *done* (its grace period has ended), *wait* and *next-ready* (each
+//! tagged with a cookie), *next* (not tagged yet). Two tagged segments are enough, since at any
+//! time only two cookies are pending: that of the grace period in progress, and the next one's.
 
 use crate::sequence::{Cookie, Sequence};
 
@@ -15,7 +14,7 @@ struct Tagged {
     cookie: Cookie,
 }
 
-/// A list of callbacks, the oldest in front. Fixed in size, whatever it counts.
+/// A list of callbacks, the oldest in front. Its size does not depend on the counts.
 ///
 /// ```
 /// use grace::{Segments, Sequence};
@@ -61,22 +60,22 @@ impl Segments {
         self.done
     }
 
-    /// Whether some wait for a grace period that was not asked for yet.
+    /// Whether some are not tagged: no grace period was asked for on their behalf yet.
     pub const fn has_untagged(&self) -> bool {
         self.next != 0
     }
 
-    /// So many more. (Counts stop at the greatest number.)
+    /// Adds `count` untagged callbacks. (Counts saturate.)
     pub fn push(&mut self, count: u64) {
         self.next = self.next.saturating_add(count);
     }
 
-    /// So many of the ready ones have been run.
+    /// Removes `count` of the ready callbacks, which have been run.
     pub fn take(&mut self, count: u64) {
         self.done = self.done.saturating_sub(count);
     }
 
-    /// Those whose grace period is over are ready.
+    /// Makes those ready whose grace period has ended.
     pub fn advance(&mut self, sequence: Sequence) {
         while self.tagged[0].count != 0 && sequence.is_done(self.tagged[0].cookie) {
             self.done = self.done.saturating_add(self.tagged[0].count);
@@ -84,14 +83,13 @@ impl Segments {
         }
     }
 
-    /// The cookie of the grace period that the oldest of those that are not ready wait for; none if
-    /// there are none, or it was not asked for.
+    /// The cookie of the oldest callbacks that are not ready; `None` if there are none, or if they
+    /// are not tagged.
     pub fn awaited(&self) -> Option<Cookie> {
         self.tagged.iter().find(|one| one.count != 0).map(|one| one.cookie)
     }
 
-    /// Everything is ready, whatever it waits for: a mutant's, or where there is no reader any
-    /// more.
+    /// Makes all callbacks ready, whatever they wait for: for a mutant, or if no reader is left.
     pub fn advance_all(&mut self) {
         self.done = self.len();
         self.tagged[0].count = 0;
@@ -99,10 +97,10 @@ impl Segments {
         self.next = 0;
     }
 
-    /// Tags the untagged with `cookie`, and those tagged with the same or a later one. Returns
-    /// whether there was anything to tag: then the grace period has to be asked for. If both
-    /// segments wait for older grace periods there is no room, and the untagged stay so until one
-    /// has ended.
+    /// Tags the untagged callbacks with `cookie`, and those tagged with the same or a later one.
+    /// Returns whether it tagged any: then the caller must ask for the grace period. If both tagged
+    /// segments have older cookies there is no room: returns false, and the untagged ones stay
+    /// untagged until one of those grace periods has ended.
     pub fn accelerate(&mut self, cookie: Cookie) -> bool {
         let is_older = |one: &Tagged| one.count != 0 && !one.cookie.is_at_or_after(cookie);
         let place = self.tagged.iter().rposition(is_older).map_or(0, |older| older + 1);
@@ -114,7 +112,7 @@ impl Segments {
         if count == 0 {
             return false;
         }
-        // Never an older cookie than one that was given: it would end before its own grace period.
+        // Never an older cookie than the one that they had: it would be done too early.
         let cookie = rest
             .iter()
             .filter(|one| one.count != 0)

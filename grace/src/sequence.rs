@@ -1,13 +1,13 @@
-//! Grace-period sequence numbers, and the cookies that requests are known by.
+//! Grace-period sequence numbers, and the cookies that stand for requests.
 //!
 //! The lowest bit of a [`Sequence`] says whether a grace period is in progress; the rest counts the
 //! grace periods that have ended. A [`Cookie`] is the value that the sequence has once a *full*
 //! grace period has gone by: the next one if none is in progress, else the one after, because the
-//! one in progress may have begun before the asker's update. The idea is the kernel's
+//! one in progress may have begun before the requester's update. The idea is the kernel's
 //! (`kernel/rcu/rcu.h`, `rcu_seq_snap()`), with one state bit in place of two.
 //!
-//! Comparisons are by signed distance, so the counter may wrap. At a grace period each nanosecond
-//! that takes 292 years, but the tests start right before it.
+//! Comparisons are by signed distance, so the counter may wrap. At one grace period per nanosecond
+//! it wraps after 292 years; the tests start right before the wrap.
 
 /// How many grace periods have ended, and whether one is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,16 +73,16 @@ impl Sequence {
 
     /// Whether this sequence, now or earlier, can have given `cookie`.
     ///
-    /// Snapshots never go back. So a cookie is this sequence's only if it is not after the
-    /// [`snapshot`](Self::snapshot) of now, which is two grace periods ahead at most. Numbers that
-    /// are further back than half the range are taken as ahead, and are not this sequence's either.
+    /// Snapshots never decrease. So a `cookie` that this sequence has given is <= its present
+    /// [`snapshot`](Self::snapshot), which is at most two grace periods ahead. A number more than
+    /// half the range behind is taken as ahead, and so as not given.
     pub const fn has_given(self, cookie: Cookie) -> bool {
         cookie.0 & Self::IN_PROGRESS == 0 && self.snapshot().is_at_or_after(cookie)
     }
 }
 
-/// A cookie was shown to a machine that cannot have given it: it stands for a grace period further
-/// ahead than any that the machine has promised, or for none at all.
+/// A cookie that this machine cannot have given: it stands for a grace period later than any that
+/// the machine has promised, or for none at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NotGiven;
 
@@ -98,8 +98,8 @@ impl core::fmt::Display for NotGiven {
 impl core::error::Error for NotGiven {}
 
 impl Cookie {
-    /// The cookie that [`Sequence::is_done`] returns "done" to at `sequence` and ever after: what
-    /// a thread that has nothing to wait for keeps.
+    /// A cookie for which [`Sequence::is_done`] is true at `sequence` and later: for a thread that
+    /// has nothing to wait for.
     pub const fn done_at(sequence: Sequence) -> Self {
         Self(sequence.0 & !Sequence::IN_PROGRESS)
     }

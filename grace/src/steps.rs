@@ -2,7 +2,7 @@
 //!
 //! A machine or an engine lists its steps in a constant `STEPS`, and asks its parameter of type
 //! [`Steps`] before each. Production code has [`Intact`], which leaves none out and costs nothing.
-//! The explorer must find the harm in each step that is left out, or record that it does none.
+//! For each step the explorer must find the harm of leaving it out, or record that there is none.
 
 /// Which steps are left out.
 pub trait Steps: Copy + core::fmt::Debug + Eq + core::hash::Hash {
@@ -10,7 +10,7 @@ pub trait Steps: Copy + core::fmt::Debug + Eq + core::hash::Hash {
     fn omits(&self, step: &'static str) -> bool;
 }
 
-/// All steps are made.
+/// All steps are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Intact;
 

@@ -1,4 +1,4 @@
-//! The reader's word: what a reader writes down so that a grace period can see it.
+//! The reader's word: what a reader stores so that a grace period can see it.
 //!
 //! Layout, which is liburcu's, so that programs already compiled against its inlined readers can be
 //! scanned as they are: the low half counts how deep the sections are nested, the high half is the
@@ -7,8 +7,8 @@
 //!
 //! liburcu has one bit in the high half (a phase) and needs two flips and two scans a grace period;
 //! here it is a number. A reader is a holdout when it is inside a section under *any other* number
-//! than the one just announced: numbers only go up, so every other number is an older one. The
-//! exception, a number that has come round after 2^32 announcements, is [`Machine`]'s business.
+//! than the one just announced: numbers only go up, so every other number is an older one.
+//! [`Machine`] handles the exception, a number that has wrapped after 2^32 announcements.
 //!
 //! [`Machine`]: crate::Machine
 
@@ -22,7 +22,7 @@ pub const COUNT: u64 = 1;
 /// The bits that count the nesting.
 pub const NESTING_MASK: u64 = (1 << NUMBER_SHIFT) - 1;
 
-/// Where the number begins.
+/// The number's lowest bit.
 pub const NUMBER_SHIFT: u32 = 32;
 
 /// The word of a reader that is in no section.

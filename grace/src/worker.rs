@@ -1,29 +1,29 @@
-//! What the worker decides: the thread that sees to callbacks where their own threads do not. When
-//! its next turn in a domain comes, what it does there, and how long it leaves the domain's grace
-//! periods alone afterwards ([`Budget`](crate::policy::Budget)).
+//! The decisions of the worker, the thread that runs callbacks that their own threads do not run:
+//! when its next turn in a domain comes, what it does there, and how long it leaves the domain's
+//! grace periods alone afterwards ([`Budget`](crate::policy::Budget)).
 
 use crate::batch::Wants;
 use crate::policy::{AnyPolicy, Urgency};
 
-/// What a domain wants of the worker, callbacks aside.
+/// What a domain needs from the worker, callbacks aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attention {
     /// Nothing.
     None,
-    /// A look at the next tick.
+    /// A turn at the next tick.
     AtTick,
-    /// A look so many nanoseconds from now.
+    /// A turn this many nanoseconds from now.
     Within(u64),
-    /// Another look without pause.
+    /// Another turn at once.
     AtOnce,
 }
 
 impl Attention {
-    /// What the worker is to do while a grace period is wanted under this policy.
+    /// What the domain needs while a grace period is requested under this policy.
     pub const fn while_wanted(policy: &AnyPolicy) -> Self {
         match policy {
-            // Callbacks ask for it, and they are looked after anyway; or the thread that waits sees
-            // to it.
+            // Either callbacks need it, for which the worker comes anyway; or the thread that waits
+            // for it drives it.
             AnyPolicy::Adaptive(_) => Self::None,
             AnyPolicy::Poll(_) => Self::AtOnce,
             AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Self::AtTick,
@@ -36,16 +36,16 @@ impl Attention {
 pub enum NextTurn {
     /// At once.
     Now,
-    /// So many nanoseconds from now.
+    /// This many nanoseconds from now.
     Within(u64),
     /// A tick from now.
     AtTick,
-    /// When callbacks have waited for company long enough.
+    /// When open callbacks have waited for more to join them as long as the domain's tuning says.
     AtClose,
 }
 
-/// When the worker's first turn comes in a domain that announces its first callbacks: where a grace
-/// period is wanted already they need not wait for company.
+/// When the worker's first turn comes in a domain that announces its first callbacks. If a grace
+/// period is wanted already, they need not wait for more callbacks to share it with.
 ///
 /// ```
 /// use grace::worker::{Attention, NextTurn, first_turn};
@@ -60,8 +60,8 @@ pub const fn first_turn(asked: Attention) -> NextTurn {
     }
 }
 
-/// When the worker's next turn comes in a domain that wants this, whose queues want that;
-/// `hurries` if some thread hurries, or callbacks were left ready.
+/// When the worker's next turn comes in a domain that needs `asked`, and whose queues need `wants`;
+/// `hurries`: whether some thread hurries, or ready callbacks were left.
 ///
 /// ```
 /// use grace::batch::Wants;
@@ -82,13 +82,13 @@ pub const fn next_turn(asked: Attention, wants: Wants, hurries: bool) -> NextTur
     }
 }
 
-/// Whether the worker still has something to do in such a domain, and is to come by again.
+/// Whether the worker still has something to do in such a domain, so that it comes again.
 pub const fn stays(asked: Attention, wants: Wants) -> bool {
     !matches!((asked, wants), (Attention::None, Wants::Nothing))
 }
 
-/// What the worker closes in its turn: all that is open, with this urgency, if some thread hurries
-/// or it has waited for company long enough.
+/// The urgency with which the worker closes all open callbacks in its turn, or `None` if it does
+/// not close them. `hurried`: some thread hurries. `is_time`: they have waited long enough.
 pub const fn closes(hurried: bool, is_time: bool) -> Option<Urgency> {
     if hurried {
         Some(Urgency::Normal)
@@ -99,14 +99,14 @@ pub const fn closes(hurried: bool, is_time: bool) -> Option<Urgency> {
     }
 }
 
-/// How many times the time of one go a turn of the worker in one domain takes, about: other domains
-/// wait for their turns meanwhile.
+/// The length of the worker's turn in one domain, about, in units of `run_ns`: other domains wait
+/// for their turns meanwhile.
 const GOES_PER_TURN: u64 = 4;
 
-/// Whether the worker's turn in a domain is over, with all of its queues, that has run callbacks
-/// for so long by the clock, where one go takes `run_ns`. (By the clock, and not by what it has had
-/// of a CPU: a callback that sleeps holds other domains up as well.) It is asked after each go, so
-/// a turn has one at least.
+/// Whether the worker's turn in a domain, with all of its queues, has ended: `taken_ns` is how long
+/// it has run callbacks, `run_ns` the longest that one go should take. (Wall-clock time, not CPU
+/// time: a callback that sleeps delays other domains as well.) It is asked after each go, so a turn
+/// has at least one.
 ///
 /// ```
 /// use grace::batch::RUN_NS;
@@ -121,8 +121,8 @@ pub const fn turn_is_over(taken_ns: u64, run_ns: u64) -> bool {
 }
 
 /// Whether the worker takes steps of the grace period in its turn: not while the domain rests after
-/// a turn that was dear, unless some thread hurries, wants it expedited, or is a task that waits.
-/// The last two are asked for only where it matters: the library takes a lock for each.
+/// an expensive turn (`!rested`), unless some thread hurries, the grace period is expedited, or a
+/// task waits. The last two are called only if they matter: the library takes a lock for each.
 pub fn advances(
     rested: bool,
     hurried: bool,

@@ -202,7 +202,7 @@ impl Domain {
                 return self.push(me, object);
             }
         }
-        self.is_still_over_limit(me);
+        self.refresh_over_limit(me);
         let context = if self.threads[me].in_section { Context::Section } else { Context::Outside };
         match limit_action(context, &self.threads[me].stock) {
             LimitAction::Borrow => {
@@ -220,12 +220,12 @@ impl Domain {
         }
     }
 
-    fn is_still_over_limit(&mut self, me: usize) -> bool {
+    fn refresh_over_limit(&mut self, me: usize) -> bool {
         let thread = &mut self.threads[me];
         if thread.waiting.is_empty() {
             thread.stock.clear_over_limit();
         }
-        thread.stock.is_still_over_limit(self.charged, self.limit)
+        thread.stock.refresh_over_limit(self.charged, self.limit)
     }
 
     fn push(&mut self, me: usize, object: Amount) {
@@ -258,7 +258,7 @@ impl Domain {
                 self.threads[me].in_section = false;
                 if self.fault == Fault::ForgetOverLimit {
                     self.threads[me].stock.clear_over_limit();
-                } else if self.is_still_over_limit(me) {
+                } else if self.refresh_over_limit(me) {
                     self.run(me, usize::MAX);
                 }
             }
@@ -354,7 +354,7 @@ proptest! {
         let _ = stock.give_back(wanted, chunk);
         prop_assert_eq!(admit(charged, limit, wanted).is_some(),
             charged.plus(wanted).fits(limit) || charged.is_none() || wanted.is_none());
-        prop_assert!(!stock.is_still_over_limit(limit, limit));
+        prop_assert!(!stock.refresh_over_limit(limit, limit));
         let _ = stock.empty();
         prop_assert!(stock.left().is_none());
     }

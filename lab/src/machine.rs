@@ -77,7 +77,7 @@ impl Machine {
                 .and_then(|text| kibibytes(&field(&text, "MemAvailable")?)),
             kernel: line("/proc/sys/kernel/osrelease"),
             membarrier: membarrier_commands(),
-            fences: format!("{:?}", quiescence::fences()).to_lowercase(),
+            fences: format!("{:?}", quiescence::tuning::fences()).to_lowercase(),
             rseq_bytes: fs::read("/proc/self/auxv").ok().and_then(|bytes| rseq_bytes(&bytes)),
             clock: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             clock_step_ns: clock_step().as_nanos() as u64,

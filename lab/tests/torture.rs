@@ -28,5 +28,5 @@ fn a_step_is_removed_from_another_build_of_the_library() {
     let (names, _) = expect_code(&run(["torture", "--list-mutants"]), 0);
     assert!(names.lines().any(|name| name == "no-scan"), "{names}");
     let (_, stderr) = expect_code(&run(["torture", "--mutant", "no-scan"]), 2);
-    assert!(stderr.contains("--cfg quiescence_mutants"), "{stderr}");
+    assert!(stderr.contains("cargo xtask mutants --by torture no-scan"), "{stderr}");
 }

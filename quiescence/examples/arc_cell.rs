@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::thread;
 
-use quiescence::{ArcCell, ArcCellOption, ArcGuard, Weigh, hazard};
+use quiescence::{
+    ArcCell, Weigh,
+    cell::{ArcCellOption, ArcGuard},
+    hazard,
+};
 
-#[derive(Debug)]
+#[derive(Debug, Weigh)]
 struct Config {
     version: u32,
     greeting: &'static str,
 }
-
-impl Weigh for Config {}
 
 /// Empty until somebody logs in.
 static USER: ArcCellOption<String> = ArcCellOption::empty();

@@ -1,10 +1,10 @@
-//! `Tuning`, `try_retire` and `Refused`: what waits is bounded, and a thread that may not wait gets
+//! `Tuning`, `try_retire` and `AtLimit`: what waits is bounded, and a thread that may not wait gets
 //! an error.
 
 use std::sync::Barrier;
 use std::thread;
 
-use quiescence::{Domain, Refused};
+use quiescence::{AtLimit, Domain};
 
 fn main() {
     let domain = Domain::builder().name("cache").build();
@@ -35,7 +35,7 @@ fn main() {
     println!("{} of 1000 were refused; {}", refused.len(), refused[0]);
 
     // Outside of sections `retire` waits for a grace period instead.
-    for object in refused.into_iter().map(Refused::into_inner) {
+    for object in refused.into_iter().map(AtLimit::into_inner) {
         domain.retire(object).expect("not in a section");
     }
     domain.barrier();
@@ -49,7 +49,7 @@ fn main() {
     drop(section);
     println!("{} of 200 were refused in a section", kept.len());
     // These were never published: no thread can be reading them.
-    kept.into_iter().map(Refused::into_inner).for_each(drop);
+    kept.into_iter().map(AtLimit::into_inner).for_each(drop);
 
     domain.barrier();
     assert_eq!(domain.statistics().callbacks_waiting(), 0);

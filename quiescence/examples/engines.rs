@@ -1,7 +1,7 @@
 //! A domain with an engine of its own: everything on the tick, for a cache that no caller waits
 //! for.
 
-use quiescence::{Domain, Engine, Rcu};
+use quiescence::{Domain, Rcu, tuning::Engine};
 
 fn main() {
     // Old entries may live a few ticks longer; in exchange no thread ever spins for them, and many

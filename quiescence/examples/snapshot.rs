@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use quiescence::Snapshot;
+use quiescence::cell::Snapshot;
 
 /// How to make nanoseconds of a counter's value: useless if half of it is old.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ fn main() {
     domain.tune(tuning);
 
     let (tell, told) = mpsc::channel();
-    quiescence::set_stall_hook(move |report| {
+    quiescence::report::set_stall_hook(move |report| {
         println!("{report}");
         // No thread may listen any more.
         let _ = tell.send(());

@@ -3,11 +3,11 @@
 //! The same of a program that is running: start it with `QUIESCENCE_STATS=1`, and look with
 //! `rcu top PID`.
 
-use quiescence::Latency;
+use quiescence::report::Latency;
 
 fn main() {
-    println!("fences: {:?}", quiescence::fences());
-    let before = quiescence::statistics();
+    println!("fences: {:?}", quiescence::tuning::fences());
+    let before = quiescence::Domain::global().statistics();
     let registered = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -23,7 +23,7 @@ fn main() {
     });
     quiescence::retire(Box::new([0u8; 64])).unwrap();
     quiescence::barrier();
-    let statistics = quiescence::statistics();
+    let statistics = quiescence::Domain::global().statistics();
     println!("{statistics:#?}");
     tell(&statistics.latency.since(&before.latency));
     assert_eq!(statistics.callbacks_waiting(), 0);

@@ -7,20 +7,22 @@
 //! section has ended that had begun before.
 //!
 //! ```
-//! use quiescence::Rcu;
+//! use quiescence::{Rcu, Weigh};
 //!
-//! let routes = Rcu::new(vec!["10.0.0.0/8 via eth0"]);
+//! #[derive(Clone, Weigh)] // what of the limit on memory a value takes
+//! struct Config {
+//!     routes: Vec<String>,
+//!     version: u64,
+//! }
+//!
+//! let config = Rcu::new(Config { routes: vec!["10.0.0.0/8 via eth0".into()], version: 1 });
 //!
 //! // A reader: the section ends when what `read` returns is dropped.
-//! assert_eq!(routes.read().len(), 1);
+//! assert_eq!(config.read().version, 1);
 //!
-//! // An updater: readers see the old table or the new one, whole.
-//! routes.update(|old| {
-//!     let mut new = old.clone();
-//!     new.push("192.168.0.0/16 via eth1");
-//!     new
-//! });
-//! assert_eq!(routes.read().len(), 2);
+//! // An updater: readers see the old configuration or the new one, whole.
+//! config.update(|old| Config { version: old.version + 1, ..old.clone() });
+//! assert_eq!(config.read().version, 2);
 //! ```
 //!
 //! **The [guide] teaches it**, from `RwLock` and `arc-swap` on, with examples that are
@@ -33,18 +35,18 @@
 //! |---|---|
 //! | read and replace a value | [`Rcu`]; [`RcuOption`], which may be empty, and is `const` for statics |
 //! | begin a section | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
-//! | load an `Arc` without a count, and keep what was loaded | [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`]; [`arc_cell`] |
-//! | the same, and a store drops the old value | [`ExactCell`]; [`exact_cell`] |
+//! | load an `Arc` without a count, and keep what was loaded | [`ArcCell`], [`cell::ArcCellOption`], [`cell::ArcCellWeak`] |
+//! | the same, and a store drops the old value | [`cell::ExactCell`] |
 //! | protect one object | [`hazard`] |
-//! | copy a few words, whole | [`Snapshot`]; `SeqLock` and `Latch` in [`sync`] |
-//! | wait for a grace period, or ask about one | [`synchronize`]; [`start_poll`], [`snapshot`](crate::snapshot()), [`poll`], [`wait`] |
+//! | copy a few words, whole | [`cell::Snapshot`]; `SeqLock` and `Latch` in [`sync`] |
+//! | wait for a grace period, or ask about one | [`synchronize`]; [`Domain::start_poll`], [`Domain::cookie`], [`Domain::poll`], [`Domain::wait`] |
 //! | free, or call a function, after one | [`retire`], [`call`], [`barrier`]; [`Retire`] for types of your own |
-//! | bound the memory that waits | [`Tuning`], [`Weigh`]; [`try_retire`], [`try_call`], [`Refused`] |
+//! | bound the memory that waits | [`tuning::Tuning`], [`Weigh`]; [`Domain::try_retire`], [`Domain::try_call`], [`AtLimit`] |
 //! | keep readers apart from each other's updaters | [`Domain`], [`domain!`] |
-//! | sections that block or `.await`; tasks that wait | [`Rcu::sleepable`], [`OwnedRcuRef`]; [`Srcu`]; [`Srcu::synchronize_async`], [`Rcu::store_async`], [`Unlinked::into_inner_async`] |
-//! | say when grace periods start, and what they may cost | [`Engine`], [`Builder`] |
+//! | sections that block or `.await`; tasks that wait | [`Rcu::sleepable`], [`OwnedRcuRef`]; [`Srcu`]; [`Domain::synchronize_async`], [`Rcu::store_async`], [`Unlinked::into_inner_async`] |
+//! | say when grace periods start, and what they may cost | [`tuning::Engine`], [`tuning::Builder`] |
 //! | count, refer and lock by CPU; lock two mutexes | [`sync`] |
-//! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
+//! | see what happens | [`Domain::statistics`], [`report::set_stall_hook`], [`tuning::fences`], [`tuning::per_cpu_path`] |
 //! | maps, sets, tables of ids with marks, lists, queues and stacks | [`collections`] |
 //! | structures on atomic pointers with tags, as with crossbeam-epoch | [`epoch`] |
 //! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
@@ -62,12 +64,13 @@
 //! cookie of another domain, where it is not a compile error. A build with debug assertions also
 //! panics where an object is retired twice, or loaded while it waits, and fills what it frees with
 //! 0x6b. A grace period that does not end is reported with the threads that hold it up
-//! ([`set_stall_hook`]).
+//! ([`report::set_stall_hook`]).
 //!
 //! # Systems
-//! Linux on x86-64 comes first. Without `membarrier(2)` portable fences are used ([`Fences`]), and
-//! without restartable sequences atomic instructions ([`PerCpuPath`]): on aarch64, on older
-//! kernels, in sandboxes, and on macOS and Windows, where the library compiles and is not tested.
+//! Linux on x86-64 comes first. Without `membarrier(2)` portable fences are used
+//! ([`tuning::Fences`]), and without restartable sequences atomic instructions
+//! ([`tuning::PerCpuPath`]): on aarch64, on older kernels, in sandboxes, and on macOS and Windows,
+//! where the library compiles and is not tested.
 //!
 //! # Features and environment
 //! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both
@@ -77,12 +80,12 @@
 //!
 //! | variable | effect |
 //! |---|---|
-//! | `QUIESCENCE_STATS=1` | the process serves its [`Statistics`] to its own user, for `rcu top` |
-//! | `QUIESCENCE_LIMIT_BYTES`, `_LIMIT_OBJECTS`, `_LAZY_MS`, `_STALL_MS` | what domains begin with: see [`Tuning`] |
-//! | `QUIESCENCE_STALL_SIGNAL` | how stacks are taken: see [`set_stall_hook`] |
-//! | `QUIESCENCE_FENCES=portable` | no `membarrier(2)`: see [`Fences`] |
+//! | `QUIESCENCE_STATS=1` | the process serves its [`report::Statistics`] to its own user, for `rcu top` |
+//! | `QUIESCENCE_LIMIT_BYTES`, `_LIMIT_OBJECTS`, `_LAZY_MS`, `_STALL_MS` | what domains begin with: see [`tuning::Tuning`] |
+//! | `QUIESCENCE_STALL_SIGNAL` | how stacks are taken: see [`report::set_stall_hook`] |
+//! | `QUIESCENCE_FENCES=portable` | no `membarrier(2)`: see [`tuning::Fences`] |
 //! | `QUIESCENCE_FUTEX=portable` | sleeps on a condition variable, as on other systems than Linux |
-//! | `QUIESCENCE_PERCPU=portable`, `=restartable` | no restartable sequences, or also beside a debugger: see [`per_cpu_path`] |
+//! | `QUIESCENCE_PERCPU=portable`, `=restartable` | no restartable sequences, or also beside a debugger: see [`tuning::per_cpu_path`] |
 //! | `QUIESCENCE_DEBUG=1` | callback heads that are queued twice are looked for: see [`callback_queue`] |
 //!
 //! What is promised, and which test holds it, is in `docs/GUARANTEES.md`; why it is right, in
@@ -91,11 +94,8 @@
 
 #![cfg_attr(loom, allow(dead_code, unreachable_pub, unused_imports))]
 
-// The rooms, in their order: each imports only those above it, and `chaos`. Loom runs some of them,
-// and of these some modules.
-#[doc(hidden)]
-#[cfg_attr(not(quiescence_mutants), allow(dead_code))]
-pub mod chaos;
+// The rooms, in their order: each imports only those above it. Loom runs some of them, and of these
+// some modules.
 mod os;
 mod event;
 #[cfg(not(loom))]
@@ -114,7 +114,7 @@ pub mod sync;
 pub mod collections;
 #[cfg(not(loom))]
 mod call_rcu;
-mod report;
+pub mod report;
 #[cfg(not(loom))]
 mod process;
 
@@ -123,7 +123,7 @@ mod loom_tests;
 #[cfg(all(test, not(loom)))]
 #[path = "../tests/common/expect.rs"]
 mod expect;
-#[cfg(any(test, quiescence_mutants))]
+#[cfg(all(test, not(loom)))]
 #[path = "../tests/common/limited.rs"]
 mod limited;
 
@@ -134,36 +134,98 @@ pub use crate::domain::tokio;
 pub use crate::{
     call_rcu::callback_queue,
     call_rcu::liburcu_readers,
-    domain::arc_cell::{self, ArcCell, ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard},
-    domain::builder::Builder,
+    domain::arc_cell::ArcCell,
     domain::domain::{Cookie, Domain},
     domain::epoch,
-    domain::exact_cell::{self, ExactCell, ExactGuard},
-    domain::global::*,
-    domain::guard::{Global, ThreadTag},
+    domain::global::{barrier, call, reader, retire, synchronize},
     domain::guard::{Guard, read},
     domain::hazard,
-    domain::names::Private,
     domain::qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     domain::raw,
     domain::rcu::{OwnedRcuRef, Rcu, RcuOption, RcuRef, Unlinked},
     domain::reader::Reader,
-    domain::snapshot::Snapshot,
-    domain::srcu::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize},
-    domain::tag::DomainTag,
-    domain::tag::Section,
-    event::statistics::{Latency, Statistics},
-    gp::engine::{Engine, UnknownEngine},
-    gp::tuning::Tuning,
-    os::fence::Fences,
-    os::percpu::PerCpuPath,
-    os::stack::StackMissing,
-    os::thread::ThreadState,
-    reclaim::retire::{Refused, Retire, WithSize},
+    domain::srcu::{Srcu, SrcuGuard, SrcuOwnedGuard},
+    reclaim::retire::{AtLimit, Retire, WithSize},
     reclaim::weigh::{Copied, Weigh},
-    report::stall::hook::{StallHook, set_stall_hook, take_stall_hook},
-    report::stall::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport},
 };
+/// The sum of what the fields own, as the trait [`Weigh`](trait@Weigh) asks.
+pub use derive::Weigh;
+
+#[cfg(not(loom))]
+pub mod cell {
+    //! Cells beside [`Rcu`](crate::Rcu) and [`ArcCell`].
+    //!
+    //! | cell | what a reader holds | the old value |
+    //! |---|---|---|
+    //! | [`Rcu`](crate::Rcu), [`RcuOption`](crate::RcuOption) | a reference, in a section | is dropped after a grace period |
+    //! | [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`] | a guard, without a count | is given up once no guard has it |
+    //! | [`ExactCell`] | the same, with a count where it is replaced | is given up at once |
+    //! | [`Snapshot`] | a copy of a few words | is written over |
+    //!
+    //! # Counts that are exact
+    //! | | [`ArcCell`] | [`ExactCell`] |
+    //! |---|---|---|
+    //! | a load and its guard's end | two loads, two stores | and three stores, a locked instruction |
+    //! | an update | an exchange | an exchange, a `membarrier(2)`, [more](ExactCell) |
+    //! | the old value is dropped | within 10 ms, by any thread | by the update, or the last guard |
+    //! | what may be in it | `Send + Sync + 'static`, weighed | any counted pointer, also `Rc` |
+    //! | memory that waits | bounded by a limit | none |
+    //! | a signal handler may load | yes | no |
+    //!
+    //! Take an `ArcCell` where reads are all that counts; an `ExactCell` where values are to be
+    //! dropped in their turn, and updates are rare.
+    //!
+    //! # For those who come from `arc-swap`
+    //! | `arc-swap` 1.9 | here |
+    //! |---|---|
+    //! | `ArcSwap<T>`, `ArcSwapOption<T>`, `ArcSwapWeak<T>` | [`ArcCell<T>`](ArcCell), [`ArcCellOption<T>`](ArcCellOption), [`ArcCellWeak<T>`](ArcCellWeak) |
+    //! | `ArcSwapAny<P, S>` | [`ArcCellAny<P>`](ArcCellAny): there is one strategy |
+    //! | `new`, `from_pointee`, `from` | the same, where the value says what it weighs ([`Weigh`]); else [`with_weight`](ArcCellAny::with_weight) |
+    //! | `ArcSwapOption::const_empty`, `empty` | [`ArcCellOption::empty`], which is `const` |
+    //! | `load` gives `Guard<Arc<T>>`, which derefs to `Arc<T>` | [`load`](ArcCellAny::load) gives [`ArcGuard`], which derefs to `T`: one `*` less. [`ArcGuard::as_inner`] is the `Arc` |
+    //! | `Guard::into_inner`, `Guard::from_inner` | [`ArcGuard::into_inner`], [`ArcGuard::from_inner`] |
+    //! | `load_full`, `store`, `swap`, `rcu`, `into_inner` | the same |
+    //! | `compare_and_swap` gives a `Guard` | [`compare_and_swap`](ArcCellAny::compare_and_swap) gives the pointer; [`AsRaw`] is what it takes |
+    //! | `swap(None)` | that, or [`take`](ArcCellOption::take) |
+    //! | `Cache`, `cache::MapCache` | [`Cache`], [`MapCache`] |
+    //! | `map`, `access::{Access, DynAccess, Map, Constant}` | [`map`](ArcCellAny::map), [`Access`], [`DynAccess`], [`Map`], [`Constant`] |
+    //! | `RefCnt`, `AsRaw` | [`RefCnt`], [`AsRaw`] |
+    //! | features `serde`, `weak` | feature `serde`; `Weak` is always there |
+    //! | `strategy::*`, `debt` | none: hazard slots need no choice |
+    //! | `Rc` in a cell | none: what was replaced may be given up by another thread |
+    //! | the old reference is dropped by `store` | it is given up within 10 ms, once no guard has it; at once by [`hazard::barrier`](crate::hazard::barrier). Where a program relies on it: [`ExactCell`] |
+
+    pub use crate::domain::arc_cell::{
+        Access, ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, AsRaw, Cache, Constant,
+        ConstantGuard, DynAccess, DynGuard, Map, MapCache, MapGuard, RefCnt,
+    };
+    pub use crate::domain::exact_cell::{AT_END, Counted, ExactCell, ExactGuard};
+    pub use crate::domain::snapshot::Snapshot;
+    #[cfg(doc)]
+    use crate::{ArcCell, Weigh};
+}
+
+/// Kinds of domains, for code that is generic over them: each domain has a tag, and a section is of
+/// one tag.
+#[cfg(not(loom))]
+pub mod tag {
+    pub use crate::domain::guard::{Global, ThreadTag};
+    pub use crate::domain::names::Private;
+    pub use crate::domain::srcu::Sleepable;
+    pub use crate::domain::tag::{DomainTag, Section};
+}
+
+/// What can be set, and what was chosen: limits and engines of domains, fences and counters of the
+/// process.
+#[cfg(not(loom))]
+pub mod tuning {
+    pub use crate::domain::builder::Builder;
+    pub use crate::domain::global::{fences, per_cpu_path};
+    pub use crate::gp::engine::{Engine, UnknownEngine};
+    pub use crate::gp::tuning::Tuning;
+    pub use crate::os::fence::Fences;
+    pub use crate::os::percpu::PerCpuPath;
+}
 
 /// The example of the README, which is to compile as well.
 #[cfg(doctest)]
@@ -195,7 +257,6 @@ pub mod glossary {}
 pub mod transformations {}
 
 /// What rooms do for rooms above them, by the room that asks.
-#[cfg(not(loom))]
 struct Hooks {
     gp: gp::hooks::Hooks,
     reclaim: reclaim::hooks::Hooks,
@@ -224,7 +285,8 @@ pub mod __private {
     pub use crate::reclaim::domain_state::DomainState;
     pub use crate::reclaim::handle::Handle;
 
-    use crate::{Guard, ThreadTag};
+    use crate::Guard;
+    use crate::tag::ThreadTag;
     use std::panic::Location;
 
     /// A section of a declared domain.

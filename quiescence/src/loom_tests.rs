@@ -1,9 +1,8 @@
 //! The real code under loom: every interleaving (up to a bound on preemptions) of readers, drivers,
 //! sleepers, registrations and callback queues, with membarrier modelled by fence cells.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p quiescence --lib`; with
-//! `--cfg quiescence_mutants` there too, one step is removed at a time, and its models must fail
-//! (`chaos/mutants.rs`).
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p quiescence --lib`. And
+//! `cargo xtask mutants --by loom` removes one step at a time: its models must fail then.
 
 use std::panic::Location;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -19,7 +18,7 @@ use crate::gp::engine::Settings;
 use crate::gp::gp_words::{Links, Readers, Surroundings, Words};
 use crate::gp::grace_periods::Me;
 use crate::gp::grace_periods::sleepers::Wanted;
-use crate::gp::reader::{ReaderKind, Slot};
+use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;

@@ -8,8 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use quiescence::arc_cell::{Access, Cache, Constant, DynAccess, Map};
-use quiescence::{ArcCell, ArcCellOption, ArcCellWeak, ArcGuard, Fences, Weigh, hazard};
+use quiescence::cell::{Access, Cache, Constant, DynAccess, Map};
+use quiescence::{
+    ArcCell, Weigh,
+    cell::{ArcCellOption, ArcCellWeak, ArcGuard},
+    hazard,
+    tuning::Fences,
+};
 
 mod common;
 #[path = "common/storm.rs"]
@@ -547,7 +552,7 @@ fn it_can_be_shared_exactly_where_an_arc_can() {
 #[test]
 fn the_fences_are_those_that_were_asked_for() {
     if std::env::var("QUIESCENCE_FENCES").is_ok_and(|value| value == "portable") {
-        assert_eq!(quiescence::fences(), Fences::Portable);
+        assert_eq!(quiescence::tuning::fences(), Fences::Portable);
     }
 }
 

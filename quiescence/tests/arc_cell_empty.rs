@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use quiescence::ArcCellOption;
+use quiescence::cell::ArcCellOption;
 
 #[test]
 #[cfg(unix)]

@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Barrier, LazyLock, Weak};
 use std::thread;
 
-use quiescence::arc_cell::{Cache, Constant, Map, RefCnt};
-use quiescence::{ArcCell, ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, Weigh, hazard};
+use quiescence::cell::{
+    ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, Cache, Constant, Map, RefCnt,
+};
+use quiescence::{ArcCell, Weigh, hazard};
 
 mod common;
 
@@ -468,8 +470,7 @@ fn config(port: u16) -> Config {
 
 #[test]
 fn a_part_is_asked_for_of_a_cell_a_pointer_to_it_a_constant_or_a_part() {
-    use quiescence::arc_cell::Access;
-
+    use quiescence::cell::Access;
     fn port<A: Access<u16>>(access: &A) -> u16 {
         *access.load()
     }
@@ -489,8 +490,7 @@ fn a_part_is_asked_for_of_a_cell_a_pointer_to_it_a_constant_or_a_part() {
 
 #[test]
 fn a_part_may_be_an_object_of_a_trait() {
-    use quiescence::arc_cell::DynAccess;
-
+    use quiescence::cell::DynAccess;
     let cell = Arc::new(ArcCell::from_pointee(config(80)));
     let name = Map::new(cell.clone(), |config: &Config| &config.name);
     let dynamic: Box<dyn DynAccess<String> + Send> = Box::new(name);

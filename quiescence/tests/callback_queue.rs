@@ -535,13 +535,6 @@ fn forks_beside_pushes() {
     });
 }
 
-#[cfg(quiescence_mutants)]
-#[test]
-#[cfg_attr(miri, ignore = "child processes")]
-fn removed_steps_are_caught_in_other_processes() {
-    quiescence::chaos::each_is_caught("quiescence", "callback_queue");
-}
-
 /// A runner waits for the section with what was pushed in it, however little patience it has.
 #[test]
 fn nothing_runs_beside_a_section() {

@@ -4,7 +4,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
 
-use quiescence::{Domain, Latency, Statistics};
+use quiescence::{
+    Domain,
+    report::{Latency, Statistics},
+};
 
 /// Calls `f` while another thread is registered in the domain, in no section.
 fn beside_a_reader(domain: &Domain, f: impl FnOnce()) {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use quiescence::{Domain, Engine, Rcu};
+use quiescence::{Domain, Rcu, tuning::Engine};
 
 fn domain(engine: Engine) -> Domain {
     Domain::builder().engine(engine).build()

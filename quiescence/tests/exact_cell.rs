@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Barrier, Weak};
 use std::{array, iter, thread};
 
-use quiescence::exact_cell::Counted;
-use quiescence::{ExactCell, ExactGuard};
+use quiescence::cell::Counted;
+use quiescence::cell::{ExactCell, ExactGuard};
 
 /// Fewer rounds under Miri, which is slow.
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 20_000 };

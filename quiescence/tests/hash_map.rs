@@ -10,9 +10,10 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread;
 
-use quiescence::collections::hash_map::{AtLimit, Compute, Operation};
+use quiescence::AtLimit;
+use quiescence::collections::hash_map::{Compute, Operation};
 use quiescence::collections::{HashMap, HashSet};
-use quiescence::{Domain, Private, Tuning};
+use quiescence::{Domain, tag::Private, tuning::Tuning};
 
 use common::rounds;
 
@@ -347,14 +348,14 @@ fn the_limit_holds_and_try_forms_refuse_at_it() {
     let guard = domain.read();
     let mut refused = 0;
     for n in 0..rounds(1_000, 200) {
-        if let Err((key, value)) = map.try_insert(1, n.to_string()) {
+        if let Err((key, value)) = map.try_insert(1, n.to_string()).map_err(AtLimit::into_inner) {
             assert_eq!((key, value), (1, n.to_string()));
             refused += 1;
         }
     }
     assert!(refused > 0);
     assert!(domain.statistics().callbacks_waiting() <= 100);
-    assert_eq!(map.try_remove(&1), Err(quiescence::collections::hash_map::AtLimit));
+    assert_eq!(map.try_remove(&1).map_err(AtLimit::into_inner), Err(()));
     drop(guard);
     domain.barrier();
     assert_eq!(map.try_insert(1, "last".into()), Ok(false));
@@ -382,17 +383,35 @@ fn try_forms_give_back_what_they_were_given_where_others_panic() {
     panics(&|| _ = view.get_or_insert_with(20, || unreachable!("it is refused")));
     panics(&|| _ = set.insert(value()));
 
-    assert_eq!(map.try_insert(1, value()), Err((1, value())));
-    assert_eq!(view.try_insert(1, value()), Err((1, value())));
-    assert_eq!(map.try_insert_if_absent(20, value()), Err((20, value())));
-    assert_eq!(view.try_get_or_insert(20, value()), Err((20, value())));
-    assert_eq!(view.try_get_or_insert_with(20, || unreachable!("it is refused")), Err(20));
-    assert_eq!(map.try_update(&1, |_| unreachable!("it is refused")), Err(AtLimit));
-    assert_eq!(view.try_update(&1, |_| unreachable!("it is refused")), Err(AtLimit));
-    assert_eq!(map.try_remove(&1), Err(AtLimit));
-    assert_eq!(view.try_remove_entry(&1), Err(AtLimit));
-    assert_eq!(set.try_insert(value()), Err(value()));
-    assert_eq!(set.read().try_remove("there"), Err(AtLimit));
+    assert_eq!(map.try_insert(1, value()).map_err(AtLimit::into_inner), Err((1, value())));
+    assert_eq!(view.try_insert(1, value()).map_err(AtLimit::into_inner), Err((1, value())));
+    assert_eq!(
+        map.try_insert_if_absent(20, value()).map_err(AtLimit::into_inner),
+        Err((20, value()))
+    );
+    assert_eq!(
+        view.try_get_or_insert(20, value()).map_err(AtLimit::into_inner),
+        Err((20, value()))
+    );
+    assert_eq!(
+        view.try_get_or_insert_with(20, || unreachable!("it is refused"))
+            .map_err(AtLimit::into_inner),
+        Err(20)
+    );
+    let refused = view.try_compute(20, |_| -> Operation<String, ()> { unreachable!() });
+    assert_eq!(refused.map_err(AtLimit::into_inner), Err(20));
+    assert_eq!(
+        map.try_update(&1, |_| unreachable!("it is refused")).map_err(AtLimit::into_inner),
+        Err(())
+    );
+    assert_eq!(
+        view.try_update(&1, |_| unreachable!("it is refused")).map_err(AtLimit::into_inner),
+        Err(())
+    );
+    assert_eq!(map.try_remove(&1).map_err(AtLimit::into_inner), Err(()));
+    assert_eq!(view.try_remove_entry(&1).map_err(AtLimit::into_inner), Err(()));
+    assert_eq!(set.try_insert(value()).map_err(AtLimit::into_inner), Err(value()));
+    assert_eq!(set.read().try_remove("there").map_err(AtLimit::into_inner), Err(()));
 
     let one = "1".to_owned();
     assert!(!map.insert_if_absent(1, value()) && !set.insert("there".into()));
@@ -490,7 +509,7 @@ fn every_guard_of_the_domain_will_do() {
 
 #[test]
 fn a_sleepable_map_is_read_by_other_threads_with_the_guard_of_one() {
-    let map = HashMap::<u64, String, _, quiescence::Sleepable>::sleepable();
+    let map = HashMap::<u64, String, _, quiescence::tag::Sleepable>::sleepable();
     (0..100).for_each(|n| _ = map.insert(n, n.to_string()));
     let view = map.read();
     let found = view.get(&7).unwrap();

@@ -12,7 +12,7 @@ use std::thread;
 
 use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::{Compute, Operation};
-use quiescence::{Domain, Private, Tuning, Weigh};
+use quiescence::{Domain, Weigh, tag::Private, tuning::Tuning};
 
 use common::Constant;
 

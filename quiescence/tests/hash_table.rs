@@ -12,7 +12,7 @@ use std::thread;
 use quiescence::intrusive::{
     Cursor, HashTable, Node, TableError, TableMemory, TableOptions as Options,
 };
-use quiescence::{Domain, Private};
+use quiescence::{Domain, tag::Private};
 
 mod common;
 
@@ -390,13 +390,6 @@ fn what_is_asked_for_while_a_table_shrinks_is_done() {
     assert!(pair.table.buckets() >= 1_024, "{} buckets", pair.table.buckets());
 }
 
-#[cfg(quiescence_mutants)]
-#[test]
-#[cfg_attr(miri, ignore = "child processes")]
-fn removed_steps_are_caught_in_other_processes() {
-    quiescence::chaos::each_is_caught("quiescence", "hash_table");
-}
-
 /// In a child process no thread is at work on the table any more, whatever was begun.
 #[test]
 #[cfg(unix)]
@@ -549,7 +542,7 @@ static HELD_OFF: AtomicBool = AtomicBool::new(false);
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
-    use quiescence::chaos::{self, Point};
+    use mutants::Point;
     /// Begun, and not ended, until the worker has come to an end one way or the other.
     fn hook(point: Point) {
         match point {
@@ -568,7 +561,7 @@ fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
     }
     if common::role().is_some() {
         let table = shrinking(&LOOKING);
-        chaos::install(hook);
+        mutants::install(hook);
         // SAFETY: no other thread uses it.
         unsafe { table.destroy() }.unwrap();
         assert!(HELD_OFF.load(SeqCst), "the worker came by");
@@ -585,7 +578,7 @@ fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn no_table_is_looked_at_when_it_is_gone() {
-    use quiescence::chaos::{self, Point};
+    use mutants::Point;
     static LEFT: AtomicBool = AtomicBool::new(false);
     fn hook(point: Point) {
         match point {
@@ -601,7 +594,7 @@ fn no_table_is_looked_at_when_it_is_gone() {
     static MAY_SHRINK: AtomicBool = AtomicBool::new(false);
     if common::role().is_some() {
         let table = shrinking(&MAY_SHRINK);
-        chaos::install(hook);
+        mutants::install(hook);
         MAY_SHRINK.store(true, SeqCst);
         wait_until(&LOOKING);
         drop(table);
@@ -609,6 +602,52 @@ fn no_table_is_looked_at_when_it_is_gone() {
         return;
     }
     let name = "no_table_is_looked_at_when_it_is_gone";
+    let output = common::again(name, "alone", &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A thread has claimed a bucket, and not put it into the list: what belongs to it is found from an
+/// earlier one.
+#[cfg(quiescence_mutants)]
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn what_is_there_is_found_before_its_bucket_is_in_the_list() {
+    use mutants::Point;
+    static CLAIMED: AtomicBool = AtomicBool::new(false);
+    static LOOKED: AtomicBool = AtomicBool::new(false);
+    fn hook(point: Point) {
+        if matches!(point, Point::BucketClaimed) {
+            CLAIMED.store(true, SeqCst);
+            wait_until(&LOOKED);
+        }
+    }
+    if common::role().is_some() {
+        let domain: Domain<Private> = Domain::new();
+        let options = Options { auto_resize: false, ..Options::default() };
+        let table: Table = HashTable::new(domain.clone(), options).unwrap();
+        for key in 0..64 {
+            let _section = domain.read();
+            // SAFETY: in a section; freed after a grace period.
+            unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
+        }
+        mutants::install(hook);
+        thread::scope(|scope| {
+            scope.spawn(|| table.resize(2 * table.buckets()));
+            wait_until(&CLAIMED);
+            let section = domain.read();
+            // SAFETY: in a section.
+            let is_there = |key| unsafe { table.lookup(HASHES[1](key), is(key)) }.node().is_some();
+            let missing: Vec<u64> = (0..64).filter(|&key| !is_there(key)).collect();
+            drop(section);
+            LOOKED.store(true, SeqCst);
+            assert!(missing.is_empty(), "not found: {missing:?}");
+        });
+        empty(&domain, &table);
+        // SAFETY: no other thread uses it.
+        unsafe { table.destroy() }.unwrap();
+        return;
+    }
+    let name = "what_is_there_is_found_before_its_bucket_is_in_the_list";
     let output = common::again(name, "alone", &[]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

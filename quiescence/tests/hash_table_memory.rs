@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use quiescence::intrusive::{
     HashTable, Node, TableAllocator, TableError, TableMemory, TableOptions as Options,
 };
-use quiescence::{Domain, Private};
+use quiescence::{Domain, tag::Private};
 
 thread_local! {
     /// Whether the thread is in a section, in which an allocator might wait for itself.

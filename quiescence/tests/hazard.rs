@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::{ptr, thread};
 
 use quiescence::hazard::{self, HazardDomain, HazardPointer};
-use quiescence::{Tuning, Weigh};
+use quiescence::{Weigh, tuning::Tuning};
 
 mod common;
 #[path = "common/storm.rs"]

@@ -9,7 +9,8 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use common::{beside_a_section, domain_with_limit, rounds};
-use quiescence::collections::id_map::{AtLimit, ReplaceError};
+use quiescence::AtLimit;
+use quiescence::collections::id_map::ReplaceError;
 use quiescence::collections::{Id, IdMap, Mark};
 use quiescence::{Domain, Srcu, Weigh};
 
@@ -469,9 +470,9 @@ fn at_the_limit_nothing_waits_that_says_so() {
         let removed = ids.iter().take_while(|id| map.try_remove(**id) == Ok(true)).count();
         assert!((1..=4).contains(&removed), "{removed} fit");
         let next = ids[removed];
-        assert_eq!(map.try_remove(next), Err(AtLimit));
+        assert_eq!(map.try_remove(next).map_err(AtLimit::into_inner), Err(()));
         assert_eq!(map.try_replace(next, 7), Err(ReplaceError::AtLimit(7)));
-        assert_eq!(map.read().try_remove(next).map(drop), Err(AtLimit));
+        assert_eq!(map.read().try_remove(next).map(drop).map_err(AtLimit::into_inner), Err(()));
         assert_eq!(map.try_remove(ids[0]), Ok(false), "it is gone");
         assert_eq!(map.try_replace(ids[0], 7), Err(ReplaceError::NotFound(7)));
         assert_eq!(map.read().get(next), Some(&(removed as i32)), "nothing has changed");

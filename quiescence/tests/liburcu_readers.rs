@@ -1,8 +1,7 @@
 //! `quiescence::liburcu_readers`: readers that follow liburcu's protocol by themselves, as programs
 //! compiled against it do.
 //!
-//! With the feature `chaos` the stress is run again in processes where a step is missing, and must
-//! fail there.
+//! `cargo xtask mutants` runs the stress where a step is missing: there it must fail.
 #![cfg(target_os = "linux")]
 
 use std::ptr;
@@ -13,8 +12,8 @@ use std::sync::atomic::{
 use std::sync::{Barrier, mpsc};
 use std::thread;
 
-use quiescence::Fences;
 use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Surroundings, Words};
+use quiescence::tuning::Fences;
 
 mod common;
 
@@ -58,7 +57,7 @@ impl Flavor {
     }
 
     fn slave_barrier(&self) {
-        if self.readers == Readers::Full || quiescence::fences() == Fences::Portable {
+        if self.readers == Readers::Full || quiescence::tuning::fences() == Fences::Portable {
             fence(SeqCst);
         } else {
             compiler_fence(SeqCst);
@@ -351,7 +350,7 @@ fn others_that_leave_end_no_grace_period() {
 #[test]
 #[cfg(quiescence_mutants)]
 fn a_reader_that_leaves_just_before_the_driver_sleeps_is_seen() {
-    use quiescence::chaos::{self, Point};
+    use mutants::Point;
 
     static ABOUT_TO: AtomicBool = AtomicBool::new(false);
     static HAS_LEFT: AtomicBool = AtomicBool::new(false);
@@ -372,7 +371,7 @@ fn a_reader_that_leaves_just_before_the_driver_sleeps_is_seen() {
         return;
     }
     let flavor = Flavor::new(Readers::Light);
-    chaos::install(stop_once);
+    mutants::install(stop_once);
     let (inside, is_over) = (Barrier::new(2), Barrier::new(2));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -552,11 +551,4 @@ fn what_is_queued_at_the_end_of_the_process_is_not_run() {
     quiescence::Domain::global().tune(tuning);
     quiescence::call(|| eprintln!("Rust's ran")).expect("room");
     std::process::exit(0);
-}
-
-#[cfg(quiescence_mutants)]
-#[test]
-#[cfg_attr(miri, ignore = "child processes")]
-fn removed_steps_are_caught_in_other_processes() {
-    quiescence::chaos::each_is_caught("quiescence", "liburcu_readers");
 }

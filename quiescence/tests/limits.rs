@@ -49,7 +49,7 @@ fn try_retire_hands_the_object_back_at_the_limit() {
         assert_eq!(refused.len(), 12);
         assert_eq!(domain.statistics().limit_refusals, 12);
         let objects: Vec<Box<Counted>> =
-            refused.into_iter().map(quiescence::Refused::into_inner).collect();
+            refused.into_iter().map(quiescence::AtLimit::into_inner).collect();
         assert_eq!(live.now.load(SeqCst), 20, "nothing is lost, nothing is dropped");
         drop(objects);
         assert!(domain.try_call(|| ()).is_err(), "closures count as well");
@@ -159,7 +159,7 @@ fn a_store_in_a_section_is_refused_before_anything_is_changed() {
     for number in 1..=9 {
         value.store(number);
     }
-    assert_eq!(value.try_store(10), Err(10));
+    assert_eq!(value.try_store(10).map_err(quiescence::AtLimit::into_inner), Err(10));
     assert_eq!(*value.load(&guard), 9);
     let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| value.store(11)));
     let message = refused.unwrap_err();

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use common::{beside_a_section, domain_with_limit, rounds};
+use quiescence::AtLimit;
 use quiescence::collections::List;
-use quiescence::collections::list::AtLimit;
 use quiescence::{Domain, Srcu, Weigh};
 
 /// The same numbers each time.
@@ -301,7 +301,7 @@ fn in_a_section_at_the_limit_a_removal_is_refused() {
     updater.move_next();
     let removed = (0..100).take_while(|_| updater.try_remove_current() == Ok(true)).count();
     assert_eq!(removed, 5, "the limit, and one over it");
-    assert_eq!(updater.try_remove_current(), Err(AtLimit));
+    assert_eq!(updater.try_remove_current().map_err(AtLimit::into_inner), Err(()));
     assert_eq!(updater.try_replace_current(7), Err(7));
     assert_eq!(updater.current(), Some(&removed));
     let refused = catch_unwind(AssertUnwindSafe(|| updater.remove_current())).unwrap_err();

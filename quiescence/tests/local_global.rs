@@ -2,8 +2,7 @@
 //! thread.
 //!
 //! Threads are moved from CPU to CPU all the time. The whole file is run again in processes that
-//! count portably; and with the feature `chaos`, in processes where a step is missing, in each of
-//! which the named test must fail.
+//! count portably. `cargo xtask mutants` runs tests of it where a step is missing.
 #![cfg(target_os = "linux")]
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -144,11 +143,4 @@ fn a_writer_that_waits_is_not_passed() {
 #[cfg_attr(miri, ignore = "child processes")]
 fn all_of_it_in_other_processes() {
     shuffle::all_but_in_other_processes("writers_are_alone");
-}
-
-#[cfg(quiescence_mutants)]
-#[test]
-#[cfg_attr(miri, ignore = "child processes")]
-fn removed_steps_are_caught_in_other_processes() {
-    quiescence::chaos::each_is_caught("quiescence", "local_global");
 }

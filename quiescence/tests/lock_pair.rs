@@ -1,13 +1,15 @@
-//! `sync::lock_pair`: the order in which it locks, and what it refuses.
+//! `lock_pair` of `examples/lock_pair.rs`: the order in which it locks, and what it refuses.
 
 mod common;
+#[path = "../examples/transformations/chapters/lock_pair.rs"]
+mod lock_pair;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::thread;
 
 use common::rounds;
-use quiescence::sync::lock_pair;
+use lock_pair::lock_pair;
 
 /// Whichever is named first.
 #[test]

@@ -30,7 +30,7 @@ fn synchronize_inside_a_section_names_both_places() {
     // So do the others that wait, and the domain still works afterwards.
     assert!(message(|| domain.synchronize_expedited()).contains("misuse.rs"));
     assert!(message(|| domain.barrier()).contains("barrier"));
-    let cookie = domain.snapshot();
+    let cookie = domain.cookie();
     assert!(message(|| domain.wait(cookie)).contains("wait"));
     drop(guard);
     domain.synchronize();
@@ -95,7 +95,7 @@ fn a_cookie_of_a_domain_that_has_ended_is_refused() {
     for _ in 0..if cfg!(miri) { 5 } else { 100 } {
         let ended = Domain::new();
         ended.synchronize();
-        let cookie = ended.snapshot();
+        let cookie = ended.cookie();
         drop(ended);
         Domain::new().synchronize();
         let others: [_; 8] = std::array::from_fn(|_| Domain::new());
@@ -110,7 +110,7 @@ fn a_cookie_of_a_domain_that_has_ended_is_refused() {
 #[test]
 fn no_debug_output_looks_into_the_slots() {
     let _reader = quiescence::reader();
-    let shown = format!("{:?}", quiescence::DomainTag::handle(&quiescence::Global));
+    let shown = format!("{:?}", quiescence::tag::DomainTag::handle(&quiescence::tag::Global));
     assert!(shown.contains("DomainState") && !shown.contains("references"), "{shown}");
 }
 

@@ -209,7 +209,7 @@ fn memory_is_limited() {
     let mut most = 0;
     for round in 0..ROUNDS as u64 {
         file.write(round % 64 * PAGE as u64, &[round as u8; PAGE]);
-        most = most.max(quiescence::statistics().bytes_waiting);
+        most = most.max(quiescence::Domain::global().statistics().bytes_waiting);
         assert!(file.resident() <= 17);
     }
     // Other tests of this file share the domain, which each of their threads may overrun by one.

@@ -11,7 +11,11 @@ use std::{ptr, thread};
 
 use common::{again, expect, in_child, role};
 use quiescence::sync::Counter;
-use quiescence::{ArcCell, Fences, PerCpuPath, Snapshot, Srcu};
+use quiescence::{
+    ArcCell, Srcu,
+    cell::Snapshot,
+    tuning::{Fences, PerCpuPath},
+};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Runs a test once more with each of these environments, and expects it to pass.
@@ -26,7 +30,7 @@ fn again_and_again(test: &str, environments: &[&[(&str, &str)]]) {
 const BOTH: &[&[(&str, &str)]] = &[&[], &[("QUIESCENCE_PERCPU", "portable")]];
 
 fn restartable() -> bool {
-    expect::sequences(quiescence::per_cpu_path() == PerCpuPath::Restartable)
+    expect::sequences(quiescence::tuning::per_cpu_path() == PerCpuPath::Restartable)
 }
 
 /// What threads count, and what they read; `count` is to be called as often as they like.
@@ -106,9 +110,9 @@ fn here_it_is_exact_on_both_paths() {
 #[test]
 fn the_environment_chooses_the_portable_path() {
     if role().is_some() {
-        assert_eq!(quiescence::per_cpu_path(), PerCpuPath::Portable);
+        assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
         let portable = std::env::var_os("QUIESCENCE_FENCES").is_some();
-        assert!(!portable || quiescence::fences() == Fences::Portable);
+        assert!(!portable || quiescence::tuning::fences() == Fences::Portable);
         return exercise();
     }
     again_and_again(
@@ -162,8 +166,8 @@ fn what_is_forbidden_at_the_beginning_is_not_used() {
         // The trial needs a thread, and makes it by this call. (The C library uses another one.)
         _ => forbid(libc::SYS_clone, None),
     }
-    assert_eq!(quiescence::per_cpu_path(), PerCpuPath::Portable);
-    assert!(role != "membarrier" || quiescence::fences() == Fences::Portable);
+    assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
+    assert!(role != "membarrier" || quiescence::tuning::fences() == Fences::Portable);
     exercise();
     // At once: a sanitizer would start a process to look for leaks, which is forbidden.
     // SAFETY: ends the process.
@@ -361,12 +365,12 @@ fn a_fork_in_the_midst_of_the_choice_leaves_nothing_half_done() {
     thread::scope(|scope| {
         scope.spawn(|| {
             begin.wait();
-            quiescence::per_cpu_path()
+            quiescence::tuning::per_cpu_path()
         });
         begin.wait();
         in_child(|| {
-            let path = quiescence::per_cpu_path();
-            assert_eq!(path, quiescence::per_cpu_path());
+            let path = quiescence::tuning::per_cpu_path();
+            assert_eq!(path, quiescence::tuning::per_cpu_path());
             exercise();
         });
     });
@@ -421,7 +425,7 @@ fn a_handler_may_be_the_first_who_counts() {
         assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
     }
     assert_eq!(*errno(), 77, "a handler that counts leaves errno as it is");
-    quiescence::per_cpu_path();
+    quiescence::tuning::per_cpu_path();
     (0..500).for_each(|amount| shared.count(amount));
     assert_eq!(*errno(), 77);
     IN_HANDLER.store(ptr::null_mut(), Release);

@@ -9,7 +9,10 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use common::{again, in_child, role};
-use quiescence::{Domain, Engine, Fences, Rcu};
+use quiescence::{
+    Domain, Rcu,
+    tuning::{Engine, Fences},
+};
 
 #[test]
 fn a_child_has_the_forking_thread_only() {
@@ -172,10 +175,10 @@ fn exercise() {
             quiescence::synchronize();
         }
         let guard = quiescence::read();
-        let cookie = quiescence::start_poll();
-        assert!(!quiescence::poll(cookie));
+        let cookie = quiescence::Domain::global().start_poll();
+        assert!(!quiescence::Domain::global().poll(cookie));
         drop(guard);
-        quiescence::wait(cookie);
+        quiescence::Domain::global().wait(cookie);
         stop.store(true, Relaxed);
     });
     quiescence::barrier();
@@ -184,7 +187,7 @@ fn exercise() {
 #[test]
 fn the_environment_chooses_portable_fences() {
     if role().is_some() {
-        assert_eq!(quiescence::fences(), Fences::Portable);
+        assert_eq!(quiescence::tuning::fences(), Fences::Portable);
         return exercise();
     }
     let test = "the_environment_chooses_portable_fences";
@@ -214,7 +217,7 @@ fn forbid(call: libc::c_long) {
 fn a_forbidden_membarrier_means_portable_fences() {
     if role().is_some() {
         forbid(libc::SYS_membarrier);
-        assert_eq!(quiescence::fences(), Fences::Portable);
+        assert_eq!(quiescence::tuning::fences(), Fences::Portable);
         return exercise();
     }
     let output = again("a_forbidden_membarrier_means_portable_fences", "forbidden", &[]);
@@ -224,7 +227,7 @@ fn a_forbidden_membarrier_means_portable_fences() {
 #[test]
 fn a_membarrier_that_is_forbidden_later_ends_the_process_with_the_reason() {
     if role().is_some() {
-        if quiescence::fences() == Fences::Membarrier {
+        if quiescence::tuning::fences() == Fences::Membarrier {
             forbid(libc::SYS_membarrier);
             exercise();
         } else {

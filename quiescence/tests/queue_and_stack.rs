@@ -208,12 +208,12 @@ fn a_value_does_not_wait_for_a_grace_period() {
     let section = quiescence::read();
     queue.push(Counted::new(1, &live));
     stack.push(Counted::new(2, &live));
-    let before = quiescence::statistics().bytes_waiting;
+    let before = quiescence::Domain::global().statistics().bytes_waiting;
     drop((queue.pop(), stack.pop()));
     assert_eq!(live.load(Relaxed), 0);
     // Other tests of this process retire as well, and free what they have retired; but not what
     // was retired after our section had begun.
-    assert!(quiescence::statistics().bytes_waiting > 0, "{before}");
+    assert!(quiescence::Domain::global().statistics().bytes_waiting > 0, "{before}");
     drop(section);
 }
 
@@ -232,7 +232,7 @@ fn nodes_count_against_the_limit_of_the_global_domain() {
         assert!(output.status.success(), "{output:?}");
         return;
     }
-    let waiting = || quiescence::statistics().callbacks_waiting();
+    let waiting = || quiescence::Domain::global().statistics().callbacks_waiting();
     let (queue, stack): (Queue<_>, Stack<_>) = ((0..200).collect(), (0..200).collect());
     let section = quiescence::read();
     assert!(queue.drain().eq(0..200));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 use common::{beside_a_section, rounds, until_an_updater_sleeps};
-use quiescence::{Domain, Fences, Guard, Qsbr, Rcu};
+use quiescence::{Domain, Guard, Qsbr, Rcu, tuning::Fences};
 
 /// An object that notes when it is dropped.
 struct Noted(Arc<AtomicU32>);

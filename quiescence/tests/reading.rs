@@ -12,7 +12,8 @@ use std::thread;
 
 use common::expect;
 use quiescence::{
-    Domain, DomainTag, Global, OwnedRcuRef, Rcu, RcuOption, RcuRef, Sleepable, Srcu, Weigh,
+    Domain, OwnedRcuRef, Rcu, RcuOption, RcuRef, Srcu, Weigh,
+    tag::{DomainTag, Global, Sleepable},
 };
 
 quiescence::domain! {

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
+use quiescence::cell::Snapshot;
 #[cfg(unix)]
-use quiescence::PerCpuPath;
-use quiescence::Snapshot;
+use quiescence::tuning::PerCpuPath;
 
 mod common;
 #[path = "common/storm.rs"]
@@ -347,7 +347,7 @@ extern "C" fn stay_in_handler(_signal: libc::c_int) {
 #[cfg_attr(miri, ignore = "signals")]
 fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
     // Without sequences it would.
-    if !common::expect::sequences(quiescence::per_cpu_path() == PerCpuPath::Restartable) {
+    if !common::expect::sequences(quiescence::tuning::per_cpu_path() == PerCpuPath::Restartable) {
         return;
     }
     let snapshot = Snapshot::new([0_u64; 64]);

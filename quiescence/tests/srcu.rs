@@ -8,7 +8,10 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use quiescence::{Domain, Rcu, Section, Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize};
+use quiescence::{
+    Domain, Rcu, Srcu, SrcuGuard, SrcuOwnedGuard,
+    tag::{Section, Sleepable},
+};
 
 /// Rounds of each thread.
 const EACH: u64 = if cfg!(miri) { 8 } else { 500 };
@@ -165,7 +168,7 @@ fn try_store_never_waits() {
     let guard = domain.read();
     let stored = (1..10).take_while(|new| value.try_store(*new).is_ok()).count();
     assert!((1..=2).contains(&stored), "{stored}");
-    assert_eq!(value.try_store(10), Err(10));
+    assert_eq!(value.try_store(10).map_err(quiescence::AtLimit::into_inner), Err(10));
     drop(guard);
     value.store(11); // waits
     assert_eq!(*value.load(&domain.read()), 11);
@@ -244,7 +247,8 @@ fn everything_may_be_sent() {
     is_send::<SrcuGuard<'static>>();
     is_sync::<SrcuGuard<'static>>();
     is_send::<SrcuOwnedGuard>();
-    is_send::<Synchronize<'static>>();
+    fn is_sent(_: impl Send) {}
+    is_sent(Srcu::new().synchronize_async());
     is_send::<Domain<Sleepable>>();
     is_sync::<Srcu>();
 }
@@ -262,7 +266,7 @@ fn a_domain_may_be_moved_while_it_is_used() {
 
 #[test]
 fn code_that_is_generic_over_domains_takes_it() {
-    fn length<K: quiescence::DomainTag, S: Section<K>>(
+    fn length<K: quiescence::tag::DomainTag, S: Section<K>>(
         text: &Rcu<String, K>,
         section: &S,
     ) -> usize {
@@ -387,7 +391,7 @@ fn a_waker_may_wait_for_a_grace_period() {
 #[test]
 fn a_task_may_wait_for_a_cookie() {
     let domain = Srcu::new();
-    let cookie = domain.snapshot();
+    let cookie = domain.cookie();
     assert!(!domain.poll(cookie), "nobody has asked for it");
     block_on(domain.wait_async(cookie));
     assert!(domain.poll(cookie));

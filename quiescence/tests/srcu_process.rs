@@ -9,7 +9,7 @@ use std::sync::{Mutex, Once};
 use std::time::Duration;
 
 use common::in_child;
-use quiescence::{Srcu, StallReport};
+use quiescence::{Srcu, report::StallReport};
 
 /// A domain of this name, and the reports of its stalls.
 fn listened_to(domain: &'static Srcu, name: &'static str) -> Receiver<StallReport> {
@@ -17,9 +17,9 @@ fn listened_to(domain: &'static Srcu, name: &'static str) -> Receiver<StallRepor
     static LISTENERS: Mutex<Listeners> = Mutex::new(Vec::new());
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
-        quiescence::set_stall_hook(|report| {
+        quiescence::report::set_stall_hook(|report| {
             for (name, listener) in LISTENERS.lock().unwrap().iter() {
-                if report.domain() == *name {
+                if report.domain == *name {
                     let _ = listener.send(report.clone()); // the test may be over
                 }
             }
@@ -50,19 +50,19 @@ fn a_stall_names_the_slots_and_the_oldest_guard() {
         drop((not_listed, oldest, younger));
         report
     });
-    assert_eq!(report.sections(), 3);
-    let begun: u64 = report.slots().iter().map(|slot| slot.begun()).sum();
-    let ended: u64 = report.slots().iter().map(|slot| slot.ended()).sum();
-    assert_eq!(begun - ended, 3, "{:?}", report.slots());
-    let guard = report.oldest_guard().expect("two are listed");
-    assert_eq!((guard.location().file(), guard.location().line()), (file!(), line));
-    assert_eq!(guard.listed(), 2);
+    assert_eq!(report.sections, 3);
+    let begun: u64 = report.slots.iter().map(|slot| slot.begun).sum();
+    let ended: u64 = report.slots.iter().map(|slot| slot.ended).sum();
+    assert_eq!(begun - ended, 3, "{:?}", report.slots);
+    let guard = report.oldest_guard.expect("two are listed");
+    assert_eq!((guard.location.file(), guard.location.line()), (file!(), line));
+    assert_eq!(guard.listed, 2);
     // SAFETY: asks for a number.
-    assert_eq!(guard.thread_id(), Some(unsafe { libc::gettid() }.cast_unsigned()));
+    assert_eq!(guard.thread_id, Some(unsafe { libc::gettid() }.cast_unsigned()));
     let said = report.to_string();
     assert!(said.contains("held up by 3 sections"), "{said}");
     assert!(said.contains(&format!("srcu_process.rs:{line}")), "{said}");
-    assert!(report.holdouts().is_empty());
+    assert!(report.holdouts.is_empty());
     DOMAIN.track_guards(false);
     drop(DOMAIN.read());
     DOMAIN.synchronize();
@@ -77,7 +77,7 @@ fn without_tracking_a_stall_says_how_to_have_it() {
     DOMAIN.call(|| ()).expect("there is room");
     let _asked = DOMAIN.start_poll();
     let report = reports.recv().unwrap();
-    assert!(report.oldest_guard().is_none());
+    assert!(report.oldest_guard.is_none());
     assert!(report.to_string().contains("Srcu::track_guards(true)"), "{report}");
     drop(guard);
     DOMAIN.barrier();

@@ -3,16 +3,22 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex, Once, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use common::in_child;
-use quiescence::{Domain, Engine, Holdout, Qsbr, StackMissing, StallReport, ThreadState};
+use object::{Object, ObjectSymbol, SymbolKind};
+use quiescence::{
+    Domain, Qsbr,
+    report::{Holdout, StackMissing, StallReport, ThreadState},
+    tuning::Engine,
+};
 
 const LIMIT: Duration = Duration::from_millis(2);
 
@@ -24,9 +30,9 @@ static LISTENERS: Mutex<Vec<(String, Sender<StallReport>)>> = Mutex::new(Vec::ne
 fn listened_to(name: &str, engine: Engine, limit: Duration) -> (Domain, Receiver<StallReport>) {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
-        quiescence::set_stall_hook(|report| {
+        quiescence::report::set_stall_hook(|report| {
             let listeners = LISTENERS.lock().unwrap();
-            for (_, listener) in listeners.iter().filter(|(name, _)| name == report.domain()) {
+            for (_, listener) in listeners.iter().filter(|(name, _)| *name == report.domain) {
                 let _ = listener.send(report.clone()); // the test may be over
             }
         });
@@ -87,12 +93,26 @@ fn spins_in_a_section(until: &Receiver<()>) {
 /// The first report whose only holdout is as wanted: a thread that has entered its section may not
 /// have come to rest there when the first one is made. Ends when the report has been made.
 fn report_of(told: &Receiver<StallReport>, wanted: impl Fn(&Holdout) -> bool) -> StallReport {
-    told.iter().find(|report| report.holdouts().first().is_some_and(&wanted)).unwrap()
+    told.iter().find(|report| report.holdouts.first().is_some_and(&wanted)).unwrap()
 }
 
 fn has_function(holdout: &Holdout, name: &str) -> bool {
-    let frames = holdout.stack().unwrap_or_default();
-    frames.iter().any(|frame| frame.function().is_some_and(|function| function.contains(name)))
+    let frames = holdout.stack.as_deref().unwrap_or_default();
+    frames.iter().filter_map(|frame| frame.offset).any(|offset| {
+        let mut functions = functions_of_this_program().range(..=offset);
+        functions.next_back().is_some_and(|(_, function)| function.contains(name))
+    })
+}
+
+/// By where they are in its file.
+fn functions_of_this_program() -> &'static BTreeMap<usize, String> {
+    static FUNCTIONS: OnceLock<BTreeMap<usize, String>> = OnceLock::new();
+    FUNCTIONS.get_or_init(|| {
+        let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let program = object::File::parse(&*program).unwrap();
+        let functions = program.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
+        functions.map(|symbol| (symbol.address() as usize, symbol.name().unwrap().into())).collect()
+    })
 }
 
 #[test]
@@ -111,30 +131,58 @@ fn a_sleeping_holdout_is_named_with_its_line_and_its_stack() {
             let waiter = thread::spawn(move || waiter.synchronize());
             domain.call(|| ()).unwrap();
             let is_whole = |holdout: &Holdout| {
-                holdout.state() == ThreadState::Sleeping
+                holdout.state == ThreadState::Sleeping
                     && has_function(holdout, "blocks_in_a_section")
             };
             let report = report_of(&told, is_whole);
-            assert_eq!(domain.statistics().grace_periods + 1, report.grace_period());
+            assert_eq!(domain.statistics().grace_periods + 1, report.grace_period);
             (report, id, waiter)
         });
         waiter.join().unwrap();
-        assert_eq!(report.domain(), name);
-        assert!(report.age() >= LIMIT && !report.is_expedited(), "{report}");
-        assert!(report.statistics().waiters >= 1, "{report}");
-        assert_eq!(report.statistics().callbacks_waiting(), 1, "{report}");
-        let [holdout] = report.holdouts() else { panic!("{report}") };
-        assert_eq!(holdout.thread_id(), Some(id));
-        assert_eq!(holdout.thread_name(), Some("a (slow) one"));
-        assert!(!holdout.is_qsbr());
-        let began = holdout.began().unwrap();
+        assert_eq!(report.domain, name);
+        assert!(report.age >= LIMIT && !report.is_expedited, "{report}");
+        assert!(report.statistics.waiters >= 1, "{report}");
+        assert_eq!(report.statistics.callbacks_waiting(), 1, "{report}");
+        let [holdout] = &report.holdouts[..] else { panic!("{report}") };
+        assert_eq!(holdout.thread_id, Some(id));
+        assert_eq!(holdout.thread_name.as_deref(), Some("a (slow) one"));
+        assert!(!holdout.is_qsbr);
+        let began = holdout.began.unwrap();
         assert!(began.file().ends_with("stalls.rs") && began.line() == begun, "{report}");
         let said = report.to_string();
-        for part in [&name, "\"a (slow) one\"", "sleeping", "stalls.rs", "blocks_in_a_section"] {
+        for part in [&name, "\"a (slow) one\"", "sleeping", "stalls.rs"] {
             assert!(said.contains(part), "{part}: {said}");
         }
+        assert_eq!(has_function(holdout, "blocks_in_a_section"), said.contains("addr2line"));
         assert!(said.contains(&format!("thread {id} ")), "{said}");
     }
+}
+
+/// What a report says of how frames are named is a command, which does that.
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn a_report_says_how_its_frames_are_named() {
+    let (domain, told) = listened_to("named", Engine::Adaptive, LIMIT);
+    let section = |enter: &Sender<u32>, left: Receiver<()>| {
+        let _guard = domain.read();
+        enter.send(thread_id()).unwrap();
+        blocks_in_a_section(&left);
+    };
+    let said = beside("sleeper", section, |_| {
+        domain.call(|| ()).unwrap();
+        let blocks = |holdout: &Holdout| has_function(holdout, "blocks_in_a_section");
+        report_of(&told, blocks).to_string()
+    });
+    let program = std::env::current_exe().unwrap();
+    let command = format!("addr2line -Cfipe {} ", program.display());
+    let told = |line: &&str| line.contains(&command);
+    let command = said.lines().find(told).unwrap().trim().strip_prefix("names: ").unwrap();
+    // It is there wherever programs are linked.
+    let output = Command::new("sh").args(["-c", command]).output().unwrap();
+    let names = String::from_utf8_lossy(&output.stdout);
+    let of_ours = |line: &&str| line.contains("stalls::blocks_in_a_section");
+    let line = names.lines().find(of_ours).unwrap_or_else(|| panic!("{said}\n{output:?}"));
+    assert!(line.contains("stalls.rs:"), "{line}");
 }
 
 #[test]
@@ -152,7 +200,7 @@ fn a_running_holdout_is_told_from_a_sleeping_one() {
         assert!(!domain.poll(cookie));
         report
     });
-    assert_eq!(report.holdouts()[0].state(), ThreadState::Running, "{report}");
+    assert_eq!(report.holdouts[0].state, ThreadState::Running, "{report}");
 }
 
 #[test]
@@ -168,9 +216,9 @@ fn a_guard_that_was_leaked_is_named() {
         domain.call(|| ()).unwrap();
         (told.recv().unwrap(), id)
     });
-    let [holdout] = report.holdouts() else { panic!("{report}") };
-    assert_eq!((holdout.thread_id(), holdout.thread_name()), (Some(id), Some("leaker")));
-    assert_eq!(holdout.began().unwrap().line(), begun, "{report}");
+    let [holdout] = &report.holdouts[..] else { panic!("{report}") };
+    assert_eq!((holdout.thread_id, holdout.thread_name.as_deref()), (Some(id), Some("leaker")));
+    assert_eq!(holdout.began.unwrap().line(), begun, "{report}");
 }
 
 /// By the line: its thread, and whatever name that had, is gone.
@@ -185,10 +233,10 @@ fn a_guard_that_was_leaked_by_a_thread_that_has_ended_is_named() {
     });
     domain.call(|| ()).unwrap();
     // `scope` does not wait for the very end of the thread.
-    let report = report_of(&told, |holdout| holdout.state() == ThreadState::Ended);
-    let [holdout] = report.holdouts() else { panic!("{report}") };
-    assert_eq!(holdout.began().unwrap().line(), begun, "{report}");
-    assert_eq!(holdout.stack(), Err(&StackMissing::ThreadEnded));
+    let report = report_of(&told, |holdout| holdout.state == ThreadState::Ended);
+    let [holdout] = &report.holdouts[..] else { panic!("{report}") };
+    assert_eq!(holdout.began.unwrap().line(), begun, "{report}");
+    assert_eq!(holdout.stack, Err(StackMissing::ThreadEnded));
     assert!(report.to_string().contains("ended"), "{report}");
 }
 
@@ -199,10 +247,10 @@ fn a_report_comes_once_per_doubling() {
     thread::scope(|scope| {
         scope.spawn(|| domain.synchronize());
         let reports: Vec<StallReport> = told.iter().take(5).collect();
-        assert!(reports[0].age() >= LIMIT);
+        assert!(reports[0].age >= LIMIT);
         for two in reports.windows(2) {
-            assert_eq!(two[0].grace_period(), two[1].grace_period());
-            assert!(two[1].age() >= two[0].age() * 2, "{:?} {:?}", two[0].age(), two[1].age());
+            assert_eq!(two[0].grace_period, two[1].grace_period);
+            assert!(two[1].age >= two[0].age * 2, "{:?} {:?}", two[0].age, two[1].age);
         }
         assert!(domain.statistics().stalls >= 5);
         drop(reader);
@@ -218,11 +266,11 @@ fn the_next_grace_period_is_reported_anew() {
         // Each poll is a look, unless a report that is being made is in the way.
         let report = loop {
             assert!(!domain.poll(cookie));
-            if let Some(report) = told.try_iter().find(|report| report.grace_period() == number) {
+            if let Some(report) = told.try_iter().find(|report| report.grace_period == number) {
                 break report;
             }
         };
-        assert_eq!(report.holdouts()[0].thread_id(), Some(thread_id()));
+        assert_eq!(report.holdouts[0].thread_id, Some(thread_id()));
         reader.quiescent_state();
         while !domain.poll(cookie) {}
     }
@@ -241,7 +289,7 @@ fn expedited_grace_periods_have_a_limit_of_their_own() {
         assert_eq!(domain.statistics().stalls, 0);
         scope.spawn(|| domain.synchronize_expedited());
         let report = told.recv().unwrap();
-        assert!(report.is_expedited() && report.to_string().contains("expedited"), "{report}");
+        assert!(report.is_expedited && report.to_string().contains("expedited"), "{report}");
         drop(reader);
     });
 }
@@ -275,8 +323,8 @@ fn a_grace_period_that_only_callbacks_want_is_reported() {
         let reader = domain.qsbr();
         domain.call(|| ()).unwrap();
         let report = told.recv().unwrap();
-        assert_eq!(report.statistics().callbacks_waiting(), 1, "{report}");
-        assert_eq!(report.holdouts().len(), 1, "{report}");
+        assert_eq!(report.statistics.callbacks_waiting(), 1, "{report}");
+        assert_eq!(report.holdouts.len(), 1, "{report}");
         drop(reader);
         domain.barrier();
     }
@@ -293,7 +341,7 @@ fn a_grace_period_that_the_workers_budget_delays_is_reported() {
     tune(&domain, Some(LIMIT), None);
     let reader = domain.qsbr();
     domain.call(|| ()).unwrap();
-    let ages: Vec<Duration> = told.iter().map(|report| report.age()).take(3).collect();
+    let ages: Vec<Duration> = told.iter().map(|report| report.age).take(3).collect();
     assert!(ages[1] >= ages[0] * 2 && ages[2] >= ages[1] * 2, "{ages:?}");
     drop(reader);
 }
@@ -313,9 +361,9 @@ fn each_domain_reports_its_own_holdouts() {
         second.call(|| ()).unwrap();
         let (first_report, second_report) =
             (first_told.recv().unwrap(), second_told.recv().unwrap());
-        assert_eq!(first_report.holdouts()[0].thread_id(), Some(thread_id()));
-        assert_eq!(second_report.holdouts()[0].thread_name(), Some("in the second"));
-        assert_eq!((first_report.holdouts().len(), second_report.holdouts().len()), (1, 1));
+        assert_eq!(first_report.holdouts[0].thread_id, Some(thread_id()));
+        assert_eq!(second_report.holdouts[0].thread_name.as_deref(), Some("in the second"));
+        assert_eq!((first_report.holdouts.len(), second_report.holdouts.len()), (1, 1));
         drop(reader);
     });
 }
@@ -331,15 +379,15 @@ fn qsbr_readers_are_reported_as_such() {
         let second: Qsbr<_> = domain.qsbr();
         domain.call(|| ()).unwrap();
         let report = told.recv().unwrap();
-        let holdouts = report.holdouts();
+        let holdouts = &report.holdouts;
         assert_eq!(holdouts.len(), if engine == Engine::Token { 1 } else { 2 }, "{report}");
-        assert!(holdouts.iter().all(Holdout::is_qsbr));
-        assert_eq!(holdouts[0].began().unwrap().line(), first_line, "{report}");
+        assert!(holdouts.iter().all(|holdout| holdout.is_qsbr));
+        assert_eq!(holdouts[0].began.unwrap().line(), first_line, "{report}");
         assert!(report.to_string().contains("QSBR"), "{report}");
         // The first does its part, so the second is left.
         first.quiescent_state();
-        let alone = |report: &StallReport| match report.holdouts() {
-            [holdout] => holdout.began().unwrap().line() == first_line + 1,
+        let alone = |report: &StallReport| match &report.holdouts[..] {
+            [holdout] => holdout.began.unwrap().line() == first_line + 1,
             _ => false,
         };
         assert!(told.iter().any(|report| alone(&report)));
@@ -355,11 +403,11 @@ fn very_many_holdouts_are_counted() {
     let readers: Vec<Qsbr<_>> = (0..70).map(|_| domain.qsbr()).collect();
     domain.call(|| ()).unwrap();
     let stacks = |report: &StallReport| {
-        let holdouts = report.holdouts();
-        assert_eq!((holdouts.len(), report.holdouts_unnamed()), (64, 6));
-        assert_eq!(holdouts[63].stack(), Err(&StackMissing::EnoughTaken));
+        let holdouts = &report.holdouts;
+        assert_eq!((holdouts.len(), report.holdouts_unnamed), (64, 6));
+        assert_eq!(holdouts[63].stack, Err(StackMissing::EnoughTaken));
         assert!(report.to_string().contains("6 readers more"), "{report}");
-        holdouts.iter().filter(|holdout| holdout.stack().is_ok()).count()
+        holdouts.iter().filter(|holdout| holdout.stack.is_ok()).count()
     };
     // On a machine that is busy a thread may not answer in time.
     assert!(told.iter().any(|report| stacks(&report) == 16));
@@ -385,9 +433,9 @@ fn a_thread_that_blocks_the_signal_is_reported_without_a_stack() {
         domain.call(|| ()).unwrap();
         told.recv().unwrap()
     });
-    let [holdout] = report.holdouts() else { panic!("{report}") };
-    assert_eq!(holdout.thread_name(), Some("masked"));
-    assert!(matches!(holdout.stack(), Err(StackMissing::SignalBlocked(_))), "{report}");
+    let [holdout] = &report.holdouts[..] else { panic!("{report}") };
+    assert_eq!(holdout.thread_name.as_deref(), Some("masked"));
+    assert!(matches!(holdout.stack, Err(StackMissing::SignalBlocked(_))), "{report}");
     assert!(report.to_string().contains("blocks signal"), "{report}");
 }
 
@@ -433,8 +481,8 @@ fn stall() -> Domain {
 fn a_hook_that_panics_is_counted_and_called_again() {
     if is_again("a_hook_that_panics_is_counted_and_called_again", &[]) {
         let (tell, told) = mpsc::channel();
-        quiescence::set_stall_hook(move |report| {
-            if report.hook_panics() < 2 {
+        quiescence::report::set_stall_hook(move |report| {
+            if report.hook_panics < 2 {
                 panic!("the hook fails");
             }
             tell.send(report.clone()).unwrap();
@@ -444,7 +492,7 @@ fn a_hook_that_panics_is_counted_and_called_again() {
         let reader = domain.qsbr();
         domain.call(|| ()).unwrap();
         let report = told.recv().unwrap();
-        assert_eq!(report.hook_panics(), 2);
+        assert_eq!(report.hook_panics, 2);
         assert!(report.to_string().contains("panicked 2 times"), "{report}");
         drop(reader);
         domain.synchronize();
@@ -460,10 +508,10 @@ fn a_hook_that_blocks_holds_nobody_up() {
         let (leave, left) = mpsc::channel::<()>();
         let left = Mutex::new(left);
         let (tell, told) = mpsc::channel();
-        quiescence::set_stall_hook(move |report| {
+        quiescence::report::set_stall_hook(move |report| {
             enter.send(()).unwrap();
             let _ = left.lock().unwrap().recv(); // for as long as the test likes
-            tell.send(report.reports_lost()).unwrap();
+            tell.send(report.reports_lost).unwrap();
         });
         let domain = Domain::new();
         tune(&domain, Some(LIMIT), None);
@@ -491,9 +539,9 @@ fn a_hook_that_blocks_holds_nobody_up() {
 #[cfg_attr(miri, ignore = "child processes")]
 fn reports_go_to_standard_error_by_default() {
     if std::env::var_os("ROLE").is_some() {
-        quiescence::set_stall_hook(|_| ());
-        assert!(quiescence::take_stall_hook().is_some());
-        assert!(quiescence::take_stall_hook().is_none());
+        quiescence::report::set_stall_hook(|_| ());
+        assert!(quiescence::report::take_stall_hook().is_some());
+        assert!(quiescence::report::take_stall_hook().is_none());
         let domain = Domain::builder().name("default").build();
         tune(&domain, Some(LIMIT), None);
         let reader = domain.qsbr();
@@ -525,7 +573,7 @@ fn reports_go_to_standard_error_by_default() {
 /// What the report of a stall says of the calling thread's stack.
 fn own_stack() -> Result<usize, StackMissing> {
     let (tell, told) = mpsc::channel();
-    quiescence::set_stall_hook(move |report| tell.send(report.clone()).unwrap());
+    quiescence::report::set_stall_hook(move |report| tell.send(report.clone()).unwrap());
     let domain = Domain::new();
     tune(&domain, Some(LIMIT), None);
     let reader = domain.qsbr();
@@ -533,7 +581,7 @@ fn own_stack() -> Result<usize, StackMissing> {
     let report = told.recv().unwrap();
     drop(reader);
     domain.barrier();
-    report.holdouts()[0].stack().map(<[_]>::len).map_err(Clone::clone)
+    report.holdouts[0].stack.as_ref().map(Vec::len).map_err(Clone::clone)
 }
 
 #[test]
@@ -593,13 +641,13 @@ fn a_child_reports_its_own_stalls() {
         let parent = thread_id();
         in_child(|| {
             let (tell, told) = mpsc::channel();
-            quiescence::set_stall_hook(move |report| tell.send(report.clone()).unwrap());
+            quiescence::report::set_stall_hook(move |report| tell.send(report.clone()).unwrap());
             domain.call(|| ()).unwrap();
             let report = told.recv().unwrap();
-            let [holdout] = report.holdouts() else { panic!("{report}") };
-            assert_eq!(holdout.thread_id(), Some(thread_id()));
-            assert_ne!(holdout.thread_id(), Some(parent));
-            assert!(holdout.stack().is_ok(), "{report}");
+            let [holdout] = &report.holdouts[..] else { panic!("{report}") };
+            assert_eq!(holdout.thread_id, Some(thread_id()));
+            assert_ne!(holdout.thread_id, Some(parent));
+            assert!(holdout.stack.is_ok(), "{report}");
         });
         drop(guard);
     }
@@ -609,7 +657,7 @@ fn a_child_reports_its_own_stalls() {
 #[cfg_attr(miri, ignore = "child processes")]
 fn forks_beside_reports() {
     if is_again("forks_beside_reports", &[]) {
-        quiescence::set_stall_hook(|report| assert!(!report.to_string().is_empty()));
+        quiescence::report::set_stall_hook(|report| assert!(!report.to_string().is_empty()));
         let domains: Vec<Domain> = (0..20).map(|_| Domain::new()).collect();
         let readers: Vec<Qsbr<_>> = domains.iter().map(Domain::qsbr).collect();
         let stop = Arc::new(AtomicBool::new(false));

@@ -17,8 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms, in their order. What is not in a room is `chaos`, which is above all and imports none
-/// of them, `lib.rs` and tests.
+/// The rooms, in their order. What is not in a room is `lib.rs` and tests.
 const ROOMS: [&str; 14] = [
     "os",
     "event",
@@ -52,8 +51,6 @@ const LOCK_RANKS: &str = "os/lock_rank.rs";
 const LOCKS_WITHOUT_RANK: &[(&str, &str)] = &[
     ("os/sync.rs", "makes those with a rank of them"),
     ("reclaim/weigh/owners.rs", "weighs what users put into theirs"),
-    ("sync/lock_pair.rs", "takes two of users' locks"),
-    ("chaos.rs", "imports no room; taken where no other lock is held"),
 ];
 
 /// A sentence about the order of locks that names so many ranks, one after the other, is a list.
@@ -66,20 +63,20 @@ fn no_room_imports_one_below_it() {
     let mut upwards = BTreeMap::new();
     for (file, text) in &sources.files {
         let place = ROOMS.iter().position(|room| file.starts_with(&format!("{room}/")));
-        let Some(place) = place.or(is_chaos(file).then_some(0)) else { continue };
+        let Some(place) = place else { continue };
         if sources.tests.contains(file) {
             continue;
         }
         for path in paths(&code(text)) {
             let Some(room) = room_of(&path, &names) else {
                 assert!(
-                    matches!(&*path[0], "chaos" | "HOOKS" | "__private" | "expect" | "limited"),
+                    matches!(&*path[0], "HOOKS" | "__private" | "expect" | "limited"),
                     "{file}: crate::{} is in no room",
                     path.join("::")
                 );
                 continue;
             };
-            if room > place || is_chaos(file) {
+            if room > place {
                 upwards.insert((file.clone(), ROOMS[room]), path.join("::"));
             }
         }
@@ -92,11 +89,6 @@ fn no_room_imports_one_below_it() {
     assert!(new.is_empty(), "imports of a room that is below the file's own: {new:#?}");
     let gone: Vec<_> = known.difference(&found).collect();
     assert!(gone.is_empty(), "exceptions that do not occur any more: {gone:#?}");
-}
-
-/// What stands above all rooms.
-fn is_chaos(file: &str) -> bool {
-    file == "chaos.rs" || file.starts_with("chaos/")
 }
 
 #[test]
@@ -382,7 +374,6 @@ impl Sources {
                 }
                 let depths = (1..=path.len()).rev();
                 let known = depths.map(|depth| &path[..depth]).find(|p| modules.contains(*p));
-                // What is in no room is above all: `chaos`.
                 let Some(other) = known.filter(|path| ROOMS.contains(&&*path[0])) else { continue };
                 let (from, to) = (unit(&module), unit(other));
                 if from != to {

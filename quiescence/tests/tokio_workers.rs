@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 
 use quiescence::tokio as rcu;
-use quiescence::{Rcu, poll, start_poll, synchronize};
+use quiescence::{Domain, Rcu, synchronize};
 use tokio::runtime::{Builder, Runtime};
 
 fn hooked(mut builder: Builder) -> Runtime {
@@ -118,13 +118,13 @@ fn a_grace_period_waits_for_a_closure_that_reads() {
         });
     }));
     assert!(begins.recv().unwrap());
-    let cookie = start_poll();
+    let cookie = Domain::global().start_poll();
     for _ in 0..1_000 {
-        assert!(!poll(cookie), "the closure has not ended");
+        assert!(!Domain::global().poll(cookie), "the closure has not ended");
     }
     end.send(()).unwrap();
     runtime.block_on(task).unwrap();
-    quiescence::wait(cookie);
+    quiescence::Domain::global().wait(cookie);
 }
 
 /// A runtime in the closure polls its tasks on the same thread, and its hooks call the functions of
@@ -135,7 +135,7 @@ fn a_runtime_in_a_section_ends_nothing() {
     let polls = on_worker(&runtime, async {
         assert!(rcu::is_online());
         rcu::read(|_| {
-            let cookie = start_poll();
+            let cookie = Domain::global().start_poll();
             tokio::task::block_in_place(|| {
                 let inner = hooked(Builder::new_current_thread());
                 inner.block_on(inner.spawn(polled(tokio::task::yield_now()))).unwrap();
@@ -145,7 +145,10 @@ fn a_runtime_in_a_section_ends_nothing() {
             rcu::on_thread_park();
             // Another thread drives as well: it would see a quiescent state.
             std::thread::scope(|scope| {
-                scope.spawn(|| (0..1_000).filter(|_| poll(cookie)).count()).join().unwrap()
+                scope
+                    .spawn(|| (0..1_000).filter(|_| Domain::global().poll(cookie)).count())
+                    .join()
+                    .unwrap()
             })
         })
     });
@@ -218,10 +221,13 @@ fn a_section_that_blocks_in_place_stays_one() {
     let runtime = workers();
     let over = on_worker(&runtime, async {
         rcu::read(|_| {
-            let cookie = start_poll();
+            let cookie = Domain::global().start_poll();
             rcu::block_in_place(|| {
                 std::thread::scope(|scope| {
-                    scope.spawn(|| (0..1_000).any(|_| poll(cookie))).join().unwrap()
+                    scope
+                        .spawn(|| (0..1_000).any(|_| Domain::global().poll(cookie)))
+                        .join()
+                        .unwrap()
                 })
             })
         })

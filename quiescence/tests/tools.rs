@@ -2,8 +2,7 @@
 //! together; the lock alone is in `local_global.rs`.
 //!
 //! Threads are moved from CPU to CPU all the time. The whole file is run again in processes that
-//! count portably; and with the feature `chaos`, in processes where a step is missing, in each of
-//! which the named test must fail.
+//! count portably. `cargo xtask mutants` runs tests of it where a step is missing.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
@@ -16,7 +15,7 @@ use quiescence::sync::{
     BigRef, BigRefHandle, Counter, ExactCounter, LimitCounter, LocalGlobalLock, PerCpu,
     PerCpuIntoIter,
 };
-use quiescence::{ArcCell, ArcCellOption};
+use quiescence::{ArcCell, cell::ArcCellOption};
 
 #[path = "common/shuffle.rs"]
 mod shuffle;
@@ -499,11 +498,4 @@ fn guards_and_handles_go_where_they_may() {
 #[cfg_attr(miri, ignore = "child processes")]
 fn all_of_it_in_other_processes() {
     shuffle::all_but_in_other_processes("an_exact_sum_is_the_value_of_one_moment");
-}
-
-#[cfg(quiescence_mutants)]
-#[test]
-#[cfg_attr(miri, ignore = "child processes")]
-fn removed_steps_are_caught_in_other_processes() {
-    quiescence::chaos::each_is_caught("quiescence", "tools");
 }

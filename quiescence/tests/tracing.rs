@@ -10,7 +10,7 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use quiescence::{Domain, Tuning};
+use quiescence::{Domain, tuning::Tuning};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -154,7 +154,7 @@ fn a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker() {
     for _ in 0..3 {
         assert_eq!(worker(), first);
     }
-    assert_eq!(quiescence::statistics().worker_restarts, 0);
+    assert_eq!(quiescence::Domain::global().statistics().worker_restarts, 0);
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn what_is_taken_out_is_read_until_the_grace_period_is_over() {
 #[test]
 fn cookies_stand_for_full_grace_periods() {
     let domain = Domain::new();
-    let later = domain.snapshot();
+    let later = domain.cookie();
     assert!(!domain.poll(later), "nobody has asked for it");
     domain.synchronize();
     assert!(domain.poll(later));
@@ -162,7 +162,7 @@ fn cookies_stand_for_full_grace_periods() {
     assert!(domain.poll(cookie), "no reader: over at once");
     beside_a_section(&domain, |leave| {
         let first = domain.start_poll();
-        let second = domain.snapshot();
+        let second = domain.cookie();
         assert_ne!(first, second, "one in progress does not serve a request of now");
         assert!(!domain.poll(first) && !domain.poll(second));
         leave();

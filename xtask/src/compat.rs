@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 
 use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES, Library};
 use crate::tools::{c_compiler, files_below, run};
-use crate::{archives, cmake, pkgconfig, say};
+use crate::{archives, cmake, mutants, pkgconfig, say};
 
 /// How it is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +90,8 @@ pub fn build_without(step: Step, directory: &Path) -> Result<PathBuf> {
     Ok(variant.library(""))
 }
 
-/// Builds the libraries with the hooks of `quiescence::chaos`, under which `QUIESCENCE_MUTANT`
-/// names a step that is removed. Returns the directory, which is not that of [`build`].
+/// Builds the libraries of the copy in which steps can be removed: `QUIESCENCE_MUTANT` names one.
+/// Returns the directory, which is not that of [`build`].
 ///
 /// # Errors
 /// As [`build`].
@@ -101,7 +101,7 @@ pub fn build_with_hooks() -> Result<PathBuf> {
     fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
     let lock = File::create(work.join("lock"))?;
     lock.lock().context("waiting for another build")?;
-    let archive = core_archive(&root, &work, Mode::Release, &["--cfg", "quiescence_mutants"])?;
+    let archive = core_archive(&mutants::tree()?, &work, Mode::Release, mutants::FLAGS)?;
     let stage = work.join("stage");
     _ = fs::remove_dir_all(&stage);
     let build = Build { mode: Mode::Release, root, archive, stage, without: None };
@@ -121,7 +121,7 @@ pub fn build(mode: Mode) -> Result<PathBuf> {
     let lock = File::create(work.join("lock"))?;
     lock.lock().context("waiting for another build")?;
 
-    let archive = core_archive(&root, &work, mode, &[])?;
+    let archive = core_archive(&root, &work, mode, "")?;
     let build = Build { mode, root, archive, stage: work.join("stage"), without: None };
     let tree = build.root.join("target/compat");
     let stamp_file = work.join("stamp");
@@ -149,7 +149,7 @@ pub(crate) fn root() -> PathBuf {
 
 /// Lets cargo build the core, with these flags of the compiler if there are any. Returns where the
 /// archive is.
-fn core_archive(root: &Path, work: &Path, mode: Mode, flags: &[&str]) -> Result<PathBuf> {
+fn core_archive(root: &Path, work: &Path, mode: Mode, flags: &str) -> Result<PathBuf> {
     let profile = match mode {
         Mode::Release => "compat",
         Mode::Debug => "dev",
@@ -158,7 +158,7 @@ fn core_archive(root: &Path, work: &Path, mode: Mode, flags: &[&str]) -> Result<
         ["--package", "quiescence-compat", "--lib", "--profile", profile, "--features", "library"];
     let made = built_by_cargo(root, |cargo| {
         if !flags.is_empty() {
-            cargo.env("RUSTFLAGS", flags.join(" "));
+            cargo.env("RUSTFLAGS", flags);
         }
         cargo.args(what).arg("--target-dir").arg(work)
     })?;

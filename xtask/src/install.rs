@@ -256,7 +256,7 @@ impl Item {
 
     fn write(&self, new: &Path) -> Result<()> {
         match &self.content {
-            // Without line tables; symbols stay, for profilers and reports of stalls.
+            // Without line tables; symbols stay, for profilers and what names frames of reports.
             Content::Library(from) => {
                 run(Command::new("strip").arg("--strip-debug").arg(from).arg("-o").arg(new))?;
             }

@@ -6,11 +6,11 @@
 //! and how they become Debian packages ([`deb`]); how Debian's own programs run on them
 //! ([`clients`]), and how they are tortured ([`torture`]); how crates from the registry run on what
 //! stands in for others ([`facades`]); what tests of all that need of the machine ([`needs`]), and
-//! how long their programs may run ([`limited`]). Besides, the promises of the documentation are
-//! broken on purpose ([`promises`]), steps of the code are removed ([`mutants`]), the command has
-//! to tell the truth on a machine that does something else besides ([`noise`]), and two runs of
-//! `rcu advise` have to agree ([`advice_agreement`]). It runs cargo, git, the C compiler, binutils
-//! and Debian's packaging tools; it touches nothing outside the directories it is given.
+//! how long their programs may run ([`limited`]). Besides, steps of the code are removed and
+//! promises of the documentation broken on purpose ([`mutants`]), the command has to tell the truth
+//! on a machine that does something else besides ([`noise`]), and two runs of `rcu advise` have to
+//! agree ([`advice_agreement`]). It runs cargo, git, the C compiler, binutils and Debian's
+//! packaging tools; it touches nothing outside the directories it is given.
 
 #![forbid(unsafe_code)]
 
@@ -31,7 +31,6 @@ pub mod mutants;
 pub mod needs;
 pub mod noise;
 mod pkgconfig;
-pub mod promises;
 pub mod say;
 mod tools;
 pub mod torture;

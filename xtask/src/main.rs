@@ -11,7 +11,7 @@ use xtask::advice_agreement::Agreement;
 use xtask::debian13::Debian13;
 use xtask::noise::{self, Noise};
 use xtask::torture::{self, Torture};
-use xtask::{clients, command, compat, deb, facades, install, mutants, promises, say};
+use xtask::{clients, command, compat, deb, facades, install, mutants, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
 #[derive(Debug, Parser)]
@@ -97,21 +97,21 @@ enum Command {
         #[arg(value_name = "NAME", value_parser = facades::names())]
         names: Vec<String>,
     },
-    /// Break each promise of docs/GUARANTEES.md on purpose, and look whether a test notices.
-    Promises {
-        /// Say which mutations there are, and run nothing.
-        #[arg(long)]
-        list: bool,
-        /// Which promises (G-1, M-3); all, if none is named.
-        #[arg(value_name = "NAME")]
-        names: Vec<String>,
-    },
-    /// Remove each step of the registry of mutants, and look whether what must notice does.
+    /// Remove each step of verify/mutants/mutants.toml, break each promise of docs/GUARANTEES.md on
+    /// purpose, and look whether what must notice does.
     Mutants {
         /// Say which steps there are, and by what each is caught; run nothing.
         #[arg(long)]
         list: bool,
-        /// Which steps (no-scan, locks-first); all, if none is named.
+        /// Write the copy of the tree in which steps can be removed, print where it is, and run a
+        /// command there, if one follows: --copy -- cargo test -p quiescence hash_table.
+        #[arg(long, conflicts_with_all = ["list", "by"])]
+        copy: bool,
+        /// Only what notices whose description has this text: "loom", "quiescence/lib". Changes
+        /// that are compiled each by itself are left out then, unless they are named as well.
+        #[arg(long, value_name = "TEXT")]
+        by: Vec<String>,
+        /// Which steps (no-scan, locks-first), or promises (G-1, M-3); all, if none is named.
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
@@ -224,8 +224,9 @@ fn run(command: Command) -> Result<()> {
         Command::Facades { measure: Some(rounds), .. } => facades::measure(rounds)?,
         Command::Facades { table, names, .. } => facades::Run { names, table }.run()?,
         Command::Noise { runs, parts } => Noise { parts, runs }.run()?,
-        Command::Mutants { list, names } => mutants::Run { names, list }.run()?,
-        Command::Promises { list, names } => promises::Run { names, list }.run()?,
+        Command::Mutants { list, copy, by, names } => {
+            mutants::Run { names, by, list, copy }.run()?;
+        }
         Command::AdviceAgreement { seed } => Agreement { seed }.run()?,
         Command::Torture { seconds, seed, removed, flavors } => {
             Torture { seconds, seed, flavors, removed }.run()?;

@@ -1,8 +1,19 @@
-//! Removes each step of the registry (`quiescence::chaos::mutants`), and looks whether what must
+//! Removes each step of the table (`verify/mutants/mutants.toml`), and looks whether what must
 //! notice does: the explorer, a model under loom, a torture run, a test. Also every fault that only
 //! the explorer knows.
 //!
-//! Builds go to `target/mutants` and `target/loom`, which CI uses too.
+//! The code as it is shipped has no branch for a step that is missing: it has marks at the ends of
+//! lines, and the table says what is there without the step. The command writes a copy of the tree
+//! ([`copy`]) in which each marked line is `if REMOVED { edit } else { line }`, builds it once for
+//! each kind of build, and removes a step by an environment variable. So all steps cost one
+//! compilation; an edit that does not compile fails it; and a place may move, or be rewritten, as
+//! long as its mark goes with it.
+//!
+//! The copy is `target/mutants-tree`; builds go to `target/mutants` and `target/loom`. Changes that
+//! no choice at run time can make are made one at a time, in another copy ([`alone`]).
+
+mod alone;
+mod copy;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -11,10 +22,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use quiescence::chaos::{Catcher, Mutant, Place, SWITCH};
+use mutants::{Catcher, SWITCH, Step, Test};
 
 use crate::compat::root;
-use crate::promises::limited;
 use crate::say;
 use crate::tools::run;
 use crate::torture::Torture;
@@ -31,10 +41,16 @@ const C_TORTURE_SECONDS: u32 = 4;
 /// The command's arguments.
 #[derive(Debug)]
 pub struct Run {
-    /// These steps; all, if there is none.
+    /// These steps, or those that break these promises; all, if there is none. The command that is
+    /// run in the copy.
     pub names: Vec<String>,
+    /// Only what notices whose description has one of these texts; all, if there is none. Changes
+    /// that are compiled each by itself are then made only if they are named.
+    pub by: Vec<String>,
     /// Say which, and by what they are caught; run nothing.
     pub list: bool,
+    /// Write the copy of the tree, say where it is, and run a command there.
+    pub copy: bool,
 }
 
 /// Where a program is built with a step that can be removed.
@@ -53,14 +69,17 @@ enum Program {
 
 /// What came of a step that is removed.
 enum Outcome {
-    Caught,
-    Missed,
+    /// With this said.
+    Caught(String),
+    Missed(String),
     /// This machine cannot take the step at all.
     Skipped(&'static str),
 }
 
 #[derive(Default)]
 struct Bench {
+    /// The tree in which steps can be removed.
+    copy: PathBuf,
     built: BTreeMap<Program, PathBuf>,
     /// Tests that pass as the library is.
     sound: BTreeSet<(Program, &'static str, &'static str)>,
@@ -73,76 +92,156 @@ impl Run {
     /// If a step is missed; if there is none of a name; or if something does not build, or fails as
     /// it is.
     pub fn run(&self) -> Result<()> {
-        let chosen: Vec<Mutant> =
-            Mutant::ALL.iter().copied().filter(|one| self.wants(one.name())).collect();
+        if self.copy {
+            return in_copy(&self.names);
+        }
+        let chosen: Vec<&Step> = mutants::all().iter().filter(|one| self.wants(one)).collect();
         let explored: Vec<_> = check::catalogue::entries()
             .into_iter()
-            .filter(|entry| self.wants(&entry.name) && Mutant::by_name(&entry.name).is_none())
+            .filter(|entry| self.is_named(&entry.name) && mutants::named(&entry.name).is_none())
             .collect();
+        // Each is compiled by itself: not for a text of `--by` alone.
+        let is_all = self.by.is_empty() || !self.names.is_empty();
+        let alone = mutants::table().alone.iter().filter(|one| is_all && self.wants(one));
+        let alone: Vec<&Step> = alone.collect();
         for name in &self.names {
-            let is_known = chosen.iter().any(|one| one.name() == name)
+            let is_known = chosen.iter().chain(&alone).any(|one| has_name(one, name))
                 || explored.iter().any(|entry| entry.name == *name);
             ensure!(is_known, "there is no step {name:?}; cargo xtask mutants --list has all");
         }
         if self.list {
-            for mutant in chosen {
-                let catchers: Vec<_> = mutant.catchers().iter().map(told).collect();
-                let about = mutant.about().trim();
-                println!("{:<28} {about} Caught by {}", mutant.name(), catchers.join("; "));
+            for step in chosen.into_iter().chain(alone) {
+                let catchers: Vec<_> = step.catchers.iter().map(told).collect();
+                println!("{:<28} {} Caught by {}", step.name, step.about, catchers.join("; "));
             }
             for entry in explored {
                 println!("{:<28} {} Caught by the explorer", entry.name, entry.about);
             }
+            for one in mutants::table().unbroken.iter().filter(|one| self.is_named(&one.promise)) {
+                println!("{:<28} not broken: {}", one.promise, one.reason);
+            }
             return Ok(());
         }
         println!("| mutant | catcher | caught in |\n|---|---|---|");
-        let mut bench = Bench::default();
+        let mut bench = Bench { copy: tree()?, ..Bench::default() };
         let mut missed = Vec::new();
         let mut row = |name: &str, catcher: &str, begun: Instant, outcome: Outcome| {
             let how = match outcome {
-                Outcome::Caught => format!("{:.1} s", begun.elapsed().as_secs_f32()),
+                Outcome::Caught(said) => {
+                    let colon = if said.is_empty() { "" } else { ": " };
+                    format!("{:.1} s{colon}{said}", begun.elapsed().as_secs_f32())
+                }
                 Outcome::Skipped(why) => format!("skipped: {why}"),
-                Outcome::Missed => {
+                Outcome::Missed(why) => {
                     missed.push(format!("{name} by {catcher}"));
-                    "**missed**".to_owned()
+                    format!("**missed** {why}")
                 }
             };
             println!("| {name} | {catcher} | {how} |");
             std::io::stdout().flush()
         };
-        for mutant in chosen {
-            for catcher in mutant.catchers() {
+        for step in chosen {
+            for catcher in step.catchers.iter().filter(|catcher| self.asks(step, catcher)) {
                 let begun = bench.ready(catcher)?;
-                let outcome = bench.attempt(mutant, catcher)?;
-                row(mutant.name(), &told(catcher), begun, outcome)?;
+                let outcome = bench.attempt(step, catcher)?;
+                row(&step.name, &told(catcher), begun, outcome)?;
             }
         }
-        for entry in explored {
+        for entry in explored.into_iter().filter(|_| self.is_by("the explorer")) {
             let begun = Instant::now();
-            let outcome = if entry.is_found() { Outcome::Caught } else { Outcome::Missed };
-            row(&entry.name, "the explorer", begun, outcome)?;
+            row(&entry.name, "the explorer", begun, outcome(entry.is_found()))?;
         }
+        self.each_alone(&alone, row)?;
         ensure!(missed.is_empty(), "not noticed:\n{}", missed.join("\n"));
         Ok(())
     }
 
-    fn wants(&self, name: &str) -> bool {
+    /// Makes the changes that are compiled each by itself. First runs the tests as the tree is, all
+    /// of them: nothing is built anew in between.
+    fn each_alone(
+        &self,
+        steps: &[&'static Step],
+        mut row: impl FnMut(&str, &str, Instant, Outcome) -> std::io::Result<()>,
+    ) -> Result<()> {
+        let asked: Vec<_> = steps
+            .iter()
+            .flat_map(|step| step.catchers.iter().map(move |catcher| (*step, catcher)))
+            .filter(|(step, catcher)| self.asks(step, catcher))
+            .filter_map(|(step, catcher)| match catcher {
+                Catcher::Test(test) => Some((step, catcher, test)),
+                _ => None,
+            })
+            .collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let mut tree = alone::Tree::copied(&root())?;
+        for (_, _, test) in &asked {
+            tree.try_as_it_is(test)?;
+        }
+        for (step, catcher, test) in asked {
+            let begun = Instant::now();
+            row(&step.name, &told(catcher), begun, tree.attempt(step, test)?)?;
+        }
+        Ok(())
+    }
+
+    fn wants(&self, step: &Step) -> bool {
+        self.names.is_empty() || self.names.iter().any(|name| has_name(step, name))
+    }
+
+    /// Whether a step is tried by this: if a promise is named, by what holds it.
+    fn asks(&self, step: &Step, catcher: &Catcher) -> bool {
+        let is_its = |name: &String| catcher.promise() == Some(name.as_str());
+        (self.is_named(&step.name) || self.names.iter().any(is_its)) && self.is_by(&told(catcher))
+    }
+
+    fn is_named(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
     }
+
+    fn is_by(&self, told: &str) -> bool {
+        self.by.is_empty() || self.by.iter().any(|by| told.contains(by.as_str()))
+    }
+}
+
+/// Writes the copy, says where it is, and runs a command there, if there is one.
+fn in_copy(command: &[String]) -> Result<()> {
+    let path = tree()?;
+    println!("{}", path.display());
+    let [program, arguments @ ..] = command else { return Ok(()) };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(path).env("RUSTFLAGS", FLAGS);
+    command.env("CARGO_TARGET_DIR", root().join("target/mutants"));
+    let status =
+        command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1").status().context(program.clone())?;
+    ensure!(status.success(), "{program}: {status}");
+    Ok(())
+}
+
+/// Whether a name is that of a step, or of a promise that it breaks.
+fn has_name(step: &Step, name: &str) -> bool {
+    step.name == name || step.catchers.iter().any(|catcher| catcher.promise() == Some(name))
+}
+
+/// Whether something has noticed.
+fn outcome(is_caught: bool) -> Outcome {
+    let said = String::new();
+    if is_caught { Outcome::Caught(said) } else { Outcome::Missed(said) }
 }
 
 /// A catcher, as people read it.
 fn told(catcher: &Catcher) -> String {
+    let promise = catcher.promise().map_or_else(String::new, |promise| format!(" ({promise})"));
     match catcher {
         Catcher::Explorer => "the explorer".to_owned(),
-        Catcher::Loom(tests) => format!("loom, `{}`", tests.join("`, `")),
-        Catcher::Torture(theme) => format!("torture, {theme}"),
-        Catcher::TortureOn(theme, path) => format!("torture, {theme}, {path}"),
+        Catcher::Loom { tests, .. } => format!("loom, `{}`{promise}", tests.join("`, `")),
+        Catcher::Torture { theme, per_cpu: None } => format!("torture, {theme}"),
+        Catcher::Torture { theme, per_cpu: Some(path) } => format!("torture, {theme}, {path}"),
         Catcher::CTorture => "`cargo xtask torture`".to_owned(),
-        Catcher::Test(place) => {
-            let path = if place.per_cpu.is_empty() { "" } else { ", " };
-            let Place { package, target, test, per_cpu, .. } = place;
-            format!("`{package}/{target}::{test}`{path}{per_cpu}")
+        Catcher::Test(Test { test, per_cpu, .. }) => {
+            let path = if per_cpu.is_empty() { "" } else { ", " };
+            format!("`{test}`{path}{per_cpu}{promise}")
         }
     }
 }
@@ -150,66 +249,66 @@ fn told(catcher: &Catcher) -> String {
 impl Bench {
     /// Builds what the catcher needs, and sees that it passes as the library is. Returns when it
     /// was ready.
-    fn ready(&mut self, catcher: &Catcher) -> Result<Instant> {
+    fn ready(&mut self, catcher: &'static Catcher) -> Result<Instant> {
         match catcher {
             Catcher::Explorer | Catcher::CTorture => {}
-            Catcher::Torture(_) | Catcher::TortureOn(..) => self.build(Program::Torture)?,
-            Catcher::Loom(tests) => {
-                for test in *tests {
+            Catcher::Torture { .. } => self.build(Program::Torture)?,
+            Catcher::Loom { tests, .. } => {
+                for test in tests {
                     self.try_as_it_is(LOOM, test, "", LONGEST)?;
                 }
             }
-            Catcher::Test(place) => {
-                let limit = Duration::from_secs(place.seconds.into());
-                self.try_as_it_is(of(place), place.test, place.per_cpu, limit)?;
+            Catcher::Test(test) => {
+                let limit = Duration::from_secs(test.seconds);
+                self.try_as_it_is(of(test), test.parts().2, &test.per_cpu, limit)?;
             }
         }
         Ok(Instant::now())
     }
 
     /// Removes the step for what must notice.
-    fn attempt(&self, mutant: Mutant, catcher: &Catcher) -> Result<Outcome> {
+    fn attempt(&self, step: &Step, catcher: &'static Catcher) -> Result<Outcome> {
         let is_caught = match catcher {
             Catcher::Explorer => {
-                let entry = check::catalogue::named(mutant.name());
-                let entry = entry.with_context(|| format!("{}: no such fault", mutant.name()))?;
+                let entry = check::catalogue::named(&step.name);
+                let entry = entry.with_context(|| format!("{}: no such fault", step.name))?;
                 entry.is_found()
             }
-            Catcher::Torture(_) | Catcher::TortureOn(..) => {
+            Catcher::Torture { .. } => {
                 let mut torture = Command::new(&self.built[&Program::Torture]);
-                torture.args(["--mutant", mutant.name(), "--seconds", TORTURE_SECONDS]);
-                let (status, said) = limited(&mut torture, LONGEST)?;
+                torture.args(["--mutant", &step.name, "--seconds", TORTURE_SECONDS]);
+                let (status, said) = alone::limited(&mut torture, LONGEST)?;
                 if said.contains("restartable sequences, which this process has not") {
                     return Ok(Outcome::Skipped("no restartable sequences here"));
                 }
                 let code = status.and_then(|status| status.code());
-                ensure!(code != Some(2), "torture without {}: {said}", mutant.name());
+                ensure!(code != Some(2), "torture without {}: {said}", step.name);
                 code == Some(0)
             }
-            Catcher::Loom(tests) => {
+            Catcher::Loom { tests, .. } => {
                 let mut fail = true;
-                for test in *tests {
-                    fail &= !self.passes(LOOM, test, "", Some(mutant), LONGEST)?;
+                for test in tests {
+                    fail &= !self.passes(LOOM, test, "", Some(step), LONGEST)?;
                 }
                 fail
             }
-            Catcher::Test(place) => {
-                let limit = Duration::from_secs(place.seconds.into());
+            Catcher::Test(test) => {
+                let limit = Duration::from_secs(test.seconds);
+                let (name, path) = (test.parts().2, test.per_cpu.as_str());
                 let mut fails = false;
-                for _ in 0..place.runs {
-                    let (test, path) = (place.test, place.per_cpu);
-                    fails = fails || !self.passes(of(place), test, path, Some(mutant), limit)?;
+                for _ in 0..test.runs {
+                    fails = fails || !self.passes(of(test), name, path, Some(step), limit)?;
                 }
                 fails
             }
             Catcher::CTorture => {
-                let removed = Some(mutant.name().to_owned());
+                let removed = Some(step.name.clone());
                 let flavors = Vec::new();
                 let torture = Torture { seconds: C_TORTURE_SECONDS, seed: 1, flavors, removed };
                 torture.caught()?
             }
         };
-        Ok(if is_caught { Outcome::Caught } else { Outcome::Missed })
+        Ok(outcome(is_caught))
     }
 
     fn try_as_it_is(
@@ -233,22 +332,22 @@ impl Bench {
         program: Program,
         test: &str,
         per_cpu: &str,
-        without: Option<Mutant>,
+        without: Option<&Step>,
         limit: Duration,
     ) -> Result<bool> {
         let mut tests = Command::new(&self.built[&program]);
         tests.args([test, "--exact", "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
         if let Program::Tests { package, .. } = program {
-            tests.current_dir(folder(package));
+            tests.current_dir(self.copy.join(folder_of(package)));
         }
         if !per_cpu.is_empty() {
             tests.env("QUIESCENCE_PERCPU", per_cpu);
         }
         match without {
-            Some(mutant) => tests.env(SWITCH, mutant.name()),
+            Some(step) => tests.env(SWITCH, &step.name),
             None => tests.env_remove(SWITCH),
         };
-        let (status, said) = limited(&mut tests, limit)?;
+        let (status, said) = alone::limited(&mut tests, limit)?;
         ensure!(said.contains("running 1 test"), "there is no test {test}: {said}");
         Ok(status.is_some_and(|status| status.success()))
     }
@@ -260,15 +359,16 @@ impl Bench {
         }
         say::begun(&format!("building {program:?}"));
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.current_dir(root()).stderr(Stdio::inherit());
-        let (hooks, loom) = ("--cfg quiescence_mutants", "--cfg loom --cfg quiescence_mutants");
-        let (flags, folder) = match program {
-            Program::Tests { build: Build::Loom, .. } => (loom, "target/loom"),
-            Program::Tests { .. } | Program::Torture => (hooks, "target/mutants"),
+        cargo.current_dir(&self.copy).stderr(Stdio::inherit());
+        let (more, folder) = match program {
+            Program::Tests { build: Build::Loom, .. } => ("--cfg loom", "target/loom"),
+            Program::Tests { .. } | Program::Torture => ("", "target/mutants"),
         };
         // Optimised: torture without a step is a race with the reader that the step protects.
         cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
-        cargo.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", root().join(folder));
+        cargo
+            .env("RUSTFLAGS", format!("{FLAGS} {more}"))
+            .env("CARGO_TARGET_DIR", root().join(folder));
         match program {
             Program::Torture => {
                 cargo.args(["build", "-p", "quiescence-torture", "--bin", "rcu-torture"]);
@@ -284,7 +384,8 @@ impl Bench {
                 }
             }
         }
-        cargo.args(["--locked", "--message-format", "json-render-diagnostics"]);
+        // Not `--locked`: of the copy's packages some depend on the switch as well.
+        cargo.args(["--message-format", "json-render-diagnostics"]);
         let messages = run(&mut cargo)?;
         let is_test = program != Program::Torture;
         let made = messages
@@ -298,39 +399,44 @@ impl Bench {
     }
 }
 
+/// What the copy is compiled with. Its code is not meant to be read, nor to please lints.
+pub(crate) const FLAGS: &str = "--cfg quiescence_mutants --cap-lints allow";
+
+/// The copy of the tree, as it is to be now.
+///
+/// # Errors
+/// If a mark has no edit, or an edit no mark; or if something cannot be read or written.
+pub(crate) fn tree() -> Result<PathBuf> {
+    copy::written(&root())
+}
+
+/// The folder of a package of the workspace, as the documents cite its tests.
+pub(crate) fn folder_of(package: &str) -> &str {
+    match package {
+        "quiescence-verify" => "verify/explore",
+        "quiescence-torture" => "verify/torture",
+        _ => package.strip_prefix("quiescence-").unwrap_or(package),
+    }
+}
+
 /// The models of the library.
 const LOOM: Program = Program::Tests { build: Build::Loom, package: "quiescence", target: "lib" };
 
 /// The file of a test.
-fn of(place: &Place) -> Program {
-    Program::Tests { build: Build::Hooks, package: place.package, target: place.target }
-}
-
-/// The folder of a package that has tests, in which cargo runs them.
-fn folder(package: &str) -> PathBuf {
-    root().join(crate::promises::folder_of(package))
+fn of(test: &'static Test) -> Program {
+    let (package, target, _) = test.parts();
+    Program::Tests { build: Build::Hooks, package, target }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The explorer knows the steps that it must catch, under the name of the registry.
+    /// The explorer knows the steps that it must catch, under the name of the table.
     #[test]
     fn what_the_explorer_must_catch_is_in_its_catalogue() {
-        for mutant in Mutant::ALL.iter().filter(|one| one.catchers().contains(&Catcher::Explorer)) {
-            assert!(check::catalogue::named(mutant.name()).is_some(), "{}", mutant.name());
-        }
-    }
-
-    /// Every name is that of one step.
-    #[test]
-    fn names_are_kebab_case_and_come_once() {
-        let mut names = BTreeSet::new();
-        for mutant in Mutant::ALL {
-            let name = mutant.name();
-            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{name}");
-            assert!(names.insert(name), "{name} comes twice");
+        for step in mutants::all().iter().filter(|one| one.catchers.contains(&Catcher::Explorer)) {
+            assert!(check::catalogue::named(&step.name).is_some(), "{}", step.name);
         }
     }
 
@@ -340,9 +446,10 @@ mod tests {
         // Of a unit test `target` is `lib`; else it is a file in `tests`, or a folder there.
         let is_there = |package: &str, target: &str, test: &str| {
             let function = format!("fn {}(", test.rsplit("::").next().unwrap_or_default());
+            let folder = root().join(folder_of(package));
             let below = match target {
-                "lib" => folder(package).join("src"),
-                target => folder(package).join("tests").join(target),
+                "lib" => folder.join("src"),
+                target => folder.join("tests").join(target),
             };
             let mut files = vec![below.with_extension("rs")];
             files.extend(crate::tools::files_below(&below).unwrap_or_default());
@@ -350,16 +457,17 @@ mod tests {
             let mut texts = rust.filter_map(|path| std::fs::read_to_string(path).ok());
             texts.any(|text| text.contains(&function))
         };
-        for catcher in Mutant::ALL.iter().flat_map(|mutant| mutant.catchers()) {
+        let table = mutants::table();
+        for catcher in table.step.iter().chain(&table.alone).flat_map(|step| &step.catchers) {
             match catcher {
-                Catcher::Test(place) => {
-                    assert!(is_there(place.package, place.target, place.test), "{place:?}");
+                Catcher::Test(test) => {
+                    let (package, target, name) = test.parts();
+                    assert!(is_there(package, target, name), "{test:?}");
                 }
-                Catcher::Loom(tests) => {
-                    assert!(
-                        tests.iter().all(|test| is_there("quiescence", "lib", test)),
-                        "{tests:?}"
-                    );
+                Catcher::Loom { tests, .. } => {
+                    for test in tests {
+                        assert!(is_there("quiescence", "lib", test), "{test}");
+                    }
                 }
                 _ => {}
             }

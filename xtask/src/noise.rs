@@ -23,8 +23,9 @@ const WITHIN: [f64; 2] = [1.05, 1.10];
 const DESIGNS_WITHIN: f64 = 1.10;
 /// How long a thread that sleeps and wakes does either.
 const TURN: Duration = Duration::from_millis(1);
-/// Runs of the idle machine: what these say differs, too.
-const IDLE_RUNS: u32 = 5;
+/// Figures of several threads are compared where the CPUs of both runs were so many times as far
+/// apart at most: a hypervisor moves them, and another distance is another machine.
+const DISTANCES_WITHIN: f64 = 1.25;
 /// What `rcu compare` measures here, the regression that is planted, and the seconds of a try.
 const COMPARED: &str = "bench read --case read --only quiescence";
 const PLANTED_PERCENT: &str = "3";
@@ -129,14 +130,29 @@ impl Range {
     }
 }
 
-/// What `rcu costs` said: for each figure how many threads it takes, and how much, if anything. The
-/// name of one that takes several begins with the distance of their CPUs, of which a hypervisor has
-/// several: another distance is another machine.
-type Costs = BTreeMap<String, (u64, Option<f64>)>;
+/// What `rcu costs` said.
+#[derive(Clone, Debug)]
+struct Costs {
+    /// How far the CPUs were from each other.
+    distance_ns: f64,
+    /// For each figure how many threads it takes, and how much, if anything.
+    rows: BTreeMap<String, (u64, Option<f64>)>,
+}
 
-/// Distances of CPUs up to so many nanoseconds: threads of a core, cores with one cache, others.
-/// Each is several times as far as the one before.
-const DISTANCES: [(f64, &str); 3] = [(12.0, "same"), (75.0, "near"), (f64::INFINITY, "far")];
+impl Costs {
+    /// What these runs say of a figure that this one has, too: those that can be compared.
+    fn range<'r>(&self, name: &str, others: impl Iterator<Item = &'r Self>) -> Option<Range> {
+        let (threads, _) = self.rows[name];
+        let is_like = |other: &&Self| {
+            let [near, far] = [self.distance_ns, other.distance_ns];
+            threads == 1 || near.max(far) <= near.min(far) * DISTANCES_WITHIN
+        };
+        let figures = others.filter(is_like).filter_map(|other| other.rows.get(name)?.1);
+        figures.fold(None, |range: Option<Range>, figure| {
+            Some(range.map_or(Range([figure; 2]), |range| range.with(figure)))
+        })
+    }
+}
 
 /// What `rcu advise` said.
 #[derive(Clone, Debug)]
@@ -170,23 +186,27 @@ impl Noise {
         Ok(())
     }
 
-    /// What is wrong of the figures.
+    /// What is wrong of the figures. One of the idle machine is held against its other runs.
     fn costs(&self, program: &Path) -> Result<Vec<String>> {
-        let mut idle: BTreeMap<String, Range> = BTreeMap::new();
-        for _ in 0..IDLE_RUNS {
-            for (name, (_, figure)) in costs(program)? {
-                let Some(figure) = figure else { continue };
-                let range = idle.entry(name).or_insert(Range([figure; 2]));
-                *range = range.with(figure);
-            }
-        }
+        let runs = |load: Load| -> Result<Vec<Costs>> {
+            (0..self.runs).map(|_| load.beside(|| costs(program))).collect()
+        };
+        let idle = runs(IDLE)?;
         let mut missed = Vec::new();
         for load in LOADS {
-            let (mut right, mut without, mut wrong, mut most) = (0, 0, Vec::new(), 1.0_f64);
-            for _ in 0..self.runs {
-                for (name, (threads, figure)) in load.beside(|| costs(program))? {
-                    let (Some(figure), Some(range)) = (figure, idle.get(&name)) else {
+            let seen = if load == IDLE { idle.clone() } else { runs(load)? };
+            let (mut right, mut without, mut alone, mut wrong) = (0, 0, 0, Vec::new());
+            let mut most = 1.0_f64;
+            for (run, costs) in seen.iter().enumerate() {
+                let is_other = |(number, _): &(usize, _)| load != IDLE || *number != run;
+                for (name, &(threads, figure)) in &costs.rows {
+                    let Some(figure) = figure else {
                         without += 1;
+                        continue;
+                    };
+                    let others = idle.iter().enumerate().filter(is_other).map(|(_, other)| other);
+                    let Some(range) = costs.range(name, others) else {
+                        alone += 1;
                         continue;
                     };
                     let off = range.off(figure);
@@ -200,7 +220,8 @@ impl Noise {
             }
             println!(
                 "costs, {load}, {} runs: {right} figures are those of the idle machine, {most:.2}x \
-                 at most; {} wrong, {without} missing",
+                 at most; {} wrong, {without} missing, {alone} of a distance of CPUs that the idle \
+                 machine did not have",
                 self.runs,
                 wrong.len()
             );
@@ -298,14 +319,12 @@ fn costs(program: &Path) -> Result<Costs> {
     let document = document(program, &["costs"])?;
     let rows = document["costs"]["rows"].as_array().context("no rows")?;
     let distance_ns = document["costs"]["run"]["distance_ns"].as_f64().unwrap_or_default();
-    let distance = DISTANCES.iter().find(|(most, _)| distance_ns <= *most);
-    let (_, place) = distance.context("no distance")?;
     let row = |row: &Value| {
         let (id, threads) = (row["id"].as_str()?, row["threads"].as_u64()?);
-        let name = if threads > 1 { format!("{place} {id}") } else { id.to_owned() };
-        Some((name, (threads, row["ns"]["median"].as_f64())))
+        Some((id.to_owned(), (threads, row["ns"]["median"].as_f64())))
     };
-    rows.iter().map(|each| row(each).context("a row without a name or threads")).collect()
+    let rows = rows.iter().map(|each| row(each).context("a row without a name or threads"));
+    Ok(Costs { distance_ns, rows: rows.collect::<Result<_>>()? })
 }
 
 fn advise(program: &Path) -> Result<Advice> {
@@ -346,6 +365,18 @@ mod tests {
         assert_eq!(idle.off(2.1), 1.0);
         assert!((idle.off(2.42) - 1.1).abs() < 1e-9);
         assert!((idle.off(1.0) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn figures_of_several_threads_are_compared_where_their_cpus_are_as_far_apart() {
+        let costs = |distance_ns, figure| {
+            let row = |name: &str, threads| (name.to_owned(), (threads, Some(figure)));
+            Costs { distance_ns, rows: BTreeMap::from([row("alone", 1), row("shared", 2)]) }
+        };
+        let (run, idle) = (costs(30.0, 1.0), [costs(31.0, 2.0), costs(120.0, 9.0)]);
+        let range = |name| run.range(name, idle.iter()).unwrap().0;
+        assert_eq!((range("alone"), range("shared")), ([2.0, 9.0], [2.0, 2.0]));
+        assert!(costs(300.0, 1.0).range("shared", idle.iter()).is_none());
     }
 
     #[test]

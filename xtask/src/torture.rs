@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
-use quiescence::chaos::{Catcher, Mutant, SWITCH};
+use mutants::{Catcher, SWITCH, Step};
 
 use crate::compat;
 use crate::tools::{c_compiler, run};
@@ -19,8 +19,8 @@ pub const FLAVORS: [&str; 4] = ["memb", "mb", "qsbr", "bp"];
 
 /// The names of the steps that may be left out, and are noticed.
 pub fn steps() -> Vec<&'static str> {
-    let noticed = |mutant: &&Mutant| mutant.catchers().contains(&Catcher::CTorture);
-    Mutant::ALL.iter().filter(noticed).map(|mutant| mutant.name()).collect()
+    let noticed = |step: &&Step| step.catchers.contains(&Catcher::CTorture);
+    mutants::all().iter().filter(noticed).map(|step| step.name.as_str()).collect()
 }
 
 /// Callbacks that may wait: few, so that all that is done at the limit is done all the time.

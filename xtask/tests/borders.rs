@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// What programs link against, by folder.
-const LIBRARY: [&str; 3] = ["grace", "quiescence", "compat"];
+const LIBRARY: [&str; 4] = ["derive", "grace", "quiescence", "compat"];
 
 /// The folder of the kernel engines.
 const KERNEL: &str = "simulate/src/kernel";

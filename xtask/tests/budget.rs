@@ -1,7 +1,8 @@
-//! What each package weighs: its lines of code, which are neither blank nor comment nor test.
+//! What each package weighs, and each file of `TRUST.md`: its lines of code, which are neither
+//! blank nor comment nor test.
 //!
-//! A commit that needs more raises the number in `budget.toml` and says why. One that has made a
-//! package smaller by more than one line in a hundred lowers it, so that what was won is kept.
+//! A commit that needs more raises the number there, or in `budget.toml`, and says why. One that
+//! has taken away more than one line in a hundred lowers it, so that what was won is kept.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -118,35 +119,68 @@ fn code(text: &str) -> usize {
     code
 }
 
+fn text_of(path: &str) -> String {
+    fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// What is wrong of so many lines where these are the budget.
+fn complaint(what: &str, lines: usize, most: usize) -> Option<String> {
+    if lines > most {
+        Some(format!("{what} has {lines} lines of code, and {most} are its budget"))
+    } else if lines + most / SLACK < most {
+        Some(format!("{what} has {lines} lines of code only: lower {most}"))
+    } else {
+        None
+    }
+}
+
 #[test]
 fn every_part_of_the_workspace_keeps_to_its_budget() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let is_code = |path: &str| path.ends_with(".rs") && !is_test(path);
     // A link counts as what it leads to: who reads the package reads that.
     for path in paths().into_iter().filter(|path| is_code(path)) {
-        let text = fs::read_to_string(workspace().join(&path)).expect("a file of Rust is text");
-        *seen.entry(part(&path)).or_default() += code(&text);
+        *seen.entry(part(&path)).or_default() += code(&text_of(&path));
     }
     let file = "xtask/tests/budget.toml";
-    let text = fs::read_to_string(workspace().join(file)).expect(file);
-    let Budget { code: budget } = toml::from_str(&text).expect(file);
+    let Budget { code: budget } = toml::from_str(&text_of(file)).expect(file);
     let mut wrong = Vec::new();
     for (part, lines) in &seen {
         match budget.get(part) {
             None => wrong.push(format!("{part} has {lines} lines of code and no budget")),
-            Some(most) if lines > most => {
-                wrong.push(format!("{part} has {lines} lines of code, and {most} are its budget"));
-            }
-            Some(most) if lines + most / SLACK < *most => {
-                wrong.push(format!("{part} has {lines} lines of code only: lower {most}"));
-            }
-            Some(_) => {}
+            Some(most) => wrong.extend(complaint(part, *lines, *most)),
         }
     }
     for part in budget.keys().filter(|part| !seen.contains_key(*part)) {
         wrong.push(format!("{part} is no part of the workspace any more"));
     }
     assert!(wrong.is_empty(), "{file}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_must_be_right_keeps_to_its_budget() {
+    let text = text_of("TRUST.md");
+    let (mut files, mut lines, mut wrong) = ([0, 0], [0, 0], Vec::new());
+    for row in text.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, path, most, mark, what, _] = cells[..] else { panic!("not a row: {row}") };
+        let (path, most) = (path.trim_matches('`'), most.parse().expect(row));
+        assert!(matches!(mark, "" | "unsound") && !what.is_empty(), "{row}");
+        wrong.extend(complaint(path, code(&text_of(path)), most));
+        for kind in 0..=usize::from(mark == "unsound") {
+            files[kind] += 1;
+            lines[kind] += most;
+        }
+    }
+    let ([all, unsound], [of_all, of_unsound]) = (files, lines);
+    let sum = format!(
+        "{all} files with {of_all} lines, of which {unsound} files with {of_unsound} lines are \
+         unsound if wrong"
+    );
+    if !text.contains(&sum) {
+        wrong.push(format!("it is {sum}"));
+    }
+    assert!(wrong.is_empty(), "TRUST.md:\n{}", wrong.join("\n"));
 }
 
 #[test]

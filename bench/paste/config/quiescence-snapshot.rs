@@ -1,5 +1,5 @@
 // cargo add quiescence
-use quiescence::Snapshot;
+use quiescence::cell::Snapshot;
 
 fn main() {
     let limits = Snapshot::new([10, 100]);

@@ -47,7 +47,7 @@ pub(crate) use counter::{Bounded, Counted, Counting, Limiting};
 pub(crate) use ids::{Ids, Numbered};
 pub(crate) use locked::{Limited, Lock, Locked};
 pub use plan::{Operation, Plan, Workload};
-pub(crate) use queue::{Queued, Queueing};
+pub(crate) use queue::{Queued, Queueing, queueing};
 pub use run::{Contender, Heat, race, race_duration};
 pub(crate) use run::{Prepared, Ready};
 pub(crate) use subject::{Churned, Keyed};

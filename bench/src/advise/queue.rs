@@ -19,6 +19,32 @@ pub(crate) trait Queueing: Send + Sync + 'static {
     fn flush(&self) {}
 }
 
+/// A queue of somebody's, which has the usual methods, as a [`Queueing`].
+macro_rules! queueing {
+    ($kind:ident $(, flush: $flush:expr)?) => {
+        impl $crate::advise::Queueing for $kind<$crate::advise::Value> {
+            fn new() -> Self {
+                Self::new()
+            }
+
+            #[inline]
+            fn push(&self, value: $crate::advise::Value) {
+                self.push(value);
+            }
+
+            #[inline]
+            fn pop(&self) -> Option<$crate::advise::Value> {
+                self.pop()
+            }
+
+            $(fn flush(&self) {
+                $flush;
+            })?
+        }
+    };
+}
+pub(crate) use queueing;
+
 /// Values in the queue before the first round, so that takers seldom find it empty.
 const LENGTH: u64 = 1000;
 

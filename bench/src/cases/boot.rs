@@ -87,7 +87,7 @@ fn per_update(time: Duration, updates: u64) -> f64 {
 }
 
 /// A range of a guest's pages, and where they are.
-#[derive(Debug)]
+#[derive(Debug, quiescence::Weigh)]
 struct Slot {
     first_page: u64,
     /// Stands for the address: the same in all slots of a table, and another in each table.
@@ -95,14 +95,8 @@ struct Slot {
 }
 
 /// The slots in the order of their pages.
-#[derive(Debug)]
+#[derive(Debug, quiescence::Weigh)]
 pub(crate) struct Slots(Vec<Slot>);
-
-impl quiescence::Weigh for Slots {
-    fn owned(&self) -> usize {
-        self.0.capacity() * size_of::<Slot>()
-    }
-}
 
 impl Slots {
     pub(crate) fn new(version: u64) -> Self {

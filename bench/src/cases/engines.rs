@@ -7,11 +7,11 @@
 //! *iteration* is a fixed number of look-ups, followed by a pause offline: benchmarks whose CPUs
 //! have nothing to do at times show what an engine does with idle ones.
 //!
-//! Nothing is lazy: with [`Tuning::lazy`](quiescence::Tuning) of 0 the worker asks for a grace
-//! period in its next turn, with the urgency of the background, and when that starts, and when its
-//! holdouts are scanned again, is the engine's to say. `call_hurry` would not do: it raises the
-//! urgency, and asks for a turn of the worker at once, which counts as the tick that `tick` waits
-//! for.
+//! Nothing is lazy: with [`Tuning::lazy`](quiescence::tuning::Tuning) of 0 the worker asks for a
+//! grace period in its next turn, with the urgency of the background, and when that starts, and
+//! when its holdouts are scanned again, is the engine's to say. `call_hurry` would not do: it
+//! raises the urgency, and asks for a turn of the worker at once, which counts as the tick that
+//! `tick` waits for.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use super::clock::cpu_time;
 use super::object::Turn;
 use hdrhistogram::Histogram;
-use quiescence::{Domain, Engine, Private, Qsbr};
+use quiescence::{Domain, Qsbr, tag::Private, tuning::Engine};
 
 use super::path_cache::{Id, PathCache, Tree};
 use crate::slices::{Act, Cue, Judged, Played, Scene};

@@ -193,13 +193,10 @@ fn run<T>(
 }
 
 /// An element of a chain. There is no next one, but a chain has to look.
+#[derive(quiescence::Weigh)]
 struct Node {
     key: u64,
     value: Value,
-}
-
-impl quiescence::Weigh for Node {
-    const OWNS: bool = false;
 }
 
 impl Node {

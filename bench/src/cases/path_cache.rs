@@ -17,7 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::FixedState;
-use quiescence::{Domain, Private, Rcu, Section};
+use quiescence::{
+    Domain, Rcu,
+    tag::{Private, Section},
+};
 
 /// An entry's number; the root's is 0.
 pub type Id = u32;
@@ -97,17 +100,11 @@ impl Tree {
 }
 
 /// What is known of one entry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, quiescence::Weigh)]
 struct Entry {
     parent: Id,
     name: Box<str>,
     id: Id,
-}
-
-impl quiescence::Weigh for Entry {
-    fn owned(&self) -> usize {
-        self.name.owned()
-    }
 }
 
 /// The entries of one bucket; never changed, only replaced.

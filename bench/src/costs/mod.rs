@@ -260,10 +260,10 @@ impl Machine {
         let last = last.unwrap_or(32 << 20);
         let wanted = match level {
             Level::First => first / 2,
-            Level::Second => second / 2,
+            Level::Second => (second / 4).max(2 * first),
             Level::Memory => {
                 let most = self.memory_available_bytes.map_or(256 << 20, |free| free / 4);
-                (2 * last).clamp(64 << 20, 1 << 30).min(most)
+                (8 * last).clamp(64 << 20, 1 << 30).min(most)
             }
         };
         // The largest power of two that is not above it.

@@ -13,6 +13,9 @@ use crate::slices::{Missing, Part, Row, STREAM, stream};
 const LINE_BYTES: u64 = 64;
 const LINE_WORDS: usize = 16;
 
+/// Bytes of a huge page.
+const HUGE_BYTES: usize = 2 << 20;
+
 /// Something with its neighbours kept away: two lines, since some CPUs fetch lines in pairs.
 #[derive(Default)]
 #[repr(align(128))]
@@ -60,30 +63,63 @@ pub(super) fn clock_cycle() -> Row<'static> {
 }
 
 /// One load that waits for the load before it, over this many bytes in an order that no
-/// prefetcher guesses. Misses of the translation cache are part of it, as they are of real ones.
+/// prefetcher guesses.
+///
+/// How much of a buffer a cache holds depends on the pages that it got, so a slice takes the next
+/// one of several, where all of them are small.
 pub(super) fn dependent_load(bytes: u64) -> Row<'static> {
-    let next = chain(bytes);
-    // Each slice begins where the last one ended: what that left in the caches is far behind.
-    let place = AtomicUsize::new(0);
+    const SMALL: u64 = 4 << 20;
+    let (buffers, warm_up) = if bytes <= SMALL { (8, bytes / LINE_BYTES) } else { (1, 0) };
+    // Each slice begins where the last one of its buffer ended: in memory, what that left in the
+    // caches is far behind.
+    let begun = |(next, start)| (next, AtomicUsize::new(start));
+    let chains: Vec<_> = (0..buffers).map(|_| begun(chain(bytes))).collect();
+    let turn = AtomicUsize::new(0);
     Row::new(1, move |part| {
+        let (next, place) = &chains[turn.fetch_add(1, Ordering::Relaxed) % chains.len()];
         let mut at = place.load(Ordering::Relaxed);
+        for _ in 0..warm_up {
+            at = next[at] as usize;
+        }
         let took = part.times(|| at = next[at] as usize);
         place.store(at, Ordering::Relaxed);
         took
     })
 }
 
-/// A cycle through all lines of a buffer. The step is a linear congruence with full period (Hull
-/// and Dobell, 1962), so that a buffer of gigabytes needs no shuffle, which would take seconds.
-fn chain(bytes: u64) -> Vec<u32> {
-    let lines = (bytes / LINE_BYTES).max(2);
+/// A cycle through all lines of a buffer, and where it begins in it. The step is a linear
+/// congruence with full period (Hull and Dobell, 1962), so that a buffer of gigabytes needs no
+/// shuffle, which would take seconds.
+///
+/// The lines are in huge pages, where the system has them. With small ones a level of the caches
+/// holds more or less of them by which pages a run gets, and memory costs what other work has left
+/// of the translations besides.
+fn chain(bytes: u64) -> (Vec<u32>, usize) {
+    let lines = (bytes / LINE_BYTES).max(2) as usize;
     assert!(lines.is_power_of_two(), "the step visits every line only of a power of two");
-    let mut next = vec![0_u32; lines as usize * LINE_WORDS];
+    let mut next = vec![0_u32; lines * LINE_WORDS + 2 * HUGE_BYTES / size_of::<u32>()];
+    let start = next.as_ptr().align_offset(HUGE_BYTES);
+    use_huge_pages(&mut next[start..]);
     for line in 0..lines {
         let after = (1_664_525 * line + 1_013_904_223) & (lines - 1);
-        next[line as usize * LINE_WORDS] = (after as usize * LINE_WORDS) as u32;
+        next[start + line * LINE_WORDS] = (start + after * LINE_WORDS) as u32;
     }
-    next
+    (next, start)
+}
+
+/// Asks for huge pages for memory that begins one and was not written to.
+fn use_huge_pages(memory: &mut [u32]) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, madvise};
+
+        let bytes = size_of_val(memory) / HUGE_BYTES * HUGE_BYTES;
+        // SAFETY: whole pages of the slice, whose contents this does not change. A kernel that has
+        // no huge pages refuses, to no harm.
+        _ = unsafe { madvise(memory.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
 }
 
 /// An atomic increment of one word by so many threads.
@@ -178,16 +214,16 @@ mod tests {
     #[test]
     fn the_chain_visits_every_line_once_and_returns() {
         for lines in [2_u64, 16, 256, 4096] {
-            let next = chain(lines * LINE_BYTES);
-            let mut at = 0;
+            let (next, start) = chain(lines * LINE_BYTES);
+            let mut at = start;
             let mut seen = vec![false; lines as usize];
             for _ in 0..lines {
-                let line = at / LINE_WORDS;
+                let line = (at - start) / LINE_WORDS;
                 assert!(!seen[line], "line {line} twice");
                 seen[line] = true;
                 at = next[at] as usize;
             }
-            assert_eq!(at, 0);
+            assert_eq!(at, start);
         }
     }
 }

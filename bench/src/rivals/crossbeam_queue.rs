@@ -3,7 +3,7 @@
 use crossbeam_queue::SegQueue;
 
 use super::{About, Family, Rival};
-use crate::advise::{Queueing, Value};
+use crate::advise::{Value, queueing};
 
 pub(super) const RIVALS: &[Rival] =
     &[Rival::new("crossbeam-queue").about(&ABOUT).queue::<SegQueue<Value>>()];
@@ -15,18 +15,4 @@ const ABOUT: About = About {
     limits: "a thread that is stopped in the midst of a push: the takers of its slot wait for it",
 };
 
-impl Queueing for SegQueue<Value> {
-    fn new() -> Self {
-        Self::new()
-    }
-
-    #[inline]
-    fn push(&self, value: Value) {
-        self.push(value);
-    }
-
-    #[inline]
-    fn pop(&self) -> Option<Value> {
-        self.pop()
-    }
-}
+queueing!(SegQueue);

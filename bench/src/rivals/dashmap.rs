@@ -8,7 +8,7 @@ use dashmap::DashMap;
 use super::{About, Family, Rival};
 use crate::advise::{Churn, Hash, Ids, Table, Value};
 use crate::cases::hash;
-use crate::cases::maps::{Hashes, Key, Map, Maps};
+use crate::cases::maps::maps;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
     .about(&ABOUT)
@@ -93,39 +93,10 @@ impl Ids for Counted {
     }
 }
 
-struct Dash;
-
-impl Maps for Dash {
-    type Own = RandomState;
-    type Of<K: Key, S: Hashes> = DashMap<K, u64, S>;
-}
-
-impl<K: Key, V: Copy + Send + Sync + 'static, S: Hashes> Map<K, V> for DashMap<K, V, S> {
-    type Thread = ();
-
-    fn with_capacity(entries: usize) -> Self {
-        Self::with_capacity_and_hasher(entries, S::default())
-    }
-
-    fn thread(&self) {}
-
-    #[inline(always)]
-    fn get(&self, (): &mut (), key: &K) -> Option<V> {
-        self.get(key).map(|value| *value)
-    }
-
-    #[inline(always)]
-    fn insert(&self, (): &mut (), key: &K, value: V) -> bool {
-        self.insert(key.clone(), value).is_none()
-    }
-
-    #[inline(always)]
-    fn update(&self, (): &mut (), key: &K, value: V) -> bool {
-        self.get_mut(key).map(|mut slot| *slot = value).is_some()
-    }
-
-    #[inline(always)]
-    fn remove(&self, (): &mut (), key: &K) -> bool {
-        self.remove(key).is_some()
-    }
+maps! {
+    Dash => DashMap, hashed by RandomState;
+    get: |map, key| map.get(key).map(|value| *value);
+    insert: |map, key, value| map.insert(key.clone(), value).is_none();
+    update: |map, key, value| map.get_mut(key).map(|mut slot| *slot = value).is_some();
+    remove: |map, key| map.remove(key).is_some();
 }

@@ -7,7 +7,7 @@ use papaya::{Guard, HashMap};
 use super::{About, Family, Rival};
 use crate::advise::{Churn, Hash, Table, Value};
 use crate::cases::hash;
-use crate::cases::maps::{Hashes, Key, Map, Maps};
+use crate::cases::maps::maps;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("papaya")
     .about(&ABOUT)
@@ -61,48 +61,12 @@ impl Churn for HashMap<Box<[u8]>, Value, Hash> {
     }
 }
 
-struct Papaya;
-
-impl Maps for Papaya {
-    type Own = RandomState;
-    type Of<K: Key, S: Hashes> = HashMap<K, u64, S>;
-}
-
-impl<K: Key, V: Copy + Send + Sync + 'static, S: Hashes> Map<K, V> for HashMap<K, V, S> {
-    type Thread = ();
-
-    fn with_capacity(entries: usize) -> Self {
-        Self::with_capacity_and_hasher(entries, S::default())
-    }
-
-    fn thread(&self) {}
-
-    #[inline(always)]
-    fn get(&self, (): &mut (), key: &K) -> Option<V> {
-        self.pin().get(key).copied()
-    }
-
-    #[inline(always)]
-    fn insert(&self, (): &mut (), key: &K, value: V) -> bool {
-        self.pin().insert(key.clone(), value).is_none()
-    }
-
-    #[inline(always)]
-    fn replace(&self, (): &mut (), key: &K, value: V) {
-        self.pin().insert(key.clone(), value);
-    }
-
-    #[inline(always)]
-    fn update(&self, (): &mut (), key: &K, value: V) -> bool {
-        self.pin().update(key.clone(), |_| value).is_some()
-    }
-
-    #[inline(always)]
-    fn remove(&self, (): &mut (), key: &K) -> bool {
-        self.pin().remove(key).is_some()
-    }
-
-    fn flush(&self) {
-        self.guard().flush();
-    }
+maps! {
+    Papaya => HashMap, hashed by RandomState;
+    get: |map, key| map.pin().get(key).copied();
+    insert: |map, key, value| map.pin().insert(key.clone(), value).is_none();
+    update: |map, key, value| map.pin().update(key.clone(), |_| value).is_some();
+    remove: |map, key| map.pin().remove(key).is_some();
+    replace: |map, key, value| map.pin().insert(key.clone(), value);
+    flush: |map| map.guard().flush();
 }

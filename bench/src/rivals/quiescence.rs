@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use quiescence::collections::{HashMap, IdMap, Queue as Fifo, Stack};
 use quiescence::sync::{Counter, ExactCounter, LimitCounter, SeqLock};
-use quiescence::{Domain, Fences, Private, Qsbr, Rcu, Snapshot, Srcu};
+use quiescence::{Domain, Qsbr, Rcu, Srcu, cell::Snapshot, tag::Private, tuning::Fences};
 
 use self::cells::{FourWords, InCell, Snapshots};
 use self::srcu::{BUSY, InSrcu};

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quiescence::Engine;
+use quiescence::tuning::Engine;
 
 use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
 use super::{Group, Options, Suite};

@@ -153,10 +153,13 @@ mod tests {
             let has_note = is_measured && case.id.starts_with("semaphores");
             assert_eq!(case.notes.len(), usize::from(has_note), "{:?}", case.notes);
             for form in &case.rivals {
-                let figures = form.values.iter().flatten();
-                let is_complete = figures.clone().count() == 4 || form.missing.is_some();
-                assert!(is_complete, "{}: {form:?}", case.id);
-                assert!(figures.clone().all(|figure| *figure > 0.0), "{}: {form:?}", case.id);
+                // Of two rounds one may have been disturbed, or both.
+                let counted = form.values.iter().map(Vec::len).max().unwrap_or_default();
+                let is_whole = form.values.iter().all(|values| values.len() == counted);
+                let has_figure = counted > 0 || form.missing.is_some();
+                assert!(is_whole && has_figure && counted <= 2, "{}: {form:?}", case.id);
+                let mut figures = form.values.iter().flatten();
+                assert!(figures.all(|figure| *figure > 0.0), "{}: {form:?}", case.id);
             }
         }
     }

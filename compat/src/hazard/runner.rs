@@ -22,7 +22,6 @@ use super::{may_wait, scan};
 use crate::errno_guard::with_errno;
 use crate::flavor::{Flavor, begin_without_flavor};
 use crate::{reader, signals};
-use quiescence::chaos::{self, Mutant};
 
 /// There is no runner.
 const ABSENT: u32 = 0;
@@ -87,7 +86,7 @@ pub(super) fn wake() {
     // scan.
     match STATE.swap(WANTED, AcqRel) {
         ABSENT => with_errno(start),
-        ASLEEP if !chaos::mutant(Mutant::HazardWake) => with_errno(|| wake_sleepers(&STATE)),
+        ASLEEP => with_errno(|| wake_sleepers(&STATE)), //~ hazard-wake
         _ => {}
     }
 }

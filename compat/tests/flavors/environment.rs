@@ -1,7 +1,7 @@
 //! An environment variable that is not understood is complained of once, and is as if it had not
 //! been said.
 
-use quiescence::{Fences, fences};
+use quiescence::tuning::{Fences, fences};
 
 use crate::c::*;
 
@@ -30,20 +30,20 @@ fn look_at_everything() {
     let is_portable = variable("QUIESCENCE_FENCES").as_deref() == Some("portable");
     assert!(is_portable || fences() == Fences::Membarrier);
     assert!(!quiescence_urcu_debugging());
-    quiescence::per_cpu_path();
+    quiescence::tuning::per_cpu_path();
     let (tell, told) = mpsc::channel();
-    quiescence::set_stall_hook(move |report| _ = tell.send(report.clone()));
+    quiescence::report::set_stall_hook(move |report| _ = tell.send(report.clone()));
     std::thread::scope(|scope| {
         register(MEMB);
         read_lock(MEMB);
         let updater = scope.spawn(|| quiescence_urcu_synchronize(MEMB));
         // Runs all the time, and is asked for its stack.
         let is_off = variable("QUIESCENCE_STALL_SIGNAL").as_deref() == Some("off");
-        let wanted = |report: &quiescence::StallReport| {
-            let [holdout] = report.holdouts() else { return false };
+        let wanted = |report: &quiescence::report::StallReport| {
+            let [holdout] = &report.holdouts[..] else { return false };
             match is_off {
-                true => holdout.stack() == Err(&quiescence::StackMissing::TurnedOff),
-                false => holdout.stack().is_ok(),
+                true => holdout.stack == Err(quiescence::report::StackMissing::TurnedOff),
+                false => holdout.stack.is_ok(),
             }
         };
         until(|| told.try_recv().is_ok_and(|report| wanted(&report)));

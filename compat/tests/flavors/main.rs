@@ -13,11 +13,3 @@ mod misuse;
 mod qsbr;
 mod readers;
 mod sleepers;
-
-/// A step is removed, and the test that holds it must fail: by itself, or, where no thread is
-/// woken, by never ending.
-#[cfg(quiescence_mutants)]
-#[test]
-fn removed_steps_are_caught_in_other_processes() {
-    quiescence::chaos::each_is_caught("quiescence-compat", "flavors");
-}

@@ -86,7 +86,7 @@ fn a_thread_in_a_section_of_one_flavour_waits_for_another() {
 #[test]
 fn readers_are_told_how_to_fence() {
     attach();
-    let light = quiescence::fences() == quiescence::Fences::Membarrier;
+    let light = quiescence::tuning::fences() == quiescence::tuning::Fences::Membarrier;
     let said = HAS_SYS_MEMBARRIER.each_ref().map(|said| said.load(Relaxed));
     assert_eq!(said, [i32::from(light); 2]);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::{fs, io, thread};
 
-use quiescence::{StackMissing, StallReport, ThreadState};
+use quiescence::report::{StackMissing, StallReport, ThreadState};
 
 use crate::c::*;
 
@@ -36,16 +36,16 @@ fn poll(end: &impl AsRawFd) -> io::Result<i32> {
 fn told_asleep(told: &mpsc::Receiver<StallReport>, thread: u32) -> Option<StackMissing> {
     loop {
         let report = told.recv().unwrap();
-        let holdout = report.holdouts().iter().find(|one| one.thread_id() == Some(thread));
-        if let Some(holdout) = holdout.filter(|one| one.state() == ThreadState::Sleeping) {
-            return holdout.stack().err().cloned();
+        let holdout = report.holdouts.iter().find(|one| one.thread_id == Some(thread));
+        if let Some(holdout) = holdout.filter(|one| one.state == ThreadState::Sleeping) {
+            return holdout.stack.as_ref().err().cloned();
         }
     }
 }
 
 fn sleep_beside_reports(flavor: u32) {
     let (tell, told) = mpsc::channel();
-    quiescence::set_stall_hook(move |report| _ = tell.send(report.clone()));
+    quiescence::report::set_stall_hook(move |report| _ = tell.send(report.clone()));
     let (end, wake) = io::pipe().unwrap();
     let id = AtomicU32::new(0);
     thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn a_reader_that_runs_is_asked_for_its_stack() {
     }
     attach();
     let (tell, told) = mpsc::channel();
-    quiescence::set_stall_hook(move |report| _ = tell.send(report.clone()));
+    quiescence::report::set_stall_hook(move |report| _ = tell.send(report.clone()));
     let has_told = std::sync::atomic::AtomicBool::new(false);
     let inside = std::sync::atomic::AtomicBool::new(false);
     thread::scope(|scope| {
@@ -117,9 +117,9 @@ fn a_reader_that_runs_is_asked_for_its_stack() {
         until(|| inside.load(SeqCst));
         scope.spawn(|| quiescence_urcu_synchronize(MEMB));
         let has_stack = |report: &StallReport| {
-            report.holdouts().iter().any(|holdout| {
-                holdout.state() == ThreadState::Running
-                    && holdout.stack().is_ok_and(|s| !s.is_empty())
+            report.holdouts.iter().any(|holdout| {
+                holdout.state == ThreadState::Running
+                    && holdout.stack.as_ref().is_ok_and(|s| !s.is_empty())
             })
         };
         while !has_stack(&told.recv().unwrap()) {}

@@ -81,7 +81,7 @@ fn a_program_that_forces_membarrier_runs_where_there_is_none() {
     }
     for flavor in ["memb", "bp"] {
         let program = compiled_for(flavor, "force_membarrier.c");
-        if quiescence::fences() == quiescence::Fences::Membarrier {
+        if quiescence::tuning::fences() == quiescence::tuning::Fences::Membarrier {
             assert_eq!(succeeds(&program, &[]), "ok\n");
         }
         let said = aborts(&run(&program, &[], &[("QUIESCENCE_FENCES", "portable")]));

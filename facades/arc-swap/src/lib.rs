@@ -1,6 +1,6 @@
-//! The interface of `arc-swap` 1.9 on [`quiescence::ExactCell`], for programs that depend on it: by
-//! `[patch.crates-io]`, with no change to the program. Counts are exact, as there: a store drops
-//! the old value where no guard has it.
+//! The interface of `arc-swap` 1.9 on [`quiescence::cell::ExactCell`], for programs that depend on
+//! it: by `[patch.crates-io]`, with no change to the program. Counts are exact, as there: a store
+//! drops the old value where no guard has it.
 //!
 //! What differs:
 //! - An address that is used again by another cell is never taken for one's own (arc-swap#210).
@@ -23,11 +23,11 @@ use std::ops::Deref;
 use std::ptr;
 use std::sync::Arc;
 
-use quiescence::{ExactCell, ExactGuard};
+use quiescence::cell::{ExactCell, ExactGuard};
 
 pub use as_raw::AsRaw;
 pub use cache::Cache;
-pub use quiescence::exact_cell::Counted as RefCnt;
+pub use quiescence::cell::Counted as RefCnt;
 pub use strategy::{DefaultStrategy, IndependentStrategy};
 
 use access::{Access, Map};

@@ -40,7 +40,7 @@ fn a_request_after_a_reload_sees_the_new_routes() {
 fn requests_beside_reloads_see_whole_tables() {
     let came = load::run(2, 4, Duration::from_millis(500)).unwrap();
     assert!(came.requests > 0 && came.reloads > 0, "{came}");
-    let statistics = quiescence::statistics();
+    let statistics = quiescence::Domain::global().statistics();
     assert!(statistics.limit_overruns == 0, "{statistics:?}");
 }
 

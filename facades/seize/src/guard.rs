@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
-use quiescence::{Private, SrcuOwnedGuard};
+use quiescence::{SrcuOwnedGuard, tag::Private};
 
 use crate::collector::Collector;
 use crate::thread;

@@ -1,25 +1,24 @@
-//! The default policy: from demand, within a budget.
+//! The default policy: by demand, within a budget.
 //!
-//! rcu_poll has the latency and rcu_ltimer the overhead; which of them one wants depends on whether
-//! anybody waits. So: background work goes by the tick, as under [`Tick`](super::Tick); a thread
-//! that waits, and a backlog that is large, is served as under [`Poll`](super::Poll), at the price
-//! that *they* pay; and what is done in the background has a budget of CPU time, which gives way
-//! only to expedited demand.
+//! rcu_poll has the better latency and rcu_ltimer the smaller overhead; which is wanted depends on
+//! whether a thread waits. So background work is done at the tick, as under [`Tick`](super::Tick).
+//! A thread that waits, or a large backlog, is served as under [`Poll`](super::Poll), and bears the
+//! cost. Background work has a budget of CPU time, which only expedited demand may exceed.
 
 use super::{Begin, Hint, Policy, Urgency};
 
 /// Rcu_poll's latency when a thread waits, rcu_ltimer's overhead when none does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Adaptive {
-    /// Scans before sleeping when no thread is in a hurry.
+    /// Scans before sleeping under normal urgency.
     pub looks_max: u32,
-    /// Looks before sleeping when someone is.
+    /// Scans before sleeping under expedited urgency.
     pub looks_max_expedited: u32,
 }
 
 impl Adaptive {
-    /// A few microseconds of looking: longer than the common section, shorter than two context
-    /// switches, which is what sleeping would cost. Ten times that where someone is in a hurry.
+    /// A few microseconds of scanning: longer than the common section, shorter than two context
+    /// switches, which is what sleeping would cost. Ten times that under expedited urgency.
     pub const DEFAULT: Self = Self { looks_max: 200, looks_max_expedited: 2_000 };
 }
 
@@ -46,7 +45,7 @@ impl Policy for Adaptive {
 
 /// The share of a CPU that background work on grace periods may take.
 ///
-/// The driver owns time: it measures what a turn of work cost, and asks how long to rest.
+/// The driver keeps the time: it measures what a turn of work cost, and asks how long to rest.
 ///
 /// ```
 /// use grace::policy::Budget;
@@ -65,7 +64,7 @@ impl Budget {
     /// One per cent of a CPU.
     pub const DEFAULT: Self = Self::from_ppm(10_000);
 
-    /// A share in parts of a million, taken as 1 to 1,000,000 (a whole CPU: no limit).
+    /// A share in parts of a million, clamped to 1..=1,000,000 (a whole CPU: no limit).
     pub const fn from_ppm(share_ppm: u32) -> Self {
         let share_ppm = match share_ppm {
             0 => 1,
@@ -80,8 +79,8 @@ impl Budget {
         self.share_ppm
     }
 
-    /// How long to rest after a turn of work that took `spent_ns` of CPU time: at least a
-    /// tick, and so long that the turn was no more than the share of turn and rest.
+    /// How long to rest after a turn of work that took `spent_ns` of CPU time: at least a tick, and
+    /// long enough that the turn is at most the share of turn and rest together.
     pub const fn rest_ns(self, spent_ns: u64, tick_ns: u64) -> u64 {
         let share = self.share_ppm as u128;
         let rest = spent_ns as u128 * (1_000_000 - share) / share;

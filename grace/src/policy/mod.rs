@@ -1,11 +1,11 @@
-//! Policies: when to start, and when to look at the holdouts again.
+//! Policies: when to start, and when to scan the holdouts again.
 //!
-//! The machine knows *what* must happen in a grace period; a policy says how patient it is in
+//! The machine knows *what* must happen in a grace period; a policy says how long to wait in
 //! between. Policies are siblings behind the trait [`Policy`]; each is a small value that is
 //! compared and hashed with the machine, so that the explorer can tell states apart.
 //!
-//! All that a policy knows is [`Urgency`]: the thread that asks for a grace period translates its
-//! situation into it. A thread that waits is urgent; so is memory that is near its limit
+//! A policy knows only the [`Urgency`], which the thread that asks for a grace period derives from
+//! its situation: a thread that waits is urgent, and so is memory near its limit
 //! ([`limit::zone`](crate::limit::zone)).
 
 mod adaptive;
@@ -18,19 +18,19 @@ pub use poll::Poll;
 pub use tick::Tick;
 pub use token::Token;
 
-/// How much somebody wants the grace period.
+/// How urgently a grace period is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Urgency {
     /// In the background: a few callbacks, for which no thread waits. More may join them.
     Background,
-    /// Someone waits, without hurry; or enough callbacks for a grace period of their own wait.
+    /// A thread waits, in no hurry; or enough callbacks for a grace period of their own wait.
     Normal,
-    /// Someone waits and would rather spend CPU time than wait longer; or the memory that
-    /// waits is near its limit.
+    /// A thread waits and would rather spend CPU time than wait longer; or the memory that waits is
+    /// near its limit.
     Expedited,
 }
 
-/// Whether a grace period that is wanted starts.
+/// When a grace period that is wanted starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Begin {
     /// At once.
@@ -39,12 +39,12 @@ pub enum Begin {
     AtTick,
 }
 
-/// What the driver should do before it looks at the holdouts again.
+/// What the driver should do before it scans the holdouts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hint {
     /// Scan again without giving up the CPU.
     Again,
-    /// Give up the CPU until a holdout has left its section: have the holdouts report.
+    /// Give up the CPU until holdouts report that they have left their sections.
     Sleep,
     /// Give up the CPU until the next tick.
     Tick,
@@ -53,23 +53,23 @@ pub enum Hint {
 /// When to start and when to scan again. Implementations are pure functions of their arguments and
 /// parameters.
 pub trait Policy: Clone + core::fmt::Debug + Eq + core::hash::Hash {
-    /// A grace period is wanted this much, and none is in progress: does it start?
+    /// A grace period is wanted, and none is in progress: when does it start?
     fn begin(&self, urgency: Urgency) -> Begin;
 
-    /// `looks` scans of this pass have found holdouts (at least 1): what now?
+    /// `looks` scans of this pass (at least 1) have found holdouts: what should the driver do next?
     fn look_again(&self, looks: u32, urgency: Urgency) -> Hint;
 }
 
-/// Any of the policies over readers' words, where the choice is made at run time.
+/// A policy that is chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AnyPolicy {
-    /// From demand, within a budget.
+    /// By demand, within a budget.
     Adaptive(Adaptive),
     /// At once, and without pause.
     Poll(Poll),
-    /// On the tick.
+    /// At the tick.
     Tick(Tick),
-    /// As readers hand a token on.
+    /// As readers pass a token on.
     Token(Token),
 }
 

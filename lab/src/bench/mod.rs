@@ -16,7 +16,7 @@ use ::bench::suites::{
     self, Group, Suite, cache, cells, compat, engines, gp, map, percpu, read, srcu, tools, update,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use quiescence::PerCpuPath;
+use quiescence::tuning::PerCpuPath;
 
 use crate::exit::{Exit, Failure};
 use crate::machine::{self, Machine};
@@ -359,7 +359,7 @@ fn print_readme(
 
 /// How the library counts per CPU here.
 fn per_cpu_path() -> &'static str {
-    match quiescence::per_cpu_path() {
+    match quiescence::tuning::per_cpu_path() {
         PerCpuPath::Restartable => "restartable",
         PerCpuPath::Portable => "portable",
     }

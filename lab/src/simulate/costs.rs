@@ -70,10 +70,7 @@ pub(super) fn measure_here(
     }
     let row = |id: &str| costs.rows.iter().find(|row| row.id == id);
     let ns = |id: &str| row(id)?.ns.map(|ns| ns.median);
-    let kernel = if needs == Needs::Kernel { kernel_of(ns).map(drop) } else { Ok(()) };
-    kernel
-        .and_then(|()| of_rows(ns))
-        .map_err(|id| without(id, row(id).and_then(|row| row.missing.as_ref())))
+    of_rows(ns, needs).map_err(|id| without(id, row(id).and_then(|row| row.missing.as_ref())))
 }
 
 /// That this figure is needed and was not measured, and why not.
@@ -146,7 +143,7 @@ fn from_file(path: &Path) -> Result<Measured, Failure> {
     }
     let rows = &document.costs.rows;
     let ns = |id: &str| rows.iter().find(|row| row.id == id)?.ns.as_ref().map(|ns| ns.median);
-    of_rows(ns).map_err(|id| {
+    of_rows(ns, Needs::Memory).map_err(|id| {
         wrong(format!("{id} is missing, or no cost of memory; what is simulated needs it"))
     })
 }
@@ -154,8 +151,12 @@ fn from_file(path: &Path) -> Result<Measured, Failure> {
 /// Puts the costs together from rows in nanoseconds.
 ///
 /// # Errors
-/// The row of memory that is missing, or cannot be.
-fn of_rows(ns: impl Fn(&str) -> Option<f64>) -> Result<Measured, &'static str> {
+/// The row that is needed and is missing, or cannot be.
+fn of_rows(ns: impl Fn(&str) -> Option<f64>, needs: Needs) -> Result<Measured, &'static str> {
+    let kernel = match (kernel_of(&ns), needs) {
+        (Err(id), Needs::Kernel) => return Err(id),
+        (kernel, _) => kernel.ok(),
+    };
     let picos = |id| picos(id, &ns);
     Ok(Measured {
         instruction: picos("instruction")?,
@@ -165,7 +166,7 @@ fn of_rows(ns: impl Fn(&str) -> Option<f64>) -> Result<Measured, &'static str> {
         blind_swap_transfer: picos("cmpxchg_blind_cache_transfer")?,
         swap_transfer: picos("cmpxchg_cache_transfer_and_invalidate")?,
         lock: picos("cpu_local_lock")?,
-        kernel: kernel_of(&ns).ok(),
+        kernel,
     })
 }
 
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn nanoseconds_become_picoseconds() {
-        let measured = of_rows(all).unwrap();
+        let measured = of_rows(all, Needs::Memory).unwrap();
         assert_eq!((measured.instruction, measured.hit, measured.atomic), (250, 1_500, 6_000));
         let costs = Costs::measured(&measured);
         assert_eq!((costs.atomic_transfer, costs.lock), (50_000, 16_000));
@@ -238,13 +239,17 @@ mod tests {
     #[test]
     fn what_is_missing_of_memory_is_named_and_of_the_kernel_is_as_ever() {
         for (place, (missing, _)) in ROWS.into_iter().enumerate() {
-            let without = of_rows(|id| all(id).filter(|_| id != missing));
+            let without = of_rows(|id| all(id).filter(|_| id != missing), Needs::Memory);
             match place {
                 0..7 => assert_eq!(without, Err(missing)),
-                _ => assert!(without.is_ok_and(|measured| measured.kernel.is_none()), "{missing}"),
+                _ => {
+                    assert!(without.is_ok_and(|measured| measured.kernel.is_none()), "{missing}");
+                    let needed = of_rows(|id| all(id).filter(|_| id != missing), Needs::Kernel);
+                    assert_eq!(needed, Err(missing));
+                }
             }
         }
-        assert_eq!(of_rows(|id| all(id).map(|_| f64::NAN)), Err("instruction"));
+        assert_eq!(of_rows(|id| all(id).map(|_| f64::NAN), Needs::Memory), Err("instruction"));
     }
 
     #[test]
@@ -260,7 +265,7 @@ mod tests {
             "schema": "quiescence/costs", "version": 1, "interrupted": false, "costs": {"rows": rows}
         });
         std::fs::write(&path, document.to_string()).unwrap();
-        assert_eq!(from_file(&path).unwrap(), of_rows(all).unwrap());
+        assert_eq!(from_file(&path).unwrap(), of_rows(all, Needs::Memory).unwrap());
         for (text, expected) in [
             ("{}", "not the JSON of `rcu costs`"),
             (r#"{"schema": "quiescence/bench", "version": 1, "costs": {"rows": []}}"#, "is wanted"),

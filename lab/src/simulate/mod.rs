@@ -23,8 +23,17 @@ mod what_if;
 
 pub(crate) use options::SimulateArgs;
 
+use serde::Serialize;
+
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+
+/// The document of runs that `--json` writes.
+#[derive(Debug, Serialize)]
+struct Runs<R> {
+    interrupted: bool,
+    runs: Vec<R>,
+}
 
 /// Runs `rcu simulate`.
 pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Failure> {

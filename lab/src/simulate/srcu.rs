@@ -63,7 +63,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
     let interrupted = output.interrupt().requested();
     output.json(
         SCHEMA,
-        &Document {
+        &super::Runs {
             interrupted,
             runs: runs
                 .iter()
@@ -288,13 +288,6 @@ fn cells(report: &Report) -> [String; 8] {
         units::count(report.sleeps),
         units::count(report.pulls),
     ]
-}
-
-/// The document that `--json` writes.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    interrupted: bool,
-    runs: Vec<RunOut<'a>>,
 }
 
 #[derive(Debug, Serialize)]

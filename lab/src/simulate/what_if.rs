@@ -89,7 +89,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
         svg.write(&picture::draw(&panels()))?;
     }
     let interrupted = output.interrupt().requested();
-    output.json(SCHEMA, &Document { interrupted, runs: outs(&runs, &reports) })?;
+    output.json(SCHEMA, &super::Runs { interrupted, runs: outs(&runs, &reports) })?;
     print(&shape, &done, output)?;
     if !done.is_empty() {
         output.plot(|| Block::Picture {
@@ -281,13 +281,6 @@ fn lines(
         table.add_row(shape.values(run).into_iter().chain(cells));
     }
     output.table(table)
-}
-
-/// The document that `--json` writes.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    interrupted: bool,
-    runs: Vec<RunOut<'a>>,
 }
 
 /// One run; without a report if it was interrupted.

@@ -46,7 +46,7 @@ thread_local! {
 }
 
 /// A file or a directory, by a number that no other one ever gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Weigh)]
 pub struct Inode {
     /// The number.
     pub number: u64,
@@ -119,7 +119,7 @@ pub trait Paths: Sync {
 }
 
 /// A name in a directory: what entries are found by.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Weigh)]
 struct Key {
     directory: u64,
     name: Box<str>,
@@ -171,12 +171,6 @@ impl<'k> Borrow<dyn Name + 'k> for Key {
     }
 }
 
-impl Weigh for Key {
-    fn owned(&self) -> usize {
-        self.name.owned()
-    }
-}
-
 impl Key {
     fn new(directory: u64, name: &str) -> Self {
         Self { directory, name: name.into() }
@@ -184,16 +178,12 @@ impl Key {
 }
 
 /// What is known of a name.
-#[derive(Debug)]
+#[derive(Debug, Weigh)]
 struct Entry {
     /// `None`: the disk has no such name.
     inode: Option<Inode>,
     /// Since the last pruning.
     used: AtomicBool,
-}
-
-impl Weigh for Entry {
-    const OWNS: bool = false;
 }
 
 impl Entry {

@@ -86,6 +86,9 @@ fn main() {
         counts.truncated.load(Relaxed),
     );
     println!("{} of at most {RESIDENT_MAX} pages are in memory", file.resident());
-    let waiting = quiescence::statistics().bytes_waiting;
-    println!("{waiting} bytes wait for readers; the limit is {}", quiescence::tuning().bytes_max);
+    let waiting = quiescence::Domain::global().statistics().bytes_waiting;
+    println!(
+        "{waiting} bytes wait for readers; the limit is {}",
+        quiescence::Domain::global().tuning().bytes_max
+    );
 }

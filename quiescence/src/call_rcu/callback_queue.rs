@@ -12,11 +12,11 @@
 //! must not allocate, and for callbacks that want a thread of their own.
 //!
 //! # When the runner looks
-//! After a batch it waits for company: as long as the domain's [`lazy`](crate::Tuning::lazy), but
-//! at most 10 ms; threads that push meanwhile wake it when many thousands wait. Where so many wait
-//! already, or a barrier waits, or memory is short, it continues at once. A runner that finds
-//! nothing sleeps without a timer, and the push that comes then wakes it, unless the callback queue
-//! is [quiet](Wakes::Never).
+//! After a batch it waits for company: as long as the domain's
+//! [`lazy`](crate::tuning::Tuning::lazy), but at most 10 ms; threads that push meanwhile wake it
+//! when many thousands wait. Where so many wait already, or a barrier waits, or memory is short, it
+//! continues at once. A runner that finds nothing sleeps without a timer, and the push that comes
+//! then wakes it, unless the callback queue is [quiet](Wakes::Never).
 //!
 //! # At the limit
 //! A push is never refused. One that finds no room goes over the limit, and its answer says that

@@ -32,8 +32,8 @@ use crate::domain::guard::ThreadTag;
 use crate::domain::tag::DomainTag;
 use crate::event::trace;
 use crate::gp::gp_words::Links;
-use crate::gp::reader::{ReaderKind, Slot};
 use crate::gp::record::{add_own, remove_own};
+use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -45,9 +45,9 @@ use crate::reclaim::thread_queue::{self, Queue, Wants};
 
 /// The updater's half of an asymmetric fence, for protocols of a program's own, hazard pointers
 /// say: a full fence in every thread of the process, where it stands. The other half is a
-/// compiler's fence where [`fences`](crate::fences) returns
-/// [`Membarrier`](crate::Fences::Membarrier), else a sequentially consistent one. As a pair they
-/// order like two of the latter.
+/// compiler's fence where [`fences`](crate::tuning::fences) returns
+/// [`Membarrier`](crate::tuning::Fences::Membarrier), else a sequentially consistent one. As a pair
+/// they order like two of the latter.
 ///
 /// One system call under membarrier, a few microseconds. If the kernel refuses it, which it did not
 /// when the process started, the process aborts with a message: nothing else in user space can
@@ -162,13 +162,13 @@ impl LiburcuDomain {
     /// Makes the queue of the calling thread's deferred functions, if it has none, and has it at
     /// hand: to defer allocates pages of it from then on, and what tells functions apart.
     pub fn make_queue(&'static self) {
-        local::closures(&self.core, || Liburcu(self).handle());
+        local::closures(&self.core, &Liburcu(self));
     }
 
     /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of
     /// all.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
-        if own_only && thread_end::is_noticed() {
+        if own_only && thread_end::notice() {
             self.own_queues().iter().any(|queue| !queue.is_empty())
         } else {
             self.core.queues.wants() != Wants::Nothing
@@ -184,7 +184,7 @@ impl LiburcuDomain {
     pub fn wait_for_queues(&'static self, own_only: bool) {
         let me = || Own::in_domain(&self.core).me();
         // A thread that ends adds to queues that all share.
-        if own_only && thread_end::is_noticed() {
+        if own_only && thread_end::notice() {
             thread_queue::drain(&self.core, &self.own_queues(), &me, thread::token());
         } else {
             self.core.queues.drain(&self.core, me, thread::token());

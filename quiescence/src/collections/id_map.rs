@@ -12,7 +12,6 @@
 
 mod chunk;
 mod directory;
-#[cfg(not(loom))]
 mod entries;
 mod id;
 #[cfg(all(test, loom))]
@@ -27,12 +26,11 @@ mod table;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-#[cfg(not(loom))]
 pub use self::entries::Entries;
 pub use self::id::{Id, Mark};
 #[cfg(not(loom))]
 pub use self::map::IdMap;
 #[cfg(not(loom))]
-pub use self::reader::Reader;
+pub use self::reader::IdMapRef;
 #[cfg(not(loom))]
-pub use self::retire::{AtLimit, ReplaceError};
+pub use self::retire::ReplaceError;

@@ -2,7 +2,7 @@
 //!
 //! - `chain`: the links, what updaters do to them, and why a reader may follow them meanwhile. Loom
 //!   runs it.
-//! - `public`: [`List`]. `reader`: [`Reader`] and [`Iter`]. `updater`: [`ListUpdater`].
+//! - `public`: [`List`]. `reader`: [`ListRef`] and [`Iter`]. `updater`: [`ListUpdater`].
 
 mod chain;
 #[cfg(all(test, loom))]
@@ -17,8 +17,6 @@ mod updater;
 #[cfg(not(loom))]
 pub use self::{
     public::{IntoIter, List},
-    reader::{Iter, Reader},
+    reader::{Iter, ListRef},
     updater::ListUpdater,
 };
-#[cfg(not(loom))]
-pub use super::hash_map::AtLimit;

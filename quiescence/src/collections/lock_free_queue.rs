@@ -21,7 +21,6 @@ use std::mem::offset_of;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use crate::chaos::{self, Mutant};
 #[cfg(not(loom))]
 use crate::domain::domain::Domain;
 #[cfg(not(loom))]
@@ -115,7 +114,6 @@ struct Dummy {
     queue: *const LockFreeQueue,
 }
 
-#[cfg(not(loom))]
 const _: () = assert!(size_of::<Dummy>() == 40 && offset_of!(Dummy, head) == 16);
 
 /// A queue cannot be without its dummy, and its operations have no error to return.
@@ -226,7 +224,6 @@ pub struct LockFreeQueue {
     call_after: CallAfter,
 }
 
-#[cfg(not(loom))]
 const _: () = assert!(size_of::<LockFreeQueue>() == 24 && size_of::<SharedNode>() == 16);
 
 /// [`CallAfter`] of the global domain.
@@ -308,9 +305,8 @@ impl LockFreeQueue {
     ///   the thread that takes it out may do so on any thread.
     #[inline]
     pub unsafe fn enqueue(&self, node: *mut SharedNode) {
-        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who follows
-        // the link. SeqCst, which is no more on x86: liburcu promises a full fence.
-        let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
+        // The exchange has Release: pairs with the Acquire of who follows the link. SeqCst, which
+        // is no more on x86: liburcu promises a full fence.
         loop {
             // Acquire: pairs with the Release that moved it here.
             let last = self.last.load(Acquire);
@@ -318,11 +314,12 @@ impl LockFreeQueue {
             // section lasts.
             let link = unsafe { &(*last).next };
             // Acquire: the next node is handed on, to who loads the tail.
-            let (appended, next) =
-                match link.compare_exchange(ptr::null_mut(), node, order, Acquire) {
-                    Ok(_) => (true, node),
-                    Err(next) => (false, next),
-                };
+            let null = ptr::null_mut();
+            //~ unseen-node:
+            let (appended, next) = match link.compare_exchange(null, node, SeqCst, Acquire) {
+                Ok(_) => (true, node),
+                Err(next) => (false, next),
+            };
             // Release: pairs with the Acquire above. If it fails, somebody else has moved it.
             let _ = self.last.compare_exchange(last, next, Release, Relaxed);
             if appended {
@@ -363,14 +360,16 @@ impl LockFreeQueue {
             // What is taken out must not be found at the tail by sections that begin afterwards.
             // Relaxed: who linked `next` had found the tail at `first` or beyond, so that this load
             // does, and `first` comes there once.
-            if self.last.load(Relaxed) == first && !chaos::mutant(Mutant::TailLeftBehind) {
+            //~ tail-left-behind:
+            if self.last.load(Relaxed) == first {
                 // Release: pairs with the Acquire in `enqueue`. If it fails, somebody else has
                 // moved it.
                 let _ = self.last.compare_exchange(first, next, Release, Relaxed);
             }
             // Release: pairs with the Acquire above.
             let taken = self.first.compare_exchange(first, next, Release, Relaxed);
-            if taken.is_err() && !chaos::mutant(Mutant::PopUnchecked) {
+            //~ pop-unchecked:
+            if taken.is_err() {
                 continue;
             }
             if !is_dummy {

@@ -10,7 +10,6 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use super::wait_free_stack::StackNode;
-use crate::chaos::{self, Mutant};
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
 /// A stack of nodes that are part of their objects, laid out as liburcu's `struct __cds_lfs_stack`.
@@ -51,7 +50,6 @@ pub struct LockFreeStack {
     top: AtomicPtr<StackNode>,
 }
 
-#[cfg(not(loom))]
 const _: () = assert!(size_of::<LockFreeStack>() == 8);
 
 impl LockFreeStack {
@@ -83,15 +81,15 @@ impl LockFreeStack {
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
         // SAFETY: by this function's contract.
         let link = unsafe { &(*node).next };
-        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who takes it
-        // off. SeqCst, which is no more on x86: liburcu promises a full fence.
-        let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
+        // The exchange has Release: pairs with the Acquire of who takes it off. SeqCst, which is no
+        // more on x86: liburcu promises a full fence.
         // Relaxed: nothing is read through it; that it is still the top is checked.
         let mut top = self.top.load(Relaxed);
         loop {
             // Relaxed: seen with the node.
             link.store(top, Relaxed);
-            match self.top.compare_exchange_weak(top, node, order, Relaxed) {
+            //~ unseen-node:
+            match self.top.compare_exchange_weak(top, node, SeqCst, Relaxed) {
                 Ok(_) => return !top.is_null(),
                 Err(now) => top = now,
             }
@@ -123,8 +121,8 @@ impl LockFreeStack {
             // own load, since an exchange continues with what the exchanges before it released.
             // Acquire: as above.
             match self.top.compare_exchange(top, below, Relaxed, Acquire) {
-                Err(now) if !chaos::mutant(Mutant::PopUnchecked) => top = now,
-                _ => return Some(node),
+                Err(now) => top = now, //~ pop-unchecked
+                Ok(_) => return Some(node),
             }
         }
     }

@@ -29,7 +29,7 @@ type Node<T> = Valued<SharedNode, T>;
 /// # Memory
 /// A popped value is the caller's at once. Its *node*, of 16 bytes and the size of the value, may
 /// still be looked at by other threads in `pop`: it is retired in the global domain, and counts
-/// against its limit ([`Tuning`](crate::Tuning)). So a `pop` may wait there as
+/// against its limit ([`Tuning`](crate::tuning::Tuning)). So a `pop` may wait there as
 /// [`retire`](crate::retire) may, but is never refused: in a section, at the limit, the node goes
 /// over it, and the thread settles that where its section ends.
 ///

@@ -6,11 +6,10 @@
 //! can take all at once. Layout, and what is written when, are liburcu's.
 
 use std::ptr::{self, NonNull};
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 use super::patience::Patience;
 use super::wait_free_queue::QueueNode;
-use crate::chaos::{self, Mutant};
 use crate::os::sync::AtomicPtr;
 
 /// A queue of nodes that are part of their objects: the first 24 bytes of liburcu's
@@ -37,7 +36,6 @@ pub struct SentinelQueue {
     sentinel: QueueNode,
 }
 
-#[cfg(not(loom))]
 const _: () = assert!(size_of::<SentinelQueue>() == 24);
 
 impl SentinelQueue {
@@ -74,12 +72,11 @@ impl SentinelQueue {
         // Release and Acquire: the next producer writes the link after us. The consumer that puts
         // the sentinel in again sees through it all nodes before; the links alone would do, too.
         // SeqCst: as in `WaitFreeQueue`.
-        let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
-        let before = self.last.swap(node, order);
+        let before = self.last.swap(node, SeqCst); //~ unseen-node
         // SAFETY: a consumer keeps the node that the tail names until its link is written.
         let link = unsafe { &(*before).next };
         // Release: pairs with the Acquire of the consumer that follows the link.
-        link.store(node, chaos::release_unless(Mutant::UnseenNode));
+        link.store(node, Release); //~ unseen-node
     }
 
     /// Takes the first node; `None` if there is none. Waits for a producer that is not done.

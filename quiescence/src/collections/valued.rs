@@ -14,7 +14,7 @@ use crate::domain::guard::Global;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::defer;
-use crate::reclaim::retire::charge_of_box;
+use crate::reclaim::free::charge_of_box;
 
 /// A node of type `N`, which comes first, and the value.
 #[repr(C)]

@@ -18,7 +18,6 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use super::patience::{Patience, WouldBlock};
-use crate::chaos::{self, Mutant};
 use crate::os::sync::{self, AtomicPtr, Mutex, MutexGuard, Rank, const_unless_loom};
 
 /// What an object carries so that it can stand in a [`WaitFreeQueue`]: one word, liburcu's
@@ -92,7 +91,6 @@ impl Default for QueueTail {
     }
 }
 
-#[cfg(not(loom))]
 const _: () = assert!(size_of::<QueueHead>() == 8 && size_of::<QueueTail>() == 8);
 
 /// What [`Consumer::dequeue`] gives.
@@ -187,7 +185,7 @@ impl<'q> Ends<'q> {
             unsafe { &(*before).next }
         };
         // Release: pairs with the Acquire of the consumer that follows the link.
-        link.store(first, chaos::release_unless(Mutant::UnseenNode));
+        link.store(first, Release); //~ unseen-node
         before != self.empty
     }
 
@@ -209,16 +207,13 @@ impl<'q> Ends<'q> {
         if next.is_null() {
             // Perhaps the last. The head is emptied first: once the tail is moved back, the link
             // there is a producer's.
-            if !chaos::mutant(Mutant::LateHead) {
-                self.head.node.next.store(ptr::null_mut(), Relaxed);
-            }
+            self.head.node.next.store(ptr::null_mut(), Relaxed); //~ late-head
             // Release: pairs with the producers' exchange; a thread that finds the queue empty
             // writes the head after us.
             let moved = self.tail.last.compare_exchange(first, self.empty, Release, Relaxed);
-            if moved.is_ok() || chaos::mutant(Mutant::TailUnchecked) {
-                if chaos::mutant(Mutant::LateHead) {
-                    self.head.node.next.store(ptr::null_mut(), Relaxed);
-                }
+            //~ tail-unchecked:
+            if moved.is_ok() {
+                //~ late-head
                 last = true;
             } else {
                 // A producer was faster. No other thread writes the head while the queue is not
@@ -248,8 +243,8 @@ impl<'q> Ends<'q> {
             // Acquire: pairs with the Release that linked the first node.
             let first = self.head.node.next.load(Acquire);
             // Of several who take all, one has the first node, and with it the rest.
-            if !first.is_null() && (self.take_first(first) || chaos::mutant(Mutant::TakeUnchecked))
-            {
+            //~ take-unchecked:
+            if !first.is_null() && self.take_first(first) {
                 // Release: as in `dequeue`. Acquire: the thread that puts the chain into another
                 // queue has its last link null.
                 let last = self.tail.last.swap(self.empty, AcqRel);

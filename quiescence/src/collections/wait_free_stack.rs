@@ -9,10 +9,9 @@
 //! author: C programs have either side inlined.
 
 use std::ptr::{self, NonNull};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use super::patience::{Patience, WouldBlock};
-use crate::chaos::{self, Mutant};
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
 /// What an object carries so that it can stand on a stack: one word, liburcu's
@@ -103,7 +102,6 @@ pub struct WaitFreeStack {
     top: AtomicPtr<StackNode>,
 }
 
-#[cfg(not(loom))]
 const _: () = assert!(size_of::<WaitFreeStack>() == 8 && size_of::<StackNode>() == 8);
 
 impl WaitFreeStack {
@@ -134,16 +132,15 @@ impl WaitFreeStack {
     /// - The thread that takes it off may do so on any thread.
     #[inline]
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
-        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who takes it
-        // off, who sees its content. SeqCst, which is no more on x86: liburcu promises a full
-        // fence, as for the queue.
-        let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
-        let before = self.top.swap(node, order);
+        // The exchange has Release: pairs with the Acquire of who takes it off, who sees its
+        // content. SeqCst, which is no more on x86: liburcu promises a full fence, as for the
+        // queue.
+        let before = self.top.swap(node, SeqCst); //~ unseen-node
         // SAFETY: no thread takes it off before this is written.
         let link = unsafe { &(*node).next };
         // Release: pairs with the Acquire of who continues with the next; it carries what the
         // exchange has seen.
-        link.store(before, chaos::release_unless(Mutant::UnseenNode));
+        link.store(before, Release); //~ unseen-node
         before != BOTTOM
     }
 
@@ -193,18 +190,13 @@ impl WaitFreeStack {
             }
             // SAFETY: no thread frees it while we are here, by this function's contract.
             let link = unsafe { &(*top).next };
-            let below = if chaos::mutant(Mutant::UnlinkedEnd) {
-                // Acquire: as in `link`.
-                let below = link.load(Acquire);
-                if below.is_null() { BOTTOM } else { below }
-            } else {
-                patience.link(link)?
-            };
+            let below = patience.link(link)?; //~ unlinked-end
             // Relaxed: nothing of ours is published. A thread that pops the next has seen its
             // content by its own load, since an exchange continues with what the exchanges before
             // it released.
             let popped = self.top.compare_exchange(top, below, Relaxed, Relaxed);
-            if popped.is_ok() || chaos::mutant(Mutant::PopUnchecked) {
+            //~ pop-unchecked:
+            if popped.is_ok() {
                 return Ok(NonNull::new(top).map(|node| Popped { node, last: below == BOTTOM }));
             }
             if patience == Patience::Refuse {

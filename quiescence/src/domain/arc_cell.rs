@@ -12,27 +12,6 @@
 //! may be in several cells, and come back into one: each time with a reference of its own.)
 //!
 //! Source of the interface: `arc-swap` (Michal Vaner).
-//!
-//! # For those who come from `arc-swap`
-//! | `arc-swap` 1.9 | here |
-//! |---|---|
-//! | `ArcSwap<T>`, `ArcSwapOption<T>`, `ArcSwapWeak<T>` | [`ArcCell<T>`](ArcCell), [`ArcCellOption<T>`](ArcCellOption), [`ArcCellWeak<T>`](ArcCellWeak) |
-//! | `ArcSwapAny<P, S>` | [`ArcCellAny<P>`](ArcCellAny): there is one strategy |
-//! | `new`, `from_pointee`, `from` | the same, where the value says what it weighs ([`Weigh`]); else [`with_weight`](ArcCellAny::with_weight) |
-//! | `ArcSwapOption::const_empty`, `empty` | [`ArcCellOption::empty`], which is `const` |
-//! | `load` gives `Guard<Arc<T>>`, which derefs to `Arc<T>` | [`load`](ArcCellAny::load) gives [`ArcGuard`], which derefs to `T`: one `*` less. [`ArcGuard::as_inner`] is the `Arc` |
-//! | `Guard::into_inner`, `Guard::from_inner` | [`ArcGuard::into_inner`], [`ArcGuard::from_inner`] |
-//! | `load_full`, `store`, `swap`, `rcu`, `into_inner` | the same |
-//! | `compare_and_swap` gives a `Guard` | [`compare_and_swap`](ArcCellAny::compare_and_swap) gives the pointer; [`AsRaw`] is what it takes |
-//! | `swap(None)` | that, or [`take`](ArcCellOption::take) |
-//! | `Cache`, `cache::MapCache` | [`Cache`], [`MapCache`] |
-//! | `map`, `access::{Access, DynAccess, Map, Constant}` | [`map`](ArcCellAny::map), [`Access`], [`DynAccess`], [`Map`], [`Constant`] |
-//! | `RefCnt`, `AsRaw` | [`RefCnt`], [`AsRaw`] |
-//! | features `serde`, `weak` | feature `serde`; `Weak` is always there |
-//! | `strategy::*`, `debt` | none: hazard slots need no choice |
-//! | `Rc` in a cell | none: what was replaced may be given up by another thread |
-//! | the old reference is dropped by `store` | it is given up within 10 ms, once no guard has it; at once by [`hazard::barrier`](crate::hazard::barrier). Where a program relies on it: [`ExactCell`](crate::ExactCell) |
-//!
 
 mod access;
 mod cache;
@@ -69,7 +48,7 @@ use crate::reclaim::weigh::{Scale, Weigh};
 /// |---|---|---|
 /// | `ArcCell` | one value at a time, by a guard that may be kept, sent and held across `.await` | by `Arc`s that others have, too |
 /// | [`Rcu`](crate::Rcu) | in a section, which protects all that is read in it | by values |
-/// | [`Snapshot`](crate::Snapshot) | by copying a few words | by copying |
+/// | [`Snapshot`](crate::cell::Snapshot) | by copying a few words | by copying |
 ///
 /// ```
 /// use quiescence::ArcCell;
@@ -89,7 +68,7 @@ pub type ArcCell<T> = ArcCellAny<Arc<T>>;
 /// As [`ArcCell`], and may be empty. [`empty`](ArcCellOption::empty) is for statics.
 ///
 /// ```
-/// use quiescence::ArcCellOption;
+/// use quiescence::cell::ArcCellOption;
 /// use std::sync::Arc;
 ///
 /// static SESSION: ArcCellOption<String> = ArcCellOption::empty();
@@ -103,7 +82,7 @@ pub type ArcCellOption<T> = ArcCellAny<Option<Arc<T>>>;
 /// As [`ArcCell`], for a [`Weak`], which keeps no value alive.
 ///
 /// ```
-/// use quiescence::ArcCellWeak;
+/// use quiescence::cell::ArcCellWeak;
 /// use std::sync::Arc;
 ///
 /// let value = Arc::new(7);
@@ -119,24 +98,24 @@ pub type ArcCellWeak<T> = ArcCellAny<Weak<T>>;
 /// # Progress and cost
 /// [`load`](Self::load) is lock-free: it is done again where the cell was replaced between its two
 /// looks. It stores to a cache line of the calling thread's own and loads the pointer twice;
-/// without `membarrier(2)` ([`Fences`](crate::Fences)) it executes a full fence as well. The first
-/// load of a thread may allocate. Updates are lock-free but for what is said under *Memory*; one
-/// exchange, and a write to memory of the calling thread's own.
+/// without `membarrier(2)` ([`Fences`](crate::tuning::Fences)) it executes a full fence as well.
+/// The first load of a thread may allocate. Updates are lock-free but for what is said under
+/// *Memory*; one exchange, and a write to memory of the calling thread's own.
 ///
 /// # Memory
 /// A reference that a cell gives up waits until no guard has it: with others, for a grace period of
 /// the [hazard domain](crate::hazard), which is one `membarrier(2)` for up to 1,024 of them. It
-/// counts against that domain's limits ([`Tuning`](crate::Tuning)) with what the value owns
+/// counts against that domain's limits ([`Tuning`](crate::tuning::Tuning)) with what the value owns
 /// ([`Weigh`]), as if it were the last one. At the limit an update waits, as
 /// [`Domain::retire`](crate::Domain::retire) says; in a section it goes over the limit. An update
 /// may drop values that were replaced earlier: see there about locks.
 ///
 /// **So the value is not dropped by the update that replaces it**, but within 10 ms (twice the
-/// [lazy time](crate::Tuning::lazy) of that domain, and what the worker takes) if no guard protects
-/// it, and within twice the time for which one did, a second at most, after that is gone. What
-/// [`swap`](Self::swap), [`compare_and_swap`](Self::compare_and_swap), [`rcu`](Self::rcu) and
-/// [`into_inner`](Self::into_inner) return has a count of its own, at once; so
-/// [`Arc::try_unwrap`] may have to wait. [`hazard::barrier`](crate::hazard::barrier) waits.
+/// [lazy time](crate::tuning::Tuning::lazy) of that domain, and what the worker takes) if no guard
+/// protects it, and within twice the time for which one did, a second at most, after that is gone.
+/// What [`swap`](Self::swap), [`compare_and_swap`](Self::compare_and_swap), [`rcu`](Self::rcu) and
+/// [`into_inner`](Self::into_inner) return has a count of its own, at once; so [`Arc::try_unwrap`]
+/// may have to wait. [`hazard::barrier`](crate::hazard::barrier) waits.
 ///
 /// # Signal handlers and `fork`
 /// A handler may load on a thread that has loaded before and has fewer than eight guards, and must
@@ -262,7 +241,7 @@ impl<P: RefCnt> ArcCellAny<P> {
     /// let cell = ArcCell::from_pointee(1);
     /// let one = cell.load();
     /// let was = cell.compare_and_swap(&one, Arc::new(2));
-    /// assert!(Arc::ptr_eq(&was, quiescence::ArcGuard::as_inner(&one)));
+    /// assert!(Arc::ptr_eq(&was, quiescence::cell::ArcGuard::as_inner(&one)));
     /// assert_eq!(*cell.compare_and_swap(&one, Arc::new(3)), 2); // not replaced
     /// ```
     #[must_use = "says whether it was replaced"]
@@ -314,7 +293,7 @@ impl<P: RefCnt> ArcCellAny<P> {
     ///
     /// ```
     /// use quiescence::ArcCell;
-    /// use quiescence::arc_cell::Access;
+    /// use quiescence::cell::Access;
     ///
     /// let cell = ArcCell::from_pointee((80_u16, true));
     /// let port = cell.map(|config: &(u16, bool)| &config.0);

@@ -34,7 +34,7 @@ impl Default for Domain<Private> {
 /// How a domain is to work: made by [`Domain::builder`].
 ///
 /// ```
-/// use quiescence::{Domain, Engine};
+/// use quiescence::{Domain, tuning::Engine};
 ///
 /// let domain = Domain::builder().engine(Engine::Tick).build();
 /// // Dropped a tick or two after others joined it:
@@ -107,12 +107,13 @@ impl Builder {
     /// thousands of them share one membarrier.
     ///
     /// A process without membarrier has full fences in all its domains, whatever this says
-    /// ([`fences`](crate::fences)). What is not of this domain's sections keeps its own fences:
-    /// the worker that leaves a domain alone, restartable reads. [`Srcu`](crate::Srcu) has no such
-    /// choice: its readers count by CPU in restartable sequences, which rest on the kernel's help.
+    /// ([`fences`](crate::tuning::fences)). What is not of this domain's sections keeps its own
+    /// fences: the worker that leaves a domain alone, restartable reads. [`Srcu`](crate::Srcu) has
+    /// no such choice: its readers count by CPU in restartable sequences, which rest on the
+    /// kernel's help.
     ///
     /// ```
-    /// use quiescence::{Domain, Fences, Rcu};
+    /// use quiescence::{Domain, Rcu, tuning::Fences};
     ///
     /// let domain = Domain::builder().fences(Fences::Portable).build();
     /// let route = Rcu::new_in("north", domain.clone());

@@ -16,20 +16,21 @@ use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::local::Own;
-use crate::reclaim::retire::{Refused, Retire, WithSize};
+use crate::reclaim::retire::{AtLimit, Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
 
 /// A domain: its readers hold up its own grace periods and no others.
 ///
-/// Most programs need the global one only, by the free functions of this crate. A domain of one's
-/// own pays off where some sections are much longer than others. Cloning gives another handle of
-/// the same domain. When the last handle of a domain made with [`Domain::new`] goes, what is still
-/// queued in it is run on the spot: no thread can read in it any more. (The worker has a handle
-/// while it looks after the domain; then its one is the last.)
+/// Most programs need the global one only, which the free functions of this crate use;
+/// [`Domain::global`] has the methods for which there is no free function. A separate domain pays
+/// off if some sections are much longer than others. Cloning gives another handle of the same
+/// domain. When the last handle of a domain made with [`Domain::new`] is dropped, what is still
+/// queued in it is run at once: no thread can read in it any more. (The worker has a handle while
+/// it attends to the domain; then the worker's is the last.)
 ///
-/// Note for the frugal: sections by [`Domain::read`] look the domain up in a table of the
-/// thread; [`Domain::reader`] and [`read`](crate::read) do not.
+/// [`Domain::read`] looks the domain up in a table of the thread; [`Domain::reader`] and
+/// [`read`](crate::read) do not.
 ///
 /// ```
 /// use quiescence::{Domain, Rcu};
@@ -43,13 +44,15 @@ use crate::reclaim::worker;
 /// domain.synchronize(); // no thread reads "v1" any more
 /// ```
 #[derive(Clone, Copy)]
+// Transparent, so that `Srcu`, which has a place for the tag, can deref to the domain.
+#[repr(transparent)]
 pub struct Domain<K: DomainTag = Private> {
     tag: K,
 }
 
-/// A full grace period of one domain, to ask about later: one that has been asked for, or the next.
+/// A full grace period of one domain, to ask about later: one that has been requested, or the next.
 ///
-/// See [`Domain::start_poll`] and [`Domain::snapshot`].
+/// See [`Domain::start_poll`] and [`Domain::cookie`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a cookie is for poll() or wait()"]
 pub struct Cookie {
@@ -58,8 +61,8 @@ pub struct Cookie {
 }
 
 impl Cookie {
-    /// The cookie as a number, for interfaces that have no other way to hand it out; back by
-    /// [`Domain::cookie_from_bits`].
+    /// The cookie as a number, for interfaces that cannot pass a `Cookie`;
+    /// [`Domain::cookie_from_bits`] makes it a cookie again.
     pub const fn to_bits(self) -> u64 {
         self.cookie.to_bits()
     }
@@ -73,7 +76,7 @@ impl Domain<Global> {
 }
 
 impl<K: DomainTag> Domain<K> {
-    /// The domain that a kind names; for those declared with [`domain!`](crate::domain!).
+    /// The domain that `tag` names; for those declared with [`domain!`](crate::domain!).
     pub const fn of(tag: K) -> Self {
         Self { tag }
     }
@@ -86,7 +89,7 @@ impl<K: DomainTag> Domain<K> {
         self.tag
     }
 
-    /// The core, for everything but reading.
+    /// The domain's state, for everything but reading.
     pub(crate) fn core(&self) -> &DomainState {
         domains::known(&self.tag)
     }
@@ -109,18 +112,19 @@ impl<K: DomainTag> Domain<K> {
     /// What the caller did before is visible to every section that begins during the call or later;
     /// what those sections that were waited for did is visible to the caller afterwards.
     ///
-    /// What follows holds where readers are threads; for sleepable domains see
-    /// [`Srcu`](crate::Srcu), which cannot know who is in a section: nothing panics there.
+    /// What follows holds where readers are threads. A sleepable domain cannot know which threads
+    /// are in a section, so nothing panics there: see [`Srcu`](crate::Srcu).
     ///
     /// # Progress and cost
     /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
-    /// sleeps on a futex that the last holdout wakes; under [`Engine::Tick`](crate::Engine::Tick)
-    /// and [`Engine::Token`](crate::Engine::Token) it sleeps a tick at a time instead. One heavy
-    /// fence (one more if it sleeps on the futex) and one pass over the readers; neither if no
-    /// other thread is registered. Concurrent callers share grace periods.
+    /// sleeps on a futex that the last holdout wakes; under
+    /// [`Engine::Tick`](crate::tuning::Engine::Tick) and
+    /// [`Engine::Token`](crate::tuning::Engine::Token) it sleeps a tick at a time instead. One
+    /// heavy fence (one more if it sleeps on the futex) and one pass over the readers; neither if
+    /// no other thread is registered. Concurrent callers share grace periods.
     ///
     /// # Panics
-    /// If the calling thread is itself in a section of this domain, which would be waited for for
+    /// If the calling thread is itself in a section of this domain, for which it would wait for
     /// ever; the message names both places.
     #[track_caller]
     pub fn synchronize(&self) {
@@ -140,41 +144,42 @@ impl<K: DomainTag> Domain<K> {
     /// Asks for a full grace period, from now on, without waiting.
     ///
     /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
-    /// can be done without waiting, for readers or (under [`Engine::Tick`](crate::Engine::Tick))
-    /// for the tick. That may be a whole grace period, its fence included; the rest is done by the
-    /// next thread that updates or waits, or by `poll`, and under engines other than
-    /// [`Engine::Adaptive`](crate::Engine::Adaptive) by the worker. In a child made by `fork` the
-    /// worker starts with the first call there, be it of `poll`. May be called inside a section.
+    /// can be done without waiting for readers or (under
+    /// [`Engine::Tick`](crate::tuning::Engine::Tick)) for the tick. That may be a whole grace
+    /// period, its fence included; the rest is done by the next thread that updates or waits, or by
+    /// `poll`, and under engines other than [`Engine::Adaptive`](crate::tuning::Engine::Adaptive)
+    /// by the worker. In a child made by `fork` the worker starts with the first call there, even
+    /// of `poll`. May be called inside a section.
     pub fn start_poll(&self) -> Cookie {
         let cookie = self.core().request(Urgency::Normal);
         self.advance();
-        self.cookie(cookie)
+        self.named(cookie)
     }
 
-    /// Does what can be done without waiting. Where the engine goes by the tick, the worker does
-    /// the rest; or the caller, if the system gives us no thread.
+    /// Does what can be done without waiting. If the engine works at the tick, the worker does the
+    /// rest; or the caller, if the system gives the worker no thread.
     pub(crate) fn advance(&self) {
         let core = self.core();
         core.advance(Own::in_domain(core).me());
-        // Relaxed: a stale `true` is put right by the worker's own look under its lock, as for
+        // Relaxed: a stale `true` is corrected by the worker's own check under its lock, as for
         // callbacks.
         if !core.queues.announced.load(Relaxed)
             && core.attention() != Attention::None
             && !worker::announce(&self.tag.handle())
         {
-            // Asked anew: a subscriber that was told of it may have begun a section here.
+            // Asked anew: a trace subscriber may have begun a section here.
             core.advance_at_tick(Own::in_domain(core).me());
         }
     }
 
-    /// The cookie of a full grace period from now on, without asking for one: somebody else may. If
-    /// no thread does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) asks.
-    pub fn snapshot(&self) -> Cookie {
-        self.cookie(self.core().snapshot())
+    /// The cookie of a full grace period from now on, without requesting one: another thread may.
+    /// If none does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) requests it.
+    pub fn cookie(&self) -> Cookie {
+        self.named(self.core().snapshot())
     }
 
-    /// Whether the grace period of `cookie` is over. If it is in progress and no thread attends to
-    /// it, this does a step of it; where the engine goes by the tick, it leaves that to the worker.
+    /// Whether the grace period of `cookie` has ended. If it is in progress and no thread drives
+    /// it, this takes a step of it; if the engine works at the tick, it leaves that to the worker.
     /// Never waits.
     ///
     /// # Panics
@@ -189,11 +194,11 @@ impl<K: DomainTag> Domain<K> {
         core.sequence().is_done(wanted)
     }
 
-    /// Waits until the grace period of `cookie` is over, asking for it if no thread has.
+    /// Waits until the grace period of `cookie` has ended, requesting it if no thread has.
     ///
     /// # Panics
-    /// If the cookie is another domain's, or if it is not over and the calling thread is in a
-    /// section of this domain.
+    /// If the cookie is another domain's, or if its grace period has not ended and the calling
+    /// thread is in a section of this domain.
     #[track_caller]
     pub fn wait(&self, cookie: Cookie) {
         wait(self.core(), self.own(cookie), "wait", Location::caller());
@@ -202,8 +207,8 @@ impl<K: DomainTag> Domain<K> {
     /// Calls `f` after a grace period, on the worker thread or on a thread in
     /// [`barrier`](Self::barrier).
     ///
-    /// The call is *lazy*: it waits for company before a grace period is asked for, at most as long
-    /// as [`Tuning::lazy`] says; see [`call_hurry`](Self::call_hurry). Nothing is allocated for
+    /// The call is *lazy*: it waits for other callbacks before a grace period is requested, for at
+    /// most [`Tuning::lazy`]; see [`call_hurry`](Self::call_hurry). Nothing is allocated for
     /// closures of up to four words. Whatever waits at an orderly end of the process is run then,
     /// as far as sections of other threads allow.
     ///
@@ -215,24 +220,25 @@ impl<K: DomainTag> Domain<K> {
     /// # Progress and cost
     /// A few plain stores to memory of the thread's own; once in many calls a lock and a step of a
     /// grace period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it
-    /// waits until the worker has made room: **do not hold a lock then that callbacks take, or
-    /// readers in their sections**, or use [`try_call`](Self::try_call). (In a
-    /// [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most.)
+    /// waits until the worker has made room: **do not hold a lock then that callbacks take, or that
+    /// readers take in their sections**, or use [`try_call`](Self::try_call). (In a [sleepable
+    /// domain](crate::Srcu#at-the-limit) it waits for 10 ms at most.)
     ///
     /// # Errors
-    /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of
+    /// At the limit, where a thread may not wait: `f`, in an [`AtLimit`]. In a section of
     /// registered threads the first closure of a thread is still taken, and the next one refused
     /// until there is room for it. In a callback one closure is taken for each callback that has
     /// run.
-    pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+    pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), AtLimit<F>> {
         defer::call(&self.tag, f, Patience::Lazy)
     }
 
-    /// As [`call`](Self::call), but waits for no company: the worker sees to the domain now.
+    /// As [`call`](Self::call), but waits for no other callbacks: the worker attends to the domain
+    /// now.
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub fn call_hurry<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+    pub fn call_hurry<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), AtLimit<F>> {
         defer::call(&self.tag, f, Patience::Hurried)
     }
 
@@ -240,52 +246,49 @@ impl<K: DomainTag> Domain<K> {
     ///
     /// # Errors
     /// At the limit.
-    pub fn try_call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+    pub fn try_call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), AtLimit<F>> {
         defer::call(&self.tag, f, Patience::None)
     }
 
     /// Drops `object`, a [`Box`], an [`Arc`](std::sync::Arc) or another owner, after a grace
     /// period.
     ///
-    /// What it owns must be unreachable for readers that begin their sections from now on: for what
-    /// an [`Rcu`](crate::Rcu) points to, its own methods see to that. Dropped by this thread when
-    /// it retires again outside of sections (a QSBR reader: at a quiescent state), or on the worker
-    /// thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
-    /// allocated per object. A drop that panics is reported and counted, and stops no other. With
-    /// no further call from anyone it is dropped within [`Tuning::lazy`], a tick and a grace
-    /// period.
+    /// What it owns must be unreachable for readers that begin their sections from now on; for what
+    /// an [`Rcu`](crate::Rcu) points to, its own methods ensure that. It is dropped by this thread
+    /// when it retires again outside of sections (a QSBR reader: at a quiescent state), or on the
+    /// worker thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
+    /// allocated per object. A drop that panics is reported and counted, and stops no other.
+    /// Without any further call it is dropped within [`Tuning::lazy`], a tick and a grace period.
     ///
     /// **An object whose drop takes a lock** must not be retired this way by threads that hold the
-    /// lock while they retire: an earlier object may be dropped in this very call. Say
-    /// `call(move || drop(object))` instead. **A lock that readers take in their sections** must
-    /// not be held either where the limit may be reached, since this waits for them then; or use
-    /// [`try_retire`](Self::try_retire).
+    /// lock: this very call may drop an earlier object. Use `call(move || drop(object))` instead.
+    /// **A lock that readers take in their sections** must not be held either if the limit may be
+    /// reached, since this then waits for those readers; or use [`try_retire`](Self::try_retire).
     ///
     /// # Progress and cost
     /// A few plain stores to memory of the thread's own; at every ninth call a lock of the thread's
     /// own and the drops of some earlier objects; once in some hundred to 16,384 calls a step of a
     /// grace period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it
-    /// waits for a grace period; then this object is queued, or dropped on the spot if there is
-    /// still no room. It never waits for anything but sections. (In a
-    /// [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most, and then goes over
-    /// the limit.)
+    /// waits for a grace period; then this object is queued, or dropped at once if there is still
+    /// no room. It never waits for anything but sections. (In a [sleepable
+    /// domain](crate::Srcu#at-the-limit) it waits for 10 ms at most, and then exceeds the limit.)
     ///
     /// # Errors
-    /// In a section of registered threads, of whatever domain, nothing may be waited for: there the
-    /// first object of a thread that finds no room is taken over the limit, and the thread waits
-    /// when its outermost section ends; a second one is given back, in a [`Refused`]. (A QSBR
-    /// reader waits at its next quiescent state.)
+    /// In a section of registered threads, of whatever domain, a thread may not wait. There its
+    /// first object that finds no room is taken above the limit, and the thread waits when its
+    /// outermost section ends; a second one is given back, in an [`AtLimit`]. (A QSBR reader waits
+    /// at its next quiescent state.)
     ///
     /// # Panics
-    /// In debug builds, if the memory of a box waits already, which takes unsafe code; the message
-    /// names both places.
+    /// In debug builds, if the memory of a box waits already, which is possible only with unsafe
+    /// code; the message names both places.
     #[track_caller]
-    pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
+    pub fn retire<P: Retire>(&self, object: P) -> Result<(), AtLimit<P>> {
         defer::retire(&self.tag, object, true)
     }
 
-    /// As [`retire`](Self::retire), for an owner of so many bytes: one whose size is not known, or
-    /// that is known to own more than [`Retire::bytes`] says.
+    /// As [`retire`](Self::retire), for an owner of `bytes` bytes: one whose size is not known, or
+    /// that owns more than [`Retire::bytes`] says.
     ///
     /// ```
     /// let slabs: Vec<Vec<u8>> = (0..16).map(|_| vec![0; 65_536]).collect();
@@ -302,29 +305,28 @@ impl<K: DomainTag> Domain<K> {
         &self,
         object: P,
         bytes: usize,
-    ) -> Result<(), Refused<WithSize<P>>> {
+    ) -> Result<(), AtLimit<WithSize<P>>> {
         defer::retire(&self.tag, WithSize::new(object, bytes), true)
     }
 
     /// As [`retire`](Self::retire), but never waits: at the limit it gives the object back.
     ///
     /// # Errors
-    /// At the limit. It may be reached before so much waits, by what other threads have been
-    /// allowed to add: see [`Tuning::objects_max`].
+    /// At the limit. It may be reached early, since other threads have taken room: see
+    /// [`Tuning::objects_max`].
     #[track_caller]
-    pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
+    pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), AtLimit<P>> {
         defer::retire(&self.tag, object, false)
     }
 
     /// Waits until everything that was queued in this domain before, by any thread, has run.
     ///
-    /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so it must not
-    /// be called under a lock that they take, or in a section of another domain whose end they wait
-    /// for.
+    /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so do not call
+    /// it under a lock that they take, or in a section of another domain whose end they wait for.
     ///
     /// # Panics
     /// If the calling thread is in a section of this domain (also one that a callback has just
-    /// begun on it and leaked, where a grace period is still to be waited for), or is running a
+    /// begun on it and leaked, if there is still a grace period to wait for), or is running a
     /// callback: both would wait for themselves.
     #[track_caller]
     pub fn barrier(&self) {
@@ -338,13 +340,12 @@ impl<K: DomainTag> Domain<K> {
         defer::barrier(core, || may_wait(core, "barrier", location).me());
     }
 
-    /// The cookie that [`Cookie::to_bits`] made a number of, in this domain.
+    /// The cookie of this domain whose [`Cookie::to_bits`] is `bits`.
     ///
-    /// A cookie stands for one of the next two grace periods at most when it is given, and later
-    /// for an earlier one. So a number that lies further ahead is no cookie of this domain, and is
-    /// refused: no grace period would reach it soon, and the thread that waited for it would wait
-    /// for ever. What cannot be told apart is a number of another domain that lies behind: it
-    /// counts as a grace period that ended long ago.
+    /// A cookie is at most two grace periods ahead when it is given, and later falls behind. So a
+    /// number further ahead is no cookie of this domain, and is refused: no grace period would
+    /// reach it soon, and a thread that waited for it would wait for ever. A number of another
+    /// domain that is behind cannot be told apart: it counts as a grace period that ended long ago.
     ///
     /// Takes a lock for a moment, unless the grace period has ended.
     ///
@@ -365,7 +366,7 @@ impl<K: DomainTag> Domain<K> {
         }
     }
 
-    /// As [`cookie_from_bits`](Self::cookie_from_bits); `None` of a number that this domain cannot
+    /// As [`cookie_from_bits`](Self::cookie_from_bits); `None` for a number that this domain cannot
     /// have given.
     ///
     /// ```
@@ -374,17 +375,17 @@ impl<K: DomainTag> Domain<K> {
     /// ```
     pub fn try_cookie_from_bits(&self, bits: u64) -> Option<Cookie> {
         let cookie = grace::Cookie::from_bits(bits);
-        self.core().has_given(cookie).then(|| self.cookie(cookie))
+        self.core().has_given(cookie).then(|| self.named(cookie))
     }
 
-    /// What deferral may take in this domain, as it is set now.
+    /// The limits of deferral in this domain, as they are set now.
     pub fn tuning(&self) -> Tuning {
         self.core().tuning.get()
     }
 
-    /// Sets what deferral may take in this domain, from now on. Where more waits already than a new
-    /// limit allows, nothing is lost: the thread that retires next waits. What threads have been
-    /// allowed to add already counts against a new limit until they come by again.
+    /// Sets the limits of deferral in this domain, from now on. If more waits already than a new
+    /// limit allows, nothing is lost: the thread that retires next waits. Room that threads have
+    /// taken already counts against a new limit until they defer again.
     pub fn tune(&self, tuning: Tuning) {
         self.core().tuning.set(tuning);
         worker::retune(&self.tag.handle());
@@ -395,7 +396,7 @@ impl<K: DomainTag> Domain<K> {
         Statistics::of(self.core())
     }
 
-    fn cookie(&self, cookie: grace::Cookie) -> Cookie {
+    fn named(&self, cookie: grace::Cookie) -> Cookie {
         Cookie { cookie, domain: self.core().identity() }
     }
 
@@ -417,19 +418,18 @@ impl<K: DomainTag> fmt::Debug for Domain<K> {
     }
 }
 
-/// [`Domain::synchronize`], with the place that it is called from.
+/// [`Domain::synchronize`], with the place of the call.
 pub(crate) fn synchronize<K: DomainTag>(
     tag: &K,
     urgency: Urgency,
     location: &'static Location<'static>,
 ) {
     let core = domains::known(tag);
-    // Again if a waker has begun a section on this thread meanwhile: that is refused then.
+    // Again if a waker has begun a section on this thread meanwhile: `may_wait` panics then.
     while !core.synchronize(urgency, may_wait(core, "synchronize", location).me()) {}
 }
 
-/// Waits until the grace period of `cookie` is over, if it is not, on behalf of
-/// [`Unlinked`](crate::Unlinked).
+/// Waits until the grace period of `cookie` has ended, on behalf of [`Unlinked`](crate::Unlinked).
 pub(crate) fn wait_unless_done<K: DomainTag>(
     tag: &K,
     cookie: grace::Cookie,
@@ -439,7 +439,7 @@ pub(crate) fn wait_unless_done<K: DomainTag>(
     wait(core, cookie, "into_inner", location);
 }
 
-/// Waits until the grace period of `cookie` is over, if it is not; `what` the user has called.
+/// Waits until the grace period of `cookie` has ended; the user has called `what`.
 fn wait(
     core: &DomainState,
     cookie: grace::Cookie,
@@ -447,7 +447,7 @@ fn wait(
     location: &'static Location<'static>,
 ) {
     while !core.sequence().is_done(cookie) {
-        // Not over if a waker has begun a section on this thread meanwhile: that is refused now.
+        // Not done if a waker has begun a section on this thread meanwhile: `may_wait` panics now.
         let me = may_wait(core, what, location).me();
         let _: bool = core.wait(cookie, Urgency::Normal, me);
     }
@@ -485,7 +485,7 @@ fn refuse(what: &str, location: &Location<'_>, section: crate::reclaim::local::S
     );
 }
 
-/// Shared.
+/// A handle of a shared domain.
 impl<K: DomainTag> Weigh for Domain<K> {
     const OWNS: bool = false;
 }

@@ -29,16 +29,17 @@
 //! ```
 //!
 //! # Memory
-//! What is deferred counts against the domain's limit ([`Tuning`](crate::Tuning)): a function as
-//! one object, with the bytes of its closure; an object of [`defer_destroy`](Guard::defer_destroy)
-//! with the bytes of the allocation that the pointer leads to, and not with what that owns.
+//! What is deferred counts against the domain's limit ([`Tuning`](crate::tuning::Tuning)): a
+//! function as one object, with the bytes of its closure; an object of
+//! [`defer_destroy`](Guard::defer_destroy) with the bytes of the allocation that the pointer leads
+//! to, and not with what that owns.
 //!
 //! A pinned thread waits for nothing. **Over the limit is what threads defer, each between two
 //! moments at which it is not pinned, from when the limit was reached**: when the thread's
 //! outermost guard is dropped the thread waits for a grace period, and runs what it has deferred.
 //! It does so in no nested guard, in no deferred function, and not while it panics. Where no thread
 //! stays pinned for long, so little goes over the limit; where one does, the others wait for it
-//! where they end their own guards, and a [stall report](crate::set_stall_hook) names it.
+//! where they end their own guards, and a [stall report](crate::report::set_stall_hook) names it.
 //!
 //! So a thread that is pinned must not wait for another thread that defers: to join it, say. With
 //! `crossbeam-epoch` that makes memory grow; here it makes both wait, once the limit is reached.

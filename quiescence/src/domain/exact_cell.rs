@@ -7,18 +7,6 @@
 //! invariants are). So an update costs a `membarrier(2)` and a look at the slots of all threads,
 //! where an [`ArcCell`](crate::ArcCell) retires the old reference and returns.
 //!
-//! | | [`ArcCell`](crate::ArcCell) | [`ExactCell`] |
-//! |---|---|---|
-//! | a load and its guard's end | two loads, two stores | and three stores, a locked instruction |
-//! | an update | an exchange | an exchange, a `membarrier(2)`, [more](ExactCell) |
-//! | the old value is dropped | within 10 ms, by any thread | by the update, or the last guard |
-//! | what may be in it | `Send + Sync + 'static`, weighed | any counted pointer, also `Rc` |
-//! | memory that waits | bounded by a limit | none |
-//! | a signal handler may load | yes | no |
-//!
-//! Take an `ArcCell` where reads are all that counts; this one where values are to be dropped in
-//! their turn, and updates are rare.
-//!
 //! Source of the interface and of the idea: `arc-swap` (Michal Vaner), whose place the crate
 //! `facades/arc-swap` takes with it.
 
@@ -40,7 +28,7 @@ use crate::os::sync::AtomicPtr;
 use crate::os::user_code::{self, Site};
 
 /// A place for a counted pointer that many threads load without a count, and some replace. The
-/// counts are exact: see the [module](self).
+/// counts are exact: see [`cell`](crate::cell).
 ///
 /// # Progress and cost
 /// [`load`](Self::load) is lock-free: it is done again where the cell was replaced between its two
@@ -50,15 +38,16 @@ use crate::os::user_code::{self, Site};
 ///
 /// An update ([`store`](Self::store), [`swap`](Self::swap),
 /// [`compare_and_swap`](Self::compare_and_swap)) is lock-free, waits for no reader, and costs a
-/// `membarrier(2)`, or a full fence with [`Fences::Portable`](crate::Fences), and nine loads for
-/// each thread that has loaded. It adds a count for each guard that has borrowed what it replaces.
+/// `membarrier(2)`, or a full fence with [`Fences::Portable`](crate::tuning::Fences), and nine
+/// loads for each thread that has loaded. It adds a count for each guard that has borrowed what it
+/// replaces.
 ///
 /// # Signal handlers and `fork`
 /// A signal handler may not load. In a child process the guards of threads that are gone keep what
 /// they have borrowed, for ever.
 ///
 /// ```
-/// use quiescence::ExactCell;
+/// use quiescence::cell::ExactCell;
 /// use std::sync::Arc;
 ///
 /// let cell = ExactCell::new(Arc::new(String::from("debug")));
@@ -148,7 +137,7 @@ impl<P: Counted> ExactCell<P> {
     /// As [`new`](Self::new); then the cell is as it was.
     ///
     /// ```
-    /// use quiescence::ExactCell;
+    /// use quiescence::cell::ExactCell;
     /// use std::sync::Arc;
     ///
     /// let cell = ExactCell::new(Arc::new(1));
@@ -184,7 +173,7 @@ impl<P: Counted> ExactCell<P> {
     /// again where another thread has replaced it meanwhile. A panic of `f` changes nothing.
     ///
     /// ```
-    /// use quiescence::ExactCell;
+    /// use quiescence::cell::ExactCell;
     /// use std::sync::Arc;
     ///
     /// let count = ExactCell::new(Arc::new(1));
@@ -259,7 +248,7 @@ impl<P: Counted> ExactCell<Option<P>> {
     /// A cell with nothing in it.
     ///
     /// ```
-    /// use quiescence::ExactCell;
+    /// use quiescence::cell::ExactCell;
     /// use std::sync::Arc;
     ///
     /// static SESSION: ExactCell<Option<Arc<String>>> = ExactCell::empty();

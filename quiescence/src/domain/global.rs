@@ -1,13 +1,12 @@
-//! The free functions: those of [`Domain`] for the global domain.
+//! The free functions: what programs do most in the global domain, of which
+//! [`Domain::global`] gives all, and what was chosen for the process.
 
-use crate::domain::domain::{Cookie, Domain};
+use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::reader::Reader;
-use crate::event::statistics::Statistics;
-use crate::gp::tuning::Tuning;
 use crate::os::fence::{self, Fences};
 use crate::os::percpu::{self, PerCpuPath};
-use crate::reclaim::retire::{Refused, Retire, WithSize};
+use crate::reclaim::retire::{AtLimit, Retire};
 
 const GLOBAL: Domain<Global> = Domain::global();
 
@@ -30,41 +29,6 @@ pub fn synchronize() {
     GLOBAL.synchronize();
 }
 
-/// As [`synchronize`], but spins longer before it sleeps. See [`Domain::synchronize_expedited`].
-#[track_caller]
-pub fn synchronize_expedited() {
-    GLOBAL.synchronize_expedited();
-}
-
-/// Asks for a full grace period of the global domain without waiting. See [`Domain::start_poll`].
-///
-/// ```
-/// let cookie = quiescence::start_poll();
-/// // ... something else ...
-/// if !quiescence::poll(cookie) {
-///     quiescence::wait(cookie);
-/// }
-/// ```
-pub fn start_poll() -> Cookie {
-    GLOBAL.start_poll()
-}
-
-/// The cookie of a full grace period from now on, without asking for it. See [`Domain::snapshot`].
-pub fn snapshot() -> Cookie {
-    GLOBAL.snapshot()
-}
-
-/// Whether the grace period of `cookie` is over. See [`Domain::poll`].
-pub fn poll(cookie: Cookie) -> bool {
-    GLOBAL.poll(cookie)
-}
-
-/// Waits until the grace period of `cookie` is over. See [`Domain::wait`].
-#[track_caller]
-pub fn wait(cookie: Cookie) {
-    GLOBAL.wait(cookie);
-}
-
 /// Calls `f` after a grace period of the global domain, which may wait for company. See
 /// [`Domain::call`].
 ///
@@ -75,16 +39,8 @@ pub fn wait(cookie: Cookie) {
 ///
 /// # Errors
 /// At the domain's limit, where nothing may be waited for.
-pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
+pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), AtLimit<F>> {
     GLOBAL.call(f)
-}
-
-/// As [`call`], but waits for no company. See [`Domain::call_hurry`].
-///
-/// # Errors
-/// As [`call`].
-pub fn call_hurry<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
-    GLOBAL.call_hurry(f)
 }
 
 /// Drops `object` after a grace period of the global domain. See [`Domain::retire`].
@@ -92,59 +48,14 @@ pub fn call_hurry<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> 
 /// # Errors
 /// At the domain's limit, where nothing may be waited for.
 #[track_caller]
-pub fn retire<P: Retire>(object: P) -> Result<(), Refused<P>> {
+pub fn retire<P: Retire>(object: P) -> Result<(), AtLimit<P>> {
     GLOBAL.retire(object)
-}
-
-/// As [`retire`], for an owner of so many bytes. See [`Domain::retire_sized`].
-///
-/// # Errors
-/// As [`retire`].
-#[track_caller]
-pub fn retire_sized<P: Send + 'static>(
-    object: P,
-    bytes: usize,
-) -> Result<(), Refused<WithSize<P>>> {
-    GLOBAL.retire_sized(object, bytes)
-}
-
-/// As [`retire`], but never waits: at the limit it gives the object back. See
-/// [`Domain::try_retire`].
-///
-/// # Errors
-/// At the domain's limit.
-#[track_caller]
-pub fn try_retire<P: Retire>(object: P) -> Result<(), Refused<P>> {
-    GLOBAL.try_retire(object)
-}
-
-/// As [`call`], but never waits: at the limit it gives `f` back. See [`Domain::try_call`].
-///
-/// # Errors
-/// At the domain's limit.
-pub fn try_call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
-    GLOBAL.try_call(f)
-}
-
-/// What deferral may take in the global domain, as it is set now. See [`Domain::tuning`].
-pub fn tuning() -> Tuning {
-    GLOBAL.tuning()
-}
-
-/// Sets what deferral may take in the global domain. See [`Domain::tune`].
-pub fn tune(tuning: Tuning) {
-    GLOBAL.tune(tuning);
 }
 
 /// Waits until everything queued in the global domain before has run. See [`Domain::barrier`].
 #[track_caller]
 pub fn barrier() {
     GLOBAL.barrier();
-}
-
-/// Counts of what has happened in the global domain.
-pub fn statistics() -> Statistics {
-    GLOBAL.statistics()
 }
 
 /// How this process orders readers against updaters: chosen on the first use, for good.

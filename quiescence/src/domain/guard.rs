@@ -9,13 +9,14 @@ use std::ptr;
 use grace::word;
 
 use crate::domain::tag::{DomainTag, Section};
-use crate::gp::reader::{NOT_READY, Slot};
+use crate::gp::slot::{NOT_READY, Slot};
+use crate::gp::thread;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::local;
 
-/// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin
-/// ask for. Implemented by [`Global`], [`Private`](crate::Private) and the types that
+/// The tag of a domain whose readers are threads: what [`Domain::read`](crate::Domain::read)
+/// requires. Implemented by [`Global`], [`Private`](crate::tag::Private) and the types that
 /// [`domain!`](crate::domain!) declares.
 ///
 /// # Safety
@@ -54,16 +55,16 @@ unsafe impl ThreadTag for Global {}
 
 /// A read-side critical section; it ends when the guard is dropped.
 ///
-/// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.
-/// Guards nest, in any order of dropping. To drop one is wait-free, but for a thread that has
-/// retired an object over the domain's limit in the section
-/// ([`Domain::retire`](crate::Domain::retire)): the drop of its outermost guard waits for a grace
-/// period then, and drops objects that the thread has retired. A guard that is leaked with
+/// A reference from [`Rcu::load`](crate::Rcu::load) under the guard is valid while the guard lives.
+/// Guards nest, and may be dropped in any order. Dropping one is wait-free, except in a thread that
+/// has retired an object above the domain's limit in the section
+/// ([`Domain::retire`](crate::Domain::retire)): then the drop of its outermost guard waits for a
+/// grace period, and drops objects that the thread has retired. A guard that is leaked with
 /// [`std::mem::forget`] is a section that never ends: sound, but every later grace period of the
 /// domain waits for ever.
 ///
-/// A guard belongs to its thread. Sections that end on another one, or are held across an `.await`,
-/// are those of an [`Srcu`](crate::Srcu); the compiler says so:
+/// For sections that end on another thread, or are held across an `.await`, use an
+/// [`Srcu`](crate::Srcu). A guard stays on its thread, which the compiler checks:
 /// ```compile_fail,E0277
 /// let guard = quiescence::read();
 /// std::thread::spawn(move || drop(guard));
@@ -75,11 +76,11 @@ pub struct Guard<'d, K: DomainTag = Global> {
     _thread: StaysOnItsThreadUnlikeSrcu<K>,
 }
 
-/// What keeps a guard on its thread, whose slot it has: neither `Send` nor `Sync`. The compiler
-/// prints this name, and the message below, where a guard is sent.
+/// Makes a guard, which refers to its thread's slot, neither `Send` nor `Sync`. The compiler prints
+/// this name, and the message below, if a guard is sent.
 struct StaysOnItsThreadUnlikeSrcu<K>(PhantomData<fn() -> K>);
 
-/// Domains whose guards may go to other threads while they are [`Guard`]s: there is none.
+/// Domains whose [`Guard`]s may be sent to other threads: there are none.
 #[diagnostic::on_unimplemented(
     message = "a guard of a section of `{Self}` stays on the thread that began the section",
     label = "this would send the guard, or what was read under it, to another thread",
@@ -95,7 +96,7 @@ unsafe impl<K: GuardsChangeThreads> Send for StaysOnItsThreadUnlikeSrcu<K> {}
 unsafe impl<K: GuardsChangeThreads> Sync for StaysOnItsThreadUnlikeSrcu<K> {}
 
 // SAFETY: the slot's nesting is not zero until the guard is dropped, so every scan that comes after
-// the section's begin counts it [M-2].
+// the section's begin counts it [GM-2].
 unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
@@ -106,15 +107,16 @@ unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
 /// Begins a read-side critical section of the global domain.
 ///
 /// # Promise
-/// What is retired or waited for after this call is not freed before the guard is dropped.
+/// An object that is retired after this call is not freed before the guard is dropped. A grace
+/// period that begins after this call does not end before then.
 ///
 /// # Progress and cost
-/// Wait-free. To begin and to end a section takes three stores to the thread's own cache line, a
-/// few loads from it, and one load of a word that changes once in a grace period; no atomic
-/// read-modify-write, and no fence instruction where the kernel has `membarrier(2)`; a full fence
-/// each way elsewhere. The section that a sleeping updater waits for last wakes it, by a system
-/// call. A thread that retires in its sections may wait where the outermost one ends: see
-/// [`Guard`]. The first call of a thread registers it, which takes a lock and may allocate.
+/// Wait-free. Beginning and ending a section takes three stores to the thread's own cache line, a
+/// few loads from it, and one load of a word that changes once per grace period. It takes no atomic
+/// read-modify-write, and no fence instruction if the kernel has `membarrier(2)`, else one full
+/// fence to begin and one to end. The last section that a sleeping updater waits for wakes the
+/// updater by a system call. A thread that retires in its sections may wait when the outermost one
+/// ends: see [`Guard`]. The first call of a thread registers it, takes a lock and may allocate.
 ///
 /// # Panics
 /// If sections are nested 2^32 deep.
@@ -138,16 +140,15 @@ pub fn read() -> Guard<'static> {
 
 #[inline(always)]
 fn read_at<K: DomainTag>(location: &'static Location<'static>) -> Guard<'static, K> {
-    // SAFETY: points to NOT_READY or to a slot of the global domain, which is never freed.
-    let slot: &'static Slot = unsafe { &*local::FAST.get() };
-    enter(slot, &GLOBAL, location, || {
-        let slot = local::implicit_slot(&GLOBAL, || Global.handle());
-        local::make_fast(slot);
+    enter(thread::global_slot(), &GLOBAL, location, || {
+        let slot = local::implicit_slot(&GLOBAL, &Global);
+        local::make_global(slot);
         slot
     })
 }
 
-/// Begins a section with `slot` if its fast path may be used, else with what `ready` gives.
+/// Begins a section with `slot` if its fast path may be used. If `slot` is [`NOT_READY`], uses the
+/// slot that `ready` returns.
 #[inline(always)]
 pub(super) fn enter<'d, K: DomainTag>(
     slot: &'d Slot,
@@ -166,7 +167,7 @@ pub(super) fn enter<'d, K: DomainTag>(
     enter_slow(slot, core, location, ready)
 }
 
-/// Not registered, or no membarrier, or too deep.
+/// The slot is [`NOT_READY`], or sections are nested too deep.
 #[cold]
 #[inline(never)]
 fn enter_slow<'d, K: DomainTag>(
@@ -187,21 +188,21 @@ impl<'d, K: DomainTag> Guard<'d, K> {
         Guard { slot, tag: PhantomData, _thread: StaysOnItsThreadUnlikeSrcu(PhantomData) }
     }
 
-    /// The slot, of whose section the caller ends one level instead.
+    /// The slot. The caller ends one level of its section in place of the guard.
     #[inline(always)]
     pub(super) fn into_slot(self) -> &'d Slot {
         std::mem::ManuallyDrop::new(self).slot
     }
 
-    /// A section of the calling thread, by way of its table.
+    /// Begins a section of the calling thread. Uses its table unless it read here last.
     #[inline]
     pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {
         let core = tag.core();
         if ptr::eq(core, &raw const GLOBAL) {
             return read_at(location);
         }
-        enter(local::last_slot(core), core, location, || {
-            let slot = local::implicit_slot(core, || tag.handle());
+        enter(thread::last_slot(core), core, location, || {
+            let slot = local::implicit_slot(core, tag);
             local::make_last(core, slot);
             slot
         })

@@ -115,7 +115,7 @@ impl<T: Send + 'static> Protectable for Boxed<T> {
 
     unsafe fn free(object: *mut T) {
         // SAFETY: from a box, by `retire_box`.
-        unsafe { reclaim::retire::Boxed::free(object) };
+        unsafe { reclaim::free::Boxed::free(object) };
     }
 }
 
@@ -319,7 +319,7 @@ impl HazardPointer {
     /// Protects what `source` leads to, until the result is dropped; none if it is null.
     ///
     /// Lock-free: again for each time that the source changes meanwhile. Two loads, a store and a
-    /// [light fence](crate::Fences).
+    /// [light fence](crate::tuning::Fences).
     ///
     /// # Safety
     /// The source is null or leads to a valid `T`, which is retired in a [`HazardDomain`] after it
@@ -442,7 +442,7 @@ pub mod raw {
     }
 
     /// The fence of a reader between its store and its load: none for the CPU where the process has
-    /// [`Fences::Membarrier`](crate::Fences).
+    /// [`Fences::Membarrier`](crate::tuning::Fences).
     #[inline]
     pub fn light_fence() {
         hazptr::reader_fence();

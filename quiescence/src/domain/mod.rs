@@ -1,6 +1,6 @@
 //! What users hold: domains, readers and guards, cookies, and the values that readers load.
 //!
-//! - [`kind`]: what the types that name a domain have in common. [`names`]: those of domains made
+//! - [`tag`]: what the types that name a domain have in common. [`names`]: those of domains made
 //!   at run time, and declared ones.
 //! - [`domain`]: [`Domain`](crate::Domain), and cookies. [`builder`]: how one that is made at run
 //!   time is to work. [`global`]: the global domain, as free functions.
@@ -17,8 +17,8 @@
 //! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu), `hazptr`,
 //! [`gp`](crate::gp), [`srcu`](crate::srcu), [`rseq`](crate::rseq), [`reclaim`](crate::reclaim).
 
-pub mod arc_cell;
-pub mod exact_cell;
+pub(crate) mod arc_cell;
+pub(crate) mod exact_cell;
 pub(crate) mod builder;
 // It is the room's first file, and a look for `Domain` begins with its name.
 #[expect(clippy::module_inception)]

@@ -94,7 +94,7 @@ macro_rules! domain {
                 $crate::__private::new_core(stringify!($name));
 
             // SAFETY: one static.
-            unsafe impl $crate::DomainTag for $name {
+            unsafe impl $crate::tag::DomainTag for $name {
                 const STATIC: bool = true;
 
                 type Section<'k> = $crate::Guard<'k, Self>;
@@ -118,7 +118,7 @@ macro_rules! domain {
             }
 
             // SAFETY: its readers are threads.
-            unsafe impl $crate::ThreadTag for $name {}
+            unsafe impl $crate::tag::ThreadTag for $name {}
         };
     };
 }

@@ -12,7 +12,7 @@ use std::panic::Location;
 use crate::domain::domain::{self, Domain};
 use crate::domain::guard::{Global, ThreadTag};
 use crate::domain::tag::Section;
-use crate::gp::reader::Slot;
+use crate::gp::slot::Slot;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -97,7 +97,7 @@ impl<K: ThreadTag> Qsbr<K> {
     #[track_caller]
     pub(crate) fn new(domain: Domain<K>) -> Self {
         let tag = domain.tag();
-        let slot: *const Slot = local::qsbr_slot(tag.core(), || tag.handle());
+        let slot: *const Slot = local::qsbr_slot(tag.core(), tag);
         let reader = Self { slot, domain };
         reader.enter(Location::caller());
         reader
@@ -113,13 +113,13 @@ impl<K: ThreadTag> Qsbr<K> {
     ///
     /// # Progress and cost
     /// Four loads and a comparison when no thread has asked since the last time; else one store
-    /// (under [`Engine::Token`](crate::Engine::Token), once its predecessor in the chain has handed
-    /// the number on) and, if an updater sleeps, one system call. A thread that retires objects in
-    /// the domain drops earlier ones here, whose grace periods are over, while the reader is
-    /// offline: once some 32 have come together, a few more than it has retired since the last
-    /// time, so that their memory is in the CPU's cache still when it is used again. And from three
-    /// quarters of the domain's limit on ([`Tuning`](crate::Tuning)) this waits for a grace period,
-    /// as [`Domain::retire`] does elsewhere at the limit.
+    /// (under [`Engine::Token`](crate::tuning::Engine::Token), once its predecessor in the chain
+    /// has handed the number on) and, if an updater sleeps, one system call. A thread that retires
+    /// objects in the domain drops earlier ones here, whose grace periods are over, while the
+    /// reader is offline: once some 32 have come together, a few more than it has retired since the
+    /// last time, so that their memory is in the CPU's cache still when it is used again. And from
+    /// three quarters of the domain's limit on ([`Tuning`](crate::tuning::Tuning)) this waits for a
+    /// grace period, as [`Domain::retire`] does elsewhere at the limit.
     #[inline]
     pub fn quiescent_state(&mut self) {
         let core = self.domain.tag().core();
@@ -221,7 +221,7 @@ impl<K: ThreadTag> Drop for Qsbr<K> {
     fn drop(&mut self) {
         self.leave();
         let tag = self.domain.tag();
-        local::release_other(tag.core(), || tag.handle(), self.slot());
+        local::release_other(tag.core(), tag, self.slot());
     }
 }
 

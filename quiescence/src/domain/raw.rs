@@ -20,7 +20,8 @@ use grace::word;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::{GLOBAL, ThreadTag};
-use crate::gp::reader::{NOT_READY, Slot};
+use crate::gp::slot::{NOT_READY, Slot};
+use crate::gp::thread;
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -98,10 +99,9 @@ pub fn nesting<K: ThreadTag>(domain: &Domain<K>) -> u32 {
 #[inline]
 fn slot(core: &DomainState) -> Option<&Slot> {
     if ptr::eq(core, &raw const GLOBAL) {
-        let fast = local::FAST.get();
+        let fast = thread::global_slot();
         if !ptr::eq(fast, &raw const NOT_READY) {
-            // SAFETY: a slot of the global domain, which is never freed.
-            return Some(unsafe { &*fast });
+            return Some(fast);
         }
     }
     local::existing_slot(core)

@@ -10,7 +10,8 @@ use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
-use crate::reclaim::defer;
+use crate::reclaim::reserve;
+use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 
 mod option;
@@ -32,8 +33,8 @@ pub use unlinked::Unlinked;
 ///
 /// # Memory
 /// A value that was replaced waits, and counts against the domain's limits
-/// ([`Tuning`](crate::Tuning)): as one object, and with as many bytes as [`Weigh`] says, that is
-/// with what it owns. A `Vec` of a megabyte counts for a megabyte.
+/// ([`Tuning`](crate::tuning::Tuning)): as one object, and with as many bytes as [`Weigh`] says,
+/// that is with what it owns. A `Vec` of a megabyte counts for a megabyte.
 ///
 /// The value is in a box of its own: a load is one pointer away from it. When the `Rcu` itself is
 /// dropped, its value is dropped at once, since no thread can have borrowed it.
@@ -173,8 +174,10 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// `value`, in a section, at the domain's limit, if this thread has gone over it already; in a
     /// sleepable domain at its limit.
     #[expect(clippy::missing_panics_doc, reason = "the value that is given back was given")]
-    pub fn try_store(&self, value: T) -> Result<(), T> {
-        self.inner.try_store(Some(value)).map_err(|value| value.expect("given above"))
+    pub fn try_store(&self, value: T) -> Result<(), AtLimit<T>> {
+        let given = |value: Option<T>| value.expect("given above");
+        let refused = |at_limit: AtLimit<_>| AtLimit::unchanged(given(at_limit.into_inner()));
+        self.inner.try_store(Some(value)).map_err(refused)
     }
 
     /// Replaces the value and gives the old one, which may still be read. Lock-free: one atomic
@@ -197,7 +200,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
         let tag = self.inner.domain.tag();
-        if !defer::may_replace(tag, self.inner.scale.constant()) {
+        if !reserve::may_replace(tag, self.inner.scale.constant()) {
             refuse_to_replace("update");
         }
         let guard = tag.enter(Location::caller());

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::{Global, Guard, ThreadTag, enter};
-use crate::gp::reader::{NOT_READY, Slot};
+use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::local;
 
 impl<K: ThreadTag> Domain<K> {
@@ -15,8 +15,8 @@ impl<K: ThreadTag> Domain<K> {
     }
 }
 
-/// A thread's registration in a domain, held in a value: [`read`](Self::read) on it skips the look
-/// at thread-local storage.
+/// A thread's registration in a domain, as a value: its [`read`](Self::read) does not access
+/// thread-local storage.
 ///
 /// All handles of a thread in a domain, and its implicit sections there, share one word, so their
 /// sections nest in each other.
@@ -31,7 +31,7 @@ impl<K: ThreadTag> Domain<K> {
 /// ```
 pub struct Reader<K: ThreadTag = Global> {
     domain: Domain<K>,
-    /// `slot`, or `NOT_READY` where the fast path may not be used.
+    /// `slot`, or `NOT_READY` if its fast path may not be used.
     fast: *const Slot,
     slot: *const Slot,
 }
@@ -39,7 +39,7 @@ pub struct Reader<K: ThreadTag = Global> {
 impl<K: ThreadTag> Reader<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
         let tag = domain.tag();
-        let slot = local::handle_slot(tag.core(), || tag.handle());
+        let slot = local::handle_slot(tag.core(), tag);
         let fast = if slot.is_fast() { slot } else { &NOT_READY };
         Self { fast, slot, domain }
     }
@@ -62,11 +62,11 @@ impl<K: ThreadTag> Reader<K> {
         &self.domain
     }
 
-    /// As if so many more handles of this thread had been made and leaked: tests come to the ends
-    /// of counts so.
+    /// Counts `handles` more handles of this thread, as if they had been made and leaked. For tests
+    /// of the largest count.
     ///
     /// # Panics
-    /// If the thread has 2^64 handles then.
+    /// If the thread then has 2^64 handles or more.
     #[doc(hidden)]
     pub fn leak_more(&self, handles: u64) {
         self.slot().acquire(handles);
@@ -81,7 +81,7 @@ impl<K: ThreadTag> Reader<K> {
 impl<K: ThreadTag> Drop for Reader<K> {
     fn drop(&mut self) {
         let tag = self.domain.tag();
-        local::release_handle(tag.core(), || tag.handle(), self.slot());
+        local::release_handle(tag.core(), tag, self.slot());
     }
 }
 

@@ -43,11 +43,12 @@ use crate::rseq;
 /// a `Snapshot<T>` to be shared.
 ///
 /// # Waiting
-/// Where restartable sequences are at hand ([`PerCpuPath::Restartable`](crate::PerCpuPath)) a load
-/// is a bounded number of instructions, and no updater waits for one. Elsewhere, and after eight
-/// interruptions in a row, a load is in a section of a few instructions, which it enters and leaves
-/// by atomic instructions that it never repeats; an updater waits for loads in such sections, so
-/// for one that is preempted there. Updaters keep one another out for the time of a pointer swap.
+/// Where restartable sequences are at hand ([`PerCpuPath::Restartable`](crate::tuning::PerCpuPath))
+/// a load is a bounded number of instructions, and no updater waits for one. Elsewhere, and after
+/// eight interruptions in a row, a load is in a section of a few instructions, which it enters and
+/// leaves by atomic instructions that it never repeats; an updater waits for loads in such
+/// sections, so for one that is preempted there. Updaters keep one another out for the time of a
+/// pointer swap.
 ///
 /// # Signal handlers and `fork`
 /// A handler may call `load`, whatever it interrupted; it must not update. In a child made by
@@ -62,7 +63,7 @@ use crate::rseq;
 /// Source of the idea: Mathieu Desnoyers's `membarrier` for restartable sequences (Linux 5.10).
 ///
 /// ```
-/// use quiescence::Snapshot;
+/// use quiescence::cell::Snapshot;
 ///
 /// #[derive(Clone, Copy)]
 /// struct Clock { base_ns: u64, mult: u32, shift: u32 }
@@ -75,10 +76,10 @@ use crate::rseq;
 ///
 /// A value that is too big, or may not go to another thread, does not compile:
 /// ```compile_fail,E0080
-/// quiescence::Snapshot::new([0_u8; 8_193]).load();
+/// quiescence::cell::Snapshot::new([0_u8; 8_193]).load();
 /// ```
 /// ```compile_fail,E0277
-/// quiescence::Snapshot::new(std::ptr::null::<u8>());
+/// quiescence::cell::Snapshot::new(std::ptr::null::<u8>());
 /// ```
 pub struct Snapshot<T: Copy + Send> {
     /// The memory of a [`Buffer`]; never null.
@@ -100,7 +101,7 @@ impl<T: Copy + Send> Snapshot<T> {
     /// A snapshot of `value`. Allocates, so it is not `const`: for a static, take a `LazyLock`.
     ///
     /// The first one in the process makes the choice how it counts per CPU: see
-    /// [`per_cpu_path`](crate::per_cpu_path).
+    /// [`per_cpu_path`](crate::tuning::per_cpu_path).
     pub fn new(value: T) -> Self {
         rseq::prepare();
         Self {

@@ -8,26 +8,21 @@
 
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::panic::Location;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::srcu::AdaptiveDelay;
 
-use crate::domain::domain::{Cookie, Domain};
+use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::domain::tag::Section;
-use crate::event::statistics::Statistics;
-use crate::gp::tuning::Tuning;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
-use crate::reclaim::retire::{Refused, Retire, WithSize};
 use crate::reclaim::sleepable::SleepableDomain;
 use crate::srcu::{self, Entry, SrcuCounts, track};
-
-mod tasks;
-
-pub use tasks::Synchronize;
 
 /// A sleepable domain: its sections may block for as long as they like, begin on one thread and end
 /// on another, and be held across an `.await`.
@@ -74,10 +69,11 @@ pub use tasks::Synchronize;
 ///
 /// # Cost
 /// To begin and to end a section is an increment each, in a restartable sequence, of a word of this
-/// CPU's: no locked instruction, no fence ([`PerCpuPath::Restartable`](crate::PerCpuPath)); an
-/// atomic addition each on the portable path. Wait-free, but for the first ones in a domain and in
-/// the process, which get memory and choose how to count ([`per_cpu_path`](crate::per_cpu_path));
-/// and safe in a signal handler, but where guards are [tracked](Self::track_guards).
+/// CPU's: no locked instruction, no fence ([`PerCpuPath::Restartable`](crate::tuning::PerCpuPath));
+/// an atomic addition each on the portable path. Wait-free, but for the first ones in a domain and
+/// in the process, which get memory and choose how to count
+/// ([`per_cpu_path`](crate::tuning::per_cpu_path)); and safe in a signal handler, but where guards
+/// are [tracked](Self::track_guards).
 ///
 /// A grace period is two looks at the counts of all CPUs, each with a heavy fence.
 ///
@@ -86,31 +82,33 @@ pub use tasks::Synchronize;
 /// 2 KiB, and what waits in it.
 ///
 /// # At the limit
-/// Where so much waits already as the domain's [tuning](Self::tune) allows, an update waits for a
+/// Where so much waits already as the domain's [tuning](Domain::tune) allows, an update waits for a
 /// grace period, in every domain. In this one the section that it waits for may be the calling
 /// thread's own, or that of a task which only the calling thread would poll; guards move between
-/// threads and tasks, so that is not known. Therefore [`retire`](Self::retire),
-/// [`call`](Self::call), [`Rcu`](crate::Rcu)'s `store` and `update`, and a dropped
+/// threads and tasks, so that is not known. Therefore [`retire`](Domain::retire),
+/// [`call`](Domain::call), [`Rcu`](crate::Rcu)'s `store` and `update`, and a dropped
 /// [`Unlinked`](crate::Unlinked) **wait for 10 ms at most, and then go over the limit**: nothing is
-/// lost, nothing hangs, and [`Statistics::limit_overruns`] counts it. A section that does not end
-/// lets each thread add a hundred objects a second in this way.
+/// lost, nothing hangs, and
+/// [`Statistics::limit_overruns`](crate::report::Statistics::limit_overruns) counts it. A section
+/// that does not end lets each thread add a hundred objects a second in this way.
 ///
 /// Where the limit is to hold, use the forms that do not go over it so:
-/// [`try_retire`](Self::try_retire), [`try_call`](Self::try_call) and
+/// [`try_retire`](Domain::try_retire), [`try_call`](Domain::try_call) and
 /// [`Rcu::try_store`](crate::Rcu::try_store) give back what they were given;
-/// [`retire_async`](Self::retire_async), [`call_async`](Self::call_async),
+/// [`retire_async`](Domain::retire_async), [`call_async`](Domain::call_async),
 /// [`Rcu::store_async`](crate::Rcu::store_async) and
 /// [`Rcu::update_async`](crate::Rcu::update_async) wait for room as futures, for as long as it
 /// takes, and leave the thread to other tasks. **Tasks should await these**, and
-/// [`synchronize_async`](Self::synchronize_async), [`barrier_async`](Self::barrier_async) and
+/// [`synchronize_async`](Domain::synchronize_async), [`barrier_async`](Domain::barrier_async) and
 /// [`Unlinked::into_inner_async`](crate::Unlinked::into_inner_async), rather than call what blocks.
 ///
 /// # What to beware of
 /// - **The thread that waits for a grace period in a section of the same domain waits for ever**:
-///   in [`synchronize`](Self::synchronize), [`wait`](Self::wait), [`barrier`](Self::barrier), and
-///   [`Unlinked::into_inner`](crate::Unlinked::into_inner) before the value's grace period is over.
-///   So does a task's thread, for sections of tasks that only it would poll: await instead. Nothing
-///   panics here; a report of the stall comes ([`set_stall_hook`](crate::set_stall_hook)).
+///   in [`synchronize`](Domain::synchronize), [`wait`](Domain::wait), [`barrier`](Domain::barrier),
+///   and [`Unlinked::into_inner`](crate::Unlinked::into_inner) before the value's grace period is
+///   over. So does a task's thread, for sections of tasks that only it would poll: await instead.
+///   Nothing panics here; a report of the stall comes
+///   ([`set_stall_hook`](crate::report::set_stall_hook)).
 /// - **Wakers of tasks run on the thread that drives the grace period or runs callbacks**, which
 ///   may be any that waits, polls or retires here: do not hold a lock there that a waker takes.
 /// - Other domains do not know of these sections: what is retired there may drop earlier objects in
@@ -176,152 +174,19 @@ impl Srcu {
         SrcuOwnedGuard { srcu: Arc::clone(self), entry }
     }
 
-    /// Waits until every section of this domain that had begun when this was called has ended.
-    ///
-    /// What the caller did before is visible to every section that begins during the call or later;
-    /// what those sections that were waited for did is visible to the caller afterwards.
-    ///
-    /// # Progress and cost
-    /// Blocking: as long as the longest of those sections lasts, and half as long again. Looks at
-    /// once; while there are holdouts it naps, 50 us at first and 10 ms at last. Concurrent callers
-    /// share grace periods.
-    ///
-    /// **Never call it in a section of this domain**: see [`Srcu`].
-    #[track_caller]
-    pub fn synchronize(&self) {
-        self.sleepable().synchronize();
-    }
-
-    /// As [`synchronize`](Self::synchronize), which looks at once as well; what differs is that it
-    /// is counted in [`Statistics::grace_periods_expedited`].
-    #[track_caller]
-    pub fn synchronize_expedited(&self) {
-        self.sleepable().synchronize_expedited();
-    }
-
-    /// Asks for a grace period without waiting. See [`Domain::start_poll`].
-    pub fn start_poll(&self) -> Cookie {
-        self.sleepable().start_poll()
-    }
-
-    /// The cookie of a grace period from now on, without asking for one. See [`Domain::snapshot`].
-    pub fn snapshot(&self) -> Cookie {
-        self.sleepable().snapshot()
-    }
-
-    /// Whether the grace period of `cookie` is over. See [`Domain::poll`].
-    ///
-    /// # Panics
-    /// If the cookie is another domain's.
-    pub fn poll(&self, cookie: Cookie) -> bool {
-        self.sleepable().poll(cookie)
-    }
-
-    /// Waits until the grace period of `cookie` is over. See [`Domain::wait`].
-    ///
-    /// # Panics
-    /// If the cookie is another domain's.
-    #[track_caller]
-    pub fn wait(&self, cookie: Cookie) {
-        self.sleepable().wait(cookie);
-    }
-
-    /// Calls `f` after a grace period, on the worker. See [`Domain::call`].
-    ///
-    /// # Errors
-    /// As [`Domain::call`].
-    pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        self.sleepable().call(f)
-    }
-
-    /// The same, without waiting for company. See [`Domain::call_hurry`].
-    ///
-    /// # Errors
-    /// As [`Domain::call`].
-    pub fn call_hurry<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        self.sleepable().call_hurry(f)
-    }
-
-    /// The same, without ever waiting. See [`Domain::try_call`].
-    ///
-    /// # Errors
-    /// At the limit.
-    pub fn try_call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        self.sleepable().try_call(f)
-    }
-
-    /// Drops `object` after a grace period. See [`Domain::retire`].
-    ///
-    /// At the limit it waits for 10 ms at most: see [above](Srcu#at-the-limit).
-    ///
-    /// # Errors
-    /// As [`Domain::retire`].
-    #[track_caller]
-    pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
-        self.sleepable().retire(object)
-    }
-
-    /// The same, for an owner of so many bytes. See [`Domain::retire_sized`].
-    ///
-    /// # Errors
-    /// As [`Domain::retire`].
-    #[track_caller]
-    pub fn retire_sized<P: Send + 'static>(
-        &self,
-        object: P,
-        bytes: usize,
-    ) -> Result<(), Refused<WithSize<P>>> {
-        self.sleepable().retire_sized(object, bytes)
-    }
-
-    /// The same, without ever waiting: may be called in a section of this domain. See
-    /// [`Domain::try_retire`].
-    ///
-    /// # Errors
-    /// At the limit.
-    #[track_caller]
-    pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
-        self.sleepable().try_retire(object)
-    }
-
-    /// Waits until everything that was queued before has run. See [`Domain::barrier`].
-    ///
-    /// # Panics
-    /// In a callback.
-    #[track_caller]
-    pub fn barrier(&self) {
-        self.sleepable().barrier();
-    }
-
-    /// What deferral may take here. See [`Domain::tuning`].
-    pub fn tuning(&self) -> Tuning {
-        self.sleepable().tuning()
-    }
-
-    /// Sets what deferral may take here. See [`Domain::tune`].
-    pub fn tune(&self, tuning: Tuning) {
-        self.sleepable().tune(tuning);
-    }
-
-    /// Counts of what has happened here. [`Statistics::readers`] are the sections that are in
-    /// progress.
-    pub fn statistics(&self) -> Statistics {
-        self.sleepable().statistics()
-    }
-
     /// The domain, for [`Rcu::new_in`](crate::Rcu::new_in) and code that is generic over domains.
     /// It is the same domain: its grace periods are waited for here as well.
     pub fn domain(&self) -> Domain<Sleepable> {
-        Domain::clone(&self.sleepable())
+        Domain::clone(self)
     }
 
     /// Has guards that are taken from now on listed, with the place and the thread, or not any
     /// more.
     ///
     /// Reports of stalls name the oldest of them then
-    /// ([`StallReport::oldest_guard`](crate::StallReport::oldest_guard)). A section costs a lock
-    /// and an entry in a table then, and must not be begun in a signal handler. Guards that were
-    /// taken before are not listed.
+    /// ([`StallReport::oldest_guard`](crate::report::StallReport::oldest_guard)). A section costs a
+    /// lock and an entry in a table then, and must not be begun in a signal handler. Guards that
+    /// were taken before are not listed.
     pub fn track_guards(&self, on: bool) {
         self.srcu_counts().track(on);
     }
@@ -341,9 +206,17 @@ impl Srcu {
     fn srcu_counts(&self) -> &SrcuCounts {
         self.0.srcu_counts()
     }
+}
 
-    fn sleepable(&self) -> ManuallyDrop<Domain<Sleepable>> {
-        ManuallyDrop::new(Domain::of(Sleepable(ManuallyDrop::into_inner(self.0.state()))))
+/// All that a [`Domain`] has, but for sections: those are the [`Srcu`]'s own.
+impl Deref for Srcu {
+    type Target = Domain<Sleepable>;
+
+    fn deref(&self) -> &Domain<Sleepable> {
+        let state = ptr::from_ref(self.0.state_place());
+        // SAFETY: a domain is its tag, and this tag is such a pointer. The reference that it stands
+        // for is the `Srcu`'s, and is not dropped by who borrows it.
+        unsafe { &*state.cast() }
     }
 }
 
@@ -366,10 +239,39 @@ impl fmt::Debug for Srcu {
 }
 
 /// The kind of the domain that an [`Srcu`] is: see [`Srcu::domain`].
-#[derive(Clone)]
-pub struct Sleepable(Arc<DomainState>);
+// A reference that is counted, as an `Arc`; in the form in which a `SleepableDomain` has it.
+#[repr(transparent)]
+pub struct Sleepable(NonNull<DomainState>);
 
-// SAFETY: clones of an `Arc` lead to the same place.
+// SAFETY: an `Arc<DomainState>` is.
+unsafe impl Send for Sleepable where Arc<DomainState>: Send {}
+
+// SAFETY: as above.
+unsafe impl Sync for Sleepable where Arc<DomainState>: Sync {}
+
+impl Sleepable {
+    fn state(&self) -> &DomainState {
+        // SAFETY: one of its references is this one.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for Sleepable {
+    fn clone(&self) -> Self {
+        // SAFETY: from `Arc::into_raw`, and one of its references is this one.
+        unsafe { Arc::increment_strong_count(self.0.as_ptr()) };
+        Self(self.0)
+    }
+}
+
+impl Drop for Sleepable {
+    fn drop(&mut self) {
+        // SAFETY: as above; it is given up.
+        unsafe { Arc::decrement_strong_count(self.0.as_ptr()) };
+    }
+}
+
+// SAFETY: clones lead to the same place.
 unsafe impl DomainTag for Sleepable {
     const STATIC: bool = false;
 
@@ -377,21 +279,23 @@ unsafe impl DomainTag for Sleepable {
 
     #[inline]
     fn enter(&self, location: &'static Location<'static>) -> SrcuGuard<'_> {
-        SrcuGuard::begin(self.0.srcu_counts(), location)
+        SrcuGuard::begin(self.state().srcu_counts(), location)
     }
 
     fn core(&self) -> &DomainState {
-        &self.0
+        self.state()
     }
 
     fn handle(&self) -> Handle {
-        Handle::Shared(Arc::clone(&self.0))
+        let reference = ManuallyDrop::new(self.clone());
+        // SAFETY: from `Arc::into_raw`, with the clone's reference, which is not given up.
+        Handle::Shared(unsafe { Arc::from_raw(reference.0.as_ptr()) })
     }
 }
 
 impl fmt::Debug for Sleepable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sleepable").field(&self.0.label()).finish()
+        f.debug_tuple("Sleepable").field(&self.state().label()).finish()
     }
 }
 

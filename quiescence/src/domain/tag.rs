@@ -1,28 +1,29 @@
-//! Tags of domains: what lets a section of one domain be told from a section of another.
+//! Tags of domains, which tell a section of one domain from a section of another.
 //!
 //! The global domain ([`guard`](super::guard)) and those declared with [`domain!`](crate::domain!)
-//! are types, so the compiler refuses a section of another domain. Domains made at run time share a
-//! type ([`names`](super::names)); there a pointer is compared, and another domain's panics.
+//! have a tag type each, so the compiler rejects a section of another domain. Domains made at run
+//! time share a type ([`names`](super::names)): a call compares pointers, and panics if the section
+//! is another domain's.
 
 use std::panic::Location;
 
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named};
 
-/// Names a domain of whatever sort: those of [`ThreadTag`](crate::ThreadTag), and
-/// [`Sleepable`](crate::Sleepable).
+/// The tag of a domain of either kind: a [`ThreadTag`](crate::tag::ThreadTag), or
+/// [`Sleepable`](crate::tag::Sleepable).
 ///
 /// # Safety
-/// `core` must give the same domain for the same value and all its clones, for ever; if
+/// `core` must always return the same domain for a value and all its clones; if
 /// [`STATIC`](Self::STATIC), for all values of the type. Use [`domain!`](crate::domain!).
 pub unsafe trait DomainTag: Clone + Send + Sync + 'static {
     /// Whether the type alone names the domain.
     const STATIC: bool;
 
-    /// What a section of it is proved by.
+    /// The proof that a section of the domain is in progress.
     type Section<'k>: Section<Self>;
 
-    /// Begins a section, of whatever sort the domain has.
+    /// Begins a section of the domain.
     #[doc(hidden)]
     fn enter(&self, location: &'static Location<'static>) -> Self::Section<'_>;
 
@@ -30,7 +31,7 @@ pub unsafe trait DomainTag: Clone + Send + Sync + 'static {
     #[doc(hidden)]
     fn core(&self) -> &DomainState;
 
-    /// The domain, kept alive.
+    /// A handle that keeps the domain alive.
     #[doc(hidden)]
     fn handle(&self) -> Handle;
 }
@@ -49,7 +50,7 @@ impl<K: DomainTag> Named for K {
 /// Proof that a read-side critical section of the domain `K` is in progress.
 ///
 /// # Safety
-/// While the value lives, no grace period of `core` that begins may end.
+/// A grace period of `core` that begins while the value lives must not end while it lives.
 #[diagnostic::on_unimplemented(
     message = "this is no section of the domain `{K}`",
     label = "a guard of another domain, or none at all",
@@ -61,7 +62,7 @@ pub unsafe trait Section<K: DomainTag> {
     fn core(&self) -> *const DomainState;
 }
 
-// SAFETY: the section that is borrowed lasts longer.
+// SAFETY: the borrowed section outlives the reference.
 unsafe impl<K: DomainTag, S: Section<K>> Section<K> for &S {
     #[inline(always)]
     fn core(&self) -> *const DomainState {

@@ -131,10 +131,6 @@ impl<K: DomainTag> GracePeriod<K> {
         required.expect("given by this domain");
         Self { waiter: Waiter::new(domain), cookie }
     }
-
-    pub(crate) fn cookie(&self) -> Cookie {
-        self.cookie
-    }
 }
 
 impl<K: DomainTag> Future for GracePeriod<K> {
@@ -151,13 +147,13 @@ impl<K: DomainTag> Unpin for GracePeriod<K> {}
 
 /// A wait at a domain's limit.
 #[derive(Debug)]
-pub(crate) struct AtLimit<K: DomainTag> {
+pub(crate) struct RoomWaiter<K: DomainTag> {
     waiter: Waiter<K>,
     /// A full grace period from the first time on that there was no room.
     cookie: Option<Cookie>,
 }
 
-impl<K: DomainTag> AtLimit<K> {
+impl<K: DomainTag> RoomWaiter<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
         Self { waiter: Waiter::new(domain), cookie: None }
     }
@@ -344,7 +340,7 @@ mod tests {
         let domain = Domain::new();
         let mut task = GracePeriod::new(domain.clone());
         let core = domain.tag().core();
-        let slot = core.register(1, crate::gp::reader::ReaderKind::Ordinary);
+        let slot = core.register(1, crate::gp::slot::ReaderKind::Ordinary);
         slot.enter_slow(&core.gp, std::panic::Location::caller());
         let waker = Waker::from(Arc::new(Nothing));
         let mut poll = || Pin::new(&mut task).poll(&mut Context::from_waker(&waker));

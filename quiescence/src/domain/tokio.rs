@@ -144,7 +144,7 @@ impl Drop for Nested {
 ///
 /// # Progress and cost
 /// Wait-free. On an online worker: a load, a comparison and two stores, of variables of the thread;
-/// no fence, on whatever path the process is ([`Fences`](crate::Fences)). Elsewhere as
+/// no fence, on whatever path the process is ([`Fences`](crate::tuning::Fences)). Elsewhere as
 /// [`quiescence::read`](crate::read()).
 ///
 /// # Panics

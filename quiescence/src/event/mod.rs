@@ -1,7 +1,7 @@
 //! Events: what the other rooms report to, and what is counted of it.
 //!
 //! - [`trace`]: probes and tracing points.
-//! - [`statistics`]: counters, latencies, and [`Statistics`](crate::Statistics).
+//! - [`statistics`]: counters, latencies, and [`Statistics`](crate::report::Statistics).
 //!
 //! May import: [`os`](crate::os).
 

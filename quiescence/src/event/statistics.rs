@@ -18,9 +18,9 @@ use grace::Urgency;
 /// [`Domain::statistics`]: crate::Domain::statistics
 ///
 /// ```
-/// let before = quiescence::statistics();
+/// let before = quiescence::Domain::global().statistics();
 /// quiescence::synchronize();
-/// assert!(quiescence::statistics().grace_periods > before.grace_periods);
+/// assert!(quiescence::Domain::global().statistics().grace_periods > before.grace_periods);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -84,11 +84,10 @@ pub struct Statistics {
     pub worker_restarts: u64,
 }
 
-#[cfg(not(loom))]
 impl Statistics {
     /// Callbacks that wait: for their grace period, or to be run. Those that are being run, up to a
     /// batch at a time, are in it until they have been; their room is given back before, so it may
-    /// be more than [`Tuning::objects_max`](crate::Tuning::objects_max) for a moment.
+    /// be more than [`Tuning::objects_max`](crate::tuning::Tuning::objects_max) for a moment.
     pub const fn callbacks_waiting(&self) -> u64 {
         self.callbacks_queued.saturating_sub(self.callbacks_run)
     }
@@ -239,7 +238,6 @@ pub(crate) struct Callbacks {
     pub(crate) bytes_waiting: u64,
 }
 
-#[cfg(not(loom))]
 impl Callbacks {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
@@ -283,7 +281,6 @@ pub(crate) struct Count(AtomicU64);
 
 impl Count {
     /// The count.
-    #[cfg(not(loom))]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed) // a count, and nothing is inferred from it
     }
@@ -305,7 +302,6 @@ impl Buckets {
         self.0[bucket(ns)].add_alone(1);
     }
 
-    #[cfg(not(loom))]
     pub(crate) fn get(&self) -> Latency {
         Latency { counts: std::array::from_fn(|index| self.0[index].0.load(Relaxed)) }
     }

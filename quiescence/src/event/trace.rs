@@ -111,7 +111,6 @@ pub(crate) fn stalled(domain: Source<'_>, number: u64, age_ns: u64, holdouts: u6
 
 /// A report of a stall has been made, by its own thread: the thread that noticed it may be about to
 /// sleep, and [`deliver`] when it is over. No lock is held.
-#[cfg(not(loom))]
 pub(crate) fn stall_reported(domain: usize, number: u64, age_ns: u64, holdouts: u64) {
     #[cfg(feature = "tracing")]
     {

@@ -13,18 +13,18 @@ use crate::os::fence::Fences;
 
 /// When a domain's grace periods start, how its holdouts are looked for, and who pays.
 ///
-/// | engine | starts | polls again | waiter's latency | costs |
+/// | engine | starts | scans again | waiter's latency | costs |
 /// |---|---|---|---|---|
-/// | `Adaptive` | at once if somebody waits or a batch is full, else at the tick | as `Poll` then, as `Tick` else | as `Poll` | as `Tick` when no thread waits |
+/// | `Adaptive` | at once if a thread waits or a batch is full, else at the tick | then as `Poll`, else as `Tick` | as `Poll` | as `Tick` when no thread waits |
 /// | `Poll` | at once | without pause; a thread that waits sleeps in the end, until holdouts report | least | a CPU while grace periods are wanted: the worker never sleeps then |
 /// | `Tick` | at the next tick (10 ms) | at each tick | one or two ticks, and more behind long sections | least |
-/// | `Token` | at once | when the token comes round; at each tick | a quiescent state of each of 16 readers, one after the other, and a tick for each that stands behind one that is offline | least, spread over the readers |
+/// | `Token` | at once | when the token comes round; at each tick | a quiescent state of each of 16 readers, one after the other, and a tick for each reader behind one that is offline | least, spread over the readers |
 ///
 /// The ideas are those of Linux 2.5: rcu_poll, rcu_ltimer and rcu_sched (Arcangeli, Cao, McKenney,
 /// Sarma, FREENIX 2003).
 ///
 /// ```
-/// use quiescence::Engine;
+/// use quiescence::tuning::Engine;
 ///
 /// assert_eq!("tick".parse(), Ok(Engine::Tick));
 /// assert_eq!(Engine::default(), Engine::Adaptive);
@@ -36,12 +36,12 @@ pub enum Engine {
     /// Rcu_poll's latency when a thread waits, rcu_ltimer's overhead when none does.
     #[default]
     Adaptive,
-    /// At once, and looking again without pause: on behalf of callbacks, too.
+    /// At once; scans again without pause, for callbacks, too.
     Poll,
-    /// Everything on the tick; never spins, never wakes anybody for it.
+    /// Everything at the tick; never spins, and readers wake no thread.
     Tick,
-    /// QSBR readers hand a token on at their quiescent states, in chains of up to 16; an updater
-    /// looks at the ends of the chains only. Readers that are not QSBR are scanned as under the
+    /// QSBR readers pass a token on at their quiescent states, in chains of up to 16; an updater
+    /// scans only the ends of the chains. Readers that are not QSBR are scanned as under the
     /// others.
     Token,
 }
@@ -113,9 +113,9 @@ impl FromStr for Engine {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) policy: AnyPolicy,
-    /// What the worker may spend on the domain's grace periods; `None`: whatever it takes.
+    /// What the worker may spend on the domain's grace periods; `None`: no limit.
     pub(crate) budget: Option<Budget>,
-    /// Whether its readers execute full fences also where the process has light ones.
+    /// Whether its readers execute full fences even if the process has light ones.
     pub(crate) readers_fence: bool,
 }
 

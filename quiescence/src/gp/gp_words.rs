@@ -1,5 +1,5 @@
 //! What a domain shares with its readers: the number that they copy, and the words by which they
-//! wake its driver. A slot knows its domain by this.
+//! wake its driver. A slot points to it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -8,22 +8,22 @@ use std::time::Duration;
 use crate::os::futex;
 use crate::os::sync::{AtomicU32, AtomicU64, const_unless_loom};
 
-/// Keeps what readers load away from what updaters store.
+/// A value in cache lines of its own: keeps what readers load apart from what updaters store.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// The side of a domain's grace periods that its readers see; their first field.
+/// The part of a domain's grace periods that its readers access; the first field of those.
 #[derive(Debug)]
 #[repr(C)]
 pub struct GpWords {
     /// What readers copy into their words; liburcu's `gp.ctr`.
     pub(crate) gp: AtomicU64,
-    /// Where its readers are liburcu readers: their words, and how they read. Written once, so it
-    /// may stand in the line of `gp`, which changes once in a grace period.
+    /// If its readers are liburcu readers: their words, and how they read. Written once, so it may
+    /// share the cache line of `gp`, which changes once per grace period.
     pub(crate) liburcu: Option<Links>,
-    /// Whether its readers execute full fences, also where the process has light ones: then its
-    /// grace periods need no heavy one [GP-1], [GP-6]. Written once, as well.
+    /// Whether its readers execute full fences even if the process has light ones: then its grace
+    /// periods need no heavy one [GP-1], [GP-6]. Written once, as well.
     pub(crate) readers_fence: bool,
     /// What its sleeping driver waits for.
     pub(crate) wake: Line<Wake>,
@@ -32,11 +32,11 @@ pub struct GpWords {
 /// What a sleeping driver waits for.
 #[derive(Debug)]
 pub(crate) struct Wake {
-    /// How many holdouts there still are.
+    /// How many marked holdouts have not reported yet.
     pub(crate) left: AtomicU32,
-    /// How often all of them had left, or a driver had been superseded: what it sleeps on. A count
-    /// of holdouts comes back to what it was, and a superseded driver that is late to its sleep
-    /// would sleep for those of the next.
+    /// How often all of them had reported, or a driver had been superseded. The driver sleeps on
+    /// this, not on `left`, which returns to earlier values: a superseded driver that is late to
+    /// its sleep would then wait for the holdouts of its successor.
     bell: AtomicU32,
 }
 
@@ -62,35 +62,36 @@ impl GpWords {
         // did to the sleeper [GP-7].
         match left.fetch_sub(1, AcqRel) {
             1 => self.wake.0.ring(),
-            // A handler has forked since this thread took its mark away: the child knows of none.
-            // (Unless another thread of the child sleeps by now. That one looks once too often.)
+            // A handler has forked since this thread cleared its mark: the child reset `left`. (If
+            // another thread of the child sleeps by now, that thread scans once too often.)
             0 => _ = left.fetch_add(1, Relaxed),
             _ => {}
         }
     }
 
-    /// The words of its liburcu readers, if it has such.
+    /// The words of its liburcu readers, if it has any.
     pub(crate) fn liburcu_words(&self) -> Option<&'static Words> {
         self.liburcu.as_ref()?.words()
     }
 }
 
 impl Wake {
-    /// How often the bell has been rung: to be asked before `left` is, or who drives, and handed to
-    /// [`wait`](Self::wait) then.
+    /// How often the bell has been rung. The caller loads this before it checks `left` or the term,
+    /// and passes it to [`wait`](Self::wait).
     pub(crate) fn rung(&self) -> u32 {
-        // Acquire: pairs with the Release in `ring`; a sleeper that has this ring behind it sees
-        // what was changed before it.
+        // Acquire: pairs with the Release in `ring`; a sleeper that counts a ring sees what was
+        // changed before it.
         self.bell.load(Acquire)
     }
 
-    /// Sleeps until the bell is rung once more than that, but no longer than `most`; may return
-    /// early. Returns whether it has slept for as long as it may.
+    /// Sleeps until the bell has been rung more often than `rung`, but no longer than `most`; may
+    /// return early. Returns whether `most` has passed.
     pub(crate) fn wait(&self, rung: u32, most: Option<Duration>) -> bool {
         futex::wait(&self.bell, rung, most)
     }
 
-    /// Wakes the driver and those who sleep beside it: `left` is 0, or a term has begun.
+    /// Wakes the driver and the waiters that sleep on the same bell: `left` is 0, or a new term has
+    /// begun.
     pub(crate) fn ring(&self) {
         // Release: see `rung`.
         self.bell.fetch_add(1, Release);
@@ -102,17 +103,17 @@ impl Wake {
 /// [module](crate::liburcu_readers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Readers {
-    /// Light fences; a thread that leaves wakes.
+    /// Light fences; a reader that leaves wakes the driver.
     Light,
-    /// Full fences; a thread that leaves wakes.
+    /// Full fences; a reader that leaves wakes the driver.
     Full,
     /// Quiescent states.
     Qsbr,
-    /// Light fences; no thread wakes.
+    /// Light fences; no reader wakes the driver.
     Silent,
 }
 
-/// liburcu's `struct urcu_gp`: the words that all readers of a flavour look at.
+/// liburcu's `struct urcu_gp`: the words that all readers of a flavour load.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Words {
@@ -123,13 +124,13 @@ pub struct Words {
     pub futex: AtomicU32,
 }
 
-/// What is to be done around callbacks on a thread that runs some: to make it a reader, if they
-/// expect to run on one.
+/// What a thread calls before and after it runs callbacks: makes it a reader, if they expect to run
+/// on one.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
-    /// Before callbacks are run on this thread. What it returns is given to `end`.
+    /// Called before callbacks are run on this thread. What it returns is passed to `end`.
     pub begin: fn() -> usize,
-    /// After.
+    /// Called after them.
     pub end: fn(usize),
 }
 
@@ -141,22 +142,22 @@ impl Words {
     pub(crate) fn wake(&self) {
         // Relaxed: the caller's light fence, or the registry's lock, comes before [FR-1].
         if self.futex.load(Relaxed) == ASLEEP {
-            // Release: what the section read happens before what the driver does next; the scan has
-            // that, too.
+            // Release: what the section read happens before what the driver does next; the scan
+            // orders that, too.
             self.futex.store(0, Release);
             futex::wake_shared(&self.futex);
         }
     }
 
-    /// Has all threads return that sleep on the word, whatever it says.
+    /// Wakes all threads that sleep on the word, whatever its value.
     pub(crate) fn wake_all(&self) {
-        // Relaxed: the thread that is woken looks at the readers' own words.
+        // Relaxed: a thread that is woken checks the readers' own words.
         self.futex.store(0, Relaxed);
         futex::wake_shared(&self.futex);
     }
 }
 
-/// What makes a domain one of liburcu readers.
+/// What only a domain of liburcu readers has.
 #[derive(Debug)]
 pub(crate) struct Links {
     pub(crate) readers: Readers,

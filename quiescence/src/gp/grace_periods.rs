@@ -1,25 +1,23 @@
-//! What a domain has for its grace periods: the machine, its readers, and who drives it.
+//! The grace-period state of a domain: the machine, its readers and its driver.
 //!
 //! The thread that wants a grace period takes the lock of the machine, requests, and, if no thread
 //! drives the machine at that moment, becomes its *driver*: it carries out the machine's actions
-//! and reports back ([`driver`]), until its own cookie is done. Everybody else sleeps until then;
-//! so concurrent updaters share grace periods. The lock is released while the driver fences, scans
-//! or sleeps.
+//! and reports back ([`driver`]), until its own cookie is done. Other threads that wait sleep
+//! meanwhile; so concurrent updaters share grace periods. The lock is released while the driver
+//! fences, scans or sleeps.
 //!
 //! A driver may also stop half-way ([`GracePeriods::advance`]): the machine remembers the step, and
-//! the next thread continues from there. One that gets no CPU is superseded by a waiter
+//! the next driver continues from there. A driver that gets no CPU is superseded by a waiter
 //! ([`handover`]).
 //!
 //! The order of locks is in `os/lock_rank.rs`.
 
-#[cfg(not(loom))]
 use std::borrow::Cow;
 use std::ops::Deref;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use grace::policy::AnyPolicy;
-#[cfg(not(loom))]
 use grace::srcu::AdaptiveDelay;
 pub(crate) use grace::worker::Attention;
 use grace::{Machine, NotGiven, Number, Sequence, Start, Urgency, word};
@@ -30,17 +28,15 @@ use self::sleepers::Sleepers;
 
 #[cfg(not(loom))]
 pub(crate) use self::forked::{HeldMachine, HeldRegistry};
-use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
 use crate::gp::engine::Settings;
 use crate::gp::gp_words::GpWords;
-#[cfg(not(loom))]
 use crate::gp::gp_words::{Links, Readers};
 use crate::gp::observers::Observers;
-use crate::gp::reader::{ReaderKind, Slot};
 use crate::gp::registry::Registry;
 use crate::gp::relay::Relay;
+use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::stall::Watch;
 use crate::gp::tuning;
 #[cfg(not(loom))]
@@ -61,62 +57,61 @@ pub(crate) mod sleepers;
 pub(crate) mod srcu;
 mod watch;
 
-/// What a domain has for its grace periods. What else it has is beside this, in [`DomainState`],
-/// which is dropped first.
+/// The grace-period state of a domain. The rest is in [`DomainState`], which is dropped first.
 ///
 /// [`DomainState`]: crate::reclaim::domain_state::DomainState
-// In the order of C: see `of`.
+// C layout, so that `gp_words` comes first: see `of`.
 #[repr(C)]
 pub struct GracePeriods {
     pub(crate) gp_words: GpWords,
     pub(crate) state: Mutex<State>,
-    /// Which driver is the current one, or was the last; see [`handover`].
+    /// The number of the current term, or of the last one; see [`handover`].
     term: AtomicU64,
-    /// Tells those who wait for the driver that a grace period has ended or the driver has left.
+    /// Notified when a grace period has ended, the driver has left, or its nap must end.
     pub(crate) turn: Condvar,
-    /// How many tasks wait, for a look without the lock.
+    /// How many tasks wait, to be read without the lock.
     tasks: AtomicU64,
-    /// The number of the last of those that a child process has forgotten.
+    /// The highest number of the tasks that a child process has forgotten.
     #[cfg(not(loom))]
     tasks_forgotten: AtomicU64,
-    /// The machine's sequence, for those who only want to look.
+    /// The machine's sequence, to be read without the lock.
     completed: AtomicU64,
     registry: Mutex<Registry>,
     pub(crate) tuning: tuning::Kept,
     pub(crate) observers: Observers,
-    /// Whether the grace period that began last found no other reader. For the size of batches.
+    /// Whether the last grace period to begin found no other reader: a hint, also for batch sizes.
     pub(crate) alone: AtomicBool,
     /// What the worker is to do while a grace period is wanted here.
     when_wanted: Attention,
-    /// Whether hazard pointers protect what waits here: then a grace period is a heavy fence, and
-    /// what is protected is found by a scan of their slots afterwards.
+    /// Whether hazard pointers protect the objects that wait here: then a grace period is a heavy
+    /// fence, and a scan of the hazard slots afterwards finds the protected ones.
     pub(crate) hazards: bool,
     /// Where the sections of a sleepable domain are counted.
     #[cfg(not(loom))]
     counted: Option<srcu::CountedRef>,
 }
 
-// Not derived: it would look into the slots' cells, which belong to other threads.
+// Not derived: that would read the slots' cells, which belong to other threads.
 impl std::fmt::Debug for GracePeriods {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GracePeriods").field("completed", &self.completed).finish_non_exhaustive()
     }
 }
 
-/// The machine and who drives it.
+/// The machine and its driver.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) protocol: Protocol,
-    /// The number of the grace period that has begun last.
+    /// The number of the latest grace period that has begun.
     begun: Option<u64>,
     /// What is known of the grace period in progress.
     pub(crate) current: Current,
-    /// What has been told of it.
+    /// What has been reported of it.
     pub(crate) watch: Watch,
-    /// Times that a driver has gone to sleep for its holdouts.
+    /// How often a driver has slept for holdouts in this grace period.
     pauses: u32,
     pub(crate) driven: bool,
-    /// What the driver is at.
+    /// What the driver is doing.
     pub(crate) conduct: Conduct,
     /// Threads that wait for the driver.
     sleepers: usize,
@@ -124,19 +119,18 @@ pub(crate) struct State {
     pub(crate) sleepers_to_tell: Sleepers,
 }
 
-/// When the worker comes back to a domain whose lock another thread holds: sooner than a tick,
+/// How soon the worker comes back to a domain whose lock another thread holds: less than a tick,
 /// since tasks may wait.
-#[cfg(not(loom))]
 pub(crate) const BUSY_NS: u64 = 1_000_000;
 
-/// How far a driver goes.
+/// When a driver stops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
     /// This cookie is done.
     Done(grace::Cookie),
-    /// There is something to wait for, or one grace period has ended.
+    /// When it would have to wait, or one grace period has ended.
     MustWait {
-        /// Whether a tick has come: the driver is the worker.
+        /// Whether the driver is the worker, at a tick.
         tick: bool,
     },
 }
@@ -144,18 +138,18 @@ pub(crate) enum Until {
 /// A driver in its term.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Driver {
-    /// Its number [HO-1].
+    /// The number of its term [HO-1].
     term: u64,
-    /// Whether it has taken another one's place.
+    /// Whether it has superseded another driver.
     took_over: bool,
     pub(crate) until: Until,
     me: Me,
 }
 
-/// The calling thread, as far as a driver must know it: which readers are its own.
+/// Tells a driver which readers are the calling thread's own.
 ///
-/// Not how many, nor whether they are quiescent. That is looked at under the registry's lock at the
-/// moment when it decides something: the wakers that a driver calls between two grace periods are
+/// Not how many there are, nor whether they are quiescent. That is checked under the registry's
+/// lock whenever it decides something: the wakers that a driver calls between two grace periods are
 /// the user's code, and may begin sections on this thread, register it, or end its readers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Me {
@@ -167,12 +161,11 @@ impl Me {
     /// A thread that has no reader here.
     pub(crate) const NOBODY: Self = Self { owner: 0 };
 
-    #[cfg(not(loom))]
     pub(crate) fn this_thread() -> Self {
         Self { owner: crate::os::thread::token() }
     }
 
-    /// Loom's threads are one to the system.
+    /// To the system all of loom's threads are one.
     #[cfg(loom)]
     pub(crate) fn owner(owner: usize) -> Self {
         Self { owner }
@@ -191,9 +184,9 @@ impl Deref for GracePeriods {
 }
 
 impl GracePeriods {
-    /// The grace periods that have this reader side, by its address.
+    /// The grace periods whose words for readers are at `gp_words`.
     pub(crate) fn of(gp_words: *const GpWords) -> *const Self {
-        gp_words.cast() // their first field
+        gp_words.cast() // the first field
     }
 
     const_unless_loom! {
@@ -233,16 +226,15 @@ impl GracePeriods {
         }
     }
 
-    /// Its readers are to be liburcu ones.
-    #[cfg(not(loom))]
+    /// Makes this a domain of liburcu readers.
     pub(crate) const fn make_liburcu(&mut self, readers: Readers) {
         self.tuning = tuning::Kept::liburcu();
         let links = Some(Links::new(readers));
-        // Not dropped here, which a constant may not do: it is `None`.
+        // The old value is `None`, forgotten because a constant may not drop it.
         std::mem::forget(std::mem::replace(&mut self.gp_words.liburcu, links));
     }
 
-    /// It is to be a sleepable domain's.
+    /// Makes this a sleepable domain.
     #[cfg(not(loom))]
     pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: AdaptiveDelay) {
         let state = self.state.get_mut();
@@ -251,56 +243,53 @@ impl GracePeriods {
         self.observers.number = Observers::next_number();
     }
 
-    /// Hazard pointers are to protect what waits in it.
-    #[cfg(not(loom))]
+    /// Makes this a domain of hazard pointers.
     pub(crate) const fn make_hazard(&mut self) {
         self.hazards = true;
         self.tuning = tuning::Kept::hazard();
     }
 
-    /// What people know the domain by: see [`Observers::label`].
-    #[cfg(not(loom))]
+    /// The domain's name for people: see [`Observers::label`].
     pub(crate) fn label(&self) -> Cow<'_, str> {
         self.observers.label()
     }
 
     /// A number that no other domain has, had or will have.
-    #[cfg(not(loom))]
     pub(crate) fn identity(&self) -> usize {
         self.observers.identity()
     }
 
-    /// Where the events of this domain happen.
+    /// This domain as the source of events.
     pub(crate) fn source(&self) -> trace::Source<'_> {
         self.observers.source()
     }
 
-    /// What has been counted here.
+    /// This domain's counters.
     pub(crate) fn counters(&self) -> &Counters {
         &self.observers.counters
     }
 
     // ---- readers ------------------------------------------------------------------------------
 
-    /// Enters a reader of the calling thread.
+    /// Registers a reader of the calling thread.
     pub(crate) fn register(&self, owner: usize, reader_kind: ReaderKind) -> &Slot {
         fence::chosen(); // before the first reader, never after
         #[cfg(not(loom))]
         let alternate = Alternate::of_this_thread(); // a system call: before the lock
         let mut registry = sync::lock(&self.registry);
         let slot = registry.register(std::ptr::from_ref(self).cast(), owner, reader_kind);
-        // SAFETY: the registry never gives slots back while `self` lives.
+        // SAFETY: the registry frees no slot while `self` lives.
         let slot = unsafe { &*slot };
         #[cfg(not(loom))]
         slot.set_alternate(alternate);
         drop(registry);
-        // A full fence beside the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
+        // A full fence besides the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
         // what was published before them.
         fence::full();
         slot
     }
 
-    /// Enters a reader of the calling thread whose slot is its program's.
+    /// Registers a reader of the calling thread whose slot is in the program's own memory.
     ///
     /// # Safety
     /// As [`Registry::register_at`].
@@ -322,16 +311,16 @@ impl GracePeriods {
         fence::full(); // as in `register` [GP-5]
     }
 
-    /// Takes out a reader of the calling thread, which is in no section.
+    /// Unregisters a reader of the calling thread, which is in no section.
     pub(crate) fn unregister(&self, slot: &Slot) {
-        chaos::point(Point::BeforeUnregister);
+        //~ point before-unregister
         debug_assert!(slot.is_quiescent());
-        // Asked now: once it is unregistered it may be another thread's, or gone.
+        // Read now: once unregistered, the slot may be another thread's, or gone.
         let liburcu_words = self.liburcu_words().filter(|_| slot.is_liburcu());
-        // The thread that scans later takes the same lock: the sections of this reader happened
+        // A thread that scans later takes the same lock: the sections of this reader happened
         // before [GP-5].
         sync::lock(&self.registry).unregister(slot);
-        chaos::point(Point::Unregistered);
+        //~ point unregistered
         match liburcu_words {
             Some(words) => words.wake(),
             // The next owner finds the mark and keeps it: see `Slot::adopt`.
@@ -340,24 +329,23 @@ impl GracePeriods {
     }
 
     /// How many threads wait for grace periods now, the driver included.
-    #[cfg(not(loom))]
     pub(crate) fn waiters(&self) -> usize {
         let state = sync::lock(&self.state);
         state.sleepers + usize::from(state.driven)
     }
 
-    /// The readers of this domain. Locked for a look, never for a wait.
+    /// The readers of this domain. The lock is never held during a wait.
     pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
         sync::lock(&self.registry)
     }
 
     /// The number that readers record now.
     pub(crate) fn announced(&self) -> Number {
-        // Relaxed: it is only told, or compared under the registry's lock.
+        // Relaxed: only reported, or compared under the registry's lock.
         word::number(self.gp.load(Relaxed))
     }
 
-    /// Whether its sections are no thread's.
+    /// Whether this is a sleepable domain, whose sections belong to no thread.
     #[cfg(not(loom))]
     pub(crate) fn is_sleepable(&self) -> bool {
         self.counted.is_some()
@@ -373,8 +361,8 @@ impl GracePeriods {
     }
 
     /// Calls `f` with the machine, its grace period in progress, the readers and the number that
-    /// was announced last: no grace period takes a step meanwhile, and no reader comes or goes.
-    #[cfg(not(loom))]
+    /// was announced last. Meanwhile no grace period takes a step, and no reader registers or
+    /// unregisters.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) fn stand_still<R>(
         &self,
@@ -387,13 +375,13 @@ impl GracePeriods {
 
     // ---- requests -----------------------------------------------------------------------------
 
-    /// Asks for a full grace period from now on; somebody must drive it.
+    /// Asks for a full grace period from now on; a thread must drive it.
     pub(crate) fn request(&self, urgency: Urgency) -> grace::Cookie {
         self.request_locked(&mut sync::lock(&self.state), urgency)
     }
 
-    /// The same for the worker, which waits for no lock: none where another thread holds it.
-    #[cfg(not(loom))]
+    /// As [`request`](Self::request), but `None` if another thread holds the lock: the worker does
+    /// not wait.
     pub(crate) fn request_unless_busy(&self, urgency: Urgency) -> Option<grace::Cookie> {
         let mut state = sync::try_lock(&self.state)?;
         Some(self.request_locked(&mut state, urgency))
@@ -404,9 +392,7 @@ impl GracePeriods {
     fn request_locked(&self, state: &mut State, urgency: Urgency) -> grace::Cookie {
         let cookie = state.protocol.snapshot();
         self.require_locked(state, cookie, urgency).expect("a snapshot of now is the machine's");
-        if chaos::mutant(Mutant::ServedByThePresent) && state.protocol.sequence().in_progress() {
-            return grace::Cookie::from_bits(cookie.to_bits().wrapping_sub(2));
-        }
+        //~ served-by-the-present
         cookie
     }
 
@@ -417,21 +403,19 @@ impl GracePeriods {
         urgency: Urgency,
     ) -> Result<(), NotGiven> {
         if state.protocol.require(cookie, urgency)? && state.driven {
-            state.conduct.away.least = Duration::ZERO; // its nap is over
+            state.conduct.away.least = Duration::ZERO; // ends its nap
             self.turn.notify_all();
         }
         Ok(())
     }
 
-    /// Asks for what a cookie of this domain stands for; somebody must drive it.
-    #[cfg(not(loom))]
+    /// Asks for the grace period that `cookie` stands for; a thread must drive it.
     pub(crate) fn require(&self, cookie: grace::Cookie, urgency: Urgency) -> Result<(), NotGiven> {
         self.require_locked(&mut sync::lock(&self.state), cookie, urgency)
     }
 
-    /// Whether a cookie is one that this domain can have given; [`Sequence::has_given`] argues why
-    /// none that is can be far ahead. Takes the machine's lock for a moment, unless the cookie is
-    /// done.
+    /// Whether this domain can have given `cookie`; [`Sequence::has_given`] argues why such a
+    /// cookie is not far ahead. Takes the machine's lock for a moment, unless the cookie is done.
     #[cfg(not(loom))]
     pub(crate) fn has_given(&self, cookie: grace::Cookie) -> bool {
         self.sequence().is_done(cookie) || sync::lock(&self.state).protocol.has_given(cookie)
@@ -442,30 +426,29 @@ impl GracePeriods {
         sync::lock(&self.state).protocol.snapshot() // [GP-9]
     }
 
-    /// The same without the lock, for a caller whose last step was the atomic exchange that
-    /// unlinked an object.
+    /// As [`snapshot`](Self::snapshot) without the lock, for a caller whose last step was the
+    /// atomic exchange that unlinked an object.
     ///
     /// The exchange is followed by a full fence, and then by the load of `completed`. If the load
-    /// finds no grace period in progress, then the next one's begin is stored later, and its fence
-    /// comes after the exchange [UL-1]. If it finds one in progress, that one ends, with Release,
-    /// before the next one begins.
+    /// finds no grace period in progress, then the beginning of the next one is stored later, and
+    /// its fence comes after the exchange [UL-1]. If it finds one in progress, that one ends, with
+    /// Release, before the next one begins.
     #[inline]
     pub(crate) fn snapshot_after_unlinking(&self) -> grace::Cookie {
-        if !chaos::mutant(Mutant::NoUnlinkFence) {
-            fence::full_after_locked(); // [UL-1]
-        }
+        fence::full_after_locked(); // [UL-1] //~ no-unlink-fence
         // Relaxed: the fences order it [UL-1]; nothing is freed because of it.
         Sequence::from_bits(self.completed.load(Relaxed)).snapshot()
     }
 
-    /// Shows those who take no lock that a grace period is in progress, before its first fence
+    /// Shows threads that take no lock that a grace period is in progress, before its first fence
     /// [UL-1]. Under the machine's lock.
     pub(crate) fn show_begin(&self, sequence: Sequence) {
-        if !chaos::mutant(Mutant::UnseenBegin) {
-            // Its order against the fence of the grace period is [UL-1]. Release: the thread that
-            // loads this value takes the grace periods before as ended, as in `complete` [GP-4].
-            self.completed.store(sequence.to_bits(), chaos::release_unless(Mutant::RelaxedBegin));
-        }
+        // Its order against the fence of the grace period is [UL-1]. Release: a thread that loads
+        // this value takes the earlier grace periods as ended, as in `complete` [GP-4].
+        //~ unseen-begin {
+        //~ relaxed-begin:
+        self.completed.store(sequence.to_bits(), Release);
+        //~ }
     }
 
     /// The sequence as last made visible.
@@ -487,9 +470,9 @@ impl GracePeriods {
         is_over
     }
 
-    /// Waits until `cookie` is done, driving the machine if no thread does. Returns whether it is:
-    /// not where a waker has begun a section on this thread meanwhile, which the grace period might
-    /// wait for.
+    /// Waits until `cookie` is done, driving the machine if no thread does. Returns false if it is
+    /// not: a waker has begun a section on this thread meanwhile, which the grace period might wait
+    /// for.
     ///
     /// # Panics
     /// If the cookie is not this domain's: it might never be done.
@@ -505,18 +488,19 @@ impl GracePeriods {
         is_over
     }
 
-    /// The same, where there is nothing to wait for: no reader but `own` ones of the caller, which
-    /// reads by none of them, and no grace period that others want. Their words are not looked at,
-    /// so a QSBR reader need not go offline for it. Returns false where that is not so, or perhaps
-    /// not: then nothing has been waited for.
+    /// A grace period that has nothing to wait for: the only readers are `own` ones of the caller,
+    /// which reads by none of them, and no other thread wants a grace period. The readers' words
+    /// are not loaded, so a QSBR reader need not go offline. Returns false if that is not so, or
+    /// not certain: then nothing has been waited for.
     pub(crate) fn synchronize_alone(&self, own: usize) -> bool {
-        // Relaxed: a hint, which spares the lock; the registry is asked below.
+        // Relaxed: a hint, which may save the lock; the registry is asked below.
         if !self.alone.load(Relaxed) {
             return false;
         }
         let Some(mut state) = sync::try_lock(&self.state) else { return false };
         let is_wanted = state.driven || state.protocol.is_wanted();
-        if is_wanted && !chaos::mutant(Mutant::AloneBesideDriver) {
+        //~ alone-beside-driver:
+        if is_wanted {
             return false;
         }
         self.request_locked(&mut state, Urgency::Normal);
@@ -528,7 +512,7 @@ impl GracePeriods {
         is_over
     }
 
-    /// What is to be done where none of our locks is held.
+    /// What must be done without any of the library's locks.
     fn unlocked_again(&self) {
         lock_rank::assert_none_held("what runs under no lock is done");
         trace::deliver();
@@ -536,8 +520,8 @@ impl GracePeriods {
         (crate::HOOKS.gp.unlocked)();
     }
 
-    /// As [`synchronize`](Self::synchronize), for a caller that takes the place of drivers at work
-    /// up to so many times, wherever it finds them.
+    /// As [`synchronize`](Self::synchronize), for a caller that supersedes the drivers that it
+    /// finds at work, up to `take_overs` times.
     #[cfg(loom)]
     pub(crate) fn synchronize_impatiently(&self, me: Me, take_overs: u32) {
         let mut state = sync::lock(&self.state);
@@ -557,9 +541,7 @@ impl GracePeriods {
         while !state.protocol.sequence().is_done(cookie) {
             let driver;
             if state.driven {
-                if chaos::mutant(Mutant::NoSharing) {
-                    return true;
-                }
+                //~ no-sharing
                 (state, driver) = self.await_turn(state, &mut patience, (until, me), None);
             } else {
                 driver = Some(self.begin_term(until, me));
@@ -578,12 +560,12 @@ impl GracePeriods {
         true
     }
 
-    /// Goes as far with the grace period in progress or wanted as is possible without waiting.
+    /// Takes those steps of the grace period in progress or wanted that need no waiting.
     pub(crate) fn advance(&self, me: Me) {
         self.advance_at(me, false);
     }
 
-    /// The same, at a tick: a grace period that waits for it begins, or is looked at.
+    /// The same, at a tick: a grace period that waits for the tick begins, or scans again.
     pub(crate) fn advance_at_tick(&self, me: Me) {
         self.advance_at(me, true);
     }
@@ -604,14 +586,15 @@ impl GracePeriods {
         }
     }
 
-    /// What the worker still has to do here, callbacks aside. Tries a lock, but for the default
-    /// engine while no task waits; where another thread holds it, the worker is to come back.
+    /// What the worker still has to do here, callbacks aside. Takes no lock if no task waits and
+    /// grace periods here need no worker. Else it tries one; if another thread holds it, the worker
+    /// is to come back.
     #[cfg(not(loom))]
     pub(crate) fn attention(&self) -> Attention {
         if !self.has_sleepers() && (self.counted.is_some() || self.when_wanted == Attention::None) {
             return Attention::None;
         }
-        // Whatever the engine: without a pause it would keep the holder of the lock from its CPU.
+        // Under every engine: a worker without a pause would keep the lock's holder off its CPU.
         let Some(state) = sync::try_lock(&self.state) else {
             return Attention::Within(BUSY_NS);
         };
@@ -619,16 +602,15 @@ impl GracePeriods {
         let engine = if wanted { self.when_wanted } else { Attention::None };
         let tasks = match state.soon_ns() {
             Some(ns) => Attention::Within(ns),
-            // They wait for callbacks.
+            // The tasks wait for callbacks.
             None if state.sleepers_to_tell.are_there() => Attention::AtTick,
             None => Attention::None,
         };
         engine.max(tasks)
     }
 
-    /// How much somebody wants the grace period in progress or a later one, as far as can be told
-    /// without waiting for the lock.
-    #[cfg(not(loom))]
+    /// How urgently the grace period in progress or a later one is wanted; `None` if another thread
+    /// holds the lock.
     pub(crate) fn urgency(&self) -> Option<Urgency> {
         Some(sync::try_lock(&self.state)?.protocol.urgency())
     }

@@ -1,9 +1,8 @@
-//! What grace periods have others do who are in rooms below this one.
+//! What grace periods call in rooms (top-level modules) that this one may not import.
 //!
-//! The rooms below are not known here: the crate's root fills the table in, as `HOOKS`, and nothing
-//! changes it.
+//! The crate's root fills the table in, as `HOOKS`, and nothing changes it.
 
-use super::reader::Slot;
+use super::slot::Slot;
 use super::stall::Note;
 
 /// One function for each occasion.
@@ -12,12 +11,12 @@ pub(crate) struct Hooks {
     /// A domain, or something else that a `fork` must find, is used for the first time. Called
     /// often, and under no lock.
     pub(crate) first_use: fn(),
-    /// A thread has let go of all locks of the library's, after a grace period or after a domain
-    /// was used for the first time.
+    /// A thread has released all of the library's locks, after a grace period or after a domain was
+    /// used for the first time.
     pub(crate) unlocked: fn(),
     /// A grace period has not ended for too long. Called under no lock of a domain.
     pub(crate) stalled: fn(Note),
-    /// The outermost section of a slot has ended, and something is marked there to be done then. By
-    /// the slot's owner.
+    /// The outermost section of a slot has ended, and a mark says that there is work to do then.
+    /// Called by the slot's owner.
     pub(crate) section_ended: fn(&Slot),
 }

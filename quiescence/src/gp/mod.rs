@@ -1,11 +1,14 @@
 //! Grace periods of threads: who reads, and the driver that waits for the readers.
 //!
 //! - [`gp_words`]: what a domain shares with its readers.
-//! - [`reader`]: the word of a reader, and how a section begins and ends.
+//! - [`slot`]: the word of a reader, and how a section begins and ends. `qsbr`: the same where the
+//!   reader says at which moments it is in none.
 //! - [`registry`]: the readers of a domain. `holdouts`: the scan of their words.
+//! - `thread`: the slots that a thread finds at once.
 //! - `record`: slots in memory of programs that were compiled against liburcu.
 //! - [`relay`]: QSBR readers that hand the number of a grace period on.
 //! - [`grace_periods`]: what a domain has for its grace periods, and the driver of its machine.
+//! - [`by_number`]: a table of what was given a number.
 //! - [`observers`]: the name and the counters of a domain.
 //! - [`engine`]: the policy that says when grace periods start and how readers are scanned.
 //! - [`tuning`]: the parameters of a domain.
@@ -14,17 +17,20 @@
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), `percpu`.
 
+pub(crate) mod by_number;
 pub(crate) mod engine;
 pub(crate) mod gp_words;
 pub(crate) mod grace_periods;
 mod holdouts;
-#[cfg(not(loom))]
 pub(crate) mod hooks;
 pub(crate) mod observers;
-pub(crate) mod reader;
+mod qsbr;
 #[cfg(not(loom))]
 pub(crate) mod record;
 pub(crate) mod registry;
 pub(crate) mod relay;
+pub(crate) mod slot;
 pub(crate) mod stall;
+#[cfg(not(loom))]
+pub(crate) mod thread;
 pub(crate) mod tuning;

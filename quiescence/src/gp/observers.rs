@@ -1,21 +1,18 @@
-//! What watches a domain, apart from what its grace periods need: its name and number, and the
-//! counters of its events. Probes, tracing and statistics are told of events with these
+//! What identifies a domain to its observers: its name and number, and the counters of its events.
+//! Grace periods do not need it. Probes, tracing and statistics get events with these
 //! ([`trace::Source`]); stall reports and the statistics server show them.
 
-#[cfg(not(loom))]
 use std::borrow::Cow;
-#[cfg(not(loom))]
 use std::sync::atomic::AtomicUsize;
-#[cfg(not(loom))]
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::event::statistics::Counters;
 use crate::event::trace;
 
-/// What watches one domain.
+/// The name, number and counters of one domain.
 #[derive(Debug)]
 pub(crate) struct Observers {
-    /// What cookies know a domain by that may end; 0 in one that lives for ever. See
+    /// What cookies know a domain by, if it may end; 0 if it lives for ever. See
     /// [`identity`](Self::identity).
     pub(crate) number: usize,
     /// The name that the domain is declared by; see [`label`](Self::label).
@@ -31,19 +28,17 @@ impl Observers {
         Self { number: 0, declared_name: None, given_name: None, counters: Counters::new() }
     }
 
-    /// A number for a domain that may end. An address would not do to know it by: it is used again
-    /// once the domain has ended. Odd: see [`identity`](Self::identity).
-    #[cfg(not(loom))]
+    /// A number for a domain that may end. An address would not identify it: it is used again once
+    /// the domain has ended. Odd: see [`identity`](Self::identity).
     pub(crate) fn next_number() -> usize {
         static NUMBERS: AtomicUsize = AtomicUsize::new(1);
-        // Relaxed: a number of its own is all that is wanted. Where a word has 32 bits a program
-        // may come to the end.
+        // Relaxed: the number only has to be unique. With words of 32 bits a program may run out of
+        // them.
         let next = NUMBERS.fetch_update(Relaxed, Relaxed, |number| number.checked_add(2));
         next.expect("quiescence: there are no more numbers for domains")
     }
 
-    /// What people know the domain by: its name, or else its number among those made at run time.
-    #[cfg(not(loom))]
+    /// The domain's name for people: its name, or else its number among those made at run time.
     pub(crate) fn label(&self) -> Cow<'_, str> {
         match (self.declared_name, &self.given_name) {
             (Some(name), _) => name.into(),
@@ -54,13 +49,12 @@ impl Observers {
     }
 
     /// A number that no other domain has, had or will have.
-    #[cfg(not(loom))]
     pub(crate) fn identity(&self) -> usize {
         // The numbers are odd and the addresses, by the alignment, are not.
         if self.number != 0 { self.number } else { std::ptr::from_ref(self).addr() }
     }
 
-    /// Where the events of this domain happen.
+    /// This domain as the source of events.
     pub(crate) fn source(&self) -> trace::Source<'_> {
         #[cfg(not(loom))]
         let identity = self.identity();

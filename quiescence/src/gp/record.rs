@@ -1,29 +1,29 @@
-//! Records: slots in memory of programs that were compiled against liburcu, with what its layout
-//! wants behind them.
+//! Records: slots in memory of programs that were compiled against liburcu, followed by fields of
+//! liburcu's layout.
 
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
 
-use super::reader::Slot;
+use super::slot::Slot;
 
-/// One thread's place as a reader: liburcu's `struct urcu_reader`, of 256 bytes. All zeroes is one
-/// that is not registered. Its first word is the reader's own: what its program calls `ctr`.
+/// One thread as a reader: liburcu's `struct urcu_reader`, of 256 bytes. A record of all zeroes is
+/// not registered. Its first word is the reader's word, which liburcu calls `ctr`.
 #[repr(C, align(128))]
 pub struct Record {
     pub(crate) slot: Slot,
-    /// liburcu's list. Ours of all readers is elsewhere; this is the next record of the same
+    /// Here liburcu has its list of readers, which is not used: this is the next record of the same
     /// thread, or null.
     next: AtomicPtr<Record>,
     _node: usize,
     /// QSBR: an updater sleeps until this reader has announced a quiescent state.
     waiting: AtomicI32,
     _unused: u32,
-    /// 1 while the record is registered. For its own thread, which may look instead of remembering.
+    /// 1 while the record is registered. For its own thread, which need not remember it elsewhere.
     registered: AtomicU32,
     _unused_too: u32,
-    /// The same where QSBR's readers look, if they are compiled with liburcu's assertions.
+    /// The same, where a QSBR reader that is compiled with liburcu's assertions loads it.
     registered_qsbr: AtomicU32,
     _rest: [u8; 92],
 }
@@ -51,8 +51,8 @@ impl Record {
         unsafe { &*waiting }.store(1, Relaxed);
     }
 
-    /// Whether the record is registered: 152 bytes from its beginning, for those who look by
-    /// themselves.
+    /// Whether the record is registered. A program may load this itself, 152 bytes from the
+    /// beginning.
     pub fn is_registered(&self) -> bool {
         self.registered.load(Relaxed) != 0
     }
@@ -75,10 +75,9 @@ impl fmt::Debug for Record {
 }
 
 thread_local! {
-    /// The calling thread's records, one leading to the next. Without a destructor and without
-    /// memory of its own, so that a signal handler may register its thread whatever it has
-    /// interrupted. Relaxed everywhere: only the thread itself and its handlers look; and a handler
-    /// leaves the list whole.
+    /// The calling thread's records, as a linked list. It has no destructor and allocates nothing,
+    /// so a signal handler may register its thread whatever it has interrupted. Relaxed everywhere:
+    /// only the thread itself and its handlers access it, and a handler leaves the list consistent.
     static OWN: AtomicPtr<Record> = const { AtomicPtr::new(ptr::null_mut()) };
 }
 
@@ -97,12 +96,12 @@ pub(crate) fn add_own(record: &Record) {
     });
 }
 
-/// Takes it from the calling thread's records.
+/// Removes one of the calling thread's records.
 pub(crate) fn remove_own(record: &Record) {
     let this = ptr::from_ref(record).cast_mut();
     let next = record.next.load(Relaxed);
     OWN.with(|own| {
-        // A handler may add at the front meanwhile; then it is not the first any more.
+        // This fails also if a handler has just added a record at the front.
         if own.compare_exchange(this, next, Relaxed, Relaxed).is_ok() {
             return;
         }
@@ -118,7 +117,8 @@ pub(crate) fn remove_own(record: &Record) {
     });
 }
 
-/// The slots of the calling thread's records, of whatever domains. To be looked at right away.
+/// The slots of the calling thread's records, of any domain. Each is valid until the thread removes
+/// the record.
 pub(crate) fn own<'a>() -> impl Iterator<Item = &'a Slot> {
     let record = |place: *mut Record| -> Option<&'a Record> {
         // SAFETY: null, or in the list, so registered and valid; only the thread itself takes one

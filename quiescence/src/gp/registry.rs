@@ -1,23 +1,22 @@
-//! The registry of a domain: the readers in it. Which of them hold the grace period up is found by
-//! the scan in [`holdouts`](super::holdouts).
+//! The registry of a domain: its readers. The scan in [`holdouts`](super::holdouts) finds which of
+//! them hold the grace period up.
 //!
-//! Slots live in chunks that are never moved and never given back while the domain lives, so that a
-//! pointer to one stays good; and side by side, so that a scan of ten thousand runs at the speed of
-//! memory. Everything here is done under one lock, which is held for a look and never for a wait:
-//! threads register while a grace period waits for a stalled reader.
+//! Slots live in chunks that are never moved, and not freed while the domain lives, so a pointer to
+//! a slot stays valid. A chunk's are contiguous, so a scan of ten thousand runs at memory speed.
+//! Everything here is done under one lock, which no thread holds while it waits: threads register
+//! while a grace period waits for a stalled reader.
 //!
-//! **Invariant: a reader is in `readers` from before its first section to after its last.**
+//! **Invariant [RG-1]: a reader is in `readers` from before its first section to after its last.**
 //! The lock orders a registration before a scan, which then sees the reader, or after it, and then
 //! the reader sees what was published before the scan [GP-5].
 //!
-//! Where readers are liburcu readers, memory is got before the lock is taken ([`Room`]), and given
-//! back after: one may register in a signal handler that has interrupted `malloc`, and the thread
-//! that holds the lock must not wait for that.
+//! For liburcu readers, memory is allocated before the lock is taken ([`Room`]), and freed after it
+//! is released: a reader may register in a signal handler that has interrupted `malloc`, and the
+//! thread that holds this lock must not wait for `malloc`'s.
 
-use crate::chaos::{self, Mutant};
 use crate::gp::gp_words::GpWords;
-use crate::gp::reader::{ReaderKind, Slot};
 use crate::gp::relay::Relay;
+use crate::gp::slot::{ReaderKind, Slot};
 #[cfg(loom)]
 use crate::os::fence;
 use crate::os::sync::AtomicU64;
@@ -31,46 +30,43 @@ const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
 /// The readers of a domain. See the module.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    /// Each from a box, which is not moved while pointers into it are about.
+    /// Each is a leaked box, as a box must not be moved while pointers into it exist.
     chunks: Vec<NonNull<[Slot]>>,
     free: Vec<*const Slot>,
     pub(super) readers: Vec<*const Slot>,
-    /// How many of the readers have light fences: they need heavy ones.
+    /// How many readers have light fences, so that the updater's must be heavy.
     light: usize,
     /// Readers that the pass under `pass` waits for.
     pub(super) holdouts: Vec<*const Slot>,
-    /// The number of the pass that has been scanned; none yet.
+    /// The number that was last scanned; `None` before the first scan.
     pub(super) pass: Option<Number>,
-    /// Whether the driver that sleeps, or slept last, has marked its holdouts and looked at them a
+    /// Whether the driver that sleeps, or slept last, has marked its holdouts and checked them a
     /// second time: each of them that holds it up still will report.
     pub(super) marked: bool,
     /// How the QSBR readers hand the number on, under the engine `token`.
     pub(super) relay: Option<Relay>,
 }
 
-// SAFETY: the pointers lead into `chunks`, which move with the registry; what they point to is
-// Sync.
+// SAFETY: the pointers lead into `chunks`, which move with the registry, or to liburcu readers'
+// slots, which are valid while registered; what they point to is Sync.
 unsafe impl Send for Registry {}
 
-/// Memory for so many readers, got while the registry is not locked; afterwards what it has no use
-/// for any more.
-#[cfg(not(loom))]
+/// Memory for more readers, allocated while the registry is not locked. After
+/// [`take_room`](Registry::take_room), the memory that the registry does not use any more.
 #[derive(Debug)]
 pub(crate) struct Room {
     readers: Vec<*const Slot>,
     holdouts: Vec<*const Slot>,
 }
 
-#[cfg(not(loom))]
 impl Room {
     pub(crate) fn new(readers: usize) -> Self {
         Self { readers: Vec::with_capacity(readers), holdouts: Vec::with_capacity(readers) }
     }
 }
 
-/// Moves what is in `list` to `larger`, if that is larger, and exchanges the two. Gets and gives
-/// back no memory.
-#[cfg(not(loom))]
+/// If `larger` has more capacity, copies `list` to it and swaps the two. Allocates and frees
+/// nothing.
 fn exchange(list: &mut Vec<*const Slot>, larger: &mut Vec<*const Slot>) {
     if larger.capacity() > list.capacity() {
         larger.clear();
@@ -93,7 +89,7 @@ impl Registry {
         }
     }
 
-    /// Enters a reader. The caller fences after it has released the lock [GP-5].
+    /// Registers a reader. The caller executes a fence after it has released the lock [GP-5].
     pub(crate) fn register(
         &mut self,
         core: *const GpWords,
@@ -104,7 +100,7 @@ impl Registry {
             let chunk: Box<[Slot]> = (0..CHUNK).map(|_| Slot::new(QUIESCENT)).collect();
             let chunk = NonNull::from(Box::leak(chunk));
             self.chunks.push(chunk);
-            // SAFETY: leaked above, and given back by `drop` only.
+            // SAFETY: leaked above, and freed by `drop` only.
             self.free.extend(unsafe { chunk.as_ref() }.iter().rev().map(std::ptr::from_ref));
         }
         let slot = self.free.pop().expect("a chunk was added above");
@@ -113,27 +109,23 @@ impl Registry {
         slot
     }
 
-    /// Whether so many readers can be entered, and all of them be holdouts, without any more
-    /// memory.
-    #[cfg(not(loom))]
+    /// Whether `readers` readers can be registered, and all be holdouts, without an allocation.
     pub(crate) fn has_room_for(&self, readers: usize) -> bool {
         self.readers.capacity() >= readers && self.holdouts.capacity() >= readers
     }
 
-    /// Uses that memory from now on; what is left in `room` is to be dropped when the lock has been
-    /// given back.
-    #[cfg(not(loom))]
+    /// Uses the memory in `room` if it is larger. The caller drops `room` after it has released the
+    /// lock.
     pub(crate) fn take_room(&mut self, room: &mut Room) {
         exchange(&mut self.readers, &mut room.readers);
         exchange(&mut self.holdouts, &mut room.holdouts);
     }
 
-    /// The same as [`register`](Self::register), with a slot that is its program's. Gets no memory,
-    /// if there is [room](Self::has_room_for).
+    /// As [`register`](Self::register), with a slot in the program's memory. Allocates nothing if
+    /// there is [room](Self::has_room_for).
     ///
     /// # Safety
-    /// It is unused, and valid until it is unregistered.
-    #[cfg(not(loom))]
+    /// `slot` is unused, and valid until it is unregistered.
     pub(crate) unsafe fn register_at(
         &mut self,
         slot: *const Slot,
@@ -166,25 +158,25 @@ impl Registry {
         if relays && let Some(relay) = &mut self.relay {
             relay.add();
         }
-        if !chaos::mutant(Mutant::NoRegistration) {
-            self.readers.push(slot);
-            self.light += usize::from(entry.has_light_fences());
-        }
+        //~ no-registration {
+        self.readers.push(slot);
+        self.light += usize::from(entry.has_light_fences());
+        //~ }
     }
 
-    /// Takes out a reader, which is in no section.
+    /// Removes a reader, which is in no section.
     pub(crate) fn unregister(&mut self, slot: &Slot) {
         let index = slot.index();
         if self.readers.get(index).is_some_and(|reader| std::ptr::eq(*reader, slot)) {
             self.readers.swap_remove(index);
             if let Some(moved) = self.readers.get(index) {
-                // SAFETY: it leads into `chunks`, which only ever grows.
+                // SAFETY: it is in the list, so valid: see `enter`.
                 unsafe { &**moved }.set_index(index);
             }
             self.light -= usize::from(slot.has_light_fences());
         }
         if slot.is_liburcu() {
-            // Its memory may go.
+            // The program may free its memory.
             self.holdouts.retain(|holdout| !std::ptr::eq(*holdout, slot));
             return;
         }
@@ -200,8 +192,8 @@ impl Registry {
         self.readers.len()
     }
 
-    /// How many of them are `owner`'s, the calling thread's, and quiescent; counted up to the first
-    /// that is not. All, or too few for the caller to be alone.
+    /// Counts readers up to the first that is not `owner`'s, or not quiescent; `owner` is the
+    /// calling thread. If fewer than all, other threads may read, or this one is in a section.
     pub(crate) fn quiescent(&self, owner: usize) -> usize {
         self.readers().take_while(|slot| slot.owner() == owner && !reads(slot)).count()
     }
@@ -211,14 +203,13 @@ impl Registry {
         self.readers().any(|slot| slot.owner() == owner && reads(slot))
     }
 
-    /// All of them.
+    /// All readers.
     pub(crate) fn readers(&self) -> impl Iterator<Item = &Slot> {
         // SAFETY: see `register`.
         self.readers.iter().map(|slot| unsafe { &**slot })
     }
 
-    /// The reader with this slot, if it is registered. The slot may be gone.
-    #[cfg(not(loom))]
+    /// The reader with this slot, if it is registered. The slot's memory may have been freed.
     pub(crate) fn registered(&self, slot: *const Slot) -> Option<&Slot> {
         let found = self.readers.iter().find(|reader| std::ptr::eq(**reader, slot))?;
         // SAFETY: see `register`.
@@ -238,7 +229,7 @@ impl Registry {
         chunks.flat_map(|chunk| chunk.iter().map(|slot| &slot.fence))
     }
 
-    /// Before a number is announced.
+    /// Links the relay's readers, before a number is announced.
     pub(crate) fn link(&mut self, gp: &AtomicU64) {
         if let Some(relay) = &mut self.relay {
             // SAFETY: see `register`; `gp` is the domain's, which owns this registry.
@@ -246,8 +237,7 @@ impl Registry {
         }
     }
 
-    /// In a child process: only `owner`'s readers are left, who calls.
-    #[cfg(not(loom))]
+    /// In a child process: removes all readers but those of `owner`, the calling thread.
     pub(crate) fn keep_only(&mut self, owner: usize) {
         self.holdouts.clear();
         self.pass = None;
@@ -269,14 +259,14 @@ impl Registry {
         for slot in gone {
             // SAFETY: see `register`.
             let slot = unsafe { &*slot };
-            // The record of a liburcu reader was that of a thread whose stack may be used again.
+            // A liburcu reader's record is its thread's, whose memory may be used again.
             if !slot.is_liburcu() {
                 slot.forget_section();
             }
             self.unregister(slot);
         }
-        // No thread sleeps in this process any more. A free slot may bear a mark too, which its
-        // next owner would keep, and report to a sleeper that did not make it.
+        // No thread sleeps in this process any more. A free slot may have a mark too, which its
+        // next owner would report to a sleeper that did not set it.
         for chunk in &self.chunks {
             // SAFETY: see `register`.
             for slot in unsafe { chunk.as_ref() } {
@@ -286,9 +276,9 @@ impl Registry {
     }
 }
 
-/// Whether a slot of the calling thread's is in use.
+/// Whether a slot of the calling thread is in a section, or online.
 fn reads(own: &Slot) -> bool {
-    !own.is_quiescent() && !chaos::mutant(Mutant::OwnSectionUnseen)
+    !own.is_quiescent() //~ own-section-unseen
 }
 
 impl Drop for Registry {
@@ -331,7 +321,7 @@ mod tests {
             (registry.readers.as_ptr(), registry.holdouts.as_ptr()),
             "the same memory"
         );
-        // In the midst of it: readers and holdouts stay, and what is too small is not taken.
+        // With readers registered: they and the holdouts stay, and no smaller memory is taken.
         let mut room = Room::new(50);
         registry.take_room(&mut room);
         assert_eq!(used, (registry.readers.as_ptr(), registry.holdouts.as_ptr()));

@@ -1,40 +1,38 @@
-//! The relay of the engine `token`: QSBR readers hand the number of a grace period on.
+//! The relay of the engine `token`: QSBR readers pass the number of a grace period on.
 //!
-//! Under the other engines every reader copies `gp.ctr` at a quiescent state, and the updater looks
-//! at every reader's word. Here the readers stand in *chains* of up to [`CHAIN`]: the first copies
+//! Under the other engines every reader copies `gp.ctr` at a quiescent state, and the updater loads
+//! every reader's word. Here the readers form *chains* of up to [`CHAIN`]: the first copies
 //! `gp.ctr`, every other one its predecessor's word. When the last word of a chain shows the
 //! number, every reader of the chain has had a quiescent state since it was announced; so the
-//! updater looks at one line for each chain. No reader executes an atomic instruction, and none
-//! writes a line but its own. After rcu_sched, whose token runs through all CPUs one after the
-//! other, with its counter of pending callbacks; chains bound the time, and idle readers are passed
-//! over.
+//! updater loads one line for each chain. No reader executes an atomic instruction, and none writes
+//! a line but its own. After rcu_sched, whose token, with its counter of pending callbacks, runs
+//! through all CPUs one after the other; chains bound the time, and offline readers are skipped.
 //!
-//! **Invariant [T-1]: a reader's word shows the number of the grace period in progress only if
+//! **Invariant [RL-1]: a reader's word shows the number of the grace period in progress only if
 //! every reader before it in its chain has had a quiescent state, or been offline, since it was
 //! announced.** Four rules keep it:
 //! 1. Chains change between grace periods, before the number is announced ([`Relay::link`]). A
-//!    reader that saw its source before and the number after looks at its source once more
-//!    (`Slot::renew`): the thread that has acquired the number sees the links that were made before
-//!    it.
+//!    reader that loaded its source before the change and the number after it loads its source once
+//!    more (`Slot::renew`): a thread that has acquired the number sees the links that were made
+//!    before it.
 //! 2. A reader that comes online first shows a word that no grace period announces
-//!    (`reader::ARRIVED`), so that its successor does not take it for one that has passed.
-//! 3. A reader that is offline when the driver looks is passed over. The first one that the driver
-//!    finds online and not passed may copy `gp.ctr`, for everybody before it has passed; and it
-//!    must, where its predecessor does not show the number any more ([`Relay::let_through`]).
-//! 4. A reader that unregisters leaves its source to its successor ([`Relay::remove`]).
+//!    (`qsbr::ARRIVED`), so that its successor does not take it for one that has passed.
+//! 3. A reader that is offline when the driver scans is skipped. The first one that is online and
+//!    has not passed may copy `gp.ctr`, since all before it have passed; and it must, if its
+//!    predecessor does not show the number any more ([`Relay::let_through`]).
+//! 4. A reader that unregisters hands its source to its successor ([`Relay::remove`]).
 //!
-//! A reader that registers in mid grace period stands in no chain until the next one: it need not
-//! be waited for, and no thread copies from it.
+//! A reader that registers during a grace period is in no chain until the next one: it need not be
+//! waited for, and no thread copies from it.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use crate::chaos::{self, Mutant};
-use crate::gp::reader::Slot;
+use crate::gp::slot::Slot;
 use crate::os::sync::AtomicU64;
 use grace::{Number, word};
 
-/// Readers in a chain: a grace period takes as many quiescent states, one after the other, and
-/// costs the updater a look at one line for so many readers.
+/// Readers in a chain: a grace period takes up to this many quiescent states, one after the other,
+/// and costs the updater a load of one line for each chain.
 const CHAIN: usize = if cfg!(loom) { 3 } else { 16 };
 
 /// The chains of a domain. Under the registry's lock.
@@ -44,7 +42,7 @@ pub(crate) struct Relay {
     stations: Vec<*const Slot>,
     /// For each chain the first station that has not been seen to have passed.
     next: Vec<usize>,
-    /// Whether the links are to be made anew before the next number is announced.
+    /// Whether the links must be rebuilt before the next number is announced.
     is_stale: bool,
 }
 
@@ -58,7 +56,7 @@ impl Relay {
         self.is_stale = true;
     }
 
-    /// A reader unregisters: who copied from it copies from its source.
+    /// A reader unregisters: the one that copied from it copies from its source.
     ///
     /// # Safety
     /// The stations are slots that live.
@@ -68,7 +66,7 @@ impl Relay {
             return; // it had no place yet
         }
         self.is_stale = true;
-        // SAFETY: the caller's word.
+        // SAFETY: by the contract.
         if let Some(successor) = unsafe { self.successor(station) }
             && std::ptr::eq(successor.source(), slot.word())
         {
@@ -77,24 +75,25 @@ impl Relay {
         self.stations[station] = std::ptr::null();
     }
 
-    /// Before a number is announced: everybody has a place, and the token is at the heads.
+    /// Before a number is announced: every QSBR reader gets a place, and each chain begins at its
+    /// head.
     ///
     /// # Safety
     /// The readers are slots that live, and so does `gp`, as long as they do.
     pub(crate) unsafe fn link(&mut self, readers: &[*const Slot], gp: &AtomicU64) {
         if self.is_stale {
             self.is_stale = false;
-            // SAFETY: the caller's word.
+            // SAFETY: by the contract.
             let is_qsbr = |slot: &&*const Slot| unsafe { &***slot }.is_qsbr();
             self.stations.clear();
             self.stations.extend(readers.iter().filter(is_qsbr));
             for (station, slot) in self.stations.iter().enumerate() {
-                // SAFETY: the caller's word.
+                // SAFETY: by the contract.
                 let slot = unsafe { &**slot };
                 let source = if station.is_multiple_of(CHAIN) {
                     gp
                 } else {
-                    // SAFETY: the caller's word.
+                    // SAFETY: by the contract.
                     unsafe { &*self.stations[station - 1] }.word()
                 };
                 slot.set_station(station);
@@ -105,28 +104,27 @@ impl Relay {
         self.next.extend((0..self.stations.len()).step_by(CHAIN));
     }
 
-    /// Looks for the token. Returns how many chains it has not run through.
+    /// Looks for the token. Returns how many chains it has not run through yet.
     ///
     /// # Safety
     /// The stations are slots that live, and so does `gp`, as long as they do.
     pub(crate) unsafe fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
-        // SAFETY: the caller's word.
+        // SAFETY: by the contract.
         (0..self.next.len())
             .filter(|chain| !unsafe { self.ran_through(*chain, number, gp) })
             .count()
     }
 
-    /// For each chain that the token has not run through, the reader that has it next, as far as
-    /// can be seen without doing anything.
+    /// For each chain that the token has not run through, the next online reader that has not
+    /// passed. Changes nothing.
     ///
     /// # Safety
     /// The stations are slots that live.
-    #[cfg(not(loom))]
     pub(crate) unsafe fn resting(&self, number: Number) -> impl Iterator<Item = &Slot> {
         self.next.iter().enumerate().filter_map(move |(chain, next)| {
             let end = ((chain + 1) * CHAIN).min(self.stations.len());
             self.stations.get(*next..end)?.iter().find_map(|slot| {
-                // SAFETY: the caller's word.
+                // SAFETY: by the contract.
                 let slot = unsafe { slot.as_ref() }?;
                 // Relaxed: it is reported, and decides nothing.
                 let is_online = word::nesting(slot.word().load(Relaxed)) != 0;
@@ -135,22 +133,22 @@ impl Relay {
         })
     }
 
-    /// Whether the token has run through this chain. Passes over who is offline, and sees to it
-    /// that the first thread that is not can go on.
+    /// Whether the token has run through `chain`. Skips readers that are offline, and lets the
+    /// first other reader continue.
     ///
     /// # Safety
     /// As `scan`.
     unsafe fn ran_through(&mut self, chain: usize, number: Number, gp: &AtomicU64) -> bool {
         let end = ((chain + 1) * CHAIN).min(self.stations.len());
-        // The last one speaks for all [T-1].
-        // SAFETY: the caller's word.
+        // If the last one has passed, all have [RL-1].
+        // SAFETY: by the contract.
         let last = unsafe { self.stations[end - 1].as_ref() };
         if last.is_some_and(|last| has_passed(last, number)) {
             self.next[chain] = end;
         }
         while self.next[chain] < end {
             let station = self.next[chain];
-            // SAFETY: the caller's word.
+            // SAFETY: by the contract.
             if let Some(slot) = unsafe { self.stations[station].as_ref() }
                 && !has_passed(slot, number)
             {
@@ -165,21 +163,19 @@ impl Relay {
         true
     }
 
-    /// All before this reader have passed. Where the one it copies from does not show it, having
-    /// gone offline before or after it passed, it copies `gp.ctr`.
+    /// All before `slot` have passed. If the reader that it copies from does not show the number,
+    /// since it went offline before or after it passed, `slot` copies `gp.ctr`.
     fn let_through(&mut self, slot: &Slot, number: Number, gp: &AtomicU64) {
-        if chaos::mutant(Mutant::NoPassingOver) {
-            return;
-        }
-        // Relaxed: that they have passed was acquired when they were looked at. What a predecessor
-        // shows now may be gone in a moment; then the next look finds it.
+        //~ no-passing-over
+        // Relaxed: that they have passed was acquired when they were scanned. If a predecessor
+        // stops showing the number later, the next scan finds it.
         if slot.source().load(Relaxed) != word::entered(number) {
             slot.set_source(gp);
             self.is_stale = true;
         }
     }
 
-    /// The reader that copies from the one at this station.
+    /// The reader that copies from the one at `station`.
     ///
     /// # Safety
     /// The stations are slots that live.
@@ -187,7 +183,7 @@ impl Relay {
         let end = (station / CHAIN + 1) * CHAIN;
         let end = end.min(self.stations.len());
         let after = &self.stations[station + 1..end];
-        // SAFETY: the caller's word.
+        // SAFETY: by the contract.
         after.iter().find_map(|slot| unsafe { slot.as_ref() })
     }
 }
@@ -209,7 +205,7 @@ mod tests {
 
     use crate::gp::engine::{Engine, Settings};
     use crate::gp::grace_periods::{GracePeriods, Me};
-    use crate::gp::reader::{ReaderKind, Slot};
+    use crate::gp::slot::{ReaderKind, Slot};
 
     /// The driver has no slot of its own.
     const STRANGER: Me = Me::NOBODY;
@@ -231,7 +227,7 @@ mod tests {
         cookie
     }
 
-    /// The driver looks. Returns whether the grace period is over.
+    /// The driver scans. Returns whether the grace period has ended.
     fn look(core: &GracePeriods, cookie: Cookie) -> bool {
         core.advance_at_tick(STRANGER);
         core.sequence().is_done(cookie)
@@ -268,7 +264,7 @@ mod tests {
     }
 
     /// Going offline and coming back is a quiescent state like any other, whenever the driver
-    /// looks.
+    /// scans.
     #[test]
     fn who_is_offline_between_two_looks_has_passed() {
         let core = core();
@@ -282,8 +278,8 @@ mod tests {
         assert!(look(&core, cookie));
     }
 
-    /// Not even a reader that stalls in `online` for as many grace periods as there are numbers:
-    /// what it stores then is none of them.
+    /// Even a reader that stalls in `online` for as many grace periods as there are numbers stores
+    /// none of them.
     #[test]
     fn who_comes_online_shows_no_number_of_its_own() {
         let core = core();

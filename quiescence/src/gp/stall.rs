@@ -1,6 +1,7 @@
-//! When a grace period is to be reported: once it is older than the limit, and at each doubling.
+//! When a grace period is to be reported: once it is older than the limit, and each time its age
+//! doubles.
 //!
-//! Told the time, not asking for it; under the machine's lock.
+//! The time is passed in. Used under the machine's lock.
 
 use super::gp_words::GpWords;
 
@@ -9,12 +10,12 @@ use super::gp_words::GpWords;
 pub(crate) struct Watch {
     /// Its age when it was last reported.
     reported_ns: u64,
-    /// Holdouts that the last look found.
+    /// Holdouts that the last scan found.
     pub(crate) holdouts: usize,
 }
 
 impl Watch {
-    /// A grace period that begins.
+    /// For a grace period that begins.
     pub(crate) const NEW: Self = Self { reported_ns: 0, holdouts: 0 };
 
     /// When the next report is due of a grace period that has had to wait since `since_ns`, under a
@@ -26,32 +27,32 @@ impl Watch {
         since_ns.checked_add(limit_ns.max(self.reported_ns.saturating_mul(2)))
     }
 
-    /// The grace period's age, if a report is due: it is taken as made.
+    /// The grace period's age, if a report is due; that report then counts as made.
     pub(crate) fn take_due(&mut self, now_ns: u64, since_ns: u64, limit_ns: u64) -> Option<u64> {
         if self.due_ns(since_ns, limit_ns)? > now_ns {
             return None;
         }
-        // At least one: a limit of nothing reports again when twice as much has gone by, not for
-        // ever.
+        // At least 1: under a limit of 0 the age must double before the next report, or each check
+        // would report.
         self.reported_ns = now_ns.saturating_sub(since_ns).max(1);
         Some(self.reported_ns)
     }
 }
 
-/// What is left to the reporter when a stall is noticed.
+/// What the reporter receives about a stall.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
     /// The domain, by its address and its identity: it may end before the report is made.
     pub(crate) core: *const GpWords,
     pub(crate) identity: usize,
-    /// Which grace period, as [`Statistics::grace_periods`](crate::Statistics::grace_periods)
-    /// counts.
+    /// Which grace period, as
+    /// [`Statistics::grace_periods`](crate::report::Statistics::grace_periods) counts.
     pub(crate) grace_period: u64,
     pub(crate) age_ns: u64,
     pub(crate) expedited: bool,
 }
 
-// SAFETY: the pointer is compared, and never followed.
+// SAFETY: the pointer is only compared, never dereferenced.
 unsafe impl Send for Note {}
 
 #[cfg(all(test, not(loom)))]

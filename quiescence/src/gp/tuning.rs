@@ -1,7 +1,7 @@
-//! What a domain's deferral may take: memory, patience, and turns. Adjustable while it works.
+//! The limits of a domain's deferral: memory, delay, and callbacks at a time; set at run time.
 //!
-//! Where the program says nothing the environment may ([`Defaults`]): one that was written for
-//! another library, or that no user wants to build again, has no other place to say it.
+//! What the program does not set the environment may ([`Defaults`]): a program that was written for
+//! another library, or that no user wants to rebuild, has no other way to set it.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -13,9 +13,9 @@ use grace::batch;
 
 use crate::os;
 
-/// What a domain's deferral may take; read by [`Domain::tuning`](crate::Domain::tuning), set by
+/// The limits of a domain's deferral; read by [`Domain::tuning`](crate::Domain::tuning), set by
 /// [`Domain::tune`](crate::Domain::tune) at any time, or when the domain is
-/// [built](crate::Builder::tuning).
+/// [built](crate::tuning::Builder::tuning).
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,8 +28,9 @@ use crate::os;
 /// ```
 ///
 /// # Environment
-/// Other defaults than those below, for all domains of a process; what a program sets counts before
-/// them. What cannot be understood is said once on standard error, and the default stays.
+/// Other defaults than those below, for all domains of a process; what the program sets takes
+/// precedence. A value that cannot be understood is reported once on standard error, and the
+/// default stays.
 ///
 /// | variable | what |
 /// |---|---|
@@ -40,39 +41,40 @@ use crate::os;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tuning {
-    /// Objects and closures that may wait; taken as at least 1. By default as many as fill
-    /// `bytes_max` with objects of 256 bytes, but from 65,536 to 1,048,576: an object may own
-    /// memory that it was not counted with.
+    /// The most objects and closures that may wait; 0 counts as 1. By default `bytes_max / 256`,
+    /// clamped to 65,536..=1,048,576: an object may own memory that `bytes_max` does not count.
     ///
-    /// Threads take room from the domain some at a time, and keep what is left over until they
-    /// defer again, or end. So there may be no room though less waits: by a 64th of the limit for
-    /// each other thread at most, and by half of it altogether. The same goes for bytes.
+    /// Threads take room from the domain in portions, and keep the unused rest until they defer
+    /// again, or end. So the limit may be reached while less waits: by at most 1/64 of the limit
+    /// for each other thread, and by at most half of it in all. The same goes for bytes.
     pub objects_max: u64,
-    /// Bytes that may wait: of what an [`Rcu`](crate::Rcu) replaces the size with all that it owns
-    /// ([`Weigh`](crate::Weigh)); of what is retired its own memory ([`Retire`](crate::Retire)), or
-    /// what [`retire_sized`](crate::Domain::retire_sized) was told; of closures what they capture,
-    /// without what that owns. Taken as at least 1; an object that is larger waits alone, or if it
-    /// cannot, its thread does ([`try_retire`](crate::Domain::try_retire) gives it back). By
-    /// default 1/64 of the memory that this process may have (the machine's, or its control group's
-    /// if that is less), but at least 16 MiB. Memory that waits is of no use to anybody: a 64th is
-    /// lost in the noise of what a program needs, and holds a second of a flood on most machines.
+    /// The most bytes that may wait; 0 counts as 1. What an [`Rcu`](crate::Rcu) replaces counts
+    /// with all that it owns ([`Weigh`](crate::Weigh)); what is retired counts with its own memory
+    /// ([`Retire`](crate::Retire)), or the bytes given to
+    /// [`retire_sized`](crate::Domain::retire_sized); a closure counts with what it captures,
+    /// without what that owns. An object larger than the limit waits alone, or if it cannot, its
+    /// thread waits ([`try_retire`](crate::Domain::try_retire) gives it back). By default 1/64 of
+    /// the memory that this process may have (the machine's, or its control group's if that is
+    /// less), but at least 16 MiB. Memory that waits is unused: 1/64 is little compared with what a
+    /// program needs, and on most machines holds what a flood of retirements adds in a second.
     pub bytes_max: u64,
-    /// How long what is deferred may wait for company before a grace period is asked for on its
-    /// behalf, if no thread asks earlier; 100 ms by default. An idle process makes no grace
-    /// periods.
+    /// How long a deferred object or closure may wait for others to share a grace period, before
+    /// one is asked for on its behalf, if no thread asks earlier; 100 ms by default. An idle
+    /// process makes no grace periods.
     pub lazy: Duration,
-    /// Callbacks that the worker, or the thread that waits, runs in one go, at least; 32 by
-    /// default, taken as at least 1. Where thousands are ready, one in 128 of them. (A thread that
-    /// retires runs 10 for each 9 that it adds.)
+    /// The fewest callbacks that the worker, or a thread that waits, runs at a time; 32 by default,
+    /// 0 counts as 1. If thousands are ready, it runs 1/128 of them. (A thread that retires runs 10
+    /// for each 9 that it adds.)
     pub run_min: u32,
-    /// After this much time in one go the thread that runs callbacks sees to something else first;
-    /// 3 ms by default.
+    /// A thread that has run callbacks for this long attends to its other work first; 3 ms by
+    /// default.
     pub run_time: Duration,
-    /// A grace period that takes longer is reported, again at each doubling of its age; 1 s by
-    /// default. `None` turns the reports off. See [`set_stall_hook`](crate::set_stall_hook). In
-    /// domains of [liburcu readers](crate::liburcu_readers) 10 s by default, here and below.
+    /// A grace period that takes longer is reported, and again each time its age doubles; 1 s by
+    /// default. `None` turns the reports off. See
+    /// [`set_stall_hook`](crate::report::set_stall_hook). In domains of [liburcu
+    /// readers](crate::liburcu_readers) 10 s by default, here and below.
     pub stall_after: Option<Duration>,
-    /// The same for grace periods that somebody wants expedited; 200 ms by default.
+    /// The same for expedited grace periods; 200 ms by default.
     pub stall_after_expedited: Option<Duration>,
 }
 
@@ -82,19 +84,19 @@ impl Default for Tuning {
     }
 }
 
-/// The part of the memory that may wait, by default: one in so many bytes.
+/// By default 1 / `SHARE` of the memory may wait.
 const SHARE: u64 = 64;
 const BYTES_LEAST: u64 = 16 << 20;
 const BYTES_AN_OBJECT: u64 = 256;
 const OBJECTS: std::ops::RangeInclusive<u64> = 65_536..=1_048_576;
 
-/// A tuning that may be changed by one thread while others look.
+/// A tuning that threads may read while another thread changes it.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// 0 stands for the default, which is not known before the program runs.
+    /// 0 means the default, which is not known before the program runs.
     objects_max: AtomicU64,
     bytes_max: AtomicU64,
-    /// `UNSET` stands for the default, here and where times are that it may not be set to.
+    /// `UNSET` means the default, here and for the stall limits.
     lazy_ns: AtomicU64,
     run_min: AtomicU64,
     run_ns: AtomicU64,
@@ -103,13 +105,13 @@ pub(crate) struct Kept {
     stall_after_expedited_ns: AtomicU64,
 }
 
-/// No time that anybody waits for.
+/// Means the default; never stored by `set`.
 const UNSET: u64 = u64::MAX - 1;
 /// The same for the limits of stall reports for [liburcu readers](crate::liburcu_readers).
 const UNSET_LIBURCU: u64 = u64::MAX - 2;
-/// The same for the patience of a hazard domain.
+/// The same for `lazy` in a hazard domain.
 const UNSET_HAZARD: u64 = u64::MAX - 3;
-/// All times that stand for a default. One that is set to one of them is set to as good as never.
+/// All times that mean a default. A time that is set to one of them is stored as `u64::MAX`: never.
 const STAND_FOR_DEFAULTS: [u64; 3] = [UNSET, UNSET_LIBURCU, UNSET_HAZARD];
 
 impl Kept {
@@ -139,7 +141,7 @@ impl Kept {
         }
     }
 
-    // Relaxed, all of it: numbers that order nothing, each good by itself.
+    // Relaxed, all of them: independent numbers, which order nothing.
 
     pub(crate) fn objects_max(&self) -> u64 {
         match self.objects_max.load(Relaxed) {
@@ -214,7 +216,7 @@ fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What holds where a program has set nothing.
+/// What applies unless the program sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Defaults {
     objects_max: u64,
@@ -223,15 +225,16 @@ struct Defaults {
     lazy_hazard_ns: u64,
     stall_after_ns: u64,
     stall_after_expedited_ns: u64,
-    /// Of either urgency. Programs that were compiled against liburcu have not asked for reports,
-    /// and cannot tune; and much in them is expedited that they do not mind to wait for.
+    /// For either urgency. Programs that were compiled against liburcu have not asked for reports,
+    /// and cannot tune; and many of their expedited grace periods are not urgent to them.
     stall_after_liburcu_ns: u64,
 }
 
 const MS: u64 = 1_000_000;
 
 impl Defaults {
-    /// Those of the environment that `value` reads; `complain` gets what cannot be understood.
+    /// The defaults under the variables that `value` reads; `complain` gets what cannot be
+    /// understood.
     fn read(
         value: impl Fn(&CStr) -> Option<String>,
         mut complain: impl FnMut(&CStr, &str, &str),
@@ -279,7 +282,7 @@ fn parse_amount(said: &str) -> Option<u64> {
     (number != 0).then_some(number)
 }
 
-/// Milliseconds, in nanoseconds: those of some centuries at most.
+/// Milliseconds, in nanoseconds; `None` from some centuries on.
 fn parse_ms(said: &str) -> Option<u64> {
     parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET_HAZARD)
 }
@@ -289,7 +292,7 @@ fn parse_number(said: &str) -> Option<u64> {
     said.bytes().all(|byte| byte.is_ascii_digit()).then(|| said.parse().ok())?
 }
 
-/// What holds by default; found out once.
+/// The defaults; determined once.
 fn defaults() -> &'static Defaults {
     static DEFAULTS: OnceLock<Defaults> = OnceLock::new();
     DEFAULTS.get_or_init(|| {
@@ -310,7 +313,7 @@ fn environment(_name: &CStr) -> Option<String> {
     None
 }
 
-/// What may wait by default; found out once.
+/// The default of `bytes_max`; determined once.
 pub(crate) fn default_bytes() -> u64 {
     defaults().bytes_max
 }
@@ -337,7 +340,8 @@ mod tests {
         assert_eq!((kept.bytes_max(), kept.run_min()), (1, 1));
     }
 
-    /// A patience of 2^64 - 4 ns, some centuries, was taken for that of a hazard domain: 4 ms.
+    /// A `lazy` of 2^64 - 4 ns, some centuries, used to be taken for a hazard domain's default of 4
+    /// ms.
     #[test]
     fn no_time_that_is_set_stands_for_a_default() {
         for ns in STAND_FOR_DEFAULTS {
@@ -351,7 +355,7 @@ mod tests {
         }
     }
 
-    /// What an environment of these variables says, and what it complains of.
+    /// The defaults in an environment of these variables, and the complaints.
     fn read(variables: &[(&str, &str)]) -> (Defaults, Vec<String>) {
         let mut complaints = Vec::new();
         let value = |name: &CStr| {

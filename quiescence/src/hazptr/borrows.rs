@@ -48,7 +48,6 @@ use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::slots::{Blocks, Place};
-use crate::chaos::{self, Mutant, Point};
 use crate::os::sync::{AtomicPtr, AtomicU64};
 
 /// What a use of a slot is at. The number of the use stands above it.
@@ -82,7 +81,7 @@ impl Place for Borrow {
     fn is_free(&self) -> bool {
         // Acquire: pairs with the Release in `give_back`, perhaps another thread's; what that one
         // has read is handed on with the next use [EB-2].
-        self.state.load(chaos::acquire_unless(Mutant::BorrowReuse)) & PHASES == FREE
+        self.state.load(Acquire) & PHASES == FREE //~ borrow-reuse
     }
 }
 
@@ -115,7 +114,8 @@ impl Borrow {
             // Acquire: pairs with the Release of the updater that put it there; the object is
             // whole. And with the heavy fence of an updater [EB-1].
             let again = cell.load(Acquire);
-            if again == seen || chaos::mutant(Mutant::BorrowNoRecheck) {
+            //~ borrow-no-recheck:
+            if again == seen {
                 // Relaxed: only an updater of a cell that was moved relies on it, and a cell is
                 // moved after all loads of it.
                 self.lender.store(ptr::null_mut(), Relaxed);
@@ -136,11 +136,11 @@ impl Borrow {
     fn begin(&self, address: *mut (), lender: *mut ()) {
         // Relaxed: written by this thread, or seen by it in `is_free`.
         let last = self.state.load(Relaxed);
-        let uses = if chaos::mutant(Mutant::BorrowSameUse) { 0 } else { PHASES + 1 };
+        let uses = PHASES + 1; //~ borrow-same-use
         // Release: each of the three hands on what the thread that gave the slot back has read: an
         // updater may see the state of an earlier use, and pass over the slot for what it finds
         // here [EB-2].
-        let order = chaos::release_unless(Mutant::BorrowReuse);
+        let order = Release; //~ borrow-reuse
         self.lender.store(lender, order);
         self.address.store(address, order);
         // And the two above come first [EB-C].
@@ -157,9 +157,9 @@ impl Borrow {
         let free = state & !PHASES | FREE;
         // Release: pairs with the Acquire in `pay` and in `is_free` [EB-2]; what was read was read
         // before the updater gives the reference on. Acquire: as above.
-        let order = chaos::release_unless(Mutant::BorrowRelease);
         if state & PHASES == BORROWED
-            && self.state.compare_exchange(state, free, order, Acquire).is_ok()
+            //~ borrow-release:
+            && self.state.compare_exchange(state, free, Release, Acquire).is_ok()
         {
             return true;
         }
@@ -174,31 +174,24 @@ impl Borrow {
     /// nothing to be paid, and what was added is the caller's still.
     fn pay(&self, address: *mut (), lender: *mut (), add: &mut impl FnMut()) -> bool {
         // Acquire: pairs with the Release in `begin` and in `give_back` [EB-2] [EB-C].
-        let state = self.state.load(chaos::acquire_unless(Mutant::BorrowRelease));
+        let state = self.state.load(Acquire); //~ borrow-release
         if state & PHASES != BORROWED {
             return false;
         }
         // Acquire: pairs with the Release in `begin`. Of this use, or the exchange fails [EB-C]; of
         // a later one, what was read in this use was read before [EB-2].
         let from = self.lender.load(Acquire);
-        let is_ours = from == lender || from.is_null() || chaos::mutant(Mutant::BorrowAnyCell);
+        let is_ours = from == lender || from.is_null(); //~ borrow-any-cell
         if self.address.load(Acquire) != address || !is_ours {
             return false;
         }
-        let late = chaos::mutant(Mutant::BorrowCountLate);
-        if !late {
-            add();
-        }
+        add(); //~ borrow-count-late
         // AcqRel: pairs with `give_back`; the count is there before the borrower can take it off,
         // and what this thread has looked at was of this use. Acquire: as above.
         let paid =
             self.state.compare_exchange(state, state & !PHASES | PAID, AcqRel, Acquire).is_ok();
-        if paid {
-            chaos::point(Point::BorrowPaid);
-        }
-        if paid && late {
-            add();
-        }
+        //~ borrow-paid
+        //~ borrow-count-late
         paid
     }
 }

@@ -5,7 +5,6 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use crate::chaos::{self, Mutant};
 use crate::os::fence;
 use crate::os::sync::{AtomicBool, AtomicPtr, AtomicU32, const_unless_loom};
 
@@ -61,19 +60,16 @@ impl Slot {
         fence: impl Fn(),
     ) -> (*mut T, bool) {
         // Release: hands on what the thread that cleared the slot before has read [HP-2].
-        self.0.store(expected.cast(), chaos::release_unless(Mutant::HazardReuse));
+        self.0.store(expected.cast(), Release); //~ hazard-reuse
         fence(); // [HP-1]
         // Acquire: pairs with the Release of the thread that put it there; the object is whole. And
         // with the fence of a grace period: see the module [HP-1].
         let again = source.load(Acquire);
-        if chaos::mutant(Mutant::HazardNoRecheck) {
-            return (expected, true);
-        }
+        //~ hazard-no-recheck
         (again, again == expected)
     }
 
     /// The word.
-    #[cfg(not(loom))]
     pub(crate) fn word(&self) -> &AtomicPtr<()> {
         &self.0
     }
@@ -83,7 +79,7 @@ impl Slot {
     pub(crate) fn release(&self) {
         // Release: pairs with the Acquire in `Blocks::scan` and in `is_free` [HP-2]; what was read
         // under the protection was read before the object is freed.
-        self.0.store(ptr::null_mut(), chaos::release_unless(Mutant::HazardRelease));
+        self.0.store(ptr::null_mut(), Release); //~ hazard-release
     }
 }
 
@@ -96,7 +92,7 @@ impl Place for Slot {
     fn is_free(&self) -> bool {
         // Acquire: pairs with the Release in `release`, perhaps another thread's; what that one has
         // read is handed on with the next address [HP-2].
-        self.0.load(chaos::acquire_unless(Mutant::HazardReuse)).is_null()
+        self.0.load(Acquire).is_null() //~ hazard-reuse
     }
 }
 
@@ -170,7 +166,7 @@ impl<S: Place> Block<S> {
     /// The same of a block that was taken just now. Another owner may have come between, and left a
     /// protection [HZ-B]; then it is given back.
     fn is_still_free(&self, wants: Wants) -> bool {
-        let is_free = self.has_free(wants) || chaos::mutant(Mutant::HazardAdopt);
+        let is_free = self.has_free(wants); //~ hazard-adopt
         if !is_free {
             // Release: as in `give_back`.
             self.in_use.store(false, Release);
@@ -280,8 +276,10 @@ impl Blocks {
         for block in self.all() {
             for slot in block.slots().chain([&block.transient]) {
                 // Acquire: pairs with the Release by which a protection ends [HP-2].
-                let address = slot.0.load(chaos::acquire_unless(Mutant::HazardRelease));
-                if !address.is_null() && !chaos::mutant(Mutant::HazardScan) {
+                let address = slot.0.load(Acquire); //~ hazard-release
+
+                //~ hazard-scan:
+                if !address.is_null() {
                     f(address);
                 }
             }

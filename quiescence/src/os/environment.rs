@@ -39,13 +39,11 @@ pub(crate) fn complain(name: &CStr, found: &[u8], wanted: fmt::Arguments<'_>) {
 }
 
 /// The number that the variable has, if it has one.
-#[cfg(not(loom))]
 pub(crate) fn number(name: &CStr) -> Option<u32> {
     imp::with(name, |found| std::str::from_utf8(found).ok()?.parse().ok())
 }
 
 /// What the variable says, if it says something.
-#[cfg(not(loom))]
 pub(crate) fn value(name: &CStr) -> Option<String> {
     imp::with(name, |found| Some(String::from_utf8_lossy(found).into_owned()))
 }
@@ -68,7 +66,10 @@ mod imp {
     /// In one piece, past the lock that a thread may hold which was interrupted. A failure cannot
     /// be reported.
     pub(super) fn say(line: &[u8]) {
+        #[cfg(target_os = "linux")]
+        crate::os::calls::write(libc::STDERR_FILENO, line);
         // SAFETY: writes these bytes to standard error.
+        #[cfg(not(target_os = "linux"))]
         let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
     }
 }

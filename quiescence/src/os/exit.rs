@@ -1,18 +1,19 @@
-//! The orderly end of the process: `main` returns, or somebody calls `exit`.
+//! The orderly end of the process: `main` returns, or a thread calls `exit`.
 //!
-//! The C library calls us on the thread that ends the process, after the destructors of its
-//! thread-locals; the other threads are still running. `_exit`, `abort` and signals end a process
-//! without it.
+//! The C library calls [`at_exit`]'s functions on the thread that ends the process, after the
+//! destructors of its thread-locals; the other threads are still running. `_exit`, `abort` and
+//! signals end a process without these calls.
 
 use std::thread::JoinHandle;
 
-/// Has `f` called at the orderly end of the process, as often as this is called. In a child made by
+/// Has `f` called at the orderly end of the process, once for each call of this. In a child made by
 /// `fork` it is called as well. Returns whether the system had the memory to remember it.
 pub(crate) fn at_exit(f: extern "C" fn()) -> bool {
     imp::install(f)
 }
 
-/// Has the orderly end of the process come after that of a thread, where the system insists on it.
+/// Has the orderly end of the process wait for the end of a thread, if the system (Miri) requires
+/// it.
 pub(crate) fn outlive(thread: JoinHandle<()>) {
     imp::outlive(thread);
 }
@@ -25,16 +26,16 @@ mod imp {
         unsafe { libc::atexit(f) == 0 }
     }
 
-    /// The process may end beside it.
+    /// The process may end while the thread runs.
     pub(super) fn outlive(thread: std::thread::JoinHandle<()>) {
         drop(thread);
     }
 }
 
 /// Miri has no `atexit`. The destructor of a thread-local of the main thread takes its place: the
-/// first one made there, so the last one dropped. It objects to threads that outlive the main one:
-/// those of the library are waited for, however long that takes. (The functions wait for so long
-/// at most, by a clock that is 200 ms further after some ten thousand steps.)
+/// first one made there, so the last one dropped. Miri rejects threads that outlive the main one:
+/// those of the library are joined, however long that takes. (The functions wait for 200 ms at
+/// most, by a clock that advances by as much in some ten thousand steps.)
 #[cfg(miri)]
 mod imp {
     use std::thread::JoinHandle;
@@ -54,13 +55,13 @@ mod imp {
         fn drop(&mut self) {
             let functions = take(&AT_EXIT);
             loop {
-                // They ask the threads to end, also one that has been started since.
+                // These ask the threads to end, including one that was started meanwhile.
                 functions.iter().rev().for_each(|function| function());
                 let threads = take(&THREADS);
                 if threads.is_empty() {
                     break;
                 }
-                // One that has panicked has said so.
+                // A thread that has panicked has printed a message.
                 threads.into_iter().for_each(|thread| drop(thread.join()));
             }
         }
@@ -75,7 +76,7 @@ mod imp {
     }
 
     #[used]
-    // SAFETY: a function of the type that stands in this section.
+    // SAFETY: a function of the type that this section contains.
     #[unsafe(link_section = ".init_array")]
     static BEFORE_MAIN: extern "C" fn() = on_the_main_thread;
 
@@ -91,7 +92,7 @@ mod imp {
 
 #[cfg(not(any(unix, miri)))]
 mod imp {
-    /// Not here: what waits when the process ends is not run.
+    /// Not supported: callbacks that wait when the process ends are not run.
     pub(super) fn install(f: extern "C" fn()) -> bool {
         let _ = f;
         true

@@ -3,25 +3,23 @@
 //! A pair of a *light* fence in a reader and a *heavy* fence in an updater orders like a pair of
 //! sequentially consistent fences. With `membarrier(2)` the light fence is one for the compiler
 //! only, and the heavy fence makes the kernel run a full fence on every CPU that currently
-//! runs a thread of this process; threads that do not run were fenced by the context switch. Where
+//! runs a thread of this process; threads that do not run were fenced by the context switch. If
 //! the kernel has no membarrier or forbids it, both are sequentially consistent fences.
 //!
 //! Which of the two is decided once, before the first reader is registered, and never changes: a
-//! reader that has started with light fences could not be asked to stop in time.
-//! `QUIESCENCE_FENCES=portable` in the environment chooses the portable pair; another value is
-//! complained of.
+//! reader that has begun with light fences could not be told in time to execute full ones.
+//! `QUIESCENCE_FENCES=portable` in the environment chooses the portable pair; any other value is
+//! reported on standard error.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 
 use super::environment;
 use super::sync::{const_unless_loom, fence};
-#[cfg(loom)]
-use crate::chaos::{self, Mutant};
 
 /// How readers are ordered against updaters: chosen once at start for the process
-/// ([`fences`](crate::fences)), and for single domains by
-/// [`Builder::fences`](crate::Builder::fences).
+/// ([`fences`](crate::tuning::fences)), and for single domains by
+/// [`Builder::fences`](crate::tuning::Builder::fences).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fences {
     /// Readers execute no fence instruction; a grace period executes one `membarrier(2)`.
@@ -34,9 +32,9 @@ const UNDECIDED: u32 = 0;
 const MEMBARRIER: u32 = 1;
 const PORTABLE: u32 = 2;
 
-/// The choice for this process, made on the first call, which may be a signal handler's: the thread
-/// that asks before it is made finds out for itself, and the first answer stands. So no thread
-/// waits for anybody.
+/// The choice for this process, made on the first call, which may be in a signal handler. Each
+/// thread that calls before it is made finds out for itself, and the first result stands: so no
+/// thread waits for another.
 #[inline]
 pub(crate) fn chosen() -> Fences {
     static CHOSEN: AtomicU32 = AtomicU32::new(UNDECIDED);
@@ -64,12 +62,12 @@ fn choose(chosen: &AtomicU32) -> Fences {
     if stands == MEMBARRIER { Fences::Membarrier } else { Fences::Portable }
 }
 
-/// Where the fences of one reader meet those of the updaters.
+/// Orders the fences of one reader with those of the updaters under loom; else it is empty.
 ///
-/// The hardware and the kernel need nothing of the kind. Loom does: it knows no membarrier, and to
-/// model both halves as sequentially consistent fences would pass a program whose heavy fence is
-/// missing. So under loom a light fence is a read-modify-write of the reader's cell, and a heavy
-/// fence one of every cell: light and heavy are ordered both ways, light and light are not.
+/// Loom has no membarrier, and a model with sequentially consistent fences as both halves would
+/// pass a program whose heavy fence is missing. So under loom a light fence is a read-modify-write
+/// of the reader's cell, and a heavy fence is one of every cell: light and heavy are ordered both
+/// ways, light and light are not.
 #[derive(Debug)]
 pub(crate) struct Cell {
     #[cfg(loom)]
@@ -99,21 +97,19 @@ pub(crate) fn light(_cell: &Cell) {
     #[cfg(not(loom))]
     std::sync::atomic::compiler_fence(SeqCst);
     #[cfg(loom)]
-    if !chaos::mutant(Mutant::NoLightFence) {
-        _cell.pass();
-    }
+    _cell.pass(); //~ no-light-fence
 }
 
 /// A full fence of the calling thread alone: the reader's half under [`Fences::Portable`], and the
-/// updater's where every reader that it is paired with executes a full fence as well.
+/// updater's if every reader that it is paired with executes a full fence as well.
 pub(crate) fn full() {
     fence(SeqCst);
 }
 
 /// A full fence of the calling thread that comes right after it has taken a lock or executed an
-/// atomic read-modify-write. On x86-64 such an instruction is a full fence by itself, so only the
-/// compiler knows of it; the kernel has `smp_mb__after_spinlock` and `smp_mb__after_atomic` for it.
-/// (Loom and Miri go by the language's model, in which it is none.)
+/// atomic read-modify-write. On x86-64 such an instruction is a full fence by itself, so this is
+/// for the compiler only; compare the kernel's `smp_mb__after_spinlock` and `smp_mb__after_atomic`.
+/// (In the language's model, which loom and Miri follow, it is no fence.)
 #[inline(always)]
 pub(crate) fn full_after_locked() {
     if cfg!(all(target_arch = "x86_64", not(loom), not(miri))) {
@@ -123,7 +119,7 @@ pub(crate) fn full_after_locked() {
     }
 }
 
-/// The updater's half. `cells` are those of all readers; only loom looks at them.
+/// The updater's half. `cells` are those of all readers; only loom uses them.
 pub(crate) fn heavy<'a>(cells: impl Iterator<Item = &'a Cell>) {
     #[cfg(not(loom))]
     {
@@ -134,15 +130,16 @@ pub(crate) fn heavy<'a>(cells: impl Iterator<Item = &'a Cell>) {
         }
     }
     #[cfg(loom)]
-    if !chaos::mutant(Mutant::NoHeavyFence) {
+    {
+        //~ no-heavy-fence {
         full();
         cells.for_each(Cell::pass);
         full();
+        //~ }
     }
 }
 
-/// Tells the kernel again, in a child process, that heavy fences will come.
-#[cfg(not(loom))]
+/// In a child process: registers with the kernel again for heavy fences.
 pub(crate) fn register_after_fork() {
     if chosen() == Fences::Membarrier {
         imp::register();
@@ -155,8 +152,8 @@ pub(crate) fn register_restarts() -> bool {
     imp::register_restarts()
 }
 
-/// A heavy fence that has every restartable sequence of the process that is going on begin anew as
-/// well. To be called only where [`register_restarts`] has said yes.
+/// A heavy fence that also restarts every restartable sequence that is in progress in this process.
+/// Called only if [`register_restarts`] has returned true.
 #[cfg(not(loom))]
 pub(crate) fn heavy_with_restarts() {
     imp::membarrier_with_restarts();
@@ -164,37 +161,47 @@ pub(crate) fn heavy_with_restarts() {
 
 #[cfg(all(target_os = "linux", not(any(loom, miri))))]
 mod imp {
-    use rustix::thread::{MembarrierCommand, membarrier as call, membarrier_query};
+    use libc::{
+        MEMBARRIER_CMD_PRIVATE_EXPEDITED as FENCE,
+        MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ as FENCE_WITH_RESTARTS,
+        MEMBARRIER_CMD_QUERY as QUERY, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as REGISTER,
+        MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ as REGISTER_RESTARTS,
+    };
+
+    use crate::os::calls::membarrier as call;
+
+    /// Whether the kernel has this command.
+    fn has(command: libc::c_int) -> bool {
+        call(QUERY).is_ok_and(|commands| commands & command != 0)
+    }
 
     /// Whether the kernel will run [`membarrier`] for this process.
     pub(super) fn register() -> bool {
-        membarrier_query().contains_command(MembarrierCommand::PrivateExpedited)
-            && call(MembarrierCommand::RegisterPrivateExpedited).is_ok()
-            && call(MembarrierCommand::PrivateExpedited).is_ok()
+        has(FENCE) && call(REGISTER).is_ok() && call(FENCE).is_ok()
     }
 
     pub(super) fn membarrier() {
-        if let Err(error) = call(MembarrierCommand::PrivateExpedited) {
+        if let Err(error) = call(FENCE) {
             lost(error);
         }
     }
 
     /// Whether the kernel will run [`membarrier_with_restarts`] for this process.
     pub(super) fn register_restarts() -> bool {
-        membarrier_query().contains_command(MembarrierCommand::PrivateExpeditedRseq)
-            && call(MembarrierCommand::RegisterPrivateExpeditedRseq).is_ok()
-            && call(MembarrierCommand::PrivateExpeditedRseq).is_ok()
+        has(FENCE_WITH_RESTARTS)
+            && call(REGISTER_RESTARTS).is_ok()
+            && call(FENCE_WITH_RESTARTS).is_ok()
     }
 
     pub(super) fn membarrier_with_restarts() {
-        if let Err(error) = call(MembarrierCommand::PrivateExpeditedRseq) {
+        if let Err(error) = call(FENCE_WITH_RESTARTS) {
             lost(error);
         }
     }
 
     /// Readers rely on this fence, and nothing else in user space can replace it.
     #[cold]
-    fn lost(error: rustix::io::Errno) -> ! {
+    fn lost(error: std::io::Error) -> ! {
         eprintln!(
             "quiescence: membarrier(2), which worked when this process started, now fails: {error}. \
              No grace period can be completed safely, so the process ends. If a seccomp filter is \
@@ -242,12 +249,12 @@ mod tests {
     #[repr(align(128))]
     struct Word(AtomicU64);
 
-    /// Waits until the other thread has come as far.
+    /// Waits until the other thread has called this as often.
     fn meet(mine: &Word, other: &Word) {
         let arrived = mine.0.load(Relaxed) + 1;
         mine.0.store(arrived, Release);
         let mut looks = 0_u32;
-        // Acquire: what the other one has noted is visible.
+        // Acquire: what the other thread has stored is visible.
         while other.0.load(Acquire) < arrived {
             looks += 1;
             if looks.is_multiple_of(1_000) {
@@ -256,9 +263,9 @@ mod tests {
         }
     }
 
-    /// A reader stores a word and loads another, with a light fence between; an updater the other
-    /// way round, with `updaters`: so often, or for two seconds where the threads have little of
-    /// the CPUs. Returns how often neither has seen the other's store.
+    /// A reader stores one word and loads another, with a light fence between; an updater stores
+    /// the latter and loads the former, with `updaters` between. Does this `rounds` times, but for
+    /// two seconds at most. Returns how often neither has seen the other's store.
     fn missed(rounds: u64, updaters: impl Fn()) -> u64 {
         let [x, y, seen, reader, updater, stop] = [const { Word(AtomicU64::new(0)) }; 6];
         let deadline = Instant::now() + Duration::from_secs(2);
@@ -269,8 +276,8 @@ mod tests {
             scope.spawn(|| {
                 for round in 1..=rounds {
                     meet(&reader, &updater);
-                    // The store below stays in the CPU's buffer behind these, which are to lines
-                    // far away, while the load is from one at hand.
+                    // The store below waits in the store buffer behind these, which miss the
+                    // cache, while the load hits it.
                     y.0.load(Relaxed);
                     let first = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
                     for n in 0..24 {
@@ -290,7 +297,7 @@ mod tests {
             });
             for round in 1..=rounds {
                 meet(&updater, &reader);
-                // So that the two meet in all ways.
+                // Varies how the two threads interleave.
                 x.0.load(Relaxed);
                 (0..round % 32).for_each(|_| std::hint::spin_loop());
                 y.0.store(round, Relaxed);
@@ -298,7 +305,7 @@ mod tests {
                 let found = x.0.load(Relaxed);
                 let is_last = Instant::now() >= deadline;
                 if is_last {
-                    stop.0.store(round, Relaxed); // before the two meet
+                    stop.0.store(round, Relaxed); // before `meet`
                 }
                 meet(&updater, &reader);
                 missed += u64::from(found != round && seen.0.load(Relaxed) != round);
@@ -310,9 +317,9 @@ mod tests {
         missed
     }
 
-    /// What all grace periods rest on: of a reader's store and load with a light fence between, and
-    /// an updater's with a heavy one, one sees the other. On a machine with two CPUs a fence of the
-    /// updater's alone is caught by this.
+    /// All grace periods depend on this: if a reader stores and loads with a light fence between,
+    /// and an updater with a heavy one, one of them sees the other's store. On a machine with two
+    /// CPUs this fails if the heavy fence is one of the updater alone.
     #[test]
     fn a_heavy_fence_pairs_with_light_ones() {
         assert_eq!(missed(100_000, || heavy(std::iter::empty())), 0);

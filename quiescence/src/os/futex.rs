@@ -1,13 +1,13 @@
 //! Sleeping until a word changes: the futex, with a portable twin.
 //!
-//! The twin (other systems, loom, and where `QUIESCENCE_FUTEX=portable` is in the environment)
-//! keeps one lock and one condition variable for all words; a wake-up rouses every sleeper, each of
-//! which loads its own word again. Which of the two is used is decided once, at the first use: a
-//! sleeper of one would not see a wake-up of the other. Another value of the variable is complained
-//! of.
+//! The twin (other systems, loom, and if `QUIESCENCE_FUTEX=portable` is in the environment) keeps
+//! one lock and one condition variable for all words; a wake-up wakes every sleeper, each of which
+//! loads its own word again. Which of the two is used is decided once, at the first use: a sleeper
+//! of one would not see a wake-up of the other. Another value of the variable is reported on
+//! standard error.
 //!
 //! A fork takes the twin's lock ([`hold`]). A signal handler must not take it, so sections in
-//! handlers are for the kernel's futex.
+//! handlers need the kernel's futex.
 
 use std::time::Duration;
 
@@ -71,34 +71,32 @@ mod imp {
 }
 
 /// The twin's lock, held while the memory of the process is copied by a fork.
-#[cfg(not(loom))]
 pub(crate) type Held = super::sync::MutexGuard<'static, ()>;
 
-/// Takes the twin's lock. After all others: who holds one of them may wake a sleeper.
-#[cfg(not(loom))]
+/// Takes the twin's lock. After all others: a thread that holds one of them may wake a sleeper.
 pub(crate) fn hold() -> Held {
     twin::hold()
 }
 
 /// Sleeps while `word` is `value`, but no longer than `most`; may return early. Call it in a loop.
 ///
-/// Returns whether it has slept for as long as it may.
+/// Returns whether it has slept until `most` ran out.
 pub(crate) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
     imp::wait(word, value, most)
 }
 
-/// As [`wait`], where those who wake are not ours: the word is known to the kernel as one that
+/// As [`wait`], for wake-ups from outside the library: the kernel takes the word as one that
 /// processes may share.
 pub(crate) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
     imp::wait_shared(word, value, most);
 }
 
-/// Wakes those who sleep by [`wait_shared`]. The word must have been changed before.
+/// Wakes the threads that sleep in [`wait_shared`]. The word must have been changed before.
 pub(crate) fn wake_shared(word: &AtomicU32) {
     imp::wake_shared(word);
 }
 
-/// Wakes the thread that sleeps on `word`. The word must have been changed before.
+/// Wakes the threads that sleep on `word`. The word must have been changed before.
 pub(crate) fn wake_all(word: &AtomicU32) {
     imp::wake_all(word);
 }
@@ -106,31 +104,22 @@ pub(crate) fn wake_all(word: &AtomicU32) {
 #[cfg(all(target_os = "linux", not(loom)))]
 mod kernel {
     use super::{AtomicU32, Duration};
-    use rustix::thread::futex::{self, Timespec};
+    use crate::os::calls::{futex_wait, futex_wake};
 
     pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
-        sleep(word, futex::Flags::PRIVATE, value, most)
+        futex_wait(word, true, value, most)
     }
 
     pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
-        sleep(word, futex::Flags::empty(), value, most);
-    }
-
-    fn sleep(word: &AtomicU32, flags: futex::Flags, value: u32, most: Option<Duration>) -> bool {
-        // Too long for the kernel is for ever.
-        let most = most.and_then(|most| Timespec::try_from(most).ok());
-        // Whatever else it returns (woken, the value differs, interrupted), the caller polls again.
-        futex::wait(word, flags, value, most.as_ref()) == Err(rustix::io::Errno::TIMEDOUT)
+        futex_wait(word, false, value, most);
     }
 
     pub(super) fn wake_shared(word: &AtomicU32) {
-        // As in `wake_all`.
-        let _ = futex::wake(word, futex::Flags::empty(), i32::MAX.cast_unsigned());
+        futex_wake(word, false);
     }
 
     pub(super) fn wake_all(word: &AtomicU32) {
-        // It can fail for a bad address only, and this one is a reference.
-        let _ = futex::wake(word, futex::Flags::PRIVATE, i32::MAX.cast_unsigned());
+        futex_wake(word, true);
     }
 }
 
@@ -149,7 +138,6 @@ mod twin {
         static ref CHANGED: Condvar = Condvar::new();
     }
 
-    #[cfg(not(loom))]
     pub(super) fn hold() -> super::Held {
         sync::lock(&LOCK)
     }
@@ -166,9 +154,8 @@ mod twin {
         word.load(Relaxed) == value && sync::wait_at_most(&CHANGED, guard, most).1
     }
 
-    /// How long a sleeper goes without loading its word, where the wake-up may be the kernel's: a
-    /// reader that is compiled against liburcu knows no twin.
-    #[cfg(not(loom))]
+    /// How often a sleeper loads its word if the wake-up may be the kernel's: a reader compiled
+    /// against liburcu does not know the twin.
     const POLL: Duration = Duration::from_millis(10);
 
     pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
@@ -255,14 +242,14 @@ mod tests {
         if std::env::var_os(ROLE).is_none() {
             return again("a_child_finds_the_twin_free");
         }
-        // From the first domain on forks take the locks.
+        // Forks take the locks once there is a domain.
         drop(crate::Domain::new().read());
         let (is_held, is_forked) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             scope.spawn(|| {
                 let held = hold();
                 is_held.store(true, SeqCst);
-                // The fork waits for this thread. One that does not is over long before.
+                // The fork waits for this thread. A fork that did not would end long before.
                 let began = Instant::now();
                 while !is_forked.load(SeqCst) && began.elapsed() < Duration::from_millis(500) {
                     thread::yield_now();
@@ -272,7 +259,7 @@ mod tests {
             while !is_held.load(SeqCst) {
                 thread::yield_now();
             }
-            // SAFETY: the child looks at a lock and leaves by `_exit`.
+            // SAFETY: the child tries a lock and leaves by `_exit`.
             let child = unsafe { libc::fork() };
             if child == 0 {
                 let code = i32::from(!super::twin::is_free());

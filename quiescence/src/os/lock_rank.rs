@@ -2,72 +2,72 @@
 //!
 //! **Invariant: a thread that waits for a lock holds only locks of lower ranks.** So the waits of
 //! all threads cannot form a cycle. Each [`Mutex`](super::sync::Mutex) has a rank; a build with
-//! debug assertions checks it at each acquisition, and panics where the order is broken, whether or
-//! not the threads meet. A build without them has neither the ranks nor the check.
+//! debug assertions checks it at each acquisition, and panics if the order is broken, whether or
+//! not threads contend. A build without them has neither the ranks nor the check.
 //!
 //! - `sync::try_lock` does not wait, so it may be called in any order. What it has taken counts as
 //!   held: the next lock that is waited for must have a higher rank.
-//! - Two locks of one rank are held by a thread only where `sync::lock_another` takes the second.
-//! - A thread that waits on a condition variable holds no lock but the one that it hands over, and
-//!   user code is called under none; [`Rank::Consumers`], which users hold, is let pass.
+//! - A thread holds two locks of one rank only if `sync::lock_another` takes the second.
+//! - A thread that waits on a condition variable holds no other lock, and no lock is held when user
+//!   code is called; [`Rank::Consumers`], which users hold, is exempt.
 //! - A `fork` takes the locks that are marked *fork* in the order of the table: all of one rank, in
 //!   every domain, before the first of the next rank. Those that are not marked are fields of
 //!   users' objects: their users do not fork while another thread is in a call of the object.
 //! - The locks of `quiescence-compat` come before all of these.
 //!
 //! The counts are a thread-local of plain numbers: a signal handler and the end of a thread may use
-//! it, and nothing is allocated. An acquisition is counted after the lock is taken, and counted off
-//! before it is let go, so a handler in between finds too little, and never too much. Loom runs its
+//! it, and nothing is allocated. A lock is counted after it is taken, and no longer before it is
+//! released, so a handler in between finds a count that is too low, never too high. Loom runs its
 //! threads on one of the system's, so there the check is left out.
 
-/// The rank of a lock. A lock is taken after those that stand before it.
+/// The rank of a lock. A lock is taken after those of the ranks above it in this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(dead_code, reason = "some locks exist in some builds only")]
 pub(crate) enum Rank {
-    /// The thread that consumes from a `WaitFreeQueue`, or updates a `List`: held by users, across
-    /// whatever they call.
+    /// Held by the thread that consumes from a `WaitFreeQueue`, or updates a `List`: users hold it
+    /// across whatever they call.
     Consumers,
     /// The statistics server's socket and client. *fork*
     StatsServer,
-    /// The board of the hash tables: what is asked of their worker. *fork*
+    /// The board of the hash tables: the requests to their worker. *fork*
     Tables,
     /// The worker's list of domains that have something to do. *fork*
     Worker,
     /// The list of domains in use. *fork*
     Domains,
-    /// A domain's queues that threads without one of their own share; its holder writes to them.
+    /// A domain's queues that threads without one of their own share; the holder writes to them.
     /// *fork*
     SharedQueues,
     /// The list of a domain's thread queues. *fork*
     Queues,
-    /// One thread queue: its segments, and who runs it. *fork*
+    /// One thread queue: its segments, and which thread runs it. *fork*
     Queue,
     /// The list of a domain's callback queues. *fork*
     CallbackQueues,
-    /// One callback queue: who attends to it. *fork*
+    /// One callback queue: which thread attends to it. *fork*
     CallbackQueue,
     /// How many threads wait for room in a domain's callback queues. *fork*
     CallbackQueueRoom,
-    /// A domain's machine, and who drives it. *fork*
+    /// A domain's machine, and its driver. *fork*
     GracePeriods,
     /// A domain's readers. *fork*
     Registry,
-    /// The heads of callbacks that wait, where they are checked. *fork*
+    /// The heads of callbacks that wait, if they are checked. *fork*
     Heads,
-    /// The guards of sleepable domains, where they are listed. *fork*
+    /// The guards of sleepable domains, if they are listed. *fork*
     Guards,
     /// What the stall reporter is to report. *fork*
     Reporter,
     /// The user's stall hook: cloned under the lock, called after it. *fork*
     StallHook,
-    /// The thread that waits for a `LocalGlobalLock`.
+    /// The turns of the threads that wait for a `LocalGlobalLock`.
     LocalGlobal,
-    /// The thread that sums an `ExactCounter`, or moves the room of a `Limit`.
+    /// Held by the thread that sums an `ExactCounter`, or moves the room of a `Limit`.
     Turn,
-    /// The thread that folds or unfolds a counter of each CPU.
+    /// Held by the thread that folds or unfolds a counter of each CPU.
     Folding,
-    /// The thread that makes a chunk of an `IdMap`.
+    /// Held by the thread that makes a chunk of an `IdMap`.
     IdChunks,
     /// The marks of some entries of an `IdMap`.
     IdMarks,
@@ -75,11 +75,11 @@ pub(crate) enum Rank {
     Snapshot,
     /// What the thread of an asynchronous barrier and its task share.
     BarrierTask,
-    /// The file of the statistics server's socket, which goes at the end of the process.
+    /// The file of the statistics server's socket, removed at the end of the process.
     SocketFile,
     /// Functions to call at the end of the process, and threads to wait for then, under miri.
     AtExit,
-    /// The portable futex. *fork*: last, since who holds one of the others may wake a sleeper.
+    /// The portable futex. *fork*: last, since a thread that holds another lock may wake a sleeper.
     Futex,
 }
 
@@ -126,12 +126,12 @@ mod imp {
         }
     }
 
-    /// A lock that the thread holds; its drop comes before the lock is let go.
+    /// A lock that the thread holds; dropped before the lock is released.
     #[derive(Debug)]
     pub(crate) struct Held(Rank);
 
     impl Held {
-        /// Calls `wait`, which lets go of the lock and takes it again.
+        /// Calls `wait`, which releases the lock and takes it again.
         #[track_caller]
         pub(crate) fn without<R>(self, wait: impl FnOnce() -> R) -> (Self, R) {
             let rank = self.0;
@@ -205,8 +205,8 @@ mod imp {
     pub(crate) const fn assert_none_held(_what: &str) {}
 }
 
-/// Panics, in a build with debug assertions, if the thread holds a lock of the library's: `what` is
-/// done under none. [`Rank::Consumers`] is let pass.
+/// Panics, in a build with debug assertions, if the thread holds one of the library's locks: `what`
+/// is done under none. [`Rank::Consumers`] is exempt.
 pub(crate) use imp::assert_none_held;
 pub(super) use imp::{Held, OfLock};
 
@@ -221,7 +221,7 @@ mod tests {
     static QUEUE: Mutex<()> = Mutex::new(Rank::Queue, ());
     static OTHER_QUEUE: Mutex<()> = Mutex::new(Rank::Queue, ());
 
-    /// What a thread panics with that does this.
+    /// The message of the panic of a thread that calls `f`, if it panics.
     fn complaint(f: impl FnOnce() + Send) -> Option<String> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
@@ -240,14 +240,14 @@ mod tests {
         let wrong = complaint(|| drop((lock(&QUEUE), lock(&DOMAINS)))).unwrap();
         assert!(wrong.contains("a lock of rank Domains is waited for"), "{wrong}");
 
-        // Two of one rank only where that is said.
+        // Two of one rank only by `lock_another`.
         let wrong = complaint(|| drop((lock(&QUEUE), lock(&OTHER_QUEUE)))).unwrap();
         assert!(wrong.contains("a lock of rank Queue is waited for"), "{wrong}");
         assert_eq!(complaint(|| drop((lock(&QUEUE), lock_another(&OTHER_QUEUE)))), None);
         let wrong = complaint(|| drop((lock(&QUEUE), lock_another(&DOMAINS)))).unwrap();
         assert!(wrong.contains("a lock of rank Domains is waited for"), "{wrong}");
 
-        // They may be let go in any order, and then nothing is held.
+        // They may be released in any order, and then nothing is held.
         assert_eq!(
             complaint(|| {
                 let (domains, queue) = (lock(&DOMAINS), lock(&QUEUE));
@@ -258,7 +258,7 @@ mod tests {
             None
         );
 
-        // What is tried does not wait; what it takes counts.
+        // `try_lock` does not wait; a lock that it takes counts.
         assert_eq!(complaint(|| drop((lock(&QUEUE), try_lock(&DOMAINS).unwrap()))), None);
         let wrong = complaint(|| drop((try_lock(&QUEUE), lock(&DOMAINS)))).unwrap();
         assert!(wrong.contains("a lock of rank Domains is waited for"), "{wrong}");
@@ -278,7 +278,7 @@ mod tests {
             drop(wait_at_most(&changed, lock(&QUEUE), moment));
         });
         assert!(wrong.unwrap().contains("a condition variable is waited on"));
-        // That a thread has panicked under a lock does not take the lock from others.
+        // A panic of a thread that holds a lock does not take the lock from others.
         drop((lock(&DOMAINS), lock(&QUEUE)));
     }
 }

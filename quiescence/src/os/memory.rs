@@ -1,5 +1,11 @@
 //! How much memory this process may have.
 
+#[cfg(all(target_os = "linux", not(miri)))]
+use super::calls;
+
+#[cfg(all(target_os = "linux", not(miri)))]
+const READ_WRITE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
+
 /// Memory of the process's own, all zero, that begins a page; `None` if the system has none. Asks
 /// the system itself, and leaves `errno` as it is, so that a signal handler may call it.
 ///
@@ -7,15 +13,10 @@
 /// once.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
-
-    let (read_write, flags) =
-        (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
-    // SAFETY: a new mapping, in place of no other.
-    let memory = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, read_write, flags) }.ok()?;
+    let memory = calls::map(bytes, READ_WRITE, libc::MAP_NORESERVE)?;
     // SAFETY: the mapping made above. A kernel without huge pages says no, to no harm.
-    let _ = unsafe { madvise(memory, bytes, Advice::LinuxNoHugepage) };
-    Some(memory.cast())
+    let _ = unsafe { calls::advise(memory, bytes, libc::MADV_NOHUGEPAGE) };
+    Some(memory)
 }
 
 /// Gives it back.
@@ -25,7 +26,7 @@ pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
     // SAFETY: by the contract; it does not fail for a whole mapping.
-    let _ = unsafe { rustix::mm::munmap(memory.cast(), bytes) };
+    unsafe { calls::unmap(memory, bytes) };
 }
 
 /// Bytes of a huge page, which the system may give instead of small ones.
@@ -36,31 +37,27 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Then it begins with one.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn map_zeroed_huge(bytes: usize) -> Option<*mut u8> {
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
-
     let before = if bytes < HUGE_PAGE { 0 } else { HUGE_PAGE };
     let bytes = bytes.checked_next_multiple_of(PAGE)?;
     let all = bytes.checked_add(before)?;
-    let (read_write, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // SAFETY: a new mapping, in place of no other.
-    let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), all, read_write, flags) }.ok()?;
+    let mapped = calls::map(all, READ_WRITE, 0)?;
     if before == 0 {
-        return Some(mapped.cast());
+        return Some(mapped);
     }
     let skipped = mapped.addr().next_multiple_of(HUGE_PAGE) - mapped.addr();
-    let memory = mapped.wrapping_byte_add(skipped);
-    let after = memory.wrapping_byte_add(bytes);
+    let memory = mapped.wrapping_add(skipped);
+    let after = memory.wrapping_add(bytes);
     if skipped != 0 {
         // SAFETY: whole pages of the mapping made above, which nothing uses. It does not fail.
-        let _ = unsafe { munmap(mapped, skipped) };
+        unsafe { calls::unmap(mapped, skipped) };
     }
     if skipped != before {
         // SAFETY: as above.
-        let _ = unsafe { munmap(after, before - skipped) };
+        unsafe { calls::unmap(after, before - skipped) };
     }
     // SAFETY: the rest of the mapping. A kernel without huge pages says no, to no harm.
-    let _ = unsafe { madvise(memory, bytes, Advice::LinuxHugepage) };
-    Some(memory.cast())
+    let _ = unsafe { calls::advise(memory, bytes, libc::MADV_HUGEPAGE) };
+    Some(memory)
 }
 
 /// Gives it back.
@@ -113,8 +110,13 @@ mod imp {
     use std::path::Path;
 
     pub(super) fn machine_bytes() -> Option<u64> {
-        let info = rustix::system::sysinfo();
-        info.totalram.checked_mul(u64::from(info.mem_unit)).filter(|bytes| *bytes != 0)
+        // SAFETY: plain data, for which zero is a value.
+        let mut info: libc::sysinfo = unsafe { std::mem::zeroed() };
+        // SAFETY: writes to `info`.
+        let told = unsafe { libc::sysinfo(&raw mut info) } == 0;
+        #[allow(clippy::useless_conversion)] // not on every system
+        let units = u64::from(info.totalram);
+        units.checked_mul(u64::from(info.mem_unit)).filter(|bytes| told && *bytes != 0)
     }
 
     /// The limit of the control group that this process is in, or of a group around it: version 2,
@@ -153,18 +155,6 @@ mod imp {
 
     pub(super) fn group_bytes() -> Option<u64> {
         None
-    }
-}
-
-/// Has the allocator give the system the pages back that are free, of whatever thread: a free page
-/// stays with the allocator otherwise until what lies above it is free, too. It holds each of its
-/// locks meanwhile. Nothing where the program's allocator is not glibc's.
-#[cfg(feature = "stacks")]
-pub(crate) fn give_free_pages_back() {
-    #[cfg(all(target_os = "linux", target_env = "gnu", not(any(loom, miri))))]
-    // SAFETY: it may be called at any time.
-    unsafe {
-        libc::malloc_trim(0);
     }
 }
 

@@ -14,7 +14,6 @@ pub(crate) fn tick() {
 }
 
 /// Lets others do what this thread waits for.
-#[cfg(not(loom))]
 pub(crate) fn moment() {
     nap(Duration::from_nanos(grace::driver::MOMENT_NS));
 }

@@ -38,9 +38,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::fence::{self, Fences};
 use super::{environment, tracer};
-use crate::chaos::{self, Mutant};
 
-/// `asm!` of these instructions and operands; of the hooks' operands too with the feature `chaos`.
+/// `asm!` of these instructions and operands; of the hooks' operands too where there are hooks.
 /// (Rust 1.93 would allow an attribute on an operand.)
 #[cfg(quiescence_mutants)]
 #[allow(unused_macros)]
@@ -84,7 +83,7 @@ mod imp;
 
 pub(crate) use imp::{Word, add_at, increment, load_words, take_at};
 
-/// How a process counts per CPU; chosen once. See [`per_cpu_path`](crate::per_cpu_path).
+/// How a process counts per CPU; chosen once. See [`per_cpu_path`](crate::tuning::per_cpu_path).
 ///
 /// On both paths everything works in threads that others have made, with affinities and control
 /// groups, as CPUs come and go, after `fork` (but not `vfork`), and in signal handlers, as far as
@@ -93,7 +92,7 @@ pub(crate) use imp::{Word, add_at, increment, load_words, take_at};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PerCpuPath {
     /// In restartable sequences: no atomic instruction, and no grace period waits for a read of
-    /// [`Snapshot`](crate::Snapshot) or [`ArcCell`](crate::ArcCell).
+    /// [`Snapshot`](crate::cell::Snapshot) or [`ArcCell`](crate::ArcCell).
     ///
     /// On Linux from 5.10 and glibc from 2.35, on x86-64, where nothing forbids rseq(2) and
     /// membarrier(2). The code must stay loaded: a shared object that contains it must not be given
@@ -232,9 +231,7 @@ pub(crate) fn slot() -> usize {
 /// Has every sequence of this process that is going on begin anew, and is a heavy fence as well.
 /// Without sequences it is that fence only.
 pub(crate) fn barrier() {
-    if chaos::mutant(Mutant::PlainBarrier) {
-        return fence::heavy(std::iter::empty());
-    }
+    //~ plain-barrier
     if area().is_none() {
         fence::heavy(std::iter::empty());
         // Once more: a thread may have begun to use sequences while we looked, before the fence. If
@@ -256,8 +253,6 @@ pub(crate) fn register_after_fork() {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use rustix::fs::{CWD, Mode, OFlags};
-
     /// One more than the greatest number that a CPU may have.
     pub(super) fn cpus() -> u32 {
         // Neither of the two is there under Miri, which has as many as it is given.
@@ -268,17 +263,11 @@ mod system {
     }
 
     /// As the system says: `0-1`, or `0-3,8-11`.
-    #[cfg_attr(miri, allow(dead_code))]
+    #[cfg(not(miri))]
     fn possible() -> Option<u32> {
-        let file = rustix::fs::openat(
-            CWD,
-            c"/sys/devices/system/cpu/possible",
-            OFlags::RDONLY | OFlags::CLOEXEC,
-            Mode::empty(),
-        );
         let mut text = [0; 1 << 10];
-        let length = rustix::io::read(file.ok()?, &mut text).ok()?;
-        let last = text.get(..length)?.trim_ascii_end().rsplit(|byte| !byte.is_ascii_digit());
+        let text = crate::os::calls::read_file(c"/sys/devices/system/cpu/possible", &mut text)?;
+        let last = text.trim_ascii_end().rsplit(|byte| !byte.is_ascii_digit());
         std::str::from_utf8(last.into_iter().next()?).ok()?.parse::<u32>().ok()?.checked_add(1)
     }
 
@@ -288,10 +277,10 @@ mod system {
     fn as_many_as_masks_have() -> u32 {
         let mut mask = [0_u64; (super::SLOTS_MAX / 64) as usize];
         // SAFETY: the kernel writes so many bytes at most.
-        let bytes = unsafe {
+        let bytes = crate::os::calls::call(|| unsafe {
             libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr())
-        };
-        u32::try_from(bytes).map_or(1, |bytes| bytes * 8)
+        });
+        bytes.ok().and_then(|bytes| u32::try_from(bytes).ok()).map_or(1, |bytes| bytes * 8)
     }
 
     pub(super) fn cpu() -> u32 {
@@ -300,7 +289,7 @@ mod system {
         return crate::os::thread::id();
         // SAFETY: asks for a number.
         #[cfg(not(miri))]
-        let cpu = unsafe { libc::sched_getcpu() };
+        let cpu = crate::os::calls::keeping_errno(|| unsafe { libc::sched_getcpu() });
         #[cfg(not(miri))]
         u32::try_from(cpu).unwrap_or(0)
     }

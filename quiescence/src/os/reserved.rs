@@ -2,6 +2,9 @@
 
 use std::ptr;
 
+#[cfg(all(target_os = "linux", not(miri)))]
+use super::calls;
+
 /// A range of addresses.
 #[derive(Debug)]
 pub(crate) struct Reserved {
@@ -18,13 +21,8 @@ impl Reserved {
     /// So many bytes of addresses, without memory. `None` if the system does not give them.
     #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn new(bytes: usize) -> Option<Self> {
-        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-
         let bytes = bytes.checked_next_multiple_of(page_size())?;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new mapping, in place of no other.
-        let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::empty(), flags) };
-        Some(Self { start: start.ok()?.cast(), bytes })
+        Some(Self { start: calls::map(bytes, libc::PROT_NONE, libc::MAP_NORESERVE)?, bytes })
     }
 
     /// Elsewhere: memory from the allocator, all of it.
@@ -44,22 +42,18 @@ impl Reserved {
     /// there is none.
     #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn commit(&self, from: usize, to: usize) -> bool {
-        use rustix::mm::{MprotectFlags, mprotect};
-
         let Some((start, bytes)) = self.pages(from, to) else {
             return true;
         };
         // SAFETY: pages of this range, to which no thread has a pointer yet, but for those that
         // have memory already and stay as they are.
-        unsafe { mprotect(start, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
+        unsafe { calls::protect(start, bytes, libc::PROT_READ | libc::PROT_WRITE) }
     }
 
     /// Takes the memory of a part away again, but for the part of its first page that precedes it.
     /// What is not taken away is zeroed: that, and pages that are locked.
     #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn forget(&self, from: usize, to: usize) {
-        use rustix::mm::{Advice, madvise};
-
         let whole = from.next_multiple_of(page_size()).min(to);
         // SAFETY: within the range, committed, and unused.
         unsafe { ptr::write_bytes(self.start.wrapping_add(from), 0, whole - from) };
@@ -67,8 +61,8 @@ impl Reserved {
             let start = self.start.wrapping_add(whole);
             // SAFETY: whole pages of the range; what is in them no thread uses. (The last one may
             // be shared with nothing: what follows is not committed.)
-            let taken = unsafe { madvise(start.cast(), to - whole, Advice::LinuxDontNeed) };
-            if taken.is_err() {
+            let taken = unsafe { calls::advise(start, to - whole, libc::MADV_DONTNEED) };
+            if !taken {
                 // Memory that is locked (`mlockall`) stays; the thread that commits it again counts
                 // on zeros. SAFETY: within the range, committed, and unused.
                 unsafe { ptr::write_bytes(start, 0, to - whole) };
@@ -78,11 +72,11 @@ impl Reserved {
 
     /// The pages in which a part lies, but for a first one in which something lies before it.
     #[cfg(all(target_os = "linux", not(miri)))]
-    fn pages(&self, from: usize, to: usize) -> Option<(*mut std::ffi::c_void, usize)> {
+    fn pages(&self, from: usize, to: usize) -> Option<(*mut u8, usize)> {
         let page = page_size();
         let first = from.next_multiple_of(page);
         let end = to.next_multiple_of(page).min(self.bytes);
-        (first < end).then(|| (self.start.wrapping_add(first).cast(), end - first))
+        (first < end).then(|| (self.start.wrapping_add(first), end - first))
     }
 
     /// It has memory.
@@ -115,7 +109,9 @@ impl Drop for Reserved {
     fn drop(&mut self) {
         #[cfg(all(target_os = "linux", not(miri)))]
         // SAFETY: the mapping that `new` made; the thread that drops this uses it no more.
-        let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.bytes) };
+        unsafe {
+            calls::unmap(self.start, self.bytes)
+        };
         #[cfg(any(not(target_os = "linux"), miri))]
         if let Some(layout) = layout(self.bytes) {
             // SAFETY: the memory that `new` got by the same layout; as above.

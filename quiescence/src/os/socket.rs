@@ -23,11 +23,8 @@ mod imp {
     use std::os::fd::{AsRawFd, RawFd};
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
     use std::path::Path;
+    use std::process;
     use std::sync::Once;
-
-    use rustix::event::{PollFd, PollFlags, poll};
-    use rustix::net::sockopt::socket_peercred;
-    use rustix::process::{Pid, geteuid, getpid, test_kill_process};
 
     use super::{Door, PathBuf, UnixListener, UnixStream};
     use crate::os::sync::{self, Mutex, Rank};
@@ -36,7 +33,7 @@ mod imp {
     const SWEEP_MAX: usize = 4_096;
 
     /// The file to take away at the end, and the process that made it: not its children.
-    static MADE: Mutex<Option<(Pid, PathBuf)>> = Mutex::new(Rank::SocketFile, None);
+    static MADE: Mutex<Option<(u32, PathBuf)>> = Mutex::new(Rank::SocketFile, None);
 
     /// Whether this program runs with rights that its caller does not have: then the caller's
     /// environment is not to be obeyed.
@@ -52,7 +49,7 @@ mod imp {
             None => {
                 let directory = directory()?;
                 sweep(&directory);
-                directory.join(format!("{}.sock", getpid().as_raw_nonzero()))
+                directory.join(format!("{}.sock", process::id()))
             }
         };
         let tell = |error: io::Error| format!("{}: {error}", path.display());
@@ -69,7 +66,7 @@ mod imp {
         let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let directory = match of_session {
             Some(parent) if is_own_directory(&parent, 0o022) => parent.join("quiescence"),
-            _ => PathBuf::from(format!("/tmp/quiescence-{}", geteuid().as_raw())),
+            _ => PathBuf::from(format!("/tmp/quiescence-{}", user())),
         };
         match DirBuilder::new().mode(0o700).create(&directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -86,9 +83,8 @@ mod imp {
     /// Whether it is a directory, not a link to one, of this user, and gives others none of these
     /// rights.
     fn is_own_directory(path: &Path, others: u32) -> bool {
-        let is_ours = |found: Metadata| {
-            found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & others == 0
-        };
+        let is_ours =
+            |found: Metadata| found.is_dir() && found.uid() == user() && found.mode() & others == 0;
         path.is_absolute() && fs::symlink_metadata(path).is_ok_and(is_ours)
     }
 
@@ -99,19 +95,42 @@ mod imp {
         for entry in entries.take(SWEEP_MAX).flatten() {
             let name = entry.file_name();
             let number = name.to_str().and_then(|name| name.strip_suffix(".sock"));
-            let process = number.and_then(|number| Pid::from_raw(number.parse().ok()?));
-            let is_gone = process
-                .is_some_and(|process| test_kill_process(process) == Err(rustix::io::Errno::SRCH));
-            if is_gone {
+            let process = number.and_then(|number| number.parse::<libc::pid_t>().ok());
+            if process.is_some_and(|process| process > 0 && is_gone(process)) {
                 remove_if_deserted(&entry.path());
             }
         }
     }
 
+    fn is_gone(process: libc::pid_t) -> bool {
+        // SAFETY: sends no signal, and asks whether it could.
+        let found = unsafe { libc::kill(process, 0) };
+        found != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    }
+
+    /// By whose rights this process acts.
+    fn user() -> libc::uid_t {
+        // SAFETY: asks for a number.
+        unsafe { libc::geteuid() }
+    }
+
+    /// The user whose process has connected, as the kernel states.
+    fn user_of(client: &UnixStream) -> io::Result<libc::uid_t> {
+        // SAFETY: plain data, for which zero is a value.
+        let mut found: libc::ucred = unsafe { std::mem::zeroed() };
+        let mut bytes = size_of_val(&found) as libc::socklen_t;
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+        let place = (&raw mut found).cast();
+        // SAFETY: writes to `found`, as many bytes as it has.
+        let told =
+            unsafe { libc::getsockopt(client.as_raw_fd(), level, name, place, &raw mut bytes) };
+        if told == 0 { Ok(found.uid) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Removes the file if it is a socket of this user that no process listens on.
     fn remove_if_deserted(path: &Path) -> bool {
         let is_own_socket = fs::symlink_metadata(path)
-            .is_ok_and(|found| found.file_type().is_socket() && found.uid() == geteuid().as_raw());
+            .is_ok_and(|found| found.file_type().is_socket() && found.uid() == user());
         is_own_socket
             && UnixStream::connect(path)
                 .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
@@ -133,13 +152,13 @@ mod imp {
         extern "C" fn remove() {
             // If somebody is at it just now, the file stays, and is swept by the next thread.
             if let Some(made) = sync::try_lock(&MADE).as_deref_mut().and_then(Option::take)
-                && made.0 == getpid()
+                && made.0 == process::id()
             {
                 let _ = fs::remove_file(made.1);
             }
         }
         static INSTALL: Once = Once::new();
-        *sync::lock(&MADE) = Some((getpid(), path));
+        *sync::lock(&MADE) = Some((process::id(), path));
         INSTALL.call_once(|| {
             // If there is no memory to remember it, the file stays, and is swept later.
             crate::os::exit::at_exit(remove);
@@ -157,9 +176,11 @@ mod imp {
     impl Door {
         /// Sleeps until somebody knocks.
         pub(crate) fn wait(&self) {
-            let mut knock = [PollFd::new(&self.listener, PollFlags::IN)];
+            let descriptor = self.descriptor();
+            let mut knock = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
             // Whatever it returns, the caller tries to let somebody in.
-            let _ = poll(&mut knock, None);
+            // SAFETY: writes to `knock`, which is one.
+            let _ = unsafe { libc::poll(&raw mut knock, 1, -1) };
         }
 
         /// Accepts a client that has connected. `Ok(None)` if none has, or it was another user.
@@ -170,7 +191,7 @@ mod imp {
                 Err(error) => return Err(error),
             };
             client.set_nonblocking(false)?;
-            Ok((socket_peercred(&client)?.uid == geteuid()).then_some(client))
+            Ok((user_of(&client)? == user()).then_some(client))
         }
 
         /// The descriptor, for [`close_inherited`].

@@ -1,8 +1,8 @@
 //! Atomics, cells and locks: the standard library's, or loom's when it explores the code.
 //!
-//! Each lock has a [`Rank`], the only place of the order in which they are taken. A lock that a
-//! panicking thread held is taken as it is: user code never runs under our locks, so what they
-//! guard is whole.
+//! Each lock has a [`Rank`], which alone defines the order in which they are taken. Poisoning is
+//! ignored: user code runs under none of these locks but [`Rank::Consumers`], so what they guard is
+//! consistent even if a thread has panicked.
 
 #[cfg(loom)]
 pub(crate) use loom::cell::Cell;
@@ -31,7 +31,7 @@ use std::time::Duration;
 pub(crate) use super::lock_rank::Rank;
 use super::lock_rank::{Held, OfLock};
 
-/// A constructor that is `const`, but for loom, whose atomics and locks cannot be made so.
+/// A constructor that is `const` except under loom, whose atomics and locks have no such one.
 macro_rules! const_unless_loom {
     ($(#[$meta:meta])* $vis:vis fn new($($argument:ident: $type:ty),*) -> Self $body:block) => {
         $(#[$meta])*
@@ -45,8 +45,8 @@ macro_rules! const_unless_loom {
 }
 pub(crate) use const_unless_loom;
 
-/// Where loom sees plain accesses to so many places, so that it finds those that are not ordered.
-/// Without loom it is nothing.
+/// Shows loom the plain accesses to `N` places, so that it finds those that are not ordered. Empty
+/// without loom.
 #[derive(Debug)]
 pub(crate) struct Tracked<const N: usize> {
     #[cfg(loom)]
@@ -76,7 +76,7 @@ impl<const N: usize> Tracked<N> {
     }
 }
 
-/// A lock with its place in the order.
+/// A lock with its rank.
 #[derive(Debug)]
 pub(crate) struct Mutex<T> {
     rank: OfLock,
@@ -90,7 +90,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// The value, for its only user.
+    /// The value, without locking.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.lock.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,7 +103,7 @@ impl<T> Mutex<T> {
 /// A lock that is held.
 #[derive(Debug)]
 pub(crate) struct MutexGuard<'a, T> {
-    /// Dropped before the lock is let go.
+    /// Dropped before the lock is released.
     held: Held,
     guard: locks::MutexGuard<'a, T>,
 }
@@ -132,9 +132,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.taken(mutex.lock.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// As [`lock`], where the thread may hold other locks of the same rank. Another lock, which it
-/// holds already, keeps all other threads from doing the same; or it is the users' part to take
-/// them in one order.
+/// As [`lock`], if the thread may hold other locks of the same rank. Another lock, which it holds
+/// already, keeps other threads from doing the same; or users must take them in one order.
 #[inline]
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn lock_another<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -161,7 +160,7 @@ pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexG
     MutexGuard { held, guard }
 }
 
-/// Lets the CPU breathe between two looks.
+/// Tells the CPU that the thread spins; under loom, yields.
 pub(crate) fn relax() {
     #[cfg(loom)]
     loom::thread::yield_now();
@@ -170,7 +169,7 @@ pub(crate) fn relax() {
 }
 
 /// Waits for a notification, but no longer than `most`; may return without one. Loom has no clock.
-/// Returns whether it took as long as that.
+/// Returns whether `most` has passed.
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn wait_at_most<'a, T>(
     condvar: &Condvar,

@@ -14,7 +14,7 @@ pub(crate) fn is_attached() -> bool {
 mod imp {
     use std::ffi::CStr;
 
-    use rustix::fs::{CWD, Mode, OFlags};
+    use crate::os::calls;
 
     pub(super) fn is_attached() -> bool {
         // A debugger attaches to all threads, `PTRACE_SEIZE` to one.
@@ -22,11 +22,9 @@ mod imp {
     }
 
     fn says_so(path: &CStr) -> bool {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let Ok(file) = rustix::fs::openat(CWD, path, flags, Mode::empty()) else { return false };
         // The line is the eighth, behind the name (64 bytes, escaped) and numbers.
         let mut text = [0; 1 << 10];
-        rustix::io::read(file, &mut text).is_ok_and(|length| names_a_tracer(&text[..length]))
+        calls::read_file(path, &mut text).is_some_and(names_a_tracer)
     }
 
     /// Whether `/proc/PID/status` has a number other than 0 in the line `TracerPid:`.

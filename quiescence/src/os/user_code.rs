@@ -1,24 +1,24 @@
-//! Where the library runs code of its user's: every such place has a name, [`Site`], and goes
-//! through [`run`] or [`caught`].
+//! The places where the library runs user code: each has a name, [`Site`], and goes through [`run`]
+//! or [`caught`].
 //!
-//! What users hand over as functions, callbacks and wakers goes through here, what containers drop
-//! for them, and the traits of their keys and counted pointers (`Hash`, `Eq`, `Clone`, `Deref`).
-//! Not so the iterators that they hand over, and what a function drops where it returns or unwinds.
+//! This covers functions, callbacks and wakers that users pass in, values that containers drop, and
+//! the traits of their keys and counted pointers (`Hash`, `Eq`, `Clone`, `Deref`). It does not
+//! cover iterators that users pass in, and what a function drops when it returns or unwinds.
 //!
-//! **Invariant [U-1]: no lock of the library's is held there** but those that users hold knowingly
-//! (an updater's of a list, a writer's of a sequence lock or latch), and the thread's table is not
-//! borrowed ([`Borrow`]). A build with debug assertions checks it at each call that no reader
-//! makes: a reader may be in a signal handler.
+//! **Invariant [UC-1]: no lock of the library is held there** except those that users hold
+//! knowingly (an updater's of a list, a writer's of a sequence lock or latch), and the thread's
+//! table is not borrowed ([`Borrow`]). A build with debug assertions checks this at each call,
+//! except where readers call: a reader may be in a signal handler.
 //!
-//! **Invariant [U-2]: what was computed before is not used afterwards**, unless nothing that user
-//! code may do changes it. It may begin and end sections, retire, wait for a grace period or a
-//! barrier, end a domain or a container, and fork.
+//! **Invariant [UC-2]: what was computed before is not used afterwards**, unless user code cannot
+//! change it. User code may begin and end sections, retire, wait for a grace period or a barrier,
+//! end a domain or a container, and fork.
 //!
-//! **Invariant [U-3]: if it unwinds, what it leaves is whole.**
+//! **Invariant [UC-3]: if it unwinds, what it leaves is whole.**
 //!
 //! `tests/user_code.rs` has a row for each place: what is held there, what is used afterwards, and
-//! what an unwinding leaves. It looks for calls outside of these places, asks user code at each of
-//! them by which it was called, and has it do there what user code may do.
+//! what an unwinding leaves. It searches for calls outside these places; at each place it has user
+//! code check by which one it was called, and do all that user code may do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -28,11 +28,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub enum Site {
     /// A callback of a domain, or the drop of what was retired.
     Callback,
-    /// A deferred function, or the drop of what was retired, where nothing has to be waited for.
+    /// A deferred function, or the drop of what was retired, that runs at once: no wait is needed.
     OnTheSpot,
     /// The function of a callback head, in C.
     Head,
-    /// What a value owns, by its `Weigh` or a function in the place of that.
+    /// The weight of a value, by its `Weigh` or a function in place of that.
     Weigh,
     /// A waker is cloned.
     WakerClone,
@@ -46,11 +46,11 @@ pub enum Site {
     StallHook,
     /// A closure that computes the new value of a cell, of a sequence lock, or of an entry.
     Update,
-    /// A closure that is lent what a section protects, and gives a part of it.
+    /// A closure that borrows what a section protects, and returns a part of it.
     Project,
-    /// A closure during which the thread is offline, or in a section of a kind.
+    /// A closure during which the thread is offline, or in some section.
     Scope,
-    /// A closure that makes the value of a new entry, or of a CPU.
+    /// A closure that makes the value of a new entry, or for a CPU.
     Make,
     /// A closure that chooses among entries.
     Choose,
@@ -58,31 +58,31 @@ pub enum Site {
     Attend,
     /// The function that a `BigRef` ends with.
     Release,
-    /// What tells whether a node of a hash table is the one that is sought.
+    /// The test whether a node of a hash table is the one that is searched for.
     Equal,
     /// `Hash`, `Eq` or `Clone` of a map's key, or its `BuildHasher`.
     Key,
-    /// `Clone` or `Deref` of a counted pointer, or of what leads to a cell.
+    /// `Clone` or `Deref` of a counted pointer, or of a pointer to a cell.
     Pointer,
-    /// The drop of a value that was refused, taken out, or ended with its container.
+    /// The drop of a value that was refused, taken out, or dropped with its container.
     Drop,
-    /// An allocator of the user's, of a hash table.
+    /// A user's allocator, of a hash table.
     Allocate,
 }
 
 #[cfg(all(debug_assertions, not(loom)))]
 impl Site {
-    /// Whether readers come here too.
+    /// Whether readers run user code here too.
     fn is_of_readers(self) -> bool {
         matches!(self, Self::Project | Self::Scope | Self::Equal | Self::Key | Self::Pointer)
     }
 }
 
-/// A borrow that user code, which may need the same, must not run under. Nothing in a build without
-/// debug assertions.
+/// Marks a borrow during which user code must not run, since it may need to borrow the same. Empty
+/// in a build without debug assertions.
 pub(crate) use imp::Borrow;
 
-/// Runs user code. A panic of it unwinds through here.
+/// Runs user code. If it panics, the panic unwinds through here.
 #[inline(always)]
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn run<R>(site: Site, f: impl FnOnce() -> R) -> R {
@@ -90,20 +90,20 @@ pub(crate) fn run<R>(site: Site, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs user code. A panic ends here, reported by the panic hook, and makes the result `false`.
+/// Runs user code. Catches its panic, which the panic hook has reported. Returns whether it did not
+/// panic.
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn caught(site: Site, f: impl FnOnce()) -> bool {
     is_whole(|| run(site, f))
 }
 
-/// Runs code of the library's, which panics over a fault of the library's only: as [`caught`].
+/// As [`caught`], for code of the library, which panics only if the library has an error.
 pub(crate) fn is_whole(f: impl FnOnce()) -> bool {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(()) => true,
         Err(payload) => {
             let drop_payload = || run(Site::Drop, || drop(payload));
-            // Its own drop may panic again. The payload of that one is forgotten: some day it has
-            // to end.
+            // Its drop may panic, too. The payload of that panic is leaked, so that this ends.
             if let Err(payload) = catch_unwind(AssertUnwindSafe(drop_payload)) {
                 std::mem::forget(payload);
             }
@@ -124,7 +124,7 @@ mod imp {
         static BORROWS: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// A borrow of what the thread knows of itself.
+    /// A borrow of the thread's table.
     #[derive(Debug)]
     pub(crate) struct Borrow(());
 
@@ -141,14 +141,14 @@ mod imp {
         }
     }
 
-    /// The thread is in user code; dropped where it comes back.
+    /// The thread is in user code while this exists; restores the place before it on drop.
     #[derive(Debug)]
     pub(super) struct There(Option<Site>);
 
     impl There {
         #[track_caller]
         pub(super) fn at(site: Site) -> Self {
-            // Readers may be in a signal handler, which has interrupted whatever there is.
+            // Readers may be in a signal handler, which may have interrupted a lock or a borrow.
             if !site.is_of_readers() {
                 lock_rank::assert_none_held("user code is called");
                 assert_eq!(BORROWS.get(), 0, "user code is called under a borrow");
@@ -198,8 +198,8 @@ mod imp {
     }
 }
 
-/// The place by which the thread has come into user code, in a build with debug assertions: for
-/// tests, whose user code asks it.
+/// The place at which this thread entered user code, in a build with debug assertions; `None` in
+/// others. For tests, whose user code calls it.
 #[cfg_attr(loom, allow(dead_code, reason = "loom has no tests outside of the library"))]
 pub fn here() -> Option<Site> {
     imp::here()

@@ -1,4 +1,4 @@
-//! The orderly end of the process: what waits is run, and the library's own threads end.
+//! The orderly end of the process: waiting callbacks are run, and the library's threads end.
 
 use crate::collections::hash_table_worker;
 use crate::os::{clock, nap, thread};
@@ -6,17 +6,17 @@ use crate::reclaim::domains;
 use crate::reclaim::{defer, worker};
 use crate::report::stall::reporter;
 
-/// How long the orderly end of a process waits for other threads' sections, at most.
+/// The longest time for which the orderly end of a process waits for other threads.
 const FINISH_NS: u64 = 200_000_000;
 
-/// At an orderly end of the process: runs what waits. Where other threads stay in sections, not for
-/// ever.
+/// At an orderly end of the process: runs waiting callbacks, until none is left or [`FINISH_NS`]
+/// has passed.
 pub(super) extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
     let (mut domains, _) = domains::list(usize::MAX);
-    // What C queues expects to be lost here, as with liburcu: what it looks at may be gone.
+    // Callbacks of C code are lost here, as with liburcu: what they access may be gone.
     domains.retain(|handle| handle.liburcu.is_none());
-    // All of them each time: a callback of one may queue in another.
+    // All domains each time: a callback of one may queue another in an earlier one.
     while !domains.iter().map(|handle| defer::finish(handle)).fold(true, |all, one| all & one)
         && clock::monotonic_ns() < deadline_ns
     {
@@ -25,9 +25,9 @@ pub(super) extern "C" fn finish() {
     end_threads(deadline_ns);
 }
 
-/// Has the library's own threads end, so that none of them runs user code beside what the program
-/// tears down from now on. Waits for them until then: a callback that one of them is in may never
-/// return, or be the one that ends the process.
+/// Ends the library's threads, so that none of them runs user code while the program is torn down.
+/// Waits for them no longer than until `deadline_ns`: a callback that one of them runs may never
+/// return, or may be what ends the process.
 fn end_threads(deadline_ns: u64) {
     let ends = [worker::end, reporter::end, hash_table_worker::end];
     while ends.iter().filter(|end| end()).count() != 0
@@ -51,7 +51,7 @@ mod tests {
 
     const TEST: &str = "process::end::tests::a_lock_that_is_never_let_go_does_not_hold_up_the_end";
 
-    /// It waited for the machine of every domain in which something waits.
+    /// The end once waited for the machine's lock of every domain in which callbacks waited.
     #[test]
     fn a_lock_that_is_never_let_go_does_not_hold_up_the_end() {
         if std::env::var_os("ROLE").is_some() {

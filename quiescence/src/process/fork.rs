@@ -1,10 +1,10 @@
-//! `fork`: the child has the forking thread only, and finds every domain whole.
+//! `fork`: the child has the forking thread only, and finds every domain consistent.
 //!
 //! Before the fork every lock of every domain is taken, in the order of their ranks
-//! (`os/lock_rank.rs`), so that no other thread is in the midst of something when the memory is
-//! copied. The parent lets them go. The child first puts right what the missing threads leave
-//! behind: their readers are unregistered, a grace period that one of them drove starts again from
-//! its fence, and their queues become orphans that the next `barrier` or the worker runs.
+//! (`os/lock_rank.rs`), so that no other thread is in the middle of a change when the memory is
+//! copied. The parent releases them. The child first repairs what the missing threads left: their
+//! readers are unregistered, a grace period that one of them drove starts again from its fence, and
+//! their queues become orphans that the next `barrier` or the worker runs.
 
 use std::cell::UnsafeCell;
 use std::sync::Once;
@@ -23,11 +23,11 @@ use crate::report::stats_server;
 use crate::rseq;
 use crate::srcu::track;
 
-/// The system calls us at every fork, from the first domain on.
+/// Complete once the handlers below are installed.
 static INSTALL: Once = Once::new();
 
-/// Has the system call us at every fork from now on and at the end of the process, if it does not
-/// yet. Called when the first domain or table is used.
+/// Installs handlers that the system calls at every fork and at the end of the process, if they are
+/// not installed yet. Called when a domain or table is used for the first time.
 pub(crate) fn watch() {
     INSTALL.call_once(|| {
         imp::install();
@@ -35,22 +35,27 @@ pub(crate) fn watch() {
     });
 }
 
-/// Everything that is locked while the memory is copied. The guards refer to the domains beside
-/// them and are dropped first.
+/// Everything that is locked while the memory is copied. The locks are released in the order of the
+/// fields, from the highest rank to the lowest.
 struct Held {
-    /// `None` in a child that begins to put things right, where sleepers are woken.
+    /// `None` in the child before it repairs anything, since the repairs wake sleepers.
     futex: Option<futex::Held>,
+    reporter: crate::report::stall::reporter::Held,
+    _tracked: track::Held,
+    heads: head_queue::HeldHeads,
     in_domains: HeldInDomains,
-    domains: domains::Held,
+    _domains: domains::Held,
     worker: worker::Held,
     tables: hash_table_worker::Held,
-    heads: head_queue::HeldHeads,
-    tracked: track::Held,
-    reporter: crate::report::stall::reporter::Held,
     serve: stats_server::Held,
+    /// Last: a domain that has lost all other owners meanwhile ends here, and the callbacks that it
+    /// runs then may need the locks.
+    handles: Vec<Handle>,
 }
 
-/// The locks of all domains, those of one rank beside each other. Each list has one entry a domain.
+/// The locks of all domains, by rank. Each field has one entry for each domain in
+/// [`Held::handles`]. Released in the order of the fields, as above: the locks of queues before
+/// that of their list.
 struct HeldInDomains {
     registries: Vec<grace_periods::HeldRegistry<'static>>,
     machines: Vec<grace_periods::HeldMachine<'static>>,
@@ -59,22 +64,21 @@ struct HeldInDomains {
     callback_queues: Vec<head_queue::HeldCallbackQueues<'static>>,
     queue_inners: Vec<Vec<thread_queue::HeldQueue<'static>>>,
     queues: Vec<thread_queue::Held<'static>>,
-    shared_queues: Vec<thread_queue::HeldShared<'static>>,
-    handles: Vec<Handle>,
+    _shared_queues: Vec<thread_queue::HeldShared<'static>>,
 }
 
-/// Where the forking thread keeps what it holds between the two calls.
+/// Keeps the forking thread's locks between the calls of `prepare` and of `parent` or `child`.
 struct Place(UnsafeCell<Option<Held>>);
 
-// SAFETY: touched by a thread that has taken all the locks and not given them back: one at a time.
+// SAFETY: accessed only by a thread that holds all the locks: one at a time.
 unsafe impl Sync for Place {}
 
 static HELD: Place = Place(UnsafeCell::new(None));
 
 /// Before the fork, in the forking thread.
 extern "C" fn prepare() {
-    // What is being initialised once must be done before the copy is made: in the child no thread
-    // would finish it.
+    // An initialisation that is done once must not be in progress when the copy is made: in the
+    // child no thread would finish it.
     INSTALL.call_once(|| ());
     fence::chosen();
     tuning::default_bytes();
@@ -83,35 +87,34 @@ extern "C" fn prepare() {
     let tables = hash_table_worker::hold();
     let worker = worker::hold();
     let (domains, handles) = domains::hold();
-    let in_domains = HeldInDomains::hold(handles);
+    // SAFETY: `Held` keeps the handles until the locks are released.
+    let in_domains = unsafe { HeldInDomains::hold(&handles) };
     let heads = head_queue::hold_heads();
     let tracked = track::hold();
     let reporter = crate::report::stall::reporter::hold();
-    let futex = Some(futex::hold());
-    // SAFETY: all locks are ours, see `Place`.
-    unsafe {
-        *HELD.0.get() = Some(Held {
-            futex,
-            in_domains,
-            domains,
-            worker,
-            tables,
-            heads,
-            tracked,
-            reporter,
-            serve,
-        });
+    let held = Held {
+        futex: Some(futex::hold()),
+        reporter,
+        _tracked: tracked,
+        heads,
+        in_domains,
+        _domains: domains,
+        worker,
+        tables,
+        serve,
+        handles,
     };
+    // SAFETY: this thread holds all locks, see `Place`.
+    unsafe { *HELD.0.get() = Some(held) };
     forking::begin();
 }
 
 /// After the fork, in the parent.
 extern "C" fn parent() {
     forking::end();
-    // SAFETY: as in `prepare`. Taken out before the first lock is let go.
-    if let Some(held) = unsafe { (*HELD.0.get()).take() } {
-        held.let_go();
-    }
+    // SAFETY: as in `prepare`. Taken out before the first lock is released.
+    let held = unsafe { (*HELD.0.get()).take() };
+    drop(held);
 }
 
 /// After the fork, in the child.
@@ -133,37 +136,20 @@ extern "C" fn child() {
     thread::after_fork();
     crate::os::stack::after_fork();
     held.heads.clear();
-    held.in_domains.after_fork(&mut held.heads, owner);
-    held.let_go();
-}
-
-impl Held {
-    /// Gives all locks back. If meanwhile a domain has come to have no other owner, it ends
-    /// afterwards: the callbacks it runs then may need the locks.
-    fn let_go(self) {
-        let Self { futex, in_domains, domains, worker, tables, heads, tracked, reporter, serve } =
-            self;
-        drop(futex);
-        drop(reporter);
-        drop(tracked);
-        drop(heads);
-        let handles = in_domains.let_go();
-        drop(domains);
-        drop(worker);
-        drop(tables);
-        drop(serve);
-        drop(handles);
-    }
+    held.in_domains.after_fork(&held.handles, &mut held.heads, owner);
+    drop(held);
 }
 
 impl HeldInDomains {
     /// Takes all locks of these domains, one rank after the other.
-    fn hold(handles: Vec<Handle>) -> Self {
+    ///
+    /// # Safety
+    /// The handles are kept until the locks have been released.
+    unsafe fn hold(handles: &[Handle]) -> Self {
         let domains = || {
             handles.iter().map(|handle| {
-                // SAFETY: the guards are gone before `handles`, which keep the domains alive, are:
-                // fields drop in the order of their declaration, and `let_go` drops them in that
-                // order. A static domain lives for ever.
+                // SAFETY: the handle keeps the domain alive, by the contract for longer than its
+                // locks are held. A static domain is never freed.
                 let domain: &'static DomainState =
                     unsafe { &*std::ptr::from_ref::<DomainState>(handle) };
                 domain
@@ -171,11 +157,11 @@ impl HeldInDomains {
         };
         let shared_queues = domains().map(|domain| domain.queues.hold_shared()).collect();
         let queues: Vec<_> = domains().map(|domain| domain.queues.hold()).collect();
-        // SAFETY: as above, the queues' locks are let go before the lists'.
+        // SAFETY: as above, the queues' locks are released before the lists'.
         let queue_inners = queues.iter().map(|queues| unsafe { queues.hold_queues() }).collect();
         let callback_queues: Vec<_> =
             domains().map(|domain| domain.callback_queues.hold()).collect();
-        // SAFETY: as above, the callback queues' locks are let go before the lists'.
+        // SAFETY: as above, the callback queues' locks are released before the lists'.
         let callback_queue_inners = callback_queues
             .iter()
             .map(|callback_queues| unsafe { callback_queues.hold_inners() })
@@ -191,39 +177,18 @@ impl HeldInDomains {
             callback_queues,
             queue_inners,
             queues,
-            shared_queues,
-            handles,
+            _shared_queues: shared_queues,
         }
     }
 
-    /// In the child.
-    fn after_fork(&mut self, heads: &mut head_queue::HeldHeads, owner: usize) {
-        for (at, domain) in self.handles.iter().enumerate() {
+    /// In the child: repairs the domains.
+    fn after_fork(&mut self, handles: &[Handle], heads: &mut head_queue::HeldHeads, owner: usize) {
+        for (at, domain) in handles.iter().enumerate() {
             let (inners, room) = (&mut self.callback_queue_inners[at], &mut self.rooms[at]);
             let callback_queues = self.callback_queues[at].after_fork(inners, room, heads, owner);
             self.queues[at].after_fork(&mut self.queue_inners[at], domain, owner, callback_queues);
             domain.after_fork(&mut self.machines[at], &mut self.registries[at], owner);
         }
-    }
-
-    /// Gives all locks back, and returns the domains.
-    fn let_go(self) -> Vec<Handle> {
-        let Self {
-            registries,
-            machines,
-            rooms,
-            callback_queue_inners,
-            callback_queues,
-            queue_inners,
-            queues,
-            shared_queues,
-            handles,
-        } = self;
-        drop((registries, machines, rooms));
-        // Locks of what stands in a list before the list's.
-        drop((callback_queue_inners, callback_queues));
-        drop((queue_inners, queues, shared_queues));
-        handles
     }
 }
 

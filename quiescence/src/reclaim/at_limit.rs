@@ -1,14 +1,13 @@
-//! At the limit: an object that the thread's local stock does not pay for is admitted with more
-//! from the domain, waits for a grace period, goes over the limit or is refused; and what has gone
-//! over the limit in a section is settled when that ends.
+//! At the limit: an object that the thread's local stock does not cover is admitted with more room
+//! from the domain, waits for a grace period, goes over the limit, or is refused. What has gone
+//! over the limit in a section is settled when the section ends.
 //!
-//! What is to be done is decided by [`grace::limit::limit_action`]; here it is carried out.
+//! [`grace::limit::limit_action`] decides what to do; this file does it.
 
 use grace::Urgency;
 use grace::batch::{self, BATCH, RUN_UNTIMED};
 use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 
-use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::os::{nap, thread};
 use crate::reclaim::domain_state::DomainState;
@@ -19,22 +18,22 @@ use crate::reclaim::running;
 use crate::reclaim::thread_queue::{Contents, Queue};
 use crate::reclaim::worker;
 
-/// Objects whose drops retire others, one within the other, that are freed on the spot. Deeper ones
-/// go over the limit, for the stack has one, too.
+/// How deep drops may nest, where each drop retires an object that is freed on the spot. Deeper
+/// objects go over the limit, since the stack is bounded, too.
 pub(crate) const NESTED_MAX: u32 = 32;
 
-/// What comes of an object that asks for room.
+/// The outcome of asking for room for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     /// It is charged: queue it.
     Charged,
-    /// There is none; a grace period has gone by.
+    /// There is none, but a grace period has passed: free it.
     Waited,
-    /// There is none, and nothing may be waited for.
+    /// There is none, and the thread must not wait.
     Full,
 }
 
-/// Where the calling thread is, as far as the limit goes.
+/// The context of the calling thread, for [`limit_action`].
 pub(crate) fn context() -> Context {
     if Sections::of_this_thread() != Sections::None {
         Context::Section
@@ -45,11 +44,10 @@ pub(crate) fn context() -> Context {
     }
 }
 
-/// Admits an object that the thread's local stock does not pay for, if need be and `waits` by
-/// waiting.
+/// Admits an object that the thread's local stock does not cover. Waits if need be and `waits`.
 #[cold]
-pub(crate) fn make_room<K: Named>(
-    tag: &K,
+pub(crate) fn make_room(
+    tag: &dyn Named,
     queue: Option<&Queue>,
     object: Amount,
     waits: bool,
@@ -58,18 +56,15 @@ pub(crate) fn make_room<K: Named>(
     if admit(core, queue, object) {
         return Room::Charged;
     }
-    if chaos::mutant(Mutant::NoLimit) {
-        admit_over(core, queue, object);
-        return Room::Charged;
-    }
+    //~ no-limit
     let limit_action = match queue {
-        // One object or closure of a thread goes over the limit. It is within the limit if others
-        // have made room.
-        Some(_) if context() == Context::Section && local::is_over_limit(core) => {
+        // One object or closure of a thread may go over the limit at a time. If other threads have
+        // made room, the thread is within the limit again.
+        Some(_) if context() == Context::Section && local::refresh_over_limit(core) => {
             LimitAction::Refuse
         }
         Some(queue) => limit_action(context(), &queue.local_stock().stock()),
-        // A thread that has no queue any more has no local stock.
+        // A thread whose queue is gone has no local stock.
         None if context() == Context::Section => LimitAction::Refuse,
         None => LimitAction::WaitAndFree,
     };
@@ -94,15 +89,11 @@ pub(crate) fn make_room<K: Named>(
             admit_over(core, queue, object);
             Room::Charged
         }
-        LimitAction::Refuse if chaos::mutant(Mutant::NoRefusal) => {
-            admit_over(core, queue, object);
-            Room::Charged
-        }
-        LimitAction::Refuse => Room::Full,
+        LimitAction::Refuse => Room::Full, //~ no-refusal
     }
 }
 
-/// What comes of an object that has been waited for.
+/// The outcome for an object after the wait; `is_over`: whether the grace period has ended.
 pub(crate) fn admit_after_wait(
     core: &DomainState,
     queue: Option<&Queue>,
@@ -111,7 +102,7 @@ pub(crate) fn admit_after_wait(
 ) -> Room {
     if admit(core, queue, object) {
         Room::Charged
-    // Not in a section that a drop has begun meanwhile: it would be freed there [D-1].
+    // Not if a drop has begun a section meanwhile: the object would be freed in it [D-1].
     } else if is_over && context() != Context::Section {
         Room::Waited
     } else {
@@ -120,8 +111,8 @@ pub(crate) fn admit_after_wait(
     }
 }
 
-/// Admits an object without waiting: with what the running callbacks have freed, with more from the
-/// domain, or by itself.
+/// Admits an object without waiting: with room that the running callbacks have made, with more room
+/// for the queue's local stock, or, without a queue, by a charge of its own.
 pub(crate) fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
     if let Some(uncharged) = running::uncharged(core)
         && core.admit(object.minus(uncharged.room()))
@@ -135,9 +126,8 @@ pub(crate) fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -
     }
 }
 
-/// Admits an object or a closure over the limit. If it is the thread's to settle, a section that
-/// the thread is in has it do that when it ends; else it is to be
-/// [left to the worker](leave_to_worker) when it has been added.
+/// Admits an object or a closure over the limit. If the thread [settles it](is_settled_here), it
+/// does so when its section ends. Else the caller adds it and calls [`leave_to_worker`].
 pub(crate) fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amount) {
     match queue {
         Some(queue) => {
@@ -151,16 +141,16 @@ pub(crate) fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amou
     }
 }
 
-/// Whether what goes over the limit in this queue is settled by its thread, which waits for it. Not
-/// in a sleepable domain: the thread may be in a section of it, of which no thread knows. Nor
-/// closures: the thread may hold a lock that one of them wants.
+/// Whether the queue's thread settles what goes over the limit in it, by waiting. Not in a
+/// sleepable domain: the thread may be in a section of it, which is not recorded. Not closures: the
+/// thread may hold a lock that one of them needs.
 pub(crate) fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
     queue.contents() == Contents::Objects && !core.is_sleepable()
 }
 
-/// Has the worker run what has just been added over the limit, if it is the worker's to run. Here,
-/// and not when the section ends: that takes no lock [D-3].
-pub(crate) fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
+/// Has the worker run what has just been added over the limit, unless the queue's thread
+/// [settles it](is_settled_here). The end of a section, which takes no lock [D-3], cannot do this.
+pub(crate) fn leave_to_worker(tag: &dyn Named, queue: Option<&Queue>) {
     let core = tag.core();
     if queue.is_some_and(|queue| {
         queue.local_stock().stock().is_over_limit() && !is_settled_here(core, queue)
@@ -172,11 +162,11 @@ pub(crate) fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
 /// Waits for a grace period. Returns whether it has ended.
 ///
 /// **Invariant [D-2]: at the limit of a sleepable domain no thread waits for longer than a tick.**
-/// The sections that it waits for may be its own, or those of tasks that only this thread would
-/// poll: no thread knows.
+/// The sections that it waits for may be its own, or those of tasks that only this thread polls:
+/// the domain does not record which.
 ///
-/// In a section nothing is waited for [D-1]: a drop that has run since the caller looked, or a
-/// subscriber, may have begun one on this thread and kept it.
+/// Does not wait in a section [D-1]: since the caller checked, a drop or a subscriber may have
+/// begun a section on this thread and kept the guard.
 pub(crate) fn await_grace_period(core: &DomainState) -> bool {
     if Sections::of_this_thread() != Sections::None {
         return false;
@@ -187,9 +177,9 @@ pub(crate) fn await_grace_period(core: &DomainState) -> bool {
     core.synchronize(Urgency::Expedited, Own::in_domain(core).me())
 }
 
-/// Waits for a grace period, and drops of this thread's objects what is ready: all that was retired
-/// before. The thread is in no section and in no callback. Returns whether the grace period has
-/// ended [D-2].
+/// Waits for a grace period, and drops those of this thread's objects that are ready: all that were
+/// retired before. The thread is in no section and in no callback. Returns whether the grace period
+/// has ended [D-2].
 pub(crate) fn settle(core: &DomainState, queue: Option<&Queue>) -> bool {
     if let Some(queue) = queue {
         queue.close(core, Urgency::Expedited);
@@ -203,7 +193,7 @@ pub(crate) fn settle(core: &DomainState, queue: Option<&Queue>) -> bool {
     is_over
 }
 
-/// Drops of this thread's objects what is ready, as long as the limit asks for it.
+/// Drops this thread's ready objects, in several runs while the domain is near its limit.
 pub(crate) fn run_ready(core: &DomainState, queue: &Queue) {
     // A drop may begin a section on this thread and leak it.
     while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0
@@ -216,13 +206,13 @@ pub(crate) fn run_ready(core: &DomainState, queue: &Queue) {
     queue.local_stock().trim(core);
 }
 
-/// Settles what a section of this thread has gone over the limit with. Where another thread is in a
-/// drop of this thread's objects (the worker, a barrier), it waits for that, as it would for the
-/// drop if it ran it itself: else the next section would find the thread over the limit, with an
-/// object that it may not refuse.
+/// Settles what this thread has admitted over the limit in a section. If another thread (the
+/// worker, a barrier) is dropping this thread's objects, waits for that thread, as it would take
+/// that long to drop them itself: else the thread's next section would begin over the limit, with
+/// no room for its first object, which must not be refused.
 pub(crate) fn settle_domain(core: &DomainState, queue: &Queue) {
     settle(core, Some(queue));
-    while queue.local_stock().is_over_limit(core)
+    while queue.local_stock().refresh_over_limit(core)
         && Sections::of_this_thread() == Sections::None
         && queue.wait_for_runner()
     {
@@ -231,36 +221,35 @@ pub(crate) fn settle_domain(core: &DomainState, queue: &Queue) {
 }
 
 /// A section has ended on a thread that has gone over the limit with an object: settles that, once
-/// it is in no section at all and in no callback, unless others have made room meanwhile.
+/// the thread is in no section and no callback, unless other threads have made room meanwhile.
 ///
-/// **Invariant [D-3]: nothing else waits, locks or runs a drop where a section ends.** This does
-/// because objects that are replaced in sections have no other place to wait in: who does nothing
-/// but that would go over the limit each time.
+/// **Invariant [D-3]: nothing else waits, locks or runs a drop where a section ends.** This
+/// function does, because a thread that replaces objects only in sections has no other place to
+/// wait: it would go over the limit each time.
 #[cold]
 pub(crate) fn settle_over_limit() {
-    if chaos::mutant(Mutant::NoSettle) {
-        return;
-    }
+    //~ no-settle
     if context() != Context::Outside || std::thread::panicking() {
         return local::make_overdue();
     }
     for (handle, queue) in local::queues_over_limit() {
-        if is_settled_here(&handle, &queue) && queue.local_stock().is_over_limit(&handle) {
+        if is_settled_here(&handle, &queue) && queue.local_stock().refresh_over_limit(&handle) {
             settle_domain(&handle, &queue);
         }
     }
 }
 
-/// A QSBR reader that retires is at a quiescent state: whether it has its part to do.
+/// Whether a QSBR reader, at a quiescent state, should call [`catch_up`]: it has objects that wait,
+/// or may be over the limit.
 pub(crate) fn is_due(core: &DomainState) -> bool {
     !running::in_callback()
         && (local::own_objects(core).is_some_and(|queue| !queue.is_empty())
-            || local::has_over_limit())
+            || local::refresh_may_be_over_limit())
 }
 
-/// Its part, to be done offline: drops of what is ready a few more than it has retired since the
-/// last time, as [`defer`](crate::reclaim::defer) does where no section is in the way; and waits
-/// near the limit.
+/// What a QSBR reader does then, offline: drops a few more ready objects than it has retired since
+/// the last call, as [`defer`](crate::reclaim::defer) does outside sections; and waits if the
+/// domain is near the limit.
 pub(crate) fn catch_up(core: &DomainState) {
     if local::may_be_over_limit() {
         settle_over_limit();
@@ -270,7 +259,7 @@ pub(crate) fn catch_up(core: &DomainState) {
         return;
     }
     let share = match queue.take_added() {
-        0 => core.tuning.run_min(), // it only reads by now
+        0 => core.tuning.run_min(), // it has retired nothing since
         added => batch::run_share(added).min(BATCH),
     };
     let ran = run_share(core, queue, share);
@@ -283,8 +272,9 @@ pub(crate) fn catch_up(core: &DomainState) {
     }
 }
 
-/// Drops so many of this thread's objects, or those that are ready, in goes too short for the clock
-/// to be looked at; or in one go for as long as the tuning allows. Returns how many.
+/// Drops up to `share` of this thread's ready objects. A small share is dropped [`RUN_UNTIMED`] at
+/// a time, without reading the clock; a large one in longer goes, each as long as the tuning allows
+/// at most. Returns how many.
 pub(crate) fn run_share(core: &DomainState, queue: &Queue, share: u64) -> u64 {
     let go = if share > 4 * RUN_UNTIMED { share } else { RUN_UNTIMED };
     let mut ran = 0;

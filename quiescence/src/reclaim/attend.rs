@@ -1,12 +1,11 @@
-//! Those who attend to callback queues: the thread of the program that runs one, and the worker,
-//! for what a callback queue leaves behind when it ends.
+//! Running callback queues: by a thread of the program; and by the worker, for what a callback
+//! queue leaves behind when it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use grace::limit::Zone;
 
-use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -31,7 +30,7 @@ pub(crate) fn attend(
     );
     let me = || {
         let own = Own::in_domain(domain);
-        // C's are left to the report of a stall.
+        // In liburcu domains, not asserted: the stall report shows it.
         assert!(
             own.section().is_none() || domain.liburcu.is_some(),
             "quiescence: a callback queue's runner would wait for itself: a callback, or what is \
@@ -42,7 +41,7 @@ pub(crate) fn attend(
     callback_queue.attend(domain, &domain.callback_queues, idle_after, me, after_round)
 }
 
-/// A callback queue ends.
+/// A callback queue ends: the worker runs what is left in it.
 pub(crate) fn end(handle: &Handle, callback_queue: &Arc<Shared>) {
     handle.callback_queues.end(handle, callback_queue, |left| run_by_worker(handle, left));
 }
@@ -53,19 +52,17 @@ fn run_by_worker(handle: &Handle, mut left: Chain) {
     let has_mark = left.links() != left.count();
     while let Some((link, marks)) = left.pop() {
         let head = Anywhere(link.cast::<Head>());
-        if chaos::mutant(Mutant::LostCallbackQueue) {
-            continue;
-        }
+        //~ lost-callback-queue
         defer::call_over(handle, move || {
             if is_twice_checked() && !marks {
                 forget_head(head.get());
             }
-            // SAFETY: by the contract of `CallbackQueue::push`: after a grace period, once.
+            // SAFETY: by the contract of `CallbackQueue::push`: it runs once, after a grace period.
             unsafe { Head::run(head.get()) };
         });
     }
     if has_mark {
-        worker::hurry(handle); // a barrier waits for it
+        worker::hurry(handle); // a barrier waits for the callbacks
     }
 }
 

@@ -1,14 +1,14 @@
-//! A few blocks of memory that each thread keeps of the objects it has freed, for those that it
-//! makes next.
+//! A per-thread cache of free blocks: a thread keeps a few blocks of memory from objects that it
+//! has freed, for objects that it makes next.
 //!
 //! Replacing a value makes one and frees one of the same type: with a few blocks at hand neither
-//! goes to the allocator, and the memory is likely to be in this CPU's cache still. A thread keeps
-//! a block of a size only if it has asked for one of that size in vain before, so a thread that
-//! only frees keeps none.
+//! calls the allocator, and the memory is likely to be in this CPU's cache still. A thread keeps a
+//! block of a size only after it has asked for one of that size in vain, so a thread that only
+//! frees keeps none.
 //!
-//! Blocks are of the global allocator, with the very layout that they were allocated with:
-//! multiples of eight bytes, aligned to eight, up to [`SIZE_MAX`]. All others go straight to the
-//! allocator.
+//! Blocks come from the global allocator and are used with the layout that they were allocated
+//! with: multiples of eight bytes, aligned to eight, up to [`SIZE_MAX`]. All other layouts go
+//! straight to the allocator.
 //!
 //! Source of the idea: the slab allocator's per-CPU object caches (Bonwick, USENIX 1994 and 2001).
 
@@ -27,7 +27,7 @@ const KEEP: u8 = 64;
 
 const SIZES: usize = SIZE_MAX / 8 + 1;
 
-/// A free block; its first word leads to the next.
+/// A free block; its first word points to the next.
 #[derive(Debug)]
 struct Block {
     next: *mut Block,
@@ -39,12 +39,12 @@ struct Shelf {
     first: Cell<*mut Block>,
     /// How many more may be kept.
     room: Cell<u8>,
-    /// How many were asked for in vain, up to [`KEEP`].
+    /// How many were asked for while none was kept, up to [`KEEP`].
     missed: Cell<u8>,
 }
 
 thread_local! {
-    /// By size in words. Without a destructor, so that it can be used until the very end.
+    /// Indexed by size in words. No destructor, so that a thread can use it until it has ended.
     static SHELVES: [Shelf; SIZES] = const {
         [const { Shelf { first: Cell::new(ptr::null_mut()), room: Cell::new(0), missed: Cell::new(0) } };
             SIZES]
@@ -56,7 +56,7 @@ const fn is_kept(layout: Layout) -> bool {
     layout.align() == 8 && layout.size() <= SIZE_MAX && layout.size() != 0
 }
 
-/// A box, out of a kept block if there is one.
+/// A box, in a kept block if there is one.
 #[inline]
 pub(crate) fn boxed<T>(value: T) -> Box<T> {
     if const { is_kept(Layout::new::<T>()) } {
@@ -65,24 +65,24 @@ pub(crate) fn boxed<T>(value: T) -> Box<T> {
             let place = block.cast::<T>();
             // SAFETY: a free block with the layout of T.
             unsafe { place.write(value) };
-            // SAFETY: allocated by the global allocator with the layout of T, and ours.
+            // SAFETY: allocated by the global allocator with the layout of T, and not in use.
             return unsafe { Box::from_raw(place) };
         }
     }
     Box::new(value)
 }
 
-/// Memory of this layout, out of a kept block if there is one; `None` if the system has none. It is
-/// not initialised.
+/// Uninitialised memory of this layout, a kept block if there is one; `None` if the allocator has
+/// no memory.
 #[inline]
 pub(crate) fn allocate(layout: Layout) -> Option<NonNull<u8>> {
     debug_assert!(layout.size() != 0);
     let block = if is_kept(layout) { take(layout.size()) } else { ptr::null_mut() };
-    // SAFETY: not of no bytes.
+    // SAFETY: its size is not 0.
     NonNull::new(block.cast::<u8>()).or_else(|| NonNull::new(unsafe { alloc::alloc(layout) }))
 }
 
-/// Keeps it, or gives it back.
+/// Keeps the memory, or returns it to the allocator.
 ///
 /// # Safety
 /// It came from [`allocate`] with this layout, and is not used any more.
@@ -92,8 +92,8 @@ pub(crate) unsafe fn release(memory: NonNull<u8>, layout: Layout) {
     unsafe { give(memory.as_ptr(), layout) };
 }
 
-/// Drops an object that came from a box, and keeps its memory or gives it back, even if the drop
-/// panics.
+/// Drops an object that came from a box, and keeps its memory or returns it to the allocator, even
+/// if the drop panics.
 ///
 /// # Safety
 /// `object` came from a box, and is not used any more.
@@ -103,7 +103,7 @@ pub(crate) unsafe fn free<T>(object: *mut T) {
 
     impl<T> Drop for Memory<T> {
         fn drop(&mut self) {
-            // SAFETY: the object has been dropped, and its memory is ours.
+            // SAFETY: the object has been dropped, and nothing else has its memory.
             unsafe { give(self.0.cast(), Layout::new::<T>()) };
         }
     }
@@ -124,8 +124,9 @@ fn take(size: usize) -> *mut Block {
                 shelf.first.set(free.next);
                 shelf.room.set(shelf.room.get() + 1);
             }
-            // A thread may make objects and free others' without ever reading or retiring.
-            None if shelf.missed.get() < KEEP && thread_end::is_noticed() => {
+            // `notice` arranges for `clear` at the thread's end: a thread may make objects, and
+            // free those of others, without ever reading or retiring.
+            None if shelf.missed.get() < KEEP && thread_end::notice() => {
                 shelf.missed.set(shelf.missed.get() + 1);
                 shelf.room.set(shelf.room.get() + 1);
             }
@@ -135,14 +136,14 @@ fn take(size: usize) -> *mut Block {
     })
 }
 
-/// Keeps the memory of an object, or gives it back.
+/// Keeps the memory of an object, or returns it to the allocator.
 ///
 /// # Safety
 /// `memory` was allocated by the global allocator with this layout, and is not used any more.
 #[inline(always)]
 unsafe fn give(memory: *mut u8, layout: Layout) {
     if layout.size() == 0 {
-        return; // a box of it has no memory
+        return; // a box of a zero-sized type has no memory
     }
     // SAFETY: by the contract.
     unsafe { debug_objects::poison(memory, layout.size()) };
@@ -153,7 +154,7 @@ unsafe fn give(memory: *mut u8, layout: Layout) {
             if room != 0 {
                 shelf.room.set(room - 1);
                 let block = memory.cast::<Block>();
-                // SAFETY: ours, large and aligned enough.
+                // SAFETY: by the contract not in use; large and aligned enough.
                 unsafe { block.write(Block { next: shelf.first.get() }) };
                 shelf.first.set(block);
             }
@@ -167,13 +168,13 @@ unsafe fn give(memory: *mut u8, layout: Layout) {
     unsafe { alloc::dealloc(memory, layout) };
 }
 
-/// Gives everything back, at the end of the thread. What it frees afterwards goes to the allocator.
+/// Returns all blocks, at the end of the thread. What it frees afterwards goes to the allocator.
 pub(crate) fn clear() {
     SHELVES.with(|shelves| {
         for (words, shelf) in shelves.iter().enumerate() {
             let layout = Layout::from_size_align(words * 8, 8).expect("small");
             shelf.room.set(0);
-            // None is missed any more: no thread would give back what this thread kept from now on.
+            // Count no more misses: nothing would return a block that is kept from now on.
             shelf.missed.set(KEEP);
             let mut block = shelf.first.replace(ptr::null_mut());
             while !block.is_null() {
@@ -218,7 +219,7 @@ mod tests {
                 assert!(self.0[0] != 1, "on purpose");
             }
         }
-        drop(boxed(Bad([0; 11]))); // one is missed: one is kept
+        drop(boxed(Bad([0; 11]))); // a miss, so one block may be kept
         let bad = Box::into_raw(boxed(Bad([1; 11])));
         // SAFETY: from a box.
         let result = std::panic::catch_unwind(|| unsafe { free(bad) });

@@ -1,16 +1,15 @@
-//! Bounded memory: [`grace::limit`], executed with two atomic words and a local stock for each
-//! thread.
+//! Bounded memory: [`grace::limit`], implemented with two atomic words and a stock for each thread.
 //!
-//! **Invariant [L-1]: what waits in a domain has been charged to it.** The domain's charge is what
-//! waits and what is in local stocks. It is at most the limit, but for one object of each thread
-//! that is over it, and what had to be admitted without a thread to charge: that is counted
-//! ([`Statistics::limit_overruns`](crate::Statistics)).
+//! **Invariant [L-1]: everything that waits in a domain has been charged to it.** The charge is the
+//! sum of what waits and what local stocks hold. It is <= the limit, except for one object of each
+//! thread that is over the limit, and for what had to be admitted without a thread's stock; both
+//! are counted ([`Statistics::limit_overruns`](crate::report::Statistics)).
 //!
-//! **Invariant [L-3]: of what a local stock is over the limit with, objects or bytes, nothing is
-//! left in it.** What comes in pays for that first; and where the domain admits more, its charge is
-//! within the limit or was nothing, so the stock is over the limit no more. So a stock that pays
-//! for an object, which is one and has bytes, is not over the limit. A thread has two stocks in a
-//! domain, one of objects and one of closures: what one pays for says nothing of the other.
+//! **Invariant [L-3]: in each number of a local stock, objects and bytes, `over_limit == 0` or
+//! `left == 0`.** What is given back pays for `over_limit` first; and if the domain admits more,
+//! its charge is within the limit or was 0, so the stock is no longer over the limit. An object
+//! needs both numbers, so a stock that covers one is not over the limit. A thread has two stocks in
+//! a domain, one for objects and one for closures: neither says anything about the other.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -19,7 +18,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::Start;
 use grace::limit::{self, Amount, Stock, Zone};
 
-use crate::chaos::{self, Point};
 use crate::gp::engine::Settings;
 use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::GracePeriods;
@@ -27,7 +25,7 @@ use crate::os::sync::{AtomicU64, const_unless_loom};
 #[cfg(not(loom))]
 use crate::reclaim::kept::Kept;
 
-/// What has been charged to a domain, and how many share the limit.
+/// What has been charged to a domain, and how many queues share the limit.
 #[derive(Debug)]
 pub(crate) struct Charge {
     objects: AtomicU64,
@@ -35,11 +33,11 @@ pub(crate) struct Charge {
     /// How many thread queues are in the domain's list; they and the callback queues share the
     /// limit.
     pub(crate) queues: AtomicU64,
-    /// How many callback queues, which threads of the program run, are in its list.
+    /// How many callback queues, which threads of the program run, are in the domain's list.
     pub(crate) callback_queues: AtomicU64,
 }
 
-// Relaxed, all of it: counts that are checked one by one; `grace::limit` says why that is enough.
+// Relaxed, all of it: each count is checked by itself; `grace::limit` says why that is enough.
 impl Charge {
     const_unless_loom! {
         pub(crate) fn new() -> Self {
@@ -52,10 +50,10 @@ impl Charge {
         }
     }
 
-    /// Charges so much, if it fits.
+    /// Charges `wanted`, if it fits.
     fn admit(&self, limit: Amount, wanted: Amount) -> bool {
         let seen = self.add(wanted);
-        chaos::point(Point::Charged);
+        //~ point charged
         let admitted = limit::admit(seen, limit, wanted).is_some();
         if !admitted {
             self.give_back(wanted);
@@ -63,12 +61,12 @@ impl Charge {
         admitted
     }
 
-    /// Charges so much, whether it fits or not; the words stop at their ends, as [`Amount`]'s
-    /// arithmetic does. Returns what was charged before.
+    /// Charges `wanted`, whether it fits or not; the words saturate, as [`Amount`]'s arithmetic
+    /// does. Returns what was charged before.
     ///
-    /// 65,536 objects that say that they are 2^48 bytes each would bring a word that wraps back to
-    /// nothing. One that has stopped is full, and is down to nothing before all of them are freed,
-    /// not later: so it never stays full.
+    /// If the words wrapped, 65,536 objects that claim 2^48 bytes each would bring one back to 0. A
+    /// saturated word is full, and reaches 0 before all those objects are freed, never later: so it
+    /// does not stay full.
     fn add(&self, wanted: Amount) -> Amount {
         let add = |word: &AtomicU64, wanted: u64| match wanted {
             0 => word.load(Relaxed),
@@ -83,10 +81,9 @@ impl Charge {
         }
     }
 
-    /// So much has been freed, or is not needed after all.
+    /// Subtracts `amount`, which has been freed or is not needed.
     pub(crate) fn give_back(&self, amount: Amount) {
-        // Not below nothing, which would be as good as full: a word may have stopped at its end,
-        // and a `Retire::bytes` of the user's may say more than it did when it was charged.
+        // Not below 0, which would wrap and look full: a word may have saturated.
         for (word, less) in [(&self.objects, amount.objects), (&self.bytes, amount.bytes)] {
             if less != 0 {
                 let subtract = |charged: u64| Some(charged.saturating_sub(less));
@@ -96,7 +93,6 @@ impl Charge {
     }
 
     /// In a child process, whose other threads are gone.
-    #[cfg(not(loom))]
     pub(crate) fn set(&self, charged: Amount) {
         self.objects.store(charged.objects, Relaxed);
         self.bytes.store(charged.bytes, Relaxed);
@@ -115,7 +111,7 @@ impl Charge {
 pub struct Charged {
     pub(crate) grace_periods: GracePeriods,
     pub(crate) charge: Line<Charge>,
-    /// Of a hazard domain: what was protected when it was to be freed.
+    /// In a hazard domain: what was protected when it was to be freed.
     #[cfg(not(loom))]
     pub(crate) kept: Kept,
 }
@@ -143,7 +139,7 @@ impl Charged {
         }
     }
 
-    /// What may wait here.
+    /// The most that may wait here.
     pub(crate) fn limit(&self) -> Amount {
         Amount { objects: self.tuning.objects_max(), bytes: self.tuning.bytes_max() }
     }
@@ -154,17 +150,16 @@ impl Charged {
     }
 
     /// Whether more is charged than the limit says.
-    #[cfg(not(loom))]
     pub(crate) fn is_over_limit(&self) -> bool {
         !self.charge.0.get().fits(self.limit())
     }
 
-    /// Admits an object that no thread's local stock pays for.
+    /// Admits an object that no thread's local stock covers.
     pub(crate) fn admit(&self, object: Amount) -> bool {
         self.charge.0.admit(self.limit(), object)
     }
 
-    /// Admits an object over the limit; the thread that has a local stock may remember it by that
+    /// Admits an object over the limit. A thread with a local stock records it there as well
     /// ([`LocalStock::borrow`]).
     pub(crate) fn admit_over(&self, object: Amount) {
         if !object.is_none() {
@@ -173,9 +168,9 @@ impl Charged {
         self.charge.0.add(object);
     }
 
-    /// What a thread or a callback queue takes of the limit at once.
+    /// How much a thread or a callback queue takes of the limit at once.
     pub(crate) fn chunk(&self) -> Amount {
-        // Relaxed, both: about.
+        // Relaxed, both: an approximate count is enough.
         let charge = &self.charge.0;
         let sharers = charge.queues.load(Relaxed) + charge.callback_queues.load(Relaxed);
         limit::chunk(self.limit(), sharers)
@@ -186,7 +181,7 @@ impl Charged {
 #[derive(Debug)]
 pub(crate) struct LocalStock {
     stock: Cell<Stock>,
-    /// How much to take and to keep at once, as it was found last.
+    /// [`Charged::chunk`], as it was last computed.
     chunk: Cell<Amount>,
 }
 
@@ -206,7 +201,7 @@ impl LocalStock {
         taken
     }
 
-    /// Admits an object with more from the domain.
+    /// Admits an object, taking more from the domain.
     #[cold]
     pub(crate) fn refill(&self, core: &Charged, object: Amount) -> bool {
         let limit = core.limit();
@@ -218,7 +213,7 @@ impl LocalStock {
             let wanted = self.stock.get().shortfall(object, chunk);
             let admitted = core.charge.0.admit(limit, wanted);
             if admitted {
-                self.with(|stock| stock.grant(wanted)); // it is over the limit no more [L-3]
+                self.with(|stock| stock.grant(wanted)); // no longer over the limit [L-3]
             }
             admitted && self.take(object)
         })
@@ -232,29 +227,29 @@ impl LocalStock {
         self.take(object);
     }
 
-    /// The thread's objects, so many, were freed by itself. Returns what is to be given back to the
-    /// domain.
+    /// The thread has freed `finished` of its own objects. Returns what to give back to the domain.
     #[must_use]
     pub(crate) fn give_back(&self, finished: Amount) -> Amount {
         self.with(|stock| stock.give_back(finished, self.chunk.get()))
     }
 
-    /// What was taken is not needed after all.
+    /// Puts back what was taken and is not needed.
     pub(crate) fn put_back(&self, core: &Charged, object: Amount) {
         // A stock that is over the limit pays for that first [L-3].
         core.charge.0.give_back(self.give_back(object));
     }
 
-    /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.
+    /// Gives back what is above the present chunk's bound, since the limit may have been lowered.
     pub(crate) fn trim(&self, core: &Charged) {
         self.chunk.set(core.chunk());
         core.charge.0.give_back(self.give_back(Amount::NONE));
     }
 
-    /// Whether the thread is over the limit; not if there is room for it by now.
-    pub(crate) fn is_over_limit(&self, core: &Charged) -> bool {
+    /// Checks whether the domain's charge is within the limit by now: then the stock is, too.
+    /// Returns whether the stock is still over the limit.
+    pub(crate) fn refresh_over_limit(&self, core: &Charged) -> bool {
         self.stock.get().is_over_limit()
-            && self.with(|stock| stock.is_still_over_limit(core.charge.0.get(), core.limit()))
+            && self.with(|stock| stock.refresh_over_limit(core.charge.0.get(), core.limit()))
     }
 
     /// All that the thread has admitted has been freed, so it is within the limit.
@@ -262,19 +257,18 @@ impl LocalStock {
         self.with(Stock::clear_over_limit);
     }
 
-    /// What [`grace::limit::limit_action`] asks.
+    /// A copy, for [`grace::limit::limit_action`].
     pub(crate) fn stock(&self) -> Stock {
         self.stock.get()
     }
 
-    /// The thread ends. Returns what is to be given back to the domain.
+    /// The thread ends. Returns what to give back to the domain.
     #[must_use]
     pub(crate) fn empty(&self) -> Amount {
         self.with(Stock::empty)
     }
 
     /// In a child process: its thread is gone.
-    #[cfg(not(loom))]
     pub(crate) fn forget(&self) {
         self.stock.set(Stock::EMPTY);
     }
@@ -292,8 +286,8 @@ mod tests {
     use super::*;
     use crate::gp::tuning::Tuning;
 
-    /// 65,536 objects that were refused, dropped, and so went over the limit: they say that they
-    /// are 2^64 bytes.
+    /// 65,536 objects that were refused, dropped, and so went over the limit. Together they claim
+    /// 2^64 bytes.
     #[test]
     #[cfg_attr(miri, ignore = "65,536 objects")]
     fn objects_that_say_they_are_huge_do_not_charge_a_domain_with_nothing() {
@@ -313,8 +307,8 @@ mod tests {
         assert!(charge.admit(limit, Amount::object(8)), "and not full for ever");
     }
 
-    /// After the domain had admitted more, a stock still counted as over the limit: so that it paid
-    /// for an object did not say that it was within the limit.
+    /// A past error: after the domain had admitted more, a stock still counted as over the limit.
+    /// So a stock could cover an object and yet be over the limit.
     #[test]
     fn a_stock_that_is_over_the_limit_pays_for_nothing_else() {
         let core = Charged::new(Start::ZERO, Settings::DEFAULT);
@@ -323,11 +317,11 @@ mod tests {
         core.charge.0.add(Amount { objects: 99, bytes: 9_950 });
         assert!(!stock.refill(&core, one), "50 bytes are left");
         stock.borrow(&core, one);
-        assert!(stock.is_over_limit(&core) && !stock.take(one) && !stock.refill(&core, one));
-        // Some bytes come back.
+        assert!(stock.refresh_over_limit(&core) && !stock.take(one) && !stock.refill(&core, one));
+        // Some bytes are given back.
         stock.put_back(&core, Amount { objects: 0, bytes: 50 });
         assert!(!stock.take(Amount { objects: 0, bytes: 1 }), "it pays for what is over the limit");
-        // Others free nearly everything.
+        // Other threads free nearly everything.
         core.charge.0.give_back(Amount { objects: 90, bytes: 9_000 });
         assert!(stock.stock().is_over_limit());
         assert!(stock.refill(&core, one) && !stock.stock().is_over_limit());

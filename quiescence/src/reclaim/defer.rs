@@ -1,29 +1,40 @@
-//! Deferral: how threads queue callbacks, who runs them, and what happens at the limit.
+//! Deferral: how threads queue callbacks, which thread runs them, and what happens at the limit.
 //!
-//! Each thread has two queues in a domain. Retired objects are dropped by the thread itself when it
-//! retires again: a few at a time, so that memory goes back to the cache it came from. Closures,
-//! which may want a lock that an updater holds, are not run here; but for C's deferred functions
-//! ([`deferred`]), of which liburcu says that they are. The worker ([`crate::reclaim::worker`]), or
-//! the thread that calls `barrier`, runs whatever is left.
+//! The stages of a retired object, a file for each; no stage calls back into an earlier one:
+//! ```text
+//! retire(object):                                   // this file: notes it, then
+//!     queue = this thread's, in the domain          // local
+//!     reserve: take it from the queue's local stock // reserve, charge
+//!     charge: else the domain admits it, or the thread waits,
+//!             goes over the limit, or gives it back // at_limit
+//!     queue.add(kind, object)                       // thread_queue, stream: the object waits here
+//! close: a cookie for all that was added            // thread_queue
+//! ready: the cookie is done                         // grace::Segments
+//! run: claims some, runs them, gives room back      // thread_queue/run, running
+//! free: the kind's function drops it                // free, cache
+//! ```
+//! Each thread has two queues in a domain. A thread drops its own retired objects when it retires
+//! again: a few at a time, so that memory goes back to the cache it came from. It does not run its
+//! closures, which may need a lock that an updater holds; except C's deferred functions
+//! ([`deferred`]), for which liburcu documents that. The worker ([`crate::reclaim::worker`]), or
+//! the thread that calls `barrier`, runs everything else.
 //!
 //! **Invariant [D-1]: a registered thread that is in a section, of whatever domain, runs no
 //! callback and waits for nothing; it only adds.** A QSBR reader does its part at its quiescent
-//! states, offline. (Where a domain ends, by the last of its handles, what waits in it runs there,
+//! states, offline. (Exception: the drop of a domain's last handle runs what waits in the domain,
 //! also in a section of another domain. A collector of `epoch` gives that handle to the worker.)
 //!
-//! At the limit ([`crate::reclaim::at_limit`]) objects and closures part ways. An object's thread
-//! waits for one grace period and runs its own callbacks; if there is still no room, the object is
-//! freed on the spot, since its grace period is over: so it needs the progress of sections and of
-//! drops only. A closure's thread waits until the worker has made room. Inside a section the first
-//! object is admitted over the limit, and the thread settles that when its outermost section ends;
-//! a second one is refused. In a callback an object waits for a grace period and is freed; a
-//! closure finds the room of the callback that is running, or is refused.
+//! At the limit ([`crate::reclaim::at_limit`]) objects and closures are treated differently. An
+//! object's thread waits for one grace period and runs its own callbacks; if there is still no
+//! room, it frees the object at once, since its grace period has ended: so it depends only on
+//! sections and drops to finish. A closure's thread waits until the worker has made room. Inside a
+//! section the first object is admitted over the limit, and the thread settles that when its
+//! outermost section ends; a second one is refused. In a callback an object waits for a grace
+//! period and is freed; a closure uses the room of the callback that is running, or is refused.
 
 mod closures;
-#[cfg(not(loom))]
 mod deferred;
 mod everything;
-#[cfg(not(loom))]
 mod pinned;
 mod tasks;
 #[cfg(all(test, not(loom)))]
@@ -31,24 +42,21 @@ mod tests;
 
 pub(crate) use crate::reclaim::at_limit::{catch_up, is_due, settle_over_limit};
 pub(crate) use closures::{Patience, call, call_over};
-#[cfg(not(loom))]
 pub use deferred::Deferred;
-#[cfg(not(loom))]
 pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_deferred};
 pub(crate) use everything::{barrier, finish, orphan};
-#[cfg(not(loom))]
 pub(crate) use pinned::{catch_up_after_section, close_own, may_drain};
 pub(crate) use tasks::{
-    ask_for_room, call_if_room, call_over_now, end_after_wait, nothing_waits, reserve_any,
-    retire_if_room, retire_over_now, retire_raw_over, run_own_objects,
+    ask_for_room, call_if_room, call_over_now, end_after_wait, nothing_waits, retire_if_room,
+    retire_over_now, retire_raw_over, run_own_objects,
 };
 
+use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::batch::{self, RUN_SHARE};
-use grace::limit::{Amount, Context, Zone};
+use grace::limit::{Amount, Zone};
 
-use crate::chaos::{self, Mutant, Point};
 use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit::{
@@ -57,16 +65,18 @@ use crate::reclaim::at_limit::{
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
+use crate::reclaim::free::{self, Boxed, Counted, Value};
 use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::local::{self, Own, Sections};
-use crate::reclaim::retire::{self, Boxed, Counted, Refused, Retire, Value};
+use crate::reclaim::reserve::{Reservation, reserve};
+use crate::reclaim::retire::{AtLimit, Retire};
 use crate::reclaim::running::{self, Uncharged};
 use crate::reclaim::stream;
 use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, Queue};
 use crate::reclaim::worker;
 
-/// Drops the box that `object` came from after a grace period. May wait, or drop it on the spot
-/// after waiting; inside a section it is never refused.
+/// Drops the box that `object` came from after a grace period. May wait for the grace period and
+/// drop it before returning. Never refuses: where it must not wait it goes over the limit.
 ///
 /// # Safety
 /// `object` came from a box and new sections cannot reach it.
@@ -85,7 +95,7 @@ pub(crate) unsafe fn retire_raw<K: Named, T: Send + 'static>(
     }
 }
 
-/// As [`retire_raw`], where the thread's local stock does not pay for it.
+/// As [`retire_raw`], if the thread's local stock does not cover it.
 ///
 /// # Safety
 /// As [`retire_raw`].
@@ -93,15 +103,12 @@ pub(crate) unsafe fn retire_raw<K: Named, T: Send + 'static>(
 #[track_caller]
 unsafe fn retire_slowly<K: Named, T: Send + 'static>(tag: &K, object: *mut T, bytes: usize) {
     debug_objects::note(object.cast_const().cast(), size_of::<T>());
-    if chaos::mutant(Mutant::RetireBeforeUnlink) {
-        // SAFETY: not at all: this is the fault to be caught.
-        return unsafe { Boxed::free(object) };
-    }
+    //~ retire-before-unlink
     let amount = Amount::object(bytes as u64);
-    let queue = local::objects(tag.core(), || tag.handle());
+    let queue = local::objects(tag.core(), tag);
     match make_room(tag, queue, amount, true) {
         Room::Charged => {}
-        // SAFETY: by the contract; its grace period is over.
+        // SAFETY: by the contract; its grace period has ended.
         Room::Waited => return on_the_spot(tag.core(), || unsafe { Boxed::free(object) }),
         Room::Full => admit_over(tag.core(), queue, amount),
     }
@@ -110,8 +117,8 @@ unsafe fn retire_slowly<K: Named, T: Send + 'static>(tag: &K, object: *mut T, by
     leave_to_worker(tag, queue);
 }
 
-/// Adds an object that came from a box and was charged so much, as `charge_of_box` says. The
-/// number stands beside it only where its weight is not its size.
+/// Adds an object that came from a box and was charged `bytes`, as `charge_of_box` says. `bytes` is
+/// stored with it only if its weight is not its size.
 ///
 /// # Safety
 /// As [`retire_raw`]; and `queue` is this thread's.
@@ -142,49 +149,8 @@ unsafe fn add_by_size<K: Named, T: Send + 'static>(tag: &K, queue: Option<&Queue
     unsafe { add_object(tag, queue, &Boxed::<T>::KIND, object, Boxed::<T>::CHARGE) };
 }
 
-/// Room for one object in the calling thread's queue, out of its local stock: for a thread that is
-/// about to unlink one.
-#[derive(Debug)]
-pub(crate) struct Reserved<'q> {
-    queue: &'q Queue,
-    amount: Amount,
-}
-
-/// Room for an object that is charged for its size, if the thread's local stock has it, and the
-/// thread is over the limit nowhere, neither with an object nor with a closure: so it may unlink
-/// whatever is in its place, and wait, or go over the limit, for what that weighs more.
-#[inline]
-pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Reserved<'_>> {
-    if local::may_be_over_limit() {
-        return None;
-    }
-    reserve(tag, Boxed::<T>::CHARGE as usize)
-}
-
-/// Room for an object of so many bytes, if the thread's local stock has it.
-#[inline]
-fn reserve<K: Named>(tag: &K, bytes: usize) -> Option<Reserved<'_>> {
-    let amount = Amount::object(bytes as u64);
-    let queue = local::objects(tag.core(), || tag.handle())?;
-    let plain = !chaos::mutant(Mutant::RetireBeforeUnlink);
-    (plain && queue.local_stock().take(amount)).then_some(Reserved { queue, amount })
-}
-
-/// The same with more from the domain, as far as there is any.
-#[cold]
-fn reserve_more<K: Named>(tag: &K, bytes: usize) -> Option<Reserved<'_>> {
-    let amount = Amount::object(bytes as u64);
-    let queue = local::objects(tag.core(), || tag.handle())?;
-    admit(domains::known(tag), Some(queue), amount).then_some(Reserved { queue, amount })
-}
-
-impl Reserved<'_> {
-    /// It is not needed after all.
-    pub(crate) fn put_back(self, core: &DomainState) {
-        self.queue.local_stock().put_back(core, self.amount);
-    }
-
-    /// Drops the box that `object` came from after a grace period; nothing, if it is null.
+impl Reservation<'_> {
+    /// Drops the box that `object` came from after a grace period; does nothing if it is null.
     ///
     /// # Safety
     /// `object` is null or came from a box; new sections of the same domain cannot reach it.
@@ -210,7 +176,7 @@ impl Reserved<'_> {
     /// As [`retire`](Self::retire), with room for an object that is charged for its size.
     ///
     /// # Safety
-    /// As for [`retire`](Self::retire); the room is [`reserve_by_size`]'s, or as much.
+    /// As for [`retire`](Self::retire); the room is what `reserve_by_size` reserves, or as much.
     #[inline]
     #[track_caller]
     pub(crate) unsafe fn retire_by_size<K: Named, T: Send + 'static>(
@@ -225,64 +191,44 @@ impl Reserved<'_> {
         // SAFETY: by the contract; it has been charged.
         unsafe { add_by_size(tag, Some(self.queue), object) };
     }
-
-    /// It is another object than the one for which room was reserved. Waits for nothing: what is
-    /// missing goes over the limit.
-    #[cold]
-    fn adjust(&mut self, core: &DomainState, bytes: usize) {
-        let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
-        let local_stock = self.queue.local_stock();
-        core.charge.0.give_back(local_stock.give_back(reserved.minus(self.amount)));
-        let missing = self.amount.minus(reserved);
-        if !local_stock.take(missing) && !admit(core, Some(self.queue), missing) {
-            core.admit_over(missing);
-        }
-    }
 }
 
-/// Whether the calling thread is in a section, of whatever domain of threads: what it retires here
-/// waits for nothing [D-1].
-pub(crate) fn in_section() -> bool {
-    context() == Context::Section
-}
-
-/// Whether an object of so many bytes, if that is known, may be unlinked here, to be retired then:
-/// not in a section, where nothing can be waited for, if this thread has gone over the limit there
-/// already.
+/// Notes that a value is about to wait. Returns it, with the amount to charge.
+///
+/// # Panics
+/// In debug builds, if what it owns waits already; and if its `Retire::bytes` panics. Then the
+/// value is leaked, not dropped: readers may see it.
 #[inline]
-pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
-    if !local::may_be_over_limit() {
-        return true;
-    }
-    let Some(queue) = local::objects(tag.core(), || tag.handle()) else { return true };
-    let mut stock = queue.local_stock().stock();
-    let taken = bytes.is_some_and(|bytes| stock.take(Amount::object(bytes as u64)));
-    let is_over_limit = local::is_over_limit(tag.core());
-    local::has_over_limit(); // perhaps it may be nowhere, since that has found out
-    taken || !is_over_limit || context() != Context::Section
+#[track_caller]
+fn note<P: Retire>(value: P) -> (P, Amount) {
+    let value = ManuallyDrop::new(value);
+    let amount = Amount::object(value.bytes().saturating_add(Value::<P>::HELD) as u64);
+    let (memory, bytes) = value.owned();
+    debug_objects::note(memory, bytes);
+    (ManuallyDrop::into_inner(value), amount)
 }
 
-/// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false
-/// or nothing may be waited for.
+/// Drops `value` after a grace period. Gives it back if there is no room and `waits` is false or
+/// the thread must not wait here.
 #[track_caller]
 pub(crate) fn retire<K: Named, P: Retire>(
     tag: &K,
     value: P,
     waits: bool,
-) -> Result<(), Refused<P>> {
-    let (value, amount) = retire::note(value);
-    let queue = local::objects(tag.core(), || tag.handle());
+) -> Result<(), AtLimit<P>> {
+    let (value, amount) = note(value);
+    let queue = local::objects(tag.core(), tag);
     let paid = queue.is_some_and(|queue| queue.local_stock().take(amount));
     if !paid {
         match make_room(tag, queue, amount, waits) {
             Room::Charged => {}
             Room::Waited => {
-                on_the_spot(tag.core(), || retire::end(value));
+                on_the_spot(tag.core(), || free::end(value));
                 return Ok(());
             }
             Room::Full => {
                 debug_objects::forget(value.owned().0);
-                return Err(Refused::retired(value, tag.handle(), retire_over));
+                return Err(AtLimit::retired(value, tag.handle(), retire_over));
             }
         }
     }
@@ -295,8 +241,8 @@ pub(crate) fn retire<K: Named, P: Retire>(
 
 /// Drops `value` after a grace period, and never waits or refuses.
 pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
-    let (value, amount) = retire::note(value);
-    let queue = local::objects(handle, || handle.clone());
+    let (value, amount) = note(value);
+    let queue = local::objects(handle, handle);
     if !queue.is_some_and(|queue| queue.local_stock().take(amount)) {
         admit_over(handle, queue, amount);
     }
@@ -310,7 +256,7 @@ fn add_value<K: Named, P: Retire>(tag: &K, queue: Option<&Queue>, value: P, byte
         unsafe { add_object(tag, queue, &Value::<P>::POINTER, value, bytes) };
     } else if const { Value::<P>::FITS } {
         let value = Counted { value, bytes };
-        // SAFETY: as above, with its number.
+        // SAFETY: as above, with the bytes it was charged.
         unsafe { add_object(tag, queue, &Value::<P>::NEAR, value, bytes) };
     } else {
         let value = Box::into_raw(Box::new(Counted { value, bytes }));
@@ -319,7 +265,7 @@ fn add_value<K: Named, P: Retire>(tag: &K, queue: Option<&Queue>, value: P, byte
     }
 }
 
-/// Adds a charged object to the thread's queue, and does the thread's part.
+/// Adds a charged object to the thread's queue, and tends the queue if it is time ([`tend`]).
 ///
 /// # Safety
 /// As [`Queue::add`]: `kind` and `payload` fit.
@@ -340,7 +286,7 @@ pub(crate) unsafe fn add_object<K: Named, P>(
 }
 
 /// Adds to the thread's queue, or to the shared one if the thread is ending. Returns whether it is
-/// time for the thread to do its part.
+/// time for the thread to tend its queue.
 ///
 /// # Safety
 /// As [`Queue::add`]; and `queue` is this thread's.
@@ -362,9 +308,10 @@ unsafe fn add<K: Named, P>(
             unsafe { queue.add(what, payload, bytes) }
         }),
     };
-    chaos::point(Point::Added);
+    //~ point added
     // Relaxed: ordered by the fences in `add` and in `Queues::leave` [DQ-3].
-    if !core.queues.announced.load(Relaxed) && !chaos::mutant(Mutant::NoAnnouncement) {
+    //~ no-announcement:
+    if !core.queues.announced.load(Relaxed) {
         worker::announce(&tag.handle());
     }
     due
@@ -382,7 +329,8 @@ fn batch_of(core: &DomainState) -> u64 {
     }
 }
 
-/// The thread's part, now and then: a step of the grace period and a few drops.
+/// What a thread does for its own objects, about every [`TEND_EVERY`](batch::TEND_EVERY) additions:
+/// a few drops, or a step of the grace period.
 #[cold]
 fn tend(core: &DomainState, queue: &Queue) {
     close_if_full(core, queue, batch_of(core));
@@ -396,7 +344,7 @@ fn tend(core: &DomainState, queue: &Queue) {
                 core.advance(Own::in_domain(core).me());
             }
         }
-        // Its grace period needs this thread's quiescent state, which does the thread's part.
+        // The grace period needs this thread's quiescent state; the drops are done there.
         Sections::Qsbr => {
             let is_near_limit = core.zone() != Zone::Free;
             if is_near_limit {
@@ -410,7 +358,8 @@ fn tend(core: &DomainState, queue: &Queue) {
     }
 }
 
-/// Asks for a grace period if so many callbacks are open. Returns whether they were.
+/// Asks for a grace period if at least `batch` callbacks are open, or as many as an eighth of the
+/// limit. Returns whether it did.
 fn close_if_full(core: &DomainState, queue: &Queue, batch: u64) -> bool {
     let full = queue.is_full(core, batch);
     if full {
@@ -420,7 +369,7 @@ fn close_if_full(core: &DomainState, queue: &Queue, batch: u64) -> bool {
     full
 }
 
-/// Frees an object whose grace period is over, as callbacks are run.
+/// Frees an object whose grace period has ended, in the same surroundings as a callback.
 pub(crate) fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
     let whole = running::running_callbacks(core, &Uncharged::new(), || {
         user_code::caught(Site::OnTheSpot, free)

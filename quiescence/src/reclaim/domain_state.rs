@@ -1,13 +1,11 @@
 //! The state of a domain: its grace periods, and what waits for them.
 
 use std::ops::Deref;
-#[cfg(not(loom))]
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Start;
 use grace::policy::Budget;
-#[cfg(not(loom))]
 use grace::srcu::AdaptiveDelay;
 
 use crate::gp::engine::Settings;
@@ -25,25 +23,25 @@ use crate::srcu::driver::{self, Unfinished};
 #[cfg(not(loom))]
 use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
 
-/// Everything that is shared in a domain.
-// In the order of C: see `of`.
+/// Everything that the threads of a domain share.
+// `repr(C)` for the order of the fields: see `of`.
 #[repr(C)]
 pub struct DomainState {
-    /// The grace periods, which come first in it.
+    /// First, and its first field is `grace_periods`: see `of`.
     pub(crate) charged: Charged,
     pub(crate) queues: Queues,
     #[cfg(not(loom))]
     pub(crate) callback_queues: CallbackQueues,
     /// Whether the domain is in the list of those in use.
     pub(crate) known: AtomicBool,
-    /// The worker's share of a CPU, where it has one.
+    /// The limit on the share of a CPU that the worker spends on grace periods here, if any.
     pub(crate) budget: Option<Budget>,
-    /// Until when the worker leaves grace periods here alone, as far as the budget goes, as
-    /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that want
+    /// Until when the budget has the worker leave grace periods here alone, as
+    /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that need
     /// nothing.
     pub(crate) rests_until_ns: AtomicU64,
-    /// Those of a sleepable domain. Given back after `queues` have run what is left, which may look
-    /// at them.
+    /// The section counts of a sleepable domain. Given back after `queues` have run what is left,
+    /// which may read them.
     #[cfg(not(loom))]
     srcu_counts: Option<OwnSrcuCounts>,
 }
@@ -85,7 +83,7 @@ impl DomainState {
         }
     }
 
-    /// A domain that lives for ever and is known by a name.
+    /// A domain that lives for ever and has a name.
     #[cfg(not(loom))]
     pub(crate) const fn declared(name: &'static str) -> Self {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
@@ -110,7 +108,7 @@ impl DomainState {
         domain
     }
 
-    /// A sleepable domain, which is to be given its counts.
+    /// A sleepable domain, without its counts yet: see `give_srcu_counts`.
     #[cfg(not(loom))]
     pub(crate) fn sleepable(name: Option<&'static str>, delay: AdaptiveDelay) -> Self {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
@@ -118,20 +116,20 @@ impl DomainState {
         domain
     }
 
-    /// Gives a sleepable domain its counts, which are its own from now on.
+    /// Gives a sleepable domain its counts, which it owns from now on.
     ///
     /// # Safety
-    /// They came from [`SrcuCounts::take`] and no other thread gives them back.
+    /// They came from [`SrcuCounts::take`] and no other code gives them back.
     #[cfg(not(loom))]
     pub(crate) unsafe fn give_srcu_counts(&mut self, srcu_counts: NonNull<SrcuCounts>) {
-        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped: they
-        // come before it.
+        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped, which
+        // are in `charged`, declared before it.
         unsafe { self.charged.grace_periods.count_in(srcu_counts) };
         // SAFETY: by the contract.
         self.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });
     }
 
-    /// Another domain has them, and this one ends.
+    /// Gives up the counts without giving them back: another domain has them, and this one ends.
     #[cfg(not(loom))]
     pub(crate) fn let_srcu_counts_go(&mut self) {
         if let Some(srcu_counts) = self.srcu_counts.take() {
@@ -156,19 +154,18 @@ impl DomainState {
         driver::unfinished_sections(&self.grace_periods, self.srcu_counts.as_ref()?.get())
     }
 
-    /// The oldest guard that is listed, and how many are.
+    /// The oldest guard that is tracked, and how many are.
     #[cfg(not(loom))]
     pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
         track::oldest(self.srcu_counts.as_ref()?.get().address())
     }
 
-    /// The domain that has this reader side, by its address.
-    #[cfg(not(loom))]
+    /// The domain that contains these words, by their address.
     pub(crate) fn of(gp_words: *const GpWords) -> *const Self {
         GracePeriods::of(gp_words).cast() // the first field of its first field
     }
 
-    /// In the child of a `fork`: only `owner`'s readers are left.
+    /// In the child of a `fork`: only the readers of the thread `owner` are left.
     #[cfg(not(loom))]
     pub(crate) fn after_fork(
         &self,
@@ -184,7 +181,7 @@ impl DomainState {
 
 impl Drop for DomainState {
     fn drop(&mut self) {
-        // First: what is run below may use the library, and finds no trace of a domain that ends.
+        // First: callbacks run below may use the library, and must not find the ending domain.
         #[cfg(not(loom))]
         if *self.known.get_mut() {
             (crate::HOOKS.reclaim.domain_ends)(self);

@@ -1,15 +1,14 @@
-//! What is left to do where a section, a thread or a domain ends. Called through `HOOKS`, since
-//! those who notice the end are below.
+//! What is done when a section, a thread or a domain ends. Called through `HOOKS`, since the
+//! modules that notice the end may not import this one.
 
-use crate::gp::reader::Slot;
+use crate::gp::slot::Slot;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
 use crate::reclaim::thread_queue::Contents;
 use crate::reclaim::{domains, worker};
 
-/// The outermost section of a slot has ended that is marked: its thread is over a limit, or is
-/// leaving.
+/// The outermost section of a marked slot has ended: its thread is above a limit, or is exiting.
 pub(crate) fn section_ended(slot: &Slot) {
     if slot.take_overdue() {
         defer::settle_over_limit();
@@ -31,7 +30,7 @@ pub(crate) fn thread_ends() {
     }
 }
 
-/// The domain ends, and has been in the list of those in use.
+/// The domain ends; it was in the list of those in use.
 pub(crate) fn domain_ends(domain: &DomainState) {
     domains::forget(domain);
     worker::forget(domain);

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::ptr;
 use std::sync::{Arc, Weak};
 
-use crate::reclaim::by_domain::OfDomain;
+use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::domain_state::DomainState;
 
 /// A domain that is kept alive.
@@ -13,7 +13,7 @@ use crate::reclaim::domain_state::DomainState;
 pub enum Handle {
     /// It lives for ever.
     Static(&'static DomainState),
-    /// It lives while somebody holds it.
+    /// It lives while a handle to it exists.
     Shared(Arc<DomainState>),
 }
 
@@ -52,7 +52,7 @@ impl WeakHandle {
         }
     }
 
-    /// Keeps a domain alive that could end; a static one needs no keeping.
+    /// A reference that keeps the domain alive; `None` if it has ended, or lives for ever.
     pub(crate) fn keep(&self) -> Option<Arc<DomainState>> {
         match self {
             Self::Static(_) => None,
@@ -76,15 +76,15 @@ impl WeakHandle {
     }
 }
 
-impl OfDomain for WeakHandle {
-    type Domain = DomainState;
+impl HasAddress for WeakHandle {
+    type Of = DomainState;
 
-    fn domain(&self) -> *const DomainState {
+    fn address(&self) -> *const DomainState {
         self.as_ptr()
     }
 }
 
-/// Whatever names a domain: a [`Handle`], or one of the types that users name domains by.
+/// A type that names a domain: a [`Handle`], or one of the types by which users name domains.
 pub(crate) trait Named {
     /// The domain.
     fn core(&self) -> &DomainState;

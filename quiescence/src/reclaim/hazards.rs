@@ -11,10 +11,10 @@ use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
+use crate::reclaim::free::charge_of_box;
 use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::local;
 use crate::reclaim::rescan;
-use crate::reclaim::retire::charge_of_box;
 use crate::reclaim::running;
 use crate::reclaim::stream::{CallbackType, Progress, Run, Word};
 use crate::reclaim::worker;
@@ -129,7 +129,7 @@ pub(crate) unsafe fn retire<K: Named, P: Protectable>(tag: &K, object: *mut P::O
         debug_objects::note(object.cast_const().cast(), size_of::<P::Object>());
     }
     let amount = Amount::object(bytes);
-    let queue = local::objects(tag.core(), || tag.handle());
+    let queue = local::objects(tag.core(), tag);
     if queue.is_none_or(|queue| !queue.local_stock().take(amount)) {
         // SAFETY: by the contract.
         return unsafe { retire_slowly::<K, P>(tag, object, amount) };
@@ -144,7 +144,7 @@ pub(crate) unsafe fn retire<K: Named, P: Protectable>(tag: &K, object: *mut P::O
 #[track_caller]
 unsafe fn retire_slowly<K: Named, P: Protectable>(tag: &K, object: *mut P::Object, amount: Amount) {
     free_kept_near_limit(tag.core());
-    let queue = local::objects(tag.core(), || tag.handle());
+    let queue = local::objects(tag.core(), tag);
     match make_room(tag, queue, amount, true) {
         Room::Charged => {}
         // Its grace period is over, but a slot may name it.

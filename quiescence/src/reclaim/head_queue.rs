@@ -46,7 +46,6 @@ use std::time::Duration;
 use grace::Urgency;
 use grace::limit::Zone;
 
-use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::Me;
@@ -398,9 +397,7 @@ impl Shared {
         let entered = inner.entered;
         trace::batch_closed(core.source(), inner.waiting.count(), cookie);
         drop(inner);
-        if !chaos::mutant(Mutant::EarlyCallbackQueue) {
-            while !core.wait(cookie, urgency, me()) {}
-        }
+        while !core.wait(cookie, urgency, me()) {} //~ early-callback-queue
         let began_ns = clock::thread_cpu_ns();
         let mut ran = 0;
         loop {
@@ -425,8 +422,7 @@ impl Shared {
         while inner.paused != 0 && inner.left_of(entered) != 0 {
             inner = self.wait(inner);
         }
-        let ripe = inner.left_of(entered);
-        let ripe = if chaos::mutant(Mutant::UnripeHeads) { CHUNK } else { ripe };
+        let ripe = inner.left_of(entered); //~ unripe-heads
         let chunk = inner.waiting.split(CHUNK.min(ripe));
         let mut chunk = chunk.map_err(|ring| inner.give_up(ring))?;
         if chunk.is_empty() {

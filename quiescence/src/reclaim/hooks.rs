@@ -1,13 +1,13 @@
-//! What reclamation has modules and rooms do that it does not import, as in `gp/hooks.rs`.
+//! Calls from reclamation into modules that it does not import; see `gp/hooks.rs`.
 
 use crate::reclaim::domain_state::DomainState;
 
-/// One function for each occasion.
+/// One function for each event.
 #[derive(Debug)]
 pub(crate) struct Hooks {
-    /// A thread ends that has used the library.
+    /// A thread that has used the library ends.
     pub(crate) thread_ends: fn(),
-    /// A domain ends that has been in use. Under no lock.
+    /// A domain that has been in use ends. Called under no lock.
     pub(crate) domain_ends: fn(&DomainState),
     /// A hazard domain ends: frees what waits in it.
     pub(crate) hazard_domain_ends: fn(&DomainState),

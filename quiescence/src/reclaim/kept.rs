@@ -24,7 +24,6 @@ use std::sync::atomic::{AtomicPtr, AtomicU32};
 use grace::driver::TICK_NS;
 use grace::limit::Amount;
 
-use crate::chaos::{self, Mutant};
 use crate::os::clock;
 use crate::os::sync::AtomicU64;
 use crate::reclaim::stream::{CallbackType, Progress, Run, Word};
@@ -149,9 +148,7 @@ impl Kept {
             let words = run.kind.words.min(PAYLOAD);
             // SAFETY: so many words stand there, and in `payload`.
             unsafe { ptr::copy_nonoverlapping(part.payload, payload.as_mut_ptr(), words) };
-            if chaos::mutant(Mutant::HazardKeptLost) {
-                continue;
-            }
+            //~ hazard-kept-lost
             let object =
                 Object { next: ptr::null_mut(), kind: run.kind, payload, bytes, since_ns: now_ns };
             self.add(Box::new(object), now_ns.saturating_add(TICK_NS));

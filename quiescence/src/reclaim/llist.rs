@@ -20,7 +20,6 @@ use std::sync::atomic::AtomicPtr as PlainPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use crate::chaos::{self, Mutant};
 use crate::os::futex;
 use crate::os::sync::{AtomicPtr, AtomicU32, Tracked, const_unless_loom};
 
@@ -133,8 +132,8 @@ impl Llist {
             // Release: pairs with the Acquire in `take` [LN-1]; what was done before, the link's
             // words among it, happens before the grace period is asked for. Acquire: pairs with the
             // Release in `sleep` [LN-2].
-            let order = if chaos::mutant(Mutant::RelaxedPush) { Relaxed } else { AcqRel };
-            match self.top.compare_exchange_weak(top, link, order, Relaxed) {
+            //~ relaxed-push:
+            match self.top.compare_exchange_weak(top, link, AcqRel, Relaxed) {
                 Ok(_) if top == ASLEEP => return Found::Asleep,
                 Ok(_) if top == UNATTENDED => return Found::Unattended,
                 Ok(_) => return Found::Awake,
@@ -180,13 +179,9 @@ impl Llist {
     pub(crate) fn sleep(&self, heard: u32, most: Option<Duration>) {
         // Release: the look at the bell comes before [LN-2]: the thread that replaces this rings
         // after it.
-        let slept = if chaos::mutant(Mutant::DeafSleep) {
-            self.top.store(ASLEEP, Release); // whatever is there by now: lost
-            true
-        } else {
-            let null = ptr::null_mut();
-            self.top.compare_exchange(null, ASLEEP, Release, Relaxed).is_ok()
-        };
+        let null = ptr::null_mut();
+        //~ deaf-sleep:
+        let slept = self.top.compare_exchange(null, ASLEEP, Release, Relaxed).is_ok();
         if slept {
             self.doze(heard, most);
             // Awake again: who pushes from now on need not ring.
@@ -207,9 +202,7 @@ impl Llist {
 
     /// Wakes the thread that takes. What it is to know was stored before.
     pub(crate) fn ring(&self) {
-        if chaos::mutant(Mutant::NoBell) {
-            return;
-        }
+        //~ no-bell
         // Release: pairs with the Acquire in `heard`.
         self.bell.fetch_add(1, Release);
         futex::wake_all(&self.bell);

@@ -1,9 +1,8 @@
-//! What a thread knows of itself: its slot in each domain it has read in, and its queues there.
+//! What a thread has in each domain: its slots and its queues.
 //!
-//! The pointer that [`crate::read`] looks at first is thread-local without a destructor, so it can
-//! be used at any moment of a thread's life. The table behind it is freed by a destructor; a
-//! section that begins after that (inside the destructor of another thread-local) makes a new
-//! table, which goes when the section ends. What is in it is [`table`]'s.
+//! [`thread_slots`] has the slot that [`crate::read`] finds at once. The rest is in the thread's
+//! [`table`], which a destructor frees. A section that begins after that (inside the destructor of
+//! another thread-local) makes a new table, which is freed when the section ends.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -12,12 +11,13 @@ use std::sync::Arc;
 use std::thread::LocalKey;
 
 use crate::gp::grace_periods::{GracePeriods, Me};
-use crate::gp::reader::{NOT_READY, ReaderKind, Slot};
 use crate::gp::record;
+use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::Handle;
+use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::thread_queue::{Contents, Queue};
 
 mod table;
@@ -26,18 +26,13 @@ pub(crate) use table::ended;
 use table::{Local, Table};
 
 thread_local! {
-    /// The slot for sections of the global domain, if its fast path may be used.
-    pub(crate) static FAST: Cell<*const Slot> = const { Cell::new(&raw const NOT_READY) };
     /// The table, or null. Without a destructor, so that it can be used until the very end.
     static TABLE: Cell<*mut Table> = const { Cell::new(ptr::null_mut()) };
     /// The queue of objects that this thread last added to.
     static OBJECTS: Cell<Last> = const { Cell::new(Last::NONE) };
     /// The queue of closures that this thread last added to.
     static CLOSURES: Cell<Last> = const { Cell::new(Last::NONE) };
-    /// The slot of the private domain that the thread last read in, if its fast path may be used.
-    /// Its domain is watched: `Locals::each_watched`.
-    static SECTION: Cell<LastSection> = const { Cell::new(LastSection::NONE) };
-    /// Whether the thread may be over the limit in some domain: not if its table lists none.
+    /// False only if the thread is above the limit in no domain: its table lists none.
     static MAY_BE_OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -52,50 +47,24 @@ impl Last {
     const NONE: Self = Self { core: ptr::null(), queue: ptr::null() };
 }
 
-/// A slot and its domain; or null and `NOT_READY`.
-#[derive(Clone, Copy)]
-struct LastSection {
-    core: *const DomainState,
-    slot: *const Slot,
-    /// Domains that had ended by then: see [`last_slot`].
-    ended: usize,
-}
-
-impl LastSection {
-    const NONE: Self = Self { core: ptr::null(), slot: &raw const NOT_READY, ended: 0 };
-}
-
 fn forget_last() {
     OBJECTS.set(Last::NONE);
     CLOSURES.set(Last::NONE);
-    SECTION.set(LastSection::NONE);
+    thread_slots::forget_last();
 }
 
-/// The slot for implicit sections in a domain, if it is the one that the thread last read in, and
-/// its fast path may be used; else [`NOT_READY`]. Once some domains have ended it is not, so that
-/// the thread comes to its table, which forgets them.
-#[inline(always)]
-pub(crate) fn last_slot(core: &DomainState) -> &Slot {
-    let last = SECTION.get();
-    let is_last = ptr::eq(last.core, core) && !table::is_garbage(last.ended, 0);
-    let slot = if is_last { last.slot } else { &raw const NOT_READY };
-    // SAFETY: registered with a living domain (`core`) until the pair is forgotten, which what
-    // unregisters it does, and what forgets a domain that has ended.
-    unsafe { &*slot }
-}
-
-/// The same slot, to be found there by the next section.
+/// Has [`thread_slots::last_slot`] find the slot, unless the thread is exiting.
 pub(crate) fn make_last(core: &DomainState, slot: &Slot) {
-    if slot.is_fast() && !Table::get().exiting.get() {
-        SECTION.set(LastSection { core, slot, ended: table::ended_so_far() });
+    if !Table::get().exiting.get() {
+        thread_slots::remember_last(core, slot);
     }
 }
 
 /// The slot for implicit sections in a domain; registers on first use.
 #[cold]
-pub(crate) fn implicit_slot(core: &DomainState, handle: impl FnOnce() -> Handle) -> &Slot {
+pub(crate) fn implicit_slot<'c>(core: &'c DomainState, tag: &dyn Named) -> &'c Slot {
     let table = Table::get();
-    table.with_section(core, handle, |local| {
+    table.with_section(core, tag, |local| {
         let slot = local.slot(core);
         if table.exiting.get() {
             slot.mark_leaving();
@@ -115,44 +84,44 @@ pub(crate) fn existing_slot(core: &DomainState) -> Option<&Slot> {
     unsafe { local.slot.as_ref() }
 }
 
-/// Puts the slot where the fast path of the global domain finds it.
-pub(crate) fn make_fast(slot: &'static Slot) {
-    if slot.is_fast() && !Table::get().exiting.get() {
-        FAST.set(slot);
+/// Has [`thread_slots::global_slot`] find the slot, unless the thread is exiting.
+pub(crate) fn make_global(slot: &'static Slot) {
+    if !Table::get().exiting.get() {
+        thread_slots::remember_global(slot);
     }
 }
 
 /// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
-pub(crate) fn handle_slot(core: &DomainState, handle: impl FnOnce() -> Handle) -> &Slot {
-    Table::get().with_section(core, handle, |local| {
+pub(crate) fn handle_slot<'c>(core: &'c DomainState, tag: &dyn Named) -> &'c Slot {
+    Table::get().with_section(core, tag, |local| {
         let slot = local.slot(core);
         slot.acquire(1);
         slot
     })
 }
 
-/// An explicit handle goes.
-pub(crate) fn release_handle(core: &DomainState, handle: impl FnOnce() -> Handle, slot: &Slot) {
+/// Releases an explicit handle.
+pub(crate) fn release_handle(core: &DomainState, tag: &dyn Named, slot: &Slot) {
     slot.release();
     let table = Table::get();
-    table.with_local(core, handle, |local| local.unregister_if_unused(core));
+    table.with_local(core, tag, |local| local.unregister_if_unused(core));
     table.forget_unused(core);
     Table::free_if_empty();
 }
 
-/// A slot of its own for a QSBR handle.
-pub(crate) fn qsbr_slot(core: &DomainState, handle: impl FnOnce() -> Handle) -> &Slot {
-    Table::get().with_section(core, handle, |local| {
+/// Registers a slot for one QSBR handle.
+pub(crate) fn qsbr_slot<'c>(core: &'c DomainState, tag: &dyn Named) -> &'c Slot {
+    Table::get().with_section(core, tag, |local| {
         let slot = core.register(thread::token(), ReaderKind::Qsbr);
         local.others.push(slot);
         slot
     })
 }
 
-/// A QSBR handle, offline, goes.
-pub(crate) fn release_other(core: &DomainState, handle: impl FnOnce() -> Handle, slot: &Slot) {
+/// Releases a QSBR handle, which is offline.
+pub(crate) fn release_other(core: &DomainState, tag: &dyn Named, slot: &Slot) {
     let table = Table::get();
-    table.with_local(core, handle, |local| local.others.retain(|other| !ptr::eq(*other, slot)));
+    table.with_local(core, tag, |local| local.others.retain(|other| !ptr::eq(*other, slot)));
     core.unregister(slot);
     table.forget_unused(core);
     Table::free_if_empty();
@@ -161,7 +130,7 @@ pub(crate) fn release_other(core: &DomainState, handle: impl FnOnce() -> Handle,
 /// The outermost section of a slot marked as leaving has ended.
 pub(crate) fn left_last_section(slot: &Slot) {
     let domain = DomainState::of(slot.core_ptr());
-    // SAFETY: of a domain that lives, since its slot can be reached, and made of a reference to it.
+    // SAFETY: the domain lives, since its slot can be reached; the pointer is from a reference.
     let grace_periods = unsafe { &*GracePeriods::of(slot.core_ptr()) };
     let table = Table::get();
     if let Some(local) = table.locals().get_mut(domain) {
@@ -174,10 +143,11 @@ pub(crate) fn left_last_section(slot: &Slot) {
 /// What a thread that ends leaves behind in a domain: its queues of objects and of closures.
 pub(crate) type Orphans = (Handle, Option<Arc<Queue>>, Option<Arc<Queue>>);
 
-/// The thread ends: unregisters what is in no section, and the rest when its section ends.
+/// The thread ends: unregisters its slots, one that is in a section when that ends. Returns its
+/// queues.
 ///
-/// A handle of those that are returned may be the last by now. Where it is dropped its domain ends,
-/// and runs callbacks: they find no borrow of the table in their way.
+/// A returned handle may be its domain's last. When it is dropped, the domain ends and runs
+/// callbacks: by then the table is not borrowed.
 pub(crate) fn leave_thread() -> Vec<Orphans> {
     let Some(table) = Table::existing() else {
         cache::clear();
@@ -258,27 +228,29 @@ impl Own {
         self.slots
     }
 
-    /// For a driver: slots of one's own need no grace period, unless one is in use.
+    /// For a driver: its own slots need no grace period, unless one is in use.
     pub(crate) fn me(&self) -> Me {
         Me::this_thread()
     }
 }
 
-/// The thread's queue of retired objects in a domain; none while the thread's table is going away.
+/// The thread's queue of retired objects in a domain; `None` if the thread is exiting.
 ///
 /// The queue of the last call is found at once.
+///
+/// `core` is the domain of `tag`, given beside it so that the fast path makes no dynamic call.
 #[inline]
-pub(crate) fn objects(core: &DomainState, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
-    last_or_find(&OBJECTS, core, handle, Contents::Objects)
+pub(crate) fn objects<'c>(core: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
+    last_or_find(&OBJECTS, core, tag, Contents::Objects)
 }
 
 /// The thread's queue of closures in a domain; as [`objects`].
 #[inline]
-pub(crate) fn closures(core: &DomainState, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
-    last_or_find(&CLOSURES, core, handle, Contents::Closures)
+pub(crate) fn closures<'c>(core: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
+    last_or_find(&CLOSURES, core, tag, Contents::Closures)
 }
 
-/// The same, if it is the one that the thread has added to last: found at once, or not at all.
+/// The same, if it is the queue of closures that the thread last added to; else `None`.
 #[inline]
 pub(crate) fn last_closures(core: &DomainState) -> Option<&Queue> {
     let known = CLOSURES.get();
@@ -290,32 +262,28 @@ pub(crate) fn last_closures(core: &DomainState) -> Option<&Queue> {
 fn last_or_find<'c>(
     last: &'static LocalKey<Cell<Last>>,
     core: &'c DomainState,
-    handle: impl FnOnce() -> Handle,
+    tag: &dyn Named,
     contents: Contents,
 ) -> Option<&'c Queue> {
     let known = last.get();
     if ptr::eq(known.core, core) {
-        // SAFETY: the table holds the queue of a living domain until `leave_thread`, and what
-        // forgets an ended domain forgets this pair as well; `core` lives.
+        // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever
+        // removes an ended domain from the table clears this pair as well; `core` lives.
         return unsafe { known.queue.as_ref() };
     }
-    let queue = find_queue(core, handle, contents);
+    let queue = find_queue(core, tag, contents);
     last.set(Last { core, queue: queue.map_or(ptr::null(), ptr::from_ref) });
     queue
 }
 
 #[cold]
-fn find_queue(
-    core: &DomainState,
-    handle: impl FnOnce() -> Handle,
-    contents: Contents,
-) -> Option<&Queue> {
+fn find_queue<'c>(core: &'c DomainState, tag: &dyn Named, contents: Contents) -> Option<&'c Queue> {
     let table = Table::get();
     if table.exiting.get() {
         Table::free_if_empty();
         return None;
     }
-    let queue = table.with_local(core, handle, |local| {
+    let queue = table.with_local(core, tag, |local| {
         let queue = match contents {
             Contents::Objects => &mut local.objects,
             Contents::Closures => &mut local.closures,
@@ -331,7 +299,7 @@ pub(crate) fn existing_objects(core: &DomainState) -> Option<Arc<Queue>> {
     Table::existing()?.locals().get(core)?.objects.clone()
 }
 
-/// The same, for its owner: until the thread ends.
+/// The same, without a count: the calling thread's table holds it until the thread ends.
 pub(crate) fn own_objects(core: &DomainState) -> Option<&Queue> {
     let locals = Table::existing()?.locals();
     let queue = Arc::as_ptr(locals.get(core)?.objects.as_ref()?);
@@ -344,14 +312,14 @@ pub(crate) fn existing_closures(core: &DomainState) -> Option<Arc<Queue>> {
     Table::existing()?.locals().get(core)?.closures.clone()
 }
 
-/// Has the sections that the thread is in, of whatever domains, see to what waits when they end; a
-/// QSBR reader at its next quiescent state.
+/// Marks the sections that the thread is in, of any domain: it does its deferred work when they
+/// end; for QSBR, at the next quiescent state.
 pub(crate) fn make_overdue() {
     each_section(Slot::mark_overdue);
 }
 
-/// Has the thread's QSBR readers of a domain see to what waits there at their next quiescent
-/// states.
+/// Marks the thread's online QSBR readers of a domain: it does its deferred work there at their
+/// next quiescent states.
 pub(crate) fn make_due(core: &DomainState) {
     if let Some(table) = Table::existing()
         && let Some(local) = table.locals().get(core)
@@ -363,23 +331,24 @@ pub(crate) fn make_due(core: &DomainState) {
     }
 }
 
-/// Whether the thread may be over the limit in some domain, by an object or a closure. Where it
-/// may, [`has_over_limit`] finds out.
+/// Whether the thread may be above the limit in some domain, by an object or a closure. If it may,
+/// [`refresh_may_be_over_limit`] finds out.
 #[inline]
 pub(crate) fn may_be_over_limit() -> bool {
     MAY_BE_OVER_LIMIT.get()
 }
 
-/// Whether the thread is over the limit in a domain, by an object or a closure.
-pub(crate) fn is_over_limit(core: &DomainState) -> bool {
+/// Checks whether a domain now has room for what the thread holds above its limit: then the thread
+/// is within it again. Returns whether one of its two local stocks there is still above.
+pub(crate) fn refresh_over_limit(core: &DomainState) -> bool {
     let Some(table) = Table::existing() else { return false };
     let locals = table.locals();
     let queues = locals.get(core).into_iter().flat_map(Local::queues);
-    // All of them: a thread that asks is within the limit again if there is room by now.
-    queues.filter(|queue| queue.local_stock().is_over_limit(core)).count() != 0
+    // `count`, as each stock must be refreshed.
+    queues.filter(|queue| queue.local_stock().refresh_over_limit(core)).count() != 0
 }
 
-/// The thread has gone over the limit in a domain, in which it has a queue.
+/// Notes that the thread is above the limit in a domain, in which it has a queue.
 pub(crate) fn note_over_limit(core: &DomainState) {
     if let Some(table) = Table::existing() {
         table.locals().note_over_limit(core);
@@ -387,15 +356,16 @@ pub(crate) fn note_over_limit(core: &DomainState) {
     }
 }
 
-/// Whether the thread is over the limit in some domain, as far as it knows.
-pub(crate) fn has_over_limit() -> bool {
+/// Notes for [`may_be_over_limit`] whether one of the thread's local stocks is above the limit of
+/// its domain. Returns it.
+pub(crate) fn refresh_may_be_over_limit() -> bool {
     let has =
         Table::existing().is_some_and(|table| table.locals().queues_over_limit().next().is_some());
     MAY_BE_OVER_LIMIT.set(has);
     has
 }
 
-/// The domains in which the thread has gone over the limit, and its queues there.
+/// The queues whose local stocks are above the limit, each with its domain.
 pub(crate) fn queues_over_limit() -> Vec<(Handle, Arc<Queue>)> {
     let Some(table) = Table::existing() else { return Vec::new() };
     let mut locals = table.locals();
@@ -407,7 +377,7 @@ pub(crate) fn queues_over_limit() -> Vec<(Handle, Arc<Queue>)> {
     over_limit.collect()
 }
 
-/// The sections that a thread is in, of whatever domains.
+/// What kind of sections a thread is in, of any domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sections {
     /// None.
@@ -428,16 +398,16 @@ impl Sections {
     }
 }
 
-/// Calls `f`, which runs no user code, with the sections that this thread is in, of whatever
-/// domains.
+/// Calls `f`, which runs no user code, with the slot of each section that this thread is in, of any
+/// domain.
 fn each_section(mut f: impl FnMut(&Slot)) {
     let mut if_section = |slot: &Slot| {
         if !slot.is_quiescent() {
             f(slot);
         }
     };
-    // A domain must not end while its slots are looked at; nor here and now, under the borrow, if
-    // this comes to be its last handle: that would run callbacks.
+    // A domain must not end while its slots are read. Nor may it end under the borrow, since it
+    // would run callbacks: so a handle here, which may become its last, is dropped after that.
     let mut handles = Vec::new();
     if let Some(table) = Table::existing() {
         let each = |local: &Local| local.slots().for_each(&mut if_section);
@@ -452,7 +422,7 @@ mod tests {
     use std::sync::{Arc, mpsc};
     use std::thread;
 
-    use crate::reclaim::retire::Closure;
+    use crate::reclaim::free::Closure;
     use crate::reclaim::thread_queue::Contents;
 
     /// How often the callback below read, and how often it was refused.
@@ -468,15 +438,15 @@ mod tests {
         unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
     }
 
-    /// A thread that ends may find itself with the last handle of a domain, and runs what waits
-    /// there: user code, which must find the thread's table free.
+    /// An exiting thread may hold the last handle of a domain, and runs the callbacks that wait
+    /// there: user code, during which the thread's table must not be borrowed.
     #[test]
     fn a_domain_may_end_with_a_thread_that_read_in_it() {
         let domain = crate::Domain::new();
         let (inside, handles) = (domain.clone(), Arc::downgrade(&domain.tag().0));
-        // SAFETY: until the lock below is let go a handle is there: `domain`, then the thread's.
+        // SAFETY: until the lock below is released a handle exists: `domain`, then the thread's.
         let core = unsafe { &*handles.as_ptr() };
-        // Not by `call`, which tells the worker: then that might be the one with the last handle.
+        // Not by `call`, which tells the worker: then the worker might have the last handle.
         add(&core.queues.add(core, 1, Contents::Closures), read);
         let (has_read, is_told) = mpsc::channel();
         let (locked, may_end) = mpsc::channel::<()>();

@@ -2,7 +2,7 @@
 //! memory that waits.
 //!
 //! - [`domain_state`]: the state of a domain. [`handle`]: references to it, strong and weak.
-//!   [`domains`]: the list of those in use. [`by_domain`]: tables with one entry for each domain.
+//!   [`domains`]: the list of those in use. [`by_address`]: tables with one entry for each domain.
 //! - [`stream`]: the callbacks of one thread, written one after the other.
 //! - [`thread_queue`]: the queues of each thread in a domain, and the cookies that their callbacks
 //!   wait for.
@@ -11,8 +11,10 @@
 //!   queues of heads that a thread of the program runs.
 //! - [`charge`]: what is charged to a domain, and the local stocks of threads. `at_limit`: what a
 //!   thread does at the limit.
-//! - [`retire`], [`weigh`]: the kinds of callbacks; the memory that a value owns.
-//! - [`defer`]: the ways in which a callback is queued, and who runs it.
+//! - [`defer`]: the ways in which a callback is queued, and who runs it; with the road of a retired
+//!   object. [`reserve`]: room for one, before it is unlinked.
+//! - [`retire`], [`weigh`]: what can be retired; the memory that a value owns. [`free`]: the kinds
+//!   of callbacks.
 //! - `attend`: those who run callback queues. `ends`: what is left to do where a section, a thread
 //!   or a domain ends, called through `hooks`. `thread_end`: notices the end of a thread.
 //! - [`running`]: the callbacks that a thread is running.
@@ -32,8 +34,7 @@
 pub(crate) mod at_limit;
 #[cfg(not(loom))]
 pub(crate) mod attend;
-#[cfg(not(loom))]
-pub(crate) mod by_domain;
+pub(crate) mod by_address;
 #[cfg(not(loom))]
 pub(crate) mod cache;
 pub(crate) mod charge;
@@ -46,12 +47,12 @@ pub(crate) mod domains;
 #[cfg(not(loom))]
 pub(crate) mod ends;
 #[cfg(not(loom))]
+pub(crate) mod free;
 pub(crate) mod handle;
 #[cfg(not(loom))]
 pub(crate) mod head;
 #[cfg(not(loom))]
 pub(crate) mod head_queue;
-#[cfg(not(loom))]
 pub(crate) mod hooks;
 #[cfg(not(loom))]
 pub(crate) mod hazards;
@@ -63,6 +64,7 @@ pub(crate) mod local;
 #[cfg(not(loom))]
 pub(crate) mod rescan;
 #[cfg(not(loom))]
+pub(crate) mod reserve;
 pub(crate) mod retire;
 pub(crate) mod running;
 #[cfg(not(loom))]

@@ -3,7 +3,6 @@
 use grace::driver::TICK_NS;
 use grace::limit::Amount;
 
-use crate::chaos::{self, Mutant};
 use crate::hazptr;
 use crate::os::user_code::{self, Site};
 use crate::os::{clock, nap};
@@ -18,7 +17,8 @@ const REST_MAX_NS: u64 = 1_000_000_000;
 
 /// Frees what is protected no more, and waits for threads that are about to free some of it.
 pub(crate) fn drain(core: &Charged) {
-    while !free_unprotected(core) && !chaos::mutant(Mutant::HazardKeptInHand) {
+    //~ hazard-kept-in-hand:
+    while !free_unprotected(core) {
         nap::moment();
     }
 }

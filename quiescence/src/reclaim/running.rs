@@ -1,27 +1,24 @@
-//! The callbacks that a thread is running: whose they are, how deep they are nested, and the room
+//! The callbacks that a thread is running: their domain, how deep they are nested, and the room
 //! that they make.
 
 use std::cell::Cell;
-#[cfg(not(loom))]
 use std::ptr;
 
 use grace::limit::Amount;
 
-#[cfg(not(loom))]
 use crate::gp::gp_words::Surroundings;
-#[cfg(not(loom))]
 use crate::gp::grace_periods::GracePeriods;
 use crate::reclaim::stream::Progress;
 
-/// The room that the callbacks of a domain have made on this thread, while they are run: for those
-/// that they queue themselves.
+/// The room that a domain's callbacks make on this thread while they are run: callbacks that they
+/// queue themselves may use it [TQ-3].
 #[derive(Debug)]
 pub(crate) struct Uncharged {
     room: Cell<Amount>,
-    /// What has been used of it.
+    /// How much of it has been used.
     spent: Cell<Amount>,
-    /// How far the run in progress is, how much of it is in `room` already, and what each of it
-    /// counts for.
+    /// Of the run in progress: how many callbacks have begun, how many of those are in `room`
+    /// already, and how many bytes each was charged.
     pub(crate) progress: Progress,
     counted: Cell<u64>,
     bytes_each: Cell<u64>,
@@ -39,13 +36,13 @@ impl Uncharged {
     }
 
     pub(crate) fn begin_run(&self, bytes_each: u64) {
-        self.room(); // what is left of the run before
+        self.room(); // counts the rest of the run before
         self.progress.reset();
         self.counted.set(0);
         self.bytes_each.set(bytes_each);
     }
 
-    /// What there is now.
+    /// The room that there is now.
     pub(crate) fn room(&self) -> Amount {
         let begun = self.progress.begun();
         let new = begun - self.counted.replace(begun);
@@ -54,7 +51,7 @@ impl Uncharged {
         self.room.get()
     }
 
-    /// So much is used.
+    /// Uses `amount` of the room, or all of it if there is less.
     pub(crate) fn spend(&self, amount: Amount) {
         let room = self.room();
         self.room.set(room.minus(amount));
@@ -62,10 +59,8 @@ impl Uncharged {
     }
 }
 
-#[cfg(not(loom))]
 pub(crate) use of_thread::{in_callback, nested_in_callbacks, running_callbacks, spent, uncharged};
 
-#[cfg(not(loom))]
 mod of_thread {
     use super::{Amount, Cell, GracePeriods, Surroundings, Uncharged, ptr};
 
@@ -77,9 +72,9 @@ mod of_thread {
     /// The callbacks that a thread is running.
     #[derive(Clone, Copy)]
     struct Running {
-        /// Callbacks and objects freed on the spot, one within the other.
+        /// How deep callbacks and objects freed on the spot are nested.
         depth: u32,
-        /// Whose they are, and the room that they have made so far; or nulls.
+        /// Their domain, and the room that they have made so far; or nulls.
         core: *const GracePeriods,
         uncharged: *const Uncharged,
         /// What the thread was running before; or null.
@@ -96,21 +91,20 @@ mod of_thread {
         RUNNING.get().depth != 0
     }
 
-    /// How many callbacks, and objects that are freed on the spot, this thread is in, one within
-    /// the other.
+    /// How deep the callbacks and the objects freed on the spot are nested that this thread is in.
     pub(crate) fn nested_in_callbacks() -> u32 {
         RUNNING.get().depth
     }
 
-    /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `uncharged`.
-    /// Liburcu ones have their surroundings.
+    /// Runs `f`, which runs callbacks of `core`; the room that they make is in `uncharged`. In a
+    /// liburcu domain, between the begin and end functions of its [`Surroundings`].
     pub(crate) fn running_callbacks<R>(
         core: &GracePeriods,
         uncharged: &Uncharged,
         f: impl FnOnce() -> R,
     ) -> R {
-        /// What the thread was running before. Again, also where `f` panics: `uncharged` goes with
-        /// this call.
+        /// What the thread was running before: restored on drop, also if `f` panics, since
+        /// `uncharged` does not outlive this call.
         struct Before(Running);
 
         impl Drop for Before {
@@ -129,7 +123,7 @@ mod of_thread {
         result
     }
 
-    /// What goes around the callbacks of a liburcu domain, until it is dropped.
+    /// The surroundings of a liburcu domain's callbacks, begun; they end when this is dropped.
     struct Around(Surroundings, usize);
 
     impl Around {
@@ -147,17 +141,17 @@ mod of_thread {
     /// The room that the callbacks of `core` on this thread have made so far, while they are run.
     pub(crate) fn uncharged(core: &GracePeriods) -> Option<&Uncharged> {
         let running = RUNNING.get();
-        // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller,
-        // who is one of its callbacks.
+        // SAFETY: `running_callbacks`, which borrows it, is in progress; it ends after the caller,
+        // which is one of its callbacks.
         if ptr::eq(running.core, core) { unsafe { running.uncharged.as_ref() } } else { None }
     }
 
-    /// What callbacks of `core` that are in progress on this thread have used of the room that they
-    /// have made. Their run has not finished, so the room counts as waiting, as does what was
-    /// queued in it.
+    /// How much of the room that they made the callbacks of `core` in progress on this thread have
+    /// used. Their run has not finished, so this room is counted twice as waiting: for the callback
+    /// that is running, and for what it has queued.
     pub(crate) fn spent(core: &GracePeriods) -> Amount {
         let (mut running, mut spent) = (RUNNING.get(), Amount::NONE);
-        // SAFETY: each outlives those within it: see `running_callbacks`.
+        // SAFETY: each outlives those nested in it: see `running_callbacks`.
         while let Some(outer) = unsafe { running.outer.as_ref() } {
             if ptr::eq(running.core, core) {
                 // SAFETY: as in `uncharged`.

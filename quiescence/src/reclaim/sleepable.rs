@@ -96,6 +96,17 @@ impl SleepableDomain {
         self.state_pointer().map(|state| unsafe { &*state.as_ptr() })
     }
 
+    /// Where the pointer to the state stands, which is made if there is none: one of its references
+    /// is `self`'s.
+    pub(crate) fn state_place(&self) -> &NonNull<DomainState> {
+        if self.state_pointer().is_none() {
+            self.make_state();
+        }
+        let place = ptr::from_ref(&self.srcu_counts().core);
+        // SAFETY: not null, and not written to any more. A thread has found it with Acquire.
+        unsafe { &*place.cast() }
+    }
+
     fn state_pointer(&self) -> Option<NonNull<DomainState>> {
         // Acquire: pairs with the exchange in `make_state`.
         NonNull::new(self.srcu_counts_if_any()?.core.load(Acquire).cast())

@@ -1,34 +1,32 @@
-//! A stream of callbacks: words in pages, written by one thread and read by one at a time.
+//! A stream of callbacks: words in pages, written by one thread and read by one thread at a time.
 //!
-//! A callback is a [`CallbackType`] and a few words of payload: a pointer to what is to be dropped,
-//! or a closure itself. Callbacks of one kind that need one word with a lowest bit of 0, a pointer,
-//! stand one after the other and name their kind once: so most waiting objects cost eight bytes.
+//! A callback is a [`CallbackType`], its kind, and a few words of payload: a pointer to what is to
+//! be dropped, or a closure itself. Consecutive callbacks of one kind whose payload is a pointer
+//! with lowest bit 0 store their kind once: so most waiting objects cost eight bytes.
 //!
 //! ```text
 //! page:  kind|1 pointer pointer pointer kind|1 word word kind|1 pointer ... END
 //! ```
 //!
-//! The word after a kind's is payload, whatever its bits are; a payload of several words is always
-//! written after its kind, and so is a pointer with a lowest bit of 1. No callback straddles two
-//! pages.
+//! The word after a kind is payload, whatever its bits are; a payload of several words always
+//! follows its kind, and so does a pointer with lowest bit 1. No callback straddles two pages.
 //!
-//! **Invariant [DS-1]: what is written before `written` says so is not touched by the writer any
+//! **Invariant [DS-1]: the writer does not touch the words of the first `written` callbacks any
 //! more.** The writer stores the words, then the count with Release; the reader loads the count
-//! with Acquire and reads as many callbacks. Neither waits for the other, and neither executes a
-//! locked instruction, but once a page.
+//! with Acquire and reads that many callbacks. Neither waits for the other, and neither executes a
+//! locked instruction, except once a page.
 
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use grace::limit::Amount;
 
-use crate::chaos::{self, Mutant};
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
 
-/// Words of a page: with its head, 4 KiB.
+/// Words of a page, which with its header is 4 KiB.
 const WORDS: usize = if cfg!(loom) { 6 } else { 510 };
 
 /// The longest payload, in words.
@@ -40,25 +38,25 @@ const SPARE_MAX: u64 = 32;
 /// A word of a page.
 pub(crate) type Word = MaybeUninit<*mut ()>;
 
-/// What callbacks of one kind are.
+/// A kind of callback.
 #[derive(Debug)]
 pub(crate) struct CallbackType {
     /// Words of payload, from 1 to [`PAYLOAD_MAX`].
     pub(crate) words: usize,
-    /// Whether the payload is one initialised word, so that it may stand without its kind.
+    /// Whether the payload is one initialised word, so that its kind may be omitted.
     pub(crate) pointer: bool,
-    /// How many bytes a callback counts for, where all of the kind count for the same.
+    /// How many bytes a callback was charged, if that is the same for all of the kind.
     pub(crate) bytes: Option<u64>,
-    /// How many bytes it counts for, from its payload: as it was charged. Runs no user code.
+    /// Computes from a callback's payload how many bytes it was charged. Runs no user code.
     pub(crate) bytes_of: unsafe fn(*const Word) -> u64,
-    /// Runs so many callbacks, whose payloads stand side by side, from the one that `Progress` is
-    /// at; more than one only of kinds with `pointer`. Each is taken as begun before it runs.
+    /// Runs callbacks whose payloads are adjacent, from index `Progress::begun` up to the count; a
+    /// count above 1 only for kinds with `pointer`. Each counts as begun before it runs.
     pub(crate) run: unsafe fn(&'static CallbackType, *mut Word, u64, &Progress),
-    /// What is called with the pointer, where each function is a kind of its own.
+    /// The function to call with the pointer, if the kind is that of one function.
     pub(crate) function: Option<Function>,
 }
 
-/// A function of C's that is called with one pointer.
+/// A C function that is called with one pointer.
 pub type Function = unsafe extern "C" fn(*mut c_void);
 
 /// How many callbacks of a run have begun.
@@ -76,7 +74,7 @@ impl Progress {
         self.0.get()
     }
 
-    /// Begins the next one, if it is one of so many. Returns which one it is.
+    /// Begins the next one, if fewer than `count` have begun. Returns its index.
     #[inline]
     pub(crate) fn begin(&self, count: u64) -> Option<usize> {
         let next = self.0.get();
@@ -92,7 +90,7 @@ impl Progress {
     }
 }
 
-/// The lowest bit of a word: not a pointer, but a kind. Kinds are aligned.
+/// The lowest bit of a word that is a kind, not a pointer. Kinds are aligned, so it is free.
 const KIND: usize = 1;
 
 /// In place of a kind: the page ends here.
@@ -108,9 +106,9 @@ static END: CallbackType = CallbackType {
 /// A page of the stream.
 #[derive(Debug)]
 struct Page {
-    /// The page after this one; in an empty page that is kept, the one below it.
+    /// The next page; of a spare page, the spare page below it in the list.
     next: AtomicPtr<Page>,
-    /// How many empty pages there are from this one on. Of its owner alone.
+    /// Of a spare page: the length of the list from here on. Only its owner touches it.
     spare: Cell<u64>,
     words: [std::cell::UnsafeCell<Word>; WORDS],
     tracked: Tracked<WORDS>,
@@ -127,43 +125,42 @@ impl Page {
         }))
     }
 
-    /// A pointer to a word and to those after it: a payload has several, and runs stand side by
-    /// side.
+    /// A pointer to a word and those after it: a payload may have several, and runs are adjacent.
     #[inline]
     fn from(&self, at: usize) -> *mut Word {
         std::cell::UnsafeCell::raw_get(self.words[at..].as_ptr())
     }
 }
 
-/// Gives a page and those after it back.
+/// Frees a page and those after it.
 ///
 /// # Safety
 /// No other thread knows of them.
 unsafe fn free_list(mut page: *mut Page) {
     while !page.is_null() {
-        // SAFETY: from `Page::new`, by the contract ours alone.
+        // SAFETY: from `Page::new`; by the contract no other thread has it.
         let owned = unsafe { Box::from_raw(page) };
         page = owned.next.load(Relaxed);
     }
 }
 
-/// A stream, from the side of its writer.
+/// The writer's side of a stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// Where the next word goes. The writer's own.
+    /// Where the next word goes. Only the writer uses it.
     page: Cell<*mut Page>,
     at: Cell<usize>,
-    /// The kind of the callback that was written last into this page; null at its begin.
+    /// The kind of the last callback in this page; null if there is none yet.
     kind: Cell<*const CallbackType>,
     /// Empty pages that only the writer knows of.
     own_spare: Cell<*mut Page>,
-    /// Callbacks written. The writer stores it, everybody reads it.
+    /// Callbacks written. The writer stores it, all threads read it.
     written: AtomicU64,
     /// Empty pages that the reader has given back.
     spare: AtomicPtr<Page>,
 }
 
-/// How far a reader has come. One at a time reads a stream.
+/// The position of the reader. One thread at a time reads a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     page: *mut Page,
@@ -180,7 +177,7 @@ unsafe impl Sync for Stream {}
 unsafe impl Send for Cursor {}
 
 impl Stream {
-    /// An empty stream, and the begin of it.
+    /// An empty stream, and the position of its first callback.
     pub(crate) fn new() -> (Self, Cursor) {
         let page = Page::new();
         let stream = Self {
@@ -199,7 +196,7 @@ impl Stream {
         self.written.load(Acquire) // [DS-1]
     }
 
-    /// The kind of the callback that was written last into this page, if any. The writer's.
+    /// The kind of the last callback in this page, if any. For the writer only.
     #[inline]
     pub(crate) fn last_kind(&self) -> Option<&'static CallbackType> {
         // SAFETY: null, or from a `&'static CallbackType` in `push`.
@@ -210,8 +207,8 @@ impl Stream {
     ///
     /// # Safety
     /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says:
-    /// at most its words, each aligned as a pointer; and `kind.pointer` holds for kinds whose `P`
-    /// is a pointer.
+    /// at most `kind.words` words, each aligned as a pointer; and `kind.pointer` is true only if
+    /// `P` is a pointer.
     #[inline]
     pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) {
         debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
@@ -227,7 +224,7 @@ impl Stream {
         // One word is left for `END`.
         if at + needed >= WORDS {
             self.turn_page();
-            // SAFETY: as for this call. At the begin of a page, so it has room.
+            // SAFETY: as for this call. The new page has room.
             return unsafe { self.push(kind, std::mem::ManuallyDrop::into_inner(payload)) };
         }
         if !named {
@@ -236,15 +233,14 @@ impl Stream {
             at += 1;
         }
         let place = self.place(at).cast::<std::mem::ManuallyDrop<P>>();
-        // SAFETY: in the page, by the check above, aligned, and the writer's until it is counted.
+        // SAFETY: in the page, by the check above; aligned; the writer's alone until it is counted.
         unsafe { place.write(payload) };
         self.at.set(at + if named { 1 } else { kind.words });
-        // Relaxed: the writer's own. Release: [DS-1].
-        self.written
-            .store(self.written.load(Relaxed) + 1, chaos::release_unless(Mutant::RelaxedWrite));
+        // Relaxed: only the writer stores it. Release: [DS-1].
+        self.written.store(self.written.load(Relaxed) + 1, Release); //~ relaxed-write
     }
 
-    /// Writes callbacks that were read from another stream, and are not run from there.
+    /// Writes callbacks that were read from another stream and are not run from it.
     ///
     /// # Safety
     /// Only the writer, one at a time, calls this. The payload is as it was read.
@@ -256,9 +252,9 @@ impl Stream {
             _ => Self::push_words::<PAYLOAD_MAX>,
         };
         for index in 0..run.count as usize {
-            // SAFETY: so many payloads stand side by side; more than one only of kinds of one word.
+            // SAFETY: `count` payloads are adjacent; more than one only for kinds of one word.
             let payload = unsafe { run.payload.add(index) };
-            // SAFETY: by the contract, and the payload has so many words.
+            // SAFETY: by the contract, and the payload has `kind.words` words.
             unsafe { push(self, run.kind, payload) };
         }
     }
@@ -266,25 +262,25 @@ impl Stream {
     /// Writes a callback whose payload is copied from elsewhere.
     ///
     /// # Safety
-    /// As [`push`](Self::push), of what is read.
+    /// As [`push`](Self::push), for the `N` words that are read.
     unsafe fn push_words<const N: usize>(&self, kind: &'static CallbackType, payload: *const Word) {
-        // SAFETY: by the contract, so many words.
+        // SAFETY: by the contract, `N` words.
         let payload = unsafe { payload.cast::<[Word; N]>().read() };
         // SAFETY: by the contract.
         unsafe { self.push(kind, payload) };
     }
 
-    /// Stores one word of the writer's.
+    /// Stores one word in the writer's page.
     #[inline]
     fn put(&self, at: usize, word: *mut ()) {
-        // SAFETY: in the page, and the writer's until it is counted [DS-1].
+        // SAFETY: in the page; only the writer accesses it until it is counted [DS-1].
         unsafe { self.place(at).write(Word::new(word)) };
     }
 
-    /// Where a word of the writer's is.
+    /// The address of a word in the writer's page.
     #[inline]
     fn place(&self, at: usize) -> *mut Word {
-        // SAFETY: the writer's page lives until the reader, which comes behind it, has read it.
+        // SAFETY: the writer's page lives until the reader, which comes behind, has left it.
         let page = unsafe { &*self.page.get() };
         page.tracked.write(at);
         page.from(at)
@@ -306,8 +302,7 @@ impl Stream {
     fn empty_page(&self) -> *mut Page {
         let mut page = self.own_spare.get();
         if page.is_null() {
-            // Acquire: pairs with the Release in `give_back`; the thread that read it has done with
-            // it.
+            // Acquire: pairs with the Release in `give_back_one`; the reader has left the pages.
             page = self.spare.swap(ptr::null_mut(), Acquire);
         }
         // SAFETY: an empty page that no other thread knows of, or null.
@@ -320,12 +315,12 @@ impl Stream {
         }
     }
 
-    /// Takes back the pages between two positions of the reader. Until then they stay as they are:
-    /// a child process that finds a reader gone continues from where that one began.
+    /// Takes back the pages between two positions of the reader. Until then they stay unchanged: in
+    /// a forked child the reader may be gone, and reading continues from where it began.
     ///
     /// # Safety
-    /// Both are of this stream, `to` comes at or after `from`, no other thread reads, and no thread
-    /// will read before `to`.
+    /// Both are positions in this stream, `to` is at or after `from`, no other thread reads, and no
+    /// thread will read before `to`.
     pub(crate) unsafe fn give_back(&self, from: Cursor, to: Cursor) {
         let mut page = from.page;
         while !ptr::eq(page, to.page) {
@@ -336,16 +331,16 @@ impl Stream {
         }
     }
 
-    /// For the writer, if it has not enough of them.
+    /// Keeps the page for the writer, or frees it if [`SPARE_MAX`] are kept already.
     fn give_back_one(&self, page: *mut Page) {
-        // SAFETY: the reader's, which leaves it.
+        // SAFETY: only the reader, which leaves it, has it.
         let empty = unsafe { &*page };
         let mut top = self.spare.load(Acquire);
         loop {
-            // SAFETY: if it is not null, it is in the list, and only the writer takes pages out:
-            // the whole list, by a swap. It may be writing into this very page then; `spare` is not
-            // touched by that, and a stale count does no harm, for the exchange fails. A page is
-            // freed by readers only, of whom we are the one.
+            // SAFETY: if it is not null, it was in the list. Only the writer takes pages out: the
+            // whole list, by a swap. It may be writing into this very page by now; it does not
+            // touch `spare` then, and a stale count does no harm, since the exchange fails. Only
+            // readers free pages, and this thread is the only reader.
             let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
             if below >= SPARE_MAX {
                 empty.next.store(ptr::null_mut(), Relaxed);
@@ -355,7 +350,7 @@ impl Stream {
             empty.next.store(top, Relaxed);
             empty.spare.set(below + 1);
             // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next
-            // round look at a page that somebody else has given back.
+            // round read `spare` in a page that another thread has given back.
             match self.spare.compare_exchange_weak(top, page, AcqRel, Acquire) {
                 Ok(_) => return,
                 Err(other) => top = other,
@@ -373,7 +368,7 @@ impl Drop for Stream {
     }
 }
 
-/// Callbacks of one kind that stand side by side.
+/// Callbacks of one kind whose payloads are adjacent.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) kind: &'static CallbackType,
@@ -382,7 +377,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// What each of its callbacks counts for, as it was charged. Before they are run.
+    /// How many bytes each of its callbacks was charged. To be called before they run.
     pub(crate) fn bytes_each(&self) -> u64 {
         let bytes = match self.kind.bytes {
             Some(bytes) => bytes,
@@ -394,8 +389,9 @@ impl Run {
 }
 
 impl Cursor {
-    /// The next callbacks, at most `max`, which is at least 1; all of one kind, and count for as
-    /// many bytes each. Their payload is the caller's until it reads on.
+    /// The next callbacks, at least 1 and at most `max`, which is at least 1. All are of one kind
+    /// and were charged the same number of bytes. The caller owns their payload until it gives the
+    /// pages back.
     ///
     /// # Safety
     /// At least `max` callbacks that were written are not read yet [DS-1]; no other thread reads
@@ -420,7 +416,7 @@ impl Cursor {
             }
             break;
         }
-        // SAFETY: pointers stand behind their kind, on the same page.
+        // SAFETY: pointers follow their kind on the same page, so `kind` is not null.
         let kind: &'static CallbackType = unsafe { &*self.kind };
         let payload = self.place();
         let mut count = 1;
@@ -432,14 +428,14 @@ impl Cursor {
         Run { kind, payload, count }
     }
 
-    /// The word that comes next; it is a kind, or a pointer, or both are ruled out by the caller.
+    /// The next word; the caller knows that it is initialised: a kind or a pointer.
     fn word(&self) -> *mut () {
         // SAFETY: written, by the contract of `next`; initialised, as a kind or as a pointer.
         unsafe { self.place().cast::<*mut ()>().read() }
     }
 
     fn place(&self) -> *mut Word {
-        // SAFETY: the reader's page lives until it leaves it.
+        // SAFETY: the reader's page lives until the reader leaves it.
         let page = unsafe { &*self.page };
         page.tracked.read(self.at);
         page.from(self.at)

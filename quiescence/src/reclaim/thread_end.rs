@@ -1,8 +1,8 @@
-//! The end of a thread: noticed by the destructor of a thread-local, which lower rooms and modules
-//! need not know the work of.
+//! The end of a thread: the destructor of a thread-local notices it, and calls `HOOKS`. So modules
+//! that may not import the code that runs then can ask for it.
 
 thread_local! {
-    /// Noticed at the end of the thread, if it has been used.
+    /// Dropped at the end of the thread, if the thread has used it.
     static SENTINEL: Sentinel = const { Sentinel };
 }
 
@@ -14,7 +14,7 @@ impl Drop for Sentinel {
     }
 }
 
-/// Has the thread give back what it keeps when it ends. `false` if that has gone by.
-pub(crate) fn is_noticed() -> bool {
+/// Has the thread's end noticed. `false` if the thread is past it: the sentinel has been dropped.
+pub(crate) fn notice() -> bool {
     SENTINEL.try_with(|_| ()).is_ok()
 }

@@ -7,26 +7,21 @@ use std::marker::PhantomData;
 
 use crate::os::user_code::{Site, caught};
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::retire::charge_of_box;
+use crate::reclaim::free::charge_of_box;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How much memory a value owns: what it counts for against its domain's limit in bytes while it
 /// waits for a grace period. [`Rcu`](crate::Rcu) and [`RcuOption`](crate::RcuOption) ask for it.
 ///
-/// The types of the standard library have it. For a type of one's own, add up what its fields own:
+/// The types of the standard library have it. For a type of your own derive it:
 /// ```
 /// use quiescence::{Rcu, Weigh};
 ///
+/// #[derive(Weigh)]
 /// struct Table {
 ///     name: String,
 ///     rows: Vec<[u64; 8]>,
 ///     version: u64,
-/// }
-///
-/// impl Weigh for Table {
-///     fn owned(&self) -> usize {
-///         self.name.owned() + self.rows.owned()
-///     }
 /// }
 ///
 /// let table = Rcu::new(Table { name: "routes".into(), rows: vec![[0; 8]; 1000], version: 1 });
@@ -34,24 +29,27 @@ use std::sync::atomic::Ordering::Relaxed;
 /// assert!(table.load(&now).weight() >= 64_000);
 /// ```
 ///
-/// A type that owns nothing outside of itself needs one line, `impl Weigh for Type {}`. Where the
-/// type is somebody else's, [`Rcu::with_weight`](crate::Rcu::with_weight) takes a function instead.
-/// For the objects behind a `dyn Trait` of one's own, implement it for that:
-/// `impl Weigh for dyn Trait { ... }`.
+/// The derive adds up what the fields own, of structs and enums; each type parameter has to be
+/// `Weigh`, too. (A `repr(packed)` type with a field that is not aligned cannot be derived.) By
+/// hand it is [`owned`](Self::owned), or nothing for a type that owns nothing outside of itself:
+/// `impl Weigh for Type {}`. Where the type is somebody else's,
+/// [`Rcu::with_weight`](crate::Rcu::with_weight) takes a function instead. For the objects behind a
+/// `dyn Trait` of your own, implement it for that: `impl Weigh for dyn Trait { ... }`.
 ///
 /// # When it is asked
 /// Once for each value that is replaced, after it was unlinked, by the thread that replaced it;
 /// other threads may still read it. The number is kept with the value until it is freed, so it may
 /// be another one each time. Where nothing may be waited for it is asked once more before, in a
 /// section, for an estimate. **A panic** in it is reported by the panic hook and counted
-/// ([`Statistics::callbacks_panicked`](crate::Statistics)), and ends there: the value counts as
-/// [`size_of_val`] of it, and nothing is lost.
+/// ([`Statistics::callbacks_panicked`](crate::report::Statistics)), and ends there: the value
+/// counts as [`size_of_val`] of it, and nothing is lost.
 ///
 /// # What is counted
 /// Bytes that were asked of the allocator, not what it makes of them; an estimate, where the number
-/// is not known. What is shared counts for nothing: references, and an [`Arc`](std::sync::Arc) that
-/// is not the last one. A [`Mutex`](std::sync::Mutex) that is locked at that moment counts as
-/// empty.
+/// is not known. What is shared counts for nothing: an [`Arc`](std::sync::Arc) that is not the last
+/// one, and references, of which `&str`, `&[T]`, `&CStr`, `&OsStr` and `&Path` have `Weigh`; a type
+/// with another one implements it by hand. A [`Mutex`](std::sync::Mutex) that is locked at that
+/// moment counts as empty.
 ///
 /// # Cost
 /// Collections whose elements own something walk over them; those whose elements do not
@@ -61,11 +59,12 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Source of the idea: `MallocSizeOf` of Servo, and the kernel's `kvfree_call_rcu`, which has to
 /// count pages of what waits.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say how much memory it owns, which the limit of what waits counts",
-    label = "does not implement `Weigh`",
-    note = "if it owns nothing outside of itself: `impl quiescence::Weigh for {Self} {{}}`",
-    note = "if it does: have `fn owned(&self) -> usize` add up what its fields own",
-    note = "if the type is not yours: `Rcu::with_weight(value, |value| bytes)`"
+    message = "`{Self}` does not say how much memory it owns: put `#[derive(quiescence::Weigh)]` \
+               above it",
+    label = "does not implement `Weigh`, which the limit of what waits counts by",
+    note = "put `#[derive(quiescence::Weigh)]` above the type: it adds up what the fields own",
+    note = "if it is a reference, or not yours: `Rcu::with_weight(value, |value| bytes)`, or a \
+            type of yours around it"
 )]
 pub trait Weigh {
     /// Whether some value of this type owns memory outside of itself. Where it is `false`,
@@ -74,21 +73,18 @@ pub trait Weigh {
 
     /// Whether values of this type are `Copy`, so that a [`HashMap`](crate::collections::HashMap)
     /// may have them in the slots of its table, in place of a box. `Copied::yes()` compiles for
-    /// types that are.
+    /// types that are; so does the derive's `#[weigh(copied)]`.
     ///
     /// ```
-    /// use quiescence::{Copied, Weigh};
+    /// use quiescence::Weigh;
     ///
-    /// #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+    /// #[derive(Clone, Copy, PartialEq, Eq, Hash, Weigh)]
+    /// #[weigh(copied)]
     /// struct Point {
     ///     x: i32,
     ///     y: i32,
     /// }
-    ///
-    /// impl Weigh for Point {
-    ///     const OWNS: bool = false;
-    ///     const COPIED: Copied<Self> = Copied::yes();
-    /// }
+    /// assert!(Point::COPIED.is_yes());
     /// ```
     const COPIED: Copied<Self> = Copied::no();
 

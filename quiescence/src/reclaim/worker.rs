@@ -1,41 +1,42 @@
-//! The worker: one thread per process that looks after what no other thread does.
+//! The worker: one thread per process that does what no other thread does for waiting callbacks.
 //!
 //! It starts with the first callback that is ever queued. While some domain has callbacks waiting
-//! it looks in: closes batches, takes steps of grace periods, runs what is ready. It never waits
-//! for one domain's readers, so a stalled domain holds no other one up (unless a callback waits for
-//! it: at the limit what a callback retires does). What has just been queued may wait for company,
-//! as long as the domain's tuning says ([`Tuning::lazy`](crate::Tuning)); what waits for a grace
-//! period or is ready is looked after at every [`TICK`](nap::TICK). When nothing waits anywhere the
-//! worker sleeps without a timer: an idle process is idle.
+//! it comes by: closes batches, takes steps of grace periods, runs what is ready. It never waits
+//! for one domain's readers, so a stalled domain delays no other one (except through a callback
+//! that waits, as one that retires at the limit does). Callbacks that were just queued may wait for
+//! more to share a grace period with, as long as the domain's tuning says
+//! ([`Tuning::lazy`](crate::tuning::Tuning)); for those that wait for a grace period or are ready
+//! the worker comes at every [`TICK`](nap::TICK). When nothing waits anywhere it sleeps without a
+//! timer: an idle process is idle.
 //!
-//! A turn in one domain is over after a few goes' time, with all of its queues together
-//! ([`grace::worker::turn_is_over`]); what is left is run in the next, from the queue on at which
-//! this one was over. So no domain keeps the others waiting for longer, and no queue the others of
-//! its domain; but a go of a few dozen callbacks is not cut short, however long these take.
+//! A turn in one domain, all its queues together, ends after a few times the length of a go
+//! ([`grace::worker::turn_is_over`]); the next turn continues with the queue after the one at which
+//! this turn ended. So no domain delays the others for longer, and no queue the others of its
+//! domain; but a go of a few dozen callbacks is not cut short, however long these take.
 //!
-//! The simulator has this loop a second time, in `simulate/src/ours/worker.rs`. Equal by hand stay
-//! the order of a turn in `tend`, which queues `run_queues` runs and where it begins, what
+//! The simulator has a copy of this loop, in `simulate/src/ours/worker.rs`. To be kept equal by
+//! hand: the order of a turn in `tend`, which queues `run_queues` runs and where it begins, what
 //! `attention_or_forget` asks, when `close_at` is set anew, and when an announcement makes the
-//! worker come. What is decided is in `grace::worker`, which both call.
+//! worker come. The decisions are in `grace::worker`, which both call.
 //!
-//! What it spends on a domain's grace periods is measured, and kept within the domain's budget:
-//! after a turn that was dear it leaves the domain's grace periods alone for longer than a tick,
-//! unless somebody is in a hurry. A domain under `poll` is looked at again without pause.
+//! The CPU time that the worker spends on a domain's grace periods is measured, and kept within the
+//! domain's budget: after an expensive turn it leaves the domain's grace periods alone for longer
+//! than a tick, unless they are urgent. In a domain under `poll` the next turn follows at once.
 //!
 //! **Invariant [W-1]: user code that runs on the worker runs inside `user_code::caught`**:
-//! callbacks, drops of objects and of what a panic carries, sizes that are asked for again, wakers
-//! (called, and dropped with their domain), subscribers of `tracing`. So no panic of theirs ends
-//! the thread. If it ends all the same, by a fault of the library's, the next one takes over what
-//! it had in hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
+//! callbacks, drops of objects and of panic payloads, wakers (called, and dropped with their
+//! domain), subscribers of `tracing`. So none of their panics ends the thread. If the worker ends
+//! all the same, by an error in the library, the next one takes over its domains (`start_anew`),
+//! and [`Statistics::worker_restarts`](crate::report::Statistics) counts that.
 //!
 //! **Invariant [W-2]: before it has begun with a queue, the worker does not wait for that queue's
-//! lock, nor for the domain's machine.** A thread that loses its CPU under one of them (a thread of
-//! low priority beside busy ones: for seconds) holds up no other domain: the worker passes on, and
-//! comes back at the next tick. It still waits for both locks when it has run callbacks, to say so;
-//! for the machine's and the registry's while it drives, once it has begun; for the lock of the
-//! list of queues, under which other threads wait for a queue's, and for what moves there of
-//! threads that have ended; and where the system or the allocator makes it wait, as when it unmaps
-//! memory while another thread is stopped in `mmap`.
+//! lock, nor for the domain's machine.** A thread that loses its CPU while it holds one of them (a
+//! thread of low priority among busy ones: for seconds) delays no other domain: the worker
+//! continues, and comes back at the next tick. It still waits for both locks after it has run
+//! callbacks, to record that; for the machine's and the registry's once it has begun to drive; for
+//! the lock of the list of queues, under which other threads wait for a queue's lock; for the locks
+//! of ended threads' queues, whose callbacks it moves; and when the system or the allocator makes
+//! it wait, as when it unmaps memory while another thread is stopped in `mmap`.
 
 use std::ptr;
 use std::sync::Arc;
@@ -48,7 +49,6 @@ use grace::batch::RUNS_PER_TURN;
 use grace::limit::Zone;
 use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays, turn_is_over};
 
-use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
@@ -74,30 +74,30 @@ static WORKER: Mutex<State> = Mutex::new(
 );
 static WORK: Condvar = Condvar::new();
 
-/// Times that the worker has ended and another one was to take its place.
+/// How many times the worker has ended by an error, and another one was to replace it.
 static RESTARTS: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
 struct State {
     started: bool,
-    /// The process ends, and the thread is to do so before.
+    /// The process ends, and the worker is to end before it.
     ends: bool,
     /// Domains with something to do. Not kept alive: a domain that ends runs what waits in it
     /// itself.
     domains: Tasks,
-    /// Those that the worker is looking after.
+    /// The domains of the worker's present round.
     in_hand: Vec<Task>,
-    /// Handles that it is to drop.
+    /// Handles that the worker is to drop.
     to_end: Vec<Handle>,
 }
 
-/// So long from now on; as good as never, if that is beyond what the clock can say.
+/// `now` plus `ns`, but at most a year: `Instant` might overflow.
 fn after(now: Instant, ns: u64) -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 86_400);
     now + Duration::from_nanos(ns).min(YEAR)
 }
 
-/// When that turn is, as seen now.
+/// The time of that turn.
 fn due(turn: NextTurn, now: Instant, close_at: Instant) -> Instant {
     match turn {
         NextTurn::Now => now,
@@ -107,8 +107,8 @@ fn due(turn: NextTurn, now: Instant, close_at: Instant) -> Instant {
     }
 }
 
-/// Tells the worker that `handle` has callbacks, or a grace period to attend to. Returns whether
-/// there is a worker.
+/// Tells the worker that `handle` has callbacks, or needs a grace period. Returns whether there is
+/// a worker.
 pub(crate) fn announce(handle: &Handle) -> bool {
     let mut state = sync::lock(&WORKER);
     if handle.queues.announced.swap(true, Relaxed) {
@@ -120,7 +120,7 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     let task = Task::new(handle.downgrade(), due, close_at);
     let first = state.domains.add(task);
     let refused = if state.started {
-        // Else the worker wakes up before it is this one's turn, and sees it then.
+        // Else the worker wakes up before this task is due, and finds it then.
         if first {
             WORK.notify_one();
         }
@@ -130,41 +130,38 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     };
     let started = state.started;
     drop(state);
-    // Where this was the last owner the domain ends here, and runs callbacks: without the lock.
+    // If this is the last handle the domain ends here, and runs callbacks: without the lock.
     drop(refused);
     started
 }
 
-/// Has the worker see to `handle` now, and wait for no company there. Returns whether there is a
+/// Has the worker come to `handle` now, and close what is open there. Returns whether there is a
 /// worker.
 pub(crate) fn hurry(handle: &Handle) -> bool {
-    // Release: pairs with the Acquire in `tend`; a thread that sees the mark closes what was queued
-    // before it.
+    // Release: pairs with the Acquire in `tend`; the worker that sees the flag closes what was
+    // queued before it was set.
     handle.queues.hurried.store(true, Release);
     attend(handle)
 }
 
-/// Has the worker look at `handle` now. Returns whether there is a worker.
+/// Has the worker come to `handle` now. Returns whether there is a worker.
 pub(crate) fn attend(handle: &Handle) -> bool {
     if !announce(handle) {
         return false;
     }
     let mut state = sync::lock(&WORKER);
     let now = Instant::now();
-    // If it is not in the list, the worker is looking after it, and sees what there is to do when
-    // it is done.
+    // If it is not in the list, the worker is in a turn there, and at its end sees what is to do.
     state.domains.change(ptr::from_ref::<DomainState>(handle), |task| task.due = task.due.min(now));
     WORK.notify_one();
     true
 }
 
-/// The tuning of `handle` has changed: what waits for company there waits no longer than it says
-/// now.
+/// The tuning of `handle` has changed: its open callbacks wait no longer than the new `lazy` says.
 pub(crate) fn retune(handle: &Handle) {
     let mut state = sync::lock(&WORKER);
     let close_at = after(Instant::now(), handle.tuning.lazy_ns());
-    // If it is not in the list, the worker is looking after it, and sees the tuning when it is
-    // done.
+    // If it is not in the list, the worker is in a turn there, and at its end sees the tuning.
     state.domains.change(ptr::from_ref::<DomainState>(handle), |task| {
         task.close_at = task.close_at.min(close_at);
         task.due = task.due.min(task.close_at);
@@ -172,18 +169,18 @@ pub(crate) fn retune(handle: &Handle) {
     WORK.notify_one();
 }
 
-/// A domain ends. None of our locks is held. However patient it was, its memory does not wait for
-/// its turn.
+/// A domain ends. No lock of the library is held. Takes it out of the list at once, so that its
+/// memory does not stay allocated until its turn, however long its `lazy` is.
 pub(crate) fn forget(core: &DomainState) {
-    // Relaxed: set by the thread that had a handle; what is in the list has been announced.
+    // Relaxed: set by a thread that had a handle; a domain in the list has been announced.
     if core.queues.announced.load(Relaxed) {
         let forgotten = sync::lock(&WORKER).domains.remove(core);
         drop(forgotten);
     }
 }
 
-/// Has the worker drop a handle: where this is the last one the domain ends, which runs what waits
-/// in it, and the calling thread is in a section or a callback. If there is no worker, the next
+/// Has the worker drop a handle: if it is the last one the domain ends, which runs what waits in
+/// it, and the calling thread is in a section or a callback. If there is no worker, the next
 /// announcement tries again.
 pub(crate) fn end_domain(handle: Handle) {
     let mut state = sync::lock(&WORKER);
@@ -195,7 +192,8 @@ pub(crate) fn end_domain(handle: Handle) {
 }
 
 /// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
-/// or a barrier, and the next announcement tries again; the domains are given back.
+/// or a barrier, and the next announcement tries again; returns the domains of the list, which are
+/// then no longer announced.
 fn start(state: &mut State) -> Vec<Handle> {
     state.started = thread::start("quiescence", run).is_ok();
     if state.started {
@@ -207,8 +205,8 @@ fn start(state: &mut State) -> Vec<Handle> {
     refused
 }
 
-/// At the orderly end of the process: has the thread end after its turn. The thread that announces
-/// a domain afterwards starts another. Returns whether the thread is still there.
+/// At the orderly end of the process: has the worker end after its turn. A thread that announces a
+/// domain afterwards starts another one. Returns whether the worker is still there.
 pub(crate) fn end() -> bool {
     let mut state = sync::lock(&WORKER);
     state.ends = state.started;
@@ -216,25 +214,24 @@ pub(crate) fn end() -> bool {
     state.started
 }
 
-/// How often the worker of this process has ended and been started anew.
+/// How often the worker of this process has ended by an error.
 pub(crate) fn restarts() -> u64 {
     RESTARTS.load(Relaxed) // a statistic
 }
 
-/// The worker has ended over a fault of the library's: another one takes its place, and what it had
-/// in hand. If the system gives no thread, the next announcement tries again.
+/// The worker has ended by an error in the library: another one replaces it, and takes over its
+/// domains. If the system gives no thread, the next announcement tries again.
 fn start_anew() {
     RESTARTS.fetch_add(1, Relaxed); // a statistic
     let mut state = sync::lock(&WORKER);
-    // Not at once: where it was one of these domains that it has ended over, the next one rests in
-    // between.
+    // Not at once: if one of these domains caused the error, the next worker pauses in between.
     let due = Instant::now() + nap::TICK;
     let in_hand = std::mem::take(&mut state.in_hand);
     for task in in_hand {
         state.domains.add(Task { due, ..task });
     }
     state.started = false;
-    // Unless the process ends: then it has gone when it was asked to.
+    // Unless the process ends: then the worker has ended as it was asked to.
     let refused = if std::mem::take(&mut state.ends) { Vec::new() } else { start(&mut state) };
     drop(state);
     // Without the lock, as in `announce`.
@@ -242,8 +239,8 @@ fn start_anew() {
 }
 
 fn run() {
-    thread::is_one_of_ours();
-    // What it panics with is dropped in there: the standard library aborts where that panics again.
+    thread::mark_as_ours();
+    // It drops the payload of a panic: the standard library would abort if that drop panicked.
     if !user_code::is_whole(work) {
         start_anew();
     }
@@ -272,7 +269,8 @@ fn work() {
         restless = false;
         state.in_hand.clear();
         for task in &mut tasks {
-            // Under the lock that `announce` takes: a callback added from now on announces again.
+            // Under the lock that `announce` takes: if nothing is left to do, a callback that is
+            // added from now on announces the domain again.
             let attention = attention_or_forget(task);
             restless |= attention == Attention::AtOnce;
             if attention != Attention::None {
@@ -280,14 +278,14 @@ fn work() {
             }
         }
         drop(state);
-        // Where this was the last owner the domain ends here, and runs callbacks: without the lock.
+        // If this is the last handle the domain ends here, and runs callbacks: without the lock.
         drop(tasks);
         state = sync::lock(&WORKER);
     }
 }
 
-/// Waits until some domain's turn has come. Lets only others run, if one is to be looked at again
-/// at once.
+/// Waits until some domain's turn has come. If `restless`, a domain needs another turn at once:
+/// only yields the CPU.
 fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'static, State> {
     if restless {
         drop(state);
@@ -305,8 +303,8 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
     state
 }
 
-/// What is still to be done in the domain, and when; if nothing is, the next callback is to be
-/// announced.
+/// Sets when the domain's next turn is due, and returns whether it needs one; if not, the next
+/// callback must announce the domain.
 fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let core: &DomainState = &task.domain;
     let now = Instant::now();
@@ -323,11 +321,11 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
     task.due = due(next_turn(asked, wants, hurried || task.has_more), now, task.close_at);
     if core.hazards && wants != Wants::Nothing {
-        // Its grace periods wait for no reader: what the worker comes by for twice, once to leave
-        // it to its thread, is freed within twice that time.
+        // Its grace periods wait for no reader: an object is freed within two turns (in the first
+        // the worker may leave it to its thread), so within `2 * lazy_ns`.
         task.due = task.due.min(after(now, core.tuning.lazy_ns()));
     }
-    // After the queues: what they have run was kept before.
+    // After the queues: running them is what puts objects into `kept`.
     let kept_due_ns = core.kept.due_ns();
     if let Some(due_ns) = kept_due_ns {
         let kept_due = after(now, due_ns.saturating_sub(clock::monotonic_ns()));
@@ -347,7 +345,7 @@ fn tend(task: &mut Task<Handle>) {
         | std::mem::take(&mut task.hurries_still);
     close_queues(task, &queues, hurried, now);
     let core: &DomainState = &task.domain;
-    // Relaxed: the worker's own.
+    // Relaxed: only the worker uses it.
     let rests_until_ns = core.rests_until_ns.load(Relaxed);
     let rested = clock::monotonic_ns() >= rests_until_ns;
     let task_waits = || matches!(core.attention(), Attention::Within(_));
@@ -361,39 +359,38 @@ fn tend(task: &mut Task<Handle>) {
         rescan::free_unprotected(core);
     }
     if core.zone() != Zone::Full {
-        // Also where it was not made by callbacks: a limit was raised, a thread has ended.
+        // Also if no callback made the room: a limit was raised, or a thread has ended.
         core.tell_of_room_unless_busy();
     }
     core.look_for_stall();
 }
 
-/// Asks for a grace period on behalf of what is open, where it is time. What another thread is at
-/// is left to the next tick.
+/// Asks for a grace period on behalf of open callbacks, if it is time. A queue whose lock another
+/// thread holds is left to the next tick.
 fn close_queues(task: &mut Task<Handle>, queues: &[Arc<Queue>], hurried: bool, now: Instant) {
     let core: &DomainState = &task.domain;
-    let lazy = chaos::mutant(Mutant::LazyForever);
-    let Some(urgency) = closes(hurried, now >= task.close_at && !lazy) else { return };
+    let Some(urgency) = closes(hurried, now >= task.close_at) else { return }; //~ lazy-forever
     let busy = queues.iter().filter(|queue| !queue.close_unless_busy(core, urgency)).count();
     let is_done = busy == 0;
     task.close_at = if is_done { after(now, core.tuning.lazy_ns()) } else { now + nap::TICK };
     task.hurries_still = hurried && !is_done;
 }
 
-/// Runs what is ready, one queue after the other from that on at which the turn before was over,
-/// until this turn is.
+/// Runs what is ready, one queue after the other, beginning after the queue at which the turn
+/// before ended, until this turn ends.
 fn run_queues(task: &mut Task<Handle>, queues: &mut [Arc<Queue>], hurried: bool) {
     let core: &DomainState = &task.domain;
     let (began_cpu_ns, began_ns) = (clock::thread_cpu_ns(), clock::monotonic_ns());
     let is_over = || {
         let taken_ns = clock::monotonic_ns().saturating_sub(began_ns);
-        turn_is_over(taken_ns, core.tuning.run_ns()) && !chaos::mutant(Mutant::EndlessTurn)
+        turn_is_over(taken_ns, core.tuning.run_ns()) //~ endless-turn
     };
     let first = std::mem::take(&mut task.next_queue) % queues.len().max(1);
     queues.rotate_left(first);
     let mut ran = 0;
     task.has_more = false;
     for (at, queue) in queues.iter().enumerate() {
-        if queue.is_tended() && !hurried {
+        if queue.take_tended() && !hurried {
             continue;
         }
         let mut turns = RUNS_PER_TURN;
@@ -419,8 +416,8 @@ fn run_queues(task: &mut Task<Handle>, queues: &mut [Arc<Queue>], hurried: bool)
     }
 }
 
-/// Takes steps of a grace period, and notes how long the domain's are to be left alone from now on.
-/// What is owed already stays owed.
+/// Takes steps of a grace period, and notes how long the worker leaves the domain's grace periods
+/// alone from now on. A longer rest that was noted before stays.
 fn advance(core: &DomainState) {
     let began_ns = clock::thread_cpu_ns();
     core.advance_at_tick(Me::NOBODY);
@@ -430,7 +427,7 @@ fn advance(core: &DomainState) {
     if let Some(budget) = core.budget {
         let rest_ns = budget.rest_ns(spent_ns, nap::TICK.as_nanos() as u64);
         let until_ns = clock::monotonic_ns().saturating_add(rest_ns);
-        // Relaxed: the worker's own.
+        // Relaxed: only the worker uses it.
         core.rests_until_ns.fetch_max(until_ns, Relaxed);
     }
 }
@@ -444,8 +441,8 @@ pub(crate) fn hold() -> Held {
 }
 
 impl Held {
-    /// In the child: there is no worker. The next announcement starts one, which drops what the
-    /// worker was to drop.
+    /// In the child: there is no worker. The next announcement starts one, which drops the handles
+    /// in `to_end`.
     pub(crate) fn after_fork(&mut self) {
         self.0.started = false;
         self.0.ends = false;
@@ -464,7 +461,7 @@ mod tests {
     use crate::Domain;
     use crate::domain::builder::Builder;
     use crate::domain::tag::DomainTag;
-    use crate::reclaim::retire::{Boxed, Closure};
+    use crate::reclaim::free::{Boxed, Closure};
     use crate::reclaim::thread_queue::{BATCH, Contents};
 
     /// Has the worker end in its next turn.
@@ -474,7 +471,7 @@ mod tests {
         assert!(!END.swap(false, Relaxed), "a test ends the worker");
     }
 
-    /// The next one takes over what it had in hand, and what comes then.
+    /// The next worker takes over the domains of the one that ended, and later ones.
     #[test]
     fn a_worker_that_ends_all_the_same_is_followed_by_another() {
         for ended in 1..=3 {
@@ -491,9 +488,9 @@ mod tests {
         }
     }
 
-    /// A thread that has gone over the limit with a closure, or in a sleepable domain, has left
-    /// that to the worker when it added it: the end of its section takes no lock, not that of the
-    /// worker either, which another thread holds here.
+    /// A thread that has gone over the limit with a closure, or in a sleepable domain, has left it
+    /// to the worker on adding it: the end of its section takes no lock, not even the worker's,
+    /// which another thread holds here.
     #[test]
     fn the_end_of_a_section_does_not_wait_for_the_workers_lock() {
         let (domain, srcu) = (Domain::new(), crate::Srcu::new());
@@ -526,7 +523,7 @@ mod tests {
         srcu.barrier();
     }
 
-    /// A domain in which a callback waits that the worker thread does not hear of.
+    /// A domain in which a callback waits that was not announced to the worker thread.
     fn with_callback(builder: Builder) -> Domain {
         let domain = builder.build();
         let core = domain.tag().core();
@@ -548,13 +545,13 @@ mod tests {
         Task::new(domain.tag().handle(), Instant::now(), close_at)
     }
 
-    /// Looks after the domain when its callbacks have waited for company long enough.
+    /// A turn in the domain when its open callbacks have waited long enough.
     fn tend_at_its_time(domain: &Domain) -> u64 {
         tend(&mut task(domain, Instant::now()));
         domain.statistics().grace_periods
     }
 
-    /// The thread that has company to wait for waits, unless somebody hurries.
+    /// The worker lets open callbacks wait for more, unless a thread hurries.
     #[test]
     fn what_may_wait_for_company_does() {
         let domain = with_callback(Domain::builder());
@@ -571,13 +568,13 @@ mod tests {
         assert_eq!(attention_or_forget(&mut task), Attention::None);
     }
 
-    /// What is ready waits for no tick: a flood is run at the speed of the worker.
+    /// What is ready waits for no tick: many callbacks are run as fast as the worker can.
     #[test]
     fn a_turn_that_leaves_something_ready_is_followed_by_another() {
         let domain = with_callback(Domain::builder());
         let mut tuning = domain.tuning();
         tuning.run_min = if cfg!(miri) { 1 } else { tuning.run_min };
-        tuning.run_time = Duration::MAX; // its time is not up before
+        tuning.run_time = Duration::MAX; // the turn does not end by time
         domain.tune(tuning);
         let core = domain.tag().core();
         let queue = Arc::clone(&core.queues.all()[0]);
@@ -592,8 +589,8 @@ mod tests {
         assert_eq!(attention_or_forget(&mut task), Attention::None);
     }
 
-    /// While the worker was behind, each ninth closure asked for a grace period: what waited for
-    /// one already counted as part of the batch.
+    /// A past error: while the worker was behind, each ninth closure asked for a grace period,
+    /// since callbacks that waited for one already counted as part of the batch.
     #[test]
     fn what_waits_for_its_grace_period_does_not_fill_the_next_batch() {
         let domain = Domain::new();
@@ -612,7 +609,7 @@ mod tests {
         assert!(queue.is_full(core, BATCH));
     }
 
-    /// Whatever stands side by side, the clock is looked at.
+    /// The clock is read also in a run of adjacent callbacks.
     #[test]
     fn callbacks_end_their_turn_when_the_time_is_up() {
         let domain = Domain::new();
@@ -634,7 +631,7 @@ mod tests {
         assert!(queue.is_empty());
     }
 
-    /// However patient they were: their memory would wait as long.
+    /// However long their `lazy` is: else their memory would stay allocated as long.
     #[test]
     fn domains_that_have_ended_are_forgotten() {
         let patient = || {
@@ -651,8 +648,7 @@ mod tests {
         assert_eq!(ended.iter().filter(|one| state.domains.has(one.as_ptr())).count(), 0);
     }
 
-    /// No thread gets around the budget by wanting nothing for a moment, after which the domain is
-    /// announced anew.
+    /// A domain that needs nothing for a moment, and is announced anew, still rests as long.
     #[test]
     fn what_a_domain_owes_outlives_its_task() {
         let domain = with_callback(Domain::builder());
@@ -667,7 +663,7 @@ mod tests {
         assert_eq!(tend_at_its_time(&domain), 2);
     }
 
-    /// The rest begins when the turn ends: else a long turn eats it up.
+    /// The rest begins when the turn ends: else a long turn would shorten it.
     #[test]
     fn a_turn_is_no_more_than_its_share_of_turn_and_rest() {
         let domain = with_callback(Domain::builder().worker_budget_ppm(1));

@@ -3,7 +3,7 @@
 //!
 //! The domain stands still meanwhile, for as long as a grace period's scan takes: sections go on,
 //! grace periods do not. So this is for the thread that looks once a second, and no part of
-//! [`Statistics`](crate::Statistics).
+//! [`Statistics`](crate::report::Statistics).
 
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,8 +12,8 @@ use grace::{Number, word};
 
 use crate::gp::engine::Engine;
 use crate::gp::grace_periods::protocol::Protocol;
-use crate::gp::reader::Slot;
 use crate::gp::registry::Registry;
+use crate::gp::slot::Slot;
 use crate::os::clock;
 use crate::reclaim::domain_state::DomainState;
 use crate::srcu::track;

@@ -1,10 +1,10 @@
-//! Reports: grace periods that do not end, and the server of the process's statistics.
-//!
-//! - [`stall`]: reports of stalls.
-//! - [`inspect`]: what a domain is doing now, and who reads there.
-//! - [`stats_server`]: the thread that serves statistics to `rcu top`.
-//!
-//! May import: all rooms but [`process`](crate::process).
+//! What happens in domains: counts ([`Statistics`]), and grace periods that do not end
+//! ([`StallReport`], which [`set_stall_hook`] hands to a function of yours).
+
+// `stall`: reports of stalls. `inspect`: what a domain is doing now, and who reads there.
+// `stats_server`: the thread that serves statistics to `rcu top`.
+//
+// May import: all rooms but `process`.
 
 #[cfg(not(loom))]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
@@ -13,3 +13,12 @@ pub(crate) mod stall;
 #[cfg(not(loom))]
 #[cfg_attr(not(target_os = "linux"), path = "stats_server/unsupported.rs")]
 pub(crate) mod stats_server;
+
+#[cfg(not(loom))]
+pub use self::stall::hook::{StallHook, set_stall_hook, take_stall_hook};
+#[cfg(not(loom))]
+pub use self::stall::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport};
+pub use crate::event::statistics::{Latency, Statistics};
+#[cfg(not(loom))]
+pub use crate::os::stack::StackMissing;
+pub use crate::os::thread_state::ThreadState;

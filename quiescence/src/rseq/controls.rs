@@ -16,8 +16,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::{grace_period, section};
-use crate::PerCpuPath;
 use crate::os::{fence, percpu};
+use crate::tuning::PerCpuPath;
 
 const READERS: usize = 6;
 

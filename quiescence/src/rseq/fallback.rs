@@ -32,7 +32,6 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, compiler_fence};
 
 use grace::Urgency;
 
-use crate::chaos::{self, Mutant};
 use crate::gp::grace_periods::Me;
 use crate::reclaim::handle::Named;
 use crate::reclaim::sleepable::SleepableDomain;
@@ -144,7 +143,8 @@ impl Inside {
             // Relaxed, all of it: for this thread and handlers on it. A handler leaves it as it
             // was, so nothing is lost between the load and the store.
             let outermost = inside.load(Relaxed).is_null();
-            if outermost && !chaos::mutant(Mutant::NoStandIn) {
+            //~ no-stand-in:
+            if outermost {
                 inside.store(SECTION, Relaxed);
             }
             outermost

@@ -7,17 +7,16 @@
 //! the old pointer has happened, or begins anew and finds the new one [RR-1].
 //!
 //! A reader that has begun anew too often, that has no rseq, or whose process counts
-//! [`Portable`](crate::PerCpuPath::Portable), reads in a *fallback section*: one of a sleepable
-//! domain that all share. An updater looks whether there are any, and waits for them if there are
-//! [RR-2].
+//! [`Portable`](crate::tuning::PerCpuPath::Portable), reads in a *fallback section*: one of a
+//! sleepable domain that all share. An updater looks whether there are any, and waits for them if
+//! there are [RR-2].
 //!
 //! ```text
-//!   fallback reader                 updater
-//!   lock += 1                       pointer = new
-//!   light fence                     u = unlocks of each index
-//!   load pointer, read              barrier: heavy fence, and sequences begin anew  [RR-1]
-//!   light fence                     l = locks of each index
-//!   unlock += 1                     u = l: no thread sees the old object; else a grace period of that domain  [RR-2]
+//! fallback reader                 updater lock += 1                       pointer = new light
+//!   fence                     u = unlocks of each index load pointer, read              barrier:
+//!   heavy fence, and sequences begin anew  [RR-1] light fence                     l = locks of
+//!   each index unlock += 1                     u = l: no thread sees the old object; else a grace
+//!   period of that domain  [RR-2]
 //! ```
 //!
 //! One look is enough, whatever the counts do meanwhile. A reader counts itself in and out in one
@@ -28,9 +27,9 @@
 //! The thread that was not seen to have come loads the pointer after it.
 //!
 //! This file may touch the fallback domain and the barrier; what is read in a sequence is the
-//! affair of [`Snapshot`](crate::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code runs in
-//! a fallback section**, so none can store there and wait for itself. It would if a signal handler
-//! stored: it may load only, and fork ([`fallback`]).
+//! affair of [`Snapshot`](crate::cell::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code
+//! runs in a fallback section**, so none can store there and wait for itself. It would if a signal
+//! handler stored: it may load only, and fork ([`fallback`]).
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu),
 //! [`gp`](crate::gp), [`srcu`](crate::srcu), [`reclaim`](crate::reclaim).
@@ -40,7 +39,6 @@ mod controls;
 
 mod fallback;
 
-use crate::chaos::{self, Mutant};
 use crate::os::percpu;
 
 use fallback::Fallback;
@@ -69,12 +67,11 @@ pub(crate) fn section() -> FallbackSection {
 pub(crate) fn grace_period() {
     let fallback = Fallback::current();
     let unlocks = fallback.srcu_counts(|srcu_counts, index| srcu_counts.unlocks(index));
-    if !chaos::mutant(Mutant::NoRestartBarrier) {
-        percpu::barrier(); // [RR-1]
-    }
+    percpu::barrier(); // [RR-1] //~ no-restart-barrier
     // The counts are asked for anew: whose making is not seen now begins to read after the barrier.
     let locks = fallback.srcu_counts(|srcu_counts, index| srcu_counts.locks(index));
-    if unlocks != locks && !chaos::mutant(Mutant::NoFallbackLook) {
+    //~ no-fallback-look:
+    if unlocks != locks {
         fallback.synchronize(); // [RR-2]
     }
 }

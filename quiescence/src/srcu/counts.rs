@@ -19,7 +19,6 @@ use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicPtr, AtomicU64, compiler_fence};
 
 use super::track;
-use crate::chaos::{self, Mutant, Point};
 use crate::os::fence::{self, Fences};
 use crate::percpu::counters::{self, PerCpuCounters};
 
@@ -94,13 +93,13 @@ impl SrcuCounts {
         // Relaxed: whichever index it is, it is waited for.
         let word = self.index.load(Relaxed);
         let index = (word & 1) as Index;
-        chaos::point(Point::IndexChosen);
+        //~ point index-chosen
         if !self.counts.try_increment(index) {
             self.enter_slow(index);
         }
         // The light fence [SR-1]; a sequence is used only where the heavy one is a membarrier.
         compiler_fence(SeqCst);
-        chaos::point(Point::Entered);
+        //~ point entered
         if word & TRACKED == 0 { Entry(word) } else { self.enter_tracked(index, location) }
     }
 
@@ -122,11 +121,11 @@ impl SrcuCounts {
     /// Ends a section, on whatever thread.
     #[inline(always)]
     pub(crate) fn leave(&self, entry: &Entry) {
-        let wrong = chaos::mutant(Mutant::WrongIndex);
-        let index = if wrong { (self.index.load(Relaxed) & 1) as Index } else { entry.index() };
-        chaos::point(Point::LeaveBeforeStore);
+        let index = entry.index(); //~ wrong-index
+
+        //~ point leave-before-store
         if entry.0 > 1 {
-            track::forget(self.address(), entry.0 >> 1);
+            track::forget(entry.0 >> 1);
         }
         compiler_fence(SeqCst); // as in `enter`
         if !self.counts.try_increment(UNLOCKS + index) {

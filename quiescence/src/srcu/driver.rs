@@ -8,10 +8,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use grace::srcu::{Action, AdaptiveDelay, Event, Phase, Wait};
+use grace::srcu::{Action, AdaptiveDelay, Event, Wait};
 
 use super::{Index, SrcuCounts};
-use crate::chaos::{self, Mutant, Point};
 use crate::gp::grace_periods::handover::Away;
 use crate::gp::grace_periods::protocol::{self, Protocol, SrcuProtocol};
 use crate::gp::grace_periods::srcu::{Counted, Driven, JIFFY_NS};
@@ -116,7 +115,7 @@ fn take_step<'a>(
                 let urgency = state.protocol.urgency();
                 state.current.must_wait(urgency);
             }
-            Event::Checked { drained: holdouts == 0 || is_check_removed(state.srcu()) }
+            Event::Checked { drained: holdouts == 0 } //~ one-scan early-hand-out no-scan
         }
         Action::Spin { microseconds } => {
             let index = Index::from(grace::srcu::other(state.srcu().machine.current_index()));
@@ -126,9 +125,7 @@ fn take_step<'a>(
             Event::Spun
         }
         Action::Flip { to } => {
-            if !chaos::mutant(Mutant::NoFlip) {
-                srcu_counts.flip_to(to);
-            }
+            srcu_counts.flip_to(to); //~ no-flip
             Event::Flipped
         }
         Action::HandOut { sequence, .. } => {
@@ -143,17 +140,10 @@ fn take_step<'a>(
 /// How many sections of an index have not ended.
 #[inline(always)]
 fn unfinished(domain: &GracePeriods, srcu_counts: &SrcuCounts, index: Index) -> u64 {
-    if chaos::mutant(Mutant::LocksFirst) {
-        let locks = srcu_counts.locks(index);
-        domain.heavy_fence();
-        chaos::point(Point::Summed);
-        return locks.wrapping_sub(srcu_counts.unlocks(index));
-    }
+    //~ locks-first
     let unlocks = srcu_counts.unlocks(index);
-    chaos::point(Point::Summed);
-    if !chaos::mutant(Mutant::NoHeavyFence) {
-        domain.heavy_fence(); // [SR-1]
-    }
+    //~ point summed
+    domain.heavy_fence(); // [SR-1] //~ no-heavy-fence
     srcu_counts.locks(index).wrapping_sub(unlocks)
 }
 
@@ -199,16 +189,6 @@ pub(crate) fn unfinished_sections(
     fence::full(); // only told: a section more or less does no harm
     let sections = srcu_counts.locks(index).saturating_sub(unlocks);
     Some(Unfinished { sections, balances: srcu_counts.balances(index) })
-}
-
-/// Whether the check that is due is the step that is removed.
-fn is_check_removed(srcu: &SrcuProtocol) -> bool {
-    let removed = match srcu.machine.sequence().phase() {
-        Phase::Idle => false,
-        Phase::Scan1 => chaos::mutant(Mutant::OneScan),
-        Phase::Scan2 => chaos::mutant(Mutant::EarlyHandOut),
-    };
-    removed || chaos::mutant(Mutant::NoScan)
 }
 
 /// How long the next run is still to wait.

@@ -29,7 +29,6 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::folding::Folding;
-use crate::chaos::{self, Mutant};
 use crate::os::user_code::{self, Site};
 
 /// In the count until it is killed: so it is not 0, whatever has come and gone there.
@@ -109,9 +108,8 @@ impl<T> BigRef<T> {
 
     fn make(value: T, release: Option<Release<T>>) -> Self {
         // The bias, and the first reference [BR-1].
-        let bias = if chaos::mutant(Mutant::EarlyRelease) { 0 } else { BIAS };
         let shared = Box::new(Shared {
-            count: Folding::new(bias + 1, false),
+            count: Folding::new(BIAS + 1, false), //~ early-release
             killed: AtomicBool::new(false),
             users: AtomicU32::new(2),
             value: UnsafeCell::new(ManuallyDrop::new(value)),
@@ -161,8 +159,7 @@ impl<T> BigRef<T> {
         let count = &self.shared().count;
         count.stop();
         // The first reference is among what comes out, so that is not 0 yet [BR-1].
-        let bias = if chaos::mutant(Mutant::EarlyRelease) { 0 } else { BIAS };
-        count.gather(bias.wrapping_neg());
+        count.gather(BIAS.wrapping_neg()); //~ early-release
         put_counted(self.shared);
         true
     }

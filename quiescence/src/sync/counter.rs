@@ -32,7 +32,7 @@ const GROWS_EVERY: u32 = 64;
 /// 24 bytes, and 8 for each CPU once it has been used 64 times. An addition is wait-free, but for
 /// that growth, and may be made in a signal handler. A sum looks at each CPU's word. It does not
 /// allocate from the heap. The first one in the process that needs words of the CPUs makes the
-/// choice: see [`per_cpu_path`](crate::per_cpu_path).
+/// choice: see [`per_cpu_path`](crate::tuning::per_cpu_path).
 pub struct Counter {
     counters: PerCpuCounters<1>,
     /// Additions to the shared word. (The word itself need not get anywhere: it goes up and down.)

@@ -30,7 +30,7 @@ use crate::os::sync::{self, Mutex, Rank};
 /// wait for each other. Additions may be made in a signal handler, sums not.
 ///
 /// 8 bytes for each CPU once it has been used 64 times. The first one in the process that needs
-/// words of the CPUs makes the choice: see [`per_cpu_path`](crate::per_cpu_path).
+/// words of the CPUs makes the choice: see [`per_cpu_path`](crate::tuning::per_cpu_path).
 pub struct ExactCounter {
     count: Folding<1>,
     /// Held by the thread that sums.

@@ -34,7 +34,6 @@ use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
-use crate::chaos::{self, Mutant, Point};
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 use crate::os::sync::{self, Mutex, Rank};
 use crate::percpu::counters::PerCpuCounters;
@@ -176,9 +175,7 @@ impl<const W: usize> Folding<W> {
     pub(super) fn stop(&self) -> bool {
         let _changes = sync::lock(&self.changes);
         // Relaxed: `gather` has the fence.
-        if !chaos::mutant(Mutant::NoStallFlag) {
-            self.place.store(ptr::null_mut(), Relaxed);
-        }
+        self.place.store(ptr::null_mut(), Relaxed); //~ no-stall-flag
         self.stopped.swap(1, Relaxed) == 0
     }
 
@@ -190,7 +187,8 @@ impl<const W: usize> Folding<W> {
         // come do not get there. So where there are none no thread has added to any.
         if self.has_words() {
             let restartable = percpu::path() == PerCpuPath::Restartable;
-            if restartable && !chaos::mutant(Mutant::NoStallBarrier) {
+            //~ no-stall-barrier:
+            if restartable {
                 percpu::barrier(); // [FD-1]
             }
             self.each(|word| {
@@ -202,11 +200,11 @@ impl<const W: usize> Folding<W> {
                 } else {
                     // AcqRel: who has added is in it with all that he did before, and who comes
                     // finds it [FD-1].
-                    word.swap(if chaos::mutant(Mutant::NoStallFlag) { 0 } else { GONE }, AcqRel)
+                    word.swap(GONE, AcqRel) //~ no-stall-flag
                 });
             });
         }
-        chaos::point(Point::Gathered);
+        //~ point gathered
         // AcqRel: with those who have come to `central` before, or will.
         self.central.fetch_add(sum, AcqRel).wrapping_add(sum)
     }

@@ -33,7 +33,6 @@ use bytemuck::NoUninit;
 
 use super::words::Words;
 use super::writers::{LOCKED, Writers};
-use crate::chaos::{self, Mutant};
 use crate::os::user_code::{self, Site};
 use crate::os::{self, nap, sync};
 
@@ -199,18 +198,14 @@ impl<T: NoUninit> Latch<T> {
         // Relaxed: it is written under the lock only.
         let before = self.sequence.load(Relaxed);
         for (step, copy) in (1..).zip(&self.copies) {
-            if chaos::mutant(Mutant::LatchCopyFirst) {
-                copy.store(value);
-            }
+            //~ latch-copy-first
             // Release: pairs with the Acquire of readers [LT-1]. The thread that sees the number
             // sees the words of the copy that it is sent to.
             self.sequence.swap(before + step, Release);
             // Full: pairs with the fence in `read_pinned` [LT-3]; and as a release fence with that
             // in `attempt` [LT-2].
             os::fence::full_after_locked();
-            if !chaos::mutant(Mutant::LatchNoPins) {
-                self.until_unpinned();
-            }
+            self.until_unpinned(); //~ latch-no-pins
             copy.store(value);
         }
     }

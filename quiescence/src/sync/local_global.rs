@@ -26,7 +26,6 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, fence};
 
 use super::folding::Folding;
-use crate::chaos::{self, Mutant};
 use crate::os::futex;
 use crate::os::sync::{self, Condvar, Mutex, Rank};
 
@@ -182,7 +181,8 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         // AcqRel: what we have read happens before what the writer writes [LG-2].
         let before = self.readers.central().fetch_sub(1, AcqRel);
         // (Before all words are in it, this number may come by chance, and wakes for nothing.)
-        if before == (NOBODY | STOPPED) + 1 && !chaos::mutant(Mutant::NoWriterWakeUp) {
+        //~ no-writer-wake-up:
+        if before == (NOBODY | STOPPED) + 1 {
             self.drained.fetch_add(1, Release); // [LG-3]
             futex::wake_all(&self.drained);
         }

@@ -22,20 +22,19 @@
 //! | [`SeqLock`] | copies words, perhaps again | one locked instruction | a read gives one value |
 //! | [`Latch`] | copies words; wait-free | three locked instructions, two copies | the same |
 //!
-//! And [`lock_pair`] takes two of the standard library's locks in an order without deadlock.
-//!
 //! None of the counters orders anything else: who sees a count may not conclude what the thread
 //! that counted did before. References and the lock do.
 //!
 //! # Cost
 //! Each tool starts as one word that all share, and has words for each CPU (8 or 16 bytes of each)
 //! once it has been used some 64 times. With restartable sequences
-//! ([`PerCpuPath::Restartable`](crate::PerCpuPath)) an operation is then a few plain instructions;
-//! on the portable path it is an atomic one on the CPU's own word: an addition in a [`Counter`], a
-//! compare-and-swap, repeated if need be, in the others. Folding costs one `membarrier(2)`, some
-//! microseconds beside running threads, and a look at every CPU's word; nothing of the kind as long
-//! as there is one word only. The first tool of a process that needs words of the CPUs pays for the
-//! choice between the two paths: see [`per_cpu_path`](crate::per_cpu_path).
+//! ([`PerCpuPath::Restartable`](crate::tuning::PerCpuPath)) an operation is then a few plain
+//! instructions; on the portable path it is an atomic one on the CPU's own word: an addition in a
+//! [`Counter`], a compare-and-swap, repeated if need be, in the others. Folding costs one
+//! `membarrier(2)`, some microseconds beside running threads, and a look at every CPU's word;
+//! nothing of the kind as long as there is one word only. The first tool of a process that needs
+//! words of the CPUs pays for the choice between the two paths: see
+//! [`per_cpu_path`](crate::tuning::per_cpu_path).
 //!
 //! What is looked at all the time (where the words are) stands in the tool itself: best beside what
 //! is seldom written, as in a static or a structure of its own.
@@ -62,7 +61,6 @@ mod folding;
 mod latch;
 mod limit_counter;
 mod local_global;
-mod lock_pair;
 mod per_cpu;
 mod seq_lock;
 mod words;
@@ -76,6 +74,5 @@ pub use exact::ExactCounter;
 pub use latch::Latch;
 pub use limit_counter::LimitCounter;
 pub use local_global::{LocalGlobalLock, LocalGlobalReadGuard, LocalGlobalWriteGuard};
-pub use lock_pair::lock_pair;
 pub use per_cpu::{PerCpu, PerCpuIntoIter, PerCpuIter};
 pub use seq_lock::{SeqLock, SeqLockGuard};

@@ -28,7 +28,6 @@ use bytemuck::NoUninit;
 
 use super::words::Words;
 use super::writers::{LOCKED, ODD, ONE, Writers};
-use crate::chaos::{self, Mutant};
 use crate::os::sync;
 use crate::os::user_code::{self, Site};
 
@@ -39,11 +38,11 @@ const RETRIES: u32 = 64;
 ///
 /// [`read`](Self::read) copies the value between two loads of a sequence number, and writes nothing
 /// to memory; a writer makes the number odd, writes, and makes it even. No allocation, no system
-/// call: so a write costs nanoseconds, where one of a [`Snapshot`](crate::Snapshot) costs a
+/// call: so a write costs nanoseconds, where one of a [`Snapshot`](crate::cell::Snapshot) costs a
 /// `membarrier(2)`. What it costs is that readers wait for writers: for one that is preempted in
 /// the midst of a copy, too.
 ///
-/// | | [`Snapshot`](crate::Snapshot) | [`SeqLock`] | [`Latch`](super::Latch) |
+/// | | [`Snapshot`](crate::cell::Snapshot) | [`SeqLock`] | [`Latch`](super::Latch) |
 /// |---|---|---|---|
 /// | read | wait-free | waits for writers | wait-free |
 /// | read, in a signal handler | yes | [`try_read`](Self::try_read) only | yes |
@@ -144,7 +143,8 @@ impl<T: NoUninit> SeqLock<T> {
         fence(Acquire);
         // Odd or changed: one comparison finds both, since it becomes even by another number only.
         let is_whole = sequence.load(Relaxed) == before & !ODD;
-        if is_whole || chaos::mutant(Mutant::SeqNoRecheck) {
+        //~ seq-no-recheck:
+        if is_whole {
             // SAFETY: the words are those of one value, by the module's invariant.
             return Some(unsafe { value.assume_init() });
         }
@@ -170,8 +170,7 @@ impl<T: NoUninit> SeqLock<T> {
     /// Blocks while another thread writes.
     #[inline]
     pub fn write(&self, value: T) {
-        let bit = if chaos::mutant(Mutant::SeqNoOdd) { LOCKED } else { ODD };
-        let number = self.writers.take(bit);
+        let number = self.writers.take(ODD); //~ seq-no-odd
         self.store(value);
         // Release, in there: pairs with the Acquire in `try_read` [SQ-1]. The thread that sees the
         // number sees all words.
@@ -263,10 +262,8 @@ impl<T: NoUninit> SeqLockGuard<'_, T> {
     pub fn set(&mut self, value: T) {
         let SeqLock { writers, .. } = self.lock;
         let number = writers.number();
-        if !chaos::mutant(Mutant::SeqNoOdd) {
-            // Relaxed: the fence in `store` orders it [SQ-2].
-            writers.word().store(number | LOCKED | ODD, Relaxed);
-        }
+        // Relaxed: the fence in `store` orders it [SQ-2].
+        writers.word().store(number | LOCKED | ODD, Relaxed); //~ seq-no-odd
         self.lock.store(value);
         // Release: as in `write` [SQ-1].
         writers.word().store((number + ONE) | LOCKED, Release);

@@ -30,7 +30,6 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::chaos::{self, Mutant};
 use crate::os::fence::{self, Fences};
 use crate::os::{futex, sync};
 
@@ -129,9 +128,7 @@ impl Writers {
         // Heavy: pairs with the light fence in `let_go` [SQ-4]. Either the holder sees that we have
         // come, or we see that it has let go. And it pairs with that of the thread whose turn is
         // before ours [SQ-5].
-        if !chaos::mutant(Mutant::NoWritersFence) {
-            fence::heavy(std::iter::empty());
-        }
+        fence::heavy(std::iter::empty()); //~ no-writers-fence
         loop {
             // Acquire: pairs with the Release below; the thread before us has the lock, or had it.
             let left = self.left.load(Acquire);
@@ -215,11 +212,11 @@ impl Writers {
     #[cold]
     #[inline(never)]
     fn wake(&self) {
-        if !chaos::mutant(Mutant::NoWritersWakeUp) {
-            // Release: pairs with the Acquire in `take_first` [SQ-6].
-            self.wakes.fetch_add(1, Release);
-            futex::wake_all(&self.wakes);
-        }
+        //~ no-writers-wake-up {
+        // Release: pairs with the Acquire in `take_first` [SQ-6].
+        self.wakes.fetch_add(1, Release);
+        futex::wake_all(&self.wakes);
+        //~ }
     }
 }
 

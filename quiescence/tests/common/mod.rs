@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use quiescence::Domain;
 #[cfg(target_os = "linux")]
-use quiescence::{Fences, PerCpuPath};
+use quiescence::tuning::{Fences, PerCpuPath};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
 pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
@@ -126,8 +126,8 @@ pub(crate) fn set_limit(domain: &Domain, objects_max: u64, bytes_max: u64) {
 fn the_paths_are_those_that_are_expected() {
     expect::is_expected("membarrier"); // complains of words that mean nothing
     let is_portable = |name| std::env::var_os(name).is_some_and(|value| value == "portable");
-    if quiescence::fences() == Fences::Portable && !is_portable("QUIESCENCE_FENCES") {
+    if quiescence::tuning::fences() == Fences::Portable && !is_portable("QUIESCENCE_FENCES") {
         expect::skip("membarrier", "membarrier(2)", "", "use Linux 4.14 or later, unfiltered");
     }
-    let _: bool = expect::sequences(quiescence::per_cpu_path() == PerCpuPath::Restartable);
+    let _: bool = expect::sequences(quiescence::tuning::per_cpu_path() == PerCpuPath::Restartable);
 }

@@ -6,8 +6,8 @@ use std::hash::Hasher;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use quiescence::arc_cell::RefCnt;
-use quiescence::exact_cell::Counted;
+use quiescence::cell::Counted;
+use quiescence::cell::RefCnt;
 
 /// What is done where a [`Pointer`] is cloned.
 pub(crate) trait OnClone: Send + Sync + 'static {

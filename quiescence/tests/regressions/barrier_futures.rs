@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use quiescence::{Cookie, Domain, Guard, Private};
+use quiescence::{Cookie, Domain, Guard, tag::Private};
 
 #[cfg(unix)]
 use crate::common::in_child;

@@ -5,8 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use quiescence::exact_cell::Counted;
-use quiescence::{ArcCell, ArcCellAny, ExactCell, hazard};
+use quiescence::cell::Counted;
+use quiescence::{
+    ArcCell,
+    cell::{ArcCellAny, ExactCell},
+    hazard,
+};
 
 use crate::common::user_types::{OnClone, Pointer};
 

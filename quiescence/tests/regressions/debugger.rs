@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::{io, ptr};
 
-use quiescence::{ArcCell, PerCpuPath};
+use quiescence::{ArcCell, tuning::PerCpuPath};
 
 use crate::common::{expect, role};
 
@@ -81,11 +81,11 @@ fn a_debugger_that_is_there_from_the_start_means_the_portable_path() {
     let test = "a_debugger_that_is_there_from_the_start_means_the_portable_path";
     match role().as_deref() {
         Some("is portable") => {
-            assert_eq!(quiescence::per_cpu_path(), PerCpuPath::Portable);
+            assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
             load_and_store();
         }
         Some(_) => {
-            assert_eq!(quiescence::per_cpu_path(), PerCpuPath::Restartable);
+            assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Restartable);
             load_and_store();
         }
         None if has_sequences() => {
@@ -108,7 +108,7 @@ fn a_tracer_of_one_thread_means_the_portable_path() {
             // SAFETY: has no arguments.
             println!("\nthread {}", unsafe { libc::gettid() });
             let _ = io::stdin().read(&mut [0]); // until the tracer is there
-            quiescence::per_cpu_path()
+            quiescence::tuning::per_cpu_path()
         });
         return assert_eq!(path.join().unwrap(), PerCpuPath::Portable);
     }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use quiescence::{Domain, Rcu, RcuOption, Sleepable, Srcu, Statistics};
+use quiescence::{Domain, Rcu, RcuOption, Srcu, report::Statistics, tag::Sleepable};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
@@ -370,7 +370,7 @@ fn tasks_wait_in_domains_of_registered_readers_too() {
                     domain.call_async(|| ()).await;
                 }
                 domain.synchronize_async().await;
-                let cookie = domain.snapshot();
+                let cookie = domain.cookie();
                 let old = value.swap(0);
                 domain.wait_async(cookie).await;
                 assert_eq!(old.into_inner_async().await, 20);

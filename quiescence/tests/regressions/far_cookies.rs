@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Waker};
 use std::thread;
 
-use quiescence::{Cookie, Domain, DomainTag, Srcu};
+use quiescence::{Cookie, Domain, Srcu, tag::DomainTag};
 
 #[cfg(unix)]
 use crate::common::in_child;
@@ -56,7 +56,9 @@ fn a_number_from_elsewhere_is_refused_and_stops_nothing() {
     };
     let srcu = Arc::new(Srcu::new());
     match role.as_str() {
-        "global" => is_refused(&Domain::global(), |cookie| quiescence::wait(cookie)),
+        "global" => {
+            is_refused(&Domain::global(), |cookie| quiescence::Domain::global().wait(cookie))
+        }
         "private" => {
             let domain = Domain::new();
             is_refused(&domain, |cookie| domain.wait(cookie));
@@ -73,10 +75,10 @@ fn a_number_from_elsewhere_is_refused_and_stops_nothing() {
 /// As numbers go by, whatever the domain gives is its own, and one step further is not: idle, and
 /// while a grace period is in progress.
 fn gives_its_own<K: DomainTag>(domain: &Domain<K>) {
-    for bits in [domain.snapshot().to_bits(), domain.start_poll().to_bits()] {
+    for bits in [domain.cookie().to_bits(), domain.start_poll().to_bits()] {
         let cookie = domain.try_cookie_from_bits(bits).expect("its own");
         assert_eq!(cookie.to_bits(), bits);
-        assert!(domain.try_cookie_from_bits(domain.snapshot().to_bits() + 2).is_none(), "too far");
+        assert!(domain.try_cookie_from_bits(domain.cookie().to_bits() + 2).is_none(), "too far");
         assert!(domain.poll(cookie) || domain.try_cookie_from_bits(bits + 1).is_none(), "odd");
     }
 }
@@ -110,7 +112,7 @@ fn a_number_from_before_the_wrap_is_the_domains_own() {
     let domain = Domain::builder().starting_at(last).build();
     let before = domain.start_poll().to_bits();
     (0..5).for_each(|_| domain.synchronize());
-    assert!(domain.snapshot().to_bits() < before, "it has wrapped");
+    assert!(domain.cookie().to_bits() < before, "it has wrapped");
     assert!(domain.poll(domain.cookie_from_bits(before)));
     assert!(domain.try_cookie_from_bits(FAR).is_none());
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quiescence::callback_queue::{self, CallbackQueue, Wakes};
 use quiescence::raw::Head;
-use quiescence::{ArcCell, PerCpuPath, Snapshot};
+use quiescence::{ArcCell, cell::Snapshot, tuning::PerCpuPath};
 
 use crate::common::{again_in_time, domain_with_limit, role};
 
@@ -94,7 +94,7 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
         assert!(output.status.success(), "{:?}: {error}", output.status);
         return;
     }
-    assert_eq!(quiescence::per_cpu_path(), PerCpuPath::Portable);
+    assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
     let places = places();
     LOADS.store(thread_id(), SeqCst);
     let handler: extern "C" fn(libc::c_int) = fork_here;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 
 use quiescence::collections::{HashMap, HashSet};
-use quiescence::{Domain, Private};
+use quiescence::{Domain, tag::Private};
 
 use crate::common::{again_in_time, role};
 
@@ -376,7 +376,7 @@ fn a_map_is_whole_after_a_hash_or_an_eq_that_panicked() {
 #[cfg(quiescence_mutants)]
 #[test]
 fn a_reader_found_a_freed_entry_after_a_hash_that_panicked() {
-    use quiescence::chaos::{self, Point};
+    use mutants::Point;
 
     thread_local!(static ARMED: Cell<bool> = const { Cell::new(false) });
     static MAP: OnceLock<HashMap<Prying, u64, BuildHasherDefault<OneTag>>> = OnceLock::new();
@@ -401,7 +401,7 @@ fn a_reader_found_a_freed_entry_after_a_hash_that_panicked() {
         }
     }
 
-    chaos::install(hook);
+    mutants::install(hook);
     let new = || HashMap::builder().capacity(60).hasher(BuildHasherDefault::default()).build();
     let map = MAP.get_or_init(new);
     let key = |id: u64| Prying::new(id << 4 | 12);

@@ -36,7 +36,7 @@ fn the_main_thread_does_not_end_before_the_worker() {
         sender.send(()).unwrap();
         (0..300_000).for_each(|step| _ = std::hint::black_box(step));
     };
-    quiescence::call_hurry(takes_long).unwrap(); // that domain does not end before
+    quiescence::Domain::global().call_hurry(takes_long).unwrap(); // that domain does not end before
     begun.recv().unwrap();
 }
 

@@ -41,10 +41,3 @@ mod pinned_drops;
 mod kept_sections;
 mod barrier_futures;
 mod wakers;
-
-#[cfg(quiescence_mutants)]
-#[test]
-#[cfg_attr(miri, ignore = "child processes")]
-fn removed_steps_are_caught_in_other_processes() {
-    quiescence::chaos::each_is_caught("quiescence", "regressions");
-}

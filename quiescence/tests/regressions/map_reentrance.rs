@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
 use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::Operation;
-use quiescence::{Copied, Domain, Private, Weigh};
+use quiescence::{Copied, Domain, Weigh, tag::Private};
 
 use crate::common::user_types::Constant;
 use crate::common::{again_in_time, role};

@@ -7,10 +7,10 @@ use std::sync::mpsc;
 use std::thread;
 
 use quiescence::collections::HashMap;
-use quiescence::{Domain, Private, Weigh};
+use quiescence::{Domain, Weigh, tag::Private};
 
 /// Bytes of the newest table of a map of pairs of words, and its buckets.
-fn newest<S, D: quiescence::DomainTag>(map: &HashMap<u64, u64, S, D>) -> (usize, usize) {
+fn newest<S, D: quiescence::tag::DomainTag>(map: &HashMap<u64, u64, S, D>) -> (usize, usize) {
     let buckets = (map.capacity() * 16).div_ceil(7 * 11);
     (64 + 128 * buckets, buckets)
 }

@@ -37,7 +37,10 @@ fn leaked_readers_do_not_unregister_a_live_one() {
     }
 }
 
-fn section_holds_up_updaters(domain: &Domain, reader: &quiescence::Reader<quiescence::Private>) {
+fn section_holds_up_updaters(
+    domain: &Domain,
+    reader: &quiescence::Reader<quiescence::tag::Private>,
+) {
     let dropped = Arc::new(AtomicBool::new(false));
     let value = Arc::new(Rcu::new_in(Value(Arc::clone(&dropped)), domain.clone()));
     let guard = reader.read();

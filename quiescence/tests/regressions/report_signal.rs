@@ -10,7 +10,10 @@ use std::{io, mem, ptr, thread};
 
 use libc::{c_int, c_void};
 use quiescence::liburcu_readers::{LiburcuDomain, Readers};
-use quiescence::{Domain, Holdout, StackMissing, StallReport, ThreadState};
+use quiescence::{
+    Domain,
+    report::{Holdout, StackMissing, StallReport, ThreadState},
+};
 
 use crate::common::{again, role};
 
@@ -29,7 +32,7 @@ fn is_child(test: &str) -> bool {
 /// A domain whose stalls are reported soon, and the reports of the process.
 fn reported() -> (Domain, Receiver<StallReport>) {
     let (tell, told) = mpsc::channel();
-    quiescence::set_stall_hook(move |report| _ = tell.send(report.clone()));
+    quiescence::report::set_stall_hook(move |report| _ = tell.send(report.clone()));
     let domain = Domain::new();
     let mut tuning = domain.tuning();
     tuning.stall_after = Some(Duration::from_millis(2));
@@ -105,7 +108,7 @@ fn beside_reports(
         domain.call(|| ()).unwrap();
         // The last of them is at an age of 8 s, so that a thread that gets no CPU has some time.
         let mut reports = told.iter().take(13);
-        let found = reports.any(|report| report.holdouts().first().is_some_and(&wanted));
+        let found = reports.any(|report| report.holdouts.first().is_some_and(&wanted));
         end.came.store(true, Relaxed);
         drop(hold);
         // The end of the scope waits for what the thread does, but not for its own end.
@@ -156,7 +159,7 @@ fn a_report_of_a_reader_near_the_end_of_its_stack_overflowed_it() {
                     register(domain);
                     with_bytes_left(left, stack_end(), section);
                 };
-                beside_reports(pastime, reader, |holdout| holdout.stack().is_ok());
+                beside_reports(pastime, reader, |holdout| holdout.stack.is_ok());
             }
         }
     }
@@ -218,7 +221,7 @@ fn a_report_of_a_coroutine_on_a_small_stack_overflowed_it() {
                 register(domain);
                 on_a_small_stack(4 * PAGE, &|end| with_bytes_left(2_048, end, section));
             };
-            beside_reports(pastime, reader, |holdout| holdout.stack().is_ok());
+            beside_reports(pastime, reader, |holdout| holdout.stack.is_ok());
         }
     }
 }
@@ -256,7 +259,7 @@ fn a_report_of_a_thread_without_an_alternate_stack_overflowed_its_own() {
             };
             // A sanitizer gives one to threads of any kind.
             let is_well = |holdout: &Holdout| {
-                matches!(holdout.stack(), Ok(_) | Err(StackMissing::NoAlternateStack))
+                matches!(holdout.stack, Ok(_) | Err(StackMissing::NoAlternateStack))
             };
             beside_reports(pastime, reader, is_well);
         }
@@ -307,8 +310,8 @@ fn a_report_of_a_handler_that_sleeps_on_the_alternate_stack_overflowed_it() {
             assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
         };
         let is_well = |holdout: &Holdout| {
-            holdout.state() == ThreadState::Sleeping
-                && holdout.stack() == Err(&StackMissing::NoAlternateStack)
+            holdout.state == ThreadState::Sleeping
+                && holdout.stack == Err(StackMissing::NoAlternateStack)
         };
         beside_reports(Pastime::Sleeps, reader, is_well);
     }
@@ -344,9 +347,10 @@ fn the_signal_takes_less_than_it_has_to_have() {
                 }
                 drop(guard);
             });
-            let found = told.iter().take(13).any(|report| {
-                report.holdouts().first().is_some_and(|holdout| holdout.stack().is_ok())
-            });
+            let found = told
+                .iter()
+                .take(13)
+                .any(|report| report.holdouts.first().is_some_and(|holdout| holdout.stack.is_ok()));
             came.store(true, Relaxed);
             assert!(found, "there is a stack");
         });
@@ -382,13 +386,13 @@ extern "C" fn count(_: c_int) {
 fn a_report_sent_the_signal_to_a_handler_that_the_program_had_installed_meanwhile() {
     if is_child("a_report_sent_the_signal_to_a_handler_that_the_program_had_installed_meanwhile") {
         let reader = |_: &Domain, section: &dyn Fn()| section();
-        beside_reports(Pastime::Runs, reader, |holdout| holdout.stack().is_ok());
+        beside_reports(Pastime::Runs, reader, |holdout| holdout.stack.is_ok());
         let ours = libc::SIGRTMIN() + 1;
         assert_ne!(handler_of(ours), libc::SIG_DFL);
         for handler in [count as *const () as usize, libc::SIG_DFL, libc::SIG_IGN] {
             set_handler(ours, handler, 0);
             let is_left_alone =
-                |holdout: &Holdout| holdout.stack() == Err(&StackMissing::SignalTaken(ours));
+                |holdout: &Holdout| holdout.stack == Err(StackMissing::SignalTaken(ours));
             beside_reports(Pastime::Runs, reader, is_left_alone);
             assert_eq!((handler_of(ours), HANDLED.load(Relaxed)), (handler, 0));
         }
@@ -416,7 +420,7 @@ fn a_report_took_a_signal_that_the_program_waits_for() {
             assert_eq!(change(libc::SIG_UNBLOCK), 0);
             section();
         };
-        let no_signal = |holdout: &Holdout| holdout.stack() == Err(&StackMissing::NoSignalFree);
+        let no_signal = |holdout: &Holdout| holdout.stack == Err(StackMissing::NoSignalFree);
         beside_reports(Pastime::Runs, reader, no_signal);
         assert!({ all }.all(|signal| handler_of(signal) == libc::SIG_DFL));
     }

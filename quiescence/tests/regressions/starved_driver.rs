@@ -130,8 +130,8 @@ mod stopped {
     use std::sync::Arc;
     use std::sync::Mutex;
 
+    use mutants::Point;
     use quiescence::Srcu;
-    use quiescence::chaos::{self, Point};
 
     static WHERE: Mutex<Option<Point>> = Mutex::new(None);
 
@@ -149,7 +149,7 @@ mod stopped {
     fn with_one(point: Point, drive: impl Fn() + Sync, others: impl FnOnce()) {
         let gate = Gate::new();
         *WHERE.lock().unwrap() = Some(point);
-        chaos::install(stop_once);
+        mutants::install(stop_once);
         thread::scope(|scope| {
             scope.spawn(&drive);
             while !STOPPED.load(Acquire) {

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use quiescence::callback_queue::{CallbackQueue, Left, Wakes};
-use quiescence::{Domain, Guard, Private};
+use quiescence::{Domain, Guard, tag::Private};
 
 use crate::counted_heads::push;
 

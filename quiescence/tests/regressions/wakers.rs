@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
 use std::thread::{self, JoinHandle, ThreadId};
 
-use quiescence::{Cookie, Domain, Guard, Private, Srcu, SrcuGuard};
+use quiescence::{Cookie, Domain, Guard, Srcu, SrcuGuard, tag::Private};
 
 use crate::common::{again_in_time, beside_a_section, role, until_an_updater_sleeps};
 
@@ -38,7 +38,7 @@ impl Wake for Begins {
             other.join().unwrap();
         }
         KEPT.set(Some(self.domain.read()));
-        *self.cookie.lock().unwrap() = Some(self.domain.snapshot());
+        *self.cookie.lock().unwrap() = Some(self.domain.cookie());
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
 
-use quiescence::{Domain, Retire, Srcu, StallReport};
+use quiescence::{Domain, Retire, Srcu, report::StallReport};
 
 use crate::common::{again_in_time, role};
 
@@ -161,7 +161,7 @@ fn hook() {
         sender.send(thread::current().id()).unwrap();
         panic_any(BOMB);
     };
-    quiescence::set_stall_hook(hook);
+    quiescence::report::set_stall_hook(hook);
     let domain = Domain::new();
     let mut tuning = domain.tuning();
     tuning.stall_after = Some(std::time::Duration::from_millis(1));
@@ -173,7 +173,7 @@ fn hook() {
         assert_eq!(reported.recv(), Ok(reporter), "when its age has doubled");
         drop(guard);
     });
-    let hook = quiescence::take_stall_hook().expect("the one above");
+    let hook = quiescence::report::take_stall_hook().expect("the one above");
     std::mem::forget(hook);
 }
 
@@ -197,8 +197,8 @@ fn whatever_panics_there_is_the_same_thread_as_before() {
         for _ in 0..3 {
             assert_eq!(worker(), before);
         }
-        assert_eq!(quiescence::statistics().worker_restarts, 0);
-        quiescence::call_hurry(|| ()).unwrap();
+        assert_eq!(quiescence::Domain::global().statistics().worker_restarts, 0);
+        quiescence::Domain::global().call_hurry(|| ()).unwrap();
         return quiescence::barrier();
     }
     for (case, _) in CASES {

@@ -49,7 +49,7 @@ static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// Objects that were retired, and those of them that have been dropped.
 static RETIRED: AtomicU64 = AtomicU64::new(0);
 static DROPPED: AtomicU64 = AtomicU64::new(0);
-static GLOBAL: LazyLock<Domain<quiescence::Global>> = LazyLock::new(Domain::global);
+static GLOBAL: LazyLock<Domain<quiescence::tag::Global>> = LazyLock::new(Domain::global);
 /// A domain beside the global one.
 static OTHER: LazyLock<Domain> = LazyLock::new(Domain::new);
 
@@ -152,7 +152,7 @@ pub(super) fn act() {
 }
 
 /// Begins a section, retires something in it, and keeps it.
-fn keep<K: quiescence::DomainTag>(domain: &'static Domain<K>) {
+fn keep<K: quiescence::tag::DomainTag>(domain: &'static Domain<K>) {
     let guard: Box<dyn Any> = Box::new(domain.read());
     let canary = Canary::new();
     let mark = Arc::clone(&canary.0);
@@ -199,8 +199,8 @@ fn drop_all() {
 
 /// Whether what is kept is there still, also after others have driven the grace period.
 fn kept_is_there() -> bool {
-    let cookie = quiescence::start_poll();
-    let polls = move || (0..200).any(|_| quiescence::poll(cookie));
+    let cookie = quiescence::Domain::global().start_poll();
+    let polls = move || (0..200).any(|_| quiescence::Domain::global().poll(cookie));
     let is_over = thread::spawn(polls).join().unwrap();
     KEPT.with_borrow(|kept| !is_over && kept.iter().all(|(_, mark)| !mark.load(SeqCst)))
 }

@@ -11,14 +11,17 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 use std::time::Duration;
 
-use quiescence::arc_cell::Cache;
 use quiescence::callback_queue::{CallbackQueue, Wakes};
+use quiescence::cell::Cache;
 use quiescence::collections::{HashMap, IdMap, List, Queue};
 use quiescence::intrusive::{HashTable, Node, TableAllocator, TableOptions};
 use quiescence::raw::Head;
 use quiescence::sync::{BigRef, Latch, PerCpu, SeqLock};
 use quiescence::{
-    ArcCell, ArcCellAny, Domain, ExactCell, Global, Qsbr, Rcu, RcuRef, Snapshot, Weigh, epoch,
+    ArcCell, Domain, Qsbr, Rcu, RcuRef, Weigh,
+    cell::{ArcCellAny, ExactCell, Snapshot},
+    epoch,
+    tag::Global,
 };
 
 use super::actions::{Helper, act};
@@ -288,10 +291,10 @@ pub(super) fn big_ref_drop_drop() {
 
 pub(super) fn set_stall_hook() {
     let acts = Acts;
-    quiescence::set_stall_hook(move |_| {
+    quiescence::report::set_stall_hook(move |_| {
         let _ = &acts;
     });
-    quiescence::set_stall_hook(|_| ());
+    quiescence::report::set_stall_hook(|_| ());
 }
 
 pub(super) fn the_stall_reporter() {
@@ -300,7 +303,7 @@ pub(super) fn the_stall_reporter() {
     let before = tuning;
     tuning.stall_after = Some(Duration::from_millis(2));
     domain.tune(tuning);
-    quiescence::set_stall_hook(|_| {
+    quiescence::report::set_stall_hook(|_| {
         act();
         let_go();
     });

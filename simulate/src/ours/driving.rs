@@ -386,7 +386,7 @@ impl World<'_> {
     /// The machine wants its driver to wait. None if that is over at once.
     fn wait_for_readers(&mut self, id: ThreadId, frame: &mut Drive, hint: Hint) -> Option<Next> {
         if frame.until.is_none() {
-            if frame.passing.must_wait(hint) {
+            if frame.passing.wait_has_ended(hint) {
                 self.observe(Event::Woken);
                 return None;
             }

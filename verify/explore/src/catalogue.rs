@@ -13,7 +13,7 @@ const LIMIT: usize = 5_000_000;
 /// A fault that does harm.
 #[allow(missing_debug_implementations)] // it is a name and a function
 pub struct Entry {
-    /// Its name: that of the registry, `quiescence::chaos::mutants`, if the step is one of the
+    /// Its name: that of the registry, `verify/mutants/mutants.toml`, if the step is one of the
     /// code, too.
     pub name: String,
     /// What it is.

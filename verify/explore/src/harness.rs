@@ -100,7 +100,7 @@ pub trait World {
     /// The name of a scenario.
     fn scenario_name(scenario: &Self::Scenario) -> &str;
 
-    /// The name of a mutant: that of the registry, `quiescence::chaos::mutants`, if the step is
+    /// The name of a mutant: that of the registry, `verify/mutants/mutants.toml`, if the step is
     /// one of the code, too.
     fn mutant_name(mutant: Self::Mutant) -> String;
 

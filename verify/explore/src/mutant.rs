@@ -3,23 +3,11 @@
 //! The machine stays the real one. A fault that would be the machine's is made by driving it
 //! wrongly.
 
-use quiescence::chaos::Mutant as Step;
-
 use crate::harness::{Fault, Kind, Models};
 use crate::scenario::{Op, Scenario};
 
-/// The name of a mutant, or that of the step of the code that it is.
-macro_rules! name {
-    ($variant:ident step) => {
-        Step::$variant.name()
-    };
-    ($variant:ident $name:literal) => {
-        $name
-    };
-}
-
 macro_rules! mutants {
-    ($($variant:ident $name:tt $kind:ident $scenario:literal $models:ident [$($edge:literal)*]
+    ($($variant:ident $name:literal $kind:ident $scenario:literal $models:ident [$($edge:literal)*]
        $reason:literal;)*) => {
         /// A fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,11 +27,11 @@ macro_rules! mutants {
         ];
 
         impl Mutant {
-            /// Its name: that of the registry, `quiescence::chaos::mutants`, if the step is one of
-            /// the code, too.
+            /// Its name: that of `verify/mutants/mutants.toml`, if the step is one of the code,
+            /// too.
             pub const fn name(self) -> &'static str {
                 match self {
-                    $(Self::$variant => name!($variant $name),)*
+                    $(Self::$variant => $name,)*
                 }
             }
 
@@ -58,7 +46,7 @@ macro_rules! mutants {
 }
 
 mutants! {
-    NoHeavyFence step Unsafe "one-reader" Both ["GP-1"]
+    NoHeavyFence "no-heavy-fence" Unsafe "one-reader" Both ["GP-1"]
         "The grace period executes no heavy fence.";
     OwnFenceOnly "own-fence-only" Unsafe "one-reader" Both ["GP-1"]
         "In place of the heavy fence the updater executes a full fence of its own.";
@@ -66,19 +54,19 @@ mutants! {
         "Without membarrier, lock executes no full fence.";
     FenceBeforePublication "fence-before-publication" Unsafe "one-reader" Both ["GP-1"]
         "The heavy fence comes before the publication.";
-    RelaxedUnlock step Unsafe "one-reader" WeakOnly ["GP-2"]
+    RelaxedUnlock "relaxed-unlock" Unsafe "one-reader" WeakOnly ["GP-2"]
         "Unlock stores the word with relaxed order.";
-    RelaxedLock step Unsafe "two-sections" WeakOnly ["GP-2"]
+    RelaxedLock "relaxed-lock" Unsafe "two-sections" WeakOnly ["GP-2"]
         "Lock stores the word with relaxed order: a scan that finds it skips the unlock before it.";
     RelaxedNestedLock "relaxed-nested-lock" Unsafe "nested-second" WeakOnly ["GP-2"]
         "A nested lock stores the word with relaxed order, with the same effect.";
     RelaxedScan "relaxed-scan" Unsafe "one-reader" WeakOnly ["GP-2"]
         "The scan loads words with relaxed order.";
-    NoScan step Unsafe "one-reader" Both ["GP-2"]
+    NoScan "no-scan" Unsafe "one-reader" Both ["GP-2"]
         "The grace period does not look at the readers.";
     ScanFirstReaderOnly "scan-first-reader-only" Unsafe "two-readers" Both ["GP-2"]
         "The scan stops after the first reader.";
-    NestedUnlockEnds step Unsafe "nested" Both ["GP-2"]
+    NestedUnlockEnds "nested-unlock-ends" Unsafe "nested" Both ["GP-2"]
         "A nested unlock stores 0 and ends the outer section as well.";
     RelaxedNumberLoad "relaxed-number-load" Unsafe "qsbr" WeakOnly ["GP-3"]
         "Readers load gp.ctr with relaxed order.";
@@ -88,7 +76,7 @@ mutants! {
         "The number is announced before the fence: its release and acquire order the publication.";
     OnePassAfterATurn "one-pass-after-a-turn" Unsafe "stalled-for-a-turn" Both []
         "One pass a grace period though numbers have come round.";
-    PhaseBit step Unsafe "stalled-for-a-phase" Both []
+    PhaseBit "phase-bit" Unsafe "stalled-for-a-phase" Both []
         "One phase bit in place of a number, and one pass.";
     CompletedBeforeScan "completed-before-scan" Unsafe "polled" Both ["GP-4"]
         "The sequence is made visible before the scan.";
@@ -96,11 +84,11 @@ mutants! {
         "The sequence is made visible with relaxed order.";
     RelaxedPoll "relaxed-poll" Unsafe "polled" WeakOnly ["GP-4"]
         "A poll loads the sequence with relaxed order.";
-    AlwaysAlone step Unsafe "one-reader" Both ["GP-5"]
+    AlwaysAlone "always-alone" Unsafe "one-reader" Both ["GP-5"]
         "The driver believes that nobody else is registered.";
     AloneWithoutLock "alone-without-lock" Unsafe "late-reader" WeakOnly ["GP-5"]
         "The driver looks at the registry without its lock.";
-    NoRegistration step Unsafe "late-reader" Both ["GP-5"]
+    NoRegistration "no-registration" Unsafe "late-reader" Both ["GP-5"]
         "A reader does not register.";
     RegisterWithoutFence "register-without-fence" Harmless "late-reader" Neither []
         "Registration executes no full fence: the lock orders all that must be.";
@@ -108,17 +96,17 @@ mutants! {
         "No heavy fence between the marks and the second look.";
     MarkAfterFence "mark-after-fence" Stuck "sleeper" Both ["GP-6"]
         "The marks are set after the heavy fence.";
-    NoSecondLook step Stuck "sleeper" Both ["GP-6"]
+    NoSecondLook "no-second-look" Stuck "sleeper" Both ["GP-6"]
         "The driver sleeps without looking again.";
     NoLightFenceAtUnlock "no-light-fence-at-unlock" Stuck "portable-sleeper" Both ["GP-6"]
         "Without membarrier, unlock executes no full fence before it looks for the mark.";
     OwnFenceBeforeSleep "own-fence-before-sleep" Stuck "qsbr-sleeper" Both ["GP-6"]
         "With QSBR readers only, the sleeper executes its own fence instead of the heavy one.";
-    NoWakeUp step Stuck "sleeper" Both ["GP-7"]
+    NoWakeUp "no-wake-up" Stuck "sleeper" Both ["GP-7"]
         "Unlock does not look for the mark.";
     MarkCountedTwice "mark-counted-twice" Stuck "sleeper" Both ["GP-7"]
         "Reader and driver both count a mark, whoever took it.";
-    ForgottenMark step Stuck "slot-handed-on" Both ["GP-7"]
+    ForgottenMark "forgotten-mark" Stuck "slot-handed-on" Both ["GP-7"]
         "Whoever takes over a slot clears the mark that a sleeper has set there.";
     RelaxedCount "relaxed-count" Harmless "sleeper" Neither []
         "wake is decremented with relaxed order: the scan that follows loads the words itself.";
@@ -130,7 +118,7 @@ mutants! {
         "A QSBR reader comes online without its full fence.";
     RequestBeforePublication "request-before-publication" Unsafe "two-updaters" Both ["GP-9"]
         "The grace period is requested before the publication.";
-    ServedByThePresent step Unsafe "two-updaters" Both ["GP-9"]
+    ServedByThePresent "served-by-the-present" Unsafe "two-updaters" Both ["GP-9"]
         "A request is served by the grace period in progress.";
     RelaxedPublication "relaxed-publication" Unsafe "one-reader" WeakOnly ["GP-10"]
         "The pointer is stored with relaxed order.";
@@ -138,11 +126,11 @@ mutants! {
         "Readers load the pointer with relaxed order and without a dependency.";
     NobodyIsNotified "nobody-is-notified" Stuck "two-updaters" Both []
         "A driver that completes or leaves wakes nobody.";
-    SupersededDriverReports step Unsafe "hand-over" Both []
+    SupersededDriverReports "superseded-driver-reports" Unsafe "hand-over" Both []
         "A superseded driver reports what it has found.";
-    SupersededDriverMarks step Stuck "hand-over" Both []
+    SupersededDriverMarks "superseded-driver-marks" Stuck "hand-over" Both []
         "A superseded driver scans and marks holdouts.";
-    MarksOutliveTheirDriver step Stuck "hand-over" Both []
+    MarksOutliveTheirDriver "marks-outlive-their-driver" Stuck "hand-over" Both []
         "Whoever takes over leaves the marks of the superseded driver, and does not wake it.";
 }
 

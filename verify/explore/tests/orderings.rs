@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use check::{Kind, MUTANTS};
-use quiescence::chaos::{Catcher, Mutant as Step};
+use mutants::Catcher;
 
 fn workspace() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -171,7 +171,7 @@ fn the_mutants_that_are_named_exist() {
             }
             None if is_kebab(name) => {
                 MUTANTS.iter().any(|fault| fault.mutant.name() == name)
-                    || Step::by_name(name).is_some()
+                    || mutants::named(name).is_some()
                     || check::scenarios::named(name).is_some()
                     || check::sequence::FAULTS
                         .iter()
@@ -188,10 +188,10 @@ fn the_mutants_that_are_named_exist() {
 /// A step of the code that the explorer must find is a fault that it finds.
 #[test]
 fn the_explorer_finds_the_steps_of_the_registry_that_are_its_own() {
-    for step in Step::ALL {
-        let is_ours = check::catalogue::named(step.name()).is_some();
-        let is_asked = step.catchers().contains(&Catcher::Explorer);
-        assert_eq!(is_ours, is_asked, "{}", step.name());
+    for step in mutants::all() {
+        let is_ours = check::catalogue::named(&step.name).is_some();
+        let is_asked = step.catchers.contains(&Catcher::Explorer);
+        assert_eq!(is_ours, is_asked, "{}", step.name);
     }
 }
 

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use quiescence::chaos::{Mutant, mutant};
-use quiescence::{Cookie, Domain, DomainTag, Rcu, RcuOption, Section};
+use quiescence::{
+    Cookie, Domain, Rcu, RcuOption,
+    tag::{DomainTag, Section},
+};
 
-use super::delays::{self, spin};
+use super::delays;
 use super::kinds::{FaultKind, ReaderKind, Way};
 use super::ledger::{Ledger, ThreadRecord};
 use super::pool::{BlockRef, Pool};
@@ -70,12 +72,7 @@ impl<K: DomainTag> Arena<K> {
     /// Puts a block that was taken from the pool into a place, and returns which one was there.
     pub(crate) fn publish(&self, new: u32, random: &mut Random) -> u32 {
         let slot = &self.slots[random.below(SLOTS as u64) as usize];
-        if mutant(Mutant::PublishBeforeInit) {
-            let old = slot.swap(new, AcqRel);
-            spin(200);
-            self.pool.prepare(new);
-            return old;
-        }
+        //~ publish-before-init
         self.pool.prepare(new);
         // AcqRel: the Release pairs with the Acquire in `look`, so that the thread that finds the
         // block finds its payload; the Acquire lets the owner of the old block go on from its
@@ -113,7 +110,7 @@ impl<K: DomainTag> Participant<K> {
     ) -> Option<Look> {
         let arena = &*self.arena;
         let cookie = random.one_in(if delays::is_late() { 1 } else { 32 });
-        let cookie = cookie.then(|| arena.domain.snapshot());
+        let cookie = cookie.then(|| arena.domain.cookie());
         let ended = random.one_in(64).then(|| arena.domain.statistics().grace_periods);
         let index = match random.below(8) {
             0 | 1 => arena.value.load(section).index(),

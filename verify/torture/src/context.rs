@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use quiescence::Engine;
+use quiescence::tuning::Engine;
 
 use super::kinds::{FaultKind, Operation, Step};
 use super::ledger::{Ledger, ThreadRecord};

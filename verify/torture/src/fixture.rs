@@ -9,7 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use grace::{Number, Sequence, Start};
-use quiescence::{Domain, DomainTag, Engine, Fences, Global, Private, Statistics, ThreadTag};
+use quiescence::{
+    Domain,
+    report::Statistics,
+    tag::{DomainTag, Global, Private, ThreadTag},
+    tuning::{Engine, Fences},
+};
 use serde::Serialize;
 
 use super::arena::{Arena, Participant};

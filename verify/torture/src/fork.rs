@@ -31,7 +31,7 @@ pub(crate) fn fork(child: impl FnOnce() -> i32) -> io::Result<u32> {
 }
 
 #[cfg(quiescence_mutants)]
-use quiescence::chaos::with_quarantine_held;
+use mutants::with_quarantine_held;
 
 /// Without the hooks there is no quarantine.
 #[cfg(not(quiescence_mutants))]

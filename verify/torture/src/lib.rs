@@ -13,10 +13,10 @@
 //! stacks. And about hash maps ([`maps`]).
 //!
 //! `rcu torture` runs it on the library exactly as users have it. The program `rcu-torture` of this
-//! package is the same with fewer dependencies; it can be built with
-//! `RUSTFLAGS="--cfg quiescence_mutants"`, which compiles hooks into the library. Then threads are
-//! delayed at the steps where races live ([`delays`]), which finds more; and `--mutant NAME`
-//! removes a step ([`removed`]), which shows that the run would find that fault.
+//! package is the same with fewer dependencies; in the copy of the library that
+//! `cargo xtask mutants` writes there are hooks. There threads are delayed at the steps where races
+//! live ([`delays`]), which finds more; and `--mutant NAME` removes a step ([`removed`]), which
+//! shows that the run would find that fault.
 //!
 //! Reading order: [`kinds`], [`pool`], [`arena`] are what is read and updated; [`readers`],
 //! [`passing`] and [`updaters`] do it; [`fixture`] gives out the parts; [`context`] is the run as
@@ -56,7 +56,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use quiescence::{Engine, PerCpuPath};
+use quiescence::tuning::{Engine, PerCpuPath};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use deferral::Deferral;
@@ -88,10 +88,9 @@ const SECONDS_MAX: u64 = 365 * 86_400;
 
 /// What the help says at its end.
 pub const HELP: &str = "\
-Tortures the library exactly as programs use it. A build with hooks in the library also delays
-threads where races live, and can remove steps:
-  RUSTFLAGS=\"--cfg quiescence_mutants\" CARGO_TARGET_DIR=target/mutants \\
-      cargo run --release -p quiescence-torture -- [--mutant NAME]";
+Tortures the library exactly as programs use it. In a copy of the library with hooks it also delays
+threads where races live, and can remove steps; where the repository is:
+  cargo xtask mutants --copy -- cargo run --release -p quiescence-torture -- [--mutant NAME]";
 
 /// The arguments of `rcu torture`.
 #[derive(clap::Args, Clone, Debug)]
@@ -189,7 +188,7 @@ pub fn run(args: &TortureArgs, output: &mut dyn Screen) -> Result<Option<Verdict
 /// Sees to it that the process counts in this way: it can begin anew as a program that does without
 /// restartable sequences.
 fn be_on(path: PerCpuPath) -> Result<(), Failure> {
-    match (quiescence::per_cpu_path(), path) {
+    match (quiescence::tuning::per_cpu_path(), path) {
         (PerCpuPath::Restartable, PerCpuPath::Portable) => {}
         (PerCpuPath::Portable, PerCpuPath::Restartable) => {
             let message = "that step is one of restartable sequences, which this process has not";

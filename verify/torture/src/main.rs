@@ -1,5 +1,5 @@
-//! The program `rcu-torture`: what `rcu torture` is, with few dependencies, so that a build with
-//! `--cfg quiescence_mutants` takes little time.
+//! The program `rcu-torture`: what `rcu torture` is, with few dependencies, so that a build of the
+//! copy in which steps can be removed takes little time.
 
 #![forbid(unsafe_code)]
 

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::thread;
 
-use quiescence::ThreadTag;
+use quiescence::tag::ThreadTag;
 
 use super::arena::Participant;
 use super::kinds::{FaultKind, ReaderKind, Step, Way};

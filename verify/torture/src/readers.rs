@@ -7,8 +7,10 @@
 use std::thread;
 use std::time::Duration;
 
-use quiescence::chaos::{Mutant, mutant};
-use quiescence::{DomainTag, Qsbr, Reader, ThreadTag};
+use quiescence::{
+    Qsbr, Reader,
+    tag::{DomainTag, ThreadTag},
+};
 
 use super::arena::Participant;
 use super::delays::spin;
@@ -78,10 +80,7 @@ pub(crate) fn read<K: ThreadTag>(
     let guard = participant.arena.domain.read();
     let Some(look) = participant.look(&guard, kind, random) else { return };
     dawdle(random);
-    if mutant(Mutant::LeaveEarly) {
-        drop(guard);
-        dawdle(random);
-    }
+    //~ leave-early
     participant.look_again(&look, kind);
 }
 

@@ -1,6 +1,6 @@
 //! What the torture says: the set-up before it begins, the counts and the verdict at the end.
 
-use quiescence::{Engine, Fences, PerCpuPath};
+use quiescence::tuning::{Engine, Fences, PerCpuPath};
 use std::io;
 
 use serde::Serialize;
@@ -172,7 +172,7 @@ impl Setup {
 
 /// How the process counts per CPU; `portable` is what `QUIESCENCE_PERCPU` says as well.
 pub(crate) fn per_cpu() -> &'static str {
-    match quiescence::per_cpu_path() {
+    match quiescence::tuning::per_cpu_path() {
         PerCpuPath::Restartable => "restartable",
         PerCpuPath::Portable => "portable",
     }
@@ -180,7 +180,7 @@ pub(crate) fn per_cpu() -> &'static str {
 
 /// The fences in use, in the words of `QUIESCENCE_FENCES`.
 pub(crate) fn fences() -> &'static str {
-    match quiescence::fences() {
+    match quiescence::tuning::fences() {
         Fences::Membarrier => "membarrier",
         Fences::Portable => "portable",
     }

@@ -6,7 +6,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use quiescence::{Domain, DomainTag, Qsbr, ThreadTag};
+use quiescence::{
+    Domain, Qsbr,
+    tag::{DomainTag, ThreadTag},
+};
 
 use super::arena::Participant;
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
@@ -66,7 +69,7 @@ pub(crate) fn update<K: DomainTag>(
             }
         }),
         Way::SnapshotWait => {
-            waited(participant, way, random, |domain| domain.wait(domain.snapshot()))
+            waited(participant, way, random, |domain| domain.wait(domain.cookie()))
         }
         Way::Call => call(participant, random),
         Way::Barrier => barrier(participant, random),

@@ -136,6 +136,92 @@ pub(crate) trait Maps: 'static {
     type Of<K: Key, S: Hashes>: Map<K>;
 }
 
+/// The maps of a rival, of a type that has keys, values and a hash function as parameters, by an
+/// expression for each method. Its threads hold nothing.
+macro_rules! maps {
+    (
+        $name:ident => $map:ident, hashed by $own:ty;
+        get: |$gets:ident, $wanted:ident| $get:expr;
+        insert: |$inserts:ident, $new:ident, $first:ident| $insert:expr;
+        update: |$updates:ident, $known:ident, $other:ident| $update:expr;
+        remove: |$removes:ident, $old:ident| $remove:expr;
+        $(replace: |$replaces:ident, $present:ident, $second:ident| $replace:expr;)?
+        $(contains: |$has:ident, $sought:ident| $contains:expr;)?
+        $(flush: |$flushes:pat_param| $flush:expr;)?
+    ) => {
+        pub(super) struct $name;
+
+        impl $crate::cases::maps::Maps for $name {
+            type Own = $own;
+            type Of<K: $crate::cases::maps::Key, S: $crate::cases::maps::Hashes> = $map<K, u64, S>;
+        }
+
+        impl<
+            K: $crate::cases::maps::Key,
+            V: Copy + ::quiescence::Weigh + Send + Sync + 'static,
+            S: $crate::cases::maps::Hashes,
+        > $crate::cases::maps::Map<K, V> for $map<K, V, S>
+        {
+            type Thread = ();
+
+            fn with_capacity(entries: usize) -> Self {
+                Self::with_capacity_and_hasher(entries, S::default())
+            }
+
+            fn thread(&self) {}
+
+            #[inline(always)]
+            fn get(&self, (): &mut (), $wanted: &K) -> Option<V> {
+                let $gets = self;
+                $get
+            }
+
+            #[inline(always)]
+            fn insert(&self, (): &mut (), $new: &K, $first: V) -> bool {
+                let $inserts = self;
+                $insert
+            }
+
+            #[inline(always)]
+            fn update(&self, (): &mut (), $known: &K, $other: V) -> bool {
+                let $updates = self;
+                $update
+            }
+
+            #[inline(always)]
+            fn remove(&self, (): &mut (), $old: &K) -> bool {
+                let $removes = self;
+                $remove
+            }
+
+            $(
+                #[inline(always)]
+                fn replace(&self, (): &mut (), $present: &K, $second: V) {
+                    let $replaces = self;
+                    $replace;
+                }
+            )?
+
+            $(
+                #[cfg(any(test, feature = "all-rivals"))]
+                #[inline(always)]
+                fn contains(&self, (): &mut (), $sought: &K) -> bool {
+                    let $has = self;
+                    $contains
+                }
+            )?
+
+            $(
+                fn flush(&self) {
+                    let $flushes = self;
+                    $flush;
+                }
+            )?
+        }
+    };
+}
+pub(crate) use maps;
+
 /// Which keys, hashed how.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Keys {

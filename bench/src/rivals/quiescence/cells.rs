@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicI32, AtomicPtr};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use quiescence::arc_cell::Cache;
+use quiescence::cell::Cache;
 use quiescence::hazard::{self, HazardPointer};
 use quiescence::sync::{Latch, SeqLock};
-use quiescence::{ArcCell, Snapshot};
+use quiescence::{ArcCell, cell::Snapshot};
 
 use crate::advise::{self, Copied};
 use crate::cases::cells::{Words, sum, words};

@@ -6,10 +6,10 @@ use std::ptr::NonNull;
 use quiescence::collections::id_map::Id;
 use quiescence::collections::{HashMap, IdMap};
 use quiescence::intrusive::{Cursor, HashTable, Node, TableOptions};
-use quiescence::{Domain, Global};
+use quiescence::{Domain, tag::Global};
 
 use crate::advise::{Churn, Hash, Ids, Table, Value};
-use crate::cases::maps::{Hashes, Key, Map, Maps};
+use crate::cases::maps::{Hashes, Key, Map, Maps, maps};
 
 /// The intrusive table.
 pub(super) struct Intrusive;
@@ -195,51 +195,14 @@ impl<K: Key, S> Drop for Nodes<K, S> {
     }
 }
 
-/// The map.
-pub(super) struct Own;
-
-impl Maps for Own {
-    type Own = RandomState;
-    type Of<K: Key, S: Hashes> = HashMap<K, u64, S>;
-}
-
-impl<K: Key, S: Hashes> Map<K> for HashMap<K, u64, S> {
-    type Thread = ();
-
-    fn with_capacity(entries: usize) -> Self {
-        Self::with_capacity_and_hasher(entries, S::default())
-    }
-
-    fn thread(&self) {}
-
-    #[inline(always)]
-    fn get(&self, (): &mut (), key: &K) -> Option<u64> {
-        self.read().get(key).copied()
-    }
-
-    #[inline(always)]
-    fn insert(&self, (): &mut (), key: &K, value: u64) -> bool {
-        self.insert(key.clone(), value)
-    }
-
-    #[inline(always)]
-    fn replace(&self, (): &mut (), key: &K, value: u64) {
-        self.insert(key.clone(), value);
-    }
-
-    #[inline(always)]
-    fn update(&self, (): &mut (), key: &K, value: u64) -> bool {
-        self.update(key, |_| value)
-    }
-
-    #[inline(always)]
-    fn remove(&self, (): &mut (), key: &K) -> bool {
-        self.remove(key)
-    }
-
-    fn flush(&self) {
-        quiescence::barrier();
-    }
+maps! {
+    Own => HashMap, hashed by RandomState;
+    get: |map, key| map.read().get(key).copied();
+    insert: |map, key, value| map.insert(key.clone(), value);
+    update: |map, key, value| map.update(key, |_| value);
+    remove: |map, key| map.remove(key);
+    replace: |map, key, value| map.insert(key.clone(), value);
+    flush: |_| quiescence::barrier();
 }
 
 /// The table of `rcu advise`, whose values are large: entries are in boxes.

@@ -1,32 +1,9 @@
-//! The library's queue, and its stack, which has no order but is a pool as well.
+//! The library's queue, and its stack, which has no order but is a pool as well. Both wait in the
+//! same domain.
 
 use quiescence::collections::{Queue, Stack};
 
-use crate::advise::{Queueing, Value};
+use crate::advise::queueing;
 
-/// Both have the same methods, and wait in the same domain.
-macro_rules! queueing {
-    ($($kind:ident),*) => {$(
-        impl Queueing for $kind<Value> {
-            fn new() -> Self {
-                Self::new()
-            }
-
-            #[inline]
-            fn push(&self, value: Value) {
-                self.push(value);
-            }
-
-            #[inline]
-            fn pop(&self) -> Option<Value> {
-                self.pop()
-            }
-
-            fn flush(&self) {
-                quiescence::barrier();
-            }
-        }
-    )*};
-}
-
-queueing!(Queue, Stack);
+queueing!(Queue, flush: quiescence::barrier());
+queueing!(Stack, flush: quiescence::barrier());

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use grace::srcu::AdaptiveDelay;
-use quiescence::{Rcu, Sleepable, Srcu};
+use quiescence::{Rcu, Srcu, tag::Sleepable};
 
 use crate::cases::blocked;
 use crate::cases::boot::{self, Slots};

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicI32;
 
-use quiescence::{Domain, ThreadTag, Private, Qsbr, QsbrOffline, Rcu, Reader};
+use quiescence::{Domain, Qsbr, QsbrOffline, Rcu, Reader, tag::{Private, ThreadTag}};
 
 use crate::cases::boot::{self, Slots};
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};

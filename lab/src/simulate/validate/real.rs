@@ -13,7 +13,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quiescence::{Domain, Engine, Private, Reader, Statistics, Tuning};
+use quiescence::{
+    Domain, Reader,
+    report::Statistics,
+    tag::Private,
+    tuning::{Engine, Tuning},
+};
 use simulate::histogram::Histogram;
 use simulate::ours::{Algorithm, Group, Options, Role};
 use simulate::random::Random;

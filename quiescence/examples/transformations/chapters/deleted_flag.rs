@@ -86,20 +86,16 @@ pub mod after {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    #[derive(Debug, Default)]
+    #[derive(Debug, Default, Weigh)]
     struct Session {
         state: Mutex<State>,
     }
 
-    #[derive(Debug, Default)]
+    #[derive(Debug, Default, Weigh)]
     struct State {
         sum: u64,
         /// No thread adds to it any more.
         deleted: bool,
-    }
-
-    impl Weigh for Session {
-        const OWNS: bool = false;
     }
 
     /// Sessions by number, each with its sum.

@@ -99,8 +99,8 @@ pub mod before {
 /// A lock of each account. A transfer takes two of them, in the order of their addresses, so that
 /// two transfers in opposite directions do not wait for each other.
 pub mod after {
+    use super::super::lock_pair::lock_pair;
     use super::Account;
-    use quiescence::sync::lock_pair;
     use std::sync::Mutex;
 
     #[derive(Debug)]

@@ -12,6 +12,7 @@
 
 pub mod data_locking;
 pub mod deleted_flag;
+pub mod lock_pair;
 pub mod lock_pairs;
 pub mod publish;
 pub mod random;

@@ -17,7 +17,6 @@ use super::entry::{At, BoxOf, EntryOf, Form};
 use super::known::Seen;
 use super::node::{Left, Node, NodeRef};
 use super::tags::{self, DEAD, EMPTY, LOCK, MOVED, OVER, STAMPED};
-use crate::chaos::{self, Mutant, Point};
 use crate::collections::patience::Patience;
 use crate::os::sync::{AtomicPtr, AtomicU64};
 
@@ -132,7 +131,7 @@ impl<F: Form> Bucket<F> {
         let mut found = tags::matches(word, tag) & Self::SLOT_BYTES;
         while found != 0 {
             let index = tags::first(found);
-            chaos::point(Point::SlotFound);
+            //~ point slot-found
             // SAFETY: the tag says that there is an entry.
             let entry = unsafe { F::entry(self.slot(index)) };
             // SAFETY: as above; it is not written to, or freed, before the section ends.
@@ -220,7 +219,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     /// `may_collapse`: before anything else.
     #[inline(always)]
     pub(super) fn tend(&mut self, may_collapse: bool) {
-        chaos::point(Point::BucketLocked);
+        //~ point bucket-locked
         if F::WAITS {
             self.stamp();
         }
@@ -278,10 +277,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
             stamped = 0;
         }
         if dead != 0 && stamped == 0 {
-            if chaos::mutant(Mutant::MapNoCookie) {
-                self.word = tags::with_all(self.word, dead, EMPTY);
-                return;
-            }
+            //~ map-no-cookie
             // The last step was the exchange that locked the bucket: the updaters that killed these
             // entries did so before [HM-4].
             let cookie = self.grace_periods.snapshot();
@@ -294,9 +290,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     fn stamp_now(&mut self) {
         let dead = tags::matches(self.word, DEAD) & Bucket::<F>::SLOT_BYTES;
         self.left.died.set(self.left.died.get() + 1);
-        if chaos::mutant(Mutant::MapNoCookie) {
-            return;
-        }
+        //~ map-no-cookie
         // AcqRel: an exchange, so that the grace period of a cookie that is taken after it begins
         // later than this [HM-4]; and it publishes what the word speaks of [HM-1].
         self.bucket.head().word.swap(self.word | LOCK, AcqRel);
@@ -391,7 +385,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
                 result => result.is_ok(),
             };
         }
-        if is_all_known || chaos::mutant(Mutant::MapUnseen) { Ok(None) } else { Err(Unknown) }
+        if is_all_known { Ok(None) } else { Err(Unknown) } //~ map-unseen
     }
 
     #[cold]
@@ -463,11 +457,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
                     // One store: the new entry, and the old one's end.
                     Some(index) => self.fill(index, tag, stored, without),
                     None => {
-                        if chaos::mutant(Mutant::MapOverflowLate) {
-                            self.word = without;
-                            self.publish();
-                            chaos::point(Point::SlotTagged);
-                        }
+                        //~ map-overflow-late
                         // The new one first: a reader that does not find the old one finds it.
                         let new = self.copy_node(node, None, tag, stored);
                         self.word = tags::with(self.word, old, DEAD);
@@ -521,10 +511,11 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     /// Writes an entry into an empty slot; the word will be `word` and the tag.
     fn fill(&mut self, index: usize, tag: u64, stored: F::Stored, word: u64) -> At<F> {
         self.word = tags::with(word, index, tag);
-        if !F::WAITS || chaos::mutant(Mutant::MapTagBeforeKey) {
+        //~ map-tag-before-key:
+        if !F::WAITS {
             // The pointer is null, and its store the moment; see `entry`.
             self.publish();
-            chaos::point(Point::SlotTagged);
+            //~ point slot-tagged
         }
         let slot = self.bucket.slot(index);
         // SAFETY: empty, and ours. Readers look at it once the tag is stored [HM-1], by `drop`; or
@@ -571,10 +562,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         head.chain(self.node().into_iter().flat_map(|node| node.live().map(|(_, slot)| slot)))
     }
 
-    /// The mutant's: says that the entries have moved before they have.
-    pub(super) fn publish_moved(&self) {
-        self.bucket.head().word.store(MOVED | LOCK, Release);
-    }
+    //~ publish-moved
 
     /// Unlocks it as one whose entries are in the next table, where readers find them from now on.
     pub(super) fn leave_moved(mut self) {
@@ -628,9 +616,9 @@ pub(super) unsafe fn add_copy<F: Form>(bucket: Bucket<F>, tag: u64, from: *const
             head.over.store(node.as_ptr(), Relaxed);
             head.word.store(word | OVER, Relaxed);
             // (Without a step before it readers may have seen it, and are to find the fault.)
-            if let Some(old) = old.filter(|_| !chaos::mutant(Mutant::MapMovedBeforeCopy)) {
+            if let Some(old) = old {
                 // SAFETY: no other thread has seen it.
-                unsafe { old.free() };
+                unsafe { old.free() }; //~ map-moved-before-copy
             }
             node
         }

@@ -11,10 +11,9 @@ use super::map::{HashMap, by_form};
 use super::table::{Old, TableRef};
 use super::update::At;
 use super::walk::Walk;
-use crate::chaos::{self, Mutant};
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::{at_limit, defer};
+use crate::reclaim::{at_limit, reserve};
 
 /// Buckets that are gone over in one section, at most.
 const BATCH: usize = 16;
@@ -52,7 +51,7 @@ where
         let mut next = Some(0);
         while let Some(at) = next {
             // Retired after the section, where that may wait.
-            let mut taken = (!defer::in_section()).then(Vec::new);
+            let mut taken = (!reserve::in_section()).then(Vec::new);
             let _section = self.tag().enter(location);
             next = by_form!(self, F, self.retain_batch::<F<K, V>>(at, &mut keeps, &mut taken));
         }
@@ -111,7 +110,7 @@ where
             }
             let hash = self.hash(&found.key);
             if in_callers_section && garbage.is_none() {
-                self.may_replace("retain");
+                garbage = Some(self.garbage("retain"));
             }
             let left = garbage.get_or_insert_with(|| Garbage::new(self));
             if self.attempt_remove(hash, entry, left) {
@@ -209,7 +208,8 @@ where
         if table.next().is_none() {
             let Some(buckets) = wanted(table.buckets()) else { return false };
             if buckets < table.buckets()
-                && let Some(old) = table.old().filter(|_| !chaos::mutant(Mutant::MapShrinksOn))
+                //~ map-shrinks-on:
+                && let Some(old) = table.old()
             {
                 let old = Arc::clone(old);
                 drop(section);

@@ -11,7 +11,8 @@ use super::map::{HashMap, by_form};
 use super::node::{Left, NodeRef};
 use super::table::{Old, TableRef};
 use crate::domain::tag::DomainTag;
-use crate::reclaim::defer::{self, Reserved};
+use crate::reclaim::defer;
+use crate::reclaim::reserve::{self, Reservation};
 use crate::reclaim::retire::Retire;
 
 /// What one update takes out. It is retired when this is dropped: after the section of the update,
@@ -36,7 +37,7 @@ where
     /// Whether it may be waited for at the limit.
     waits: bool,
     /// Room for the box.
-    room: Option<Reserved<'m>>,
+    room: Option<Reservation<'m>>,
 }
 
 impl<'m, K, V, S, D> Garbage<'m, K, V, S, D>
@@ -66,17 +67,17 @@ where
 
     /// The same with room for a box that is charged so much, if there is any.
     pub(super) fn with_box(mut self, charge: usize) -> Option<Self> {
-        self.room = Some(defer::reserve_any(self.map.tag(), charge)?);
+        self.room = Some(reserve::reserve_any(self.map.tag(), charge)?);
         Some(self)
     }
 
-    /// Whether the update may move buckets.
-    pub(super) fn may_help(&self) -> bool {
+    /// The update begins to move buckets. Returns false if it has done so before.
+    pub(super) fn begin_help(&self) -> bool {
         !self.has_helped.replace(true)
     }
 
-    /// Whether the update tries to change its bucket for the first time.
-    pub(super) fn is_first_try(&self) -> bool {
+    /// The update begins to try to change its bucket. Returns whether that is the first time.
+    pub(super) fn begin_try(&self) -> bool {
         !self.has_tried.replace(true)
     }
 }

@@ -27,7 +27,6 @@ use super::node::Left;
 use super::search::each;
 use super::table::{Table, TableRef};
 use super::tags;
-use crate::chaos::{self, Mutant, Point};
 use crate::os::sync::AtomicPtr;
 
 /// Buckets that an update moves, while a map grows.
@@ -132,14 +131,12 @@ unsafe fn move_unit<F: Form, G: GracePeriods>(
             break (first, second, true); // as usual: nothing has changed meanwhile
         }
         hashes.settle();
-        let is_known = |entry| hashes.get(entry).is_some() || chaos::mutant(Mutant::MapUnseen);
+        let is_known = |entry| hashes.get(entry).is_some(); //~ map-unseen
         if live(&first, second.as_ref()).map(entry).all(is_known) {
             break (first, second, false);
         }
     };
-    if chaos::mutant(Mutant::MapMovedBeforeCopy) {
-        first.publish_moved();
-    }
+    //~ map-moved-before-copy
     for (index, from) in live(&first, second.as_ref()).enumerate() {
         let hash = if is_in_order {
             hashes.at(index)
@@ -153,7 +150,7 @@ unsafe fn move_unit<F: Form, G: GracePeriods>(
         // SAFETY: no thread can reach it before the flag is stored.
         unsafe { add_copy(target, tags::of_hash(*hash), from) };
     }
-    chaos::point(Point::BucketMoving);
+    //~ point bucket-moving
     first.leave_moved();
     if let Some(second) = second {
         second.leave_moved();

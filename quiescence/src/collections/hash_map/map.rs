@@ -21,9 +21,9 @@ use crate::domain::guard::Global;
 use crate::domain::srcu::Sleepable;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::retire::charge_of_box;
+use crate::reclaim::free::charge_of_box;
+use crate::reclaim::reserve;
 use crate::reclaim::weigh::{self, Weigh};
 use crate::sync::Counter;
 
@@ -118,7 +118,7 @@ pub(super) use by_form;
 /// guards may be held across an `.await`:
 ///
 /// ```
-/// use quiescence::{Sleepable, collections::HashMap};
+/// use quiescence::{collections::HashMap, tag::Sleepable};
 /// use std::hash::RandomState;
 ///
 /// let sessions: HashMap<u64, String, RandomState, Sleepable> = HashMap::sleepable();
@@ -178,11 +178,15 @@ where
 
 impl<K, V> HashMap<K, V>
 where
-    K: Weigh + Send + Sync + 'static,
-    V: Weigh + Send + Sync + 'static,
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
 {
     /// An empty map in the global domain. Allocates nothing.
-    pub fn new() -> Self {
+    pub fn new() -> Self
+    where
+        K: Weigh,
+        V: Weigh,
+    {
         Self::with_capacity(0)
     }
 
@@ -190,22 +194,24 @@ where
     ///
     /// # Panics
     /// If so many are more than the address space has room for.
-    pub fn with_capacity(capacity: usize) -> Self {
+    pub fn with_capacity(capacity: usize) -> Self
+    where
+        K: Weigh,
+        V: Weigh,
+    {
         Self::with_capacity_and_hasher(capacity, RandomState::new())
     }
 
     /// An empty map in another domain: its guards protect what readers find, and its limit counts
     /// what is replaced.
-    pub fn new_in<D: DomainTag>(domain: Domain<D>) -> HashMap<K, V, RandomState, D> {
+    pub fn new_in<D: DomainTag>(domain: Domain<D>) -> HashMap<K, V, RandomState, D>
+    where
+        K: Weigh,
+        V: Weigh,
+    {
         Self::builder().domain(domain).build()
     }
-}
 
-impl<K, V> HashMap<K, V>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-{
     /// Makes a map in another domain, with another hasher, or of types that do not implement
     /// [`Weigh`].
     ///
@@ -225,11 +231,15 @@ where
 
 impl<K, V, S> HashMap<K, V, S>
 where
-    K: Weigh + Send + Sync + 'static,
-    V: Weigh + Send + Sync + 'static,
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
 {
     /// An empty map with another hasher.
-    pub fn with_hasher(hasher: S) -> Self {
+    pub fn with_hasher(hasher: S) -> Self
+    where
+        K: Weigh,
+        V: Weigh,
+    {
         Self::with_capacity_and_hasher(0, hasher)
     }
 
@@ -237,19 +247,27 @@ where
     ///
     /// # Panics
     /// As [`with_capacity`](Self::with_capacity).
-    pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
+    pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self
+    where
+        K: Weigh,
+        V: Weigh,
+    {
         Self::make(capacity, hasher, Domain::global(), is_copied::<K, V>(), weight::<K, V>())
     }
 }
 
 impl<K, V> HashMap<K, V, RandomState, Sleepable>
 where
-    K: Weigh + Send + Sync + 'static,
-    V: Weigh + Send + Sync + 'static,
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
 {
     /// An empty map in a new [sleepable domain](crate::Srcu), whose guards may go to other threads
     /// and be held across an `.await`.
-    pub fn sleepable() -> Self {
+    pub fn sleepable() -> Self
+    where
+        K: Weigh,
+        V: Weigh,
+    {
         let domain = crate::Srcu::new().domain();
         Self::make(0, RandomState::new(), domain, is_copied::<K, V>(), weight::<K, V>())
     }
@@ -332,7 +350,7 @@ where
     /// over the limit already.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        self.domain.core().is_sleepable() || defer::may_replace(self.tag(), None)
+        self.domain.core().is_sleepable() || reserve::may_replace(self.tag(), None)
     }
 
     /// What one is charged that owns nothing.
@@ -453,6 +471,19 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let hash = self.hash(key);
+        // SAFETY: by the contract.
+        unsafe { self.find_hashed(key, hash) }
+    }
+
+    /// The same, of a key whose hash is known.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(super) unsafe fn find_hashed<Q>(&self, key: &Q, hash: u64) -> Option<*const Entry<K, V>>
+    where
+        Q: Equivalent<K> + ?Sized,
+    {
         by_form!(self, F, {
             // SAFETY: in a section, and the form is the map's.
             let table = unsafe { growth::root::<F<K, V>>(&self.root) };

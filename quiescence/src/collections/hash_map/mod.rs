@@ -52,7 +52,6 @@ mod loom_tests;
 mod builder;
 #[cfg(not(loom))]
 mod bulk;
-#[cfg(not(loom))]
 mod compute;
 #[cfg(not(loom))]
 mod garbage;
@@ -77,6 +76,5 @@ pub use self::{
     compute::{Compute, Operation},
     map::HashMap,
     set::{HashSet, HashSetRef},
-    update::AtLimit,
     view::{HashMapRef, Iter, Keys, Values},
 };

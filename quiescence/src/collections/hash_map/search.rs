@@ -8,7 +8,6 @@ use super::known::Seen;
 use super::node::NodeRef;
 use super::table::TableRef;
 use super::tags::{self, MOVED, OVER};
-use crate::chaos::{self, Mutant, Point};
 
 /// The entry with this hash that `is_it` accepts.
 ///
@@ -65,9 +64,10 @@ unsafe fn search_further<F: Form>(
         if let Some(entry) = unsafe { search_node(node, tag, is_it) } {
             return Some(entry);
         }
-        chaos::point(Point::NodeMissed);
+        //~ point node-missed
         // By [HM-I2] nothing was missed, unless the pointer has changed.
-        if is_still(bucket, node) || chaos::mutant(Mutant::MapNoRecheck) {
+        //~ map-no-recheck:
+        if is_still(bucket, node) {
             return None;
         }
     }
@@ -127,16 +127,15 @@ pub(super) fn load<F: Form>(bucket: Bucket<F>) -> (u64, Option<NodeRef<F>>) {
         // Acquire: pairs with the Release in `copy_node`; the node has been written [HM-2]. It is
         // loaded before the word, so that what moves between both after that changes it.
         let over = head.over.load(Acquire);
-        if chaos::HAS_HOOKS && node_of::<F>(over).is_some() {
-            chaos::point(Point::NodeMissed);
-        }
+        //~ node-loaded
         // Acquire: as in `search` [HM-1].
         let word = head.word.load(Acquire);
         if word & (OVER | MOVED) != OVER {
             return (word, None);
         }
         if let Some(node) = node_of(over)
-            && (is_still(bucket, node) || chaos::mutant(Mutant::MapNoRecheck))
+            //~ map-no-recheck:
+            && is_still(bucket, node)
         {
             return (word, Some(node));
         }

@@ -6,12 +6,12 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use equivalent::Equivalent;
 
 use super::map::HashMap;
-use super::update::AtLimit;
 use super::view::{HashMapRef, Keys};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::srcu::Sleepable;
 use crate::domain::tag::{DomainTag, Section};
+use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::Weigh;
 
 /// A concurrent hash set. Readers take no lock and write nothing that is shared.
@@ -43,9 +43,12 @@ where
     D: DomainTag,
     G: Section<D>;
 
-impl<T: Weigh + Send + Sync + 'static> HashSet<T> {
+impl<T: Send + Sync + 'static> HashSet<T> {
     /// An empty set in the global domain. Allocates nothing.
-    pub fn new() -> Self {
+    pub fn new() -> Self
+    where
+        T: Weigh,
+    {
         Self(HashMap::new())
     }
 
@@ -53,26 +56,38 @@ impl<T: Weigh + Send + Sync + 'static> HashSet<T> {
     ///
     /// # Panics
     /// As [`HashMap::with_capacity`].
-    pub fn with_capacity(capacity: usize) -> Self {
+    pub fn with_capacity(capacity: usize) -> Self
+    where
+        T: Weigh,
+    {
         Self(HashMap::with_capacity(capacity))
     }
 
     /// An empty set in another domain.
-    pub fn new_in<D: DomainTag>(domain: Domain<D>) -> HashSet<T, RandomState, D> {
+    pub fn new_in<D: DomainTag>(domain: Domain<D>) -> HashSet<T, RandomState, D>
+    where
+        T: Weigh,
+    {
         HashSet(HashMap::new_in(domain))
     }
 }
 
-impl<T: Weigh + Send + Sync + 'static> HashSet<T, RandomState, Sleepable> {
+impl<T: Send + Sync + 'static> HashSet<T, RandomState, Sleepable> {
     /// An empty set in a new sleepable domain: see [`HashMap::sleepable`].
-    pub fn sleepable() -> Self {
+    pub fn sleepable() -> Self
+    where
+        T: Weigh,
+    {
         Self(HashMap::sleepable())
     }
 }
 
-impl<T: Weigh + Send + Sync + 'static, S> HashSet<T, S> {
+impl<T: Send + Sync + 'static, S> HashSet<T, S> {
     /// An empty set with another hasher.
-    pub fn with_hasher(hasher: S) -> Self {
+    pub fn with_hasher(hasher: S) -> Self
+    where
+        T: Weigh,
+    {
         Self(HashMap::with_hasher(hasher))
     }
 
@@ -80,7 +95,10 @@ impl<T: Weigh + Send + Sync + 'static, S> HashSet<T, S> {
     ///
     /// # Panics
     /// As [`HashMap::with_capacity`].
-    pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
+    pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self
+    where
+        T: Weigh,
+    {
         Self(HashMap::with_capacity_and_hasher(capacity, hasher))
     }
 }
@@ -157,8 +175,9 @@ where
     /// assert_eq!(set.try_insert("a"), Ok(false));
     /// ```
     #[track_caller]
-    pub fn try_insert(&self, element: T) -> Result<bool, T> {
-        self.0.try_insert_if_absent(element, ()).map_err(|(element, ())| element)
+    pub fn try_insert(&self, element: T) -> Result<bool, AtLimit<T>> {
+        let refused = |refused: AtLimit<(T, ())>| AtLimit::unchanged(refused.into_inner().0);
+        self.0.try_insert_if_absent(element, ()).map_err(refused)
     }
 
     /// Removes an element. Returns whether it was there.

@@ -3,14 +3,13 @@
 use std::alloc::{self, Layout};
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-#[cfg(not(loom))]
 use std::iter;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use super::bucket::{Bucket, Head, node_of};
+use super::bucket::{Bucket, node_of};
 use super::entry::{BoxOf, Form};
 use super::node::NodeRef;
 use super::tags;
@@ -110,7 +109,6 @@ impl<F> PartialEq for TableRef<F> {
 
 /// A table of one bucket that is empty, of whatever form: what a map begins with. It is never
 /// written to; its words are atomic since readers look at them as at those of other buckets.
-#[cfg(not(loom))]
 #[repr(C, align(64))]
 struct Nothing {
     table: Table,
@@ -238,7 +236,6 @@ impl<F: Form> TableRef<F> {
     }
 
     /// Bytes of its memory.
-    #[cfg(not(loom))]
     fn bytes(self) -> usize {
         Self::layout(self.buckets()).size()
     }
@@ -266,7 +263,8 @@ impl<F: Form> TableRef<F> {
     pub(super) fn prefetch(self, hash: usize) {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if F::STRIDE > 64 {
-            let second = self.bucket(hash).slot(1).wrapping_add(64 - size_of::<Head>());
+            let second =
+                self.bucket(hash).slot(1).wrapping_add(64 - size_of::<super::bucket::Head>());
             // SAFETY: a hint, whatever the address is.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(second.cast()) };
         }
@@ -309,7 +307,6 @@ impl<F: Form> TableRef<F> {
     }
 
     /// This one as what its next one knows of it.
-    #[cfg(not(loom))]
     pub(super) fn into_old(self) -> Arc<Old> {
         let next = self.next().expect("entries have moved there");
         next.head().before.clone().expect("made by `set_next`")

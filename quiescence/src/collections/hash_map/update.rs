@@ -1,6 +1,5 @@
 //! Updates of one entry.
 
-use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::panic::Location;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
@@ -13,32 +12,20 @@ use super::garbage::{Garbage, TableOwner};
 use super::growth::{self, STEP};
 use super::known::{Seen, is_key};
 use super::map::{HashMap, by_form};
-use super::search::search;
 use super::table::TableRef;
 use super::tags;
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
-
-/// The domain is at its limit, and the update would have to wait for room, or to go over it.
-/// Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AtLimit;
-
-impl fmt::Display for AtLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the domain is at the limit of what may wait for a grace period: \
-             try again outside of sections, or raise the limit in its Tuning",
-        )
-    }
-}
-
-impl std::error::Error for AtLimit {}
+use crate::reclaim::retire::AtLimit;
 
 /// A pointer to an entry.
 pub(super) type At<K, V> = *const Entry<K, V>;
+
+/// Where an entry is that was stored, and the one that was there before; or the one that is there,
+/// and the entry that was not stored.
+type Stored<K, V> = Result<(At<K, V>, Option<At<K, V>>), (Option<At<K, V>>, Entry<K, V>)>;
 
 /// # Updates
 /// Each of these has a section of its own, and retires what it takes out after that section: so it
@@ -68,10 +55,7 @@ where
     /// ```
     #[track_caller]
     pub fn insert(&self, key: K, value: V) -> bool {
-        self.may_replace("insert");
-        let garbage = Garbage::new(self);
-        let _section = self.tag().enter(Location::caller());
-        self.put(key, value, &garbage).1.is_none()
+        self.in_section(self.garbage("insert"), |garbage| self.put(key, value, garbage).is_none())
     }
 
     /// As [`insert`](Self::insert), but never waits.
@@ -81,12 +65,11 @@ where
     /// boxes, as soon as there is no room for one; if they are in slots, while more waits than the
     /// limit says.
     #[track_caller]
-    pub fn try_insert(&self, key: K, value: V) -> Result<bool, (K, V)> {
-        let Some(garbage) = self.garbage_now(&key) else {
-            return Err((key, value));
+    pub fn try_insert(&self, key: K, value: V) -> Result<bool, AtLimit<(K, V)>> {
+        let Ok(garbage) = self.garbage_now(&key) else {
+            return Err(AtLimit::unchanged((key, value)));
         };
-        let _section = self.tag().enter(Location::caller());
-        Ok(self.put(key, value, &garbage).1.is_none())
+        Ok(self.in_section(garbage, |garbage| self.put(key, value, garbage).is_none()))
     }
 
     /// Has the map have this value for this key, unless the key is there. Returns whether it was
@@ -124,10 +107,9 @@ where
     /// assert_eq!(map.try_insert_if_absent("a", 2), Ok(false));
     /// ```
     #[track_caller]
-    pub fn try_insert_if_absent(&self, key: K, value: V) -> Result<bool, (K, V)> {
-        let garbage = Garbage::of_nodes(self);
-        let _section = self.tag().enter(Location::caller());
-        self.put_if_room(key, value, garbage.as_ref())
+    pub fn try_insert_if_absent(&self, key: K, value: V) -> Result<bool, AtLimit<(K, V)>> {
+        let put = |garbage: &Option<_>| self.put_if_room(key, value, garbage.as_ref());
+        self.in_section(Garbage::of_nodes(self), put).map_err(AtLimit::unchanged)
     }
 
     /// Removes a key. Returns whether it was there.
@@ -139,10 +121,7 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.may_replace("remove");
-        let garbage = Garbage::new(self);
-        let _section = self.tag().enter(Location::caller());
-        self.take(key, &garbage).is_some()
+        self.in_section(self.garbage("remove"), |garbage| self.take(key, garbage).is_some())
     }
 
     /// As [`remove`](Self::remove), but never waits.
@@ -154,9 +133,7 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let garbage = self.garbage_now(key).ok_or(AtLimit)?;
-        let _section = self.tag().enter(Location::caller());
-        Ok(self.take(key, &garbage).is_some())
+        Ok(self.in_section(self.garbage_now(key)?, |garbage| self.take(key, garbage).is_some()))
     }
 
     /// Replaces the value of a key by `f` of it. Returns whether the key was there. If another
@@ -179,10 +156,8 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         K: Clone,
     {
-        self.may_replace("update");
-        let garbage = Garbage::new(self);
-        let _section = self.tag().enter(Location::caller());
-        self.replace(key, |_, value| f(value), &garbage).is_some()
+        let replace = |garbage: &_| self.replace(key, &mut f, garbage).is_some();
+        self.in_section(self.garbage("update"), replace)
     }
 
     /// As [`update`](Self::update), but never waits.
@@ -195,29 +170,43 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         K: Clone,
     {
-        let garbage = self.garbage_now(key).ok_or(AtLimit)?;
-        let _section = self.tag().enter(Location::caller());
-        Ok(self.replace(key, |_, value| f(value), &garbage).is_some())
+        let replace = |garbage: &_| self.replace(key, &mut f, garbage).is_some();
+        Ok(self.in_section(self.garbage_now(key)?, replace))
     }
 
-    /// Refuses an update that might go over the limit a second time in one section.
+    /// Runs an update in a section of its own. What it leaves is retired after that.
+    #[inline(always)]
+    #[track_caller]
+    fn in_section<G, R>(&self, garbage: G, update: impl FnOnce(&G) -> R) -> R {
+        let _section = self.tag().enter(Location::caller());
+        update(&garbage)
+    }
+
+    /// For an update that waits, or goes over the limit: not a second time in one section.
     #[inline]
     #[track_caller]
-    pub(super) fn may_replace(&self, what: &str) {
+    pub(super) fn garbage(&self, what: &str) -> Garbage<'_, K, V, S, D> {
         if !self.has_room() {
             refuse(what);
         }
+        Garbage::new(self)
     }
 
-    /// For an update that does not wait; `None` if there is no room for what it may take out: the
-    /// box that the entry of its key is in now, and of nodes.
+    /// For an update that does not wait.
+    ///
+    /// # Errors
+    /// If there is no room for what it may take out: the box that the entry of its key is in now,
+    /// and nodes.
     #[track_caller]
-    pub(super) fn garbage_now<Q>(&self, key: &Q) -> Option<Garbage<'_, K, V, S, D>>
+    pub(super) fn garbage_now<Q>(&self, key: &Q) -> Result<Garbage<'_, K, V, S, D>, AtLimit>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let garbage = Garbage::of_nodes(self)?;
-        if self.is_inline() { Some(garbage) } else { garbage.with_box(self.charge_now(key)) }
+        let garbage = Garbage::of_nodes(self).ok_or(AtLimit::unchanged(()))?;
+        if self.is_inline() {
+            return Ok(garbage);
+        }
+        garbage.with_box(self.charge_now(key)).ok_or(AtLimit::unchanged(()))
     }
 
     /// What the entry of a key is charged now; what one is charged at least, if there is none.
@@ -233,24 +222,18 @@ where
         entry.map_or(self.charge_by_size(), |entry| self.charge(unsafe { &*entry }))
     }
 
-    /// Puts an entry into the map. Returns where it is, and the one that was there before.
-    /// In a section.
+    /// Puts an entry into the map. Returns where the one is that was there before. In a section.
     pub(super) fn put(
         &self,
         key: K,
         value: V,
         garbage: &Garbage<'_, K, V, S, D>,
-    ) -> (At<K, V>, Option<At<K, V>>) {
+    ) -> Option<At<K, V>> {
         let hash = self.hash(&key);
-        by_form!(self, F, {
-            let stored = F::<K, V>::store(Entry { key, value });
-            let put = |bucket: &mut Locked<'_, _, _>, found, stored| {
-                store(bucket, found, hash, stored, garbage)
-            };
-            let is_key = is_stored::<F<K, V>, _>;
-            let done = self.change::<F<K, V>, _, _>(hash, garbage, Wants::Key, stored, is_key, put);
-            done.unwrap_or_else(|_| unreachable!("it is wanted, whether the key is there or not"))
-        })
+        let Ok((_, old)) = self.put_where(key, value, hash, Wants::Key, garbage) else {
+            unreachable!("it is wanted, whether the key is there or not")
+        };
+        old
     }
 
     /// Takes an entry out of the map. Returns where it was. In a section.
@@ -258,29 +241,15 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let hash = self.hash(key);
-        by_form!(self, F, {
-            if self.is_nothing::<F<K, V>>() {
-                return None;
-            }
-            let is_key = |(): &(), other: &K| is_key(key, other);
-            let remove = |bucket: &mut Locked<'_, F<K, V>, _>, found: Option<Found<_>>, ()| {
-                let Found { location, entry } = found?;
-                garbage.entry.set(bucket.remove(location));
-                Some(entry)
-            };
-            let done =
-                self.change::<F<K, V>, _, _>(hash, garbage, Wants::Present, (), is_key, remove);
-            done.ok().flatten()
-        })
+        self.take_where(self.hash(key), Wants::Present, |other| is_key(key, other), garbage)
     }
 
-    /// Replaces the value of a key by `f` of the entry. Returns where the new entry is. In a
+    /// Replaces the value of a key by `f` of it. Returns where the new entry is. In a
     /// section.
     pub(super) fn replace<Q>(
         &self,
         key: &Q,
-        mut f: impl FnMut(&K, &V) -> V,
+        mut f: impl FnMut(&V) -> V,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Option<At<K, V>>
     where
@@ -293,7 +262,7 @@ where
             let old = unsafe { self.find_hashed(key, hash) }?;
             // SAFETY: found in the section.
             let entry = unsafe { &*old };
-            let value = user_code::run(Site::Update, || f(&entry.key, &entry.value));
+            let value = user_code::run(Site::Update, || f(&entry.value));
             let own_key = user_code::run(Site::Key, || entry.key.clone());
             if let Ok(new) = self.attempt_insert(own_key, value, hash, Some(old), garbage) {
                 return Some(new);
@@ -311,17 +280,10 @@ where
         found: Option<At<K, V>>,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Result<At<K, V>, K> {
-        by_form!(self, F, {
-            let stored = F::<K, V>::store(Entry { key, value });
-            let put = |bucket: &mut Locked<'_, _, _>, now, stored| {
-                store(bucket, now, hash, stored, garbage).0
-            };
-            let (is_key, wants) =
-                (is_stored::<F<K, V>, _>, found.map_or(Wants::Absent, Wants::This));
-            let new = self.change::<F<K, V>, _, _>(hash, garbage, wants, stored, is_key, put);
-            // The value is dropped here, where no bucket is locked.
-            new.map_err(|(_, stored)| F::<K, V>::unstore(stored).key)
-        })
+        let wants = found.map_or(Wants::Absent, Wants::This);
+        let new = self.put_where(key, value, hash, wants, garbage);
+        // The value is dropped here, where no bucket is locked.
+        new.map(|(new, _)| new).map_err(|(_, entry)| entry.key)
     }
 
     /// Removes the entry that was found in this section, if it is still there. Returns whether it
@@ -332,15 +294,8 @@ where
         found: At<K, V>,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> bool {
-        by_form!(self, F, {
-            let never = |(): &(), _: &K| unreachable!("it was found by another");
-            let remove = |bucket: &mut Locked<'_, F<K, V>, _>, now: Option<Found<_>>, ()| {
-                let Found { location, .. } = now.expect("else it is an error");
-                garbage.entry.set(bucket.remove(location));
-            };
-            let found = Wants::This(found);
-            self.change::<F<K, V>, _, _>(hash, garbage, found, (), never, remove).is_ok()
-        })
+        let never = |_: &K| unreachable!("it was found by another");
+        self.take_where(hash, Wants::This(found), never, garbage).is_some()
     }
 
     /// Puts an entry into the map, unless the key is there. Returns where the key is then, and
@@ -352,18 +307,11 @@ where
         hash: u64,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> (At<K, V>, bool) {
-        by_form!(self, F, {
-            let stored = F::<K, V>::store(Entry { key, value });
-            let put = |bucket: &mut Locked<'_, _, _>, found, stored| {
-                store(bucket, found, hash, stored, garbage).0
-            };
-            let is_key = is_stored::<F<K, V>, _>;
-            match self.change::<F<K, V>, _, _>(hash, garbage, Wants::Absent, stored, is_key, put) {
-                Ok(new) => (new, true),
-                // The other one is dropped here, where no bucket is locked.
-                Err((there, _)) => (there.expect("that is why"), false),
-            }
-        })
+        match self.put_where(key, value, hash, Wants::Absent, garbage) {
+            Ok((new, _)) => (new, true),
+            // The other one is dropped here, where no bucket is locked.
+            Err((there, _)) => (there.expect("that is why"), false),
+        }
     }
 
     /// Puts an entry into the map, unless the key is there. Returns whether it has. In a section.
@@ -385,25 +333,56 @@ where
         }
     }
 
-    /// As [`find`](Self::find), of a key whose hash is known.
-    ///
-    /// # Safety
-    /// As there.
-    pub(super) unsafe fn find_hashed<Q>(&self, key: &Q, hash: u64) -> Option<At<K, V>>
-    where
-        Q: Equivalent<K> + ?Sized,
-    {
+    /// Puts an entry into the map, if it is there as `wants` says. In a section.
+    #[inline(always)]
+    fn put_where(
+        &self,
+        key: K,
+        value: V,
+        hash: u64,
+        wants: Wants<At<K, V>>,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> Stored<K, V> {
         by_form!(self, F, {
-            // SAFETY: in a section, and the form is the map's.
-            let table = unsafe { growth::root::<F<K, V>>(&self.root) };
-            // SAFETY: loaded in the section.
-            unsafe { search(table, hash, |entry| is_key(key, &entry.key)) }
+            let stored = F::<K, V>::store(Entry { key, value });
+            let put = |bucket: &mut Locked<'_, F<K, V>, _>, found: Option<Found<_>>, stored| {
+                let tag = tags::of_hash(hash);
+                let Some(Found { location, entry }) = found else {
+                    return (bucket.add(tag, stored), None);
+                };
+                let (new, boxed) = bucket.replace(location, tag, stored);
+                garbage.entry.set(boxed);
+                (new, Some(entry))
+            };
+            let is_key = |stored: &_, other: &K| is_key(F::<K, V>::key(stored), other);
+            let done = self.change::<F<K, V>, _, _>(hash, garbage, wants, stored, is_key, put);
+            done.map_err(|(there, stored)| (there, F::<K, V>::unstore(stored)))
         })
     }
 
-    fn is_nothing<F: Form<Key = K, Value = V>>(&self) -> bool {
-        // SAFETY: in a section, and the form is the map's.
-        unsafe { growth::root::<F>(&self.root) }.is_nothing()
+    /// Takes an entry out of the map, if it is there as `wants` says. Returns where it was. In a
+    /// section.
+    #[inline(always)]
+    fn take_where(
+        &self,
+        hash: u64,
+        wants: Wants<At<K, V>>,
+        is_key: impl Fn(&K) -> bool,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> Option<At<K, V>> {
+        by_form!(self, F, {
+            // SAFETY: in a section, and the form is the map's.
+            if unsafe { growth::root::<F<K, V>>(&self.root) }.is_nothing() {
+                return None;
+            }
+            let remove = |bucket: &mut Locked<'_, F<K, V>, _>, found: Option<Found<_>>, ()| {
+                let Found { location, entry } = found?;
+                garbage.entry.set(bucket.remove(location));
+                Some(entry)
+            };
+            let is_key = |(): &(), other: &K| is_key(other);
+            self.change::<F<K, V>, _, _>(hash, garbage, wants, (), is_key, remove).ok().flatten()
+        })
     }
 
     /// Runs `f` with the bucket of a key locked, counts what it has added or removed, and does its
@@ -434,7 +413,7 @@ where
         loop {
             let mut table = self.own_table::<F>();
             table.prefetch(hash as usize);
-            if table.next().is_some() && garbage.may_help() {
+            if table.next().is_some() && garbage.begin_help() {
                 self.help(table, garbage);
             }
             if known.is_none() {
@@ -454,7 +433,7 @@ where
             };
             garbage.buckets.set(table.buckets());
             let mut bucket = Locked::new(found, word, self.domain.core(), &garbage.left);
-            bucket.tend(garbage.is_first_try());
+            bucket.tend(garbage.begin_try());
             let found = match bucket.locate(tag, &seen) {
                 // What else has the tag does not matter.
                 Ok(None) | Err(Unknown) if known.is_some() => return Err((None, with)),
@@ -534,41 +513,6 @@ enum Wants<E> {
     Present,
     /// That the key is not there.
     Absent,
-}
-
-/// Whether a key is that of an entry which is to be stored.
-fn is_stored<F: Form<Stored = W>, W>(stored: &W, other: &F::Key) -> bool
-where
-    F::Key: Eq,
-{
-    is_key(F::key(stored), other)
-}
-
-/// Puts an entry in the place of the one of its key, if that is there. Returns where it is, and the
-/// other one.
-#[inline(always)]
-fn store<K, V, S, D, F>(
-    bucket: &mut Locked<'_, F, DomainState>,
-    found: Option<Found<F>>,
-    hash: u64,
-    stored: F::Stored,
-    garbage: &Garbage<'_, K, V, S, D>,
-) -> (At<K, V>, Option<At<K, V>>)
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-    F: Form<Key = K, Value = V>,
-{
-    let tag = tags::of_hash(hash);
-    match found {
-        Some(Found { location, entry }) => {
-            let (new, boxed) = bucket.replace(location, tag, stored);
-            garbage.entry.set(boxed);
-            (new, Some(entry))
-        }
-        None => (bucket.add(tag, stored), None),
-    }
 }
 
 #[cold]

@@ -10,10 +10,11 @@ use super::entry::{Boxed, Inline};
 use super::garbage::Garbage;
 use super::growth;
 use super::map::HashMap;
-use super::update::{At, AtLimit, refuse};
+use super::update::{At, refuse};
 use super::walk::Walk;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
+use crate::reclaim::retire::AtLimit;
 
 /// A map in a section: what it finds stays valid as long as this.
 ///
@@ -41,11 +42,6 @@ where
     #[inline(always)]
     pub(super) fn new(map: &'m HashMap<K, V, S, D>, section: G) -> Self {
         Self { map, section }
-    }
-
-    /// The map.
-    pub fn map(&self) -> &'m HashMap<K, V, S, D> {
-        self.map
     }
 
     /// The section.
@@ -164,8 +160,7 @@ where
     /// As [`HashMap::insert`].
     #[track_caller]
     pub fn insert(&self, key: K, value: V) -> Option<&V> {
-        self.map.may_replace("insert");
-        let (_, old) = self.map.put(key, value, &Garbage::new(self.map));
+        let old = self.map.put(key, value, &self.map.garbage("insert"));
         // SAFETY: found in the section, which lasts as long as `self`.
         old.map(|at| unsafe { &(*at).value })
     }
@@ -180,9 +175,11 @@ where
     /// assert_eq!(map.read().try_insert("a", 2), Ok(Some(&1)));
     /// ```
     #[track_caller]
-    pub fn try_insert(&self, key: K, value: V) -> Result<Option<&V>, (K, V)> {
-        let Some(garbage) = self.map.garbage_now(&key) else { return Err((key, value)) };
-        let (_, old) = self.map.put(key, value, &garbage);
+    pub fn try_insert(&self, key: K, value: V) -> Result<Option<&V>, AtLimit<(K, V)>> {
+        let Ok(garbage) = self.map.garbage_now(&key) else {
+            return Err(AtLimit::unchanged((key, value)));
+        };
+        let old = self.map.put(key, value, &garbage);
         // SAFETY: found in the section, which lasts as long as `self`.
         Ok(old.map(|at| unsafe { &(*at).value }))
     }
@@ -208,8 +205,7 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.map.may_replace("remove");
-        let old = self.map.take(key, &Garbage::new(self.map));
+        let old = self.map.take(key, &self.map.garbage("remove"));
         // SAFETY: found in the section, which lasts as long as `self`.
         old.map(|at| unsafe { pair(at) })
     }
@@ -223,7 +219,7 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let old = self.map.take(key, &self.map.garbage_now(key).ok_or(AtLimit)?);
+        let old = self.map.take(key, &self.map.garbage_now(key)?);
         // SAFETY: found in the section, which lasts as long as `self`.
         Ok(old.map(|at| unsafe { pair(at) }))
     }
@@ -239,8 +235,7 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         K: Clone,
     {
-        self.map.may_replace("update");
-        let new = self.map.replace(key, |_, value| f(value), &Garbage::new(self.map));
+        let new = self.map.replace(key, &mut f, &self.map.garbage("update"));
         // SAFETY: stored in the section, which lasts as long as `self`.
         new.map(|at| unsafe { &(*at).value })
     }
@@ -255,8 +250,7 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         K: Clone,
     {
-        let garbage = self.map.garbage_now(key).ok_or(AtLimit)?;
-        let new = self.map.replace(key, |_, value| f(value), &garbage);
+        let new = self.map.replace(key, &mut f, &self.map.garbage_now(key)?);
         // SAFETY: stored in the section, which lasts as long as `self`.
         Ok(new.map(|at| unsafe { &(*at).value }))
     }
@@ -283,8 +277,8 @@ where
     /// assert_eq!(names.read().try_get_or_insert(1, "anna".into()).unwrap(), "anna");
     /// ```
     #[track_caller]
-    pub fn try_get_or_insert(&self, key: K, value: V) -> Result<&V, (K, V)> {
-        self.get_or_put(key, value, |value| value, false)
+    pub fn try_get_or_insert(&self, key: K, value: V) -> Result<&V, AtLimit<(K, V)>> {
+        self.get_or_put(key, value, |value| value, false).map_err(AtLimit::unchanged)
     }
 
     /// The value of a key; if it has none, what `make` returns, which is inserted. It is called
@@ -314,9 +308,13 @@ where
     /// # Errors
     /// The key, as [`HashMap::try_insert_if_absent`]; `make` has not been called.
     #[track_caller]
-    pub fn try_get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<&V, K> {
+    pub fn try_get_or_insert_with(
+        &self,
+        key: K,
+        make: impl FnOnce() -> V,
+    ) -> Result<&V, AtLimit<K>> {
         self.get_or_put(key, make, |make| user_code::run(Site::Make, make), false)
-            .map_err(|(key, _)| key)
+            .map_err(|(key, _)| AtLimit::unchanged(key))
     }
 
     /// The value of a key; if it has none, what `make` makes of `with`, which is inserted; `waits`
@@ -378,21 +376,22 @@ where
         key: K,
         f: impl FnMut(Option<(&K, &V)>) -> Operation<V, T>,
     ) -> Compute<'_, K, V, T> {
-        self.map.may_replace("compute");
-        self.decide(key, f, &Garbage::new(self.map))
+        self.decide(key, f, &self.map.garbage("compute"))
     }
 
     /// As [`compute`](Self::compute), but does not go over the domain's limit.
     ///
     /// # Errors
-    /// At the domain's limit, as [`HashMap::try_insert`]; `f` has not been called.
+    /// At the domain's limit, as [`HashMap::try_insert`]: the key; `f` has not been called.
     #[track_caller]
     pub fn try_compute<T>(
         &self,
         key: K,
         f: impl FnMut(Option<(&K, &V)>) -> Operation<V, T>,
-    ) -> Result<Compute<'_, K, V, T>, AtLimit> {
-        let garbage = self.map.garbage_now(&key).ok_or(AtLimit)?;
+    ) -> Result<Compute<'_, K, V, T>, AtLimit<K>> {
+        let Ok(garbage) = self.map.garbage_now(&key) else {
+            return Err(AtLimit::unchanged(key));
+        };
         Ok(self.decide(key, f, &garbage))
     }
 

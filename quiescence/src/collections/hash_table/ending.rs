@@ -9,7 +9,6 @@ use super::list;
 use super::protection::Protection;
 use super::resize::Table;
 use super::worker;
-use crate::chaos::{self, Point};
 
 /// Frees a table, or has the thread that works on it do so, which looks at its nodes no more.
 /// Without a wait for readers.
@@ -28,7 +27,7 @@ pub(super) unsafe fn give_up<R: Protection>(table: *mut Table<R>) {
 /// It came from [`Table::new`], and no other thread uses it, but for the thread that works on it.
 pub(super) unsafe fn give_up_if_empty<R: Protection>(table: *mut Table<R>) -> bool {
     worker::hold_off(table);
-    chaos::point(Point::TableHeld);
+    //~ point table-held
     // SAFETY: valid as long as it is not given up.
     let this = unsafe { &*table };
     // SAFETY: by the contract; it is held.

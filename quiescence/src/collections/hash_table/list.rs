@@ -17,7 +17,6 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 
 use super::node::Node;
-use crate::chaos::{self, Mutant};
 
 /// In a node's own link: it is deleted, and the link is final.
 pub(super) const REMOVED: usize = 1;
@@ -61,9 +60,7 @@ pub(super) fn next_of(link: usize) -> *mut Node {
 /// Whether a bucket with this link may be begun at.
 #[inline(always)]
 pub(super) fn is_linked(link: usize) -> bool {
-    if chaos::mutant(Mutant::UnlinkedStart) {
-        return link & BUCKET != 0;
-    }
+    //~ unlinked-start
     link & LINKED != 0
 }
 
@@ -208,8 +205,7 @@ impl Place<'_> {
         let with = address(node) | self.link & FLAGS;
         // SeqCst: Release for the thread that finds the node; and the interface promises a full
         // fence.
-        let order = if chaos::mutant(Mutant::RelaxedLink) { Relaxed } else { SeqCst };
-        self.before.next.compare_exchange(self.link, with, order, Relaxed).is_ok()
+        self.before.next.compare_exchange(self.link, with, SeqCst, Relaxed).is_ok() //~ relaxed-link
     }
 }
 
@@ -259,11 +255,7 @@ pub(super) unsafe fn next<'a>(mut link: usize) -> Option<(&'a Node, usize)> {
 /// has deleted it.
 #[inline(always)]
 pub(super) fn mark(node: &Node) -> bool {
-    if chaos::mutant(Mutant::NoOwner) {
-        let before = node.next.load(Acquire);
-        node.next.store(before | REMOVED, Relaxed);
-        return before & REMOVED == 0;
-    }
+    //~ no-owner
     // SeqCst: only one finds it unmarked; and the interface promises a full fence.
     node.next.fetch_or(REMOVED, SeqCst) & REMOVED == 0
 }
@@ -274,9 +266,7 @@ pub(super) fn mark(node: &Node) -> bool {
 /// As [`seek`]; `start` stands before the node.
 #[inline(always)]
 pub(super) unsafe fn unlink(start: &Node, marked: &Node) {
-    if chaos::mutant(Mutant::NoUnlink) {
-        return;
-    }
+    //~ no-unlink
     let reverse_hash = marked.reverse_hash();
     let behind = |node: &Node, _| node.reverse_hash() > reverse_hash;
     // SAFETY: by the contract.

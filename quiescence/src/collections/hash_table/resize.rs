@@ -20,7 +20,6 @@ use super::node::Node;
 use super::split;
 use super::worker::{self, Board, Locked, Work};
 use super::{Options, Protection};
-use crate::chaos::{self, Mutant, Point};
 use crate::os::percpu;
 use crate::sync::Counter;
 
@@ -433,7 +432,7 @@ impl<R: Protection> Table<R> {
         if !worker::begin_use(self.as_work()) {
             return false;
         }
-        chaos::point(Point::TableUsed);
+        //~ point table-used
         f();
         worker::end_use(self.as_work());
         true
@@ -442,8 +441,7 @@ impl<R: Protection> Table<R> {
     /// The size that is wanted, for a thread that works on the table. No thread changes it while he
     /// holds the lock.
     fn wanted(&self, _board: &Board) -> usize {
-        let (size, target) = (self.size.load(Relaxed), self.changing.target.load(Relaxed));
-        if chaos::mutant(Mutant::LostResize) { size.min(target) } else { target }
+        self.changing.target.load(Relaxed) //~ lost-resize
     }
 
     /// What is to be done next, for a thread that works on the table.

@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::list::{self, BUCKET, LINKED, REMOVED, is_linked};
 use super::node::{Node, reverse};
-use crate::chaos::{self, Mutant};
 
 /// The link of a bucket, or of an ancestor's if it is not in the list.
 ///
@@ -87,9 +86,7 @@ unsafe fn link<'a>(at: impl Fn(usize) -> &'a Node, index: usize) -> &'a Node {
 
 /// Takes it upon the caller to link a bucket, if no other thread has.
 fn claim(bucket: &Node) -> bool {
-    if chaos::mutant(Mutant::NoClaim) {
-        return bucket.next.load(Acquire) & LINKED == 0;
-    }
+    //~ no-claim
     // Relaxed: it is published by `put`.
     bucket.next.compare_exchange(0, BUCKET, Relaxed, Relaxed).is_ok()
 }
@@ -100,6 +97,7 @@ fn claim(bucket: &Node) -> bool {
 /// As [`seek`]; `start` is an earlier bucket.
 unsafe fn link_bucket(start: &Node, bucket: &Node, reverse_hash: usize) {
     bucket.set_reverse_hash(reverse_hash);
+    //~ point bucket-claimed
     loop {
         // SAFETY: by the contract.
         let place =

@@ -20,7 +20,6 @@ use std::ptr;
 use std::time::Duration;
 
 use super::allocator::{self, Source};
-use crate::chaos::{self, Mutant, Point};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::thread;
 
@@ -101,14 +100,12 @@ pub(super) fn wait(board: Locked) -> Locked {
 /// Keeps who works on a table away from its list and its buckets, until it is [released](release)
 /// or [given up](Board::give_up). The wait is for a few hundred buckets at most, and for no reader.
 pub(super) fn hold_off(table: *const dyn Work) {
-    if chaos::mutant(Mutant::NoHold) {
-        return;
-    }
+    //~ no-hold
     let mut board = lock();
     // First, so that a worker with much to do does not come before us again.
     board.held.push(table);
     while board.entry(table).is_some_and(|entry| entry.used) {
-        chaos::point(Point::TableAwaited);
+        //~ point table-awaited
         board = wait(board);
     }
 }
@@ -123,7 +120,7 @@ pub(super) fn release(table: *const dyn Work) {
 pub(super) fn begin_use(table: *const dyn Work) -> bool {
     let mut board = lock();
     while board.is_held(table) {
-        chaos::point(Point::TableAwaited);
+        //~ point table-awaited
         board = wait(board);
     }
     let Some(entry) = board.entry(table).filter(|entry| entry.dying.is_none()) else {
@@ -229,7 +226,7 @@ pub(crate) fn end() -> bool {
 }
 
 fn run() {
-    thread::is_one_of_ours();
+    thread::mark_as_ours();
     let mut board = lock();
     loop {
         let Some(table) = board.waiting.pop_front() else {

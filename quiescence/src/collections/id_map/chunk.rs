@@ -5,10 +5,9 @@
 //! searches: whether the index is *used*, and, for each mark, whether the slot may have it.
 
 use std::ptr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::id::{MARKS, Mark};
-use crate::chaos::{self, Mutant};
 use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Mutex, Rank};
 
 /// Bits of a word; loom has few, so that it need not look at many places.
@@ -151,7 +150,7 @@ impl<V> Chunk<V> {
     /// Puts an entry into a slot that the caller owns.
     pub(super) fn publish(&self, place: usize, entry: *mut Entry<V>) {
         // Release: pairs with the Acquire in `load` [ID-1].
-        self.slots[place].store(entry, chaos::release_unless(Mutant::UnseenNode));
+        self.slots[place].store(entry, Release); //~ unseen-node
     }
 
     /// Puts `new` in the place of `seen`, or says what stands there.
@@ -193,9 +192,9 @@ impl<V> Chunk<V> {
     /// Gives an index back whose slot the caller owns, and which is empty. Returns whether the
     /// chunk may have been full.
     pub(super) fn release(&self, place: usize) -> bool {
-        let order = chaos::release_unless(Mutant::IdRelaxedRelease);
         // Release: pairs with the Acquire in `claim` [ID-2].
-        let used = self.used.0[place / WORD_BITS].fetch_and(!bit(place), order);
+        //~ id-relaxed-release:
+        let used = self.used.0[place / WORD_BITS].fetch_and(!bit(place), Release);
         used == ALL
     }
 

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
+#[cfg(not(loom))]
+use crate::reclaim::weigh::{Copied, Weigh};
+
 /// What names an entry of an [`IdMap`](super::IdMap): the index where it stands, and the
 /// *generation*, which tells it from the entries that stood there before.
 ///
@@ -21,6 +24,12 @@ use std::num::NonZeroU32;
 pub struct Id {
     index: u32,
     generation: NonZeroU32,
+}
+
+#[cfg(not(loom))]
+impl Weigh for Id {
+    const OWNS: bool = false;
+    const COPIED: Copied<Self> = Copied::yes();
 }
 
 impl Id {

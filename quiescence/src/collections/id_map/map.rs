@@ -8,14 +8,15 @@ use std::ptr::{self, NonNull};
 use super::chunk::Entry;
 use super::entries::Entries;
 use super::id::{Id, Mark};
-use super::reader::Reader;
-use super::retire::{AtLimit, ReplaceError};
+use super::reader::IdMapRef;
+use super::retire::ReplaceError;
 use super::table::{Claim, Table};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::percpu;
 use crate::os::user_code::{self, Site};
+use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 use crate::reclaim::{cache, debug_objects};
 
@@ -46,10 +47,11 @@ use crate::reclaim::{cache, debug_objects};
 ///
 /// # Memory
 /// A value is in a box, with its generation. What was removed or replaced waits, and counts against
-/// the domain's limits ([`Tuning`](crate::Tuning)) as in an [`Rcu`](crate::Rcu), with the bytes
-/// that [`Weigh`] says. Indexes stand in chunks of 512, which take 13 bytes an index and are given
-/// back when the map is dropped. Few entries that are far apart take a chunk each, and in the worst
-/// case 140 MiB of address space for tables of chunks, of which the system gives what is written.
+/// the domain's limits ([`Tuning`](crate::tuning::Tuning)) as in an [`Rcu`](crate::Rcu), with the
+/// bytes that [`Weigh`] says. Indexes stand in chunks of 512, which take 13 bytes an index and are
+/// given back when the map is dropped. Few entries that are far apart take a chunk each, and in the
+/// worst case 140 MiB of address space for tables of chunks, of which the system gives what is
+/// written.
 ///
 /// # Progress and cost
 /// A look-up is wait-free: five loads that depend on each other, of which the first two are hot. An
@@ -145,8 +147,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// As [`Domain::read`].
     #[inline]
     #[track_caller]
-    pub fn read(&self) -> Reader<'_, V, D> {
-        Reader { map: self, section: self.domain.tag().enter(Location::caller()) }
+    pub fn read(&self) -> IdMapRef<'_, V, D> {
+        IdMapRef { map: self, section: self.domain.tag().enter(Location::caller()) }
     }
 
     /// The value that an id has now. It stays valid as long as the section, whatever becomes of the
@@ -262,10 +264,10 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// ```
     /// use quiescence::collections::{Id, IdMap};
     ///
+    /// #[derive(quiescence::Weigh)]
     /// struct Session {
     ///     id: Id,
     /// }
-    /// impl quiescence::Weigh for Session {}
     ///
     /// let sessions = IdMap::new();
     /// let id = sessions.insert_with(|id| Session { id });
@@ -398,7 +400,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         match (replaced, value) {
             (_, None) => Ok(()),
             (Ok(_), Some(value)) => Err(ReplaceError::NotFound(value)),
-            (Err(AtLimit), Some(value)) => Err(ReplaceError::AtLimit(value)),
+            (Err(_), Some(value)) => Err(ReplaceError::AtLimit(value)),
         }
     }
 

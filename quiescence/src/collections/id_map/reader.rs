@@ -1,4 +1,4 @@
-//! A section and a map in one: [`Reader`].
+//! A section and a map in one: [`IdMapRef`].
 
 use std::fmt;
 use std::ops::RangeBounds;
@@ -6,10 +6,10 @@ use std::ops::RangeBounds;
 use super::entries::Entries;
 use super::id::{Id, Mark};
 use super::map::IdMap;
-use super::retire::AtLimit;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::retire::AtLimit;
 
 /// A read-side critical section and a map: what [`IdMap::read`] gives. What it hands out stays
 /// valid as long as it, whatever becomes of the entries.
@@ -25,25 +25,20 @@ use crate::reclaim::domain_state::DomainState;
 /// assert_eq!(reader.get(id), None);
 /// ```
 #[must_use = "the section ends when the reader is dropped"]
-pub struct Reader<'m, V: Send + Sync + 'static, D: DomainTag = Global> {
+pub struct IdMapRef<'m, V: Send + Sync + 'static, D: DomainTag = Global> {
     pub(super) map: &'m IdMap<V, D>,
     pub(super) section: D::Section<'m>,
 }
 
 // SAFETY: a section of the domain lasts as long.
-unsafe impl<V: Send + Sync + 'static, D: DomainTag> Section<D> for Reader<'_, V, D> {
+unsafe impl<V: Send + Sync + 'static, D: DomainTag> Section<D> for IdMapRef<'_, V, D> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
         self.section.core()
     }
 }
 
-impl<'m, V: Send + Sync + 'static, D: DomainTag> Reader<'m, V, D> {
-    /// The map.
-    pub fn map(&self) -> &'m IdMap<V, D> {
-        self.map
-    }
-
+impl<'m, V: Send + Sync + 'static, D: DomainTag> IdMapRef<'m, V, D> {
     /// As [`IdMap::get`].
     #[inline]
     pub fn get(&self, id: Id) -> Option<&V> {
@@ -148,7 +143,7 @@ impl<'m, V: Send + Sync + 'static, D: DomainTag> Reader<'m, V, D> {
     }
 }
 
-impl<V: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for Reader<'_, V, D> {
+impl<V: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for IdMapRef<'_, V, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }

@@ -9,22 +9,9 @@ use super::id::Id;
 use super::map::IdMap;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
-use crate::reclaim::retire::charge_of_box;
-
-/// The domain has no room for what would be removed or replaced, and nothing is to be waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AtLimit;
-
-impl fmt::Display for AtLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the domain's limit is reached: remove and replace outside of sections, where that \
-             waits for a grace period, or raise the limit in the domain's Tuning",
-        )
-    }
-}
-
-impl std::error::Error for AtLimit {}
+use crate::reclaim::free::charge_of_box;
+use crate::reclaim::reserve;
+use crate::reclaim::retire::AtLimit;
 
 /// Why [`IdMap::try_replace`](super::IdMap::try_replace) has replaced nothing; with the value that
 /// it was given.
@@ -32,7 +19,7 @@ impl std::error::Error for AtLimit {}
 pub enum ReplaceError<V> {
     /// The id finds nothing.
     NotFound(V),
-    /// See [`AtLimit`].
+    /// See [`AtLimit`](crate::AtLimit).
     AtLimit(V),
 }
 
@@ -49,7 +36,7 @@ impl<V> fmt::Display for ReplaceError<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound(_) => f.write_str("the id finds nothing"),
-            Self::AtLimit(_) => AtLimit.fmt(f),
+            Self::AtLimit(_) => AtLimit::unchanged(()).fmt(f),
         }
     }
 }
@@ -76,7 +63,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     #[track_caller]
     pub(super) fn may_retire(&self, what: &str) {
         if !self.domain.core().is_sleepable()
-            && !defer::may_replace(self.domain.tag(), self.constant_charge())
+            && !reserve::may_replace(self.domain.tag(), self.constant_charge())
         {
             refuse(what);
         }
@@ -104,7 +91,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         let tag = self.domain.tag();
         let section = tag.enter(Location::caller());
         let Some(now) = self.find(id, &section) else { return Ok(None) };
-        let room = defer::reserve_any(tag, self.charge(now)).ok_or(AtLimit)?;
+        let room = reserve::reserve_any(tag, self.charge(now)).ok_or(AtLimit::unchanged(()))?;
         let taken = take(&section);
         drop(section);
         match taken {

@@ -22,7 +22,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::chunk::{Chunk, Entry, SLOTS, WORD_BITS, WORDS, Word, in_word};
 use super::directory::{CHUNKS_MAX, Directory, Kind};
 use super::id::{Id, Mark};
-use crate::chaos::{self, Mutant};
 use crate::os::sync::{AtomicU32, AtomicU64, lock};
 
 /// Indexes that there are.
@@ -208,7 +207,8 @@ impl<V> Table<V> {
     fn say_full(&self, number: usize) -> bool {
         let chunk = self.directory.made(number);
         self.directory.set(Kind::Full, number);
-        if !chunk.is_full() && !chaos::mutant(Mutant::IdFullUnchecked) {
+        //~ id-full-unchecked:
+        if !chunk.is_full() {
             self.directory.clear(Kind::Full, number);
             return false;
         }
@@ -299,14 +299,14 @@ impl<V> Table<V> {
         let Some(chunk) = chunk else { return false };
         let (place, index) = (place_of(id.index()), id.index());
         let bit = |mark: Option<Mark>| mark.map_or(0, Mark::bit);
-        let is_locked = !chaos::mutant(Mutant::IdMarksUnlocked);
-        let held = is_locked.then(|| lock(&chunk.marking));
+        let held = lock(&chunk.marking); //~ id-marks-unlocked
         let mut seen = chunk.load(place);
         let (mut is_first, mut changed) = (true, false);
         while let Some(entry) = NonNull::new(seen.entry()) {
             // SAFETY: by the contract.
             let is_other = unsafe { entry.as_ref() }.generation != id.generation();
-            if is_other && (is_first || !chaos::mutant(Mutant::IdMarksAnother)) {
+            //~ id-marks-another:
+            if is_other {
                 break;
             }
             let marks = seen.marks() & !bit(clear) | bit(set);

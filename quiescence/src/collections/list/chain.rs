@@ -23,9 +23,8 @@
 use std::ptr;
 use std::sync::atomic::AtomicPtr as UpdatersPtr;
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::chaos::{self, Mutant};
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
 /// An element of a list.
@@ -168,7 +167,7 @@ impl<T> Chain<T> {
         new.next.store(next, Relaxed); // published below
         new.previous.store(previous, Relaxed); // under the updaters' lock
         // Release: pairs with the Acquire in `follow`: readers see the element whole.
-        link.store(node, chaos::release_unless(Mutant::UnseenElement));
+        link.store(node, Release); //~ unseen-element
         // SAFETY: the next one is in the list.
         unsafe { Self::set_previous(ends, next, node) };
         self.count(1);
@@ -187,10 +186,9 @@ impl<T> Chain<T> {
         let link = unsafe { self.link_behind(previous) };
         // Release: pairs with the Acquire in `follow`: readers see the next element whole, which
         // another updater may have inserted.
-        link.store(next, chaos::release_unless(Mutant::UnseenElement));
-        if chaos::mutant(Mutant::RemovedNext) {
-            old.next.store(ptr::null_mut(), Relaxed);
-        }
+        link.store(next, Release); //~ unseen-element
+
+        //~ removed-next
         // SAFETY: the next one is in the list.
         unsafe { Self::set_previous(ends, next, previous) };
         self.count(-1);
@@ -212,11 +210,9 @@ impl<T> Chain<T> {
         new.previous.store(previous, Relaxed); // under the updaters' lock
         // SAFETY: the previous one is in the list.
         let link = unsafe { self.link_behind(previous) };
-        if chaos::mutant(Mutant::ReplacedInTwo) {
-            link.store(next, Relaxed);
-        }
+        //~ replaced-in-two
         // Release: pairs with the Acquire in `follow`, as in `insert`.
-        link.store(node, chaos::release_unless(Mutant::UnseenElement));
+        link.store(node, Release); //~ unseen-element
         // SAFETY: the next one is in the list.
         unsafe { Self::set_previous(ends, next, node) };
     }

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::ptr;
 
 use super::chain::{Chain, Ends, Node};
-use super::reader::{Iter, Reader};
+use super::reader::{Iter, ListRef};
 use super::updater::ListUpdater;
 use crate::collections::valued::drop_all;
 use crate::domain::domain::Domain;
@@ -14,7 +14,7 @@ use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::{Mutex, Rank, lock_another};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::retire::charge_of_box;
+use crate::reclaim::free::charge_of_box;
 use crate::reclaim::weigh::{Scale, Weigh};
 
 /// A list that readers traverse without a lock, while one updater at a time changes it: the
@@ -41,14 +41,14 @@ use crate::reclaim::weigh::{Scale, Weigh};
 /// An element is a box of its own, with 16 bytes more than the value.
 ///
 /// # At the limit
-/// What is removed or replaced counts against the domain's limit ([`Tuning`](crate::Tuning)): its
-/// own bytes, and those that [`Weigh`] says it owns. Outside of sections the thread may wait where
-/// the updater is dropped, as in [`Rcu::store`](crate::Rcu::store), and may drop objects that it
-/// has retired earlier. In a section nothing waits: one element may go over the limit, and the
-/// thread settles that where its outermost section ends; what would be removed next panics, or is
-/// refused by the `try_` forms of [`ListUpdater`]. In a [sleepable
-/// domain](crate::Srcu#at-the-limit), where sections are not known, it waits for 10 ms at most, and
-/// then goes over the limit.
+/// What is removed or replaced counts against the domain's limit
+/// ([`Tuning`](crate::tuning::Tuning)): its own bytes, and those that [`Weigh`] says it owns.
+/// Outside of sections the thread may wait where the updater is dropped, as in
+/// [`Rcu::store`](crate::Rcu::store), and may drop objects that it has retired earlier. In a
+/// section nothing waits: one element may go over the limit, and the thread settles that where its
+/// outermost section ends; what would be removed next panics, or is refused by the `try_` forms of
+/// [`ListUpdater`]. In a [sleepable domain](crate::Srcu#at-the-limit), where sections are not
+/// known, it waits for 10 ms at most, and then goes over the limit.
 ///
 /// # Source
 /// McKenney and Walpole, "Introducing technology into the Linux kernel: a case study", 2008;
@@ -136,8 +136,8 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
     /// ```
     #[inline]
     #[track_caller]
-    pub fn read(&self) -> Reader<'_, T, D> {
-        Reader::new(self, self.domain.tag().enter(Location::caller()))
+    pub fn read(&self) -> ListRef<'_, T, D> {
+        ListRef::new(self, self.domain.tag().enter(Location::caller()))
     }
 
     /// The elements, from the first to the last, under a section that the caller has.

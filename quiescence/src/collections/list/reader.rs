@@ -1,4 +1,4 @@
-//! How a [`List`] is read: [`Reader`], and [`Iter`].
+//! How a [`List`] is read: [`ListRef`], and [`Iter`].
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -13,12 +13,12 @@ use crate::reclaim::domain_state::DomainState;
 /// A list that is being read, and the section that protects what is found: what [`List::read`]
 /// gives. It is a [`Section`] of the list's domain, for other values that are read with it.
 #[must_use = "the section ends when this is dropped"]
-pub struct Reader<'l, T: Send + Sync + 'static, D: DomainTag = Global> {
+pub struct ListRef<'l, T: Send + Sync + 'static, D: DomainTag = Global> {
     list: &'l List<T, D>,
     section: D::Section<'l>,
 }
 
-impl<'l, T: Send + Sync + 'static, D: DomainTag> Reader<'l, T, D> {
+impl<'l, T: Send + Sync + 'static, D: DomainTag> ListRef<'l, T, D> {
     pub(super) fn new(list: &'l List<T, D>, section: D::Section<'l>) -> Self {
         Self { list, section }
     }
@@ -43,22 +43,17 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> Reader<'l, T, D> {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
-
-    /// The list.
-    pub fn list(&self) -> &'l List<T, D> {
-        self.list
-    }
 }
 
 // SAFETY: it has a section, which ends when it is dropped.
-unsafe impl<T: Send + Sync + 'static, D: DomainTag> Section<D> for Reader<'_, T, D> {
+unsafe impl<T: Send + Sync + 'static, D: DomainTag> Section<D> for ListRef<'_, T, D> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
         self.section.core()
     }
 }
 
-impl<'r, T: Send + Sync + 'static, D: DomainTag> IntoIterator for &'r Reader<'_, T, D> {
+impl<'r, T: Send + Sync + 'static, D: DomainTag> IntoIterator for &'r ListRef<'_, T, D> {
     type Item = &'r T;
     type IntoIter = Iter<'r, T>;
 
@@ -67,7 +62,7 @@ impl<'r, T: Send + Sync + 'static, D: DomainTag> IntoIterator for &'r Reader<'_,
     }
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for Reader<'_, T, D> {
+impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for ListRef<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self).finish()
     }

@@ -12,13 +12,14 @@ use std::ptr;
 use super::chain::{Ends, Node, follow};
 use super::public::List;
 use super::reader::Iter;
-use crate::collections::hash_map::AtLimit;
 use crate::domain::guard::Global;
 use crate::domain::tag::DomainTag;
 use crate::os::sync::MutexGuard;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::defer;
+use crate::reclaim::reserve;
+use crate::reclaim::retire::AtLimit;
 
 /// The right to change a [`List`], and a cursor: what [`List::update`] gives.
 ///
@@ -191,7 +192,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
     pub fn remove_current(&mut self) -> bool {
         match self.try_remove_current() {
             Ok(removed) => removed,
-            Err(AtLimit) => refuse("remove_current"),
+            Err(_) => refuse("remove_current"),
         }
     }
 
@@ -204,7 +205,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
             return Ok(false);
         }
         if !self.has_room() {
-            return Err(AtLimit);
+            return Err(AtLimit::unchanged(()));
         }
         let old = self.cursor;
         // SAFETY: this is the updater, and the cursor stands on an element of the list.
@@ -253,7 +254,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
 
     /// Whether an element may be removed, to be retired then.
     fn has_room(&self) -> bool {
-        defer::may_replace(self.list.domain().tag(), self.list.constant_charge())
+        reserve::may_replace(self.list.domain().tag(), self.list.constant_charge())
     }
 }
 
@@ -280,7 +281,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> Removed<'_, T, D> {
     /// # Safety
     /// It was taken out of the list, by the thread that calls this.
     unsafe fn add(&mut self, node: *mut Node<T>) {
-        if defer::in_section() {
+        if reserve::in_section() {
             // SAFETY: by this function's contract.
             return unsafe { self.retire(node) };
         }

@@ -12,13 +12,11 @@ use crate::os::user_code::{self, Site};
 ///
 /// ```
 /// use quiescence::ArcCell;
-/// use quiescence::arc_cell::{Access, Constant, Map};
+/// use quiescence::cell::{Access, Constant, Map};
 /// use std::sync::Arc;
 ///
+/// #[derive(quiescence::Weigh)]
 /// struct Config { port: u16, name: String }
-/// impl quiescence::Weigh for Config {
-///     fn owned(&self) -> usize { self.name.capacity() }
-/// }
 ///
 /// fn serve(port: impl Access<u16>) -> String { format!("listens on {}", *port.load()) }
 ///

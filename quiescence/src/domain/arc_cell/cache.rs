@@ -18,7 +18,7 @@ use crate::os::user_code::{self, Site};
 ///
 /// ```
 /// use quiescence::ArcCell;
-/// use quiescence::arc_cell::Cache;
+/// use quiescence::cell::Cache;
 /// use std::sync::Arc;
 ///
 /// let cell = ArcCell::from_pointee(1);
@@ -74,7 +74,7 @@ impl<P: RefCnt, A: Deref<Target = ArcCellAny<P>>> Cache<A, P> {
     ///
     /// ```
     /// use quiescence::ArcCell;
-    /// use quiescence::arc_cell::Cache;
+    /// use quiescence::cell::Cache;
     ///
     /// let cell = ArcCell::from_pointee((1, "one"));
     /// let mut name = Cache::new(&cell).map(|pair| &pair.1);

@@ -11,7 +11,7 @@ use crate::domain::domain::Domain;
 use crate::domain::guard;
 use crate::domain::names::Private;
 use crate::domain::reader::Reader;
-use crate::gp::reader::Slot;
+use crate::gp::slot::Slot;
 use crate::reclaim::defer;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::worker;
@@ -54,7 +54,7 @@ impl Collector {
     /// have other sections as well.
     ///
     /// ```
-    /// use quiescence::{Domain, Tuning, epoch::Collector};
+    /// use quiescence::{Domain, epoch::Collector, tuning::Tuning};
     ///
     /// let domain = Domain::new();
     /// let mut tuning = Tuning::default();

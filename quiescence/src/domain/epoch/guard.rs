@@ -9,7 +9,7 @@ use super::deferred::Deferred;
 use super::pointable::Pointable;
 use super::shared::Shared;
 use crate::domain::guard::{self, Global};
-use crate::gp::reader::Slot;
+use crate::gp::slot::Slot;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -78,7 +78,7 @@ impl Guard {
     ///
     /// # Panics
     /// Not here. A panic in `f` ends there, and is counted
-    /// ([`Statistics::callbacks_panicked`](crate::Statistics::callbacks_panicked)).
+    /// ([`Statistics::callbacks_panicked`](crate::report::Statistics::callbacks_panicked)).
     ///
     /// ```
     /// let guard = quiescence::epoch::pin();
@@ -139,7 +139,7 @@ impl Guard {
     /// Has what the thread has deferred run soon. Where no other thread is registered with the
     /// collector, all that is deferred in it runs when the outermost guard ends. Else the grace
     /// period begins now if 64 objects and functions of the thread wait for one, and within the
-    /// tick ([`Tuning::lazy`](crate::Tuning::lazy)) in any case.
+    /// tick ([`Tuning::lazy`](crate::tuning::Tuning::lazy)) in any case.
     ///
     /// # Cost
     /// Takes a few locks for a moment.

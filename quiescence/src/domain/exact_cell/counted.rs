@@ -24,8 +24,8 @@ use std::sync::{Arc, Weak};
 /// - None of the functions panics. `clone` may: then a count was not added.
 ///
 /// ```
-/// use quiescence::ExactCell;
-/// use quiescence::exact_cell::Counted;
+/// use quiescence::cell::ExactCell;
+/// use quiescence::cell::Counted;
 /// use std::sync::Arc;
 ///
 /// /// A session; the address is that of the `Arc`.

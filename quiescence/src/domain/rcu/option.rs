@@ -6,16 +6,15 @@ use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use grace::Urgency;
-
 #[cfg(doc)]
 use super::Rcu;
 use super::{RcuOption, Unlinked, into_raw, refuse_to_replace};
-use crate::chaos::{self, Mutant, Point};
-use crate::domain::domain::{self, Domain};
+use crate::domain::domain::Domain;
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::debug_objects;
-use crate::reclaim::defer::{self, Reserved};
+use crate::reclaim::defer;
+use crate::reclaim::reserve::{self, Reservation};
+use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 
 impl<T: Send + Sync + 'static> RcuOption<T> {
@@ -100,7 +99,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         match self.try_store(value) {
             Ok(()) => {}
             // As `retire` there.
-            Err(value) if self.domain.core().is_sleepable() => drop(self.swap(value)),
+            Err(refused) if self.domain.core().is_sleepable() => {
+                drop(self.swap(refused.into_inner()));
+            }
             Err(_) => refuse_to_replace("store"),
         }
     }
@@ -112,18 +113,18 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
     #[inline]
     #[track_caller]
-    pub fn try_store(&self, value: Option<T>) -> Result<(), Option<T>> {
+    pub fn try_store(&self, value: Option<T>) -> Result<(), AtLimit<Option<T>>> {
         let tag = self.domain.tag();
         // Usually the thread's stock has room for a value by its size. The place is not looked at
         // before the exchange, not even its scale: where readers on other CPUs have its cache line,
         // a load and an exchange cost more than an exchange. (The handle of a domain that was made
         // at run time stands there, too, and is loaded.)
         let is_sleepable = tag.core().is_sleepable();
-        let by_size = if is_sleepable { None } else { defer::reserve_by_size::<K, T>(tag) };
+        let by_size = if is_sleepable { None } else { reserve::reserve_by_size::<K, T>(tag) };
         let room = match by_size {
             None => match self.find_room() {
                 Ok(room) => room,
-                Err(NoRoom) => return Err(value),
+                Err(NoRoom) => return Err(AtLimit::unchanged(value)),
             },
             room => room,
         };
@@ -147,7 +148,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// As [`retire_old`](Self::retire_old).
     #[inline(never)]
     #[track_caller]
-    unsafe fn retire_weighed(&self, old: *mut T, room: Option<Reserved<'_>>) {
+    unsafe fn retire_weighed(&self, old: *mut T, room: Option<Reservation<'_>>) {
         let room = match room {
             Some(room) if !self.domain.core().is_sleepable() => {
                 room.put_back(self.domain.core());
@@ -163,17 +164,14 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// its size; and in sleepable domains. `Ok(None)`: room is to be found when it is retired.
     #[inline(never)]
     #[track_caller]
-    fn find_room(&self) -> Result<Option<Reserved<'_>>, NoRoom> {
+    fn find_room(&self) -> Result<Option<Reservation<'_>>, NoRoom> {
         let tag = self.domain.tag();
-        if chaos::mutant(Mutant::RetireBeforeUnlink) {
-            domain::synchronize(tag, Urgency::Normal, Location::caller());
-            return Ok(None);
-        }
+        //~ retire-before-unlink
         if tag.core().is_sleepable() {
             // Whether this is a section is not known, so nothing is waited for.
             return self.reserve_any().map(Some).ok_or(NoRoom);
         }
-        if defer::may_replace(tag, self.scale.constant()) { Ok(None) } else { Err(NoRoom) }
+        if reserve::may_replace(tag, self.scale.constant()) { Ok(None) } else { Err(NoRoom) }
     }
 
     /// What the value that is in the place now would be charged; an estimate, for it may be
@@ -192,7 +190,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// `old` is null, or was in this place, out of which the caller has taken it.
     #[inline]
     #[track_caller]
-    pub(super) unsafe fn retire_old(&self, old: *mut T, room: Option<Reserved<'_>>) {
+    pub(super) unsafe fn retire_old(&self, old: *mut T, room: Option<Reservation<'_>>) {
         let tag = self.domain.tag();
         // SAFETY: it came from a box or is null; others may read it, and T is Sync.
         let bytes = match unsafe { old.as_ref() } {
@@ -291,9 +289,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     }
 
     pub(super) fn replace(&self, new: *mut T) -> Option<Unlinked<T, K>> {
-        if chaos::mutant(Mutant::RetireBeforeUnlink) {
-            domain::synchronize(self.domain.tag(), Urgency::Normal, Location::caller());
-        }
+        //~ retire-before-unlink
         // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
         unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
     }
@@ -303,7 +299,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     pub(super) fn exchange(&self, new: *mut T) -> *mut T {
         // AcqRel: as in `compare_exchange` [GP-10].
         let old = self.pointer.swap(new, AcqRel);
-        chaos::point(Point::Unlinked);
+        //~ point unlinked
         old
     }
 

@@ -31,16 +31,12 @@ use crate::srcu::{Entry, SrcuCounts};
 /// the memory of what is replaced; it does not hold up updaters below the domain's limit.
 ///
 /// ```
-/// use quiescence::{Rcu, RcuRef};
+/// use quiescence::{Rcu, RcuRef, Weigh};
 ///
+/// #[derive(Weigh)]
 /// struct Config {
 ///     name: String,
 ///     workers: usize,
-/// }
-/// impl quiescence::Weigh for Config {
-///     fn owned(&self) -> usize {
-///         self.name.owned()
-///     }
 /// }
 ///
 /// struct Server {
@@ -73,13 +69,13 @@ pub struct RcuRef<'r, T: ?Sized, K: DomainTag = Global>(Held<T, K::Section<'r>>)
 /// returned from a handler. It can be held across an `.await`, and dropped on any thread.
 ///
 /// ```
-/// use quiescence::{OwnedRcuRef, Rcu, Sleepable};
+/// use quiescence::{OwnedRcuRef, Rcu, tag::Sleepable};
 /// use std::sync::Arc;
 ///
+/// #[derive(quiescence::Weigh)]
 /// struct Config {
 ///     greeting: String,
 /// }
-/// impl quiescence::Weigh for Config {}
 ///
 /// #[derive(Clone)]
 /// struct State {
@@ -224,7 +220,7 @@ impl<T: Send + Sync + 'static> Rcu<T, Sleepable> {
     /// Allocates the value, and about 2 KiB for the domain.
     ///
     /// ```
-    /// use quiescence::{Rcu, Sleepable};
+    /// use quiescence::{Rcu, tag::Sleepable};
     /// use std::sync::LazyLock;
     ///
     /// static CONFIG: LazyLock<Rcu<String, Sleepable>> =

@@ -8,9 +8,10 @@ use std::ptr;
 
 use super::{Rcu, RcuOption, Unlinked, into_raw};
 use crate::domain::tag::DomainTag;
-use crate::domain::tasks::{AtLimit, GracePeriod};
-use crate::reclaim::defer::{self, Reserved};
+use crate::domain::tasks::{GracePeriod, RoomWaiter};
+use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::reserve::{self, Reservation};
 
 /// # For tasks
 /// Futures that need no runtime, and never block the thread that polls them.
@@ -19,9 +20,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// then.
     ///
     /// It waits for one grace period at most. If others have taken all room by then, it stores and
-    /// goes over the limit, which [`Statistics::limit_overruns`](crate::Statistics::limit_overruns)
-    /// counts: so each task that waits adds one value a grace period at most, and where no grace
-    /// period ends, none.
+    /// goes over the limit, which
+    /// [`Statistics::limit_overruns`](crate::report::Statistics::limit_overruns) counts: so each
+    /// task that waits adds one value a grace period at most, and where no grace period ends, none.
     ///
     /// **If the future is dropped** before it is ready, nothing has been stored, and `value` is
     /// dropped with it.
@@ -30,7 +31,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// ahead of them.
     ///
     /// ```
-    /// # use quiescence::{Rcu, Sleepable};
+    /// # use quiescence::{Rcu, tag::Sleepable};
     /// async fn publish(config: &Rcu<String, Sleepable>) {
     ///     config.store_async(String::from("new")).await;
     /// }
@@ -46,7 +47,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// before it is ready, nothing has changed.
     ///
     /// ```
-    /// # use quiescence::{Rcu, Sleepable};
+    /// # use quiescence::{Rcu, tag::Sleepable};
     /// async fn count(requests: &Rcu<u64, Sleepable>) {
     ///     requests.update_async(|count| count + 1).await;
     /// }
@@ -58,7 +59,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     {
         let location = Location::caller();
         async move {
-            let mut limit = AtLimit::new(self.domain().clone());
+            let mut limit = RoomWaiter::new(self.domain().clone());
             let attempt = |f: &mut F| self.update_if_room(location, f);
             let updated = poll_fn(|context| limit.poll_object(context, || attempt(&mut f)));
             if !updated.await {
@@ -85,7 +86,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
 impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// As [`store`](Self::store), for tasks. See [`Rcu::store_async`].
     pub async fn store_async(&self, value: Option<T>) {
-        let (mut value, mut limit) = (Some(value), AtLimit::new(self.domain.clone()));
+        let (mut value, mut limit) = (Some(value), RoomWaiter::new(self.domain.clone()));
         let stored = poll_fn(|context| {
             limit.poll_object(context, || {
                 let refused = value.take().and_then(|value| self.store_if_room(value).err());
@@ -111,16 +112,16 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
 
     /// Room for the value that is in the place, if there is any; nothing is waited for.
     #[track_caller]
-    pub(super) fn reserve_any(&self) -> Option<Reserved<'_>> {
+    pub(super) fn reserve_any(&self) -> Option<Reservation<'_>> {
         let charge = self.scale.constant().unwrap_or_else(|| self.charge_now());
-        defer::reserve_any(self.domain.tag(), charge)
+        reserve::reserve_any(self.domain.tag(), charge)
     }
 }
 
 /// Room for a value that is about to be replaced; given back, if it is not.
 struct Room<'q> {
     core: &'q DomainState,
-    reserved: Option<Reserved<'q>>,
+    reserved: Option<Reservation<'q>>,
 }
 
 impl<'q> Room<'q> {
@@ -147,7 +148,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     /// if need be: nothing is waited for.
     ///
     /// ```
-    /// # use quiescence::{Rcu, Sleepable};
+    /// # use quiescence::{Rcu, tag::Sleepable};
     /// async fn replace(name: &Rcu<String, Sleepable>) -> String {
     ///     let old = name.swap(String::from("new"));
     ///     old.into_inner_async().await // after its last reader

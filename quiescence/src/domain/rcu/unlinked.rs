@@ -6,7 +6,6 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::ptr::{self, NonNull};
 
-use crate::chaos::{self, Mutant};
 use crate::domain::domain::{self, Domain};
 use crate::domain::guard::Global;
 use crate::domain::tag::DomainTag;
@@ -60,9 +59,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     /// retired then.
     #[track_caller]
     pub fn into_box(self) -> Box<T> {
-        if !chaos::mutant(Mutant::RetireBeforeUnlink) {
-            domain::wait_unless_done(self.domain.tag(), self.unread_after, Location::caller());
-        }
+        //~ retire-before-unlink:
+        domain::wait_unless_done(self.domain.tag(), self.unread_after, Location::caller());
         self.into_box_unread()
     }
 

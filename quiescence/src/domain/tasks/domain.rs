@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 
-use super::{AtLimit, Barrier, GracePeriod};
+use super::{Barrier, GracePeriod, RoomWaiter};
 use crate::domain::domain::{Cookie, Domain};
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
@@ -74,7 +74,7 @@ impl<K: DomainTag> Domain<K> {
     ///
     /// **If the future is dropped** before it is ready, polled or not, the object is retired over
     /// the limit: readers may still see it.
-    /// [`Statistics::limit_overruns`](crate::Statistics::limit_overruns) counts that.
+    /// [`Statistics::limit_overruns`](crate::report::Statistics::limit_overruns) counts that.
     ///
     /// ```
     /// # use quiescence::Srcu;
@@ -91,7 +91,7 @@ impl<K: DomainTag> Domain<K> {
     ) -> impl Future<Output = ()> + Send + use<K, P> {
         let mut object = Kept { domain: self.clone(), object: Some(object) };
         async move {
-            let mut limit = AtLimit::new(object.domain.clone());
+            let mut limit = RoomWaiter::new(object.domain.clone());
             let queued =
                 poll_fn(|context| limit.poll_object(context, || object.try_retire())).await;
             if !queued {
@@ -123,7 +123,7 @@ impl<K: DomainTag> Domain<K> {
     ) -> impl Future<Output = ()> + Send + use<K, F> {
         let domain = self.clone();
         async move {
-            let (mut f, mut limit) = (Some(f), AtLimit::new(domain.clone()));
+            let (mut f, mut limit) = (Some(f), RoomWaiter::new(domain.clone()));
             let tag = domain.tag();
             let queued = poll_fn(|context| {
                 limit.poll_closure(context, || {

@@ -1,4 +1,4 @@
-//! The driver of a domain's grace-period machine, where registered threads are waited for.
+//! The driver of a domain's grace-period machine, for registered threads.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -10,7 +10,6 @@ use grace::{Action, Event, Hint, Machine, Number, Sequence, word};
 use super::handover::Away;
 use super::protocol::Protocol;
 use super::{Driver, GracePeriods, State, Until};
-use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::Current;
 use crate::event::trace;
 use crate::gp::registry::Registry;
@@ -21,8 +20,8 @@ use crate::os::{fence, nap};
 impl GracePeriods {
     /// Carries out the machine's actions, until there is nothing left for this driver to do. Then
     /// wakes the tasks whose grace periods have ended; returns whether there were any. A driver
-    /// that is to serve a later grace period leaves for them and drives on as a new one: they do
-    /// not wait for the sections that it waits for.
+    /// that waits for a later grace period stops to wake them, and drives on under a new term: so
+    /// the tasks do not wait for the sections that it waits for.
     pub(super) fn drive<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -36,22 +35,23 @@ impl GracePeriods {
         };
         state = match driven {
             Ok(state) => state,
-            // Another driver is at work, or was: it is none of its business any more.
+            // Another driver has taken over: the machine is not this one's any more.
             Err(mut superseded) => {
                 let left = superseded.conduct.superseded.saturating_sub(1);
-                superseded.conduct.superseded = left; // a fork forgets them
+                superseded.conduct.superseded = left; // a fork forgets drivers
                 return (superseded, false);
             }
         };
         state.driven = false;
-        // Somebody may wait for a later grace period than this driver did.
+        // A thread may wait for a later grace period than this driver did.
         if state.sleepers != 0 {
             self.turn.notify_all();
         }
         self.tell_those_due(state)
     }
 
-    /// The same, where registered threads are waited for.
+    /// Carries out the machine's actions for registered threads. `Err` if another driver has taken
+    /// over.
     fn drive_threads<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -93,11 +93,11 @@ impl GracePeriods {
                     let urgency = state.protocol.urgency();
                     state.current.must_wait(urgency);
                     match until {
-                        // The driver before has waited; what for may have come.
+                        // The superseded driver has waited already: scan again first.
                         Until::Done(_) if took_over => {}
                         Until::Done(_) => state = self.pause(state, &driver, hint)?,
-                        Until::MustWait { .. } if passing.must_wait(hint) => {}
-                        // The next thread polls again: the machine stays at this step.
+                        Until::MustWait { .. } if passing.wait_has_ended(hint) => {}
+                        // The machine stays at this step; the next driver polls again.
                         Until::MustWait { .. } => {
                             state = self.still_drives(self.watched(state).0, &driver)?;
                             break;
@@ -116,17 +116,16 @@ impl GracePeriods {
                 if to_tell || until.is_reached(state.protocol.sequence()) {
                     break;
                 }
-                // At most one grace period in a hold of the lock, also where none has to wait for
-                // anything.
+                // Releases the lock after each grace period, even if there is nothing to wait for.
                 state = self.away(state, &driver, Away::WORKS, || ())?;
             }
         }
         Ok(state)
     }
 
-    /// Carries out a grace period in one hold of the lock, if there is no reader to wait for: none
-    /// but `own` ones of the caller, which does not read by them. If there is one, the machine
-    /// stays where it is, and the next driver continues from there. Returns whether it has ended.
+    /// Carries out a grace period in one hold of the lock, if the only readers are `own` ones of
+    /// the caller, which does not read by them. If there are others, the machine stays where it is,
+    /// and the next driver continues from there. Returns whether it has ended.
     pub(super) fn drive_alone(&self, state: &mut State, own: usize) -> bool {
         if state.threads().poll() != Action::Fence {
             return false;
@@ -145,7 +144,7 @@ impl GracePeriods {
         true
     }
 
-    /// Does something that takes time without the machine's lock.
+    /// Calls `f` without the machine's lock.
     pub(super) fn unlocked<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
@@ -156,17 +155,18 @@ impl GracePeriods {
         sync::lock(&self.state)
     }
 
-    /// Which fence the readers ask for; none if there is no reader but the calling thread's own
-    /// quiescent ones, of which there are `own`. The thread that registers later sees what was
-    /// published before [GP-5].
+    /// Which fence the readers require; `None` if the only readers are `own` quiescent ones of the
+    /// calling thread. A reader that registers later sees what was published before [GP-5].
     fn fence_needed(&self, own: impl FnOnce(&Registry) -> usize) -> Option<Needed> {
-        if self.hazards && !chaos::mutant(Mutant::HazardNoFence) {
+        //~ hazard-no-fence:
+        if self.hazards {
             return Some(Needed::Heavy); // for the slots of hazard pointers [HP-1]
         }
         let registry = sync::lock(&self.registry);
+        //~ always-alone:
         let needed = fence_needed(registry.len(), own(&registry), registry.light());
-        let needed = needed.filter(|_| !chaos::mutant(Mutant::AlwaysAlone));
-        if needed.is_none() && !chaos::mutant(Mutant::NoFenceAlone) {
+        //~ no-fence-alone:
+        if needed.is_none() {
             // This grace period has no other fence; the calling thread may be a reader later
             // [UL-1].
             fence::full_after_locked();
@@ -174,10 +174,9 @@ impl GracePeriods {
         needed
     }
 
-    /// Notes that a grace period begins, the first time: the driver before may have come as far.
-    /// The clock is looked at now only where that is `timed`: beside a heavy fence it costs little;
-    /// else it would take longer than the grace period, if there are no holdouts. Returns whether
-    /// it was the first time.
+    /// Records the beginning of a grace period, once: an earlier driver may have done so. Reads the
+    /// clock only if `timed`: next to a heavy fence that costs little; without one it takes longer
+    /// than a grace period without holdouts. Returns whether this call recorded it.
     pub(crate) fn begin(&self, state: &mut State, timed: bool) -> bool {
         let sequence = state.protocol.sequence();
         let number = Some(sequence.ended().wrapping_add(1));
@@ -198,17 +197,15 @@ impl GracePeriods {
         match needed {
             Needed::Heavy => self.heavy_fence(), // [GP-1]
             // Pairs with the full fence of a QSBR reader that comes online [GP-8], or with those of
-            // all readers [GP-1].
+            // readers that all execute full fences [GP-1].
             Needed::Full => self.own_fence(),
         }
-        chaos::point(Point::Fenced);
+        //~ point fenced
     }
 
     /// A fence of the calling thread alone.
     fn own_fence(&self) {
-        if !chaos::mutant(Mutant::NoOwnFence) {
-            fence::full();
-        }
+        fence::full(); //~ no-own-fence
     }
 
     pub(crate) fn heavy_fence(&self) {
@@ -220,31 +217,31 @@ impl GracePeriods {
         self.counters().heavy_fences.fetch_add(1, Relaxed);
     }
 
-    /// Shows readers the number of this grace period.
+    /// Announces the number of this grace period to readers.
     pub(super) fn announce(&self, number: Number) {
         sync::lock(&self.registry).link(&self.gp);
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
-        // the thread that records this number sees what was published before the fence.
+        // a thread that records this number sees what was published before the fence.
         self.gp.store(word::entered(number), Release);
         self.announce_to_liburcu(word::entered(number));
-        chaos::point(Point::Announced);
+        //~ point announced
     }
 
     /// Counts the holdouts. The locks and the Acquire loads order their sections before what
     /// follows [GP-2].
     pub(super) fn scan(&self, number: Number, driver: &Driver) -> usize {
-        // What a superseded driver would count is of no interest.
+        // The count of a superseded driver would not be used.
         let Some(mut registry) = self.registry_as(driver) else { return 0 };
         let holdouts = registry.scan(number, &self.gp);
         drop(registry);
         if self.liburcu.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
-            // Readers that were compiled long ago may release nothing when they lock [GP-2].
+            // Readers compiled long ago may not release at each store to their word [GP-2].
             self.heavy_fence();
         }
         holdouts
     }
 
-    /// Looks away for a moment, or sleeps until the last holdout has left or the tick comes.
+    /// Spins for a moment, or sleeps until the last holdout has left, or until the tick comes.
     fn pause<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -275,14 +272,14 @@ impl GracePeriods {
     ///
     /// A reader that leaves stores its word, passes a light fence and loads its mark; the sleeper
     /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's
-    /// store [GP-6], so either the reader reports or the sleeper does it in its stead, and exactly
-    /// one of them does: who takes the mark away.
+    /// store [GP-6], so either the reader reports or the sleeper does it in its stead. Exactly one
+    /// of them does: the one that clears the mark.
     pub(super) fn sleep(&self, driver: &Driver) {
-        chaos::point(Point::BeforeMark);
+        //~ point before-mark
         let Some(mut registry) = self.registry_as(driver) else { return };
-        // Relaxed: no thread decrements for these before it has found a mark, and the lock and the
-        // heavy fence come between. Those who took a mark of a superseded driver's may still have
-        // to [HO-2].
+        // Relaxed: no thread decrements for these marks before it has found one, and the lock and
+        // the heavy fence come between. Readers that cleared a mark of a superseded driver may
+        // still have to decrement [HO-2].
         self.wake.0.left.fetch_add(registry.holdouts().count() as u32, Relaxed);
         registry.mark_holdouts();
         drop(registry);
@@ -291,11 +288,12 @@ impl GracePeriods {
         } else {
             self.heavy_fence(); // [GP-6]
         }
-        chaos::point(Point::Marked);
+        //~ point marked
         let Some(mut registry) = self.registry_as(driver) else { return };
         let number = word::number(self.gp.load(Relaxed)); // the driver's own store
         for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
-            if !chaos::mutant(Mutant::NoSecondLook) && slot.clear_waited_for() {
+            //~ no-second-look:
+            if slot.clear_waited_for() {
                 self.holdout_left();
             }
         }
@@ -304,8 +302,8 @@ impl GracePeriods {
         self.counters().sleeps.fetch_add(1, Relaxed);
         loop {
             let rung = self.wake.0.rung();
-            // Acquire: pairs with the decrements [GP-7]. The thread that took over has rung since,
-            // and perhaps gone to sleep in the place of this one.
+            // Acquire: pairs with the decrements [GP-7]. A thread that took over has rung since,
+            // and may sleep in the place of this one.
             if self.wake.0.left.load(Acquire) == 0 || self.is_superseded(driver) {
                 break;
             }

@@ -1,4 +1,4 @@
-//! The grace periods of a domain across a `fork`: held before it, put right in the child.
+//! The grace periods of a domain across a `fork`: locked before it, repaired in the child.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -6,19 +6,19 @@ use super::{GracePeriods, State};
 use crate::gp::registry::Registry;
 use crate::os::sync::{self, MutexGuard};
 
-/// The machine of a domain, held across a `fork`.
+/// The machine of a domain, locked across a `fork`.
 pub(crate) struct HeldMachine<'a>(MutexGuard<'a, State>);
 
-/// The readers of a domain, held across a `fork`.
+/// The registry of a domain, locked across a `fork`.
 pub(crate) struct HeldRegistry<'a>(MutexGuard<'a, Registry>);
 
 impl GracePeriods {
-    /// Before a `fork`, beside those of other domains.
+    /// Before a `fork`: locks it in addition to those of other domains.
     pub(crate) fn hold_machine(&self) -> HeldMachine<'_> {
         HeldMachine(sync::lock_another(&self.state))
     }
 
-    /// Before a `fork`, beside those of other domains.
+    /// Before a `fork`: locks it in addition to those of other domains.
     pub(crate) fn hold_registry(&self) -> HeldRegistry<'_> {
         HeldRegistry(sync::lock_another(&self.registry))
     }
@@ -37,7 +37,7 @@ impl GracePeriods {
             words.futex.store(0, Relaxed);
         }
         state.driven = false;
-        state.begun = None; // it starts again from its fence
+        state.begun = None; // the grace period starts again from its fence
         self.end_term(state);
         state.sleepers = 0;
         state.protocol.abandon();

@@ -1,50 +1,47 @@
 //! The hand-over: a waiter takes the place of a driver that makes no progress.
 //!
-//! A driver that loses its CPU between two steps (a `SCHED_IDLE` thread beside busy ones, a thread
+//! A driver that loses its CPU between two steps (a `SCHED_IDLE` thread among busy ones, a thread
 //! that a debugger or a signal handler stops) would hold up every other updater. What the next
 //! driver needs is in the machine, under its lock: so a waiter that has seen no progress for its
 //! [`Patience`] begins a new *term* and carries out the pending action itself. The fence and the
-//! scan may be done twice; a wait is over when somebody says so.
+//! scan may be done twice; a wait may end early.
 //!
 //! **Invariant [HO-1]: only the driver of the current term changes the machine, the registry's list
 //! of holdouts, their marks and the word it sleeps on.** Terms are numbered. A term begins under
-//! the machine's lock; where it ends another one's, under the registry's as well. A driver compares
-//! its number with the current one each time it takes one of the two locks, before it changes
-//! anything. A superseded driver that finds another number there throws its result away, and is a
-//! waiter from then on.
+//! the machine's lock; if it ends another one, under the registry's as well. A driver compares its
+//! number with the current one each time it takes one of the two locks, before it changes anything.
+//! A driver that finds another number discards its result, and is a waiter from then on.
 //!
-//! **Invariant [HO-2]: where a term begins no mark stands.** The thread that takes over takes the
-//! marks of the superseded driver away, and ends its sleep. A reader that has taken its mark away
-//! and has not counted it down yet is still in `wake.left`, which the next sleep adds to. So that
-//! is at any time the number of marks that stand or are still to be counted down.
+//! **Invariant [HO-2]: when a term begins no mark is set.** The thread that takes over clears the
+//! marks of the superseded driver, and ends its sleep. A reader that has cleared its mark but not
+//! yet decremented is still counted in `wake.left`, which the next sleep adds to. So `wake.left` is
+//! at any time the number of marks that are set, plus the decrements that are still to come.
 //!
 //! # When a driver counts as stalled
 //!
-//! A waiter sleeps on `turn` for as long as it has patience, which [`grace::handover`] decides: a
-//! driver that stalls after a long wait for readers delays the others by as much again at most, and
-//! a grace period that takes a second costs a waiter fifteen looks. A driver that naps for a known
-//! time is given that time. A driver that sleeps until the last holdout wakes it is stalled when it
-//! has been woken and does not come: so the waiter sleeps on the same bell, and which of the two
-//! comes first carries on. (Readers compiled against liburcu wake one sleeper only. There the
-//! waiter looks at the word when its patience has run out.)
+//! A waiter sleeps on `turn` for its patience, which [`grace::handover`] decides: it checks the
+//! driver at doubling intervals from 50 us up to 0.8 s, about 15 times in a grace period of one
+//! second. A driver that stalls after a long wait for readers at most doubles that wait for the
+//! others. A driver that naps for a known time is given that time. A driver that sleeps until the
+//! last holdout wakes it has stalled if it was woken and does not run: so the waiter sleeps on the
+//! same bell, and the first of the two to run continues. (A reader compiled against liburcu wakes
+//! one sleeper only. There the waiter just loads `gp.futex` when its patience has run out.)
 //!
 //! # What remains
 //!
-//! A driver that loses its CPU while it holds the machine's lock or the registry's holds up
-//! everybody until it runs again, but for the library's worker where it comes to the machine's: it
-//! tries that first ([W-2] in `reclaim/worker.rs`). The locks are held for some ten nanoseconds a
-//! step, and for a scan. A futex with priority inheritance would not help: the kernel does not lend
-//! the weight of one ordinary thread to another. Raising the driver's own scheduling class takes
-//! privileges (`RLIMIT_NICE`).
+//! A driver that loses its CPU while it holds the machine's lock or the registry's holds up every
+//! other updater until it runs again. Only the worker passes on if the machine's lock is held
+//! ([W-2] in `reclaim/worker.rs`). The locks are held for some ten nanoseconds a step, and for a
+//! scan. A futex with priority inheritance would not help: the kernel does not lend the weight of
+//! one ordinary thread to another. Raising the driver's own scheduling class takes privileges
+//! (`RLIMIT_NICE`).
 
 use std::time::Duration;
 
-#[cfg(not(loom))]
 use grace::handover::PassersPatience;
 use grace::handover::Progress;
 
 use super::{Driver, GracePeriods, Me, State, Until};
-use crate::chaos::{self, Mutant};
 use crate::gp::gp_words;
 use crate::gp::registry::Registry;
 use crate::os::sync::{self, MutexGuard};
@@ -53,27 +50,26 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 /// What the driver does without the machine's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Away {
-    /// How long it takes at least.
+    /// The least time that it takes.
     pub(crate) least: Duration,
     /// Whether it then sleeps until readers leave.
     sleeps: bool,
 }
 
 impl Away {
-    /// It fences, scans, or has the CPU to itself.
+    /// It fences, scans or spins.
     pub(crate) const WORKS: Self = Self { least: Duration::ZERO, sleeps: false };
 
-    /// It naps for so long.
+    /// It naps for `least`.
     pub(crate) const fn naps(least: Duration) -> Self {
         Self { least, sleeps: false }
     }
 
-    /// It sleeps until readers leave, after a nap.
+    /// It naps for `nap`, then sleeps until readers leave.
     pub(crate) const fn sleeps(nap: Duration) -> Self {
         Self { least: nap, sleeps: true }
     }
 
-    #[cfg(not(loom))]
     fn least_ns(self) -> u64 {
         saturating_ns(self.least)
     }
@@ -87,7 +83,7 @@ pub(crate) struct Conduct {
     pub(crate) steps: u64,
     /// Superseded drivers that have not come back.
     pub(crate) superseded: u32,
-    /// Of callers of `advance` that find a driver at work.
+    /// The patience of callers of `advance` that find a driver at work.
     #[cfg(not(loom))]
     passers: PassersPatience,
 }
@@ -102,12 +98,12 @@ impl Conduct {
     };
 }
 
-/// How long a waiter looks on.
+/// How long a waiter sees no progress before it takes over.
 #[derive(Debug)]
 pub(crate) struct Patience {
     #[cfg(not(loom))]
     of_waiter: grace::handover::Patience,
-    /// Loom has no clock: how many times it takes over wherever it finds a driver at work.
+    /// Loom has no clock: how many more times it takes over when it finds a driver at work.
     #[cfg(loom)]
     pub(crate) take_overs: u32,
 }
@@ -120,13 +116,13 @@ impl Patience {
         take_overs: 0,
     };
 
-    /// None, until it has taken over so many times.
+    /// No patience until it has taken over `take_overs` times.
     #[cfg(loom)]
     pub(crate) const fn none(take_overs: u32) -> Self {
         Self { take_overs }
     }
 
-    /// How long it is still to sleep before it looks at the driver, which is `away`.
+    /// How long the waiter is still to sleep before it checks the driver.
     #[cfg(not(loom))]
     pub(crate) fn left(&mut self, core: &GracePeriods, state: &State) -> Duration {
         let (progress, ended) = (core.progress(state), state.protocol.sequence().ended());
@@ -135,15 +131,15 @@ impl Patience {
         Duration::from_nanos(left_ns)
     }
 
-    /// It has slept for so long, and no thread has notified it. Returns whether its patience has
-    /// run out.
+    /// The waiter has slept for `time` without being notified. Returns whether its patience has run
+    /// out.
     #[cfg(not(loom))]
     pub(crate) fn slept(&mut self, core: &GracePeriods, state: &State, time: Duration) -> bool {
         let least_ns = state.conduct.away.least_ns();
         self.of_waiter.slept(core.progress(state), saturating_ns(time), least_ns) && state.driven
     }
 
-    /// For how long it sleeps on the driver's own word.
+    /// How long it sleeps on the driver's own word.
     fn beside(&self) -> Option<Duration> {
         #[cfg(not(loom))]
         return Some(Duration::from_nanos(self.of_waiter.beside_ns()));
@@ -152,17 +148,16 @@ impl Patience {
     }
 }
 
-/// The longest that can be said is 584 years.
-#[cfg(not(loom))]
+/// At most `u64::MAX`, which is 584 years.
 fn saturating_ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What a waiter finds when it looks at a driver without progress.
+/// What a waiter finds when it checks a driver without progress.
 enum Found {
-    /// It is where it should be, or somebody holds the registry's lock.
+    /// It sleeps as it should, or the registry's lock is held.
     Fine,
-    /// It sleeps until the bell is rung once more than that.
+    /// It sleeps until the count of the bell's rings is no longer this one.
     Asleep(u32),
     Stalled,
 }
@@ -175,7 +170,7 @@ impl GracePeriods {
 
     // ---- the driver's side --------------------------------------------------------------------
 
-    /// A driver where there is none. Under the machine's lock.
+    /// Begins a term if no thread drives. Under the machine's lock.
     pub(crate) fn begin_term(&self, until: Until, me: Me) -> Driver {
         Driver { term: self.next_term(), took_over: false, until, me }
     }
@@ -188,9 +183,8 @@ impl GracePeriods {
         term
     }
 
-    /// In a child process: the thread that was the driver has another one's result, if it is the
-    /// forking thread that a handler interrupted.
-    #[cfg(not(loom))]
+    /// In a child process: ends the driver's term. If a handler has forked on the driver's own
+    /// thread, that driver finds itself superseded when the handler returns.
     pub(crate) fn end_term(&self, state: &mut State) {
         self.next_term();
         state.conduct.superseded = 0;
@@ -201,9 +195,9 @@ impl GracePeriods {
         self.term.load(Relaxed) != driver.term // see `next_term`
     }
 
-    /// Does something that takes time without the machine's lock. The mark `driven` keeps others
-    /// from driving meanwhile, as long as they believe in its progress; their requests come
-    /// through. `Err` if one has taken over: there is nothing left to do.
+    /// Calls `f` without the machine's lock. `driven` keeps other threads from driving meanwhile,
+    /// as long as their patience lasts; they can still make requests. `Err` if one has taken over:
+    /// there is nothing left to do.
     #[inline(always)]
     pub(crate) fn away<'a>(
         &'a self,
@@ -216,32 +210,33 @@ impl GracePeriods {
         self.still_drives(self.unlocked(state, f), driver)
     }
 
-    /// `Err` if another driver has taken its place.
+    /// Counts a step. `Err` if another driver has taken its place.
     #[inline]
     pub(crate) fn still_drives<'a>(
         &self,
         mut state: MutexGuard<'a, State>,
         driver: &Driver,
     ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
-        if self.is_superseded(driver) && !chaos::mutant(Mutant::SupersededDriverReports) {
+        //~ superseded-driver-reports:
+        if self.is_superseded(driver) {
             return Err(state);
         }
         state.conduct.steps = state.conduct.steps.wrapping_add(1);
         Ok(state)
     }
 
-    /// The registry, for a driver that is to change what belongs to grace periods in it; `None` if
-    /// another one has taken its place [HO-1].
+    /// The registry, for a driver that is to change its holdouts or their marks; `None` if another
+    /// driver has taken its place [HO-1].
     pub(crate) fn registry_as(&self, driver: &Driver) -> Option<MutexGuard<'_, Registry>> {
         let registry = sync::lock(&self.registry);
-        let may = !self.is_superseded(driver) || chaos::mutant(Mutant::SupersededDriverMarks);
+        let may = !self.is_superseded(driver); //~ superseded-driver-marks
         may.then_some(registry)
     }
 
     // ---- the waiter's side --------------------------------------------------------------------
 
-    /// A driver in the place of one that has made no progress for as long as the caller has
-    /// patience; `None` if that is no reason, after a sleep beside it perhaps.
+    /// Takes over from a driver that has made no progress for as long as the caller has patience.
+    /// `None` if it has not stalled; the caller may have slept on its bell to find out.
     pub(crate) fn take_over_stalled<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -272,13 +267,9 @@ impl GracePeriods {
         (state, driver)
     }
 
-    /// Looks what a driver is at that has not come back.
+    /// Checks a driver that has made no progress.
     fn look_at_driver(&self, state: &State) -> Found {
-        // Where a wake-up is lost on purpose, the hand-over would make up for it, and hide that.
-        let without = [Mutant::NoTakeOver, Mutant::NoSecondLook, Mutant::ForgottenMark];
-        if without.into_iter().any(chaos::mutant) {
-            return Found::Fine;
-        }
+        //~ no-take-over no-second-look forgotten-mark
         if !state.conduct.away.sleeps {
             return Found::Stalled;
         }
@@ -288,7 +279,7 @@ impl GracePeriods {
             Some(_) => {}
         }
         match self.liburcu_words() {
-            // Relaxed: who takes over looks at the readers' own words.
+            // Relaxed: a thread that takes over loads the readers' own words.
             Some(words) if words.futex.load(Relaxed) == gp_words::ASLEEP => Found::Fine,
             Some(_) => Found::Stalled,
             None => {
@@ -302,12 +293,13 @@ impl GracePeriods {
         }
     }
 
-    /// Ends the term of the driver at work, and its sleep. `None` if somebody holds the registry's
-    /// lock: the driver itself, perhaps, and then nothing is gained.
+    /// Ends the term and the sleep of the driver at work. `None` if the registry's lock is held:
+    /// perhaps by that driver, and then taking over gains nothing.
     fn take_over(&self, state: &mut State, until: Until, me: Me) -> Option<Driver> {
         let registry = sync::try_lock(&self.registry)?;
         let driver = Driver { term: self.next_term(), took_over: true, until, me };
-        if state.conduct.away.sleeps && !chaos::mutant(Mutant::MarksOutliveTheirDriver) {
+        //~ marks-outlive-their-driver:
+        if state.conduct.away.sleeps {
             self.withdraw_marks(registry); // [HO-2]
         }
         state.conduct.superseded = state.conduct.superseded.saturating_add(1);
@@ -322,17 +314,15 @@ impl GracePeriods {
             None => {
                 // AcqRel: one of the chain of decrements [GP-7].
                 self.wake.0.left.fetch_sub(withdrawn, AcqRel);
-                if !chaos::mutant(Mutant::SilentTakeOver) {
-                    self.wake.0.ring();
-                }
+                self.wake.0.ring(); //~ silent-take-over
             }
         }
     }
 
-    /// For a caller that does not wait: a driver in the place of one that has made no progress
-    /// since another such caller looked, and is not asleep. `None` if there is no reason.
+    /// For a caller that does not wait: takes over from a driver that is not asleep and has made no
+    /// progress since another such caller checked it. `None` if it has.
     ///
-    /// How long that is to be: [`PassersPatience`].
+    /// How long that is: [`PassersPatience`].
     #[cfg(not(loom))]
     pub(crate) fn take_over_in_passing(
         &self,
@@ -382,13 +372,14 @@ mod tests {
     use super::*;
     use crate::Domain;
     use crate::domain::tag::DomainTag;
-    use crate::gp::reader::ReaderKind;
+    use crate::gp::slot::ReaderKind;
     use crate::os::sync::AtomicU32;
-    use crate::os::thread::{self as system, ThreadState};
+    use crate::os::thread as system;
+    use crate::os::thread_state::{self, ThreadState};
     use grace::Urgency;
 
-    /// How long after a look at a driver without progress the next caller takes its place, one
-    /// after the other in one grace period; none of them does its step.
+    /// How long after its first check of a driver without progress each caller takes over, one
+    /// after the other in one grace period; none of them takes a step.
     fn patience_of_those_who_pass(core: &GracePeriods, callers: usize) -> Vec<Duration> {
         let aim = (Until::MustWait { tick: false }, Me::NOBODY);
         let mut state = sync::lock(&core.state);
@@ -409,8 +400,8 @@ mod tests {
             .collect()
     }
 
-    /// Each had the patience of the first: while a fence took longer than that none of them ended
-    /// its step.
+    /// Each caller used to have the patience of the first: while a fence took longer than that,
+    /// none of them completed its step.
     #[test]
     fn those_who_pass_are_patient_with_each_other() {
         let domain = Domain::new();
@@ -426,8 +417,8 @@ mod tests {
         sync::lock(&core.state).driven = false;
     }
 
-    /// The thread that took over took the grace period to have begun: what was counted and timed as
-    /// its own was the one before's.
+    /// A thread that took over used to assume that the grace period had begun: it counted and timed
+    /// the previous one as its own.
     #[test]
     fn a_grace_period_that_begins_with_a_take_over_is_noted() {
         let domain = Domain::new();
@@ -444,8 +435,8 @@ mod tests {
         assert_eq!((statistics.grace_periods, statistics.latency.count()), (1, 1));
     }
 
-    /// The place of a driver is taken while it sleeps for a holdout: it returns, and does not sleep
-    /// on for that one.
+    /// A driver that is superseded while it sleeps for a holdout returns, and does not sleep on for
+    /// that holdout.
     #[test]
     #[cfg(target_os = "linux")]
     #[cfg_attr(miri, ignore = "looks at /proc")]
@@ -465,7 +456,7 @@ mod tests {
                 core.sleep(&driver);
             });
             while core.counters().sleeps.load(SeqCst) == 0
-                || system::look_at(asleep.load(SeqCst)).state != ThreadState::Sleeping
+                || thread_state::look_at(asleep.load(SeqCst)).state != ThreadState::Sleeping
             {
                 thread::yield_now();
             }

@@ -2,16 +2,15 @@
 //! their programs look for them, and sleeps as liburcu's updaters do, on `gp.futex`.
 //!
 //! **Invariant [FR-1]: a liburcu reader that leaves sees that the driver sleeps, or the driver sees
-//! that it has left.** The driver stores -1, executes a heavy fence and looks once more; the reader
-//! stores its word, passes its fence and looks for -1. The thread that finds -1, holdout or not,
-//! takes it away and wakes the driver, which polls again: so a driver that sleeps beside busy
-//! readers is woken for nothing. It naps before it says again that it sleeps, longer from time to
-//! time, so that those readers pay for few system calls.
+//! that it has left.** The driver stores -1, executes a heavy fence and scans once more; the reader
+//! stores its word, passes its fence and loads `gp.futex`. A reader that finds -1, holdout or not,
+//! stores 0 and wakes the driver, which polls again: so busy readers wake a sleeping driver for
+//! nothing. The driver naps before it stores -1 again, for a time that doubles up to a limit, so
+//! that those readers make few system calls.
 //!
-//! A QSBR reader looks for -1 only if it finds its record's `waiting` set, which it takes away:
-//! also a mark that is left from before, over one that is just being made. So -1 is stored before
-//! any mark is, with a full fence between the two; the reader's own comes after it has taken the
-//! mark away.
+//! A QSBR reader looks for -1 only if its record's `waiting` is set, which it clears; this may be
+//! an old mark, just as a new one is stored. So -1 is stored before any mark is, with a full fence
+//! between the two; the reader's own fence comes after it has cleared the mark.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
@@ -20,39 +19,34 @@ use grace::word;
 
 use super::handover::Away;
 use super::{Driver, GracePeriods, State};
-use crate::chaos::{self, Mutant, Point};
 use crate::gp::gp_words::{ASLEEP, Links, Readers, Words};
-#[cfg(not(loom))]
 use crate::gp::registry::{Registry, Room};
 use crate::os::sync::{self, MutexGuard};
 use crate::os::{fence, futex, nap};
 
-/// The first nap, and the longest. The last is a bound on how late the end of a grace period may be
-/// seen.
+/// The first nap, and how often it doubles. The longest nap bounds how late the end of a grace
+/// period may be noticed.
 const NAP_FIRST: Duration = Duration::from_micros(20);
 const NAP_DOUBLINGS: u32 = 6;
 
 const _: () = assert!(NAP_FIRST.as_micros() << NAP_DOUBLINGS <= 1_300, "as is promised");
 
-/// Readers that there is room for at first.
-#[cfg(not(loom))]
+/// Memory is got for twice the readers that there are, and this many more.
 const ROOM: usize = 64;
 
 impl GracePeriods {
-    /// Has so many readers, all together, register and be waited for without any more memory.
-    #[cfg(not(loom))]
+    /// Gets memory for `readers` readers in all to register and be waited for.
     pub(crate) fn make_room(&self, readers: usize) {
         if sync::lock(&self.registry).has_room_for(readers) {
             return;
         }
         let mut room = Room::new(readers);
         sync::lock(&self.registry).take_room(&mut room);
-        // What was too small is given back here, where nothing is locked.
+        // The smaller memory is given back here, where nothing is locked.
     }
 
-    /// The registry, locked, with room for one more; for which memory is got while nothing is
-    /// locked, if any.
-    #[cfg(not(loom))]
+    /// The registry, locked, with room for one more reader. Memory for it is got while nothing is
+    /// locked.
     pub(super) fn registry_with_room(&self) -> MutexGuard<'_, Registry> {
         loop {
             let registry = sync::lock(&self.registry);
@@ -72,7 +66,7 @@ impl GracePeriods {
         }
     }
 
-    /// Sleeps until some reader has left, or until that is worth a look; `before` times already for
+    /// Sleeps until some reader has left, or naps; the driver has slept `before` times already in
     /// this grace period.
     pub(super) fn sleep_beside_liburcu<'a>(
         &'a self,
@@ -82,13 +76,13 @@ impl GracePeriods {
         before: u32,
     ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
         let is_silent = links.readers == Readers::Silent;
-        // The thread that is here for the second time was woken for nothing.
+        // A second sleep means that the first was ended for nothing: nap before it.
         let nap = (before != 0 || is_silent).then(|| NAP_FIRST * (1 << before.min(NAP_DOUBLINGS)));
         let words = links.words().filter(|_| !is_silent);
         let least = nap.unwrap_or(Duration::ZERO);
         let away = if words.is_some() { Away::sleeps(least) } else { Away::naps(least) };
-        // A superseded driver may be about to sleep on the word that says -1 again by now, and take
-        // the one wake-up.
+        // A superseded driver may be about to sleep on the word, which is -1 again, and take the
+        // only wake-up.
         let longest = (state.conduct.superseded != 0).then_some(NAP_FIRST * (1 << NAP_DOUBLINGS));
         self.away(state, driver, away, || {
             if let Some(nap) = nap {
@@ -98,15 +92,15 @@ impl GracePeriods {
             if let Some(words) = words {
                 self.sleep_on(words, links.readers, driver, longest);
                 if longest.is_some() {
-                    // Whatever the word says: the wake-up that it has come with was perhaps the
-                    // only one, and the superseded drivers sleep behind it.
+                    // Whatever the word is: this thread may have had the only wake-up, and the
+                    // superseded drivers still sleep.
                     words.wake_all();
                 }
             }
         })
     }
 
-    /// Sleeps until some reader has left, or for so long, if there is a limit.
+    /// Sleeps until some reader has left, or for at most `longest`.
     fn sleep_on(
         &self,
         words: &'static Words,
@@ -114,7 +108,7 @@ impl GracePeriods {
         driver: &Driver,
         longest: Option<Duration>,
     ) {
-        chaos::point(Point::BeforeMark);
+        //~ point before-mark
         let Some(mut registry) = self.registry_as(driver) else { return };
         // Relaxed: the heavy fence follows [FR-1].
         words.futex.store(ASLEEP, Relaxed);
@@ -123,15 +117,15 @@ impl GracePeriods {
         }
         registry.mark_holdouts();
         drop(registry);
-        if !chaos::mutant(Mutant::NoLiburcuFence) {
-            self.heavy_fence(); // [FR-1]
-        }
-        chaos::point(Point::Marked);
+        self.heavy_fence(); // [FR-1] //~ no-liburcu-fence
+
+        //~ point marked
         let number = word::number(self.gp.load(Relaxed)); // the driver's own store
         let Some(mut registry) = self.registry_as(driver) else { return };
         let holdouts = registry.holdouts().filter(|slot| slot.is_holdout(number)).count();
-        if holdouts == 0 && !chaos::mutant(Mutant::NoLiburcuLook) {
-            words.futex.store(0, Relaxed); // no thread need take a system call for it
+        //~ no-liburcu-look:
+        if holdouts == 0 {
+            words.futex.store(0, Relaxed); // so that no reader makes a system call
             return;
         }
         registry.set_marked();
@@ -163,17 +157,17 @@ mod tests {
     use crate::gp::engine::Settings;
     use crate::gp::gp_words::Surroundings;
     use crate::gp::grace_periods::{Me, Until};
-    use crate::gp::reader::{ReaderKind, Slot};
+    use crate::gp::slot::{ReaderKind, Slot};
     use crate::os::sync::{AtomicU32, AtomicU64};
-    use crate::os::thread::{self as system, ThreadState};
+    use crate::os::thread as system;
+    use crate::os::thread_state::{self, ThreadState};
 
     static WORDS: Words = Words { ctr: AtomicU64::new(0), futex: AtomicU32::new(0) };
     static CORE: OnceLock<GracePeriods> = OnceLock::new();
     static SLOT: Slot = Slot::new(grace::word::QUIESCENT);
 
-    /// The driver of the next term found that no reader was in a section by then, and woke no
-    /// thread: the one whose place it had taken, late to its sleep, slept until the next report of
-    /// a stall, or for ever.
+    /// The driver of the next term used to find no reader in a section, and wake no thread: the
+    /// superseded driver, late to its sleep, slept until the next report of a stall, or for ever.
     #[test]
     fn a_superseded_driver_that_is_late_to_its_sleep_is_woken() {
         let core = CORE.get_or_init(|| {
@@ -202,7 +196,7 @@ mod tests {
             while late.load(SeqCst) == 0
                 || WORDS.futex.load(SeqCst) != ASLEEP
                 || core.counters().sleeps.load(SeqCst) == 0
-                || system::look_at(late.load(SeqCst)).state != ThreadState::Sleeping
+                || thread_state::look_at(late.load(SeqCst)).state != ThreadState::Sleeping
             {
                 thread::yield_now();
             }

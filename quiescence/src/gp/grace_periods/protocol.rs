@@ -1,25 +1,23 @@
-//! Which machine a domain's grace periods are made by: [`grace::Machine`], which waits for
-//! registered threads, or [`grace::srcu`]'s, which waits for the sections counted in two indexes.
+//! The machine that makes a domain's grace periods: [`grace::Machine`], which waits for registered
+//! threads, or [`grace::srcu`]'s, which waits for the sections counted in two indexes.
 //!
-//! Both are asked for the same things, by sequences and cookies of one sort.
+//! Both take the same requests, with one type of sequence and cookie.
 
 use grace::policy::AnyPolicy;
-#[cfg(not(loom))]
 use grace::srcu::{self, AdaptiveDelay};
 use grace::{Cookie, Event, Machine, NotGiven, Sequence, Urgency};
 
 /// A domain's machine.
 #[derive(Debug)]
 pub(crate) enum Protocol {
-    /// Of registered threads.
+    /// For registered threads.
     Threads(Machine<AnyPolicy>),
-    /// Of a sleepable domain.
+    /// For a sleepable domain.
     #[cfg(not(loom))]
     Srcu(SrcuProtocol),
 }
 
 /// The machine of a sleepable domain, and what its driver knows.
-#[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct SrcuProtocol {
     pub(crate) machine: srcu::SrcuMachine<AdaptiveDelay>,
@@ -27,12 +25,11 @@ pub(crate) struct SrcuProtocol {
     pub(crate) run_at_ns: u64,
     /// When the machine was last told of ticks.
     pub(crate) ticked_ns: u64,
-    /// The furthest that somebody asked for who said that it is urgent; the machine takes all who
-    /// wait for that.
+    /// The latest cookie that was required as expedited. (The machine itself takes all threads that
+    /// wait as expedited: see [`pressing`].)
     expedited: srcu::Cookie,
 }
 
-#[cfg(not(loom))]
 impl SrcuProtocol {
     pub(crate) const fn new(delay: AdaptiveDelay) -> Self {
         let start = srcu::Sequence::after(0);
@@ -55,9 +52,8 @@ impl SrcuProtocol {
         of_srcu(self.machine.sequence())
     }
 
-    /// Asks for what `cookie` stands for. If that makes the domain pressing which was not, the next
-    /// run is due now: it was put off for as long as no thread was in a hurry. Returns whether it
-    /// does.
+    /// Asks for the grace period of `cookie`. If that makes the machine expedited, the next run is
+    /// due now: it was put off only as long as no thread was in a hurry. Returns whether it does.
     fn require(&mut self, cookie: srcu::Cookie, urgency: Urgency) -> Result<bool, NotGiven> {
         let was_pressing = self.machine.is_expedited();
         self.machine.require(cookie, pressing(urgency))?;
@@ -72,8 +68,7 @@ impl SrcuProtocol {
     }
 }
 
-/// The thread that waits is in a hurry, as far as the delay function goes; callbacks are not.
-#[cfg(not(loom))]
+/// The urgency for the delay function: a thread that waits is in a hurry, callbacks are not.
 fn pressing(urgency: Urgency) -> Urgency {
     match urgency {
         Urgency::Background => Urgency::Normal,
@@ -81,23 +76,20 @@ fn pressing(urgency: Urgency) -> Urgency {
     }
 }
 
-/// A sequence of two indexes as one of the library's: with one state bit in place of two. (It has
-/// one bit less to count with, which matters after 2^62 grace periods.)
-#[cfg(not(loom))]
+/// A sequence of the SRCU machine, which has two state bits, as one with one state bit. (It has one
+/// bit less to count with, which matters after 2^62 grace periods.)
 pub(crate) fn of_srcu(sequence: srcu::Sequence) -> Sequence {
     let ended = Sequence::after(sequence.ended());
     if sequence.phase() == srcu::Phase::Idle { ended } else { ended.begin() }
 }
 
-#[cfg(not(loom))]
 fn cookie_of_srcu(cookie: srcu::Cookie) -> Cookie {
     let ended = srcu::Sequence::from_bits(cookie.to_bits()).ended();
     Cookie::done_at(Sequence::after(ended))
 }
 
 /// # Errors
-/// If it is none of [`cookie_of_srcu_counts`]'s: it has a bit that those have not.
-#[cfg(not(loom))]
+/// If [`cookie_of_srcu`] never returns it: it has a bit that those cookies have not.
 fn cookie_for_srcu(cookie: Cookie) -> Result<srcu::Cookie, NotGiven> {
     let ended = Sequence::from_bits(cookie.to_bits()).ended();
     let for_srcu = srcu::Cookie::done_at(srcu::Sequence::after(ended));
@@ -105,7 +97,7 @@ fn cookie_for_srcu(cookie: Cookie) -> Result<srcu::Cookie, NotGiven> {
 }
 
 impl Protocol {
-    /// Asks for what a cookie stands for. Returns whether a driver that naps is to be woken.
+    /// Asks for the grace period of `cookie`. Returns whether a driver that naps is to be woken.
     ///
     /// # Errors
     /// As [`Machine::require`].
@@ -117,7 +109,7 @@ impl Protocol {
         }
     }
 
-    /// Whether a cookie is one that this machine can have given: [`Sequence::has_given`].
+    /// Whether this machine can have given `cookie`: [`Sequence::has_given`].
     #[cfg(not(loom))]
     pub(crate) fn has_given(&self, cookie: Cookie) -> bool {
         match self {
@@ -166,7 +158,7 @@ impl Protocol {
             Self::Threads(machine) => {
                 machine.observe(Event::Abandoned).expect("fits every step");
             }
-            // Each of its steps may be done again by the next thread.
+            // The next thread may repeat each of its steps.
             Self::Srcu(_) => {}
         }
     }

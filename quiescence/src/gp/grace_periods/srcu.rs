@@ -1,5 +1,5 @@
-//! What the driver of a sleepable domain shares with all others. The rest of it is beside the
-//! counters of the readers, which this room does not know: see [`Counted`].
+//! The part of a sleepable domain's driver that all drivers share. The rest is with the counters of
+//! the readers, which this module does not know: see [`Counted`].
 
 use std::fmt::Debug;
 use std::ptr::NonNull;
@@ -14,11 +14,10 @@ use super::{Driver, GracePeriods, Me, State, Until};
 use crate::os::clock;
 use crate::os::sync::{self, MutexGuard};
 
-/// What the machine calls a jiffy.
+/// The length of the SRCU machine's jiffy.
 pub(crate) const JIFFY_NS: u64 = 1_000_000;
 
-/// The lock of a domain's machine, held; or the same where another driver has taken the place of
-/// the calling one.
+/// The machine's lock, held; as an `Err` if another driver has superseded the calling one.
 pub(crate) type Driven<'a> = Result<MutexGuard<'a, State>, MutexGuard<'a, State>>;
 
 /// Readers that are counted, and not registered.
@@ -26,7 +25,7 @@ pub(crate) trait Counted: Debug + Send + Sync {
     /// How many sections are in progress.
     fn sections(&self) -> u64;
 
-    /// Carries out the actions of the domain's machine, as far as the driver is to go. The caller
+    /// Carries out the actions of the domain's machine, until `driver.until` is reached. The caller
     /// has set `driven`.
     fn drive<'a>(
         &self,
@@ -40,7 +39,7 @@ pub(crate) trait Counted: Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct CountedRef(NonNull<dyn Counted>);
 
-// SAFETY: a shared reference, and what it leads to may be used by any thread.
+// SAFETY: stands for a shared reference to a value that is `Send` and `Sync`.
 unsafe impl Send for CountedRef {}
 // SAFETY: as above.
 unsafe impl Sync for CountedRef {}
@@ -53,10 +52,10 @@ impl CountedRef {
 }
 
 impl GracePeriods {
-    /// Has the domain wait for the sections that are counted there.
+    /// Makes the domain wait for the sections that `counted` counts.
     ///
     /// # Safety
-    /// The counters stay where they are until `self` has ended.
+    /// `counted` stays valid until `self` has been dropped.
     pub(crate) unsafe fn count_in(&mut self, counted: NonNull<dyn Counted>) {
         self.counted = Some(CountedRef(counted));
     }
@@ -71,11 +70,11 @@ impl GracePeriods {
         counted.get().drive(self, state, driver)
     }
 
-    /// Waits for a full grace period of a sleepable domain, but so long at most. Returns whether it
-    /// has ended.
+    /// Waits for a full grace period of a sleepable domain, but for at most `longest`. Returns
+    /// whether it has ended.
     ///
-    /// Does not stay the driver while it waits: it takes what steps can be taken, and sleeps beside
-    /// the others.
+    /// Does not stay the driver while it waits: it takes the steps that need no waiting, and sleeps
+    /// like the other waiters.
     pub(crate) fn synchronize_within(&self, urgency: Urgency, longest: Duration) -> bool {
         let began_ns = clock::monotonic_ns();
         let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
@@ -127,17 +126,18 @@ impl State {
         }
     }
 
-    /// When somebody is to look at the domain again on behalf of tasks that wait for its grace
-    /// periods; `None` if there are none that do.
+    /// In how many nanoseconds the worker is to check the domain again for tasks that wait for its
+    /// grace periods; `None` if no task waits, or no grace period is wanted.
     pub(super) fn soon_ns(&self) -> Option<u64> {
         if !self.sleepers_to_tell.are_there() || !self.protocol.is_wanted() {
             return None;
         }
         Some(match &self.protocol {
-            // The thread that leaves a section does not tell the worker.
+            // A thread that leaves a section does not tell the worker.
             Protocol::Threads(_) => JIFFY_NS,
             Protocol::Srcu(srcu) => {
-                // The thread that drives now may leave before the grace period that they wait for.
+                // The present driver may leave before the grace period that the tasks wait for
+                // ends.
                 let least_ns = if self.driven { JIFFY_NS } else { 0 };
                 srcu.run_at_ns.saturating_sub(clock::monotonic_ns()).max(least_ns)
             }

@@ -1,9 +1,8 @@
-//! Looking how old the grace period in progress is: a driver before it waits and when its sleep is
-//! over, those who sleep behind it, and the worker.
+//! Checks of the age of the grace period in progress: by a driver before it waits and after its
+//! sleep, by the waiters, and by the worker.
 //!
-//! A grace period that need not wait costs nothing here, and neither does looking again at once.
-//! The thread that sleeps sleeps no longer than until the next report is due, and leaves a note for
-//! the reporter then.
+//! A grace period that need not wait costs nothing here, and neither does an immediate rescan. A
+//! thread that sleeps wakes when the next report is due, and leaves a note for the reporter then.
 
 use std::time::Duration;
 
@@ -11,17 +10,14 @@ use grace::Urgency;
 
 use super::handover::Patience;
 use super::{Driver, GracePeriods, Me, State, Until};
-#[cfg(not(loom))]
 use crate::event::trace;
-#[cfg(not(loom))]
 use crate::gp::stall::Note;
-#[cfg(not(loom))]
 use crate::os::clock;
 use crate::os::sync::{self, MutexGuard};
 
 #[cfg(not(loom))]
 impl GracePeriods {
-    /// Looks whether a report is due, and has it made. Returns for how long it need not be checked.
+    /// Has a report made if one is due. Returns for how long no other check is needed.
     pub(crate) fn watched<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -58,17 +54,17 @@ impl GracePeriods {
         self.watched(sync::lock(&self.state)).1
     }
 
-    /// For the worker: has a report made if one is due, whichever thread drives. Where one holds
-    /// the lock, the next tick scans again.
+    /// For the worker: has a report made if one is due, whichever thread drives. If another thread
+    /// holds the lock, the next tick checks again.
     pub(crate) fn look_for_stall(&self) {
         if let Some(state) = sync::try_lock(&self.state) {
             drop(self.watched(state));
         }
     }
 
-    /// Sleeps until a grace period has ended or the driver has left, or a report is due; may return
-    /// early. Where the driver has made no progress for too long, returns one to take its place.
-    /// Sleeps no longer than `most`.
+    /// Sleeps until a grace period has ended, the driver has left or a report is due, but at most
+    /// for `most`; may return early. If the driver has made no progress for too long, returns one
+    /// to take its place.
     pub(crate) fn await_turn<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -78,7 +74,7 @@ impl GracePeriods {
     ) -> (MutexGuard<'a, State>, Option<Driver>) {
         let (note, left) = self.look_at_age(&mut state);
         if let Some(note) = note {
-            // What it waits for may come meanwhile: the caller looks first.
+            // The grace period may have ended meanwhile: the caller checks first.
             return (self.unlocked(state, || (crate::HOOKS.gp.stalled)(note)), None);
         }
         let patient = patience.left(self, &state);

@@ -23,7 +23,7 @@ use std::arch::{asm, global_asm};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
-use rustix::thread::futex::Timespec;
+use crate::os::calls::Timespec;
 
 #[cfg(quiescence_mutants)]
 use super::hooks::announced;

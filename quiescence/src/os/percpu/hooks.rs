@@ -1,12 +1,9 @@
 //! What the torture does to restartable sequences, on every CPU's instructions: it makes some of
-//! them long, and can have none of them announced, so that they do not begin anew
-//! ([`Mutant::NoRestart`]). Not in the library itself.
+//! them long, and can have none of them announced, so that they do not begin anew (`no-restart`).
+//! Not in the library itself.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-
-use super::area;
-use crate::chaos::{self, Mutant};
 
 /// Delays that make a fault likelier to show.
 #[allow(dead_code)] // on aarch64, where counts are load and store in any case
@@ -19,5 +16,5 @@ pub(super) fn spins() -> u64 {
 /// What is announced of a descriptor's address: all of it, or nothing. (The trial would find out.)
 #[inline(always)]
 pub(super) fn announced() -> u64 {
-    if chaos::mutant(Mutant::NoRestart) && area().is_some() { 0 } else { u64::MAX }
+    u64::MAX //~ no-restart
 }

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use rustix::thread::futex::Timespec;
+use crate::os::calls::{Timespec, call};
 
 use super::super::imp;
 use super::super::{Area, CHOSEN};
@@ -34,13 +34,22 @@ fn knows_its_cpu(area: Area) -> bool {
     for _ in 0..100 {
         // SAFETY: the C library says that there is one.
         let before = unsafe { imp::cpu_of(area) };
-        let cpu = rustix::thread::sched_getcpu();
+        let cpu = cpu();
         // SAFETY: as above.
-        if before == unsafe { imp::cpu_of(area) } && before as usize == cpu {
+        if before == unsafe { imp::cpu_of(area) } && Some(before) == cpu {
             return true;
         }
     }
     false
+}
+
+/// The CPU's number, of the kernel itself: glibc's `sched_getcpu` reads the area that is tried.
+fn cpu() -> Option<u32> {
+    let mut cpu = 0_u32;
+    let nothing = std::ptr::null_mut::<u8>();
+    // SAFETY: writes to `cpu`.
+    call(|| unsafe { libc::syscall(libc::SYS_getcpu, &raw mut cpu, nothing, nothing) }).ok()?;
+    Some(cpu)
 }
 
 fn begins_anew(area: Area) -> bool {

@@ -75,7 +75,7 @@
 //! a debugger must not do.) In a child made by `vfork` nothing of the library may be used: it runs
 //! on its parent's area, of which its kernel thread knows nothing.
 //!
-//! With the feature `chaos` the commit of a count is taken apart into load, a wait, and store, so
+//! With hooks the commit of a count is taken apart into load, a wait, and store, so
 //! that a fault in the restart, which would lose a count once in a blue moon, loses many
 //! (`hooks.rs`).
 
@@ -84,7 +84,7 @@ use std::arch::{asm, global_asm};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
-use rustix::thread::futex::Timespec;
+use crate::os::calls::Timespec;
 
 #[cfg(quiescence_mutants)]
 use super::hooks::{announced, spins};

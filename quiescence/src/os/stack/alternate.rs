@@ -5,9 +5,9 @@
 //! handlers would then run on it.
 //!
 //! A thread looks when it registers as a reader, since no other thread can. **What is not
-//! noticed**: that the program takes the stack away later, or replaces it by a smaller one; and
-//! that a thread runs, not sleeps, on its alternate stack, in a section of a handler of the
-//! program's.
+//! noticed**: that the program takes the stack away later, or replaces it by a smaller one, as the
+//! standard library does before it runs a thread's last destructors; and that a thread runs, not
+//! sleeps, on its alternate stack, in a section of a handler of the program's.
 
 use super::Alternate;
 

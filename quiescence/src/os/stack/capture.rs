@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use libc::{c_int, c_void, siginfo_t};
 
 use super::{Alternate, FRAMES_MAX, StackMissing};
-use crate::os::{futex, thread};
+use crate::os::{calls, thread_state};
 
 #[path = "alternate.rs"]
 mod alternate_stack;
 mod signal;
+mod unwind;
 
 pub(super) use alternate_stack::of_this_thread as alternate;
 
@@ -41,11 +42,11 @@ const fn request(thread: u32, phase: u32) -> u32 {
 pub(super) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, StackMissing> {
     signal::wanted()?;
     // First of all: no signal is taken in a program whose threads could not be sent it.
-    if !alternate_stack::has_room(alternate, thread::sleeps_at(thread)) {
+    if !alternate_stack::has_room(alternate, thread_state::sleeps_at(thread)) {
         return Err(StackMissing::NoAlternateStack);
     }
     let signal = signal::usable()?;
-    if thread::blocks(thread, signal) {
+    if thread_state::blocks(thread, signal) {
         return Err(StackMissing::SignalBlocked(signal));
     }
     // Relaxed: only a thread that is asked changes it, and no thread is now, or BUSY tells so.
@@ -54,7 +55,7 @@ pub(super) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, Stac
     }
     // Release: pairs with the Acquire in `answer`: the answer before has been read.
     REQUEST.store(request(thread, WANTED), Release);
-    let process = rustix::process::getpid().as_raw_nonzero().get();
+    let process = std::process::id();
     // What the system was asked of the thread takes time, in which the program may have installed a
     // handler. Nothing comes between this and the signal but what the module's text says.
     if let Err(missing) = signal::usable() {
@@ -83,7 +84,7 @@ fn wait_for_answer(thread: u32) -> Result<(), StackMissing> {
             return Ok(());
         }
         match PATIENCE.checked_sub(began.elapsed()) {
-            Some(left) => _ = futex::wait(&REQUEST, now, Some(left)),
+            Some(left) => _ = calls::futex_wait(&REQUEST, true, now, Some(left)),
             None => {
                 // If it has begun meanwhile it stays BUSY until it has done.
                 let wanted = request(thread, WANTED);
@@ -102,39 +103,29 @@ pub(super) fn after_fork() {
 
 /// Async-signal-safe; see the module.
 extern "C" fn handler(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the calling thread's own `errno`, which is there as long as the thread.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    let kept = unsafe { *errno };
     // SAFETY: the kernel's third argument to a handler with SA_SIGINFO.
-    answer(unsafe { interrupted_at(context) });
-    // SAFETY: as above.
-    unsafe { *errno = kept };
+    calls::keeping_errno(|| answer(unsafe { interrupted_at(context) }));
 }
 
 /// Writes the calling thread's frames down, from the one that was interrupted at `at` on, if it is
 /// this thread that is asked.
 fn answer(at: usize) {
-    let me = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+    let me = calls::thread_id();
     // Acquire: pairs with the Release in `take`.
     let (wanted, busy) = (request(me, WANTED), request(me, BUSY));
     if REQUEST.compare_exchange(wanted, busy, Acquire, Relaxed).is_err() {
         return;
     }
     let mut count = 0;
-    // SAFETY: nothing of the crate's but this function is used, and it shares no state.
-    unsafe {
-        backtrace::trace_unsynchronized(|frame| {
-            let pointer = frame.ip().addr();
-            // Those of the handler come first.
-            if pointer != 0 && (count != 0 || pointer == at || at == 0) {
-                // Relaxed, here and below: the Release at the end shows them all.
-                FRAMES[count].store(pointer, Relaxed);
-                count += 1;
-            }
-            count < FRAMES_MAX
-        });
-    }
+    unwind::frames(|pointer| {
+        // Those of the handler come first.
+        if pointer != 0 && (count != 0 || pointer == at || at == 0) {
+            // Relaxed, here and below: the Release at the end shows them all.
+            FRAMES[count].store(pointer, Relaxed);
+            count += 1;
+        }
+        count < FRAMES_MAX
+    });
     if count == 0 {
         // The unwinder does not come through the signal's frame: the place is better than nothing.
         FRAMES[0].store(at, Relaxed);
@@ -143,7 +134,8 @@ fn answer(at: usize) {
     COUNT.store(count, Relaxed);
     // Release: pairs with the Acquire in `wait_for_answer`.
     REQUEST.store(request(me, DONE), Release);
-    futex::wake_all(&REQUEST);
+    // The kernel's futex in any case: `os::futex` may lock, by `QUIESCENCE_FUTEX=portable`.
+    calls::futex_wake(&REQUEST, true);
 }
 
 /// The instruction pointer in a signal's context; 0 where it is not known how to find it.
@@ -160,4 +152,39 @@ unsafe fn interrupted_at(context: *mut c_void) -> usize {
     return _machine.pc as usize;
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     0
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::os::futex;
+
+    /// The handler woke the reporter by a futex that locks, under `QUIESCENCE_FUTEX=portable`: a
+    /// thread that was interrupted while it had the lock waited for itself.
+    #[test]
+    #[cfg_attr(miri, ignore = "a child process")]
+    fn a_handler_takes_no_lock() {
+        const NAME: &str = "os::stack::imp::tests::a_handler_takes_no_lock";
+        if std::env::var_os("QUIESCENCE_FUTEX").is_none_or(|chosen| chosen != "portable") {
+            let program = std::env::current_exe().unwrap();
+            let output = std::process::Command::new(program)
+                .args([NAME, "--exact", "--nocapture"])
+                .env("QUIESCENCE_FUTEX", "portable")
+                .output()
+                .unwrap();
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{told}");
+            assert!(
+                String::from_utf8_lossy(&output.stdout).contains("1 passed"),
+                "there is a test"
+            );
+            return;
+        }
+        let held = futex::hold();
+        let me = calls::thread_id();
+        REQUEST.store(request(me, WANTED), Release);
+        answer(0);
+        assert_eq!(REQUEST.swap(IDLE, Relaxed), request(me, DONE));
+        drop(held);
+    }
 }

@@ -20,7 +20,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use libc::{c_int, c_void, siginfo_t};
 
 use super::super::StackMissing;
-use crate::os::{environment, thread};
+use super::unwind;
+use crate::os::{environment, thread_state};
 
 /// The signal; 0 until it is chosen, and negative if there is none. Written by the reporter.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -63,7 +64,7 @@ fn choose() -> i32 {
         let wanted = format_args!("\"off\", or the number of a signal that has no handler");
         environment::complain(VARIABLE, said.as_bytes(), wanted);
     }
-    let waited_for = thread::blocked_apart();
+    let waited_for = thread_state::blocked_apart();
     let is_free = |signal: &c_int| waited_for >> (signal - 1) & 1 == 0;
     let mut free = (libc::SIGRTMIN() + 1..=libc::SIGRTMAX()).filter(is_free);
     free.find(|signal| install(*signal)).unwrap_or(NONE_FREE)
@@ -76,13 +77,10 @@ fn finds_frames() -> bool {
         return false;
     }
     let mut frames = 0;
-    // SAFETY: nothing of the crate's but this function is used, and it shares no state.
-    unsafe {
-        backtrace::trace_unsynchronized(|_| {
-            frames += 1;
-            frames < 3
-        });
-    }
+    unwind::frames(|_| {
+        frames += 1;
+        frames < 3
+    });
     frames != 0
 }
 

@@ -1,15 +1,15 @@
-//! Closures: how they are queued, who runs them, and what happens at the limit.
+//! Closures: how they are queued, how the worker is asked to run them, and the limit.
 
 use grace::limit::{Amount, Context};
 
 use super::{add, admit, admit_over, close_if_full, context, leave_to_worker, settle};
-use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::os::{clock, nap};
 use crate::reclaim::domains;
+use crate::reclaim::free::Closure;
 use crate::reclaim::handle::Named;
 use crate::reclaim::local::{self, Own, Sections};
-use crate::reclaim::retire::{Closure, Refused};
+use crate::reclaim::retire::AtLimit;
 use crate::reclaim::thread_queue::{BATCH, Contents, Queue, Wants};
 use crate::reclaim::worker;
 
@@ -19,12 +19,12 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
     tag: &K,
     f: F,
     patience: Patience,
-) -> Result<(), Refused<F>> {
+) -> Result<(), AtLimit<F>> {
     let amount = Closure::<F>::AMOUNT;
-    let queue = local::closures(tag.core(), || tag.handle());
+    let queue = local::closures(tag.core(), tag);
     let paid = queue.is_some_and(|queue| queue.local_stock().take(amount));
     if !paid && !make_room_for_closure(tag, queue, amount, patience) {
-        return Err(Refused::closure(f));
+        return Err(AtLimit::unchanged(f));
     }
     let due = add_closure(tag, queue, f);
     if patience == Patience::Hurried {
@@ -38,21 +38,21 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
     Ok(())
 }
 
-/// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited
-/// for.
+/// As [`call`], for callers that cannot be refused: goes over the limit if there is no room and the
+/// thread must not wait.
 pub(crate) fn call_over<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
     let waits = if context() == Context::Outside { Patience::Lazy } else { Patience::None };
     if let Err(refused) = call(tag, f, waits) {
         let amount = Closure::<F>::AMOUNT;
-        let queue = local::closures(tag.core(), || tag.handle());
+        let queue = local::closures(tag.core(), tag);
         admit_over(tag.core(), queue, amount);
         add_closure(tag, queue, refused.into_inner());
         leave_to_worker(tag, queue);
     }
 }
 
-/// Adds a closure that has been charged [`Closure::AMOUNT`]. Returns whether it is time for the
-/// thread to do its part.
+/// Adds a closure that has been charged [`Closure::AMOUNT`]. Returns whether it is time for
+/// [`tend_closures`].
 #[inline]
 pub(super) fn add_closure<K: Named, F: FnOnce() + Send + 'static>(
     tag: &K,
@@ -73,20 +73,20 @@ pub(super) fn add_closure<K: Named, F: FnOnce() + Send + 'static>(
 /// How a closure is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// It may wait for company, and its thread for room.
+    /// It may wait for more callbacks to share a grace period with. Its thread waits for room.
     Lazy,
-    /// It waits for no company, and its thread for room.
+    /// It is closed at once. Its thread waits for room.
     Hurried,
-    /// It may wait for company, and its thread for room, but a tick at most.
+    /// As `Lazy`, but its thread waits for a tick at most.
     Tick,
-    /// It may wait for company; its thread does not wait.
+    /// As `Lazy`, but its thread does not wait.
     None,
 }
 
-/// The part of a thread that queues closures: it asks for a grace period, and has the worker run
-/// what is ready.
+/// What a thread does for its own closures from time to time: if a batch is full, it asks for a
+/// grace period, and has the worker run what is ready.
 #[cold]
-pub(super) fn tend_closures<K: Named>(tag: &K, queue: &Queue) {
+pub(super) fn tend_closures(tag: &dyn Named, queue: &Queue) {
     let core = tag.core();
     if !close_if_full(core, queue, BATCH) {
         return;
@@ -97,11 +97,11 @@ pub(super) fn tend_closures<K: Named>(tag: &K, queue: &Queue) {
     worker::hurry(&tag.handle());
 }
 
-/// Admits a closure that the thread's local stock does not pay for. Where it waits, it waits for
-/// the worker.
+/// Admits a closure that the thread's local stock does not cover. Where it waits for room, the
+/// worker makes it.
 #[cold]
-pub(super) fn make_room_for_closure<K: Named>(
-    tag: &K,
+pub(super) fn make_room_for_closure(
+    tag: &dyn Named,
     queue: Option<&Queue>,
     amount: Amount,
     patience: Patience,
@@ -111,12 +111,10 @@ pub(super) fn make_room_for_closure<K: Named>(
     if admit(core, queue, amount) {
         return true;
     }
-    if chaos::mutant(Mutant::NoLimit) {
-        admit_over(core, queue, amount);
-        return true;
-    }
+    //~ no-limit
     let context = context();
-    let borrows = context == Context::Section && queue.is_some() && !local::is_over_limit(core);
+    let borrows =
+        context == Context::Section && queue.is_some() && !local::refresh_over_limit(core);
     trace::limit_reached(core.source(), waits && context == Context::Outside);
     match context {
         _ if !waits => false,
@@ -129,13 +127,14 @@ pub(super) fn make_room_for_closure<K: Named>(
     }
 }
 
-/// Looks in a row at which nothing waits in a domain, and yet there is no room.
+/// After this many checks in a row that find no callback waiting, and yet no room, a closure goes
+/// over the limit.
 const LOOKS_IN_VAIN: u32 = 16;
 
 /// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most,
-/// and then admits it over the limit [D-2]. Returns whether it has been admitted.
-fn wait_for_room<K: Named>(
-    tag: &K,
+/// and then admits it over the limit [D-2]. Returns whether it was admitted.
+fn wait_for_room(
+    tag: &dyn Named,
     queue: Option<&Queue>,
     amount: Amount,
     patience: Patience,
@@ -147,19 +146,19 @@ fn wait_for_room<K: Named>(
     let mut in_vain = 0;
     loop {
         if !for_a_tick {
-            // That waits for a grace period, however long it takes.
+            // Waits for a grace period, however long that takes; so not with `Patience::Tick`.
             settle(core, local::existing_objects(core).as_deref());
         }
         if context() != Context::Outside {
-            // A drop has begun a section here, and kept it: the worker might wait for that.
+            // A drop has begun a section here and kept the guard: the worker might wait for it.
             admit_over(core, queue, amount);
             return true;
         }
         if admit(core, queue, amount) {
             return true;
         }
-        // What is charged then is in the local stocks of threads that may not come by for long,
-        // since a limit that was greater. No thread will make room, and nothing waits.
+        // If nothing waits, the charge is in local stocks, from when the limit was higher, of
+        // threads that may not use the domain for long. Nothing will make room.
         in_vain = if core.queues.wants() == Wants::Nothing { in_vain + 1 } else { 0 };
         if in_vain == LOOKS_IN_VAIN {
             admit_over(core, queue, amount);

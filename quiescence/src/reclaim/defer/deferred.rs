@@ -22,7 +22,6 @@ use grace::limit::{Amount, Context};
 
 use super::closures::{Patience, make_room_for_closure};
 use super::{add, admit, admit_over, close_if_full, context, leave_to_worker};
-use crate::chaos::{self, Mutant};
 use crate::reclaim::at_limit::run_share;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Named;
@@ -88,7 +87,7 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
     argument: *mut c_void,
 ) {
     let core = tag.core();
-    let queue = local::closures(core, || tag.handle());
+    let queue = local::closures(core, tag);
     let takes = || queue.is_some_and(|queue| queue.local_stock().take(AMOUNT));
     let mut paid = takes() || admit(core, queue, AMOUNT);
     if !paid
@@ -163,11 +162,12 @@ fn has_part(core: &DomainState, queue: &Queue) -> bool {
 /// The part of a thread that defers: it asks for a grace period, takes steps of it, and calls what
 /// is ready. In a section and in a callback that is left to the worker [D-1].
 #[cold]
-pub(crate) fn run_deferred<K: Named>(tag: &K) {
+pub(crate) fn run_deferred(tag: &dyn Named) {
     let core = tag.core();
-    let Some(queue) = local::closures(core, || tag.handle()) else { return };
+    let Some(queue) = local::closures(core, tag) else { return };
     let closed = close_if_full(core, queue, batch_of(core));
-    if context() != Context::Outside && !chaos::mutant(Mutant::DeferredInSection) {
+    //~ deferred-in-section:
+    if context() != Context::Outside {
         if closed {
             worker::hurry(&tag.handle());
         }
@@ -205,7 +205,8 @@ impl<const N: usize> Kinds<N> {
             let known = unsafe { place.load(Acquire).as_ref() };
             let found = known.unwrap_or_else(|| enter(place, kind(function)));
             let is_its = |known| ptr::fn_addr_eq(known, function);
-            if found.function.is_some_and(is_its) || chaos::mutant(Mutant::DeferredAsAnother) {
+            //~ deferred-as-another:
+            if found.function.is_some_and(is_its) {
                 return Some(found);
             }
         }

@@ -1,5 +1,5 @@
-//! All that waits: in a domain, for a barrier and the end of the process; in a queue, at the end of
-//! its thread.
+//! Runs all that waits: in a domain, for a barrier and at the end of the process; in a queue, at
+//! the end of its thread.
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use grace::Urgency;
 use grace::limit::Context;
 
 use super::{context, settle};
-use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::os::thread;
@@ -20,9 +19,7 @@ use crate::reclaim::worker;
 
 /// [`Domain::barrier`](crate::Domain::barrier).
 pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
-    if chaos::mutant(Mutant::NoBarrier) {
-        return;
-    }
+    //~ no-barrier
     let callback_queues = core.callback_queues.begin_barrier(core);
     core.queues.drain(core, &me, thread::token());
     rescan::drain(core);
@@ -30,11 +27,11 @@ pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
     trace::deliver();
 }
 
-/// At the orderly end of the process: runs what waits in a domain, as far as other threads let it
-/// in so short a time. Returns whether nothing is left.
+/// At the orderly end of the process: runs what waits in a domain, as far as that is possible
+/// without waiting for other threads. Returns whether nothing is left.
 ///
-/// As the worker, it waits neither for a queue's lock nor for the machine's before it has begun
-/// with that queue [W-2]: the thread that holds it may never run again.
+/// Like the worker, it does not wait for a queue's lock or the machine's before it has begun with
+/// that queue [W-2]: the thread that holds it may never run again.
 pub(crate) fn finish(core: &DomainState) -> bool {
     let queues = core.queues.all();
     let close = |queue: &Arc<Queue>| queue.close_unless_busy(core, Urgency::Expedited);
@@ -52,16 +49,16 @@ pub(crate) fn finish(core: &DomainState) -> bool {
 
 /// The thread that added to this queue, of objects or of closures, is gone.
 pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Contents) {
-    let is_over_limit = queue.local_stock().is_over_limit(handle);
+    let is_over_limit = queue.local_stock().refresh_over_limit(handle);
     queue.mark_orphan(handle);
-    chaos::point(Point::Orphaned);
+    //~ point orphaned
     if is_over_limit && context() == Context::Outside {
         match what {
-            // It pays before it ends. (If somebody is running its callbacks, that one continues
-            // until nothing is ready: see `Queue::run_some`.)
+            // The thread settles before it ends. (If another thread runs the queue, that thread
+            // runs all that is ready, up to about a batch: see `Queue::run_some`.)
             Contents::Objects if !handle.is_sleepable() => _ = settle(handle, Some(queue)),
-            // Not run here: the thread that joins this thread may hold a lock that they take. Nor
-            // waited for: or a guard of the sleepable domain, in which it waits.
+            // Closures are not run here: a thread that joins this one may hold a lock that they
+            // take. Nor is a sleepable domain waited for: the joining thread may hold its guard.
             Contents::Objects | Contents::Closures => _ = worker::hurry(handle),
         }
     }

@@ -1,5 +1,5 @@
-//! The part of threads that defer in sections only: when their outermost section has ended, in the
-//! midst of nothing else.
+//! What threads that defer only in sections do for their objects: after their outermost section
+//! has ended, if they are not in a callback.
 
 use grace::Urgency;
 use grace::batch::{self, BATCH, TEND_EVERY};
@@ -11,18 +11,18 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::thread_queue::Contents;
 
-/// Whether the calling thread may run callbacks, and wait where no reader is in the way: it is in
-/// no section, in no callback, and does not unwind.
+/// Whether the calling thread may run callbacks, and wait for readers: it is in no section, in no
+/// callback, and does not unwind.
 pub(crate) fn may_drain() -> bool {
     context() == Context::Outside && !std::thread::panicking()
 }
 
-/// Objects of a thread that are worth a grace period of their own, beside other readers: its fence
-/// interrupts them, and threads that flush do so after each update.
+/// How many objects of a thread are worth a grace period of their own if there are other readers:
+/// its fence interrupts them, and threads that flush do so after each update.
 const WORTH_A_FENCE: u64 = 64;
 
-/// The grace period of what this thread has retired begins, as far as that waits for company and is
-/// worth it.
+/// Asks for a grace period for this thread's open objects, if there is no other reader or there are
+/// [`WORTH_A_FENCE`] of them.
 pub(crate) fn close_own(core: &DomainState) {
     if let Some(queue) = local::own_objects(core)
         && (is_alone(core) || queue.is_full(core, WORTH_A_FENCE))
@@ -36,10 +36,11 @@ fn is_alone(core: &DomainState) -> bool {
     core.readers() <= Own::in_domain(core).slots()
 }
 
-/// A section has ended in which this thread has retired objects, or flushed: it drops a few more
-/// than it has retired, of those that are ready, and takes a step of the grace period. Where it has
-/// flushed, and no other thread reads in the domain, it drops all that has been retired in it, up
-/// to a batch of each thread. Not in a section around it. Waits for nothing.
+/// A section has ended in which this thread has retired objects, or flushed. Drops a few more ready
+/// objects than it has retired since the last time; if none is ready, takes a step of the grace
+/// period. If it has `flushed` and no other thread reads in the domain, drops all that was retired
+/// in the domain, up to a batch of each thread. Nothing if the thread is in an outer section, a
+/// callback, or unwinds. Never waits.
 #[cold]
 pub(crate) fn catch_up_after_section(core: &DomainState, flushed: bool) {
     if !may_drain() {

@@ -4,26 +4,25 @@ use grace::Urgency;
 use grace::limit::{Amount, Context};
 
 use super::closures::{add_closure, tend_closures};
-use super::{
-    NESTED_MAX, Reserved, add_boxed, add_value, admit, context, on_the_spot, reserve, reserve_more,
-    retire_over,
-};
+use super::{NESTED_MAX, add_boxed, add_value, admit, context, note, on_the_spot, retire_over};
 use crate::event::trace;
 use crate::os::thread;
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
+use crate::reclaim::free::{self, Boxed, Closure};
 use crate::reclaim::handle::Named;
 use crate::reclaim::local;
-use crate::reclaim::retire::{self, Boxed, Closure, Retire};
+use crate::reclaim::reserve::reserve_any;
+use crate::reclaim::retire::Retire;
 use crate::reclaim::running;
 use crate::reclaim::thread_queue::Wants;
 use crate::reclaim::worker;
 
-/// A task has come to the limit: has what waits become ready as soon as may be. Returns the cookie
-/// of a full grace period from now on, which is asked for.
+/// A task has reached the limit: makes what waits ready as soon as possible. Asks for a grace
+/// period that begins after this call, and returns its cookie.
 #[cold]
-pub(crate) fn ask_for_room<K: Named>(tag: &K) -> grace::Cookie {
+pub(crate) fn ask_for_room(tag: &dyn Named) -> grace::Cookie {
     let core = domains::known(tag);
     trace::limit_reached(core.source(), true);
     if let Some(queue) = local::existing_objects(core) {
@@ -34,7 +33,7 @@ pub(crate) fn ask_for_room<K: Named>(tag: &K) -> grace::Cookie {
     cookie
 }
 
-/// Drops what is ready of the objects of this thread, where it may.
+/// Drops this thread's ready objects, if it is in no section and no callback.
 pub(crate) fn run_own_objects(core: &DomainState) {
     while context() == Context::Outside
         && local::existing_objects(core)
@@ -43,15 +42,15 @@ pub(crate) fn run_own_objects(core: &DomainState) {
     }
 }
 
-/// Whether no callback waits, so that none will make room.
+/// Whether no callback waits: then none will make room.
 pub(crate) fn nothing_waits(core: &DomainState) -> bool {
     core.queues.wants() == Wants::Nothing
 }
 
 /// Drops `value` after a grace period, if there is room.
 pub(crate) fn retire_if_room<K: Named, P: Retire>(tag: &K, value: P) -> Result<(), P> {
-    let (value, amount) = retire::note(value);
-    let queue = local::objects(tag.core(), || tag.handle());
+    let (value, amount) = note(value);
+    let queue = local::objects(tag.core(), tag);
     let taken = queue.is_some_and(|queue| queue.local_stock().take(amount));
     if !taken && !admit(domains::known(tag), queue, amount) {
         debug_objects::forget(value.owned().0);
@@ -64,17 +63,18 @@ pub(crate) fn retire_if_room<K: Named, P: Retire>(tag: &K, value: P) -> Result<(
 /// Drops `value` after a grace period, over the limit if there is no room.
 pub(crate) fn retire_over_now<K: Named, P: Retire>(tag: &K, value: P) {
     if let Err(value) = retire_if_room(tag, value) {
-        let (value, amount) = retire::note(value);
+        let (value, amount) = note(value);
         domains::known(tag).admit_over(amount);
-        let queue = local::objects(tag.core(), || tag.handle());
+        let queue = local::objects(tag.core(), tag);
         add_value(tag, queue, value, amount.bytes);
     }
 }
 
-/// Drops `value`, whose grace period is over and for which there is no room.
+/// Drops `value`, whose grace period has ended and for which there is no room; in a section, or too
+/// deep in other drops, retires it over the limit.
 pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: P) {
     if may_free_here() {
-        on_the_spot(domains::known(tag), || retire::end(value));
+        on_the_spot(domains::known(tag), || free::end(value));
     } else {
         retire_over(&tag.handle(), value);
     }
@@ -85,16 +85,11 @@ fn may_free_here() -> bool {
     context() != Context::Section && running::nested_in_callbacks() < NESTED_MAX
 }
 
-/// Room for an object of so many bytes, if there is any.
-pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reserved<'_>> {
-    reserve(tag, bytes).or_else(|| reserve_more(tag, bytes))
-}
-
-/// As [`retire_raw`](super::retire_raw), but over the limit where that would wait; on the spot,
-/// where no reader is left that sees the object any more.
+/// As [`retire_raw`](super::retire_raw), but never waits. If there is no room, frees the object on
+/// the spot if it `is_unread` and that may be done here, else retires it over the limit.
 ///
 /// # Safety
-/// As there; if `is_unread`, a grace period has gone by since it could be reached.
+/// As there; if `is_unread`, a grace period has passed since readers could last reach it.
 pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
     tag: &K,
     object: *mut T,
@@ -113,7 +108,7 @@ pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
     debug_objects::note(object.cast_const().cast(), size_of::<T>());
     let amount = Amount::object(bytes as u64);
     core.admit_over(amount);
-    let queue = local::objects(core, || tag.handle());
+    let queue = local::objects(core, tag);
     // SAFETY: by the contract; it has been charged.
     unsafe { add_boxed(tag, queue, object, amount.bytes) };
 }
@@ -121,7 +116,7 @@ pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
 /// Calls `f` after a grace period, if there is room.
 pub(crate) fn call_if_room<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) -> Result<(), F> {
     let amount = Closure::<F>::AMOUNT;
-    let queue = local::closures(tag.core(), || tag.handle());
+    let queue = local::closures(tag.core(), tag);
     let taken = queue.is_some_and(|queue| queue.local_stock().take(amount));
     if !taken && !admit(domains::known(tag), queue, amount) {
         return Err(f);
@@ -138,6 +133,6 @@ pub(crate) fn call_if_room<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F
 pub(crate) fn call_over_now<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
     let amount = Closure::<F>::AMOUNT;
     domains::known(tag).admit_over(amount);
-    let queue = local::closures(tag.core(), || tag.handle());
+    let queue = local::closures(tag.core(), tag);
     add_closure(tag, queue, f);
 }

@@ -11,8 +11,6 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::chaos::{self, Mutant};
-
 /// Pushes of a block, at most.
 pub(super) const MOST: u64 = 64;
 
@@ -95,7 +93,7 @@ pub(super) fn is_crowded() {
 
 /// Whether the thread has pushed its share of the room.
 pub(super) fn share_is_used() -> bool {
-    BLOCK.with(|cell| cell.get().share == 0) && !chaos::mutant(Mutant::UnsharedRoom)
+    BLOCK.with(|cell| cell.get().share == 0) //~ unshared-room
 }
 
 /// The thread has waited for room, and has so much of it.

@@ -11,7 +11,6 @@ use super::double_queue::HeldHeads;
 use super::waiting_room::{HeldRoom, WaitingRoom};
 use super::{GIVEN_UP, Inner, Part, Shared};
 use super::{Pushed, QueuedTwice, Wakes};
-use crate::chaos::{self, Mutant};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard, Rank};
@@ -123,9 +122,7 @@ impl CallbackQueues {
         to: &Shared,
     ) -> Result<Pushed, QueuedTwice> {
         let (_list, chain) = self.take_away(core, from)?;
-        if chaos::mutant(Mutant::LostCallbackQueue) {
-            return Ok(Pushed { unattended: false, crowded: false });
-        }
+        //~ lost-callback-queue
         Ok(to.take_over(chain))
     }
 
@@ -158,7 +155,8 @@ impl CallbackQueues {
         let given_up = GIVEN_UP.load(Acquire);
         let barrier = Barrier { left: Arc::new(Word::new(0)), given_up };
         // Relaxed: about; a thread that has pushed before is seen.
-        if core.charge.0.callback_queues.load(Relaxed) == 0 || chaos::mutant(Mutant::NoMark) {
+        //~ no-mark:
+        if core.charge.0.callback_queues.load(Relaxed) == 0 {
             return barrier;
         }
         // Locked: no callback queue ends, or is handed over, before its mark is in it.

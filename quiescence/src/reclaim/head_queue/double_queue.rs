@@ -4,16 +4,38 @@
 //! from garbage; the addresses are kept beside them. That costs a lock and an allocation at every
 //! push: it is done in builds with debug assertions, and under `QUIESCENCE_DEBUG=1`.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::os::environment;
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::reclaim::by_address::{ByAddress, HasAddress};
 use crate::reclaim::head::Head;
 
-/// The addresses of heads that wait in some callback queue.
-static WAITING: Mutex<BTreeSet<usize>> = Mutex::new(Rank::Heads, BTreeSet::new());
+/// The address of a head that waits in some callback queue.
+#[derive(Debug)]
+struct Waiting(*const Head);
+
+// SAFETY: an address, which nothing is read by.
+unsafe impl Send for Waiting {}
+
+impl HasAddress for Waiting {
+    type Of = Head;
+
+    fn address(&self) -> *const Head {
+        self.0
+    }
+}
+
+static WAITING: Mutex<ByAddress<Waiting>> = Mutex::new(Rank::Heads, ByAddress::new());
+
+fn insert(waiting: &mut ByAddress<Waiting>, head: *const Head) -> bool {
+    let is_new = waiting.get(head).is_none();
+    if is_new {
+        waiting.insert(Waiting(head));
+    }
+    is_new
+}
 
 /// Whether it is done.
 #[inline]
@@ -36,16 +58,16 @@ pub(crate) fn is_on() -> bool {
 
 /// A head is about to wait. Returns whether it did not wait already.
 pub(crate) fn note(head: *mut Head) -> bool {
-    sync::lock(&WAITING).insert(head.addr())
+    insert(&mut sync::lock(&WAITING), head)
 }
 
 /// A head waits no more.
 pub(crate) fn forget(head: *mut Head) {
-    sync::lock(&WAITING).remove(&head.addr());
+    sync::lock(&WAITING).remove(head);
 }
 
 /// The table, held across a `fork`.
-pub(crate) struct HeldHeads(MutexGuard<'static, BTreeSet<usize>>);
+pub(crate) struct HeldHeads(MutexGuard<'static, ByAddress<Waiting>>);
 
 /// Before a `fork`.
 pub(crate) fn hold() -> HeldHeads {
@@ -55,12 +77,12 @@ pub(crate) fn hold() -> HeldHeads {
 impl HeldHeads {
     /// In the child: what waits is noted anew.
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.0.take_all();
     }
 
     pub(crate) fn note(&mut self, head: usize) {
         if is_on() {
-            self.0.insert(head);
+            insert(&mut self.0, std::ptr::without_provenance(head));
         }
     }
 }

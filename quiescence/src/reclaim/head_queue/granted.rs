@@ -6,7 +6,6 @@ use grace::limit::{Amount, Zone};
 
 use super::waiting_room::WaitingRoom;
 use super::{BYTES_A_HEAD, Inner, MANY, Shared, Wakes, block};
-use crate::chaos::{self, Mutant};
 use crate::reclaim::charge::Charged;
 
 impl Shared {
@@ -59,9 +58,7 @@ impl Shared {
     /// What was taken has been counted link by link: all that was pushed by then, and no more. So
     /// the count is corrected, and what was not granted yet is [L-2].
     pub(super) fn correct(&self, core: &Charged, inner: &mut Inner) {
-        if chaos::mutant(Mutant::UncountedPush) {
-            return;
-        }
+        //~ uncounted-push
         let front = &self.front.0;
         // Relaxed: under the lock; who counts a block finds out that some of it is counted here.
         front.rounds.store(front.rounds.load(Relaxed) + 1, Relaxed);

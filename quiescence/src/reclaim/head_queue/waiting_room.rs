@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::callback_queue::{CallbackQueue, Wakes};
     use crate::raw::Head;
-    use crate::{Domain, Tuning};
+    use crate::{Domain, tuning::Tuning};
 
     /// All that can happen to three threads, one after the other: at most one cohort is away, no
     /// thread is in two, and each one is let go that stays.

@@ -1,57 +1,49 @@
 //! A thread's table: what it has in each domain.
 //!
-//! Found by the domain's address ([`ByDomain`]). Domains may end while a thread has something of
-//! theirs in its table: the thread that ends a domain removes its own entry ([`ended`]), and the
-//! others find at a later use of their tables that domains have ended since they last looked, and
-//! go through them ([`Table::sweep`]). So a table has, when it was used last, fewer entries of
-//! ended domains than half of what it had of others, or [`GARBAGE_MIN`].
+//! An entry is found by its domain's address ([`ByAddress`]). A domain may end while threads have
+//! entries for it. The thread that ends it removes its own ([`ended`]). Another thread sweeps its
+//! table ([`Locals::sweep`]) at a use that finds that enough domains have ended since the last
+//! sweep. So after each use: dead entries < max(entries / 2, `GARBAGE_MIN`).
 //!
-//! **Invariant [TT-1]: the domain of each section that the thread is in is in `watched`,** but for
-//! liburcu readers'. A section begins with a slot that was asked of the table ([`Table::watch`]),
-//! or with one that stays in the list: that of a handle, and that of the global domain. So no
-//! thread goes through all domains to find the sections of a thread.
+//! **Invariant [TT-1]: the domain of each section that the thread is in is in `watched`,** except
+//! liburcu readers'. A section begins with a slot from [`Table::with_section`], which adds the
+//! domain, or with the slot of a domain that stays in the list ([`Local::is_kept`]). So a thread
+//! finds its sections without going through all its domains.
 //!
-//! **Invariant [TT-2]: each domain in which the thread is over the limit is in `over_limit`.** Only
-//! [`crate::reclaim::defer`] borrows, and says so ([`Table::note_over_limit`]).
+//! **Invariant [TT-2]: each domain whose limit the thread exceeds is in `over_limit`.** Only
+//! [`crate::reclaim::at_limit`] borrows, and calls [`Locals::note_over_limit`].
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 
-use super::{FAST, SECTION, TABLE, forget_last};
+use super::{TABLE, forget_last};
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::reader::{NOT_READY, ReaderKind, Slot};
+use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::os::user_code::Borrow;
-use crate::reclaim::by_domain::{ByDomain, OfDomain};
+use crate::reclaim::by_address::{ByAddress, HasAddress};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
-use crate::reclaim::handle::{Handle, WeakHandle};
+use crate::reclaim::handle::{Named, WeakHandle};
 use crate::reclaim::thread_end;
 use crate::reclaim::thread_queue::Queue;
 
-/// So many domains end at least before a table is gone through for their sake.
-const GARBAGE_MIN: usize = 8;
-
-/// The place in a list of a domain that is not in it.
+/// The place of a domain that is not in the list.
 const NOWHERE: u32 = u32::MAX;
-
-/// How many domains have ended that threads may have in their tables.
-static ENDED: AtomicUsize = AtomicUsize::new(0);
 
 /// What the thread has in one domain.
 pub(super) struct Local {
     pub(super) core: WeakHandle,
-    /// The slot of ordinary sections; null until the first, or when its last user has gone.
+    /// The slot of ordinary sections; null before the first, and after its last user has gone.
     pub(super) slot: *const Slot,
     /// Whether `slot` is kept registered because [`crate::read`] was called.
     pub(super) implicit: bool,
-    /// Where the domain stands in `watched`, or [`NOWHERE`].
+    /// The domain's place in `watched`, or [`NOWHERE`].
     watched: u32,
-    /// Where it stands in `over_limit`.
+    /// Its place in `over_limit`, or [`NOWHERE`].
     in_over_limit: u32,
     /// The slots of QSBR handles.
     pub(super) others: Vec<*const Slot>,
@@ -61,15 +53,15 @@ pub(super) struct Local {
     pub(super) closures: Option<Arc<Queue>>,
 }
 
-impl OfDomain for Local {
-    type Domain = DomainState;
+impl HasAddress for Local {
+    type Of = DomainState;
 
-    fn domain(&self) -> *const DomainState {
+    fn address(&self) -> *const DomainState {
         self.core.as_ptr()
     }
 }
 
-/// Some of a table's domains, each once; an entry knows its place here.
+/// A list of some of a table's domains, each once. An entry stores its place in it.
 struct Listed {
     domains: Vec<*const DomainState>,
     place: fn(&mut Local) -> &mut u32,
@@ -79,12 +71,12 @@ impl Listed {
     fn add(&mut self, local: &mut Local) {
         if *(self.place)(local) == NOWHERE {
             *(self.place)(local) = self.domains.len() as u32;
-            self.domains.push(local.domain());
+            self.domains.push(local.address());
         }
     }
 
-    /// Takes out the domain of an entry that has left the table.
-    fn remove(&mut self, all: &mut ByDomain<Local>, local: &mut Local) {
+    /// Removes the domain of an entry that has left the table.
+    fn remove(&mut self, all: &mut ByAddress<Local>, local: &mut Local) {
         let place = *(self.place)(local);
         if place != NOWHERE {
             self.domains.swap_remove(place as usize);
@@ -92,8 +84,8 @@ impl Listed {
         }
     }
 
-    /// Takes out what `keep` says no to.
-    fn retain(&mut self, all: &mut ByDomain<Local>, mut keep: impl FnMut(&Local) -> bool) {
+    /// Removes the domains for which `keep` returns false, and those that have left the table.
+    fn retain(&mut self, all: &mut ByAddress<Local>, mut keep: impl FnMut(&Local) -> bool) {
         let before = self.domains.len();
         self.domains.retain(|core| {
             let Some(local) = all.get_mut(*core) else { return false };
@@ -109,8 +101,8 @@ impl Listed {
         }
     }
 
-    /// Notes the places of those that may have moved.
-    fn renumber(&self, all: &mut ByDomain<Local>, places: std::ops::Range<usize>) {
+    /// Stores the places of the domains at `places`, which may have moved.
+    fn renumber(&self, all: &mut ByAddress<Local>, places: std::ops::Range<usize>) {
         for place in places {
             if let Some(local) = all.get_mut(self.domains[place]) {
                 *(self.place)(local) = place as u32;
@@ -118,7 +110,7 @@ impl Listed {
         }
     }
 
-    fn iter<'l>(&self, all: &'l ByDomain<Local>) -> impl Iterator<Item = &'l Local> {
+    fn iter<'l>(&self, all: &'l ByAddress<Local>) -> impl Iterator<Item = &'l Local> {
         self.domains.iter().filter_map(|core| all.get(*core))
     }
 }
@@ -126,22 +118,22 @@ impl Listed {
 #[derive(Default)]
 pub(super) struct Table {
     locals: RefCell<Locals>,
-    /// The sentinel is gone: every registration ends with its section.
+    /// The thread's sentinel has been dropped: every registration ends with its section.
     pub(super) exiting: Cell<bool>,
 }
 
-/// What is in a table.
+/// The contents of a table.
 pub(super) struct Locals {
-    all: ByDomain<Local>,
+    all: ByAddress<Local>,
     /// Domains in which the thread may be in a section [TT-1].
     watched: Listed,
-    /// Domains in which it may be over the limit [TT-2].
+    /// Domains whose limit it may exceed [TT-2].
     over_limit: Listed,
-    /// [`ENDED`] when the table was last gone through.
+    /// How many domains had ended at the last sweep.
     ended: usize,
 }
 
-/// A borrow of it, under which no user code runs.
+/// A borrow of the contents, under which no user code runs.
 pub(super) struct Borrowed<'t> {
     locals: RefMut<'t, Locals>,
     _is_one: Borrow,
@@ -161,25 +153,10 @@ impl DerefMut for Borrowed<'_> {
     }
 }
 
-/// How many domains have ended.
-#[inline(always)]
-pub(super) fn ended_so_far() -> usize {
-    // Relaxed: see `ended`.
-    ENDED.load(Relaxed)
-}
-
-/// Whether so many domains have ended since, that a table is to be gone through.
-#[inline(always)]
-pub(super) fn is_garbage(since: usize, least: usize) -> bool {
-    let ended = ended_so_far().wrapping_sub(since);
-    ended >= GARBAGE_MIN && ended >= least
-}
-
-/// A domain has ended that threads may have in their tables: the calling thread, under no borrow of
-/// its own, forgets it.
+/// A domain has ended that may be in threads' tables. The calling thread, which does not borrow its
+/// table, forgets it.
 pub(crate) fn ended(core: &DomainState) {
-    // Relaxed: only when a table is gone through depends on it.
-    ENDED.fetch_add(1, Relaxed);
+    thread_slots::note_end_of_domain();
     if let Some(table) = Table::existing() {
         table.borrow().forget(core);
         Table::free_if_empty();
@@ -187,15 +164,15 @@ pub(crate) fn ended(core: &DomainState) {
 }
 
 impl Table {
-    /// The thread's table; made if need be.
+    /// The thread's table; makes it if there is none.
     pub(super) fn get() -> &'static Self {
         let table = TABLE.get();
         if !table.is_null() {
-            // SAFETY: made below by this thread and freed by `free_if_empty` only, which no thread
-            // calls while a borrow of the table is in use.
+            // SAFETY: made below by this thread, and freed by `free_if_empty` only, which is not
+            // called while a reference to the table is in use.
             return unsafe { &*table };
         }
-        let exiting = !thread_end::is_noticed();
+        let exiting = !thread_end::notice();
         let table =
             Box::into_raw(Box::new(Self { exiting: Cell::new(exiting), ..Self::default() }));
         TABLE.set(table);
@@ -214,37 +191,37 @@ impl Table {
         Borrowed { locals: self.locals.borrow_mut(), _is_one: Borrow::begin() }
     }
 
-    /// What is in it, without what other threads' ends of domains have left, if that is much.
+    /// The contents. Sweeps them first if enough domains have ended.
     pub(super) fn locals(&self) -> Borrowed<'_> {
         let mut locals = self.borrow();
-        if is_garbage(locals.ended, locals.all.len() / 2) {
+        if thread_slots::is_garbage(locals.ended, locals.all.len() / 2) {
             locals.sweep();
         }
         locals
     }
 
-    /// Calls `f` with what the thread has in a domain; made if need be. `f` runs no user code.
+    /// Calls `f` with a domain's entry, which it makes if there is none. `f` runs no user code.
     pub(super) fn with_local<R>(
         &self,
         core: &DomainState,
-        handle: impl FnOnce() -> Handle,
+        tag: &dyn Named,
         f: impl FnOnce(&mut Local) -> R,
     ) -> R {
         let mut locals = self.locals();
-        let place = locals.find_or_insert(core, handle);
+        let place = locals.find_or_insert(core, tag);
         f(locals.all.at_mut(place))
     }
 
-    /// As [`with_local`](Self::with_local), where `f` gives a slot with which a section may begin
-    /// [TT-1].
+    /// As [`with_local`](Self::with_local), if `f` returns a slot with which a section may begin:
+    /// adds the domain to `watched` [TT-1].
     pub(super) fn with_section<R>(
         &self,
         core: &DomainState,
-        handle: impl FnOnce() -> Handle,
+        tag: &dyn Named,
         f: impl FnOnce(&mut Local) -> R,
     ) -> R {
         let mut locals = self.locals();
-        let place = locals.find_or_insert(core, handle);
+        let place = locals.find_or_insert(core, tag);
         let Locals { all, watched, .. } = &mut *locals;
         let local = all.at_mut(place);
         if local.watched == NOWHERE {
@@ -253,7 +230,7 @@ impl Table {
         f(local)
     }
 
-    /// At the end of a thread: forgets a domain if it has nothing left there.
+    /// If the thread is exiting: forgets a domain if the thread has no slot left there.
     pub(super) fn forget_unused(&self, core: *const DomainState) {
         if self.exiting.get() {
             let mut locals = self.locals();
@@ -263,13 +240,13 @@ impl Table {
         }
     }
 
-    /// At the end of a thread: forgets the table once it has nothing in it. The caller uses no
-    /// reference to the table afterwards.
+    /// If the thread is exiting: frees the table if it is empty. The caller uses no reference to
+    /// the table afterwards.
     pub(super) fn free_if_empty() {
         let Some(table) = Self::existing().filter(|table| table.exiting.get()) else { return };
         if table.locals.borrow().all.is_empty() {
             let table = TABLE.replace(ptr::null_mut());
-            // SAFETY: made by `get` from a box, and no longer reachable.
+            // SAFETY: made by `get` from a box, and not reachable any more.
             drop(unsafe { Box::from_raw(table) });
         }
     }
@@ -278,21 +255,21 @@ impl Table {
 impl Default for Locals {
     fn default() -> Self {
         Self {
-            all: ByDomain::new(),
+            all: ByAddress::new(),
             watched: Listed { domains: Vec::new(), place: |local| &mut local.watched },
             over_limit: Listed { domains: Vec::new(), place: |local| &mut local.in_over_limit },
-            ended: ENDED.load(Relaxed), // see `ended`
+            ended: thread_slots::ended_so_far(),
         }
     }
 }
 
 impl Locals {
-    /// The place of a domain's entry; made if need be.
-    fn find_or_insert(&mut self, core: &DomainState, handle: impl FnOnce() -> Handle) -> usize {
+    /// The place of a domain's entry, which it makes if there is none.
+    fn find_or_insert(&mut self, core: &DomainState, tag: &dyn Named) -> usize {
         if let Some(place) = self.all.place(core) {
             return place;
         }
-        let handle = handle();
+        let handle = tag.handle();
         domains::remember(&handle);
         self.all.insert(Local {
             core: handle.downgrade(),
@@ -314,19 +291,19 @@ impl Locals {
         self.all.get_mut(core)
     }
 
-    /// All of them: for the end of a thread.
+    /// All entries: for an exiting thread.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Local> {
         self.all.iter_mut()
     }
 
-    /// Forgets those in which the thread has nothing left, at its end, and those that have ended.
+    /// Forgets the domains in which the exiting thread has no slot left, and those that have ended.
     pub(super) fn keep_used(&mut self) {
         self.retain(|local| !local.is_unused());
     }
 
     /// Forgets the domains that have ended.
     fn sweep(&mut self) {
-        self.ended = ended_so_far();
+        self.ended = thread_slots::ended_so_far();
         self.retain(|_| true);
     }
 
@@ -347,9 +324,10 @@ impl Locals {
         }
     }
 
-    /// Calls `f`, which runs no user code, with the domains that the thread may be in a section of,
-    /// and that do not end while the handles that are added to `handles` exist. Forgets those in
-    /// which it is in none, and cannot begin one without asking for the slot again.
+    /// Calls `f`, which runs no user code, with the entry of each domain in which the thread may be
+    /// in a section. None of them ends while the handles exist that are added to `handles`. Removes
+    /// from `watched` each domain in which the thread is in no section, and cannot begin one
+    /// without [`Table::with_section`].
     pub(super) fn each_watched(
         &mut self,
         handles: &mut Vec<Arc<DomainState>>,
@@ -365,14 +343,14 @@ impl Locals {
         });
     }
 
-    /// The thread has gone over the limit in a domain [TT-2].
+    /// Notes that the thread is above the limit in a domain [TT-2].
     pub(super) fn note_over_limit(&mut self, core: &DomainState) {
         if let Some(local) = self.all.get_mut(core) {
             self.over_limit.add(local);
         }
     }
 
-    /// Where the thread is over the limit, as far as it knows.
+    /// The entries with a queue whose local stock is above the limit.
     pub(super) fn queues_over_limit(&mut self) -> impl Iterator<Item = &Local> {
         let Self { all, over_limit, .. } = self;
         over_limit.retain(all, |local| {
@@ -389,24 +367,19 @@ impl Local {
         if self.slot.is_null() {
             self.slot = core.register(thread::token(), ReaderKind::Ordinary);
         }
-        // SAFETY: the domain is alive (`core`), and so are its slots; the lifetime is cut to the
-        // domain's by the callers.
+        // SAFETY: the domain is alive (`core`), and so are its slots; the callers shorten the
+        // lifetime to that of `core`.
         unsafe { &*self.slot }
     }
 
-    /// Unregisters the slot if no thread uses it.
+    /// Unregisters the slot if it has no user and is in no section.
     pub(super) fn unregister_if_unused(&mut self, core: &GracePeriods) {
         // SAFETY: not null only while registered with the domain, which is alive (`core`).
         if let Some(slot) = unsafe { self.slot.as_ref() }
             && slot.references() == 0
             && slot.is_quiescent()
         {
-            if FAST.get() == self.slot {
-                FAST.set(&raw const NOT_READY);
-            }
-            if SECTION.get().slot == self.slot {
-                forget_last();
-            }
+            thread_slots::forget(self.slot);
             self.slot = ptr::null();
             core.unregister(slot);
         }
@@ -425,7 +398,7 @@ impl Local {
         self.objects.iter().chain(&self.closures).map(|queue| &**queue)
     }
 
-    /// Whether the thread, which is at its end, has no reader left here.
+    /// Whether the thread, which is exiting, has no slot left here.
     fn is_unused(&self) -> bool {
         self.slot.is_null() && self.others.is_empty()
     }
@@ -435,15 +408,14 @@ impl Local {
         self.slots().any(|slot| !slot.is_quiescent())
     }
 
-    /// Whether sections begin here without the table: with a handle, or by what is remembered of
-    /// the global domain ([`FAST`]) and of the last other one ([`SECTION`]). The domain must be
-    /// alive.
+    /// Whether sections can begin here without the table: with a handle, or with a slot that
+    /// [`thread_slots`] remembers. The domain must be alive.
     fn is_kept(&self) -> bool {
         // SAFETY: not null only while registered; the domain is alive by this function's contract.
         let references = unsafe { self.slot.as_ref() }.map_or(0, Slot::references);
         !self.others.is_empty()
             || references > u64::from(self.implicit)
-            || !self.slot.is_null() && (FAST.get() == self.slot || SECTION.get().slot == self.slot)
+            || !self.slot.is_null() && thread_slots::remembers(self.slot)
     }
 }
 
@@ -455,8 +427,7 @@ mod tests {
     use crate::os::fence::{self, Fences};
     use crate::reclaim::local;
 
-    /// How many entries the calling thread has, and how many of them it goes through to find its
-    /// sections.
+    /// How many entries the calling thread has, and how many it checks to find its sections.
     fn entries() -> (usize, usize) {
         let table = Table::existing().expect("the thread has read");
         let locals = table.locals.borrow();
@@ -465,16 +436,16 @@ mod tests {
 
     fn steps_to(domain: &Domain) -> usize {
         let table = Table::existing().expect("the thread has read");
-        table.locals.borrow().all.steps_to(domain.tag().core())
+        table.locals.borrow().all.steps_to(DomainTag::core(domain.tag()))
     }
 
-    /// Runs `f` in a thread, whose table it has for itself.
+    /// Runs `f` in a thread of its own, so with a table of its own.
     fn apart(f: impl FnOnce() + Send) {
         std::thread::scope(|scope| scope.spawn(f).join().unwrap());
     }
 
-    /// It was a list that was searched from its beginning: 95 us a read in the last of 20,000
-    /// domains.
+    /// The table was once a list, searched from its beginning: a read took 95 us in the last of
+    /// 20,000 domains.
     #[test]
     #[cfg_attr(miri, ignore = "thousands of domains")]
     fn the_last_of_many_domains_is_found_in_a_few_steps() {
@@ -488,11 +459,11 @@ mod tests {
         });
     }
 
-    /// To see whether it is in a section, a thread went through all its domains, at every ninth
-    /// retirement.
+    /// A thread once went through all its domains at every ninth retirement, to see whether it was
+    /// in a section.
     ///
-    /// Where tests beside this one end so many domains that the table is gone through, the thread
-    /// forgets the last one that it read in; then its steps are done once more.
+    /// If other tests end enough domains meanwhile that the table is swept, the thread forgets the
+    /// domain that it last read in; then the steps are repeated.
     #[test]
     #[cfg_attr(miri, ignore = "thousands of domains")]
     fn sections_are_found_without_going_through_all_domains() {
@@ -534,8 +505,8 @@ mod tests {
         assert_eq!(others, [Ordinary; 2]);
     }
 
-    /// Entries of ended domains go: at once in the thread that ends them, in others at their next
-    /// uses.
+    /// Entries of ended domains are removed: at once by the thread that ends them, by others at a
+    /// later use.
     #[test]
     fn what_ended_domains_leave_in_tables_is_forgotten() {
         apart(|| {
@@ -554,8 +525,8 @@ mod tests {
         });
     }
 
-    /// The places in the lists hold whatever entry moves: a domain that is taken out anywhere takes
-    /// no other with it.
+    /// The places in the lists stay right when entries move: removing a domain from any place
+    /// removes no other.
     #[test]
     fn lists_of_a_table_follow_its_entries() {
         apart(|| {
@@ -569,7 +540,7 @@ mod tests {
                 let guard = last.read();
                 assert_eq!(local::Sections::of_this_thread(), local::Sections::Ordinary);
                 drop(guard);
-                // Another one ends than that which was read in last.
+                // The domain that ends is not the one that was read in last, if there is another.
                 drop(if at < domains.len() {
                     std::mem::replace(&mut domains[at], last)
                 } else {

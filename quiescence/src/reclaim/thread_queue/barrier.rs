@@ -1,12 +1,13 @@
 //! Barriers: waiting for what is in the queues of a domain at one moment, and for nothing later.
 //!
-//! A barrier first notes how much each queue has been given, under the list's lock, and asks for
-//! the grace periods of all of it; then it goes from queue to queue and runs what is ready, up to
-//! these marks. So two grace periods serve it, however many queues there are and however fast
-//! threads add to them meanwhile: the one in progress, and the next.
+//! A barrier first notes, under the list's lock, how many callbacks each queue has ever been given
+//! (its mark), and asks for grace periods for all of them; then it goes from queue to queue and
+//! runs what is ready, up to the marks. So it needs two grace periods, however many queues there
+//! are and however fast threads add to them: the one in progress, and the next.
 //!
-//! **Invariant: nothing moves out of a queue while a barrier waits for it.** What it waits
-//! for was in one queue of the list when the mark was set, and runs from there.
+//! **Invariant [TQ-5]: nothing moves out of a queue while a barrier waits for it.** Each callback
+//! that the barrier waits for was in one queue of the list when the mark was set [TQ-4], and runs
+//! from there.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
@@ -14,16 +15,15 @@ use std::sync::atomic::Ordering::Acquire;
 use grace::Urgency;
 
 use super::{Queue, Queues};
-use crate::chaos::{self, Mutant};
 use crate::gp::grace_periods::Me;
 use crate::os::sync;
 use crate::reclaim::charge::Charged;
 
-/// What a barrier waits for in one queue. Nothing moves out of the queue while this is there.
+/// What a barrier waits for in one queue. Nothing moves out of the queue while this exists.
 #[derive(Debug)]
 struct Awaited {
     queue: Arc<Queue>,
-    /// Callbacks that had been added.
+    /// How many callbacks had ever been added.
     mark: u64,
 }
 
@@ -60,7 +60,6 @@ impl Queues {
 
 /// Waits until all that has been added to these queues, the calling thread's own, has run; runs it
 /// if no other thread does.
-#[cfg(not(loom))]
 pub(crate) fn drain(core: &Charged, queues: &[Arc<Queue>], me: &impl Fn() -> Me, runner: usize) {
     let awaited: Vec<_> = queues.iter().map(Awaited::in_queue).collect();
     run_all(core, &awaited, me, runner);
@@ -70,8 +69,7 @@ fn run_all(core: &Charged, awaited: &[Awaited], me: &impl Fn() -> Me, runner: us
     // All batches first, so that one grace period serves them all.
     awaited.iter().for_each(|one| one.queue.close(core, Urgency::Expedited));
     for Awaited { queue, mark } in awaited {
-        let late = chaos::mutant(Mutant::LateMark);
-        queue.run_until(core, if late { queue.own.0.stream.written() } else { *mark }, me, runner);
+        queue.run_until(core, *mark, me, runner); //~ late-mark
     }
 }
 
@@ -82,10 +80,9 @@ impl Queue {
         self.run_until(core, self.own.0.stream.written(), me, runner);
     }
 
-    /// Waits until so many of those that were ever added have run; runs them if no other thread
-    /// does.
+    /// Waits until `mark` of the callbacks ever added have run; runs them if no other thread does.
     fn run_until(&self, core: &Charged, mark: u64, me: impl Fn() -> Me, runner: usize) {
-        // Acquire: pairs with the Release in `Inner::finish`; what they did is seen [DQ-2].
+        // Acquire: pairs with the Release in `Inner::finish`; shows what they did [DQ-2].
         while self.finished.load(Acquire) < mark {
             if self.run_some(core, runner, core.tuning.run_min()) == 0 {
                 self.wait_for_progress(core, &me);
@@ -93,9 +90,9 @@ impl Queue {
         }
     }
 
-    /// Waits until callbacks can be run, or have been: for the thread that runs them, or for the
-    /// grace period of the oldest. `me` is asked here, not before: a callback that has run on this
-    /// thread may have changed what it has registered.
+    /// Waits for the queue's runner, or for the grace period of the oldest callback; may return
+    /// early. `me` is called here, not earlier: a callback that has run on this thread may have
+    /// changed what the thread has registered.
     fn wait_for_progress(&self, core: &Charged, me: impl Fn() -> Me) {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
@@ -111,7 +108,7 @@ impl Queue {
         let cookie = inner.segments.awaited();
         drop(inner);
         if let Some(cookie) = cookie {
-            // If it is not over, the caller comes again, and `me` says what it thinks of that.
+            // If it has not ended, the caller tries again, and `me` is called again.
             let _: bool = core.wait(cookie, Urgency::Expedited, me());
         }
     }

@@ -1,20 +1,18 @@
-//! The queues of a domain, taken together: the list of them, what they want of the worker, what
-//! they count.
+//! The list of a domain's queues: what they need from the worker, and the sums of their counts.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::run::running;
 use super::{Contents, Queue, Wants, bytes_between};
-use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::Callbacks;
 use crate::os::fence;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
 use crate::reclaim::charge::Charged;
 use crate::reclaim::running::Uncharged;
 
-/// The queues that threads without any of their own share: one for objects, one for closures, since
-/// a closure may take long. They are in the list, too.
+/// The queues that threads without queues of their own share: one for objects, one for closures,
+/// since a closure may take long. They are in the list, too.
 #[derive(Debug)]
 pub(super) struct Shared {
     objects: Option<Arc<Queue>>,
@@ -31,7 +29,7 @@ impl Shared {
         }
     }
 
-    /// The queue for such callbacks, which enters the list if it is new.
+    /// The shared queue for `contents`; creates it and adds it to the list if there is none.
     pub(super) fn queue(
         &mut self,
         core: &Charged,
@@ -60,13 +58,13 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct Queues {
     pub(super) list: Mutex<Vec<Arc<Queue>>>,
-    /// Callbacks that went through queues which are no longer in the list. Under its lock.
+    /// Callbacks that have run in queues no longer in the list. Written under the list's lock.
     pub(super) gone: AtomicU64,
     /// The queues of threads that have ended or are ending; the holder of the lock is their writer.
     pub(super) shared: Mutex<Shared>,
     /// Whether the worker knows that there is something to do here.
     pub(crate) announced: AtomicBool,
-    /// Whether the worker is to close what is open now.
+    /// Whether the worker should close open callbacks now.
     pub(crate) hurried: AtomicBool,
 }
 
@@ -92,8 +90,8 @@ impl Queues {
         queue
     }
 
-    /// Calls `f` with the queue for those who have none of their own; `f` is its writer meanwhile,
-    /// and runs no user code.
+    /// Calls `f` with the shared queue for `contents`. Meanwhile the calling thread is its writer;
+    /// `f` runs no user code.
     pub(crate) fn with_shared<R>(
         &self,
         core: &Charged,
@@ -113,9 +111,9 @@ impl Queues {
         sync::lock(&self.list).clone()
     }
 
-    /// At the end of a domain, which has no reader left: runs everything. These are callbacks like
-    /// others: the thread, which may be the worker, must not wait for callbacks meanwhile.
-    /// What is `protected` is kept.
+    /// At the end of a domain, which has no reader left: runs everything. The thread, which may be
+    /// the worker, counts as in a callback meanwhile, so it does not wait for callbacks. Objects
+    /// that are `protected` are kept.
     pub(crate) fn run_all(&self, core: &Charged, protected: &[usize]) {
         running(core, &Uncharged::new(), || {
             let run_all = |queue: &Arc<Queue>| queue.run_all(core, protected);
@@ -123,17 +121,17 @@ impl Queues {
         });
     }
 
-    /// Callbacks ever added and ever finished, and what waits.
+    /// Callbacks ever added and ever finished, and the bytes that wait.
     pub(crate) fn counts(&self) -> Callbacks {
         let list = sync::lock(&self.list);
-        // Relaxed: under the list's lock. What has gone has been added and finished.
+        // Relaxed: under the list's lock. Those in `gone` were added and have finished.
         let gone = self.gone.load(Relaxed);
         let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        // To the end under the lock: meanwhile no callback moves from one queue to another.
+        // Under the lock to the end: meanwhile no callback moves from one queue to another.
         let look = || {
             list.iter().fold(none, |all, queue| {
-                // What has finished first: of what is counted between the two looks, the added ones
-                // count.
+                // `finished` is loaded before `written`, so `run <= queued`: what happens between
+                // the two loads is counted in `queued` only.
                 let run = queue.finished.load(Acquire);
                 let bytes_run = queue.bytes_finished.load(Relaxed);
                 let bytes = queue.own.0.bytes.load(Relaxed);
@@ -150,18 +148,16 @@ impl Queues {
         Callbacks::steadiest(look, run)
     }
 
-    /// Says that the worker leaves the domain alone from now on, unless there is something to do
-    /// after all: then it says what.
+    /// Clears `announced`, since the worker is about to leave the domain alone. If there is
+    /// something to do after all, sets it again. Returns what there is to do.
     ///
     /// The thread that adds writes the callback, passes a light fence and loads `announced`; here
-    /// `announced` is cleared, a heavy fence follows, and then the look. One of the two sees the
-    /// other's store [DQ-3].
+    /// `announced` is cleared, a heavy fence follows, and then the queues are examined. One of the
+    /// two sees the other's store [DQ-3].
     pub(crate) fn leave(&self) -> Wants {
         self.announced.store(false, Relaxed);
-        chaos::point(Point::Leaving);
-        if !chaos::mutant(Mutant::NoIdleFence) {
-            fence::heavy(self.all().iter().map(|queue| &queue.fence)); // [DQ-3]
-        }
+        //~ point leaving
+        fence::heavy(self.all().iter().map(|queue| &queue.fence)); // [DQ-3] //~ no-idle-fence
         let wants = self.wants_unless_busy();
         if wants != Wants::Nothing {
             self.announced.store(true, Relaxed);
@@ -169,21 +165,18 @@ impl Queues {
         wants
     }
 
-    /// What the queues want of the worker now.
-    #[cfg(not(loom))]
+    /// The most that a queue needs from the worker now.
     pub(crate) fn wants(&self) -> Wants {
         self.most(Queue::wants)
     }
 
-    /// The same for the worker: it is to come back where another thread is at a queue [W-2].
+    /// The same for the worker: it is to come back if another thread holds a queue's lock [W-2].
     pub(crate) fn wants_unless_busy(&self) -> Wants {
         self.most(Queue::wants_unless_busy)
     }
 
     fn most(&self, wants: impl Fn(&Queue) -> Wants) -> Wants {
-        if chaos::mutant(Mutant::OneByOne) {
-            return self.all().iter().map(|queue| wants(queue)).max().unwrap_or(Wants::Nothing);
-        }
+        //~ one-by-one
         // Under the lock: as in `counts`.
         let list = sync::lock(&self.list);
         list.iter().map(|queue| wants(queue)).max().unwrap_or(Wants::Nothing)

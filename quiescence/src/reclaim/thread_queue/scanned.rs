@@ -1,44 +1,42 @@
-//! In a hazard domain: what is protected of the callbacks that are ready. One scan of the slots
-//! holds for all that were ready before it, since what it does not find is never protected again
-//! ([`hazptr`](crate::hazptr), [HZ-A]).
+//! In a hazard domain: which of the ready callbacks' objects are protected. One scan of the slots
+//! is valid for all callbacks that were ready before it, since an object that it does not find is
+//! never protected again ([`hazptr`], [HZ-A]).
 
-#[cfg(not(loom))]
 use crate::hazptr;
 
-/// What the last scan has found. Empty in other domains.
+/// The result of the last scan. Empty in other domains.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
-    /// So many callbacks, from the front, that were ready before the scan.
+    /// How many callbacks, from the front, were ready before the scan and have not run.
     covers: u64,
-    /// What was protected then, in ascending order; the runner's while callbacks are run.
+    /// What was protected then, in ascending order; the runner has it while it runs callbacks.
     protected: Vec<usize>,
 }
 
 impl Scanned {
-    /// A new one, for so many callbacks that are ready. It comes after the end of their grace
-    /// period was seen, with its fence [HP-1].
+    /// A new scan, for `ready` callbacks. The caller has seen their grace period end, so the scan
+    /// comes after its fence [HP-1].
     #[cfg(not(loom))]
     pub(super) fn of_now(ready: u64) -> Self {
         Self { covers: ready, protected: hazptr::scan() }
     }
 
     /// Whether the last scan covers nothing more.
-    #[cfg(not(loom))]
     pub(super) fn is_used_up(&self) -> bool {
         self.covers == 0
     }
 
-    /// How many of these callbacks, which are ready, the last scan covers.
+    /// How many of the `ready` callbacks the last scan covers.
     pub(super) fn covered(&self, ready: u64) -> u64 {
         ready.min(self.covers)
     }
 
-    /// What is protected of those that are claimed, for the thread that runs them.
+    /// Moves out what is protected, for the runner.
     pub(super) fn take_protected(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.protected)
     }
 
-    /// So many of those that were claimed have run.
+    /// `count` of the claimed callbacks have run; takes back what [`Self::take_protected`] gave.
     pub(super) fn ran(&mut self, count: u64, protected: Vec<usize>) {
         if self.covers != 0 {
             *self = Self { covers: self.covers - count, protected };

@@ -71,7 +71,16 @@ macro_rules! point {
     };
 }
 
-point! { &T, *const T, *mut T, NonNull<T>, PhantomData<T> }
+point! { *const T, *mut T, NonNull<T>, PhantomData<T> }
+
+// Not all references: where `&Config` were `Weigh`, the compiler would suggest a borrow to those
+// whose `Config` is not, in place of the derive.
+are_copied! { &str, &CStr, &OsStr, &Path }
+
+impl<T> Weigh for &[T] {
+    const OWNS: bool = false;
+    const COPIED: Copied<Self> = Copied::yes();
+}
 
 impl<T> Weigh for atomic::AtomicPtr<T> {
     const OWNS: bool = false;

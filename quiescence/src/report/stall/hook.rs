@@ -16,19 +16,22 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 /// hook before. By default reports are printed to standard error.
 ///
 /// A grace period is reported when holdouts have been waited for longer than
-/// [`Tuning::stall_after`](crate::Tuning::stall_after) (or
-/// [`stall_after_expedited`](crate::Tuning::stall_after_expedited)), and again each time that its
-/// age has doubled; as long as somebody waits for it, polls it, or has callbacks that wait. No
-/// thread looks at one that no thread wants; and one that has ended by the time when its report is
-/// complete, with stacks and names, is counted ([`Statistics::stalls`](crate::Statistics::stalls)),
-/// not reported. A limit that is changed meanwhile counts from the next look on.
+/// [`Tuning::stall_after`](crate::tuning::Tuning::stall_after) (or
+/// [`stall_after_expedited`](crate::tuning::Tuning::stall_after_expedited)), and again each time
+/// that its age has doubled; as long as somebody waits for it, polls it, or has callbacks that
+/// wait. No thread looks at one that no thread wants; and one that has ended by the time when its
+/// report is complete, with its stacks, is counted
+/// ([`Statistics::stalls`](crate::report::Statistics::stalls)), not reported. A limit that is
+/// changed meanwhile counts from the next look on.
 ///
-/// # Progress and cost The hook is called on a thread of its own, one report after the other. If it
+/// # Progress and cost
+/// The hook is called on a thread of its own, one report after the other. If it
 /// panics, that is counted and the next report is made all the same; while it blocks, reports wait,
 /// up to 64, and then are counted as lost. Grace periods wait for it in no case, so it may wait for
 /// them. A program without a stall pays one look at the clock for each time that an updater goes to
-/// sleep. The first report with a stack reads the program's symbols: it may come a second later,
-/// and not at all if the process ends first.
+/// sleep. A report that is under way when the process ends is not made. Frames of
+/// stacks are places in files, and a report says which command names them: see
+/// [`StackFrame`](crate::report::StackFrame).
 ///
 /// # Signals
 /// A stalled thread is sent a real-time signal for its stack: the first one of `SIGRTMIN+1` and up
@@ -53,12 +56,12 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 /// when they run.
 ///
 /// ```
-/// quiescence::set_stall_hook(|report| {
-///     for holdout in report.holdouts() {
-///         eprintln!("{:?} is in a section since {:?}", holdout.thread_name(), holdout.began());
+/// quiescence::report::set_stall_hook(|report| {
+///     for holdout in &report.holdouts {
+///         eprintln!("{:?} is in a section since {:?}", holdout.thread_name, holdout.began);
 ///     }
 /// });
-/// # quiescence::take_stall_hook();
+/// # quiescence::report::take_stall_hook();
 /// ```
 pub fn set_stall_hook(hook: impl Fn(&StallReport) + Send + Sync + 'static) {
     let before = sync::lock(&HOOK).replace(Arc::new(hook));

@@ -18,16 +18,15 @@ use std::time::Duration;
 use grace::word;
 
 use super::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport};
-use super::{hook, symbols};
-use crate::chaos::{self, Mutant};
+use super::{hook, places};
 use crate::event::statistics::Statistics;
 use crate::event::trace;
-use crate::gp::reader::Slot;
 use crate::gp::registry::Registry;
+use crate::gp::slot::Slot;
 use crate::gp::stall::Note;
 use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
-use crate::os::thread::ThreadState;
+use crate::os::thread_state::{self, ThreadState};
 use crate::os::user_code;
 use crate::os::{clock, thread};
 use crate::reclaim::domain_state::DomainState;
@@ -87,7 +86,7 @@ impl State {
 }
 
 fn run() {
-    thread::is_one_of_ours();
+    thread::mark_as_ours();
     if !user_code::is_whole(work) {
         // Over a fault of the library's: the next one takes its place, at once if there are notes.
         let mut state = sync::lock(&REPORTER);
@@ -100,12 +99,6 @@ fn run() {
 
 fn work() {
     loop {
-        // The program may be short of memory, if it is at its limit that it stalls. (The lock is
-        // not held while symbols are forgotten: those who leave notes take it.)
-        let is_idle = sync::lock(&REPORTER).notes.is_empty();
-        if is_idle {
-            symbols::forget();
-        }
         let mut state = sync::lock(&REPORTER);
         let note = loop {
             if state.ends {
@@ -122,7 +115,7 @@ fn work() {
         // Whatever goes wrong: the next report is to be made.
         let told = user_code::is_whole(|| {
             if let Some(report) = report(&note, stack_of) {
-                let holdouts = (report.holdouts.len() + report.unnamed) as u64;
+                let holdouts = (report.holdouts.len() + report.holdouts_unnamed) as u64;
                 trace::stall_reported(note.identity, note.grace_period, note.age_ns, holdouts);
                 hook::call(&report);
             }
@@ -133,12 +126,17 @@ fn work() {
     }
 }
 
-/// The stack of a holdout, with names.
-fn stack_of(holding: &Holding) -> Result<Vec<StackFrame>, StackMissing> {
-    stack::take(holding.thread, holding.alternate).map(|pointers| symbols::resolve(&pointers))
+/// A thread's id, where there is one.
+fn id(thread: u32) -> Option<u32> {
+    (thread != 0).then_some(thread)
 }
 
-/// Makes the report, unless the grace period has ended, perhaps while stacks were taken and named.
+/// The stack of a holdout, with its places.
+fn stack_of(holding: &Holding) -> Result<Vec<StackFrame>, StackMissing> {
+    stack::take(holding.thread, holding.alternate).map(|pointers| places::of(&pointers))
+}
+
+/// Makes the report, unless the grace period has ended, perhaps while stacks were taken.
 fn report(
     note: &Note,
     stack_of: impl Fn(&Holding) -> Result<Vec<StackFrame>, StackMissing>,
@@ -166,7 +164,7 @@ fn report(
         }
         holdouts.push(holdout);
     }
-    // Stacks may take seconds, symbols the more so.
+    // Stacks may take seconds.
     if is_over() {
         return None;
     }
@@ -174,15 +172,15 @@ fn report(
         domain: core.label().into_owned(),
         grace_period: note.grace_period,
         age: Duration::from_nanos(note.age_ns),
-        expedited: note.expedited,
+        is_expedited: note.expedited,
         statistics: Statistics::of(core),
         holdouts,
-        unnamed,
+        holdouts_unnamed: unnamed,
         sections: unfinished.as_ref().map_or(0, |unfinished| unfinished.sections),
         slots: unfinished.map_or_else(Vec::new, |unfinished| balances(&unfinished.balances)),
         oldest_guard: core.oldest_guard().map(|(live, listed)| OldestGuard {
             location: live.location,
-            thread: live.thread,
+            thread_id: id(live.thread),
             age: Duration::from_nanos(clock::monotonic_ns().saturating_sub(live.since_ns)),
             listed,
         }),
@@ -197,7 +195,7 @@ fn report(
 /// `sem_timedwait`) would fail with `EINTR`, `pause` would return. Of a thread that falls asleep
 /// after the look this may still happen.
 fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
-    let is_liburcu = core.liburcu.is_some() && !chaos::mutant(Mutant::SignalToSleepers);
+    let is_liburcu = core.liburcu.is_some(); //~ signal-to-sleepers
     !is_liburcu || state == ThreadState::Running
 }
 
@@ -248,14 +246,14 @@ fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
 impl Holding {
     /// What the thread is doing; without its stack.
     fn describe(&self) -> Holdout {
-        let seen = thread::look_at(self.thread);
+        let seen = thread_state::look_at(self.thread);
         Holdout {
-            thread: self.thread,
+            thread_id: id(self.thread),
             thread_name: seen.name,
             state: seen.state,
             sleeps_in: seen.sleeps_in,
             began: self.began,
-            qsbr: self.qsbr,
+            is_qsbr: self.qsbr,
             stack: Err(StackMissing::Unsupported),
         }
     }
@@ -292,7 +290,7 @@ impl Held {
         self.state.started = false;
         self.state.ends = false;
         self.state.notes.clear();
-        symbols::after_fork();
+        places::after_fork();
     }
 }
 
@@ -301,7 +299,7 @@ mod tests {
     use super::*;
     use crate::gp::engine::{Engine, Settings};
     use crate::gp::grace_periods::Me;
-    use crate::gp::reader::ReaderKind;
+    use crate::gp::slot::ReaderKind;
     use grace::policy::Budget;
     use grace::{Start, Urgency};
 

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::json::Json;
 use crate::event::statistics::Statistics;
 use crate::os::fence::{self, Fences};
-use crate::os::{clock, thread};
+use crate::os::{clock, thread_state};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::report::inspect::{LongestReader, Look};
@@ -120,7 +120,7 @@ fn counts(statistics: &Statistics) -> [(&'static str, u64); 21] {
 fn of_reader(json: &mut Json, reader: &LongestReader) {
     json.key("qsbr").boolean(reader.qsbr);
     json.field("thread_id", reader.thread.into());
-    let name = thread::look_at(reader.thread).name;
+    let name = thread_state::look_at(reader.thread).name;
     json.key("thread_name").string_or_null(name.as_deref());
     json.key("location")
         .string_or_null(reader.location.map(|location| location.to_string()).as_deref());

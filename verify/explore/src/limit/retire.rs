@@ -59,7 +59,7 @@ impl World {
             RetireAt::FullBytes { seen } => {
                 let seen = Amount { objects: seen, bytes: self.load(turn, BYTES) };
                 turn.tell(|| format!("load bytes: {}", seen.bytes));
-                self.is_still_over_limit(turn, seen);
+                self.refresh_over_limit(turn, seen);
                 return self.decide(turn, retired, is_own);
             }
             RetireAt::Borrow => {
@@ -114,13 +114,13 @@ impl World {
     }
 
     /// Whether it is still over the limit, with so much charged.
-    pub(super) fn is_still_over_limit(&mut self, turn: &Turn<'_>, seen: Amount) -> bool {
+    pub(super) fn refresh_over_limit(&mut self, turn: &Turn<'_>, seen: Amount) -> bool {
         let stock = &mut self.threads[turn.me].stock;
         let seen = match turn.is(Mutant::LookBeforeLoan) {
             true => seen.minus(stock.over_limit()),
             false => seen,
         };
-        stock.is_still_over_limit(seen, turn.scenario.limit)
+        stock.refresh_over_limit(seen, turn.scenario.limit)
     }
 
     fn add(&mut self, me: usize, word: usize, by: u64) -> u64 {

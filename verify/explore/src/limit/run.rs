@@ -139,7 +139,7 @@ impl World {
             SettleAt::Bytes { seen } => {
                 let seen = Amount { objects: seen, bytes: self.load(turn, BYTES) };
                 turn.tell(|| format!("load bytes: {}", seen.bytes));
-                if !self.is_still_over_limit(turn, seen) {
+                if !self.refresh_over_limit(turn, seen) {
                     return self.pop(me);
                 }
                 SettleAt::Wait { readers: self.readers() }

@@ -1,7 +1,5 @@
 //! Faults: SRCU with one fence, one rule or one step of its machine left out, and what comes of it.
 
-use quiescence::chaos::Mutant as Step;
-
 use crate::harness::{self, Kind, Models, kebab};
 
 /// What is left out.
@@ -37,7 +35,7 @@ impl Mutant {
     /// Its name.
     pub fn name(self) -> String {
         match self {
-            Self::LocksFirst => Step::LocksFirst.name().to_owned(),
+            Self::LocksFirst => "locks-first".to_owned(),
             Self::Omitted(step) => format!("srcu-without-{step}"),
             other => format!("srcu-{}", kebab(&other)),
         }

@@ -1,4 +1,4 @@
-//! The reader, step by step. Mirrors `quiescence/src/gp/reader.rs` and
+//! The reader, step by step. Mirrors `quiescence/src/gp/slot.rs` and
 //! `GracePeriods::{register, unregister}`.
 //!
 //! ```text

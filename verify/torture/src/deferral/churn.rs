@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use quiescence::ThreadTag;
+use quiescence::tag::ThreadTag;
 
 use super::Operation;
 use super::flood::{self, Flooder};

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use quiescence::{Domain, Section, ThreadTag};
+use quiescence::{
+    Domain,
+    tag::{Section, ThreadTag},
+};
 
 use super::test_objects::{CallbackQueue, Field, Later, Ticket, chain};
 use super::{FLOOD_BYTES_MAX, FLOOD_OBJECTS_MAX, Operation};

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use quiescence::sync::{Counter, ExactCounter};
-use quiescence::{Domain, Snapshot, Srcu, ThreadTag};
+use quiescence::{Domain, Srcu, cell::Snapshot, tag::ThreadTag};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::flood::{self, Flooder};

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use grace::limit::{Amount, chunk};
-use quiescence::{Domain, Private};
+use quiescence::{Domain, tag::Private};
 
 use super::flood::{self, Flooder};
 use super::test_objects::{Bound, Field, Small, Tally, chain};

@@ -18,7 +18,11 @@ mod stalls;
 
 use std::sync::Arc;
 
-use quiescence::{Domain, Engine, Global, Private, ThreadTag, Tuning};
+use quiescence::{
+    Domain,
+    tag::{Global, Private, ThreadTag},
+    tuning::{Engine, Tuning},
+};
 
 use test_objects::{Bound, Field, Tally};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use quiescence::{Domain, Private};
+use quiescence::{Domain, tag::Private};
 
 use super::flood::Flooder;
 use super::test_objects::{Bound, CallbackQueue, Field, Parcel, Tally, Ticket};

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use quiescence::ThreadTag;
+use quiescence::tag::ThreadTag;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 

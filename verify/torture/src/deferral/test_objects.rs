@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, fence};
 
-use quiescence::{Domain, Retire, ThreadTag};
+use quiescence::{Domain, Retire, tag::ThreadTag};
 
 use super::{Operation, ThreadContext};
 use crate::kinds::FaultKind;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use quiescence::chaos::{self, Point};
+use mutants::Point;
 
 use super::spin;
 use crate::random::Random;
@@ -43,7 +43,7 @@ thread_local! {
 /// Has every point delayed from now on.
 pub(crate) fn install(seed: u64) {
     SEED.store(seed, Relaxed);
-    chaos::install(hook);
+    mutants::install(hook);
 }
 
 /// Gives the calling thread its own stream of delays.

@@ -4,7 +4,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::AcqRel;
 
 use quiescence::collections::hash_map::{Compute, HashMapRef, Operation as Change};
-use quiescence::{Domain, Private, Section, Weigh};
+use quiescence::{
+    Domain, Weigh,
+    tag::{Private, Section},
+};
 
 use super::entries::{Crowded, Entries, Map, Values};
 use super::history::{After, Before, LOOKS_MAX, Operation as Recorded};

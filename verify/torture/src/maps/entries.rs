@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use quiescence::collections::HashMap;
-use quiescence::{Domain, Private, Weigh};
+use quiescence::{Domain, Weigh, tag::Private};
 
 /// A map under torture.
 pub(super) type Map<E> = HashMap<<E as Entries>::Key, <E as Entries>::Value, Crowded, Private>;

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use quiescence::{ExactCell, ExactGuard};
+use quiescence::cell::{ExactCell, ExactGuard};
 
 use super::canary::{self, Kept, Tallied, has_died};
 use crate::context::ThreadContext;

@@ -13,9 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quiescence::arc_cell::Cache;
+use quiescence::cell::Cache;
 use quiescence::hazard::{self, HazardDomain, HazardPointer};
-use quiescence::{ArcCell, ArcCellOption, ArcGuard};
+use quiescence::{
+    ArcCell,
+    cell::{ArcCellOption, ArcGuard},
+};
 
 use super::canary::{self, Canary, Kept, has_died};
 use crate::context::ThreadContext;

@@ -8,7 +8,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use quiescence::collections::{Id, IdMap, Mark};
-use quiescence::{Domain, DomainTag, Private, Weigh};
+use quiescence::{
+    Domain, Weigh,
+    tag::{DomainTag, Private},
+};
 
 use crate::context::ThreadContext;
 use crate::deferral::tuning;
@@ -76,7 +79,7 @@ impl Drop for Object {
 /// The tables, and the ids that are known.
 #[derive(Debug)]
 pub(crate) struct Ids {
-    global: Table<quiescence::Global>,
+    global: Table<quiescence::tag::Global>,
     small: Table<Private>,
     threads: AtomicU64,
 }

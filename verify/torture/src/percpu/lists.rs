@@ -11,7 +11,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use quiescence::collections::{List, Queue, Stack};
-use quiescence::{Domain, DomainTag, Private, Weigh};
+use quiescence::{
+    Domain, Weigh,
+    tag::{DomainTag, Private},
+};
 
 use super::canary::{self, Tallied, has_died};
 use crate::context::ThreadContext;

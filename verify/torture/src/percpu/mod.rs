@@ -26,7 +26,7 @@ mod tools;
 use std::io;
 use std::sync::Arc;
 
-use quiescence::Sleepable;
+use quiescence::tag::Sleepable;
 
 use epoch::Pointers;
 use exact::ExactCells;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread;
 
-use quiescence::Snapshot;
+use quiescence::cell::Snapshot;
 
 use crate::context::ThreadContext;
 use crate::kinds::{FaultKind, Operation};

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use quiescence::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard};
+use quiescence::{Srcu, SrcuGuard, SrcuOwnedGuard, tag::Sleepable};
 
 use crate::arena::{Arena, Look, Participant};
 use crate::context::ThreadContext;
@@ -301,7 +301,7 @@ pub(crate) fn update(yard: &Yard, context: &ThreadContext, random: &mut Random) 
             Way::TryRetire => try_retire(yard, &participant, random),
             Way::Awaited => awaited(yard, context, &participant, random),
             Way::CookieAwaited => updaters::waited(&participant, way, random, |_| {
-                block_on(vec![yard.srcu().wait_async(yard.srcu().snapshot())]);
+                block_on(vec![yard.srcu().wait_async(yard.srcu().cookie())]);
             }),
             way => updaters::update(&participant, way, &mut boxes, random),
         }

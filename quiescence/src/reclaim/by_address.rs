@@ -1,22 +1,21 @@
-//! Tables with one entry for each domain: found, added and removed in constant time, however many
-//! domains there are.
+//! Tables with at most one entry for each address: found, added and removed in constant time,
+//! however many entries there are.
 //!
-//! A thread has one of what it keeps in each domain ([`crate::reclaim::local`]), the worker one of
-//! the domains with something to do, `os::fork` one of all that live. A program may have a domain
-//! for each of its objects, so none of them is searched or copied as a whole for the sake of one
-//! domain.
+//! The address is mostly that of a domain's state. A thread has a table of what it keeps in each
+//! domain ([`crate::reclaim::local`]), the worker one of the domains with something to do,
+//! `process::fork` one of all that live. A program may have a domain for each of its objects, so no
+//! table is searched or copied as a whole for one domain.
 //!
-//! The entries stand densely in a list, in no order. Above them is an index: a hash table with open
-//! addressing and linear probing, whose slots are places in the list. Up to [`SMALL`] entries it is
-//! left out: to compare them all is faster, and a thread in one or two domains, as most are, pays
-//! for no index.
+//! The entries are in a list, in no order. The index is a hash table with open addressing and
+//! linear probing, whose slots are places in the list. Up to [`SMALL`] entries there is no index:
+//! comparing them all is faster, and a thread in one or two domains, as most are, pays for none.
 //!
-//! **Invariant [BD-1]: from each entry's home slot on, up to the slot that has its place, no slot
-//! is empty.** An insertion takes the first empty slot; a removal moves the entries behind it up
-//! ([`ByDomain::close_gap`]).
+//! **Invariant [BD-1]: from each entry's home slot to the slot that has its place, no slot is
+//! empty.** An insertion takes the first empty slot; a removal moves the entries after it up
+//! ([`ByAddress::close_gap`]).
 //!
-//! The key is the address of the domain's state. The thread that keeps an entry beyond the end of
-//! its domain keeps a weak handle in it, so that no other domain gets the address.
+//! An entry that a thread keeps after the end of its domain holds a weak handle, so that no other
+//! domain gets the address.
 
 /// Entries that are searched without an index.
 const SMALL: usize = 8;
@@ -24,31 +23,31 @@ const SMALL: usize = 8;
 /// An empty slot of the index.
 const EMPTY: u32 = u32::MAX;
 
-/// Something that is kept for one domain.
-pub(crate) trait OfDomain {
-    /// The state of a domain.
-    type Domain;
+/// An entry of such a table.
+pub(crate) trait HasAddress {
+    /// What is at the address, such as the state of a domain.
+    type Of;
 
-    /// The address of that domain's state; always the same.
-    fn domain(&self) -> *const Self::Domain;
+    /// The address; always the same.
+    fn address(&self) -> *const Self::Of;
 }
 
-/// A table of at most one entry for each domain.
+/// A table of at most one entry for each address.
 #[derive(Debug)]
-pub(crate) struct ByDomain<T> {
+pub(crate) struct ByAddress<T> {
     entries: Vec<T>,
-    /// Places in `entries`, or [`EMPTY`]: none while there are few entries, else a power of two of
-    /// them, at most half of them in use.
+    /// Places in `entries`, or [`EMPTY`]. No slots while `entries.len() <= SMALL`, else a power of
+    /// two, of which at most half are in use.
     index: Vec<u32>,
 }
 
-impl<T> Default for ByDomain<T> {
+impl<T> Default for ByAddress<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> ByDomain<T> {
+impl<T> ByAddress<T> {
     pub(crate) const fn new() -> Self {
         Self { entries: Vec::new(), index: Vec::new() }
     }
@@ -65,30 +64,30 @@ impl<T> ByDomain<T> {
         self.entries.iter()
     }
 
-    /// All entries. None is to become another domain's.
+    /// All entries. The caller must not change an entry's address.
     pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.entries.iter_mut()
     }
 }
 
-impl<T: OfDomain> ByDomain<T> {
-    pub(crate) fn get(&self, domain: *const T::Domain) -> Option<&T> {
-        self.place(domain).map(|place| &self.entries[place])
+impl<T: HasAddress> ByAddress<T> {
+    pub(crate) fn get(&self, address: *const T::Of) -> Option<&T> {
+        self.place(address).map(|place| &self.entries[place])
     }
 
-    /// The entry, which is not to become another domain's.
-    pub(crate) fn get_mut(&mut self, domain: *const T::Domain) -> Option<&mut T> {
-        self.place(domain).map(|place| &mut self.entries[place])
+    /// The entry, whose address the caller must not change.
+    pub(crate) fn get_mut(&mut self, address: *const T::Of) -> Option<&mut T> {
+        self.place(address).map(|place| &mut self.entries[place])
     }
 
-    /// The entry at a place that [`place`](Self::place) or [`insert`](Self::insert) has just named.
+    /// The entry at a place just returned by [`place`](Self::place) or [`insert`](Self::insert).
     pub(crate) fn at_mut(&mut self, place: usize) -> &mut T {
         &mut self.entries[place]
     }
 
-    /// Adds an entry for a domain that has none. Returns its place.
+    /// Adds an entry for an address that has none. Returns its place.
     pub(crate) fn insert(&mut self, entry: T) -> usize {
-        debug_assert!(self.place(entry.domain()).is_none());
+        debug_assert!(self.place(entry.address()).is_none());
         let place = self.entries.len();
         self.entries.push(entry);
         if 2 * self.entries.len() > self.index.len() && self.entries.len() > SMALL {
@@ -99,9 +98,9 @@ impl<T: OfDomain> ByDomain<T> {
         place
     }
 
-    /// Takes an entry out; the last one takes its place.
-    pub(crate) fn remove(&mut self, domain: *const T::Domain) -> Option<T> {
-        let place = self.place(domain)?;
+    /// Removes an entry; the last one takes its place.
+    pub(crate) fn remove(&mut self, address: *const T::Of) -> Option<T> {
+        let place = self.place(address)?;
         let last = self.entries.len() - 1;
         if !self.index.is_empty() {
             self.close_gap(self.slot_of(place));
@@ -111,15 +110,14 @@ impl<T: OfDomain> ByDomain<T> {
             }
         }
         let removed = self.entries.swap_remove(place);
-        // Memory goes back by halves, so that a removal costs a constant number of steps on
-        // average.
+        // Not at each removal, so that a removal takes a constant number of steps on average.
         if 8 * self.entries.len() < self.index.len() {
             self.shrink();
         }
         Some(removed)
     }
 
-    /// Takes out what `keep` says no to. Goes through the whole table.
+    /// Removes the entries for which `keep` is false. Goes through the whole table.
     pub(crate) fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
         let before = self.entries.len();
         self.entries.retain(keep);
@@ -128,19 +126,19 @@ impl<T: OfDomain> ByDomain<T> {
         }
     }
 
-    /// Takes out everything.
+    /// Removes and returns all entries.
     pub(crate) fn take_all(&mut self) -> Vec<T> {
         self.index = Vec::new();
         std::mem::take(&mut self.entries)
     }
 
-    /// Gives back memory that is not needed any more, and makes the index anew.
+    /// Returns memory that is not needed any more, and rebuilds the index.
     fn shrink(&mut self) {
         self.entries.shrink_to(2 * self.entries.len());
         self.rebuild();
     }
 
-    /// Makes the index anew, as large as is wanted.
+    /// Rebuilds the index, in the size for the present number of entries.
     fn rebuild(&mut self) {
         let len = self.entries.len();
         let slots = if len > SMALL { (3 * len).next_power_of_two() } else { 0 };
@@ -150,13 +148,13 @@ impl<T: OfDomain> ByDomain<T> {
         }
     }
 
-    /// Notes the place of an entry in the first empty slot from its home on [BD-1].
+    /// Stores the place of an entry in the first empty slot from its home on [BD-1].
     fn enter(&mut self, place: usize) {
-        let slot = self.probe(self.home(self.entries[place].domain()), |slot| slot == EMPTY);
+        let slot = self.probe(self.home(self.entries[place].address()), |slot| slot == EMPTY);
         self.index[slot] = to_slot(place);
     }
 
-    /// Empties a slot, and moves up those behind it that would not be found any more [BD-1].
+    /// Empties a slot, and moves up those after it that would not be found any more [BD-1].
     fn close_gap(&mut self, mut gap: usize) {
         let mask = self.index.len() - 1;
         let mut slot = gap;
@@ -166,9 +164,8 @@ impl<T: OfDomain> ByDomain<T> {
             if place == EMPTY {
                 break;
             }
-            let home = self.home(self.entries[place as usize].domain());
-            // It may stay if its home lies behind the gap: then no thread that looks for it comes
-            // by the gap.
+            let home = self.home(self.entries[place as usize].address());
+            // It stays if its home is after the gap: then a probe for it does not pass the gap.
             if slot.wrapping_sub(home) & mask >= slot.wrapping_sub(gap) & mask {
                 self.index[gap] = place;
                 gap = slot;
@@ -177,24 +174,25 @@ impl<T: OfDomain> ByDomain<T> {
         self.index[gap] = EMPTY;
     }
 
-    /// Where the domain's entry stands, until an entry is removed.
-    pub(crate) fn place(&self, domain: *const T::Domain) -> Option<usize> {
+    /// The place of the entry with this address; valid until an entry is removed.
+    pub(crate) fn place(&self, address: *const T::Of) -> Option<usize> {
         if self.index.is_empty() {
-            return self.entries.iter().position(|entry| std::ptr::eq(entry.domain(), domain));
+            return self.entries.iter().position(|entry| std::ptr::eq(entry.address(), address));
         }
-        let is_it = |place: u32| std::ptr::eq(self.entries[place as usize].domain(), domain);
-        let slot = self.probe(self.home(domain), |place| place == EMPTY || is_it(place));
+        let is_it = |place: u32| std::ptr::eq(self.entries[place as usize].address(), address);
+        let slot = self.probe(self.home(address), |place| place == EMPTY || is_it(place));
         let place = self.index[slot];
         (place != EMPTY).then_some(place as usize)
     }
 
     /// The slot that has the place of an entry.
     fn slot_of(&self, place: usize) -> usize {
-        let home = self.home(self.entries[place].domain());
+        let home = self.home(self.entries[place].address());
         self.probe(home, |slot| slot == to_slot(place))
     }
 
-    /// The first slot from `home` on whose content is wanted. There is one: half of them are empty.
+    /// The first slot from `home` on for whose content `is_wanted`. Half of the slots are empty, so
+    /// a probe for an empty one ends.
     fn probe(&self, home: usize, is_wanted: impl Fn(u32) -> bool) -> usize {
         let mask = self.index.len() - 1;
         let mut slot = home;
@@ -204,35 +202,35 @@ impl<T: OfDomain> ByDomain<T> {
         slot
     }
 
-    /// Where a domain is looked for first.
-    fn home(&self, domain: *const T::Domain) -> usize {
-        // The golden ratio spreads neighbours (Knuth, 6.4); its topmost bits are the best ones.
-        let spread = (domain.addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    /// The slot at which the search for an address begins.
+    fn home(&self, address: *const T::Of) -> usize {
+        // The golden ratio spreads neighbours (Knuth, 6.4); the top bits of the product are best.
+        let spread = (address.addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (spread >> (64 - self.index.len().ilog2())) as usize
     }
 
-    /// How many entries are compared until a domain's is found, or is known not to be there.
+    /// How many entries are compared until an address is found, or found to be absent.
     #[cfg(test)]
-    pub(crate) fn steps_to(&self, domain: *const T::Domain) -> usize {
+    pub(crate) fn steps_to(&self, address: *const T::Of) -> usize {
         if self.index.is_empty() {
-            return self.place(domain).unwrap_or(self.entries.len());
+            return self.place(address).unwrap_or(self.entries.len());
         }
         let steps = std::cell::Cell::new(0);
-        self.probe(self.home(domain), |place| {
+        self.probe(self.home(address), |place| {
             steps.set(steps.get() + 1);
-            place == EMPTY || std::ptr::eq(self.entries[place as usize].domain(), domain)
+            place == EMPTY || std::ptr::eq(self.entries[place as usize].address(), address)
         });
         steps.get()
     }
 
-    /// Bytes that it has from the allocator.
+    /// Bytes that the table has allocated.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<T>() + self.index.capacity() * size_of::<u32>()
     }
 }
 
-/// A place in the list, as the index has it.
+/// A place in the list, as an index slot stores it.
 fn to_slot(place: usize) -> u32 {
     // 2^32 domains take more memory than a process has.
     debug_assert!(place < EMPTY as usize);
@@ -247,21 +245,21 @@ mod tests {
 
     struct Entry(usize, u64);
 
-    impl OfDomain for Entry {
-        type Domain = ();
+    impl HasAddress for Entry {
+        type Of = ();
 
-        fn domain(&self) -> *const () {
+        fn address(&self) -> *const () {
             std::ptr::without_provenance(self.0)
         }
     }
 
-    /// What stands for the domain number `n`, as an allocator might place it.
+    /// The address of domain number `n`, as an allocator might choose it.
     fn address(n: usize) -> *const () {
         std::ptr::without_provenance(0x5555_0000_0080 + n * 2_176)
     }
 
-    fn filled(domains: usize) -> ByDomain<Entry> {
-        let mut table = ByDomain::new();
+    fn filled(domains: usize) -> ByAddress<Entry> {
+        let mut table = ByAddress::new();
         for n in 0..domains {
             table.insert(Entry(address(n).addr(), n as u64));
         }
@@ -281,7 +279,7 @@ mod tests {
             (random >> 33) as usize % below
         };
         for most in [4, 9, 40, 700] {
-            let mut table = ByDomain::new();
+            let mut table = ByAddress::new();
             let mut map = BTreeMap::new();
             for step in 0..if cfg!(miri) { 300 } else { 20_000_u64 } {
                 let domain = address(next(most));

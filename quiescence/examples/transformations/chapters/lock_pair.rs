@@ -1,5 +1,7 @@
 //! Two of the standard library's locks at once, in an order that rules out a deadlock.
 
+#![allow(unreachable_pub, reason = "several programs share it")]
+
 use std::ptr;
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
@@ -27,28 +29,13 @@ type Pair<'l, T, U> = (MutexGuard<'l, T>, MutexGuard<'l, U>);
 /// Dijkstra's ordered resources (EWD 310, 1971); with addresses, `double_lock_balance` and
 /// `lock_two_nondirectories` of the Linux kernel, and McKenney, "Is Parallel Programming Hard, And,
 /// If So, What Can You Do About It?", chapter 7.
-///
-/// ```
-/// use quiescence::sync::lock_pair;
-/// use std::sync::Mutex;
-///
-/// let (savings, current) = (Mutex::new(100), Mutex::new(0));
-/// {
-///     let (mut from, mut to) = lock_pair(&savings, &current).unwrap();
-///     *from -= 30;
-///     *to += 30;
-/// }
-/// // The other way round, in the same order of locks.
-/// let (current, savings) = lock_pair(&current, &savings).unwrap();
-/// assert_eq!((*savings, *current), (70, 30));
-/// ```
 #[track_caller]
 pub fn lock_pair<'l, T: ?Sized, U: ?Sized>(
     first: &'l Mutex<T>,
     second: &'l Mutex<U>,
 ) -> LockResult<Pair<'l, T, U>> {
     let addresses = (ptr::from_ref(first).addr(), ptr::from_ref(second).addr());
-    assert_ne!(addresses.0, addresses.1, "quiescence: lock_pair() of a mutex with itself");
+    assert_ne!(addresses.0, addresses.1, "lock_pair() of a mutex with itself");
     let (first, second) = if addresses.0 < addresses.1 {
         let first = first.lock();
         (first, second.lock())

@@ -1,0 +1,454 @@
+//! `#[derive(Weigh)]`: see `quiescence::Weigh`, which is its trait and has its documentation.
+//!
+//! The parser reads what it has to, and no more: which fields there are, their types, and the
+//! generics. It keeps the tokens of types as they came, with their spans and groups, so types from
+//! macros are as good as others; and what the compiler says of a field points at it.
+
+use proc_macro::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
+
+/// Sums what the fields own.
+///
+/// For structs and enums, with generics: each type parameter has to be `Weigh` as well. With
+/// `#[weigh(copied)]` it also says that the type is `Copy`, which has to be so
+/// (`quiescence::Weigh::COPIED`).
+#[proc_macro_derive(Weigh, attributes(weigh))]
+pub fn derive_weigh(item: TokenStream) -> TokenStream {
+    Item::parse(item).map_or_else(|(message, span)| error(message, span), |item| item.weigh())
+}
+
+/// What is wrong, and where.
+type Fault = (&'static str, Span);
+
+/// A type, as far as it matters.
+struct Item {
+    name: Ident,
+    /// Lifetimes, types and constants: each as it is declared, without a default.
+    parameters: Vec<Parameter>,
+    /// The predicates of the `where` clause.
+    predicates: Vec<TokenTree>,
+    /// The variants of an enum; of a struct the one that it has.
+    variants: Vec<Variant>,
+    is_copied: bool,
+}
+
+struct Parameter {
+    declared: Vec<TokenTree>,
+    /// Its name, a lifetime's with the apostrophe.
+    name: Vec<TokenTree>,
+    is_type: bool,
+}
+
+struct Variant {
+    /// None of a struct.
+    name: Option<Ident>,
+    fields: Vec<Field>,
+}
+
+struct Field {
+    /// None in a tuple.
+    name: Option<Ident>,
+    of: Vec<TokenTree>,
+}
+
+impl Item {
+    fn parse(item: TokenStream) -> Result<Self, Fault> {
+        let mut tokens = Tokens::new(item);
+        let is_copied = tokens.attributes()?.is_some();
+        tokens.visibility();
+        let kind = tokens.ident()?;
+        let is_enum = match kind.to_string().as_str() {
+            "struct" => false,
+            "enum" => true,
+            _ => {
+                return Err((
+                    "a union does not know its field: implement Weigh by hand",
+                    kind.span(),
+                ));
+            }
+        };
+        let name = tokens.ident()?;
+        let parameters = tokens.generics()?;
+        let mut variants = Vec::new();
+        // Of a tuple the fields come before the `where`.
+        if let Some(fields) = tokens.group(Delimiter::Parenthesis) {
+            variants.push(Variant { name: None, fields: tuple(fields)? });
+        }
+        let predicates = tokens.predicates();
+        match tokens.group(Delimiter::Brace) {
+            Some(body) if is_enum => variants = enumerated(body)?,
+            Some(body) => {
+                variants.push(Variant { name: None, fields: named(body)? });
+            }
+            None if variants.is_empty() => {
+                variants.push(Variant { name: None, fields: Vec::new() });
+            }
+            None => {}
+        }
+        Ok(Self { name, parameters, predicates, variants, is_copied })
+    }
+
+    /// The implementation.
+    fn weigh(&self) -> TokenStream {
+        let separated = |lists: Vec<Vec<TokenTree>>| {
+            let each = lists.into_iter().map(|list| quote("$0,", &[stream(&list)]));
+            each.collect::<TokenStream>()
+        };
+        let declared = self.parameters.iter().map(|one| one.declared.clone()).collect();
+        let names = self.parameters.iter().map(|one| one.name.clone()).collect();
+        let types = self.parameters.iter().filter(|one| one.is_type);
+        let bounds: TokenStream =
+            types.map(|one| quote("$0: ::quiescence::Weigh,", &[stream(&one.name)])).collect();
+        let fields = self.variants.iter().flat_map(|variant| &variant.fields);
+        let owns: TokenStream = fields
+            .map(|field| quote("|| <$0 as ::quiescence::Weigh>::OWNS", &[stream(&field.of)]))
+            .collect();
+        let copied = if self.is_copied {
+            quote("const COPIED: ::quiescence::Copied<Self> = ::quiescence::Copied::yes();", &[])
+        } else {
+            TokenStream::new()
+        };
+        let arms: TokenStream = self.variants.iter().map(Variant::arm).collect();
+        // An enum without variants has no value either.
+        let value = if self.variants.is_empty() { "*self" } else { "self" };
+        quote(
+            "#[automatically_derived]
+            #[allow(deprecated)]
+            impl<$0> ::quiescence::Weigh for $1<$2> where $3 $4 {
+                const OWNS: ::core::primitive::bool = false $5;
+                $6
+                fn owned(&self) -> ::core::primitive::usize { match $7 { $8 } }
+            }",
+            &[
+                separated(declared),
+                TokenTree::from(self.name.clone()).into(),
+                separated(names),
+                stream(&self.predicates),
+                bounds,
+                owns,
+                copied,
+                quote(value, &[]),
+                arms,
+            ],
+        )
+    }
+}
+
+impl Variant {
+    /// What a value of it owns: an arm of the `match`.
+    fn arm(&self) -> TokenStream {
+        let path = match &self.name {
+            Some(name) => quote("Self::$0", &[TokenTree::from(name.clone()).into()]),
+            None => quote("Self", &[]),
+        };
+        let (mut pattern, mut sum) = (TokenStream::new(), quote("0_usize", &[]));
+        for (number, field) in self.fields.iter().enumerate() {
+            let span = field.of.first().map_or_else(Span::call_site, TokenTree::span);
+            let binding =
+                Ident::new(&format!("__weigh_{number}"), span.resolved_at(Span::mixed_site()));
+            let binding: TokenStream = TokenTree::from(binding).into();
+            // `S { 0: a }` is a pattern of a tuple, too.
+            let name = match &field.name {
+                Some(name) => TokenTree::from(name.clone()),
+                None => proc_macro::Literal::usize_unsuffixed(number).into(),
+            };
+            pattern.extend(quote("$0: $1,", &[name.into(), binding.clone()]));
+            sum.extend(quote(".saturating_add(::quiescence::Weigh::owned($0))", &[binding]));
+        }
+        quote("$0 { $1 } => $2,", &[path, pattern, sum])
+    }
+}
+
+fn enumerated(body: TokenStream) -> Result<Vec<Variant>, Fault> {
+    let mut tokens = Tokens::new(body);
+    let mut variants = Vec::new();
+    while tokens.peek().is_some() {
+        tokens.own_attributes()?;
+        let name = Some(tokens.ident()?);
+        let fields = if let Some(fields) = tokens.group(Delimiter::Parenthesis) {
+            tuple(fields)?
+        } else if let Some(fields) = tokens.group(Delimiter::Brace) {
+            named(fields)?
+        } else {
+            Vec::new()
+        };
+        tokens.discriminant();
+        variants.push(Variant { name, fields });
+    }
+    Ok(variants)
+}
+
+fn named(body: TokenStream) -> Result<Vec<Field>, Fault> {
+    let mut tokens = Tokens::new(body);
+    let mut fields = Vec::new();
+    while tokens.peek().is_some() {
+        tokens.own_attributes()?;
+        tokens.visibility();
+        let name = Some(tokens.ident()?);
+        tokens.next(); // the colon
+        fields.push(Field { name, of: tokens.until_comma() });
+    }
+    Ok(fields)
+}
+
+fn tuple(body: TokenStream) -> Result<Vec<Field>, Fault> {
+    let mut tokens = Tokens::new(body);
+    let mut fields = Vec::new();
+    while tokens.peek().is_some() {
+        tokens.own_attributes()?;
+        tokens.visibility();
+        fields.push(Field { name: None, of: tokens.until_comma() });
+    }
+    Ok(fields)
+}
+
+/// Tokens that are read one by one.
+struct Tokens {
+    all: Vec<TokenTree>,
+    at: usize,
+}
+
+impl Tokens {
+    fn new(stream: TokenStream) -> Self {
+        Self { all: stream.into_iter().collect(), at: 0 }
+    }
+
+    fn peek(&self) -> Option<&TokenTree> {
+        self.all.get(self.at)
+    }
+
+    fn next(&mut self) -> Option<TokenTree> {
+        let token = self.peek().cloned();
+        self.at += 1;
+        token
+    }
+
+    fn is(&self, punct: char) -> bool {
+        matches!(self.peek(), Some(TokenTree::Punct(found)) if found.as_char() == punct)
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(self.peek(), Some(TokenTree::Ident(found)) if found.to_string() == word)
+    }
+
+    fn ident(&mut self) -> Result<Ident, Fault> {
+        match self.next() {
+            Some(TokenTree::Ident(ident)) => Ok(ident),
+            other => {
+                let span = other.map_or_else(Span::call_site, |token| token.span());
+                Err(("this is no type that derive(Weigh) knows", span))
+            }
+        }
+    }
+
+    fn group(&mut self, delimiter: Delimiter) -> Option<TokenStream> {
+        let Some(TokenTree::Group(group)) = self.peek() else { return None };
+        let inside = (group.delimiter() == delimiter).then(|| group.stream())?;
+        self.at += 1;
+        Some(inside)
+    }
+
+    /// Passes the attributes of a part of a type, where `#[weigh(copied)]` has no meaning.
+    fn own_attributes(&mut self) -> Result<(), Fault> {
+        match self.attributes()? {
+            Some(span) => {
+                Err(("#[weigh(copied)] belongs above the type: it is about all of it", span))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Passes attributes. Returns where `#[weigh(copied)]` is one of them.
+    fn attributes(&mut self) -> Result<Option<Span>, Fault> {
+        let mut copied = None;
+        while self.is('#') {
+            self.at += 1;
+            let Some(inside) = self.group(Delimiter::Bracket) else { break };
+            let mut inside = Tokens::new(inside);
+            // `#[$meta]` of a macro.
+            if let Some(meta) = inside.group(Delimiter::None) {
+                inside = Tokens::new(meta);
+            }
+            if !inside.is_word("weigh") {
+                continue;
+            }
+            let span = inside.ident()?.span();
+            let asked = inside.group(Delimiter::Parenthesis).map(|asked| asked.to_string());
+            if asked.as_deref() != Some("copied") {
+                return Err(("the attribute is #[weigh(copied)]", span));
+            }
+            copied = Some(span);
+        }
+        Ok(copied)
+    }
+
+    fn visibility(&mut self) {
+        match self.peek() {
+            // `$vis` of a macro: it may be empty, which a `$type` is not.
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::None => {
+                let first = group.stream().into_iter().next().map(|token| token.to_string());
+                self.at += usize::from(first.is_none_or(|first| first == "pub"));
+            }
+            Some(TokenTree::Ident(word)) if word.to_string() == "pub" => {
+                self.at += 1;
+                // `pub(crate)`; but of a tuple `pub (crate::A, B)` is a public field.
+                if let Some(TokenTree::Group(group)) = self.peek() {
+                    let words = group.stream().into_iter().map(|token| token.to_string());
+                    let words: Vec<String> = words.collect();
+                    let is_restricted = match words.as_slice() {
+                        [only] => ["crate", "self", "super"].contains(&only.as_str()),
+                        [first, ..] => first == "in",
+                        [] => false,
+                    };
+                    if group.delimiter() == Delimiter::Parenthesis && is_restricted {
+                        self.at += 1;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The tokens up to one that `ends` says, outside of angle brackets; that one is not taken.
+    fn until(&mut self, ends: impl Fn(&TokenTree) -> bool) -> Vec<TokenTree> {
+        let (mut taken, mut depth, mut is_arrow) = (Vec::new(), 0_u32, false);
+        while let Some(token) = self.peek() {
+            if depth == 0 && !is_arrow && ends(token) {
+                break;
+            }
+            if let TokenTree::Punct(punct) = token {
+                match punct.as_char() {
+                    '<' => depth += 1,
+                    '>' if !is_arrow => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                is_arrow = punct.as_char() == '-' && punct.spacing() == Spacing::Joint;
+            } else {
+                is_arrow = false;
+            }
+            taken.extend(self.next());
+        }
+        taken
+    }
+
+    /// The same up to a comma, which is passed.
+    fn until_comma(&mut self) -> Vec<TokenTree> {
+        let taken = self.until(|token| is_punct(token, ','));
+        self.at += 1;
+        taken
+    }
+
+    /// Passes a discriminant, if there is one, and the comma behind it. Where an operand may begin,
+    /// `<` opens generics, as in `f::<A, B>()` and `<A as T<B>>::C`; else it compares, or shifts.
+    fn discriminant(&mut self) {
+        let mut may_begin = true;
+        while let Some(token) = self.next() {
+            may_begin = match &token {
+                TokenTree::Punct(punct) if punct.as_char() == ',' => return,
+                TokenTree::Punct(punct) if punct.as_char() == '<' && may_begin => {
+                    self.until(|token| is_punct(token, '>'));
+                    self.at += 1;
+                    false
+                }
+                TokenTree::Punct(punct) => {
+                    punct.as_char() != '<' || punct.spacing() == Spacing::Alone
+                }
+                TokenTree::Ident(word) => {
+                    ["as", "if", "in", "match", "return"].contains(&word.to_string().as_str())
+                }
+                _ => false,
+            };
+        }
+    }
+
+    fn generics(&mut self) -> Result<Vec<Parameter>, Fault> {
+        let mut parameters = Vec::new();
+        if !self.is('<') {
+            return Ok(parameters);
+        }
+        self.at += 1;
+        while !self.is('>') {
+            self.own_attributes()?;
+            let ends = |token: &TokenTree| [',', '>', '='].iter().any(|end| is_punct(token, *end));
+            let declared = self.until(ends);
+            if self.is('=') {
+                self.until(|token| is_punct(token, ',') || is_punct(token, '>'));
+            }
+            if self.is(',') {
+                self.at += 1;
+            }
+            let is_lifetime = declared.first().is_some_and(|first| is_punct(first, '\''));
+            let is_const = declared.first().is_some_and(|first| first.to_string() == "const");
+            let name = match (is_lifetime, is_const) {
+                (true, _) => declared.get(..2),
+                (_, true) => declared.get(1..2),
+                _ => declared.get(..1),
+            };
+            let name = name.ok_or(("this is no parameter", Span::call_site()))?.to_vec();
+            parameters.push(Parameter { name, is_type: !is_lifetime && !is_const, declared });
+        }
+        self.at += 1;
+        Ok(parameters)
+    }
+
+    /// What stands behind `where`, with a comma behind it.
+    fn predicates(&mut self) -> Vec<TokenTree> {
+        if !self.is_word("where") {
+            return Vec::new();
+        }
+        self.at += 1;
+        let is_body = |token: &TokenTree| match token {
+            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+            _ => false,
+        };
+        let mut predicates = self.until(|token| is_body(token) || is_punct(token, ';'));
+        if predicates.last().is_some_and(|last| !is_punct(last, ',')) {
+            predicates.push(Punct::new(',', Spacing::Alone).into());
+        }
+        predicates
+    }
+}
+
+fn is_punct(token: &TokenTree, punct: char) -> bool {
+    matches!(token, TokenTree::Punct(found) if found.as_char() == punct)
+}
+
+fn stream(tokens: &[TokenTree]) -> TokenStream {
+    tokens.iter().cloned().collect()
+}
+
+/// The tokens of a text, in which `$0` and so on stand for others.
+fn quote(text: &str, holes: &[TokenStream]) -> TokenStream {
+    fill(text.parse().expect("a text of this file"), holes)
+}
+
+fn fill(tokens: TokenStream, holes: &[TokenStream]) -> TokenStream {
+    let mut filled = TokenStream::new();
+    let mut tokens = tokens.into_iter();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '$' => {
+                let number = tokens.next().map(|number| number.to_string());
+                let number: usize =
+                    number.and_then(|of| of.parse().ok()).expect("the hole's number");
+                filled.extend(holes[number].clone());
+            }
+            TokenTree::Group(group) => {
+                let mut inside = Group::new(group.delimiter(), fill(group.stream(), holes));
+                inside.set_span(group.span());
+                filled.extend([TokenTree::from(inside)]);
+            }
+            other => filled.extend([other]),
+        }
+    }
+    filled
+}
+
+fn error(message: &str, span: Span) -> TokenStream {
+    let text = quote(&format!("::core::compile_error! {{ {message:?} }}"), &[]);
+    text.into_iter()
+        .map(|mut token| {
+            token.set_span(span);
+            token
+        })
+        .collect()
+}

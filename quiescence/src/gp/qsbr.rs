@@ -1,0 +1,128 @@
+//! The slot of a QSBR reader: the reader comes online, renews its section at each quiescent state,
+//! and goes offline.
+//!
+//! ```text
+//! online:   current = gp.ctr (Acquire)             [GP-3]
+//!           word = current   (Release)             [GP-2]
+//!           full fence                             [GP-8]
+//! renew:    current = the source (Acquire)         [GP-3]
+//!           done if word == current
+//!           word = current   (Release)             [GP-2]
+//!           light fence                            [GP-6]
+//!           if attention != 0: act on its marks
+//! offline:  as a section ends, in [`super::slot`]
+//! ```
+//!
+//! The source is `gp.ctr`, or the word of the preceding reader in a [relay](crate::gp::relay).
+
+use std::panic::Location;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use grace::word::{self, COUNT, QUIESCENT};
+
+use crate::gp::slot::{OVERDUE, PORTABLE, Slot};
+use crate::os::fence;
+use crate::os::sync::AtomicU64;
+
+/// The word of a QSBR reader in a [relay](crate::gp::relay) from when it comes online until it
+/// first hands a number on. Its nesting, 2, shows the reader online, and differs from that of
+/// `gp.ctr`, which is always 1. So the successor does not take the reader for one that has passed,
+/// however long it stalls before it stores this.
+const ARRIVED: u64 = 2 * COUNT;
+
+impl Slot {
+    /// A QSBR reader begins to hold references. Owner only, word quiescent.
+    pub(crate) fn online(&self, gp: &AtomicU64, location: &'static Location<'static>) {
+        let relays = self.relays.get();
+        let mut current = gp.load(Acquire); // [GP-3]
+
+        //~ online-as-passed:
+        if relays {
+            current = ARRIVED; // [RL-1]
+        }
+        //~ point enter-before-store
+        self.began.store(std::ptr::from_ref(location).cast_mut(), Relaxed);
+        self.word.store(current, Release); // as in `enter_outermost` [GP-2]
+        // A full fence, so that updaters need no membarrier for QSBR readers [GP-8].
+        fence::full();
+        //~ online-for-good:
+        if relays {
+            // The reader holds no reference yet: a quiescent state. One that goes offline again and
+            // again, and has no other quiescent state, hands the number on here.
+            self.renew();
+        }
+    }
+
+    /// Announces that a QSBR reader holds no reference, and begins its next section. Owner only.
+    /// Returns whether there may be work to do: the number was new, or `OVERDUE` is set.
+    #[inline(always)]
+    pub(crate) fn renew(&self) -> bool {
+        // Acquire: pairs with the Release in `set_source`; the word that it points to is
+        // initialised, in a chunk that may be newer than any that this thread has seen.
+        let source = self.source.load(Acquire);
+        // Acquire: pairs with the Release in GracePeriods::announce [GP-3], directly or through the
+        // words of the readers that have handed the number on. SAFETY: it points to `gp.ctr` or to
+        // a word in the registry; both live as long as this slot.
+        let mut current = unsafe { &*source }.load(Acquire);
+        // Relaxed: the owner's own word and mark.
+        if current == self.word.load(Relaxed) {
+            // The source shows no number that is new to this reader.
+            return self.attention.load(Relaxed) & OVERDUE != 0;
+        }
+        if self.relays.get() {
+            match self.relayed(source, current) {
+                Some(handed_on) => current = handed_on,
+                None => return self.attention.load(Relaxed) & OVERDUE != 0,
+            }
+        }
+        //~ point enter-before-store
+        // Release: ends the previous section as `leave` does [GP-2]. The loads of the next section
+        // are ordered by the Acquire above: a grace period waits for words with older numbers only.
+        self.word.store(current, Release);
+        fence::light(&self.fence);
+        //~ point left
+        if self.attention.load(Relaxed) != 0 {
+            if self.attention.load(Relaxed) & PORTABLE != 0 {
+                fence::full(); // as in `leave_slow` [GP-6]
+            }
+            self.report_quiescent();
+        }
+        true
+    }
+
+    /// The word at the source, if it hands a number on. `source` and `current` were loaded before.
+    ///
+    /// The links of a grace period are made before its number is announced, so a thread that has
+    /// acquired the number sees them: if the source is the same as before, it is the right one
+    /// [RL-1].
+    fn relayed(&self, mut source: *mut AtomicU64, mut current: u64) -> Option<u64> {
+        loop {
+            if word::nesting(current) != 1 {
+                // The predecessor is offline, and the updater will pass it over; or it shows
+                // `ARRIVED`; or its slot is an ordinary reader's by now.
+                return None;
+            }
+            let again = self.source.load(Acquire);
+            //~ no-second-source:
+            if again == source {
+                return Some(current);
+            }
+            source = again;
+            // SAFETY: as in `renew`. Acquire: likewise.
+            current = unsafe { &*source }.load(Acquire);
+        }
+    }
+
+    /// A QSBR reader holds no reference from now on, until it comes online again. Owner only.
+    pub(crate) fn offline(&self) {
+        self.leave_to(|_| QUIESCENT);
+    }
+
+    /// Sets the mark [`OVERDUE`]. Owner only.
+    pub(crate) fn mark_overdue(&self) {
+        // Relaxed: only the owner sets the mark and clears it.
+        if self.attention.load(Relaxed) & OVERDUE == 0 {
+            self.attention.fetch_or(OVERDUE, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! System calls of Linux that a signal handler may make: by the C library, and `errno` stays as it
+//! was. They neither allocate nor lock.
+
+use std::ffi::CStr;
+use std::io;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use libc::{c_int, c_long};
+
+/// Calls `f`, and puts the calling thread's `errno` back.
+pub(super) fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
+    // SAFETY: asks where the calling thread has it: for as long as it lives.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let kept = unsafe { *errno };
+    let result = f();
+    // SAFETY: as above.
+    unsafe { *errno = kept };
+    result
+}
+
+/// Makes a call that says by -1 that it fails, and by `errno` why.
+pub(crate) fn call(f: impl FnOnce() -> c_long) -> io::Result<c_long> {
+    keeping_errno(|| match f() {
+        -1 => Err(io::Error::last_os_error()),
+        returned => Ok(returned),
+    })
+}
+
+/// The calling thread's id.
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: asks for a number. (The C library's function is younger than the system call.)
+    #[cfg(not(miri))]
+    let id = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+    // SAFETY: as above; Miri has the function alone.
+    #[cfg(miri)]
+    let id = unsafe { libc::gettid() }.cast_unsigned();
+    id
+}
+
+/// Time as `SYS_futex` and `SYS_nanosleep` take it, with whatever `timespec` the C library has.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Timespec {
+    pub(crate) tv_sec: c_long,
+    pub(crate) tv_nsec: c_long,
+}
+
+/// Sleeps while the word has this value, for `most` at most. Whether that time is over: whatever
+/// else has woken it the caller finds by looking.
+pub(crate) fn futex_wait(
+    word: &AtomicU32,
+    is_private: bool,
+    value: u32,
+    most: Option<Duration>,
+) -> bool {
+    let operation = libc::FUTEX_WAIT | if is_private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
+    // Too long for the kernel is for ever.
+    let most = most.and_then(|most| {
+        let tv_nsec = most.subsec_nanos() as c_long;
+        Some(Timespec { tv_sec: c_long::try_from(most.as_secs()).ok()?, tv_nsec })
+    });
+    let most = most.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: a word and a time that live longer than the call.
+    let slept =
+        call(|| unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, most) });
+    slept.is_err_and(|error| error.raw_os_error() == Some(libc::ETIMEDOUT))
+}
+
+/// Wakes all that sleep on the word.
+pub(crate) fn futex_wake(word: &AtomicU32, is_private: bool) {
+    let operation = libc::FUTEX_WAKE | if is_private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
+    // It can fail for a bad address only, and this one is a reference.
+    // SAFETY: wakes threads, which look before they go on; the word is not written to.
+    let _ = call(|| unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, i32::MAX) });
+}
+
+/// Writes to a descriptor, by one call. A failure cannot be reported.
+pub(crate) fn write(file: c_int, bytes: &[u8]) {
+    // SAFETY: reads these bytes.
+    #[cfg(not(miri))]
+    let _ = call(|| unsafe { libc::syscall(libc::SYS_write, file, bytes.as_ptr(), bytes.len()) });
+    // SAFETY: as above; Miri has the function alone.
+    #[cfg(miri)]
+    keeping_errno(|| unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) });
+}
+
+#[cfg(not(miri))]
+pub(crate) use of_linux_alone::*;
+
+/// Miri has none of these.
+#[cfg(not(miri))]
+mod of_linux_alone {
+    use std::ptr;
+
+    use super::{CStr, c_int, c_long, call, io, keeping_errno};
+
+    /// A command of membarrier(2), or several that the kernel says it has.
+    pub(crate) fn membarrier(command: c_int) -> io::Result<c_int> {
+        // SAFETY: a fence, or what prepares for it.
+        call(|| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) })
+            .map(|answer| answer as c_int)
+    }
+
+    /// Memory of its own for the process, all zero, or addresses only: `PROT_NONE`. `None` if the
+    /// system has none.
+    pub(crate) fn map(bytes: usize, protection: c_int, flags: c_int) -> Option<*mut u8> {
+        let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping, in place of no other.
+        let memory = keeping_errno(|| unsafe {
+            libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0)
+        });
+        (memory != libc::MAP_FAILED).then_some(memory.cast())
+    }
+
+    /// Takes pages of a mapping away. It does not fail for a whole mapping.
+    ///
+    /// # Safety
+    /// They are pages of one that [`map`] has made, and no thread uses them.
+    pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
+        // SAFETY: by the contract.
+        let _ = keeping_errno(|| unsafe { libc::munmap(memory.cast(), bytes) });
+    }
+
+    /// Changes what may be done with pages, and whether that has been possible.
+    ///
+    /// # Safety
+    /// They are pages of one mapping that [`map`] has made, and threads do no more with them.
+    pub(crate) unsafe fn protect(memory: *mut u8, bytes: usize, protection: c_int) -> bool {
+        // SAFETY: by the contract.
+        keeping_errno(|| unsafe { libc::mprotect(memory.cast(), bytes, protection) }) == 0
+    }
+
+    /// Advises the system of how pages are used, and whether it has taken the advice.
+    ///
+    /// # Safety
+    /// They are pages of one mapping that [`map`] has made. No thread uses them, where the advice
+    /// is to give them up.
+    pub(crate) unsafe fn advise(memory: *mut u8, bytes: usize, advice: c_int) -> bool {
+        // SAFETY: by the contract.
+        keeping_errno(|| unsafe { libc::madvise(memory.cast(), bytes, advice) }) == 0
+    }
+
+    /// Reads the beginning of a file, by one call that is not interrupted; as many bytes are there.
+    ///
+    /// By system calls, as [`write`] is: a thread may be cancelled in the C library's `open`,
+    /// `read`, `write` and `close`, and would unwind through functions that must not.
+    pub(crate) fn read_file<'a>(path: &CStr, text: &'a mut [u8]) -> Option<&'a [u8]> {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        // SAFETY: a path that ends with a zero.
+        let open =
+            || unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0) };
+        let file = uninterrupted(open).ok()?;
+        // SAFETY: writes to `text`, not beyond its end.
+        let read = || unsafe { libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len()) };
+        let length = uninterrupted(read);
+        // SAFETY: the descriptor opened above, which nothing else knows.
+        let _ = call(|| unsafe { libc::syscall(libc::SYS_close, file) });
+        text.get(..usize::try_from(length.ok()?).ok()?)
+    }
+
+    /// Makes a call again that a signal has interrupted.
+    fn uninterrupted(mut f: impl FnMut() -> c_long) -> io::Result<c_long> {
+        loop {
+            match call(&mut f) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A complaint on a standard error that is closed left EBADF behind, also in a signal handler.
+    #[test]
+    fn what_fails_leaves_errno_alone() {
+        let errno = || io::Error::last_os_error().raw_os_error();
+        // SAFETY: asks where the calling thread has it.
+        let errno_of_thread = unsafe { libc::__errno_location() };
+        // SAFETY: the calling thread's own.
+        unsafe { *errno_of_thread = libc::EXDEV };
+        write(-1, b"nowhere");
+        assert_eq!(errno(), Some(libc::EXDEV));
+        #[cfg(not(miri))]
+        assert_eq!(read_file(c"/nowhere", &mut [0; 8]), None);
+        assert_eq!(errno(), Some(libc::EXDEV));
+    }
+}
