@@ -193,11 +193,17 @@ mod tests {
         }
         const STALL: Duration = Duration::from_millis(20);
         for rival in rivals() {
-            // A starved updater retires nothing: then there is nothing to be seen.
-            let has_retired =
-                |seen: &Stall| seen.updates_per_second * STALL.as_secs_f64() > 2.0 * BATCH as f64;
+            // An updater without a CPU retires nothing; and who watches without one sees the memory
+            // too early. Either may be so in one try, and not in all.
+            let is_seen = |seen: &Stall| {
+                let bytes_min = seen.unreclaimed_peak / 2 * OBJECT_BYTES as u64;
+                seen.unreclaimed_peak >= BATCH && seen.bytes_peak >= bytes_min
+            };
             let mut seen = measure(rival, STALL);
-            while rival.hoards && !has_retired(&seen) {
+            for _ in 0..200 {
+                if !rival.hoards || is_seen(&seen) {
+                    break;
+                }
                 seen = measure(rival, STALL);
             }
             assert!(!seen.stopped, "{}: a GiB in 20 ms: {seen:?}", rival.name);
@@ -206,11 +212,7 @@ mod tests {
             if ["arc-swap", "std-rwlock"].contains(&rival.name) {
                 assert!(seen.unreclaimed_peak <= 3, "{}: {seen:?}", rival.name);
             }
-            if rival.hoards {
-                assert!(seen.unreclaimed_peak >= BATCH, "{}: {seen:?}", rival.name);
-                let bytes_min = seen.unreclaimed_peak / 2 * OBJECT_BYTES as u64;
-                assert!(seen.bytes_peak >= bytes_min, "{}: {seen:?}", rival.name);
-            }
+            assert!(!rival.hoards || is_seen(&seen), "{}: {seen:?}", rival.name);
             if rival.ours {
                 let objects_max = super::super::replace::LIMIT_BYTES / OBJECT_BYTES as u64;
                 assert!(seen.unreclaimed_peak <= objects_max + 1, "{seen:?}");
