@@ -92,45 +92,34 @@
 //! `docs/ORDERINGS.md`. What waits when `main` returns is run then, as far as the sections of other
 //! threads allow.
 
-#![cfg_attr(loom, allow(dead_code, unreachable_pub, unused_imports))]
-
-// The rooms, in their order: each imports only those above it. Loom runs some of them, and of these
-// some modules.
+// The rooms, in their order: each imports only those above it.
 mod os;
 mod event;
-#[cfg(not(loom))]
 mod percpu;
 mod hazptr;
 mod gp;
-#[cfg(not(loom))]
 mod srcu;
 mod reclaim;
-#[cfg(not(loom))]
 mod rseq;
-#[cfg(not(loom))]
 mod domain;
-#[cfg(not(loom))]
 pub mod sync;
 pub mod collections;
-#[cfg(not(loom))]
 mod call_rcu;
 pub mod report;
-#[cfg(not(loom))]
 mod process;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 #[path = "../tests/common/expect.rs"]
 mod expect;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 #[path = "../tests/common/limited.rs"]
 mod limited;
 
 pub use crate::collections::intrusive;
-#[cfg(all(feature = "tokio", not(loom)))]
+#[cfg(feature = "tokio")]
 pub use crate::domain::tokio;
-#[cfg(not(loom))]
 pub use crate::{
     call_rcu::callback_queue,
     call_rcu::liburcu_readers,
@@ -151,7 +140,6 @@ pub use crate::{
 /// The sum of what the fields own, as the trait [`Weigh`](trait@Weigh) asks.
 pub use derive::Weigh;
 
-#[cfg(not(loom))]
 pub mod cell {
     //! Cells beside [`Rcu`](crate::Rcu) and [`ArcCell`].
     //!
@@ -207,7 +195,6 @@ pub mod cell {
 
 /// Kinds of domains, for code that is generic over them: each domain has a tag, and a section is of
 /// one tag.
-#[cfg(not(loom))]
 pub mod tag {
     pub use crate::domain::guard::{Global, ThreadTag};
     pub use crate::domain::names::Private;
@@ -217,7 +204,6 @@ pub mod tag {
 
 /// What can be set, and what was chosen: limits and engines of domains, fences and counters of the
 /// process.
-#[cfg(not(loom))]
 pub mod tuning {
     pub use crate::domain::builder::Builder;
     pub use crate::domain::global::{fences, per_cpu_path};
@@ -262,7 +248,6 @@ struct Hooks {
     reclaim: reclaim::hooks::Hooks,
 }
 
-#[cfg(not(loom))]
 static HOOKS: Hooks = Hooks {
     gp: gp::hooks::Hooks {
         first_use: process::fork::watch,
@@ -278,7 +263,6 @@ static HOOKS: Hooks = Hooks {
 };
 
 /// For the macro [`domain!`], and for tests of where user code runs.
-#[cfg(not(loom))]
 #[doc(hidden)]
 pub mod __private {
     pub use crate::os::user_code::{Site, here};
@@ -286,6 +270,7 @@ pub mod __private {
     pub use crate::reclaim::handle::Handle;
 
     use crate::Guard;
+    use crate::os::sync::const_unless_loom;
     use crate::tag::ThreadTag;
     use std::panic::Location;
 
@@ -298,8 +283,10 @@ pub mod __private {
         Guard::begin(kind, location)
     }
 
-    /// A domain for a static.
-    pub const fn new_core(name: &'static str) -> DomainState {
-        DomainState::declared(name)
+    const_unless_loom! {
+        /// A domain for a static.
+        pub fn new_core(name: &'static str) -> DomainState {
+            DomainState::declared(name)
+        }
     }
 }

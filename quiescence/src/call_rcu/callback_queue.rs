@@ -263,6 +263,7 @@ pub fn remembers_heads() -> bool {
 mod tests {
     use super::*;
     use crate::gp::tuning::Tuning;
+    use crate::os::sync::array_of;
 
     unsafe extern "C" fn nothing(_: *mut Head) {}
 
@@ -272,7 +273,7 @@ mod tests {
         let domain = Domain::new();
         domain.tune(Tuning { objects_max: 10, ..domain.tuning() });
         let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-        let mut heads = [const { Head::new() }; 50];
+        let mut heads = array_of![Head::new(); 50];
         let mut crowded = 0;
         for head in &mut heads {
             // SAFETY: run by the barrier, before it goes.
@@ -287,7 +288,7 @@ mod tests {
     fn what_is_taken_is_counted() {
         let domain = Domain::new();
         let (one, other) = [(); 2].map(|()| CallbackQueue::new(&domain, Wakes::Runner)).into();
-        let mut heads = [const { Head::new() }; 500];
+        let mut heads = array_of![Head::new(); 500];
         for (number, head) in heads.iter_mut().enumerate() {
             let callback_queue = if number < 300 { &one } else { &other };
             // SAFETY: run by the barrier, before it goes.
@@ -331,7 +332,7 @@ mod tests {
     fn a_barrier_ends_where_a_head_was_queued_twice() {
         let domain = Domain::new();
         let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-        let [mut one, mut two] = [const { Head::new() }; 2];
+        let [mut one, mut two] = array_of![Head::new(); 2];
         push_unseen(&callback_queue, &mut one);
         push_unseen(&callback_queue, &mut two);
         push_unseen(&callback_queue, &mut one);
@@ -349,7 +350,7 @@ mod tests {
     fn no_thread_attends_after_a_runner_that_found_a_head_queued_twice_at_once() {
         let domain = Domain::new();
         let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-        let [mut one, mut two, mut three] = [const { Head::new() }; 3];
+        let [mut one, mut two, mut three] = array_of![Head::new(); 3];
         push_unseen(&callback_queue, &mut one);
         push_unseen(&callback_queue, &mut two);
         push_unseen(&callback_queue, &mut one);
@@ -364,7 +365,7 @@ mod tests {
     fn a_runner_comes_after_a_visitor_that_has_given_up() {
         let domain = Domain::new();
         let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-        let [mut one, mut two, mut three] = [const { Head::new() }; 3];
+        let [mut one, mut two, mut three] = array_of![Head::new(); 3];
         for head in [&mut one, &mut two, &mut three] {
             push_unseen(&callback_queue, head);
         }

@@ -34,6 +34,7 @@ use crate::event::trace;
 use crate::gp::gp_words::Links;
 use crate::gp::record::{add_own, remove_own};
 use crate::gp::slot::{ReaderKind, Slot};
+use crate::os::sync::const_unless_loom;
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -67,9 +68,11 @@ pub struct LiburcuDomain {
 pub struct Liburcu(&'static LiburcuDomain);
 
 impl LiburcuDomain {
-    /// A domain without readers.
-    pub const fn new(name: &'static str, readers: Readers) -> Self {
-        Self { core: DomainState::liburcu(name, readers) }
+    const_unless_loom! {
+        /// A domain without readers.
+        pub fn new(name: &'static str, readers: Readers) -> Self {
+            Self { core: DomainState::liburcu(name, readers) }
+        }
     }
 
     /// Says where the words of its readers are, and what goes with its callbacks. The first call

@@ -20,34 +20,22 @@
 //! | `protection` | what a table needs to know of its readers |
 //! | `public` | what its users see |
 
-#[cfg(not(loom))]
 mod allocator;
-#[cfg(not(loom))]
 mod buckets;
-#[cfg(not(loom))]
 mod ending;
 mod list;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod node;
-#[cfg(not(loom))]
 mod protection;
-#[cfg(not(loom))]
 mod public;
 mod split;
-#[cfg(not(loom))]
 mod resize;
-#[cfg(not(loom))]
 pub(crate) mod worker;
 
-#[cfg(not(loom))]
 pub use self::allocator::Allocator;
-#[cfg(not(loom))]
 pub use self::buckets::Memory;
 pub use self::node::{Cursor, Node};
-#[cfg(not(loom))]
 pub use self::protection::Protection;
-#[cfg(not(loom))]
 pub use self::public::*;
-#[cfg(not(loom))]
 pub use self::worker::resume;

@@ -16,21 +16,15 @@ mod entries;
 mod id;
 #[cfg(all(test, loom))]
 mod loom_tests;
-#[cfg(not(loom))]
 mod map;
-#[cfg(not(loom))]
 mod reader;
-#[cfg(not(loom))]
 mod retire;
 mod table;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;
 
 pub use self::entries::Entries;
 pub use self::id::{Id, Mark};
-#[cfg(not(loom))]
 pub use self::map::IdMap;
-#[cfg(not(loom))]
 pub use self::reader::IdMapRef;
-#[cfg(not(loom))]
 pub use self::retire::ReplaceError;

@@ -3,7 +3,6 @@
 //!
 //! They are laid out as liburcu's, and C programs use the same code by way of the crate `compat`.
 
-#[cfg(not(loom))]
 pub use super::hash_table::{
     Allocator as TableAllocator, Cursor, HashTable, Memory as TableMemory, Node, NodeCounts,
     Options as TableOptions, Protection, TableError, resume as resume_resizing,

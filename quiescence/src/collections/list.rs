@@ -7,14 +7,10 @@
 mod chain;
 #[cfg(all(test, loom))]
 mod loom_tests;
-#[cfg(not(loom))]
 mod public;
-#[cfg(not(loom))]
 mod reader;
-#[cfg(not(loom))]
 mod updater;
 
-#[cfg(not(loom))]
 pub use self::{
     public::{IntoIter, List},
     reader::{Iter, ListRef},

@@ -21,29 +21,9 @@ use std::mem::offset_of;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-#[cfg(not(loom))]
 use crate::domain::domain::Domain;
-#[cfg(not(loom))]
 use crate::domain::raw;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
-
-/// Loom's queue has no domain: its tests say what is to be done with dummies.
-#[cfg(loom)]
-pub(super) mod raw {
-    use std::ptr;
-
-    pub type Function = unsafe extern "C" fn(*mut Head);
-
-    #[repr(C)]
-    #[derive(Debug)]
-    pub struct Head([*const (); 2]);
-
-    impl Head {
-        pub const fn new() -> Self {
-            Self([ptr::null(); 2])
-        }
-    }
-}
 
 /// What an object carries so that it can stand in a [`LockFreeQueue`]: liburcu's
 /// `struct cds_lfq_node_rcu`.
@@ -71,17 +51,6 @@ impl SharedNode {
     pub unsafe fn write(node: *mut Self) {
         // SAFETY: by this function's contract.
         unsafe { node.write(Self::new()) };
-    }
-
-    /// Has loom look whether anybody may still come by a node that is about to be freed.
-    ///
-    /// # Safety
-    /// Its memory is there until the model ends.
-    #[cfg(loom)]
-    pub(super) unsafe fn end(node: *mut Self) {
-        // SAFETY: by this function's contract; a shared reference to another part of it there may
-        // be none.
-        unsafe { &mut (*node).next }.with_mut(|_| ());
     }
 
     /// Whether a node is one of the queue's own.
@@ -114,6 +83,7 @@ struct Dummy {
     queue: *const LockFreeQueue,
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Dummy>() == 40 && offset_of!(Dummy, head) == 16);
 
 /// A queue cannot be without its dummy, and its operations have no error to return.
@@ -144,13 +114,6 @@ impl Dummy {
     unsafe fn free(node: *mut SharedNode) {
         // SAFETY: by this function's contract.
         unsafe { libc::free(node.cast()) };
-    }
-
-    /// The dummy that has this head, for loom's tests, where memory comes back at the end of a
-    /// model.
-    #[cfg(loom)]
-    fn of_head(head: *mut raw::Head) -> *mut SharedNode {
-        head.wrapping_byte_sub(offset_of!(Self, head)).cast()
     }
 
     /// # Safety
@@ -227,7 +190,6 @@ pub struct LockFreeQueue {
 const _: () = assert!(size_of::<LockFreeQueue>() == 24 && size_of::<SharedNode>() == 16);
 
 /// [`CallAfter`] of the global domain.
-#[cfg(not(loom))]
 unsafe extern "C" fn call_after_global(head: *mut raw::Head, function: raw::Function) {
     // SAFETY: by the contract of `CallAfter`'s users: a head that no other thread uses.
     unsafe { raw::call_head(&Domain::global(), head, function) };
@@ -235,7 +197,6 @@ unsafe extern "C" fn call_after_global(head: *mut raw::Head, function: raw::Func
 
 /// [`CallAfter`] of the global domain that retires a dummy as an object, for queues whose nodes are
 /// retired as well: the thread that has taken it out frees it.
-#[cfg(not(loom))]
 unsafe extern "C" fn retire_in_global(head: *mut raw::Head, _free: raw::Function) {
     unsafe fn free(dummy: *mut ()) {
         // SAFETY: a dummy, whose grace period is over, by the contract of `CallAfter`'s users.
@@ -246,17 +207,27 @@ unsafe extern "C" fn retire_in_global(head: *mut raw::Head, _free: raw::Function
     unsafe { raw::retire_with(&Domain::global(), dummy, size_of::<Dummy>(), free) };
 }
 
+/// For loom's tests, where memory comes back at the end of a model.
 #[cfg(loom)]
 impl LockFreeQueue {
     /// The dummy that has this head.
     pub(super) fn dummy_of(head: *mut raw::Head) -> *mut SharedNode {
-        Dummy::of_head(head)
+        head.wrapping_byte_sub(offset_of!(Dummy, head)).cast()
+    }
+
+    /// Has loom look whether anybody may still come by a node that is about to be freed.
+    ///
+    /// # Safety
+    /// Its memory is there until the model ends.
+    pub(super) unsafe fn end(node: *mut SharedNode) {
+        // SAFETY: by this function's contract; a shared reference to another part of it there may
+        // be none.
+        unsafe { &mut (*node).next }.with_mut(|_| ());
     }
 }
 
 impl LockFreeQueue {
     /// An empty queue whose users read in the global domain.
-    #[cfg(not(loom))]
     pub fn new() -> Self {
         // SAFETY: it calls after a grace period of the global domain, as is asked.
         unsafe { Self::with(call_after_global) }
@@ -264,7 +235,6 @@ impl LockFreeQueue {
 
     /// The same, whose dummies are retired by the thread that takes them out: it may wait for that
     /// where its section ends.
-    #[cfg(not(loom))]
     pub(super) fn retiring() -> Self {
         // SAFETY: it frees dummies after a grace period of the global domain, as is asked.
         unsafe { Self::with(retire_in_global) }
@@ -457,7 +427,6 @@ impl LockFreeQueue {
     }
 }
 
-#[cfg(not(loom))]
 impl Default for LockFreeQueue {
     fn default() -> Self {
         Self::new()

@@ -14,7 +14,8 @@ use loom::thread;
 use super::intrusive::{
     Chain, LockFreeStack, QueueNode, SentinelQueue, StackNode, WaitFreeQueue, WaitFreeStack,
 };
-use super::lock_free_queue::{LockFreeQueue, SharedNode, raw};
+use super::lock_free_queue::{LockFreeQueue, SharedNode};
+use crate::domain::raw;
 
 fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -524,7 +525,7 @@ impl Sections {
         self.retired.retain(|(node, waited_for)| {
             if waited_for.is_empty() {
                 // SAFETY: its memory is freed with the model.
-                unsafe { SharedNode::end(std::ptr::with_exposed_provenance_mut(*node)) };
+                unsafe { LockFreeQueue::end(std::ptr::with_exposed_provenance_mut(*node)) };
             }
             !waited_for.is_empty()
         });

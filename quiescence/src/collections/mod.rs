@@ -20,9 +20,7 @@ pub mod hash_map;
 pub mod id_map;
 pub mod intrusive;
 pub mod list;
-#[cfg(not(loom))]
 pub mod queue;
-#[cfg(not(loom))]
 pub mod stack;
 
 mod patience;
@@ -32,7 +30,6 @@ mod wait_free_stack;
 mod lock_free_stack;
 mod lock_free_queue;
 mod hash_table;
-#[cfg(not(loom))]
 mod valued;
 
 #[cfg(all(test, loom))]
@@ -74,7 +71,6 @@ mod loom_tests;
 #[derive(Debug)]
 pub struct Invariance;
 
-#[cfg(not(loom))]
 pub use self::{
     hash_map::{HashMap, HashSet},
     id_map::IdMap,
@@ -85,5 +81,4 @@ pub use self::{
 
 pub use self::id_map::{Id, Mark};
 
-#[cfg(not(loom))]
 pub(crate) use self::hash_table::worker as hash_table_worker;

@@ -10,6 +10,7 @@ use super::lock_free_stack::{LockFreeStack, Unstacked};
 use super::valued::{Valued, drop_all};
 use super::wait_free_stack::StackNode;
 use crate::domain::guard;
+use crate::os::sync::const_unless_loom;
 
 type Node<T> = Valued<StackNode, T>;
 
@@ -58,17 +59,19 @@ unsafe impl<T: Send + 'static> Send for Stack<T> {}
 unsafe impl<T: Send + 'static> Sync for Stack<T> {}
 
 impl<T: Send + 'static> Stack<T> {
-    /// An empty stack; may be a static.
-    ///
-    /// ```
-    /// use quiescence::collections::Stack;
-    ///
-    /// static FREE: Stack<Vec<u8>> = Stack::new();
-    /// FREE.push(Vec::new());
-    /// assert!(FREE.pop().is_some());
-    /// ```
-    pub const fn new() -> Self {
-        Self { nodes: LockFreeStack::new(), values: PhantomData }
+    const_unless_loom! {
+        /// An empty stack; may be a static.
+        ///
+        /// ```
+        /// use quiescence::collections::Stack;
+        ///
+        /// static FREE: Stack<Vec<u8>> = Stack::new();
+        /// FREE.push(Vec::new());
+        /// assert!(FREE.pop().is_some());
+        /// ```
+        pub fn new() -> Self {
+            Self { nodes: LockFreeStack::new(), values: PhantomData }
+        }
     }
 
     /// Puts a value on top.

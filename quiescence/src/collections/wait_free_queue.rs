@@ -567,7 +567,7 @@ impl Iterator for Chain {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -29,11 +29,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr;
-use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::{Arc, Weak};
 
 use crate::hazptr::{self, Protected};
+use crate::os::sync::{AtomicPtr, const_unless_loom};
 use crate::os::user_code::{self, Site};
 use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS, Protectable};
 use crate::reclaim::weigh::{Scale, Weigh};
@@ -374,21 +374,23 @@ impl<T: Send + Sync + 'static> ArcCell<T> {
 }
 
 impl<T: Send + Sync + 'static> ArcCellOption<T> {
-    /// A cell with nothing in it.
-    pub const fn empty() -> Self
-    where
-        T: Weigh,
-    {
-        Self::none(Scale::new())
-    }
+    const_unless_loom! {
+        /// A cell with nothing in it.
+        pub fn empty() -> Self
+        where
+            T: Weigh,
+        {
+            Self::none(Scale::new())
+        }
 
-    /// As [`with_weight`](ArcCellAny::with_weight), with nothing in it.
-    pub const fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
-        Self::none(Scale::by(weight))
-    }
+        /// As [`with_weight`](ArcCellAny::with_weight), with nothing in it.
+        pub fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
+            Self::none(Scale::by(weight))
+        }
 
-    const fn none(scale: Scale<T>) -> Self {
-        Self { pointer: AtomicPtr::new(ptr::null_mut()), scale, owns: PhantomData }
+        fn none(scale: Scale<T>) -> Self {
+            Self { pointer: AtomicPtr::new(ptr::null_mut()), scale, owns: PhantomData }
+        }
     }
 
     /// A cell with a new `Arc` of `value` in it, if there is one.
@@ -410,7 +412,8 @@ impl<T: Send + Sync + 'static> ArcCellOption<T> {
 /// may outlive the cell.
 impl<P: RefCnt> Drop for ArcCellAny<P> {
     fn drop(&mut self) {
-        let old = *self.pointer.get_mut();
+        // Relaxed: no other thread has the cell any more.
+        let old = self.pointer.load(Relaxed);
         self.give_up(old);
     }
 }

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 use crate::hazptr::borrower;
 use crate::os::fence;
-use crate::os::sync::AtomicPtr;
+use crate::os::sync::{AtomicPtr, const_unless_loom};
 use crate::os::user_code::{self, Site};
 
 /// A place for a counted pointer that many threads load without a count, and some replace. The
@@ -216,7 +216,8 @@ impl<P: Counted> ExactCell<P> {
     /// # Safety
     /// The cell is not used any more.
     unsafe fn take(&mut self) -> P {
-        let old = *self.pointer.get_mut();
+        // Relaxed: no other thread has the cell any more.
+        let old = self.pointer.load(Relaxed);
         // SAFETY: the cell is the caller's alone, after all loads of it; and its reference is taken
         // once.
         unsafe { self.paid(old) }
@@ -245,19 +246,21 @@ impl<P: Counted> ExactCell<P> {
 }
 
 impl<P: Counted> ExactCell<Option<P>> {
-    /// A cell with nothing in it.
-    ///
-    /// ```
-    /// use quiescence::cell::ExactCell;
-    /// use std::sync::Arc;
-    ///
-    /// static SESSION: ExactCell<Option<Arc<String>>> = ExactCell::empty();
-    /// assert!(SESSION.load().is_none());
-    /// SESSION.store(Some(Arc::new(String::from("token 17"))));
-    /// assert!(SESSION.load().is_some());
-    /// ```
-    pub const fn empty() -> Self {
-        Self { pointer: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
+    const_unless_loom! {
+        /// A cell with nothing in it.
+        ///
+        /// ```
+        /// use quiescence::cell::ExactCell;
+        /// use std::sync::Arc;
+        ///
+        /// static SESSION: ExactCell<Option<Arc<String>>> = ExactCell::empty();
+        /// assert!(SESSION.load().is_none());
+        /// SESSION.store(Some(Arc::new(String::from("token 17"))));
+        /// assert!(SESSION.load().is_some());
+        /// ```
+        pub fn empty() -> Self {
+            Self { pointer: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
+        }
     }
 }
 

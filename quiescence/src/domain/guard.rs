@@ -11,6 +11,7 @@ use grace::word;
 use crate::domain::tag::{DomainTag, Section};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::gp::thread;
+use crate::os::sync::const_unless_loom;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::local;
@@ -27,7 +28,9 @@ pub unsafe trait ThreadTag: for<'k> DomainTag<Section<'k> = Guard<'k, Self>> {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Global;
 
-pub(crate) static GLOBAL: DomainState = DomainState::declared("global");
+const_unless_loom! {
+    pub(crate) static GLOBAL: DomainState = DomainState::declared("global");
+}
 
 // SAFETY: one static.
 unsafe impl DomainTag for Global {
@@ -176,7 +179,7 @@ fn enter_slow<'d, K: DomainTag>(
     location: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
-    let slot = if ptr::eq(slot, &raw const NOT_READY) { ready() } else { slot };
+    let slot = if ptr::eq(slot, NOT_READY) { ready() } else { slot };
     slot.enter_slow(&core.gp, location);
     Guard::on(slot)
 }
@@ -198,7 +201,7 @@ impl<'d, K: DomainTag> Guard<'d, K> {
     #[inline]
     pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {
         let core = tag.core();
-        if ptr::eq(core, &raw const GLOBAL) {
+        if ptr::eq(core, ptr::from_ref::<DomainState>(&GLOBAL)) {
             return read_at(location);
         }
         enter(thread::last_slot(core), core, location, || {

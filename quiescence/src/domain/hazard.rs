@@ -43,7 +43,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::AtomicPtr as State;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use crate::event::statistics::Statistics;
@@ -52,6 +52,7 @@ use crate::gp::observers::Observers;
 use crate::gp::tuning::Tuning;
 use crate::hazptr;
 use crate::hazptr::slots::{Block, Slot};
+use crate::os::sync::AtomicPtr;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS, Protectable};
@@ -74,13 +75,13 @@ use crate::reclaim::{self, defer, running, worker};
 pub struct HazardDomain {
     /// From `Arc::into_raw`, with a reference of ours; null until it is used. Not made under a lock
     /// or a `Once`, which a fork could leave half done. Of the global one it stays null.
-    state: AtomicPtr<DomainState>,
+    state: State<DomainState>,
     name: Option<&'static str>,
     is_global: bool,
 }
 
 static GLOBAL: HazardDomain =
-    HazardDomain { state: AtomicPtr::new(ptr::null_mut()), name: None, is_global: true };
+    HazardDomain { state: State::new(ptr::null_mut()), name: None, is_global: true };
 
 /// The hazard domain of the process, in which cells like [`ArcCell`](crate::ArcCell) retire.
 pub fn global() -> &'static HazardDomain {
@@ -144,12 +145,12 @@ unsafe fn retire_raw<K: Named, T: Weigh + Send + 'static>(tag: &K, object: *mut 
 impl HazardDomain {
     /// A domain without a name.
     pub const fn new() -> Self {
-        Self { state: AtomicPtr::new(ptr::null_mut()), name: None, is_global: false }
+        Self { state: State::new(ptr::null_mut()), name: None, is_global: false }
     }
 
     /// A domain that `rcu top` and reports call so.
     pub const fn named(name: &'static str) -> Self {
-        Self { state: AtomicPtr::new(ptr::null_mut()), name: Some(name), is_global: false }
+        Self { state: State::new(ptr::null_mut()), name: Some(name), is_global: false }
     }
 
     /// Frees `object` once no hazard pointer protects it.
@@ -424,11 +425,10 @@ impl<T: fmt::Debug> fmt::Debug for Protected<'_, T> {
 /// A slot is a word that names what is protected, by its address. It is seen by the scans of all
 /// domains, and a [`scan`](raw::scan) sees the slots of all threads.
 pub mod raw {
-    use std::sync::atomic::AtomicPtr;
-
     use crate::hazptr;
     use crate::hazptr::slots::Block;
     use crate::os::fence;
+    use crate::os::sync::AtomicPtr;
 
     /// A slot that is the caller's alone and protects nothing; none if there is no memory.
     ///

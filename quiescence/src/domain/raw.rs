@@ -98,9 +98,9 @@ pub fn nesting<K: ThreadTag>(domain: &Domain<K>) -> u32 {
 /// The calling thread's slot of ordinary sections in a domain, if it has one.
 #[inline]
 fn slot(core: &DomainState) -> Option<&Slot> {
-    if ptr::eq(core, &raw const GLOBAL) {
+    if ptr::eq(core, ptr::from_ref::<DomainState>(&GLOBAL)) {
         let fast = thread::global_slot();
-        if !ptr::eq(fast, &raw const NOT_READY) {
+        if !ptr::eq(fast, NOT_READY) {
             return Some(fast);
         }
     }

@@ -40,7 +40,7 @@ impl<K: ThreadTag> Reader<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
         let tag = domain.tag();
         let slot = local::handle_slot(tag.core(), tag);
-        let fast = if slot.is_fast() { slot } else { &NOT_READY };
+        let fast = if slot.is_fast() { slot } else { NOT_READY };
         Self { fast, slot, domain }
     }
 

@@ -12,6 +12,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
 
+use crate::os::clock;
+
 /// Counts of what has happened in a domain since it was made, as [`Domain::statistics`] found them.
 /// Each is exact; together they are not a snapshot of one moment.
 ///
@@ -325,33 +327,25 @@ impl Current {
     /// A grace period that begins now, and is timed from now on or from when it has to wait.
     pub(crate) fn beginning(urgency: Urgency, is_timed: bool) -> Self {
         let expedited = urgency == Urgency::Expedited;
-        Self { began_ns: is_timed.then(now_ns), waits_since_ns: None, expedited }
+        Self { began_ns: is_timed.then(clock::monotonic_ns), waits_since_ns: None, expedited }
     }
 
     /// Holdouts were found.
     pub(crate) fn must_wait(&mut self, urgency: Urgency) {
         self.expedited |= urgency == Urgency::Expedited;
         if self.waits_since_ns.is_none() {
-            self.waits_since_ns = Some(now_ns());
+            self.waits_since_ns = Some(clock::monotonic_ns());
             self.began_ns = self.began_ns.or(self.waits_since_ns);
         }
     }
 
     /// How long it has taken, if it is timed.
     pub(crate) fn latency_ns(&self) -> Option<u64> {
-        self.began_ns.map(|began_ns| now_ns().saturating_sub(began_ns))
+        self.began_ns.map(|began_ns| clock::monotonic_ns().saturating_sub(began_ns))
     }
 }
 
-/// The time. Loom has none.
-fn now_ns() -> u64 {
-    #[cfg(not(loom))]
-    return crate::os::clock::monotonic_ns();
-    #[cfg(loom)]
-    0
-}
-
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use std::cell::Cell;
 

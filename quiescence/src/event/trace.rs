@@ -14,7 +14,7 @@ use grace::{Cookie, Sequence, Urgency};
 
 use super::statistics::Counters;
 
-#[cfg(all(feature = "tracing", not(loom)))]
+#[cfg(feature = "tracing")]
 mod events;
 
 /// A probe of the provider `quiescence`, where the feature is on. Loom knows no addresses.
@@ -23,9 +23,9 @@ mod events;
 /// out, which a program does not use, leaves a note behind that leads nowhere.
 macro_rules! probe {
     ($name:ident, $domain:expr $(, $argument:expr)*) => {{
-        #[cfg(all(feature = "probes", not(loom)))]
+        #[cfg(feature = "probes")]
         probe::probe!(quiescence, $name, $domain.identity $(, $argument)*);
-        #[cfg(not(all(feature = "probes", not(loom))))]
+        #[cfg(not(feature = "probes"))]
         let _ = ($domain.identity, $($argument),*);
     }};
 }
@@ -33,7 +33,7 @@ macro_rules! probe {
 /// Notes an event for [`deliver`], where the feature is on.
 macro_rules! event {
     ($domain:expr, $event:ident { $($field:ident),* }) => {
-        #[cfg(all(feature = "tracing", not(loom)))]
+        #[cfg(feature = "tracing")]
         events::note($domain.identity, events::Event::$event { $($field),* });
     };
 }
@@ -131,6 +131,6 @@ pub(crate) fn worker_ran_callbacks(domain: Source<'_>, spent_ns: u64) {
 /// caller holds none of our locks, and no borrow of what the thread knows of itself.
 #[inline]
 pub(crate) fn deliver() {
-    #[cfg(all(feature = "tracing", not(loom)))]
+    #[cfg(feature = "tracing")]
     events::deliver();
 }

@@ -80,7 +80,7 @@ impl<T> ByNumber<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 

@@ -26,7 +26,6 @@ use self::handover::{Conduct, Patience};
 use self::protocol::Protocol;
 use self::sleepers::Sleepers;
 
-#[cfg(not(loom))]
 pub(crate) use self::forked::{HeldMachine, HeldRegistry};
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
@@ -39,7 +38,6 @@ use crate::gp::relay::Relay;
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::stall::Watch;
 use crate::gp::tuning;
-#[cfg(not(loom))]
 use crate::os::stack::Alternate;
 use crate::os::sync::{
     self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
@@ -47,13 +45,11 @@ use crate::os::sync::{
 use crate::os::{fence, lock_rank};
 
 mod driver;
-#[cfg(not(loom))]
 mod forked;
 pub(crate) mod liburcu;
 pub(crate) mod handover;
 pub(crate) mod protocol;
 pub(crate) mod sleepers;
-#[cfg(not(loom))]
 pub(crate) mod srcu;
 mod watch;
 
@@ -72,7 +68,6 @@ pub struct GracePeriods {
     /// How many tasks wait, to be read without the lock.
     tasks: AtomicU64,
     /// The highest number of the tasks that a child process has forgotten.
-    #[cfg(not(loom))]
     tasks_forgotten: AtomicU64,
     /// The machine's sequence, to be read without the lock.
     completed: AtomicU64,
@@ -87,7 +82,6 @@ pub struct GracePeriods {
     /// fence, and a scan of the hazard slots afterwards finds the protected ones.
     pub(crate) hazards: bool,
     /// Where the sections of a sleepable domain are counted.
-    #[cfg(not(loom))]
     counted: Option<srcu::CountedRef>,
 }
 
@@ -208,7 +202,6 @@ impl GracePeriods {
                 term: AtomicU64::new(0),
                 turn: Condvar::new(),
                 tasks: AtomicU64::new(0),
-                #[cfg(not(loom))]
                 tasks_forgotten: AtomicU64::new(0),
                 completed: AtomicU64::new(start.sequence.to_bits()),
                 registry: Mutex::new(Rank::Registry, Registry::new(match settings.policy {
@@ -220,7 +213,6 @@ impl GracePeriods {
                 alone: AtomicBool::new(false),
                 when_wanted: Attention::while_wanted(&settings.policy),
                 hazards: false,
-                #[cfg(not(loom))]
                 counted: None,
             }
         }
@@ -235,7 +227,6 @@ impl GracePeriods {
     }
 
     /// Makes this a sleepable domain.
-    #[cfg(not(loom))]
     pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: AdaptiveDelay) {
         let state = self.state.get_mut();
         state.protocol = Protocol::Srcu(protocol::SrcuProtocol::new(delay));
@@ -274,13 +265,11 @@ impl GracePeriods {
     /// Registers a reader of the calling thread.
     pub(crate) fn register(&self, owner: usize, reader_kind: ReaderKind) -> &Slot {
         fence::chosen(); // before the first reader, never after
-        #[cfg(not(loom))]
         let alternate = Alternate::of_this_thread(); // a system call: before the lock
         let mut registry = sync::lock(&self.registry);
         let slot = registry.register(std::ptr::from_ref(self).cast(), owner, reader_kind);
         // SAFETY: the registry frees no slot while `self` lives.
         let slot = unsafe { &*slot };
-        #[cfg(not(loom))]
         slot.set_alternate(alternate);
         drop(registry);
         // A full fence besides the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
@@ -293,7 +282,6 @@ impl GracePeriods {
     ///
     /// # Safety
     /// As [`Registry::register_at`].
-    #[cfg(not(loom))]
     pub(crate) unsafe fn register_at(
         &self,
         slot: *const Slot,
@@ -346,14 +334,12 @@ impl GracePeriods {
     }
 
     /// Whether this is a sleepable domain, whose sections belong to no thread.
-    #[cfg(not(loom))]
     pub(crate) fn is_sleepable(&self) -> bool {
         self.counted.is_some()
     }
 
     /// How many readers are registered; in a sleepable domain, how many sections are in progress.
     pub(crate) fn readers(&self) -> usize {
-        #[cfg(not(loom))]
         if let Some(counted) = &self.counted {
             return usize::try_from(counted.get().sections()).unwrap_or(usize::MAX);
         }
@@ -416,7 +402,6 @@ impl GracePeriods {
 
     /// Whether this domain can have given `cookie`; [`Sequence::has_given`] argues why such a
     /// cookie is not far ahead. Takes the machine's lock for a moment, unless the cookie is done.
-    #[cfg(not(loom))]
     pub(crate) fn has_given(&self, cookie: grace::Cookie) -> bool {
         self.sequence().is_done(cookie) || sync::lock(&self.state).protocol.has_given(cookie)
     }
@@ -516,7 +501,6 @@ impl GracePeriods {
     fn unlocked_again(&self) {
         lock_rank::assert_none_held("what runs under no lock is done");
         trace::deliver();
-        #[cfg(not(loom))]
         (crate::HOOKS.gp.unlocked)();
     }
 
@@ -589,7 +573,6 @@ impl GracePeriods {
     /// What the worker still has to do here, callbacks aside. Takes no lock if no task waits and
     /// grace periods here need no worker. Else it tries one; if another thread holds it, the worker
     /// is to come back.
-    #[cfg(not(loom))]
     pub(crate) fn attention(&self) -> Attention {
         if !self.has_sleepers() && (self.counted.is_some() || self.when_wanted == Attention::None) {
             return Attention::None;

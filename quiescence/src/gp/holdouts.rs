@@ -55,7 +55,6 @@ impl Registry {
                 slot.mark_waited_for();
                 continue;
             }
-            #[cfg(not(loom))]
             if slot.is_qsbr() {
                 // SAFETY: the slot of a liburcu reader is the beginning of its record, and
                 // registered.

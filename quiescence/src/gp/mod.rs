@@ -25,12 +25,10 @@ mod holdouts;
 pub(crate) mod hooks;
 pub(crate) mod observers;
 mod qsbr;
-#[cfg(not(loom))]
 pub(crate) mod record;
 pub(crate) mod registry;
 pub(crate) mod relay;
 pub(crate) mod slot;
 pub(crate) mod stall;
-#[cfg(not(loom))]
 pub(crate) mod thread;
 pub(crate) mod tuning;

@@ -56,10 +56,6 @@ impl Observers {
 
     /// This domain as the source of events.
     pub(crate) fn source(&self) -> trace::Source<'_> {
-        #[cfg(not(loom))]
-        let identity = self.identity();
-        #[cfg(loom)]
-        let identity = 0;
-        trace::Source { identity, counters: &self.counters }
+        trace::Source { identity: self.identity(), counters: &self.counters }
     }
 }

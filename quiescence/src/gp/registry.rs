@@ -17,7 +17,6 @@
 use crate::gp::gp_words::GpWords;
 use crate::gp::relay::Relay;
 use crate::gp::slot::{ReaderKind, Slot};
-#[cfg(loom)]
 use crate::os::fence;
 use crate::os::sync::AtomicU64;
 use grace::Number;
@@ -222,7 +221,6 @@ impl Registry {
     }
 
     /// The fences of all slots, registered or not.
-    #[cfg(loom)]
     pub(crate) fn fences(&self) -> impl Iterator<Item = &fence::Cell> {
         // SAFETY: see `register`.
         let chunks = self.chunks.iter().map(|chunk| unsafe { chunk.as_ref() });
@@ -290,7 +288,7 @@ impl Drop for Registry {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::gp::engine::Settings;

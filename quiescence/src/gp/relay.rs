@@ -196,7 +196,7 @@ fn has_passed(slot: &Slot, number: Number) -> bool {
 }
 
 /// Step by step, without threads: what a driver must get past, and what it must not.
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use std::panic::Location;
 

@@ -26,7 +26,6 @@ use grace::word::{self, COUNT, QUIESCENT};
 
 use crate::gp::gp_words::{GpWords, Readers};
 use crate::os::fence::{self, Fences};
-#[cfg(not(loom))]
 use crate::os::stack::Alternate;
 use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell, const_unless_loom};
 
@@ -54,7 +53,6 @@ pub(crate) struct Slot {
     /// The owner's id in the system; see `os::thread`. Under the registry's lock.
     thread: Cell<u32>,
     /// The owner's alternate signal stack. Under the registry's lock.
-    #[cfg(not(loom))]
     alternate: Cell<Alternate>,
     /// How the owner reads. Under the registry's lock.
     reader_kind: Cell<ReaderKind>,
@@ -109,9 +107,13 @@ pub(super) const OVERDUE: u32 = 8;
 const DEEPEST: u32 = u32::MAX;
 
 /// The slot of a thread that must take the slow path. Its nesting is [`DEEPEST`], so no section
-/// begins there, and no thread writes it.
-#[cfg(not(loom))]
-pub(crate) static NOT_READY: Slot = Slot::new(DEEPEST as u64 * COUNT);
+/// begins there, and no thread writes it. Loom has none.
+pub(crate) const NOT_READY: *const Slot =
+    if cfg!(loom) { std::ptr::null() } else { (&raw const TOO_DEEP).cast() };
+
+const_unless_loom! {
+    static TOO_DEEP: Slot = Slot::new(DEEPEST as u64 * COUNT);
+}
 
 impl Slot {
     const_unless_loom! {
@@ -126,7 +128,6 @@ impl Slot {
                 index: Cell::new(0),
                 owner: Cell::new(0),
                 thread: Cell::new(0),
-                #[cfg(not(loom))]
                 alternate: Cell::new(Alternate::NONE),
                 reader_kind: Cell::new(ReaderKind::Ordinary),
                 source: AtomicPtr::new(std::ptr::null_mut()),
@@ -245,7 +246,6 @@ impl Slot {
         }
         self.report_quiescent();
         // Relaxed: only the owner sets these marks.
-        #[cfg(not(loom))]
         if self.attention.load(Relaxed) & (OVERDUE | LEAVING) != 0 {
             (crate::HOOKS.gp.section_ended)(self);
         }
@@ -379,18 +379,15 @@ impl Slot {
 
     /// Stores the calling thread's id; it is the owner. Under the registry's lock.
     pub(crate) fn note_thread(&self) {
-        #[cfg(not(loom))]
         self.thread.set(crate::os::thread::id());
     }
 
     /// Sets the owner's alternate signal stack. Under the registry's lock.
-    #[cfg(not(loom))]
     pub(crate) fn set_alternate(&self, alternate: Alternate) {
         self.alternate.set(alternate);
     }
 
     /// The alternate signal stack that the owner had when it registered.
-    #[cfg(not(loom))]
     pub(crate) fn alternate(&self) -> Alternate {
         self.alternate.get()
     }
@@ -475,7 +472,7 @@ impl Slot {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use grace::Number;
 
@@ -498,9 +495,9 @@ mod tests {
     /// One comparison covers both cases: the slot of a thread that is not ready is [`DEEPEST`].
     #[test]
     fn no_section_begins_in_the_slot_of_threads_that_are_not_ready() {
-        let word = NOT_READY.own_word();
-        assert!(!NOT_READY.is_quiescent() && !NOT_READY.enter_nested(word));
-        assert_eq!(NOT_READY.own_word(), word);
+        let word = TOO_DEEP.own_word();
+        assert!(!TOO_DEEP.is_quiescent() && !TOO_DEEP.enter_nested(word));
+        assert_eq!(TOO_DEEP.own_word(), word);
     }
 
     /// Only the end of the outermost section acts on a mark and reports.

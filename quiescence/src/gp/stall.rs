@@ -55,7 +55,7 @@ pub(crate) struct Note {
 // SAFETY: the pointer is only compared, never dereferenced.
 unsafe impl Send for Note {}
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

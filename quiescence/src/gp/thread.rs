@@ -14,7 +14,7 @@ use super::grace_periods::GracePeriods;
 use super::slot::{NOT_READY, Slot};
 
 thread_local! {
-    static GLOBAL: Cell<*const Slot> = const { Cell::new(&raw const NOT_READY) };
+    static GLOBAL: Cell<*const Slot> = const { Cell::new(NOT_READY) };
     /// Its domain is watched: `Locals::each_watched`.
     static LAST: Cell<Last> = const { Cell::new(Last::NONE) };
 }
@@ -29,7 +29,7 @@ struct Last {
 }
 
 impl Last {
-    const NONE: Self = Self { domain: ptr::null(), slot: &raw const NOT_READY, ended: 0 };
+    const NONE: Self = Self { domain: ptr::null(), slot: NOT_READY, ended: 0 };
 }
 
 /// Ended domains whose entries a thread leaves in its table, at least.
@@ -52,7 +52,7 @@ pub(crate) fn global_slot() -> &'static Slot {
 pub(crate) fn last_slot(domain: &GracePeriods) -> &Slot {
     let last = LAST.get();
     let is_last = ptr::eq(last.domain, domain) && !is_garbage(last.ended, 0);
-    let slot = if is_last { last.slot } else { &raw const NOT_READY };
+    let slot = if is_last { last.slot } else { NOT_READY };
     // SAFETY: `NOT_READY`, or registered with `domain`, which lives: what unregisters a slot
     // forgets the pair, and so does what forgets a domain that has ended.
     unsafe { &*slot }
@@ -79,7 +79,7 @@ pub(crate) fn forget_last() {
 /// Forgets a slot that is about to be unregistered.
 pub(crate) fn forget(slot: *const Slot) {
     if GLOBAL.get() == slot {
-        GLOBAL.set(&raw const NOT_READY);
+        GLOBAL.set(NOT_READY);
     }
     if LAST.get().slot == slot {
         forget_last();

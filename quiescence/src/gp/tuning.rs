@@ -296,21 +296,11 @@ fn parse_number(said: &str) -> Option<u64> {
 fn defaults() -> &'static Defaults {
     static DEFAULTS: OnceLock<Defaults> = OnceLock::new();
     DEFAULTS.get_or_init(|| {
-        Defaults::read(environment, |name, found, wanted| {
+        Defaults::read(os::environment::value, |name, found, wanted| {
             let name = name.to_string_lossy();
             eprintln!("quiescence: {name}={found} is not {wanted}: the default stays");
         })
     })
-}
-
-#[cfg(not(loom))]
-fn environment(name: &CStr) -> Option<String> {
-    os::environment::value(name)
-}
-
-#[cfg(loom)]
-fn environment(_name: &CStr) -> Option<String> {
-    None
 }
 
 /// The default of `bytes_max`; determined once.
@@ -318,7 +308,7 @@ pub(crate) fn default_bytes() -> u64 {
     defaults().bytes_max
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

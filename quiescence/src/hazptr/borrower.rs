@@ -6,9 +6,11 @@ use super::borrows::{Borrow, Borrowed};
 use super::slots::{Block, Blocks, Place, Wants};
 use super::thread::{no_memory, own_block_in, reader_fence};
 use crate::os::fence;
-use crate::os::sync::AtomicPtr;
+use crate::os::sync::{AtomicPtr, const_unless_loom};
 
-static BLOCKS: Blocks<Borrow> = Blocks::new();
+const_unless_loom! {
+    static BLOCKS: Blocks<Borrow> = Blocks::new();
+}
 
 thread_local! {
     /// The thread's block, if it has one. Without a destructor, as that of its hazard slots.

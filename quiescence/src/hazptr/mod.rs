@@ -37,14 +37,11 @@
 //!
 //! May import: [`os`](crate::os).
 
-#[cfg(not(loom))]
 pub(crate) mod borrower;
 pub(crate) mod borrows;
 pub(crate) mod slots;
-#[cfg(not(loom))]
 mod thread;
 
-#[cfg(not(loom))]
 pub(crate) use thread::{
     Protected, blocks, end_holder, for_each_protected, holder, holder_if_any, is_protected,
     protect, reader_fence, scan, try_protect, with_slot,

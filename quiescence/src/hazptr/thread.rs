@@ -13,17 +13,23 @@ use std::thread::LocalKey;
 
 use super::slots::{Block, Blocks, Pair, Place, Slot, Wants};
 use crate::os::fence::{self, Fences};
-use crate::os::sync::AtomicPtr;
-
-static BLOCKS: Blocks = Blocks::new();
+use crate::os::sync::{AtomicPtr, array_of, const_unless_loom};
 
 /// The pair of a thread that must take the slow path. No thread writes it, and no scan sees it.
-static NOT_READY: Pair = Pair([const { Slot::new(ptr::without_provenance_mut(1)) }; 2]);
+/// Loom has none.
+const NOT_READY: *const Pair =
+    if cfg!(loom) { ptr::null() } else { (&raw const NEVER_FREE).cast() };
+
+const_unless_loom! {
+    static NEVER_FREE: Pair = Pair(array_of![Slot::new(ptr::without_provenance_mut(1)); 2]);
+    static BLOCKS: Blocks = Blocks::new();
+    /// No loom here: nothing is counted.
+    static FENCE: fence::Cell = fence::Cell::new();
+}
 
 thread_local! {
-    /// The slots to be tried first: of a block, which lives for ever, or [`NOT_READY`]. A pointer,
-    /// since older compilers refuse a constant that refers to atomics.
-    static PAIR: Cell<*const Pair> = const { Cell::new(&raw const NOT_READY) };
+    /// The slots to be tried first: of a block, which lives for ever, or [`NOT_READY`].
+    static PAIR: Cell<*const Pair> = const { Cell::new(NOT_READY) };
     /// The thread's block, if it has one. Without a destructor, so that it can be used until the
     /// very end.
     static BLOCK: Cell<Option<&'static Block>> = const { Cell::new(None) };
@@ -39,7 +45,7 @@ impl Drop for Owner {
         // no slot to put into `PAIR` again.
         let block = BLOCK.take();
         compiler_fence(SeqCst);
-        PAIR.set(&NOT_READY);
+        PAIR.set(NOT_READY);
         compiler_fence(SeqCst);
         if let Some(block) = block {
             block.give_back(&BLOCKS);
@@ -108,9 +114,6 @@ pub(crate) fn protect<T>(source: &AtomicPtr<T>) -> Option<Protected<T>> {
     // Light fences: no other process has a pair of slots in `PAIR`.
     Some(Protected { address: slot.protect(source, &FENCE), slot })
 }
-
-/// No loom here: nothing is counted.
-static FENCE: fence::Cell = fence::Cell::new();
 
 #[cold]
 #[inline(never)]

@@ -3,10 +3,11 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use libc::{c_int, c_long};
+
+use super::sync::AtomicU32;
 
 /// Calls `f`, and puts the calling thread's `errno` back.
 pub(super) fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
@@ -63,8 +64,9 @@ pub(crate) fn futex_wait(
     });
     let most = most.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: a word and a time that live longer than the call.
-    let slept =
-        call(|| unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, most) });
+    let slept = call(|| unsafe {
+        libc::syscall(libc::SYS_futex, std::ptr::from_ref(word), operation, value, most)
+    });
     slept.is_err_and(|error| error.raw_os_error() == Some(libc::ETIMEDOUT))
 }
 
@@ -73,7 +75,9 @@ pub(crate) fn futex_wake(word: &AtomicU32, is_private: bool) {
     let operation = libc::FUTEX_WAKE | if is_private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
     // It can fail for a bad address only, and this one is a reference.
     // SAFETY: wakes threads, which look before they go on; the word is not written to.
-    let _ = call(|| unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, i32::MAX) });
+    let _ = call(|| unsafe {
+        libc::syscall(libc::SYS_futex, std::ptr::from_ref(word), operation, i32::MAX)
+    });
 }
 
 /// Writes to a descriptor, by one call. A failure cannot be reported.
@@ -171,7 +175,7 @@ mod of_linux_alone {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

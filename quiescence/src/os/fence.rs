@@ -85,19 +85,18 @@ impl Cell {
         }
     }
 
-    #[cfg(loom)]
+    #[inline(always)]
     fn pass(&self) {
+        #[cfg(loom)]
         self.passed.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
     }
 }
 
 /// The reader's half under [`Fences::Membarrier`]: the compiler moves no access across it.
 #[inline(always)]
-pub(crate) fn light(_cell: &Cell) {
-    #[cfg(not(loom))]
+pub(crate) fn light(cell: &Cell) {
     std::sync::atomic::compiler_fence(SeqCst);
-    #[cfg(loom)]
-    _cell.pass(); //~ no-light-fence
+    cell.pass(); //~ no-light-fence
 }
 
 /// A full fence of the calling thread alone: the reader's half under [`Fences::Portable`], and the
@@ -121,21 +120,17 @@ pub(crate) fn full_after_locked() {
 
 /// The updater's half. `cells` are those of all readers; only loom uses them.
 pub(crate) fn heavy<'a>(cells: impl Iterator<Item = &'a Cell>) {
-    #[cfg(not(loom))]
-    {
-        drop(cells);
-        match chosen() {
-            Fences::Membarrier => imp::membarrier(),
-            Fences::Portable => full(),
-        }
-    }
-    #[cfg(loom)]
-    {
+    if cfg!(loom) {
         //~ no-heavy-fence {
         full();
         cells.for_each(Cell::pass);
         full();
         //~ }
+        return;
+    }
+    match chosen() {
+        Fences::Membarrier => imp::membarrier(),
+        Fences::Portable => full(),
     }
 }
 
@@ -147,19 +142,17 @@ pub(crate) fn register_after_fork() {
 }
 
 /// Whether the kernel will run [`heavy_with_restarts`] for this process.
-#[cfg(not(loom))]
 pub(crate) fn register_restarts() -> bool {
     imp::register_restarts()
 }
 
 /// A heavy fence that also restarts every restartable sequence that is in progress in this process.
 /// Called only if [`register_restarts`] has returned true.
-#[cfg(not(loom))]
 pub(crate) fn heavy_with_restarts() {
     imp::membarrier_with_restarts();
 }
 
-#[cfg(all(target_os = "linux", not(any(loom, miri))))]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod imp {
     use libc::{
         MEMBARRIER_CMD_PRIVATE_EXPEDITED as FENCE,
@@ -177,7 +170,7 @@ mod imp {
 
     /// Whether the kernel will run [`membarrier`] for this process.
     pub(super) fn register() -> bool {
-        has(FENCE) && call(REGISTER).is_ok() && call(FENCE).is_ok()
+        cfg!(loom) || has(FENCE) && call(REGISTER).is_ok() && call(FENCE).is_ok()
     }
 
     pub(super) fn membarrier() {
@@ -211,10 +204,10 @@ mod imp {
     }
 }
 
-#[cfg(all(any(not(target_os = "linux"), miri), not(loom)))]
+#[cfg(any(not(target_os = "linux"), miri))]
 mod imp {
     pub(super) fn register() -> bool {
-        false
+        cfg!(loom)
     }
 
     pub(super) fn membarrier() {
@@ -230,14 +223,7 @@ mod imp {
     }
 }
 
-#[cfg(loom)]
-mod imp {
-    pub(super) fn register() -> bool {
-        true
-    }
-}
-
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::*};
     use std::time::{Duration, Instant};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::sync::AtomicU32;
 
 /// Whether this process uses the twin; decided by the first caller.
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(target_os = "linux")]
 fn is_portable() -> bool {
     use super::environment;
     use std::sync::atomic::Ordering::Relaxed;
@@ -30,7 +30,8 @@ fn is_portable() -> bool {
         UNDECIDED => {}
         chosen => return chosen == PORTABLE,
     }
-    let wanted = if environment::is(VARIABLE, "portable") { PORTABLE } else { KERNEL };
+    let wanted =
+        if cfg!(loom) || environment::is(VARIABLE, "portable") { PORTABLE } else { KERNEL };
     // Relaxed: as above. The first choice stands.
     match CHOSEN.compare_exchange(UNDECIDED, wanted, Relaxed, Relaxed) {
         Ok(_) => {
@@ -41,11 +42,11 @@ fn is_portable() -> bool {
     }
 }
 
-#[cfg(any(not(target_os = "linux"), loom))]
+#[cfg(not(target_os = "linux"))]
 use twin as imp;
 
 /// The kernel's futex, or the twin.
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(target_os = "linux")]
 mod imp {
     use super::{AtomicU32, Duration, is_portable, kernel, twin};
 
@@ -101,7 +102,7 @@ pub(crate) fn wake_all(word: &AtomicU32) {
     imp::wake_all(word);
 }
 
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(target_os = "linux")]
 mod kernel {
     use super::{AtomicU32, Duration};
     use crate::os::calls::{futex_wait, futex_wake};
@@ -125,24 +126,19 @@ mod kernel {
 
 mod twin {
     use super::{AtomicU32, Duration};
-    use crate::os::sync::{self, Condvar, Mutex, Rank};
+    use crate::os::sync::{self, Condvar, Mutex, Rank, const_unless_loom};
     use std::sync::atomic::Ordering::Relaxed;
 
-    #[cfg(not(loom))]
-    static LOCK: Mutex<()> = Mutex::new(Rank::Futex, ());
-    #[cfg(not(loom))]
-    static CHANGED: Condvar = Condvar::new();
-    #[cfg(loom)]
-    loom::lazy_static! {
-        static ref LOCK: Mutex<()> = Mutex::new(Rank::Futex, ());
-        static ref CHANGED: Condvar = Condvar::new();
+    const_unless_loom! {
+        static LOCK: Mutex<()> = Mutex::new(Rank::Futex, ());
+        static CHANGED: Condvar = Condvar::new();
     }
 
     pub(super) fn hold() -> super::Held {
         sync::lock(&LOCK)
     }
 
-    #[cfg(all(test, not(loom), target_os = "linux"))]
+    #[cfg(all(test, target_os = "linux"))]
     pub(super) fn is_free() -> bool {
         sync::try_lock(&LOCK).is_some()
     }
@@ -159,7 +155,6 @@ mod twin {
     const POLL: Duration = Duration::from_millis(10);
 
     pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
-        #[cfg(not(loom))]
         let most = Some(most.map_or(POLL, |most| most.min(POLL)));
         wait(word, value, most);
     }
@@ -174,7 +169,7 @@ mod twin {
     }
 }
 
-#[cfg(all(test, not(loom), target_os = "linux"))]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::{AtomicU32, hold, is_portable, wait, wait_shared, wake_all};
     use std::process::Command;

@@ -6,7 +6,7 @@
 //! [`sync`] is the door for atomics and locks, so that loom can put its own behind the same names.
 
 #[cfg(target_os = "linux")]
-#[cfg_attr(any(loom, miri), allow(dead_code, unused_imports))]
+#[cfg_attr(miri, allow(dead_code, unused_imports))]
 pub(crate) mod calls;
 pub(crate) mod clock;
 pub(crate) mod environment;
@@ -18,13 +18,11 @@ pub(crate) mod lock_rank;
 pub(crate) mod memory;
 pub(crate) mod modules;
 pub(crate) mod nap;
-#[cfg(not(loom))]
 pub(crate) mod percpu;
 pub(crate) mod reserved;
 pub(crate) mod signals;
-#[cfg(not(loom))]
 pub(crate) mod stack;
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(target_os = "linux")]
 pub(crate) mod socket;
 pub(crate) mod sync;
 pub(crate) mod thread;

@@ -7,9 +7,6 @@ pub(crate) const TICK: Duration = Duration::from_nanos(grace::driver::TICK_NS);
 
 /// Lets a tick go by.
 pub(crate) fn tick() {
-    #[cfg(loom)]
-    loom::thread::yield_now();
-    #[cfg(not(loom))]
     nap(TICK);
 }
 
@@ -23,13 +20,11 @@ pub(crate) fn moment() {
 /// Not by the C library's `nanosleep`: that is a cancellation point, and a driver that
 /// `pthread_cancel` ends there leaves its domain without one for ever.
 pub(crate) fn nap(time: Duration) {
-    #[cfg(loom)]
-    {
-        let _ = time;
-        loom::thread::yield_now();
+    if cfg!(loom) {
+        return super::sync::relax();
     }
-    #[cfg(all(target_os = "linux", not(loom)))]
+    #[cfg(target_os = "linux")]
     super::futex::wait(&super::sync::AtomicU32::new(0), 0, Some(time));
-    #[cfg(all(not(target_os = "linux"), not(loom)))]
+    #[cfg(not(target_os = "linux"))]
     std::thread::sleep(time);
 }

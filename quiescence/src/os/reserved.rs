@@ -120,7 +120,7 @@ impl Drop for Reserved {
     }
 }
 
-#[cfg(all(test, target_os = "linux", not(any(loom, miri))))]
+#[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
     use super::{Reserved, page_size};
 

@@ -27,13 +27,15 @@ mod imp {
     use std::sync::Once;
 
     use super::{Door, PathBuf, UnixListener, UnixStream};
-    use crate::os::sync::{self, Mutex, Rank};
+    use crate::os::sync::{self, Mutex, Rank, const_unless_loom};
 
     /// Files that are looked at, to see whether the process that left them is gone.
     const SWEEP_MAX: usize = 4_096;
 
-    /// The file to take away at the end, and the process that made it: not its children.
-    static MADE: Mutex<Option<(u32, PathBuf)>> = Mutex::new(Rank::SocketFile, None);
+    const_unless_loom! {
+        /// The file to take away at the end, and the process that made it: not its children.
+        static MADE: Mutex<Option<(u32, PathBuf)>> = Mutex::new(Rank::SocketFile, None);
+    }
 
     /// Whether this program runs with rights that its caller does not have: then the caller's
     /// environment is not to be obeyed.

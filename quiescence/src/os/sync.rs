@@ -5,25 +5,17 @@
 //! consistent even if a thread has panicked.
 
 #[cfg(loom)]
-pub(crate) use loom::cell::Cell;
-#[cfg(loom)]
-pub(crate) use loom::sync::{
-    Condvar,
-    atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, fence},
-};
+use loom as base;
 #[cfg(not(loom))]
-pub(crate) use std::cell::Cell;
-#[cfg(not(loom))]
-pub(crate) use std::sync::{
+use std as base;
+
+pub(crate) use base::cell::Cell;
+pub(crate) use base::sync::{
     Condvar,
-    atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, fence},
+    atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence},
 };
 
-#[cfg(loom)]
-use loom::sync as locks;
-#[cfg(not(loom))]
-use std::sync as locks;
-
+use base::sync as locks;
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
@@ -31,19 +23,50 @@ use std::time::Duration;
 pub(crate) use super::lock_rank::Rank;
 use super::lock_rank::{Held, OfLock};
 
-/// A constructor that is `const` except under loom, whose atomics and locks have no such one.
+/// Statics, or functions that are `const`, except under loom, whose atomics and locks have no
+/// `const` constructor: there each model makes a static when it first uses it.
 macro_rules! const_unless_loom {
-    ($(#[$meta:meta])* $vis:vis fn new($($argument:ident: $type:ty),*) -> Self $body:block) => {
-        $(#[$meta])*
-        #[cfg(not(loom))]
-        $vis const fn new($($argument: $type),*) -> Self $body
+    ($($(#[$meta:meta])* $(pub($scope:ident))? static $name:ident: $type:ty = $value:expr;)+) => {
+        $(
+            $(#[$meta])*
+            #[cfg(not(loom))]
+            $(pub($scope))? static $name: $type = $value;
+        )+
 
-        $(#[$meta])*
         #[cfg(loom)]
-        $vis fn new($($argument: $type),*) -> Self $body
+        loom::lazy_static! {
+            $($(#[$meta])* $(pub($scope))? static ref $name: $type = $value;)+
+        }
+    };
+    ($(
+        $(#[$meta:meta])*
+        $vis:vis fn $name:ident $arguments:tt -> $type:ty $(where $of:ty: $bound:path,)? $body:block
+    )+) => {
+        $(
+            $(#[$meta])*
+            #[cfg(not(loom))]
+            $vis const fn $name $arguments -> $type $(where $of: $bound)? $body
+
+            $(#[$meta])*
+            #[cfg(loom)]
+            $vis fn $name $arguments -> $type $(where $of: $bound)? $body
+        )+
     };
 }
 pub(crate) use const_unless_loom;
+
+/// An array whose elements are made one by one, as `[const { .. }; N]`, which loom's atomics cannot
+/// be in.
+macro_rules! array_of {
+    ($value:expr; $count:expr) => {{
+        #[cfg(not(loom))]
+        let array = [const { $value }; $count];
+        #[cfg(loom)]
+        let array: [_; $count] = std::array::from_fn(|_| $value);
+        array
+    }};
+}
+pub(crate) use array_of;
 
 /// Shows loom the plain accesses to `N` places, so that it finds those that are not ordered. Empty
 /// without loom.
@@ -162,10 +185,7 @@ pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexG
 
 /// Tells the CPU that the thread spins; under loom, yields.
 pub(crate) fn relax() {
-    #[cfg(loom)]
-    loom::thread::yield_now();
-    #[cfg(not(loom))]
-    std::hint::spin_loop();
+    base::hint::spin_loop();
 }
 
 /// Waits for a notification, but no longer than `most`; may return without one. Loom has no clock.
@@ -177,7 +197,7 @@ pub(crate) fn wait_at_most<'a, T>(
     most: Option<Duration>,
 ) -> (MutexGuard<'a, T>, bool) {
     match most {
-        Some(most) if cfg!(not(loom)) => {
+        Some(most) => {
             let MutexGuard { held, guard } = guard;
             let wait = || condvar.wait_timeout(guard, most);
             let (held, waited) = held.without(wait);

@@ -196,7 +196,7 @@ fn parse_call(call: &str) -> Option<usize> {
     usize::from_str_radix(pointer, 16).ok()
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::os::thread::id;

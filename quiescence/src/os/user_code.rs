@@ -24,7 +24,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A place where user code runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(loom, allow(dead_code, reason = "loom runs some rooms only"))]
 pub enum Site {
     /// A callback of a domain, or the drop of what was retired.
     Callback,
@@ -192,7 +191,6 @@ mod imp {
         }
     }
 
-    #[cfg_attr(loom, allow(dead_code, reason = "loom has no tests outside of the library"))]
     pub(super) fn here() -> Option<Site> {
         None
     }
@@ -200,7 +198,6 @@ mod imp {
 
 /// The place at which this thread entered user code, in a build with debug assertions; `None` in
 /// others. For tests, whose user code calls it.
-#[cfg_attr(loom, allow(dead_code, reason = "loom has no tests outside of the library"))]
 pub fn here() -> Option<Site> {
     imp::here()
 }

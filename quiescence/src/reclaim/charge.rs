@@ -22,7 +22,6 @@ use crate::gp::engine::Settings;
 use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::GracePeriods;
 use crate::os::sync::{AtomicU64, const_unless_loom};
-#[cfg(not(loom))]
 use crate::reclaim::kept::Kept;
 
 /// What has been charged to a domain, and how many queues share the limit.
@@ -112,7 +111,6 @@ pub struct Charged {
     pub(crate) grace_periods: GracePeriods,
     pub(crate) charge: Line<Charge>,
     /// In a hazard domain: what was protected when it was to be freed.
-    #[cfg(not(loom))]
     pub(crate) kept: Kept,
 }
 
@@ -133,7 +131,6 @@ impl Charged {
             Self {
                 grace_periods: GracePeriods::new(start, settings),
                 charge: Line(Charge::new()),
-                #[cfg(not(loom))]
                 kept: Kept::new(),
             }
         }
@@ -281,7 +278,7 @@ impl LocalStock {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::gp::tuning::Tuning;

@@ -32,10 +32,10 @@
 //! A mistake can go unseen: if no reader looks between the retirement and the callback, or if the
 //! second retirement comes after the callback of the first. The poison is for these.
 
-#[cfg(all(debug_assertions, not(loom), not(quiescence_mutants)))]
+#[cfg(all(debug_assertions, not(quiescence_mutants)))]
 mod table;
 
-#[cfg(all(debug_assertions, not(loom), not(quiescence_mutants)))]
+#[cfg(all(debug_assertions, not(quiescence_mutants)))]
 mod imp {
     use std::alloc::{self, Layout};
     use std::panic::Location;
@@ -131,7 +131,7 @@ mod imp {
 }
 
 /// Where nothing is checked.
-#[cfg(not(all(debug_assertions, not(loom), not(quiescence_mutants))))]
+#[cfg(not(all(debug_assertions, not(quiescence_mutants))))]
 mod imp {
     #[inline(always)]
     pub(crate) const fn note(_object: *const (), _bytes: usize) {}
@@ -155,7 +155,7 @@ mod imp {
 
 pub(crate) use imp::{check_reachable, forget, free, note, poison};
 
-#[cfg(all(test, debug_assertions, not(loom), not(quiescence_mutants)))]
+#[cfg(all(test, debug_assertions, not(quiescence_mutants)))]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::SeqCst};

@@ -37,7 +37,7 @@ mod deferred;
 mod everything;
 mod pinned;
 mod tasks;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;
 
 pub(crate) use crate::reclaim::at_limit::{catch_up, is_due, settle_over_limit};

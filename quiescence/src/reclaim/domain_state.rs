@@ -11,16 +11,12 @@ use grace::srcu::AdaptiveDelay;
 use crate::gp::engine::Settings;
 use crate::gp::gp_words::{GpWords, Readers};
 use crate::gp::grace_periods::GracePeriods;
-#[cfg(not(loom))]
 use crate::gp::grace_periods::{HeldMachine, HeldRegistry};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::charge::Charged;
-#[cfg(not(loom))]
 use crate::reclaim::head_queue::CallbackQueues;
 use crate::reclaim::thread_queue::Queues;
-#[cfg(not(loom))]
 use crate::srcu::driver::{self, Unfinished};
-#[cfg(not(loom))]
 use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
 
 /// Everything that the threads of a domain share.
@@ -30,7 +26,6 @@ pub struct DomainState {
     /// First, and its first field is `grace_periods`: see `of`.
     pub(crate) charged: Charged,
     pub(crate) queues: Queues,
-    #[cfg(not(loom))]
     pub(crate) callback_queues: CallbackQueues,
     /// Whether the domain is in the list of those in use.
     pub(crate) known: AtomicBool,
@@ -42,7 +37,6 @@ pub struct DomainState {
     pub(crate) rests_until_ns: AtomicU64,
     /// The section counts of a sleepable domain. Given back after `queues` have run what is left,
     /// which may read them.
-    #[cfg(not(loom))]
     srcu_counts: Option<OwnSrcuCounts>,
 }
 
@@ -72,44 +66,38 @@ impl DomainState {
             Self {
                 charged: Charged::new(start, settings),
                 queues: Queues::new(),
-                #[cfg(not(loom))]
                 callback_queues: CallbackQueues::new(),
                 known: AtomicBool::new(false),
                 budget: settings.budget,
                 rests_until_ns: AtomicU64::new(0),
-                #[cfg(not(loom))]
                 srcu_counts: None,
             }
         }
-    }
 
-    /// A domain that lives for ever and has a name.
-    #[cfg(not(loom))]
-    pub(crate) const fn declared(name: &'static str) -> Self {
-        let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
-        domain.charged.grace_periods.observers.declared_name = Some(name);
-        domain
-    }
+        /// A domain that lives for ever and has a name.
+        pub(crate) fn declared(name: &'static str) -> Self {
+            let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
+            domain.charged.grace_periods.observers.declared_name = Some(name);
+            domain
+        }
 
-    /// The same for liburcu readers.
-    #[cfg(not(loom))]
-    pub(crate) const fn liburcu(name: &'static str, readers: Readers) -> Self {
-        let mut domain = Self::declared(name);
-        domain.charged.grace_periods.make_liburcu(readers);
-        domain
-    }
+        /// The same for liburcu readers.
+        pub(crate) fn liburcu(name: &'static str, readers: Readers) -> Self {
+            let mut domain = Self::declared(name);
+            domain.charged.grace_periods.make_liburcu(readers);
+            domain
+        }
 
-    /// A domain of hazard pointers.
-    #[cfg(not(loom))]
-    pub(crate) const fn hazard(name: Option<&'static str>) -> Self {
-        let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
-        domain.charged.grace_periods.observers.declared_name = name;
-        domain.charged.grace_periods.make_hazard();
-        domain
+        /// A domain of hazard pointers.
+        pub(crate) fn hazard(name: Option<&'static str>) -> Self {
+            let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
+            domain.charged.grace_periods.observers.declared_name = name;
+            domain.charged.grace_periods.make_hazard();
+            domain
+        }
     }
 
     /// A sleepable domain, without its counts yet: see `give_srcu_counts`.
-    #[cfg(not(loom))]
     pub(crate) fn sleepable(name: Option<&'static str>, delay: AdaptiveDelay) -> Self {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
         domain.charged.grace_periods.make_sleepable(name, delay);
@@ -120,7 +108,6 @@ impl DomainState {
     ///
     /// # Safety
     /// They came from [`SrcuCounts::take`] and no other code gives them back.
-    #[cfg(not(loom))]
     pub(crate) unsafe fn give_srcu_counts(&mut self, srcu_counts: NonNull<SrcuCounts>) {
         // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped, which
         // are in `charged`, declared before it.
@@ -130,7 +117,6 @@ impl DomainState {
     }
 
     /// Gives up the counts without giving them back: another domain has them, and this one ends.
-    #[cfg(not(loom))]
     pub(crate) fn let_srcu_counts_go(&mut self) {
         if let Some(srcu_counts) = self.srcu_counts.take() {
             std::mem::forget(srcu_counts);
@@ -141,7 +127,6 @@ impl DomainState {
     ///
     /// # Panics
     /// If it is a domain of registered threads.
-    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn srcu_counts(&self) -> &SrcuCounts {
         self.srcu_counts.as_ref().expect("a sleepable domain").get()
@@ -149,13 +134,11 @@ impl DomainState {
 
     /// The sections that the grace period in progress waits for; `None` in a domain of registered
     /// threads, and if there is none in progress.
-    #[cfg(not(loom))]
     pub(crate) fn unfinished_sections(&self) -> Option<Unfinished> {
         driver::unfinished_sections(&self.grace_periods, self.srcu_counts.as_ref()?.get())
     }
 
     /// The oldest guard that is tracked, and how many are.
-    #[cfg(not(loom))]
     pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
         track::oldest(self.srcu_counts.as_ref()?.get().address())
     }
@@ -166,7 +149,6 @@ impl DomainState {
     }
 
     /// In the child of a `fork`: only the readers of the thread `owner` are left.
-    #[cfg(not(loom))]
     pub(crate) fn after_fork(
         &self,
         machine: &mut HeldMachine<'_>,
@@ -182,11 +164,10 @@ impl DomainState {
 impl Drop for DomainState {
     fn drop(&mut self) {
         // First: callbacks run below may use the library, and must not find the ending domain.
-        #[cfg(not(loom))]
-        if *self.known.get_mut() {
+        // Relaxed: no other thread has it any more.
+        if self.known.load(Relaxed) {
             (crate::HOOKS.reclaim.domain_ends)(self);
         }
-        #[cfg(not(loom))]
         if self.hazards {
             return (crate::HOOKS.reclaim.hazard_domain_ends)(self);
         }

@@ -3,13 +3,15 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::gp::gp_words::GpWords;
-use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::reclaim::by_address::ByAddress;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named, WeakHandle};
 
-/// The list. A domain that ends takes itself out ([`forget`]).
-static DOMAINS: Mutex<ByAddress<WeakHandle>> = Mutex::new(Rank::Domains, ByAddress::new());
+const_unless_loom! {
+    /// The list. A domain that ends takes itself out ([`forget`]).
+    static DOMAINS: Mutex<ByAddress<WeakHandle>> = Mutex::new(Rank::Domains, ByAddress::new());
+}
 
 /// The domain that `name` names; adds it to the list when it is used for the first time.
 pub(crate) fn known<N: Named + ?Sized>(name: &N) -> &DomainState {

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use grace::limit::{Amount, Context, Zone};
 
 use crate::hazptr;
+use crate::os::sync::const_unless_loom;
 use crate::reclaim::at_limit::{NESTED_MAX, Room, admit_over, context, leave_to_worker, make_room};
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
@@ -19,8 +20,10 @@ use crate::reclaim::running;
 use crate::reclaim::stream::{CallbackType, Progress, Run, Word};
 use crate::reclaim::worker;
 
-/// The hazard domain of the process, in which cells retire.
-pub(crate) static HAZARDS: DomainState = DomainState::hazard(Some("hazard"));
+const_unless_loom! {
+    /// The hazard domain of the process, in which cells retire.
+    pub(crate) static HAZARDS: DomainState = DomainState::hazard(Some("hazard"));
+}
 
 /// Names [`HAZARDS`].
 #[derive(Clone, Copy, Debug)]

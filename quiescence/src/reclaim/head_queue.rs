@@ -141,7 +141,7 @@ pub(crate) struct Inner {
 
 /// How many times what waited in some callback queue of the process was given up. A barrier's marks
 /// may have been among that.
-static GIVEN_UP: AtomicU64 = AtomicU64::new(0);
+static GIVEN_UP: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 impl Inner {
     /// Whether another thread runs callbacks.

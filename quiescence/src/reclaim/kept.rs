@@ -19,13 +19,12 @@
 use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU32};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use grace::driver::TICK_NS;
 use grace::limit::Amount;
 
 use crate::os::clock;
-use crate::os::sync::AtomicU64;
 use crate::reclaim::stream::{CallbackType, Progress, Run, Word};
 
 /// Words of the payload of an object that a slot may name: its address first.

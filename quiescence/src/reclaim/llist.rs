@@ -356,9 +356,10 @@ impl Chain {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::sync::array_of;
 
     /// Pushes so many new links; every third is a mark.
     fn push(llist: &Llist, links: &mut Vec<*mut Link>, count: usize) {
@@ -403,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_push_says_what_it_has_found() {
-        let (llist, mut links) = (Llist::new(), [const { Link::new() }; 2]);
+        let (llist, mut links) = (Llist::new(), array_of![Link::new(); 2]);
         let [first, second] = links.each_mut().map(ptr::from_mut);
         // SAFETY: pushed while it does not wait; or refused.
         let push = |link| unsafe { llist.push(link, false) };
@@ -423,7 +424,7 @@ mod tests {
     /// ever.
     #[test]
     fn a_ring_is_noticed() {
-        let (llist, mut links) = (Llist::new(), [const { Link::new() }; 2]);
+        let (llist, mut links) = (Llist::new(), array_of![Link::new(); 2]);
         let [first, second] = links.each_mut().map(ptr::from_mut);
         for link in [first, second, first] {
             // SAFETY: not at all; that it is noticed is what is tested.
@@ -437,7 +438,7 @@ mod tests {
     /// A link that is pushed again after it was taken: what came behind it is out of reach.
     #[test]
     fn a_chain_that_is_torn_is_noticed() {
-        let (llist, mut links) = (Llist::new(), [const { Link::new() }; 3]);
+        let (llist, mut links) = (Llist::new(), array_of![Link::new(); 3]);
         let mut chain = Chain::EMPTY;
         let links = links.each_mut().map(ptr::from_mut);
         for link in links {

@@ -30,50 +30,32 @@
 //! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`hazard`](crate::hazptr),
 //! [`gp`](crate::gp), `srcu`.
 
-#[cfg(not(loom))]
 pub(crate) mod at_limit;
-#[cfg(not(loom))]
 pub(crate) mod attend;
 pub(crate) mod by_address;
-#[cfg(not(loom))]
 pub(crate) mod cache;
 pub(crate) mod charge;
 pub(crate) mod debug_objects;
-#[cfg(not(loom))]
 pub(crate) mod defer;
 pub(crate) mod domain_state;
-#[cfg(not(loom))]
 pub(crate) mod domains;
-#[cfg(not(loom))]
 pub(crate) mod ends;
-#[cfg(not(loom))]
 pub(crate) mod free;
 pub(crate) mod handle;
-#[cfg(not(loom))]
 pub(crate) mod head;
-#[cfg(not(loom))]
 pub(crate) mod head_queue;
 pub(crate) mod hooks;
-#[cfg(not(loom))]
 pub(crate) mod hazards;
-#[cfg(not(loom))]
 pub(crate) mod kept;
 pub(crate) mod llist;
-#[cfg(not(loom))]
 pub(crate) mod local;
-#[cfg(not(loom))]
 pub(crate) mod rescan;
-#[cfg(not(loom))]
 pub(crate) mod reserve;
 pub(crate) mod retire;
 pub(crate) mod running;
-#[cfg(not(loom))]
 pub(crate) mod sleepable;
 pub(crate) mod stream;
-#[cfg(not(loom))]
 pub(crate) mod thread_end;
 pub(crate) mod thread_queue;
-#[cfg(not(loom))]
 pub(crate) mod weigh;
-#[cfg(not(loom))]
 pub(crate) mod worker;

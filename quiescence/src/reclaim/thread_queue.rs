@@ -23,7 +23,6 @@
 //! such threads share: see `merge`.
 
 mod barrier;
-#[cfg(not(loom))]
 mod forked;
 mod list;
 mod merge;
@@ -33,7 +32,6 @@ mod scanned;
 pub(crate) use grace::batch::Wants;
 
 pub(crate) use barrier::drain;
-#[cfg(not(loom))]
 pub(crate) use forked::{Held, HeldQueue, HeldShared};
 pub(crate) use list::Queues;
 use scanned::Scanned;

@@ -51,7 +51,7 @@ use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays, tu
 
 use crate::event::trace;
 use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
-use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::os::{clock, nap, thread, user_code};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
@@ -62,17 +62,16 @@ mod tasks;
 
 use tasks::{Task, Tasks};
 
-static WORKER: Mutex<State> = Mutex::new(
-    Rank::Worker,
-    State {
+const_unless_loom! {
+    static WORKER: Mutex<State> = Mutex::new(Rank::Worker, State {
         started: false,
         ends: false,
         domains: Tasks::new(),
         in_hand: Vec::new(),
         to_end: Vec::new(),
-    },
-);
-static WORK: Condvar = Condvar::new();
+    });
+    static WORK: Condvar = Condvar::new();
+}
 
 /// How many times the worker has ended by an error, and another one was to replace it.
 static RESTARTS: AtomicU64 = AtomicU64::new(0);

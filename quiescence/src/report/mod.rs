@@ -6,19 +6,14 @@
 //
 // May import: all rooms but `process`.
 
-#[cfg(not(loom))]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub(crate) mod inspect;
 pub(crate) mod stall;
-#[cfg(not(loom))]
 #[cfg_attr(not(target_os = "linux"), path = "stats_server/unsupported.rs")]
 pub(crate) mod stats_server;
 
-#[cfg(not(loom))]
 pub use self::stall::hook::{StallHook, set_stall_hook, take_stall_hook};
-#[cfg(not(loom))]
 pub use self::stall::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport};
 pub use crate::event::statistics::{Latency, Statistics};
-#[cfg(not(loom))]
 pub use crate::os::stack::StackMissing;
 pub use crate::os::thread_state::ThreadState;

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::os::socket::{self, Door};
-use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::os::thread;
 
 /// How long a client is served at most. A thread that wants to know more comes again.
@@ -32,8 +32,10 @@ const REST: Duration = Duration::from_millis(100);
 /// Whether there is nothing left to be done: the thread is started, or not wanted.
 static SETTLED: AtomicBool = AtomicBool::new(false);
 
-/// What the thread has open. Locked while that changes, and across a `fork`.
-static OPEN: Mutex<Open> = Mutex::new(Rank::StatsServer, Open { door: None, client: None });
+const_unless_loom! {
+    /// What the thread has open. Locked while that changes, and across a `fork`.
+    static OPEN: Mutex<Open> = Mutex::new(Rank::StatsServer, Open { door: None, client: None });
+}
 
 #[derive(Debug)]
 struct Open {

@@ -7,7 +7,7 @@
 use std::panic::Location;
 
 use crate::gp::by_number::ByNumber;
-use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::os::{clock, thread};
 
 /// A guard that lives.
@@ -22,8 +22,10 @@ pub(crate) struct Live {
     pub(crate) since_ns: u64,
 }
 
-/// Live guards by their tickets, each with the address of its domain's counts.
-static LIVE: Mutex<ByNumber<(usize, Live)>> = Mutex::new(Rank::Guards, ByNumber::new());
+const_unless_loom! {
+    /// Live guards by their tickets, each with the address of its domain's counts.
+    static LIVE: Mutex<ByNumber<(usize, Live)>> = Mutex::new(Rank::Guards, ByNumber::new());
+}
 
 /// Lists a guard. Returns its ticket, which is not 0.
 #[cold]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::folding::Folding;
-use crate::os::sync::{self, Mutex, Rank};
+use crate::os::sync::{self, Mutex, Rank, const_unless_loom};
 
 /// A counter whose sum is the value it had at one moment.
 ///
@@ -38,9 +38,11 @@ pub struct ExactCounter {
 }
 
 impl ExactCounter {
-    /// A counter at zero.
-    pub const fn new() -> Self {
-        Self { count: Folding::new(0, false), turn: Mutex::new(Rank::Turn, ()) }
+    const_unless_loom! {
+        /// A counter at zero.
+        pub fn new() -> Self {
+            Self { count: Folding::new(0, false), turn: Mutex::new(Rank::Turn, ()) }
+        }
     }
 
     /// Adds one.

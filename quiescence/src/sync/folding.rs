@@ -35,7 +35,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
-use crate::os::sync::{self, Mutex, Rank};
+use crate::os::sync::{self, Mutex, Rank, const_unless_loom};
 use crate::percpu::counters::PerCpuCounters;
 
 /// What a word is that must not be added to, where words are written by atomic instructions. No
@@ -62,14 +62,16 @@ pub(super) struct Folding<const W: usize> {
 }
 
 impl<const W: usize> Folding<W> {
-    pub(super) const fn new(central: u64, stopped: bool) -> Self {
-        Self {
-            place: AtomicPtr::new(ptr::null_mut()),
-            central: AtomicU64::new(central),
-            words: PerCpuCounters::new(),
-            uses: AtomicU32::new(0),
-            stopped: AtomicU32::new(stopped as u32),
-            changes: Mutex::new(Rank::Folding, ()),
+    const_unless_loom! {
+        pub(super) fn new(central: u64, stopped: bool) -> Self {
+            Self {
+                place: AtomicPtr::new(ptr::null_mut()),
+                central: AtomicU64::new(central),
+                words: PerCpuCounters::new(),
+                uses: AtomicU32::new(0),
+                stopped: AtomicU32::new(stopped as u32),
+                changes: Mutex::new(Rank::Folding, ()),
+            }
         }
     }
 

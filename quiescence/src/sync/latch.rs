@@ -33,8 +33,9 @@ use bytemuck::NoUninit;
 
 use super::words::Words;
 use super::writers::{LOCKED, Writers};
+use crate::os::sync::{self, const_unless_loom};
 use crate::os::user_code::{self, Site};
-use crate::os::{self, nap, sync};
+use crate::os::{self, nap};
 
 /// How often a reader tries before it pins.
 const ATTEMPTS: u32 = 2;
@@ -97,13 +98,15 @@ unsafe impl<T: NoUninit + Send> Send for Latch<T> {}
 unsafe impl<T: NoUninit + Send> Sync for Latch<T> {}
 
 impl<T: NoUninit> Latch<T> {
-    /// A latch with a value.
-    pub const fn new(value: T) -> Self {
-        Self {
-            sequence: AtomicU64::new(0),
-            writers: Writers::new(),
-            pins: AtomicU32::new(0),
-            copies: [Words::new(value), Words::new(value)],
+    const_unless_loom! {
+        /// A latch with a value.
+        pub fn new(value: T) -> Self {
+            Self {
+                sequence: AtomicU64::new(0),
+                writers: Writers::new(),
+                pins: AtomicU32::new(0),
+                copies: [Words::new(value), Words::new(value)],
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::folding::Folding;
 use crate::os::percpu;
-use crate::os::sync::{self, Mutex, Rank};
+use crate::os::sync::{self, Mutex, Rank, const_unless_loom};
 
 /// A stock is filled with at least so much, if there is.
 const STOCK_MIN: u64 = 16;
@@ -54,9 +54,11 @@ pub struct LimitCounter {
 }
 
 impl LimitCounter {
-    /// A counter at zero.
-    pub const fn new(limit: u64) -> Self {
-        Self { room: Folding::new(limit, true), limit, turn: Mutex::new(Rank::Turn, ()) }
+    const_unless_loom! {
+        /// A counter at zero.
+        pub fn new(limit: u64) -> Self {
+            Self { room: Folding::new(limit, true), limit, turn: Mutex::new(Rank::Turn, ()) }
+        }
     }
 
     /// The limit.

@@ -23,11 +23,11 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, fence};
+use std::sync::atomic::fence;
 
 use super::folding::Folding;
 use crate::os::futex;
-use crate::os::sync::{self, Condvar, Mutex, Rank};
+use crate::os::sync::{self, AtomicU32, Condvar, Mutex, Rank, const_unless_loom};
 
 /// Looks of a writer before it sleeps: readers are mostly short.
 const LOOKS: u32 = 100;
@@ -99,16 +99,18 @@ unsafe impl<T: ?Sized + Send> Send for LocalGlobalLock<T> {}
 unsafe impl<T: ?Sized + Send + Sync> Sync for LocalGlobalLock<T> {}
 
 impl<T> LocalGlobalLock<T> {
-    /// A lock around a value.
-    pub const fn new(value: T) -> Self {
-        let turns = Turns { writers_came: 0, writers_left: 0, readers_waiting: 0, read_turns: 0 };
-        Self {
-            readers: Folding::new(NOBODY, false),
-            drained: AtomicU32::new(0),
-            turns: Mutex::new(Rank::LocalGlobal, turns),
-            read_turn: Condvar::new(),
-            write_turn: Condvar::new(),
-            value: UnsafeCell::new(value),
+    const_unless_loom! {
+        /// A lock around a value.
+        pub fn new(value: T) -> Self {
+            let turns = Turns { writers_came: 0, writers_left: 0, readers_waiting: 0, read_turns: 0 };
+            Self {
+                readers: Folding::new(NOBODY, false),
+                drained: AtomicU32::new(0),
+                turns: Mutex::new(Rank::LocalGlobal, turns),
+                read_turn: Condvar::new(),
+                write_turn: Condvar::new(),
+                value: UnsafeCell::new(value),
+            }
         }
     }
 

@@ -28,7 +28,7 @@ use bytemuck::NoUninit;
 
 use super::words::Words;
 use super::writers::{LOCKED, ODD, ONE, Writers};
-use crate::os::sync;
+use crate::os::sync::{self, const_unless_loom};
 use crate::os::user_code::{self, Site};
 
 /// How often a reader tries again before it takes the writers' lock.
@@ -114,9 +114,11 @@ unsafe impl<T: NoUninit + Send> Send for SeqLock<T> {}
 unsafe impl<T: NoUninit + Send> Sync for SeqLock<T> {}
 
 impl<T: NoUninit> SeqLock<T> {
-    /// A lock around a value.
-    pub const fn new(value: T) -> Self {
-        Self { writers: Writers::new(), words: Words::new(value) }
+    const_unless_loom! {
+        /// A lock around a value.
+        pub fn new(value: T) -> Self {
+            Self { writers: Writers::new(), words: Words::new(value) }
+        }
     }
 
     /// The value that is there now. See [Waiting](Self#waiting).

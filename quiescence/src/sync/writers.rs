@@ -27,11 +27,12 @@
 //! come in the order of their turns; and when the first of them has been woken in vain, the next
 //! thread that lets go and sees that hands the lock over.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::os::fence::{self, Fences};
-use crate::os::{futex, sync};
+use crate::os::futex;
+use crate::os::sync::{self, AtomicU32, const_unless_loom};
 
 /// How often a thread tries before it asks for its turn, each time after twice as long: the lock is
 /// held for the time of a copy, mostly. All in all about as long as falling asleep takes.
@@ -66,13 +67,15 @@ pub(super) struct Writers {
 }
 
 impl Writers {
-    pub(super) const fn new() -> Self {
-        Self {
-            word: AtomicU64::new(0),
-            hungry: AtomicU32::new(0),
-            came: AtomicU32::new(0),
-            left: AtomicU32::new(0),
-            wakes: AtomicU32::new(0),
+    const_unless_loom! {
+        pub(super) fn new() -> Self {
+            Self {
+                word: AtomicU64::new(0),
+                hungry: AtomicU32::new(0),
+                came: AtomicU32::new(0),
+                left: AtomicU32::new(0),
+                wakes: AtomicU32::new(0),
+            }
         }
     }
 

@@ -106,7 +106,6 @@ impl<F: Form> Bucket<F> {
     ///
     /// # Safety
     /// It is the caller's alone.
-    #[cfg(loom)]
     pub(super) unsafe fn init(self) {
         let head = Head { word: AtomicU64::new(0), over: AtomicPtr::new(ptr::null_mut()) };
         // SAFETY: by the contract.

@@ -17,7 +17,6 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::bucket::Head;
 use crate::os::sync::{AtomicPtr, Tracked};
-#[cfg(not(loom))]
 use crate::reclaim::cache;
 
 /// A key and its value.
@@ -69,7 +68,6 @@ pub(super) unsafe trait Form: Sized + 'static {
     const STRIDE: usize = (size_of::<Head>() + Self::SLOTS * Self::SLOT).next_multiple_of(64);
 
     /// Makes a slot of zeroes one that loom knows.
-    #[cfg(loom)]
     unsafe fn init(slot: *mut u8);
 
     /// What is to be written to a slot.
@@ -131,12 +129,6 @@ pub(super) struct Boxed<K, V>(PhantomData<fn() -> (K, V)>);
 
 const TRACKED: usize = size_of::<Tracked<1>>();
 
-#[cfg(loom)]
-impl<K, V> Inline<K, V> {
-    /// Where the entry is in its slot.
-    pub(super) const ENTRY_AT: usize = TRACKED;
-}
-
 /// Seven slots, or six where these, and not seven, fit into one cache line.
 const fn slots(bytes: usize) -> usize {
     if cfg!(loom) {
@@ -165,7 +157,6 @@ unsafe impl<K: 'static, V: 'static> Form for Inline<K, V> {
     const SLOTS: usize = slots(Self::SLOT);
     const WAITS: bool = true;
 
-    #[cfg(loom)]
     unsafe fn init(slot: *mut u8) {
         // SAFETY: by the contract.
         unsafe { slot.cast::<Tracked<1>>().write(Tracked::new()) };
@@ -241,7 +232,6 @@ unsafe impl<K: 'static, V: 'static> Form for Boxed<K, V> {
     const SLOTS: usize = slots(Self::SLOT);
     const WAITS: bool = false;
 
-    #[cfg(loom)]
     unsafe fn init(slot: *mut u8) {
         // SAFETY: by the contract.
         let place = unsafe { slot.add(TRACKED) }.cast::<AtomicPtr<Entry<K, V>>>();
@@ -251,10 +241,7 @@ unsafe impl<K: 'static, V: 'static> Form for Boxed<K, V> {
 
     #[inline(always)]
     fn store(entry: Entry<K, V>) -> Self::Stored {
-        #[cfg(not(loom))]
-        return cache::boxed(entry);
-        #[cfg(loom)]
-        Box::new(entry)
+        cache::boxed(entry)
     }
 
     #[inline(always)]

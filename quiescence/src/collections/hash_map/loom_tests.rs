@@ -229,7 +229,9 @@ fn a_slot_is_filled_again_after_its_readers() {
             world.section(|| {
                 let Some(entry) = world.find(0) else { return };
                 // SAFETY: found in the section. Loom sees the read.
-                let slot = unsafe { entry.cast::<u8>().sub(InlineForm::ENTRY_AT) };
+                let slot = unsafe {
+                    entry.cast::<u8>().sub(InlineForm::SLOT - size_of::<Entry<u32, u32>>())
+                };
                 // SAFETY: as above.
                 let entry = unsafe { InlineForm::entry(slot) };
                 // SAFETY: as above.

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use equivalent::Equivalent;
 
@@ -20,6 +20,7 @@ use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::srcu::Sleepable;
 use crate::domain::tag::{DomainTag, Section};
+use crate::os::sync::AtomicPtr;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::free::charge_of_box;

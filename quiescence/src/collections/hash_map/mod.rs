@@ -48,29 +48,20 @@ mod walk;
 #[cfg(all(test, loom))]
 mod loom_tests;
 
-#[cfg(not(loom))]
 mod builder;
-#[cfg(not(loom))]
 mod bulk;
 mod compute;
-#[cfg(not(loom))]
 mod garbage;
-#[cfg(not(loom))]
 mod map;
-#[cfg(all(feature = "rayon", not(loom)))]
+#[cfg(feature = "rayon")]
 mod parallel;
-#[cfg(not(loom))]
 mod set;
-#[cfg(not(loom))]
 mod traits;
-#[cfg(not(loom))]
 mod update;
-#[cfg(not(loom))]
 mod view;
 
-#[cfg(all(feature = "rayon", not(loom)))]
+#[cfg(feature = "rayon")]
 pub use self::parallel::ParIter;
-#[cfg(not(loom))]
 pub use self::{
     builder::Builder,
     compute::{Compute, Operation},

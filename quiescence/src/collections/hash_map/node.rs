@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use super::entry::Form;
 use super::tags;
 use crate::os::sync::AtomicU64;
-#[cfg(not(loom))]
 use crate::reclaim::cache;
 
 /// The head of a node; its words and slots follow.
@@ -69,7 +68,7 @@ impl<F: Form> NodeRef<F> {
     pub(super) fn new(entries: usize) -> Self {
         let words = entries.div_ceil(WORD_SLOTS).next_power_of_two();
         let layout = Self::layout(words);
-        let Some(memory) = Self::allocate(layout) else { alloc::handle_alloc_error(layout) };
+        let Some(memory) = cache::allocate(layout) else { alloc::handle_alloc_error(layout) };
         let node = memory.cast::<Node>();
         // SAFETY: memory of this layout.
         unsafe {
@@ -85,21 +84,12 @@ impl<F: Form> NodeRef<F> {
         for word in 0..words {
             // SAFETY: within the memory, which is ours.
             unsafe { this.word_at(word).cast_mut().write(AtomicU64::new(0)) };
-            #[cfg(loom)]
-            for index in 0..WORD_SLOTS {
+            if cfg!(loom) {
                 // SAFETY: as above.
-                unsafe { F::init(this.slot(word, index)) };
+                (0..WORD_SLOTS).for_each(|index| unsafe { F::init(this.slot(word, index)) });
             }
         }
         this
-    }
-
-    fn allocate(layout: Layout) -> Option<NonNull<u8>> {
-        #[cfg(not(loom))]
-        return cache::allocate(layout);
-        #[cfg(loom)]
-        // SAFETY: not of no bytes.
-        NonNull::new(unsafe { alloc::alloc(layout) })
     }
 
     fn layout(words: usize) -> Layout {
@@ -115,16 +105,8 @@ impl<F: Form> NodeRef<F> {
     /// No thread uses it any more; boxes in it have other owners.
     pub(super) unsafe fn free(self) {
         let layout = Self::layout(self.words());
-        #[cfg(not(loom))]
         // SAFETY: from `new`.
-        unsafe {
-            cache::release(self.node.cast(), layout)
-        };
-        #[cfg(loom)]
-        // SAFETY: from `new`.
-        unsafe {
-            alloc::dealloc(self.node.as_ptr().cast(), layout)
-        };
+        unsafe { cache::release(self.node.cast(), layout) };
     }
 
     /// Bytes of its memory.

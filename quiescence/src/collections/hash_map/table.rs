@@ -1,7 +1,7 @@
 //! Tables: a power of two of buckets in one piece of memory, behind a head that says how many.
 
 use std::alloc::{self, Layout};
-#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::iter;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use super::entry::{BoxOf, Form};
 use super::node::NodeRef;
 use super::tags;
 use crate::os::memory;
-use crate::os::sync::{AtomicPtr, AtomicU64};
+use crate::os::sync::{AtomicPtr, AtomicU64, array_of, const_unless_loom};
 
 /// The head of a table; its buckets follow.
 #[derive(Debug)]
@@ -37,7 +37,6 @@ pub(super) struct Table {
 pub(super) struct Old {
     /// Null, once it is freed.
     table: AtomicPtr<Table>,
-    #[cfg(not(loom))]
     bytes: usize,
     others: Option<Arc<Self>>,
 }
@@ -115,17 +114,18 @@ struct Nothing {
     bucket: [AtomicU64; 32],
 }
 
-#[cfg(not(loom))]
-static NOTHING: Nothing = Nothing {
-    table: Table {
-        mask: 0,
-        next: AtomicPtr::new(ptr::null_mut()),
-        passed: AtomicU64::new(0),
-        moved: AtomicU64::new(0),
-        before: None,
-    },
-    bucket: [const { AtomicU64::new(0) }; 32],
-};
+const_unless_loom! {
+    static NOTHING: Nothing = Nothing {
+        table: Table {
+            mask: 0,
+            next: AtomicPtr::new(ptr::null_mut()),
+            passed: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+            before: None,
+        },
+        bucket: array_of![AtomicU64::new(0); 32],
+    };
+}
 
 impl<F: Form> TableRef<F> {
     const BUCKETS_AT: usize = size_of::<Table>();
@@ -139,14 +139,13 @@ impl<F: Form> TableRef<F> {
     }
 
     /// The table of maps that have none of their own.
-    #[cfg(not(loom))]
-    pub(super) const fn nothing() -> *mut Table {
-        assert!(F::STRIDE <= size_of::<[AtomicU64; 32]>());
-        (&raw const NOTHING).cast_mut().cast()
+    pub(super) fn nothing() -> *mut Table {
+        const { assert!(F::STRIDE <= size_of::<[AtomicU64; 32]>()) };
+        let nothing: &Nothing = &NOTHING;
+        ptr::from_ref(nothing).cast_mut().cast()
     }
 
     /// Whether it is that one.
-    #[cfg(not(loom))]
     pub(super) fn is_nothing(self) -> bool {
         ptr::eq(self.table.as_ptr(), Self::nothing())
     }
@@ -182,10 +181,9 @@ impl<F: Form> TableRef<F> {
         // SAFETY: memory of this layout.
         unsafe { table.write(head) };
         let this = Self { table, form: PhantomData };
-        #[cfg(loom)]
-        for index in 0..buckets {
+        if cfg!(loom) {
             // SAFETY: ours alone.
-            unsafe { this.bucket(index).init() };
+            (0..buckets).for_each(|index| unsafe { this.bucket(index).init() });
         }
         this
     }
@@ -241,7 +239,6 @@ impl<F: Form> TableRef<F> {
     }
 
     /// Bytes of all tables of a map, of which this one is the root.
-    #[cfg(not(loom))]
     pub(super) fn bytes_of_all(self) -> usize {
         let newer = iter::successors(Some(self), |table| table.next());
         let old = iter::successors(self.old(), |old| Old::first(&old.others));
@@ -261,14 +258,14 @@ impl<F: Form> TableRef<F> {
     /// Has the lines of a bucket loaded that are not the first one.
     #[inline(always)]
     pub(super) fn prefetch(self, hash: usize) {
-        #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         if F::STRIDE > 64 {
             let second =
                 self.bucket(hash).slot(1).wrapping_add(64 - size_of::<super::bucket::Head>());
             // SAFETY: a hint, whatever the address is.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(second.cast()) };
         }
-        #[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         let _ = hash;
     }
 
@@ -288,7 +285,6 @@ impl<F: Form> TableRef<F> {
     pub(super) fn set_next(self, buckets: usize) {
         let old = Old {
             table: AtomicPtr::new(self.as_ptr()),
-            #[cfg(not(loom))]
             bytes: self.bytes(),
             others: self.old().cloned(),
         };
@@ -348,7 +344,6 @@ impl<F: Form> TableRef<F> {
                     unsafe { NodeRef::free(node) };
                 }
             }
-            #[cfg(not(loom))]
             if this.is_nothing() {
                 continue;
             }
@@ -358,7 +353,7 @@ impl<F: Form> TableRef<F> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::super::entry::Boxed;
     use super::*;

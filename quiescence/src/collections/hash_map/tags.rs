@@ -91,7 +91,7 @@ pub(super) fn indexes(mut found: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -4,10 +4,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 
-#[cfg(loom)]
-use loom::sync::atomic::AtomicUsize;
-#[cfg(not(loom))]
-use std::sync::atomic::AtomicUsize;
+use crate::os::sync::{AtomicUsize, const_unless_loom};
 
 /// What an object carries so that it can stand in a [`HashTable`](super::HashTable): liburcu's
 /// `struct cds_lfht_node`, of two words, with addresses that are multiples of 8.
@@ -22,16 +19,11 @@ pub struct Node {
 const _: () = assert!(size_of::<Node>() == 16);
 
 impl Node {
-    #[cfg(not(loom))]
-    /// One that stands in no table.
-    pub const fn new() -> Self {
-        Self { next: AtomicUsize::new(0), reverse_hash: AtomicUsize::new(0) }
-    }
-
-    #[cfg(loom)]
-    /// One that stands in no table.
-    pub fn new() -> Self {
-        Self { next: AtomicUsize::new(0), reverse_hash: AtomicUsize::new(0) }
+    const_unless_loom! {
+        /// One that stands in no table.
+        pub fn new() -> Self {
+            Self { next: AtomicUsize::new(0), reverse_hash: AtomicUsize::new(0) }
+        }
     }
 
     #[inline(always)]

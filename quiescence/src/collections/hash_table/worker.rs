@@ -20,7 +20,7 @@ use std::ptr;
 use std::time::Duration;
 
 use super::allocator::{self, Source};
-use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::os::thread;
 
 /// A table, to the thread that resizes it.
@@ -67,20 +67,19 @@ pub(super) struct Board {
 // any thread.
 unsafe impl Send for Board {}
 
-static BOARD: Mutex<Board> = Mutex::new(
-    Rank::Tables,
-    Board {
+const_unless_loom! {
+    static BOARD: Mutex<Board> = Mutex::new(Rank::Tables, Board {
         waiting: VecDeque::new(),
         busy: Vec::new(),
         held: Vec::new(),
         started: false,
         ends: false,
-    },
-);
-/// There is work.
-static WAITING: Condvar = Condvar::new();
-/// A table is off the board, or is not used any more, or not held.
-static DONE: Condvar = Condvar::new();
+    });
+    /// There is work.
+    static WAITING: Condvar = Condvar::new();
+    /// A table is off the board, or is not used any more, or not held.
+    static DONE: Condvar = Condvar::new();
+}
 
 /// How long the thread waits for work before it ends.
 const LINGERS: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::chunk::{Chunk, SLOTS};
 use super::id::{MARKS, Mark};
-use crate::os::sync::{AtomicPtr, AtomicU64, Mutex, Rank, lock};
+use crate::os::sync::{AtomicPtr, AtomicU64, Mutex, Rank, array_of, const_unless_loom, lock};
 
 /// Chunks of the first table, as a power of two.
 const FIRST_SHIFT: u32 = if cfg!(loom) { 1 } else { 6 };
@@ -84,27 +84,16 @@ const fn words_of(table: usize) -> usize {
 }
 
 impl<V> Directory<V> {
-    #[cfg(not(loom))]
-    pub(super) const fn new() -> Self {
-        Self {
-            first: AtomicPtr::new(ptr::null_mut()),
-            room: AtomicU64::new(0),
-            table: AtomicPtr::new(ptr::null_mut()),
-            making: Mutex::new(Rank::IdChunks, ()),
-            tables: [const { AtomicPtr::new(ptr::null_mut()) }; TABLES],
-            summaries: [const { AtomicPtr::new(ptr::null_mut()) }; TABLES],
-        }
-    }
-
-    #[cfg(loom)]
-    pub(super) fn new() -> Self {
-        Self {
-            first: AtomicPtr::new(ptr::null_mut()),
-            room: AtomicU64::new(0),
-            table: AtomicPtr::new(ptr::null_mut()),
-            making: Mutex::new(Rank::IdChunks, ()),
-            tables: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
-            summaries: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+    const_unless_loom! {
+        pub(super) fn new() -> Self {
+            Self {
+                first: AtomicPtr::new(ptr::null_mut()),
+                room: AtomicU64::new(0),
+                table: AtomicPtr::new(ptr::null_mut()),
+                making: Mutex::new(Rank::IdChunks, ()),
+                tables: array_of![AtomicPtr::new(ptr::null_mut()); TABLES],
+                summaries: array_of![AtomicPtr::new(ptr::null_mut()); TABLES],
+            }
         }
     }
 
@@ -284,9 +273,12 @@ unsafe impl<T> Zero for AtomicPtr<T> {}
 unsafe impl Zero for AtomicU64 {}
 
 /// So many atomics, all zero, in a box. Those that are not written take no memory of the system.
-#[cfg(not(loom))]
 fn zeroed<T: Zero>(count: usize) -> *mut T {
     use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+    if cfg!(loom) {
+        let all: Box<[T]> = (0..count).map(|_| T::default()).collect();
+        return Box::into_raw(all).cast();
+    }
     let layout = Layout::array::<T>(count).expect("less than 2^27 bytes");
     // SAFETY: neither `count` is 0 nor has the type no bytes.
     let memory = unsafe { alloc_zeroed(layout) };
@@ -294,12 +286,6 @@ fn zeroed<T: Zero>(count: usize) -> *mut T {
         handle_alloc_error(layout);
     }
     memory.cast()
-}
-
-#[cfg(loom)]
-fn zeroed<T: Zero>(count: usize) -> *mut T {
-    let all: Box<[T]> = (0..count).map(|_| T::default()).collect();
-    Box::into_raw(all).cast()
 }
 
 /// # Safety

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-#[cfg(not(loom))]
 use crate::reclaim::weigh::{Copied, Weigh};
 
 /// What names an entry of an [`IdMap`](super::IdMap): the index where it stands, and the
@@ -26,7 +25,6 @@ pub struct Id {
     generation: NonZeroU32,
 }
 
-#[cfg(not(loom))]
 impl Weigh for Id {
     const OWNS: bool = false;
     const COPIED: Copied<Self> = Copied::yes();

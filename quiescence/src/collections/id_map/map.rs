@@ -15,6 +15,7 @@ use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::percpu;
+use crate::os::sync::const_unless_loom;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
@@ -93,52 +94,56 @@ pub struct IdMap<V: Send + Sync + 'static, D: DomainTag = Global> {
 }
 
 impl<V: Send + Sync + 'static> IdMap<V> {
-    /// An empty map in the global domain; may be a static. Allocates nothing.
-    ///
-    /// ```
-    /// use quiescence::collections::IdMap;
-    ///
-    /// static SESSIONS: IdMap<String> = IdMap::new();
-    /// let id = SESSIONS.insert(String::from("alice"));
-    /// assert_eq!(SESSIONS.read().get(id).unwrap(), "alice");
-    /// ```
-    pub const fn new() -> Self
-    where
-        V: Weigh,
-    {
-        Self::new_in(Domain::global())
-    }
+    const_unless_loom! {
+        /// An empty map in the global domain; may be a static. Allocates nothing.
+        ///
+        /// ```
+        /// use quiescence::collections::IdMap;
+        ///
+        /// static SESSIONS: IdMap<String> = IdMap::new();
+        /// let id = SESSIONS.insert(String::from("alice"));
+        /// assert_eq!(SESSIONS.read().get(id).unwrap(), "alice");
+        /// ```
+        pub fn new() -> Self
+        where
+            V: Weigh,
+        {
+            Self::new_in(Domain::global())
+        }
 
-    /// An empty map in the global domain, for values of a type that does not implement [`Weigh`];
-    /// may be a static. See [`Rcu::with_weight`](crate::Rcu::with_weight).
-    pub const fn with_weight(weight: fn(&V) -> usize) -> Self {
-        Self::with_weight_in(weight, Domain::global())
+        /// An empty map in the global domain, for values of a type that does not implement [`Weigh`];
+        /// may be a static. See [`Rcu::with_weight`](crate::Rcu::with_weight).
+        pub fn with_weight(weight: fn(&V) -> usize) -> Self {
+            Self::with_weight_in(weight, Domain::global())
+        }
     }
 }
 
 impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
-    /// An empty map in `domain`; may be a static, if the domain is a declared one.
-    ///
-    /// ```
-    /// use quiescence::Srcu;
-    /// use quiescence::collections::IdMap;
-    ///
-    /// let domain = Srcu::new();
-    /// let map = IdMap::new_in(domain.domain());
-    /// let id = map.insert(7);
-    /// let guard = domain.read(); // may be held across an `.await`
-    /// assert_eq!(map.get(id, &guard), Some(&7));
-    /// ```
-    pub const fn new_in(domain: Domain<D>) -> Self
-    where
-        V: Weigh,
-    {
-        Self { table: Table::new(), scale: Scale::new(), domain }
-    }
+    const_unless_loom! {
+        /// An empty map in `domain`; may be a static, if the domain is a declared one.
+        ///
+        /// ```
+        /// use quiescence::Srcu;
+        /// use quiescence::collections::IdMap;
+        ///
+        /// let domain = Srcu::new();
+        /// let map = IdMap::new_in(domain.domain());
+        /// let id = map.insert(7);
+        /// let guard = domain.read(); // may be held across an `.await`
+        /// assert_eq!(map.get(id, &guard), Some(&7));
+        /// ```
+        pub fn new_in(domain: Domain<D>) -> Self
+        where
+            V: Weigh,
+        {
+            Self { table: Table::new(), scale: Scale::new(), domain }
+        }
 
-    /// As [`with_weight`](IdMap::with_weight), in `domain`.
-    pub const fn with_weight_in(weight: fn(&V) -> usize, domain: Domain<D>) -> Self {
-        Self { table: Table::new(), scale: Scale::by(weight), domain }
+        /// As [`with_weight`](IdMap::with_weight), in `domain`.
+        pub fn with_weight_in(weight: fn(&V) -> usize, domain: Domain<D>) -> Self {
+            Self { table: Table::new(), scale: Scale::by(weight), domain }
+        }
     }
 
     /// Begins a section, and gives it and the map in one.

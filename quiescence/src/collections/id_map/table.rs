@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::chunk::{Chunk, Entry, SLOTS, WORD_BITS, WORDS, Word, in_word};
 use super::directory::{CHUNKS_MAX, Directory, Kind};
 use super::id::{Id, Mark};
-use crate::os::sync::{AtomicU32, AtomicU64, lock};
+use crate::os::sync::{AtomicU32, AtomicU64, array_of, const_unless_loom, lock};
 
 /// Indexes that there are.
 pub(super) const INDEXES: u64 = (CHUNKS_MAX * SLOTS) as u64;
@@ -72,21 +72,13 @@ const fn place_of(index: u32) -> usize {
 }
 
 impl<V> Table<V> {
-    #[cfg(not(loom))]
-    pub(super) const fn new() -> Self {
-        Self {
-            directory: Directory::new(),
-            homes: [const { AtomicU32::new(NO_HOME) }; HOMES],
-            worn: AtomicU64::new(0),
-        }
-    }
-
-    #[cfg(loom)]
-    pub(super) fn new() -> Self {
-        Self {
-            directory: Directory::new(),
-            homes: std::array::from_fn(|_| AtomicU32::new(NO_HOME)),
-            worn: AtomicU64::new(0),
+    const_unless_loom! {
+        pub(super) fn new() -> Self {
+            Self {
+                directory: Directory::new(),
+                homes: array_of![AtomicU32::new(NO_HOME); HOMES],
+                worn: AtomicU64::new(0),
+            }
         }
     }
 

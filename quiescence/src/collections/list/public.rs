@@ -12,7 +12,7 @@ use crate::collections::valued::drop_all;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
-use crate::os::sync::{Mutex, Rank, lock_another};
+use crate::os::sync::{Mutex, Rank, const_unless_loom, lock_another};
 use crate::os::user_code::{self, Site};
 use crate::reclaim::free::charge_of_box;
 use crate::reclaim::weigh::{Scale, Weigh};
@@ -83,46 +83,50 @@ pub struct List<T: Send + Sync + 'static, D: DomainTag = Global> {
 }
 
 impl<T: Send + Sync + 'static> List<T> {
-    /// An empty list in the global domain; may be a static.
-    ///
-    /// ```
-    /// use quiescence::collections::List;
-    ///
-    /// static HANDLERS: List<fn() -> u32> = List::new();
-    /// HANDLERS.push_back(|| 7);
-    /// assert_eq!(HANDLERS.read().iter().map(|handler| handler()).sum::<u32>(), 7);
-    /// ```
-    pub const fn new() -> Self
-    where
-        T: Weigh,
-    {
-        Self::on(Scale::new(), Domain::global())
-    }
+    const_unless_loom! {
+        /// An empty list in the global domain; may be a static.
+        ///
+        /// ```
+        /// use quiescence::collections::List;
+        ///
+        /// static HANDLERS: List<fn() -> u32> = List::new();
+        /// HANDLERS.push_back(|| 7);
+        /// assert_eq!(HANDLERS.read().iter().map(|handler| handler()).sum::<u32>(), 7);
+        /// ```
+        pub fn new() -> Self
+        where
+            T: Weigh,
+        {
+            Self::on(Scale::new(), Domain::global())
+        }
 
-    /// An empty list in the global domain, for values of a type that does not implement [`Weigh`].
-    /// See [`Rcu::with_weight`](crate::Rcu::with_weight).
-    pub const fn with_weight(weight: fn(&T) -> usize) -> Self {
-        Self::on(Scale::by(weight), Domain::global())
+        /// An empty list in the global domain, for values of a type that does not implement [`Weigh`].
+        /// See [`Rcu::with_weight`](crate::Rcu::with_weight).
+        pub fn with_weight(weight: fn(&T) -> usize) -> Self {
+            Self::on(Scale::by(weight), Domain::global())
+        }
     }
 }
 
 impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
-    /// An empty list in `domain`; may be a static, if the domain is a declared one.
-    pub const fn new_in(domain: Domain<D>) -> Self
-    where
-        T: Weigh,
-    {
-        Self::on(Scale::new(), domain)
-    }
+    const_unless_loom! {
+        /// An empty list in `domain`; may be a static, if the domain is a declared one.
+        pub fn new_in(domain: Domain<D>) -> Self
+        where
+            T: Weigh,
+        {
+            Self::on(Scale::new(), domain)
+        }
 
-    /// The same for values of a type that does not implement [`Weigh`].
-    pub const fn with_weight_in(weight: fn(&T) -> usize, domain: Domain<D>) -> Self {
-        Self::on(Scale::by(weight), domain)
-    }
+        /// The same for values of a type that does not implement [`Weigh`].
+        pub fn with_weight_in(weight: fn(&T) -> usize, domain: Domain<D>) -> Self {
+            Self::on(Scale::by(weight), domain)
+        }
 
-    const fn on(scale: Scale<T>, domain: Domain<D>) -> Self {
-        let ends = Mutex::new(Rank::Consumers, Ends::new());
-        Self { chain: Chain::new(), ends, scale, domain }
+        fn on(scale: Scale<T>, domain: Domain<D>) -> Self {
+            let ends = Mutex::new(Rank::Consumers, Ends::new());
+            Self { chain: Chain::new(), ends, scale, domain }
+        }
     }
 
     /// Begins a section, in which the list is read.

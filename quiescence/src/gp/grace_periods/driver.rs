@@ -30,7 +30,6 @@ impl GracePeriods {
         state.driven = true;
         let driven = match &state.protocol {
             Protocol::Threads(_) => self.drive_threads(state, driver),
-            #[cfg(not(loom))]
             Protocol::Srcu(_) => self.drive_srcu(state, driver),
         };
         state = match driven {
@@ -209,10 +208,11 @@ impl GracePeriods {
     }
 
     pub(crate) fn heavy_fence(&self) {
-        #[cfg(loom)]
-        fence::heavy(sync::lock(&self.registry).fences());
-        #[cfg(not(loom))]
-        fence::heavy(std::iter::empty());
+        if cfg!(loom) {
+            fence::heavy(sync::lock(&self.registry).fences());
+        } else {
+            fence::heavy(std::iter::empty());
+        }
         // Relaxed: a statistic.
         self.counters().heavy_fences.fetch_add(1, Relaxed);
     }
@@ -330,7 +330,6 @@ impl State {
     fn threads(&mut self) -> &mut Machine<AnyPolicy> {
         match &mut self.protocol {
             Protocol::Threads(machine) => machine,
-            #[cfg(not(loom))]
             Protocol::Srcu(_) => unreachable!("drive() tells them apart"),
         }
     }

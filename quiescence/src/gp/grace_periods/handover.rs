@@ -84,24 +84,17 @@ pub(crate) struct Conduct {
     /// Superseded drivers that have not come back.
     pub(crate) superseded: u32,
     /// The patience of callers of `advance` that find a driver at work.
-    #[cfg(not(loom))]
     passers: PassersPatience,
 }
 
 impl Conduct {
-    pub(crate) const NEW: Self = Self {
-        away: Away::WORKS,
-        steps: 0,
-        superseded: 0,
-        #[cfg(not(loom))]
-        passers: PassersPatience::NEW,
-    };
+    pub(crate) const NEW: Self =
+        Self { away: Away::WORKS, steps: 0, superseded: 0, passers: PassersPatience::NEW };
 }
 
 /// How long a waiter sees no progress before it takes over.
 #[derive(Debug)]
 pub(crate) struct Patience {
-    #[cfg(not(loom))]
     of_waiter: grace::handover::Patience,
     /// Loom has no clock: how many more times it takes over when it finds a driver at work.
     #[cfg(loom)]
@@ -110,7 +103,6 @@ pub(crate) struct Patience {
 
 impl Patience {
     pub(crate) const NEW: Self = Self {
-        #[cfg(not(loom))]
         of_waiter: grace::handover::Patience::NEW,
         #[cfg(loom)]
         take_overs: 0,
@@ -119,11 +111,10 @@ impl Patience {
     /// No patience until it has taken over `take_overs` times.
     #[cfg(loom)]
     pub(crate) const fn none(take_overs: u32) -> Self {
-        Self { take_overs }
+        Self { take_overs, ..Self::NEW }
     }
 
     /// How long the waiter is still to sleep before it checks the driver.
-    #[cfg(not(loom))]
     pub(crate) fn left(&mut self, core: &GracePeriods, state: &State) -> Duration {
         let (progress, ended) = (core.progress(state), state.protocol.sequence().ended());
         let least_ns = state.conduct.away.least_ns();
@@ -133,7 +124,6 @@ impl Patience {
 
     /// The waiter has slept for `time` without being notified. Returns whether its patience has run
     /// out.
-    #[cfg(not(loom))]
     pub(crate) fn slept(&mut self, core: &GracePeriods, state: &State, time: Duration) -> bool {
         let least_ns = state.conduct.away.least_ns();
         self.of_waiter.slept(core.progress(state), saturating_ns(time), least_ns) && state.driven
@@ -141,10 +131,7 @@ impl Patience {
 
     /// How long it sleeps on the driver's own word.
     fn beside(&self) -> Option<Duration> {
-        #[cfg(not(loom))]
-        return Some(Duration::from_nanos(self.of_waiter.beside_ns()));
-        #[cfg(loom)]
-        None
+        Some(Duration::from_nanos(self.of_waiter.beside_ns()))
     }
 }
 
@@ -323,7 +310,6 @@ impl GracePeriods {
     /// progress since another such caller checked it. `None` if it has.
     ///
     /// How long that is: [`PassersPatience`].
-    #[cfg(not(loom))]
     pub(crate) fn take_over_in_passing(
         &self,
         state: &mut State,
@@ -332,7 +318,6 @@ impl GracePeriods {
         self.take_over_in_passing_at(crate::os::clock::monotonic_ns(), state, (until, me))
     }
 
-    #[cfg(not(loom))]
     fn take_over_in_passing_at(
         &self,
         now_ns: u64,
@@ -351,19 +336,9 @@ impl GracePeriods {
         state.conduct.passers.took_over();
         Some(driver)
     }
-
-    /// Loom has no clock: nothing takes long.
-    #[cfg(loom)]
-    pub(crate) fn take_over_in_passing(
-        &self,
-        _state: &mut State,
-        _aim: (Until, Me),
-    ) -> Option<Driver> {
-        None
-    }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use std::panic::Location;
     use std::sync::atomic::Ordering::SeqCst;

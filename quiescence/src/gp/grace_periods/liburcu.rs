@@ -144,9 +144,10 @@ impl GracePeriods {
     }
 }
 
-#[cfg(all(test, not(loom), target_os = "linux", not(miri)))]
+#[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
     use std::panic::Location;
+    use std::ptr;
     use std::sync::OnceLock;
     use std::sync::atomic::Ordering::SeqCst;
     use std::thread;
@@ -158,13 +159,15 @@ mod tests {
     use crate::gp::gp_words::Surroundings;
     use crate::gp::grace_periods::{Me, Until};
     use crate::gp::slot::{ReaderKind, Slot};
-    use crate::os::sync::{AtomicU32, AtomicU64};
+    use crate::os::sync::{AtomicU32, AtomicU64, const_unless_loom};
     use crate::os::thread as system;
     use crate::os::thread_state::{self, ThreadState};
 
-    static WORDS: Words = Words { ctr: AtomicU64::new(0), futex: AtomicU32::new(0) };
     static CORE: OnceLock<GracePeriods> = OnceLock::new();
-    static SLOT: Slot = Slot::new(grace::word::QUIESCENT);
+    const_unless_loom! {
+        static WORDS: Words = Words { ctr: AtomicU64::new(0), futex: AtomicU32::new(0) };
+        static SLOT: Slot = Slot::new(grace::word::QUIESCENT);
+    }
 
     /// The driver of the next term used to find no reader in a section, and wake no thread: the
     /// superseded driver, late to its sleep, slept until the next report of a stall, or for ever.
@@ -179,7 +182,9 @@ mod tests {
         links.attach(&WORDS, Surroundings { begin: || 0, end: |_| () });
         core.tuning.set(crate::gp::tuning::Tuning { stall_after: None, ..core.tuning.get() });
         // SAFETY: a slot that lives for ever, registered once.
-        unsafe { core.register_at(&raw const SLOT, 1, ReaderKind::Liburcu(Readers::Light)) };
+        unsafe {
+            core.register_at(ptr::from_ref::<Slot>(&SLOT), 1, ReaderKind::Liburcu(Readers::Light))
+        };
         SLOT.enter_slow(&core.gp, Location::caller());
         core.announce(grace::Number(1));
         let begin = || {

@@ -13,7 +13,6 @@ pub(crate) enum Protocol {
     /// For registered threads.
     Threads(Machine<AnyPolicy>),
     /// For a sleepable domain.
-    #[cfg(not(loom))]
     Srcu(SrcuProtocol),
 }
 
@@ -104,13 +103,11 @@ impl Protocol {
     pub(crate) fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<bool, NotGiven> {
         match self {
             Self::Threads(machine) => machine.require(cookie, urgency).map(|()| false),
-            #[cfg(not(loom))]
             Self::Srcu(srcu) => srcu.require(cookie_for_srcu(cookie)?, urgency),
         }
     }
 
     /// Whether this machine can have given `cookie`: [`Sequence::has_given`].
-    #[cfg(not(loom))]
     pub(crate) fn has_given(&self, cookie: Cookie) -> bool {
         match self {
             Self::Threads(machine) => machine.sequence().has_given(cookie),
@@ -122,7 +119,6 @@ impl Protocol {
     pub(crate) fn snapshot(&self) -> Cookie {
         match self {
             Self::Threads(machine) => machine.snapshot(),
-            #[cfg(not(loom))]
             Self::Srcu(srcu) => cookie_of_srcu(srcu.machine.snapshot()),
         }
     }
@@ -130,7 +126,6 @@ impl Protocol {
     pub(crate) fn sequence(&self) -> Sequence {
         match self {
             Self::Threads(machine) => machine.sequence(),
-            #[cfg(not(loom))]
             Self::Srcu(srcu) => srcu.sequence(),
         }
     }
@@ -138,7 +133,6 @@ impl Protocol {
     pub(crate) fn is_wanted(&self) -> bool {
         match self {
             Self::Threads(machine) => machine.is_wanted(),
-            #[cfg(not(loom))]
             Self::Srcu(srcu) => srcu.machine.is_wanted(),
         }
     }
@@ -146,13 +140,11 @@ impl Protocol {
     pub(crate) fn urgency(&self) -> Urgency {
         match self {
             Self::Threads(machine) => machine.urgency(),
-            #[cfg(not(loom))]
             Self::Srcu(srcu) => srcu.urgency(),
         }
     }
 
     /// In a child process: the driver is gone.
-    #[cfg(not(loom))]
     pub(crate) fn abandon(&mut self) {
         match self {
             Self::Threads(machine) => {

@@ -19,9 +19,9 @@ use grace::{Cookie, Sequence};
 
 use super::{GracePeriods, State};
 use crate::gp::by_number::ByNumber;
-use crate::os::fence;
 use crate::os::sync::{self, MutexGuard};
 use crate::os::user_code::{self, Site};
+use crate::os::{fence, thread};
 
 /// What a task waits for.
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +142,6 @@ impl GracePeriods {
     /// Whether the task with this number, whose grace period has not ended, will be woken: not in a
     /// child process, which has forgotten it. Needs no lock: only the thread that is about to wake
     /// a task takes it out at the end of its grace period.
-    #[cfg(not(loom))]
     pub(crate) fn knows(&self, number: u64) -> bool {
         // Relaxed: it changes in a child process only, which has one thread then.
         number > self.tasks_forgotten.load(Relaxed)
@@ -212,19 +211,12 @@ fn end(sleeper: Sleeper) {
 /// Wakes tasks, oldest first: the user's code. If one of them forks, the child forgets the others,
 /// as it forgets all that wait.
 fn wake(tasks: Vec<Waker>) {
-    let (mut tasks, thread) = (tasks.into_iter(), thread_id());
-    while thread == thread_id()
+    let (mut tasks, caller) = (tasks.into_iter(), thread::id());
+    // Another id: this is a child process now.
+    while caller == thread::id()
         && let Some(waker) = tasks.next()
     {
         user_code::caught(Site::Wake, || waker.wake());
     }
     tasks.for_each(std::mem::forget);
-}
-
-/// The id of the calling thread, which differs in a child process. Loom has none.
-fn thread_id() -> u32 {
-    #[cfg(not(loom))]
-    return crate::os::thread::id();
-    #[cfg(loom)]
-    0
 }

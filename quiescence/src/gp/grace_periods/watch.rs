@@ -15,7 +15,6 @@ use crate::gp::stall::Note;
 use crate::os::clock;
 use crate::os::sync::{self, MutexGuard};
 
-#[cfg(not(loom))]
 impl GracePeriods {
     /// Has a report made if one is due. Returns for how long no other check is needed.
     pub(crate) fn watched<'a>(
@@ -72,6 +71,11 @@ impl GracePeriods {
         aim: (Until, Me),
         most: Option<Duration>,
     ) -> (MutexGuard<'a, State>, Option<Driver>) {
+        #[cfg(loom)]
+        if let Some(left) = patience.take_overs.checked_sub(1) {
+            patience.take_overs = left;
+            return self.take_over_stalled(state, patience, aim);
+        }
         let (note, left) = self.look_at_age(&mut state);
         if let Some(note) = note {
             // The grace period may have ended meanwhile: the caller checks first.
@@ -87,37 +91,5 @@ impl GracePeriods {
             return (state, None);
         }
         self.take_over_stalled(state, patience, aim)
-    }
-}
-
-/// Loom has no clock: nothing is ever due.
-#[cfg(loom)]
-impl GracePeriods {
-    pub(crate) fn watched<'a>(
-        &'a self,
-        state: MutexGuard<'a, State>,
-    ) -> (MutexGuard<'a, State>, Option<Duration>) {
-        (state, None)
-    }
-
-    pub(crate) fn watched_asleep(&self) -> Option<Duration> {
-        None
-    }
-
-    pub(crate) fn await_turn<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        patience: &mut Patience,
-        aim: (Until, Me),
-        _most: Option<Duration>,
-    ) -> (MutexGuard<'a, State>, Option<Driver>) {
-        if let Some(left) = patience.take_overs.checked_sub(1) {
-            patience.take_overs = left;
-            return self.take_over_stalled(state, patience, aim);
-        }
-        state.sleepers += 1;
-        state = sync::wait(&self.turn, state);
-        state.sleepers -= 1;
-        (state, None)
     }
 }

@@ -1,12 +1,13 @@
 //! The request, on the side of the thread that asks and in the handler of the thread that is asked.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use libc::{c_int, c_void, siginfo_t};
 
 use super::{Alternate, FRAMES_MAX, StackMissing};
+use crate::os::sync::{AtomicU32, const_unless_loom};
 use crate::os::{calls, thread_state};
 
 #[path = "alternate.rs"]
@@ -25,9 +26,11 @@ const BUSY: u32 = 2;
 /// It has.
 const DONE: u32 = 3;
 
-/// Which thread is asked, and how far it has got: one word, so that no signal that comes late takes
-/// one thread's request for another's. Thread ids have 22 bits.
-static REQUEST: AtomicU32 = AtomicU32::new(IDLE);
+const_unless_loom! {
+    /// Which thread is asked, and how far it has got: one word, so that no signal that comes late
+    /// takes one thread's request for another's. Thread ids have 22 bits.
+    static REQUEST: AtomicU32 = AtomicU32::new(IDLE);
+}
 /// The answer, and how many frames it has.
 static FRAMES: [AtomicUsize; FRAMES_MAX] = [const { AtomicUsize::new(0) }; FRAMES_MAX];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -154,7 +157,7 @@ unsafe fn interrupted_at(context: *mut c_void) -> usize {
     0
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::os::futex;

@@ -2,7 +2,6 @@
 //! what a fork does to them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32 as Word;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::limit::Amount;
@@ -13,7 +12,9 @@ use super::{GIVEN_UP, Inner, Part, Shared};
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
-use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard, Rank};
+use crate::os::sync::{
+    self, AtomicU32 as Word, AtomicU64, Mutex, MutexGuard, Rank, const_unless_loom,
+};
 use crate::os::{futex, nap};
 use crate::reclaim::charge::Charged;
 use crate::reclaim::head::Head;
@@ -74,11 +75,13 @@ pub(crate) struct Barrier {
 }
 
 impl CallbackQueues {
-    pub(crate) const fn new() -> Self {
-        Self {
-            list: Mutex::new(Rank::CallbackQueues, Vec::new()),
-            gone: AtomicU64::new(0),
-            waiting_room: WaitingRoom::new(),
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self {
+                list: Mutex::new(Rank::CallbackQueues, Vec::new()),
+                gone: AtomicU64::new(0),
+                waiting_room: WaitingRoom::new(),
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::os::environment;
-use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::reclaim::by_address::{ByAddress, HasAddress};
 use crate::reclaim::head::Head;
 
@@ -27,7 +27,9 @@ impl HasAddress for Waiting {
     }
 }
 
-static WAITING: Mutex<ByAddress<Waiting>> = Mutex::new(Rank::Heads, ByAddress::new());
+const_unless_loom! {
+    static WAITING: Mutex<ByAddress<Waiting>> = Mutex::new(Rank::Heads, ByAddress::new());
+}
 
 fn insert(waiting: &mut ByAddress<Waiting>, head: *const Head) -> bool {
     let is_new = waiting.get(head).is_none();

@@ -17,7 +17,7 @@ use grace::limit::{Amount, Zone};
 use super::block;
 use super::granted::heads;
 use crate::os::nap;
-use crate::os::sync::{self, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::sync::{self, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::reclaim::charge::Charged;
 
 /// Those who wait for room in a domain.
@@ -80,11 +80,13 @@ impl Cohorts {
 }
 
 impl WaitingRoom {
-    pub(crate) const fn new() -> Self {
-        Self {
-            cohorts: Mutex::new(Rank::CallbackQueueRoom, Cohorts::NONE),
-            away: AtomicU64::new(0),
-            let_go: Condvar::new(),
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self {
+                cohorts: Mutex::new(Rank::CallbackQueueRoom, Cohorts::NONE),
+                away: AtomicU64::new(0),
+                let_go: Condvar::new(),
+            }
         }
     }
 
@@ -155,7 +157,7 @@ fn room(core: &Charged) -> u64 {
     })
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::callback_queue::{CallbackQueue, Wakes};

@@ -96,7 +96,6 @@ impl Queue {
                 break;
             }
             inner.runner = runner;
-            #[cfg(not(loom))]
             if core.hazards && inner.scanned.is_used_up() {
                 // Without the lock, which other threads need: a scan reads the slots of all
                 // threads. The last scan's result is dropped without the lock as well.
@@ -187,7 +186,6 @@ impl Queue {
             // SAFETY: by the contract.
             return unsafe { run_unprotected(run, bytes, uncharged, ran) };
         }
-        #[cfg(not(loom))]
         for (part, is_protected) in run.parts(protected) {
             if is_protected {
                 core.kept.keep(&part);
@@ -196,8 +194,6 @@ impl Queue {
                 unsafe { run_unprotected(&part, bytes, uncharged, ran) };
             }
         }
-        #[cfg(loom)]
-        let _ = core;
     }
 
     /// Waits for the queue's runner, if there is one; may return before it stops. Returns whether
@@ -219,7 +215,7 @@ impl Queue {
     }
 
     /// How many threads wait for the runner.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
     pub(crate) fn waiters(&self) -> u32 {
         sync::lock(&self.inner).waiters
     }
@@ -263,44 +259,28 @@ unsafe fn run_unprotected(run: &Run, bytes: u64, uncharged: &Uncharged, ran: &mu
 
 /// When a go must end; without a clock if it has few callbacks ([`batch::is_timed`]).
 struct Deadline {
-    #[cfg(not(loom))]
     at_ns: Option<u64>,
 }
 
 impl Deadline {
-    #[cfg(not(loom))]
     fn of(core: &Charged, callbacks: u64) -> Self {
         let run_ns = core.tuning.run_ns();
         let timed = batch::is_timed(callbacks);
         Self { at_ns: timed.then(|| crate::os::clock::monotonic_ns().saturating_add(run_ns)) }
     }
 
-    #[cfg(not(loom))]
     fn is_over(&self, ran: u64) -> bool {
         ran.is_multiple_of(RUN_CHUNK)
             && ran != 0
             && self.at_ns.is_some_and(|at_ns| crate::os::clock::monotonic_ns() >= at_ns)
     }
-
-    #[cfg(loom)]
-    fn of(_core: &Charged, _callbacks: u64) -> Self {
-        Self {}
-    }
-
-    #[cfg(loom)]
-    fn is_over(&self, _ran: u64) -> bool {
-        false
-    }
 }
 
 /// Runs `f`, which runs callbacks of `core`; the room that they make is in `uncharged`, for them to
-/// use.
-#[cfg(not(loom))]
+/// use. What a thread is running is in a thread-local, which all threads of a model share.
 pub(super) fn running(core: &Charged, uncharged: &Uncharged, f: impl FnOnce()) {
+    if cfg!(loom) {
+        return f();
+    }
     crate::reclaim::running::running_callbacks(core, uncharged, f);
-}
-
-#[cfg(loom)]
-pub(super) fn running(_core: &Charged, _uncharged: &Uncharged, f: impl FnOnce()) {
-    f();
 }

@@ -16,7 +16,6 @@ pub(super) struct Scanned {
 impl Scanned {
     /// A new scan, for `ready` callbacks. The caller has seen their grace period end, so the scan
     /// comes after its fence [HP-1].
-    #[cfg(not(loom))]
     pub(super) fn of_now(ready: u64) -> Self {
         Self { covers: ready, protected: hazptr::scan() }
     }

@@ -4,13 +4,15 @@ use std::io::Write;
 use std::sync::Arc;
 
 use super::report::StallReport;
-use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::os::user_code::{self, Site};
 
 /// What is called with each report.
 pub type StallHook = Arc<dyn Fn(&StallReport) + Send + Sync>;
 
-static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
+const_unless_loom! {
+    static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
+}
 
 /// Has `hook` called with every report of a stalled grace period in this process, in place of the
 /// hook before. By default reports are printed to standard error.

@@ -4,11 +4,7 @@
 //! [`reporter`] makes the [`report`], with stacks whose frames [`places`] finds in their files, and
 //! calls the [`hook`].
 
-#[cfg(not(loom))]
 pub(crate) mod hook;
-#[cfg(not(loom))]
 mod places;
-#[cfg(not(loom))]
 pub(crate) mod report;
-#[cfg(not(loom))]
 pub(crate) mod reporter;

@@ -25,7 +25,7 @@ use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::gp::stall::Note;
 use crate::os::stack::{self, Alternate, StackMissing};
-use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::os::thread_state::{self, ThreadState};
 use crate::os::user_code;
 use crate::os::{clock, thread};
@@ -39,9 +39,11 @@ const HOLDOUTS_MAX: usize = 64;
 /// Stacks that are taken for one report: each is a signal, and may be 100 ms of waiting in vain.
 const STACKS_MAX: usize = 16;
 
-static REPORTER: Mutex<State> =
-    Mutex::new(Rank::Reporter, State { started: false, ends: false, notes: VecDeque::new() });
-static NOTED: Condvar = Condvar::new();
+const_unless_loom! {
+    static REPORTER: Mutex<State> =
+        Mutex::new(Rank::Reporter, State { started: false, ends: false, notes: VecDeque::new() });
+    static NOTED: Condvar = Condvar::new();
+}
 
 /// Reports that could not be made.
 static LOST: AtomicU64 = AtomicU64::new(0);
