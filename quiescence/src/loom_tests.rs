@@ -1,8 +1,8 @@
 //! The real code under loom: every interleaving (up to a bound on preemptions) of readers, drivers,
 //! sleepers, registrations and callback queues, with membarrier modelled by fence cells.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p quiescence --lib loom_tests`; the other unit tests
-//! compile under loom and would fail, since they meet its types outside of a model. And
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p quiescence --lib loom_tests`; the other unit
+//! tests compile under loom and would fail, since they meet its types outside of a model. And
 //! `cargo xtask mutants --by loom` removes one step at a time: its models must fail then.
 
 use std::panic::Location;

@@ -102,7 +102,8 @@ impl<T> LocalGlobalLock<T> {
     const_unless_loom! {
         /// A lock around a value.
         pub fn new(value: T) -> Self {
-            let turns = Turns { writers_came: 0, writers_left: 0, readers_waiting: 0, read_turns: 0 };
+            let turns =
+                Turns { writers_came: 0, writers_left: 0, readers_waiting: 0, read_turns: 0 };
             Self {
                 readers: Folding::new(NOBODY, false),
                 drained: AtomicU32::new(0),

@@ -111,8 +111,8 @@ impl<V: Send + Sync + 'static> IdMap<V> {
             Self::new_in(Domain::global())
         }
 
-        /// An empty map in the global domain, for values of a type that does not implement [`Weigh`];
-        /// may be a static. See [`Rcu::with_weight`](crate::Rcu::with_weight).
+        /// An empty map in the global domain, for values of a type that does not implement
+        /// [`Weigh`]; may be a static. See [`Rcu::with_weight`](crate::Rcu::with_weight).
         pub fn with_weight(weight: fn(&V) -> usize) -> Self {
             Self::with_weight_in(weight, Domain::global())
         }

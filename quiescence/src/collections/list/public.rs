@@ -100,8 +100,8 @@ impl<T: Send + Sync + 'static> List<T> {
             Self::on(Scale::new(), Domain::global())
         }
 
-        /// An empty list in the global domain, for values of a type that does not implement [`Weigh`].
-        /// See [`Rcu::with_weight`](crate::Rcu::with_weight).
+        /// An empty list in the global domain, for values of a type that does not implement
+        /// [`Weigh`]. See [`Rcu::with_weight`](crate::Rcu::with_weight).
         pub fn with_weight(weight: fn(&T) -> usize) -> Self {
             Self::on(Scale::by(weight), Domain::global())
         }
