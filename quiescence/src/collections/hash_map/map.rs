@@ -18,7 +18,6 @@ use super::table::{Table, TableRef};
 use super::view::HashMapRef;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
-use crate::domain::srcu::Sleepable;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::AtomicPtr;
 use crate::os::user_code::{self, Site};
@@ -119,10 +118,9 @@ pub(super) use by_form;
 /// guards may be held across an `.await`:
 ///
 /// ```
-/// use quiescence::{collections::HashMap, tag::Sleepable};
-/// use std::hash::RandomState;
+/// use quiescence::{Srcu, collections::HashMap};
 ///
-/// let sessions: HashMap<u64, String, RandomState, Sleepable> = HashMap::sleepable();
+/// let sessions = HashMap::<u64, String>::new_in(Srcu::new().domain());
 /// sessions.insert(7, "anna".into());
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
@@ -254,23 +252,6 @@ where
         V: Weigh,
     {
         Self::make(capacity, hasher, Domain::global(), is_copied::<K, V>(), weight::<K, V>())
-    }
-}
-
-impl<K, V> HashMap<K, V, RandomState, Sleepable>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-{
-    /// An empty map in a new [sleepable domain](crate::Srcu), whose guards may go to other threads
-    /// and be held across an `.await`.
-    pub fn sleepable() -> Self
-    where
-        K: Weigh,
-        V: Weigh,
-    {
-        let domain = crate::Srcu::new().domain();
-        Self::make(0, RandomState::new(), domain, is_copied::<K, V>(), weight::<K, V>())
     }
 }
 

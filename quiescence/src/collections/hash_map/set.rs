@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::ops::Deref;
 
 use equivalent::Equivalent;
 
@@ -9,7 +10,6 @@ use super::map::HashMap;
 use super::view::{HashMapRef, Keys};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
-use crate::domain::srcu::Sleepable;
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::Weigh;
@@ -17,7 +17,8 @@ use crate::reclaim::weigh::Weigh;
 /// A concurrent hash set. Readers take no lock and write nothing that is shared.
 ///
 /// Everything is as with [`HashMap`], which see; a set of integers has a cache line for each six of
-/// them.
+/// them. It derefs to the map of its elements to `()`, whose `len`, `remove`, `clear`, `reserve` and
+/// `domain` are the set's.
 ///
 /// ```
 /// use quiescence::collections::HashSet;
@@ -72,16 +73,6 @@ impl<T: Send + Sync + 'static> HashSet<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> HashSet<T, RandomState, Sleepable> {
-    /// An empty set in a new sleepable domain: see [`HashMap::sleepable`].
-    pub fn sleepable() -> Self
-    where
-        T: Weigh,
-    {
-        Self(HashMap::sleepable())
-    }
-}
-
 impl<T: Send + Sync + 'static, S> HashSet<T, S> {
     /// An empty set with another hasher.
     pub fn with_hasher(hasher: S) -> Self
@@ -126,25 +117,17 @@ where
     pub fn read_in<'s, G: Section<D>>(&'s self, section: &'s G) -> HashSetRef<'s, T, S, D, &'s G> {
         HashSetRef(self.0.read_in(section))
     }
+}
 
-    /// How many elements it has: see [`HashMap::len`].
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
+impl<T, S, D> Deref for HashSet<T, S, D>
+where
+    T: Send + Sync + 'static,
+    D: DomainTag,
+{
+    type Target = HashMap<T, (), S, D>;
 
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// How many elements it can have before its table grows.
-    pub fn capacity(&self) -> usize {
-        self.0.capacity()
-    }
-
-    /// The domain whose sections protect what readers find.
-    pub fn domain(&self) -> &Domain<D> {
-        self.0.domain()
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 
@@ -180,30 +163,6 @@ where
         self.0.try_insert_if_absent(element, ()).map_err(refused)
     }
 
-    /// Removes an element. Returns whether it was there.
-    ///
-    /// # Panics
-    /// As [`HashMap::remove`].
-    #[track_caller]
-    pub fn remove<Q>(&self, element: &Q) -> bool
-    where
-        Q: Hash + Equivalent<T> + ?Sized,
-    {
-        self.0.remove(element)
-    }
-
-    /// As [`remove`](Self::remove), but never waits.
-    ///
-    /// # Errors
-    /// At the domain's limit, as [`HashMap::try_insert`].
-    #[track_caller]
-    pub fn try_remove<Q>(&self, element: &Q) -> Result<bool, AtLimit>
-    where
-        Q: Hash + Equivalent<T> + ?Sized,
-    {
-        self.0.try_remove(element)
-    }
-
     /// Removes the elements that `keeps` returns `false` of: see [`HashMap::retain`].
     ///
     /// # Panics
@@ -211,15 +170,6 @@ where
     #[track_caller]
     pub fn retain(&self, mut keeps: impl FnMut(&T) -> bool) {
         self.0.retain(|element, ()| keeps(element));
-    }
-
-    /// Removes all elements: see [`HashMap::clear`].
-    ///
-    /// # Panics
-    /// As there.
-    #[track_caller]
-    pub fn clear(&self) {
-        self.0.clear();
     }
 
     /// Adds all of these.
@@ -231,24 +181,6 @@ where
         for element in elements {
             self.insert(element);
         }
-    }
-
-    /// Has the table be large enough for so many more: see [`HashMap::reserve`].
-    ///
-    /// # Panics
-    /// As there.
-    pub fn reserve(&self, additional: usize) {
-        self.0.reserve(additional);
-    }
-
-    /// Has the table be as small as it can be: see [`HashMap::shrink_to`].
-    pub fn shrink_to(&self, capacity: usize) {
-        self.0.shrink_to(capacity);
-    }
-
-    /// As [`shrink_to`](Self::shrink_to), for the elements that it has.
-    pub fn shrink_to_fit(&self) {
-        self.0.shrink_to_fit();
     }
 }
 
@@ -289,31 +221,22 @@ where
         self.0.remove_entry(element).map(|(element, ())| element)
     }
 
-    /// As [`remove`](Self::remove), but does not go over the domain's limit.
-    ///
-    /// # Errors
-    /// At the domain's limit, as [`HashMap::try_remove`].
-    #[track_caller]
-    pub fn try_remove<Q>(&self, element: &Q) -> Result<Option<&T>, AtLimit>
-    where
-        Q: Hash + Equivalent<T> + ?Sized,
-    {
-        Ok(self.0.try_remove_entry(element)?.map(|(element, ())| element))
-    }
-
     /// All elements: see [`HashMapRef::iter`].
     pub fn iter(&self) -> Keys<'_, T, (), S, D> {
         self.0.keys()
     }
+}
 
-    /// How many elements the set has.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
+impl<'m, T, S, D, G> Deref for HashSetRef<'m, T, S, D, G>
+where
+    T: Send + Sync + 'static,
+    D: DomainTag,
+    G: Section<D>,
+{
+    type Target = HashMapRef<'m, T, (), S, D, G>;
 
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 

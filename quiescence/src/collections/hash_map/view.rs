@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
+use std::ops::Deref;
 
 use equivalent::Equivalent;
 
@@ -17,6 +18,8 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::retire::AtLimit;
 
 /// A map in a section: what it finds stays valid as long as this.
+///
+/// What it has no method of its own for is the map's: it derefs to the [`HashMap`].
 ///
 /// Made by [`HashMap::read`]. It ends the section when it is dropped; at the domain's limit that
 /// may wait, if updates were made by it: see [`HashMap`].
@@ -48,15 +51,19 @@ where
     pub fn section(&self) -> &G {
         &self.section
     }
+}
 
-    /// As [`HashMap::len`].
-    pub fn len(&self) -> usize {
-        self.map.len()
-    }
+impl<K, V, S, D, G> Deref for HashMapRef<'_, K, V, S, D, G>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    D: DomainTag,
+    G: Section<D>,
+{
+    type Target = HashMap<K, V, S, D>;
 
-    /// As [`HashMap::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.map.is_empty()
+    fn deref(&self) -> &Self::Target {
+        self.map
     }
 }
 
@@ -145,7 +152,7 @@ where
 /// first one takes out goes over the limit, and the thread waits when its outermost section ends;
 /// the next one panics.
 /// (In a [sleepable domain](crate::Srcu#at-the-limit) each waits for 10 ms at most, and then goes
-/// over the limit.) The `try_` forms do neither.
+/// over the limit.) The `try_` forms, which are the map's where there is none here, do neither.
 impl<K, V, S, D, G> HashMapRef<'_, K, V, S, D, G>
 where
     K: Hash + Eq + Send + Sync + 'static,
@@ -163,25 +170,6 @@ where
         let old = self.map.put(key, value, &self.map.garbage("insert"));
         // SAFETY: found in the section, which lasts as long as `self`.
         old.map(|at| unsafe { &(*at).value })
-    }
-
-    /// As [`insert`](Self::insert), but does not go over the domain's limit.
-    ///
-    /// # Errors
-    /// Key and value, as [`HashMap::try_insert`].
-    ///
-    /// ```
-    /// let map = quiescence::collections::HashMap::from([("a", 1)]);
-    /// assert_eq!(map.read().try_insert("a", 2), Ok(Some(&1)));
-    /// ```
-    #[track_caller]
-    pub fn try_insert(&self, key: K, value: V) -> Result<Option<&V>, AtLimit<(K, V)>> {
-        let Ok(garbage) = self.map.garbage_now(&key) else {
-            return Err(AtLimit::unchanged((key, value)));
-        };
-        let old = self.map.put(key, value, &garbage);
-        // SAFETY: found in the section, which lasts as long as `self`.
-        Ok(old.map(|at| unsafe { &(*at).value }))
     }
 
     /// Removes a key. Returns the value that it had.
@@ -210,20 +198,6 @@ where
         old.map(|at| unsafe { pair(at) })
     }
 
-    /// As [`remove_entry`](Self::remove_entry), but does not go over the domain's limit.
-    ///
-    /// # Errors
-    /// At the domain's limit, as [`HashMap::try_remove`].
-    #[track_caller]
-    pub fn try_remove_entry<Q>(&self, key: &Q) -> Result<Option<(&K, &V)>, AtLimit>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        let old = self.map.take(key, &self.map.garbage_now(key)?);
-        // SAFETY: found in the section, which lasts as long as `self`.
-        Ok(old.map(|at| unsafe { pair(at) }))
-    }
-
     /// Replaces the value of a key by `f` of it, as [`HashMap::update`] does. Returns the new
     /// value.
     ///
@@ -240,45 +214,13 @@ where
         new.map(|at| unsafe { &(*at).value })
     }
 
-    /// As [`update`](Self::update), but does not go over the domain's limit.
-    ///
-    /// # Errors
-    /// At the domain's limit, as [`HashMap::try_update`]; `f` has not been called.
-    #[track_caller]
-    pub fn try_update<Q>(&self, key: &Q, mut f: impl FnMut(&V) -> V) -> Result<Option<&V>, AtLimit>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        K: Clone,
-    {
-        let new = self.map.replace(key, &mut f, &self.map.garbage_now(key)?);
-        // SAFETY: stored in the section, which lasts as long as `self`.
-        Ok(new.map(|at| unsafe { &(*at).value }))
-    }
-
     /// The value of a key; if it has none, `value`, which is inserted.
     ///
     /// # Panics
     /// As [`get_or_insert_with`](Self::get_or_insert_with).
     #[track_caller]
     pub fn get_or_insert(&self, key: K, value: V) -> &V {
-        match self.get_or_put(key, value, |value| value, true) {
-            Ok(value) => value,
-            Err(_) => refuse("get_or_insert"),
-        }
-    }
-
-    /// As [`get_or_insert`](Self::get_or_insert), but does not go over the domain's limit.
-    ///
-    /// # Errors
-    /// Key and value, as [`HashMap::try_insert_if_absent`].
-    ///
-    /// ```
-    /// let names = quiescence::collections::HashMap::<u32, String>::new();
-    /// assert_eq!(names.read().try_get_or_insert(1, "anna".into()).unwrap(), "anna");
-    /// ```
-    #[track_caller]
-    pub fn try_get_or_insert(&self, key: K, value: V) -> Result<&V, AtLimit<(K, V)>> {
-        self.get_or_put(key, value, |value| value, false).map_err(AtLimit::unchanged)
+        self.get_or_put(key, || value, true).unwrap_or_else(|_| refuse("get_or_insert"))
     }
 
     /// The value of a key; if it has none, what `make` returns, which is inserted. It is called
@@ -296,10 +238,8 @@ where
     /// ```
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
-        match self.get_or_put(key, make, |make| user_code::run(Site::Make, make), true) {
-            Ok(value) => value,
-            Err(_) => refuse("get_or_insert_with"),
-        }
+        let make = || user_code::run(Site::Make, make);
+        self.get_or_put(key, make, true).unwrap_or_else(|_| refuse("get_or_insert_with"))
     }
 
     /// As [`get_or_insert_with`](Self::get_or_insert_with), but does not go over the domain's
@@ -313,22 +253,16 @@ where
         key: K,
         make: impl FnOnce() -> V,
     ) -> Result<&V, AtLimit<K>> {
-        self.get_or_put(key, make, |make| user_code::run(Site::Make, make), false)
-            .map_err(|(key, _)| AtLimit::unchanged(key))
+        let make = || user_code::run(Site::Make, make);
+        self.get_or_put(key, make, false).map_err(AtLimit::unchanged)
     }
 
-    /// The value of a key; if it has none, what `make` makes of `with`, which is inserted; `waits`
-    /// as [`insert`](Self::insert), or as a `try_` form.
+    /// The value of a key; if it has none, what `make` returns, which is inserted; `waits` as
+    /// [`insert`](Self::insert), or as a `try_` form.
     ///
     /// # Errors
-    /// The key and `with`, if the key is not there and nothing may be left.
-    fn get_or_put<W>(
-        &self,
-        key: K,
-        with: W,
-        make: impl FnOnce(W) -> V,
-        waits: bool,
-    ) -> Result<&V, (K, W)> {
+    /// The key, if it is not there and nothing may be left.
+    fn get_or_put(&self, key: K, make: impl FnOnce() -> V, waits: bool) -> Result<&V, K> {
         let hash = self.map.hash(&key);
         // SAFETY: in a section.
         let found = unsafe { self.map.find_hashed(&key, hash) };
@@ -339,8 +273,8 @@ where
                     true => self.map.has_room().then(|| Garbage::new(self.map)),
                     false => Garbage::of_nodes(self.map),
                 };
-                let Some(garbage) = garbage else { return Err((key, with)) };
-                self.map.put_if_absent(key, make(with), hash, &garbage).0
+                let Some(garbage) = garbage else { return Err(key) };
+                self.map.put_if_absent(key, make(), hash, &garbage).0
             }
         };
         // SAFETY: found or stored in the section, which lasts as long as `self`.
