@@ -195,7 +195,7 @@ where
     /// from the number that there is. Returns whether there is more to do, and to be done now: in a
     /// section not by a thread that is over the limit.
     #[track_caller]
-    fn resize_step<F: Form<Key = K, Value = V>>(
+    fn resize_step<F: Form<Key = K, Value = V> + 'static>(
         &self,
         wanted: impl Fn(usize) -> Option<usize>,
     ) -> bool {

@@ -52,9 +52,9 @@ pub(super) const fn may_be_inline<K, V>() -> bool {
 /// # Safety
 /// The constants fit the functions: a slot has `SLOT` bytes, of which `Tracked<1>`, which has none
 /// outside of loom, comes first. Memory that is all zero is an empty slot, but for loom's.
-pub(super) unsafe trait Form: Sized + 'static {
-    type Key: 'static;
-    type Value: 'static;
+pub(super) unsafe trait Form: Sized {
+    type Key;
+    type Value;
     /// What is written to a slot.
     type Stored;
 
@@ -148,7 +148,7 @@ unsafe fn tracked<'s>(slot: *const u8) -> &'s Tracked<1> {
 }
 
 // SAFETY: the constants are those of an entry; zeroes are never read as one, since no tag says so.
-unsafe impl<K: 'static, V: 'static> Form for Inline<K, V> {
+unsafe impl<K, V> Form for Inline<K, V> {
     type Key = K;
     type Value = V;
     type Stored = ManuallyDrop<Entry<K, V>>;
@@ -223,7 +223,7 @@ unsafe impl<K: 'static, V: 'static> Form for Inline<K, V> {
 }
 
 // SAFETY: the constants are those of an atomic pointer; zeroes are a null one.
-unsafe impl<K: 'static, V: 'static> Form for Boxed<K, V> {
+unsafe impl<K, V> Form for Boxed<K, V> {
     type Key = K;
     type Value = V;
     type Stored = Box<Entry<K, V>>;

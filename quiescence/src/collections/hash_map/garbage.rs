@@ -144,12 +144,7 @@ fn patience(buckets: usize) -> u32 {
     (buckets / 4).clamp(64, 4_096) as u32
 }
 
-impl<K, V, S, D> HashMap<K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
+impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// Asks for a grace period, unless the one that was asked for last is not over: then does a
     /// step of that. Waits for nothing.
     #[cold]
@@ -171,7 +166,7 @@ struct NodeOwner<F: Form>(NodeRef<F>);
 // SAFETY: memory that no thread reads once it is dropped.
 unsafe impl<F: Form> Send for NodeOwner<F> {}
 
-impl<F: Form> Retire for NodeOwner<F> {
+impl<F: Form + 'static> Retire for NodeOwner<F> {
     fn bytes(&self) -> usize {
         self.0.bytes()
     }

@@ -131,12 +131,7 @@ pub(super) use by_form;
 /// assert_eq!(name, "anna");
 /// # });
 /// ```
-pub struct HashMap<K, V, S = RandomState, D = Global>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
+pub struct HashMap<K, V, S = RandomState, D: DomainTag = Global> {
     /// The table that readers begin with; never null.
     pub(super) root: AtomicPtr<Table>,
     /// Whether entries stand in slots.
@@ -159,21 +154,9 @@ type Invariant<T> = fn(T) -> T;
 pub(super) type Weight<K, V> = Option<fn(&K, &V) -> usize>;
 
 // SAFETY: entries are shared with other threads, and dropped by any; the rest is Send and Sync.
-unsafe impl<K, V, S: Send, D> Send for HashMap<K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
-}
+unsafe impl<K: Send + Sync, V: Send + Sync, S: Send, D: DomainTag> Send for HashMap<K, V, S, D> {}
 // SAFETY: as above.
-unsafe impl<K, V, S: Sync, D> Sync for HashMap<K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
-}
+unsafe impl<K: Send + Sync, V: Send + Sync, S: Sync, D: DomainTag> Sync for HashMap<K, V, S, D> {}
 
 impl<K, V> HashMap<K, V>
 where
@@ -276,19 +259,20 @@ pub(super) fn weight<K: Weigh, V: Weigh>() -> Weight<K, V> {
     })
 }
 
-impl<K, V, S, D> HashMap<K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
+impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
+    /// A map. Its entries are freed by other threads, after grace periods: so it is here that their
+    /// types must be `Send`, `Sync` and `'static`.
     pub(super) fn make(
         capacity: usize,
         hasher: S,
         domain: Domain<D>,
         is_copied: bool,
         weight: Weight<K, V>,
-    ) -> Self {
+    ) -> Self
+    where
+        K: Send + Sync + 'static,
+        V: Send + Sync + 'static,
+    {
         let is_inline = const { may_be_inline::<K, V>() } && is_copied;
         let domain_sequence = grace::Cookie::done_at(domain.core().sequence()).to_bits();
         let count = Counter::new();
@@ -431,13 +415,7 @@ where
     }
 }
 
-impl<K, V, S, D> HashMap<K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
+impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag> HashMap<K, V, S, D> {
     #[inline(always)]
     pub(super) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         user_code::run(Site::Key, || self.hasher.hash_one(key))
@@ -507,12 +485,7 @@ impl GracePeriods for DomainState {
     }
 }
 
-impl<K, V, S, D> Drop for HashMap<K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
+impl<K, V, S, D: DomainTag> Drop for HashMap<K, V, S, D> {
     fn drop(&mut self) {
         by_form!(self, F, {
             // SAFETY: borrowed exclusively: no thread can have a reference out of it.

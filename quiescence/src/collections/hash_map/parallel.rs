@@ -20,11 +20,7 @@ use crate::reclaim::weigh::Weigh;
 /// before it, so no grace period that could free what they find ends meanwhile. **They must not
 /// wait for one:** an update of theirs that waits at the domain's limit would wait for this
 /// section. Use the `try_` forms there.
-pub struct ParIter<'s, K, V, S, D>(Iter<'s, K, V, S, D>)
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag;
+pub struct ParIter<'s, K, V, S, D: DomainTag>(Iter<'s, K, V, S, D>);
 
 impl<'s, K, V, S, D, G> IntoParallelIterator for &'s HashMapRef<'_, K, V, S, D, G>
 where
@@ -75,12 +71,7 @@ where
     }
 }
 
-impl<K, V, S, D> fmt::Debug for ParIter<'_, K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
+impl<K, V, S, D: DomainTag> fmt::Debug for ParIter<'_, K, V, S, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ParIter").finish_non_exhaustive()
     }

@@ -31,18 +31,11 @@ use crate::reclaim::weigh::Weigh;
 /// blocked.remove("10.0.0.1"); // beside the guard
 /// assert!(!guard.contains("10.0.0.1"));
 /// ```
-pub struct HashSet<T, S = RandomState, D = Global>(HashMap<T, (), S, D>)
-where
-    T: Send + Sync + 'static,
-    D: DomainTag;
+pub struct HashSet<T, S = RandomState, D: DomainTag = Global>(HashMap<T, (), S, D>);
 
 /// A set in a section: what it finds stays valid as long as this. Made by [`HashSet::read`].
 #[must_use = "the section ends when this is dropped"]
-pub struct HashSetRef<'m, T, S, D, G>(pub(super) HashMapRef<'m, T, (), S, D, G>)
-where
-    T: Send + Sync + 'static,
-    D: DomainTag,
-    G: Section<D>;
+pub struct HashSetRef<'m, T, S, D: DomainTag, G>(pub(super) HashMapRef<'m, T, (), S, D, G>);
 
 impl<T: Send + Sync + 'static> HashSet<T> {
     /// An empty set in the global domain. Allocates nothing.
@@ -94,11 +87,7 @@ impl<T: Send + Sync + 'static, S> HashSet<T, S> {
     }
 }
 
-impl<T, S, D> HashSet<T, S, D>
-where
-    T: Send + Sync + 'static,
-    D: DomainTag,
-{
+impl<T, S, D: DomainTag> HashSet<T, S, D> {
     /// A section, with the methods of the set: see [`HashMap::read`].
     ///
     /// # Panics
@@ -119,11 +108,7 @@ where
     }
 }
 
-impl<T, S, D> Deref for HashSet<T, S, D>
-where
-    T: Send + Sync + 'static,
-    D: DomainTag,
-{
+impl<T, S, D: DomainTag> Deref for HashSet<T, S, D> {
     type Target = HashMap<T, (), S, D>;
 
     fn deref(&self) -> &Self::Target {
@@ -184,13 +169,7 @@ where
     }
 }
 
-impl<T, S, D, G> HashSetRef<'_, T, S, D, G>
-where
-    T: Hash + Eq + Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-    G: Section<D>,
-{
+impl<T: Hash + Eq, S: BuildHasher, D: DomainTag, G> HashSetRef<'_, T, S, D, G> {
     /// Whether an element is there.
     #[inline]
     pub fn contains<Q>(&self, element: &Q) -> bool
@@ -209,6 +188,19 @@ where
         self.0.get_key_value(element).map(|(element, ())| element)
     }
 
+    /// All elements: see [`HashMapRef::iter`].
+    pub fn iter(&self) -> Keys<'_, T, (), S, D> {
+        self.0.keys()
+    }
+}
+
+impl<T, S, D, G> HashSetRef<'_, T, S, D, G>
+where
+    T: Hash + Eq + Send + Sync + 'static,
+    S: BuildHasher,
+    D: DomainTag,
+    G: Section<D>,
+{
     /// Removes an element. Returns it.
     ///
     /// # Panics
@@ -220,19 +212,9 @@ where
     {
         self.0.remove_entry(element).map(|(element, ())| element)
     }
-
-    /// All elements: see [`HashMapRef::iter`].
-    pub fn iter(&self) -> Keys<'_, T, (), S, D> {
-        self.0.keys()
-    }
 }
 
-impl<'m, T, S, D, G> Deref for HashSetRef<'m, T, S, D, G>
-where
-    T: Send + Sync + 'static,
-    D: DomainTag,
-    G: Section<D>,
-{
+impl<'m, T, S, D: DomainTag, G> Deref for HashSetRef<'m, T, S, D, G> {
     type Target = HashMapRef<'m, T, (), S, D, G>;
 
     fn deref(&self) -> &Self::Target {
@@ -242,10 +224,9 @@ where
 
 impl<'s, T, S, D, G> IntoIterator for &'s HashSetRef<'_, T, S, D, G>
 where
-    T: Hash + Eq + Send + Sync + 'static,
+    T: Hash + Eq,
     S: BuildHasher,
     D: DomainTag,
-    G: Section<D>,
 {
     type Item = &'s T;
     type IntoIter = Keys<'s, T, (), S, D>;
@@ -304,12 +285,7 @@ where
     }
 }
 
-impl<T, S, D> fmt::Debug for HashSet<T, S, D>
-where
-    T: Hash + Eq + Send + Sync + fmt::Debug + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
+impl<T: Hash + Eq + fmt::Debug, S: BuildHasher, D: DomainTag> fmt::Debug for HashSet<T, S, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.read(), f)
     }
@@ -317,10 +293,9 @@ where
 
 impl<T, S, D, G> fmt::Debug for HashSetRef<'_, T, S, D, G>
 where
-    T: Hash + Eq + Send + Sync + fmt::Debug + 'static,
+    T: Hash + Eq + fmt::Debug,
     S: BuildHasher,
     D: DomainTag,
-    G: Section<D>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter()).finish()
@@ -328,31 +303,16 @@ where
 }
 
 /// The same elements; of sets that do not change meanwhile.
-impl<T, S, D> PartialEq for HashSet<T, S, D>
-where
-    T: Hash + Eq + Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
+impl<T: Hash + Eq, S: BuildHasher, D: DomainTag> PartialEq for HashSet<T, S, D> {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 }
 
-impl<T, S, D> Eq for HashSet<T, S, D>
-where
-    T: Hash + Eq + Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
-}
+impl<T: Hash + Eq, S: BuildHasher, D: DomainTag> Eq for HashSet<T, S, D> {}
 
 /// As of the map.
-impl<T, S, D> Weigh for HashSet<T, S, D>
-where
-    T: Send + Sync + 'static,
-    D: DomainTag,
-{
+impl<T, S, D: DomainTag> Weigh for HashSet<T, S, D> {
     fn owned(&self) -> usize {
         self.0.owned()
     }
@@ -370,12 +330,7 @@ mod serde {
     use super::{HashSet, Weigh};
     use crate::domain::tag::DomainTag;
 
-    impl<T, S, D> Serialize for HashSet<T, S, D>
-    where
-        T: Serialize + Hash + Eq + Send + Sync + 'static,
-        S: BuildHasher,
-        D: DomainTag,
-    {
+    impl<T: Serialize + Hash + Eq, S: BuildHasher, D: DomainTag> Serialize for HashSet<T, S, D> {
         fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
             // Elements may come and go meanwhile, and formats ask for the number first.
             let set = self.read();

@@ -67,8 +67,8 @@ where
 
 impl<K, V, S, D> fmt::Debug for HashMap<K, V, S, D>
 where
-    K: Hash + Eq + Send + Sync + fmt::Debug + 'static,
-    V: Send + Sync + fmt::Debug + 'static,
+    K: Hash + Eq + fmt::Debug,
+    V: fmt::Debug,
     S: BuildHasher,
     D: DomainTag,
 {
@@ -78,36 +78,18 @@ where
 }
 
 /// The same keys with the same values; of maps that do not change meanwhile.
-impl<K, V, S, D> PartialEq for HashMap<K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: PartialEq + Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
+impl<K: Hash + Eq, V: PartialEq, S: BuildHasher, D: DomainTag> PartialEq for HashMap<K, V, S, D> {
     fn eq(&self, other: &Self) -> bool {
         let (one, other) = (self.read(), other.read());
         one.len() == other.len() && one.iter().all(|(key, value)| other.get(key) == Some(value))
     }
 }
 
-impl<K, V, S, D> Eq for HashMap<K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Eq + Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
-}
+impl<K: Hash + Eq, V: Eq, S: BuildHasher, D: DomainTag> Eq for HashMap<K, V, S, D> {}
 
 /// The table, and the boxes of its entries; not what the entries own, which is weighed where they
 /// are replaced.
-impl<K, V, S, D> Weigh for HashMap<K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
+impl<K, V, S, D: DomainTag> Weigh for HashMap<K, V, S, D> {
     fn owned(&self) -> usize {
         self.bytes()
     }
@@ -127,8 +109,8 @@ mod serde {
 
     impl<K, V, S, D> Serialize for HashMap<K, V, S, D>
     where
-        K: Serialize + Hash + Eq + Send + Sync + 'static,
-        V: Serialize + Send + Sync + 'static,
+        K: Serialize + Hash + Eq,
+        V: Serialize,
         S: BuildHasher,
         D: DomainTag,
     {

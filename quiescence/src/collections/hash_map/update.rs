@@ -406,7 +406,7 @@ where
         f: impl FnOnce(&mut Locked<'_, F, DomainState>, Option<Found<F>>, W) -> R,
     ) -> Result<R, (Option<At<K, V>>, W)>
     where
-        F: Form<Key = K, Value = V>,
+        F: Form<Key = K, Value = V> + 'static,
     {
         let known = if let Wants::This(entry) = wants { Some(entry) } else { None };
         let (tag, mut seen) = (tags::of_hash(hash), Seen::of(known));
@@ -474,7 +474,7 @@ where
     }
 
     /// Moves some buckets of a table that is growing or shrinking. In a section.
-    pub(super) fn help<F: Form<Key = K, Value = V>>(
+    pub(super) fn help<F: Form<Key = K, Value = V> + 'static>(
         &self,
         table: TableRef<F>,
         garbage: &Garbage<'_, K, V, S, D>,

@@ -24,24 +24,12 @@ use crate::reclaim::retire::AtLimit;
 /// Made by [`HashMap::read`]. It ends the section when it is dropped; at the domain's limit that
 /// may wait, if updates were made by it: see [`HashMap`].
 #[must_use = "the section ends when this is dropped"]
-pub struct HashMapRef<'m, K, V, S, D, G>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-    G: Section<D>,
-{
+pub struct HashMapRef<'m, K, V, S, D: DomainTag, G> {
     map: &'m HashMap<K, V, S, D>,
     section: G,
 }
 
-impl<'m, K, V, S, D, G> HashMapRef<'m, K, V, S, D, G>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-    G: Section<D>,
-{
+impl<'m, K, V, S, D: DomainTag, G> HashMapRef<'m, K, V, S, D, G> {
     #[inline(always)]
     pub(super) fn new(map: &'m HashMap<K, V, S, D>, section: G) -> Self {
         Self { map, section }
@@ -53,13 +41,7 @@ where
     }
 }
 
-impl<K, V, S, D, G> Deref for HashMapRef<'_, K, V, S, D, G>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-    G: Section<D>,
-{
+impl<K, V, S, D: DomainTag, G> Deref for HashMapRef<'_, K, V, S, D, G> {
     type Target = HashMap<K, V, S, D>;
 
     fn deref(&self) -> &Self::Target {
@@ -78,14 +60,7 @@ unsafe fn pair<'s, K, V>(at: At<K, V>) -> (&'s K, &'s V) {
 }
 
 /// # Reading
-impl<K, V, S, D, G> HashMapRef<'_, K, V, S, D, G>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-    G: Section<D>,
-{
+impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D, G> {
     /// The value of a key. It stays valid as long as the section, also if it is removed or
     /// replaced.
     #[inline]
@@ -376,11 +351,10 @@ where
 
 impl<K, V, S, D, G> fmt::Debug for HashMapRef<'_, K, V, S, D, G>
 where
-    K: Hash + Eq + Send + Sync + fmt::Debug + 'static,
-    V: Send + Sync + fmt::Debug + 'static,
+    K: Hash + Eq + fmt::Debug,
+    V: fmt::Debug,
     S: BuildHasher,
     D: DomainTag,
-    G: Section<D>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
@@ -388,16 +362,12 @@ where
 }
 
 /// A walk over a map of either form.
-pub(super) enum AnyWalk<K: 'static, V: 'static> {
+pub(super) enum AnyWalk<K, V> {
     Inline(Walk<Inline<K, V>>),
     Boxed(Walk<Boxed<K, V>>),
 }
 
-impl<K, V> AnyWalk<K, V>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-{
+impl<K, V> AnyWalk<K, V> {
     /// All entries of a map. The caller is in a section, as long as the walk lasts.
     pub(super) fn of<S, D: DomainTag>(map: &HashMap<K, V, S, D>) -> Self {
         if map.is_inline() {
@@ -429,7 +399,7 @@ where
 }
 
 #[cfg(feature = "rayon")]
-impl<K: 'static, V: 'static> AnyWalk<K, V> {
+impl<K, V> AnyWalk<K, V> {
     /// Splits off the second half of the buckets that are left.
     pub(super) fn split(&mut self) -> Option<Self> {
         match self {
@@ -440,12 +410,7 @@ impl<K: 'static, V: 'static> AnyWalk<K, V> {
 }
 
 /// The entries of a map: see [`HashMapRef::iter`].
-pub struct Iter<'s, K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
+pub struct Iter<'s, K, V, S, D: DomainTag> {
     pub(super) map: &'s HashMap<K, V, S, D>,
     pub(super) walk: AnyWalk<K, V>,
 }
@@ -453,29 +418,11 @@ where
 // SAFETY: references to a map that is Sync, and to entries that are. The section is another's, and
 // lasts as long as `'s`: it began before any thread has this, so no grace period that
 // could free what is found ends meanwhile.
-unsafe impl<K, V, S: Sync, D> Send for Iter<'_, K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
-}
+unsafe impl<K: Send + Sync, V: Send + Sync, S: Sync, D: DomainTag> Send for Iter<'_, K, V, S, D> {}
 // SAFETY: as above; a shared reference to it does nothing.
-unsafe impl<K, V, S: Sync, D> Sync for Iter<'_, K, V, S, D>
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag,
-{
-}
+unsafe impl<K: Send + Sync, V: Send + Sync, S: Sync, D: DomainTag> Sync for Iter<'_, K, V, S, D> {}
 
-impl<'s, K, V, S, D> Iterator for Iter<'s, K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
+impl<'s, K: Hash + Eq, V, S: BuildHasher, D: DomainTag> Iterator for Iter<'s, K, V, S, D> {
     type Item = (&'s K, &'s V);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -487,26 +434,12 @@ where
 }
 
 /// The keys of a map: see [`HashMapRef::keys`].
-pub struct Keys<'s, K, V, S, D>(Iter<'s, K, V, S, D>)
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag;
+pub struct Keys<'s, K, V, S, D: DomainTag>(Iter<'s, K, V, S, D>);
 
 /// The values of a map: see [`HashMapRef::values`].
-pub struct Values<'s, K, V, S, D>(Iter<'s, K, V, S, D>)
-where
-    K: Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    D: DomainTag;
+pub struct Values<'s, K, V, S, D: DomainTag>(Iter<'s, K, V, S, D>);
 
-impl<'s, K, V, S, D> Iterator for Keys<'s, K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
+impl<'s, K: Hash + Eq, V, S: BuildHasher, D: DomainTag> Iterator for Keys<'s, K, V, S, D> {
     type Item = &'s K;
 
     fn next(&mut self) -> Option<&'s K> {
@@ -514,13 +447,7 @@ where
     }
 }
 
-impl<'s, K, V, S, D> Iterator for Values<'s, K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
+impl<'s, K: Hash + Eq, V, S: BuildHasher, D: DomainTag> Iterator for Values<'s, K, V, S, D> {
     type Item = &'s V;
 
     fn next(&mut self) -> Option<&'s V> {
@@ -530,11 +457,9 @@ where
 
 impl<'s, K, V, S, D, G> IntoIterator for &'s HashMapRef<'_, K, V, S, D, G>
 where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
+    K: Hash + Eq,
     S: BuildHasher,
     D: DomainTag,
-    G: Section<D>,
 {
     type Item = (&'s K, &'s V);
     type IntoIter = Iter<'s, K, V, S, D>;
@@ -546,12 +471,7 @@ where
 
 macro_rules! debug_iterators {
     ($($name:ident),*) => {
-        $(impl<K, V, S, D> fmt::Debug for $name<'_, K, V, S, D>
-        where
-            K: Send + Sync + 'static,
-            V: Send + Sync + 'static,
-            D: DomainTag,
-        {
+        $(impl<K, V, S, D: DomainTag> fmt::Debug for $name<'_, K, V, S, D> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($name)).finish_non_exhaustive()
             }
