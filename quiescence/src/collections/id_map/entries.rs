@@ -7,7 +7,7 @@ use super::id::{Id, Mark};
 use super::table::{Indexes, Sought, Table};
 
 /// Entries of an [`IdMap`](super::IdMap) with their ids, in ascending order of their indexes. See
-/// [`IdMap::range`](super::IdMap::range) and [`IdMap::marked`](super::IdMap::marked).
+/// [`range`](super::IdMapRef::range) and [`marked`](super::IdMapRef::marked).
 pub struct Entries<'s, V> {
     table: &'s Table<V>,
     indexes: Indexes<'s, V>,

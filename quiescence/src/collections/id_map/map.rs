@@ -6,7 +6,6 @@ use std::panic::Location;
 use std::ptr::{self, NonNull};
 
 use super::chunk::Entry;
-use super::entries::Entries;
 use super::id::{Id, Mark};
 use super::reader::IdMapRef;
 use super::retire::ReplaceError;
@@ -152,8 +151,25 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// As [`Domain::read`].
     #[inline]
     #[track_caller]
-    pub fn read(&self) -> IdMapRef<'_, V, D> {
-        IdMapRef { map: self, section: self.domain.tag().enter(Location::caller()) }
+    pub fn read(&self) -> IdMapRef<'_, V, D, D::Section<'_>> {
+        IdMapRef { map: self, section: self.section() }
+    }
+
+    /// The same under a section that the caller has: see
+    /// [`HashMap::read_in`](super::super::HashMap::read_in).
+    ///
+    /// # Panics
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn read_in<'s, G: Section<D>>(&'s self, section: &'s G) -> IdMapRef<'s, V, D, &'s G> {
+        self.check(section);
+        IdMapRef { map: self, section }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn section(&self) -> D::Section<'_> {
+        self.domain.tag().enter(Location::caller())
     }
 
     /// The value that an id has now. It stays valid as long as the section, whatever becomes of the
@@ -169,74 +185,10 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         self.find(id, section).map(|entry| &entry.value)
     }
 
-    /// The value that stands at an index now, with its id.
-    ///
-    /// Wait-free.
-    ///
-    /// # Panics
-    /// As [`get`](Self::get).
-    #[inline]
-    pub fn get_at<'s, S: Section<D>>(&'s self, index: u32, section: &'s S) -> Option<(Id, &'s V)> {
-        let entry = self.find_at(index, section)?;
-        Some((Id::new(index, entry.generation)?, &entry.value))
-    }
-
     /// Whether an id finds a value now.
     #[track_caller]
     pub fn contains(&self, id: Id) -> bool {
-        self.read().contains(id)
-    }
-
-    /// All entries, in ascending order of their indexes.
-    ///
-    /// Wait-free. Costs a load for each 64 chunks, and for each 64 indexes of those that there are.
-    ///
-    /// # Panics
-    /// As [`get`](Self::get).
-    pub fn iter<'s, S: Section<D>>(&'s self, section: &'s S) -> Entries<'s, V> {
-        self.range(.., section)
-    }
-
-    /// The entries at a range of indexes, in ascending order.
-    ///
-    /// ```
-    /// use quiescence::collections::IdMap;
-    ///
-    /// let pages = IdMap::new();
-    /// for page in [3, 70_000, 4_000_000_000] {
-    ///     pages.insert_at(page, "page").unwrap();
-    /// }
-    /// let guard = quiescence::read();
-    /// let mut found = pages.range(4.., &guard).map(|(id, _)| id.index());
-    /// assert!(found.eq([70_000, 4_000_000_000]));
-    /// ```
-    ///
-    /// # Panics
-    /// As [`get`](Self::get).
-    pub fn range<'s, S: Section<D>>(
-        &'s self,
-        indexes: impl RangeBounds<u32>,
-        section: &'s S,
-    ) -> Entries<'s, V> {
-        self.check(section);
-        // SAFETY: the section lasts as long as `'s`.
-        unsafe { Entries::new(&self.table, None, half_open(&indexes)) }
-    }
-
-    /// The entries at a range of indexes that have a mark, in ascending order. Entries without it
-    /// are not looked at, nor are chunks of 512 that have none with it.
-    ///
-    /// # Panics
-    /// As [`get`](Self::get).
-    pub fn marked<'s, S: Section<D>>(
-        &'s self,
-        mark: Mark,
-        indexes: impl RangeBounds<u32>,
-        section: &'s S,
-    ) -> Entries<'s, V> {
-        self.check(section);
-        // SAFETY: as in `range`.
-        unsafe { Entries::new(&self.table, Some(mark), half_open(&indexes)) }
+        self.find(id, &self.section()).is_some()
     }
 
     /// Inserts a value at a free index, and gives its id. The index is a low one: it may be one
@@ -254,10 +206,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// # Errors
     /// `value`, if all 2^32 indexes are in use, or were used up.
     pub fn try_insert(&self, value: V) -> Result<Id, V> {
-        match self.table.claim(percpu::slot()) {
-            Some(claim) => Ok(publish(claim, value)),
-            None => Err(value),
-        }
+        publish(self.table.claim(percpu::slot()), value)
     }
 
     /// Inserts the value that `make` makes of its id. No reader finds the id before that.
@@ -285,8 +234,9 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn insert_with(&self, make: impl FnOnce(Id) -> V) -> Id {
         let claim = self.table.claim(percpu::slot());
         let claim = claim.expect("quiescence: all indexes of an IdMap are in use");
-        let value = user_code::run(Site::Make, || make(claim.id()));
-        publish(claim, value)
+        let id = claim.id();
+        let value = user_code::run(Site::Make, || make(id));
+        claim.publish(boxed(id, value))
     }
 
     /// Inserts a value at the lowest free index of a range: for ids that must not be greater than
@@ -304,10 +254,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// # Errors
     /// `value`, if none of them is free.
     pub fn insert_in(&self, indexes: impl RangeBounds<u32>, value: V) -> Result<Id, V> {
-        match self.table.claim_in_range(half_open(&indexes)) {
-            Some(claim) => Ok(publish(claim, value)),
-            None => Err(value),
-        }
+        publish(self.table.claim_in_range(half_open(&indexes)), value)
     }
 
     /// Inserts a value at this index, if it is free: for entries that have numbers of their own, as
@@ -319,10 +266,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// # Errors
     /// `value`, if the index is taken.
     pub fn insert_at(&self, index: u32, value: V) -> Result<Id, V> {
-        match self.table.claim_at(index) {
-            Some(claim) => Ok(publish(claim, value)),
-            None => Err(value),
-        }
+        publish(self.table.claim_at(index), value)
     }
 
     /// Removes an entry; its value is dropped after a grace period. Returns whether there was one:
@@ -354,7 +298,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     #[track_caller]
     fn remove_if(&self, index: u32, is_meant: impl Fn(u32) -> bool) -> bool {
         self.may_retire("remove");
-        let section = self.domain.tag().enter(Location::caller());
+        let section = self.section();
         // SAFETY: in a section of the map's domain.
         let old = unsafe { self.table.unlink(index, |entry| is_meant(entry.generation)) };
         // Retire after the section: a reader never waits and never frees.
@@ -370,7 +314,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// before so much waits: see [`Domain::try_retire`].
     #[track_caller]
     pub fn try_remove(&self, id: Id) -> Result<bool, AtLimit> {
-        Ok(self.try_take(id)?.is_some())
+        Ok(self.take_if_room(id, |section| self.unlink_in(id, section))?.is_some())
     }
 
     /// Replaces the value of an entry; the old one is dropped after a grace period. The id and the
@@ -384,8 +328,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     #[track_caller]
     pub fn replace(&self, id: Id, value: V) -> Result<(), V> {
         self.may_retire("replace");
-        let section = self.domain.tag().enter(Location::caller());
-        let old = self.replace_in(id, value, &section);
+        let section = self.section();
+        let old = self.replace_in(id, None, value, &section);
         drop(section);
         // SAFETY: it was taken out, once.
         old.map(|old| unsafe { self.retire(old) })
@@ -399,7 +343,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn try_replace(&self, id: Id, value: V) -> Result<(), ReplaceError<V>> {
         let mut value = Some(value);
         let replaced = self.take_if_room(id, |section| {
-            let result = self.replace_in(id, value.take()?, section);
+            let result = self.replace_in(id, None, value.take()?, section);
             result.map_err(|refused| value = Some(refused)).ok()
         });
         match (replaced, value) {
@@ -420,29 +364,15 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     #[track_caller]
     pub fn update(&self, id: Id, mut f: impl FnMut(&V) -> V) -> bool {
         self.may_retire("replace");
-        let section = self.domain.tag().enter(Location::caller());
-        let mut new: Option<Box<Entry<V>>> = None;
+        let section = self.section();
         let old = loop {
             let Some(current) = self.find(id, &section) else { break None };
             let value = user_code::run(Site::Update, || f(&current.value));
-            let entry = match new.take() {
-                Some(mut again) => {
-                    again.value = value;
-                    again
-                }
-                None => cache::boxed(Entry { generation: id.generation(), value }),
-            };
-            let entry = NonNull::from(Box::leak(entry));
-            // SAFETY: in a section; an entry of ours.
-            let old = unsafe { self.table.replace(id, Some(ptr::from_ref(current)), entry) };
-            if old.is_some() {
-                break old;
+            if let Ok(old) = self.replace_in(id, Some(current), value, &section) {
+                break Some(old);
             }
-            // SAFETY: the box of above, which was not published.
-            new = Some(unsafe { Box::from_raw(entry.as_ptr()) });
         };
         drop(section);
-        drop(new);
         // SAFETY: it was taken out, once.
         old.inspect(|old| unsafe { self.retire(*old) }).is_some()
     }
@@ -450,7 +380,11 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// Whether an entry has a mark now.
     #[track_caller]
     pub fn is_marked(&self, id: Id, mark: Mark) -> bool {
-        self.read().is_marked(id, mark)
+        let _section = self.section();
+        let word = self.table.load(id.index());
+        // SAFETY: null, or loaded under the section.
+        let entry = unsafe { word.entry().as_ref() };
+        entry.is_some_and(|entry| entry.generation == id.generation()) && word.has(mark)
     }
 
     /// Gives an entry a mark. Returns whether that changed anything: not, if it has the mark, or if
@@ -460,13 +394,13 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// An entry that is removed loses its marks; one that comes to its index later has none.
     #[track_caller]
     pub fn set_mark(&self, id: Id, mark: Mark) -> bool {
-        self.read().set_mark(id, mark)
+        self.change_marks(id, None, Some(mark))
     }
 
     /// Takes a mark from an entry. Returns whether that changed anything.
     #[track_caller]
     pub fn clear_mark(&self, id: Id, mark: Mark) -> bool {
-        self.read().clear_mark(id, mark)
+        self.change_marks(id, Some(mark), None)
     }
 
     /// Takes the mark `from` from an entry and gives it `to`, at one moment, if it has `from` and
@@ -475,7 +409,14 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// both are the same mark.
     #[track_caller]
     pub fn swap_mark(&self, id: Id, from: Mark, to: Mark) -> bool {
-        self.read().swap_mark(id, from, to)
+        self.change_marks(id, Some(from), Some(to))
+    }
+
+    #[track_caller]
+    fn change_marks(&self, id: Id, clear: Option<Mark>, set: Option<Mark>) -> bool {
+        let _section = self.section();
+        // SAFETY: in a section of the map's domain.
+        unsafe { self.table.change_marks(id, clear, set) }
     }
 
     /// How many entries there are. Beside updates: how many there were at some moments of the call,
@@ -549,26 +490,6 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         self.find_at(id.index(), section).filter(|entry| entry.generation == id.generation())
     }
 
-    pub(super) fn is_marked_in<S: Section<D>>(&self, id: Id, mark: Mark, section: &S) -> bool {
-        self.check(section);
-        let word = self.table.load(id.index());
-        // SAFETY: null, or loaded under the section.
-        let entry = unsafe { word.entry().as_ref() };
-        entry.is_some_and(|entry| entry.generation == id.generation()) && word.has(mark)
-    }
-
-    pub(super) fn change_marks_in<S: Section<D>>(
-        &self,
-        id: Id,
-        clear: Option<Mark>,
-        set: Option<Mark>,
-        section: &S,
-    ) -> bool {
-        self.check(section);
-        // SAFETY: in a section of the map's domain.
-        unsafe { self.table.change_marks(id, clear, set) }
-    }
-
     pub(super) fn unlink_in<S: Section<D>>(
         &self,
         id: Id,
@@ -579,22 +500,21 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         unsafe { self.table.unlink(id.index(), |entry| entry.generation == id.generation()) }
     }
 
-    #[track_caller]
-    pub(super) fn try_take(&self, id: Id) -> Result<Option<NonNull<Entry<V>>>, AtLimit> {
-        self.take_if_room(id, |section| self.unlink_in(id, section))
-    }
-
+    /// Replaces the value of an entry, if it is `expected` or that is none.
+    ///
+    /// # Errors
+    /// `value`, if the id finds nothing, or another entry.
     pub(super) fn replace_in<S: Section<D>>(
         &self,
         id: Id,
+        expected: Option<&Entry<V>>,
         value: V,
         section: &S,
     ) -> Result<NonNull<Entry<V>>, V> {
         self.check(section);
-        let new = cache::boxed(Entry { generation: id.generation(), value });
-        let new = NonNull::from(Box::leak(new));
+        let new = boxed(id, value);
         // SAFETY: in a section of the map's domain; an entry of ours.
-        unsafe { self.table.replace(id, None, new) }.ok_or_else(|| {
+        unsafe { self.table.replace(id, expected.map(ptr::from_ref), new) }.ok_or_else(|| {
             // SAFETY: the box of above, which was not published.
             unsafe { Box::from_raw(new.as_ptr()) }.value
         })
@@ -612,13 +532,19 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     }
 }
 
-/// Puts a value where the claim is.
-fn publish<V>(claim: Claim<'_, V>, value: V) -> Id {
-    let entry = cache::boxed(Entry { generation: claim.id().generation(), value });
-    claim.publish(NonNull::from(Box::leak(entry)))
+/// Puts a value where the claim is; gives it back if there is none.
+fn publish<V>(claim: Option<Claim<'_, V>>, value: V) -> Result<Id, V> {
+    let Some(claim) = claim else { return Err(value) };
+    let id = claim.id();
+    Ok(claim.publish(boxed(id, value)))
 }
 
-fn half_open(indexes: &impl RangeBounds<u32>) -> Range<u64> {
+/// The entry of an id.
+fn boxed<V>(id: Id, value: V) -> NonNull<Entry<V>> {
+    NonNull::from(Box::leak(cache::boxed(Entry { generation: id.generation(), value })))
+}
+
+pub(super) fn half_open(indexes: &impl RangeBounds<u32>) -> Range<u64> {
     let from = match indexes.start_bound() {
         Bound::Included(first) => u64::from(*first),
         Bound::Excluded(before) => u64::from(*before) + 1,

@@ -1,18 +1,17 @@
 //! A section and a map in one: [`IdMapRef`].
 
 use std::fmt;
-use std::ops::RangeBounds;
+use std::ops::{Deref, RangeBounds};
 
 use super::entries::Entries;
 use super::id::{Id, Mark};
-use super::map::IdMap;
-use crate::domain::guard::Global;
+use super::map::{IdMap, half_open};
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::retire::AtLimit;
 
 /// A read-side critical section and a map: what [`IdMap::read`] gives. What it hands out stays
-/// valid as long as it, whatever becomes of the entries.
+/// valid as long as it, whatever becomes of the entries. What it has no method of its own for is
+/// the map's: it derefs to the [`IdMap`].
 ///
 /// ```
 /// use quiescence::collections::IdMap;
@@ -25,71 +24,78 @@ use crate::reclaim::retire::AtLimit;
 /// assert_eq!(reader.get(id), None);
 /// ```
 #[must_use = "the section ends when the reader is dropped"]
-pub struct IdMapRef<'m, V: Send + Sync + 'static, D: DomainTag = Global> {
+pub struct IdMapRef<'m, V: Send + Sync + 'static, D: DomainTag, G> {
     pub(super) map: &'m IdMap<V, D>,
-    pub(super) section: D::Section<'m>,
+    pub(super) section: G,
 }
 
 // SAFETY: a section of the domain lasts as long.
-unsafe impl<V: Send + Sync + 'static, D: DomainTag> Section<D> for IdMapRef<'_, V, D> {
+unsafe impl<V, D, G> Section<D> for IdMapRef<'_, V, D, G>
+where
+    V: Send + Sync + 'static,
+    D: DomainTag,
+    G: Section<D>,
+{
     #[inline(always)]
     fn core(&self) -> *const DomainState {
         self.section.core()
     }
 }
 
-impl<'m, V: Send + Sync + 'static, D: DomainTag> IdMapRef<'m, V, D> {
+impl<V: Send + Sync + 'static, D: DomainTag, G> Deref for IdMapRef<'_, V, D, G> {
+    type Target = IdMap<V, D>;
+
+    fn deref(&self) -> &Self::Target {
+        self.map
+    }
+}
+
+impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G> {
     /// As [`IdMap::get`].
     #[inline]
     pub fn get(&self, id: Id) -> Option<&V> {
         self.map.get(id, self)
     }
 
-    /// As [`IdMap::get_at`].
+    /// The value that stands at an index now, with its id.
+    ///
+    /// Wait-free.
     #[inline]
     pub fn get_at(&self, index: u32) -> Option<(Id, &V)> {
-        self.map.get_at(index, self)
+        let entry = self.map.find_at(index, self)?;
+        Some((Id::new(index, entry.generation)?, &entry.value))
     }
 
-    /// As [`IdMap::contains`].
-    #[inline]
-    pub fn contains(&self, id: Id) -> bool {
-        self.get(id).is_some()
-    }
-
-    /// As [`IdMap::iter`].
+    /// All entries, in ascending order of their indexes.
+    ///
+    /// Wait-free. Costs a load for each 64 chunks, and for each 64 indexes of those that there are.
     pub fn iter(&self) -> Entries<'_, V> {
-        self.map.iter(self)
+        self.range(..)
     }
 
-    /// As [`IdMap::range`].
+    /// The entries at a range of indexes, in ascending order.
+    ///
+    /// ```
+    /// use quiescence::collections::IdMap;
+    ///
+    /// let pages = IdMap::new();
+    /// for page in [3, 70_000, 4_000_000_000] {
+    ///     pages.insert_at(page, "page").unwrap();
+    /// }
+    /// let pages = pages.read();
+    /// let mut found = pages.range(4..).map(|(id, _)| id.index());
+    /// assert!(found.eq([70_000, 4_000_000_000]));
+    /// ```
     pub fn range(&self, indexes: impl RangeBounds<u32>) -> Entries<'_, V> {
-        self.map.range(indexes, self)
+        // SAFETY: the section lasts as long as `self`.
+        unsafe { Entries::new(&self.map.table, None, half_open(&indexes)) }
     }
 
-    /// As [`IdMap::marked`].
+    /// The entries at a range of indexes that have a mark, in ascending order. Entries without it
+    /// are not looked at, nor are chunks of 512 that have none with it.
     pub fn marked(&self, mark: Mark, indexes: impl RangeBounds<u32>) -> Entries<'_, V> {
-        self.map.marked(mark, indexes, self)
-    }
-
-    /// As [`IdMap::is_marked`].
-    pub fn is_marked(&self, id: Id, mark: Mark) -> bool {
-        self.map.is_marked_in(id, mark, self)
-    }
-
-    /// As [`IdMap::set_mark`].
-    pub fn set_mark(&self, id: Id, mark: Mark) -> bool {
-        self.map.change_marks_in(id, None, Some(mark), self)
-    }
-
-    /// As [`IdMap::clear_mark`].
-    pub fn clear_mark(&self, id: Id, mark: Mark) -> bool {
-        self.map.change_marks_in(id, Some(mark), None, self)
-    }
-
-    /// As [`IdMap::swap_mark`].
-    pub fn swap_mark(&self, id: Id, from: Mark, to: Mark) -> bool {
-        self.map.change_marks_in(id, Some(from), Some(to), self)
+        // SAFETY: as in `range`.
+        unsafe { Entries::new(&self.map.table, Some(mark), half_open(&indexes)) }
     }
 
     /// Takes an entry out, and gives its value, which is dropped a grace period later. Among
@@ -98,7 +104,7 @@ impl<'m, V: Send + Sync + 'static, D: DomainTag> IdMapRef<'m, V, D> {
     /// # Panics
     /// At the domain's limit, if this thread has removed or replaced a value over the limit in the
     /// section before: here it can wait for nothing. The entry is still there then. See
-    /// [`try_remove`](Self::try_remove). (In a sleepable domain it waits for 10 ms at most, and
+    /// [`IdMap::try_remove`]. (In a sleepable domain it waits for 10 ms at most, and
     /// then goes over the limit.)
     #[track_caller]
     pub fn remove(&self, id: Id) -> Option<&V> {
@@ -109,18 +115,6 @@ impl<'m, V: Send + Sync + 'static, D: DomainTag> IdMapRef<'m, V, D> {
         // SAFETY: it was taken out, once.
         unsafe { self.map.retire(old) };
         Some(value)
-    }
-
-    /// As [`remove`](Self::remove), but leaves the entry where that would panic, or go over the
-    /// limit: never waits.
-    ///
-    /// # Errors
-    /// There is no room for what would be removed.
-    #[track_caller]
-    pub fn try_remove(&self, id: Id) -> Result<Option<&V>, AtLimit> {
-        let old = self.map.try_take(id)?;
-        // SAFETY: as in `remove`.
-        Ok(old.map(|old| unsafe { &old.as_ref().value }))
     }
 
     /// Replaces the value of an entry, and gives the old one, which is dropped a grace period
@@ -134,7 +128,7 @@ impl<'m, V: Send + Sync + 'static, D: DomainTag> IdMapRef<'m, V, D> {
     #[track_caller]
     pub fn replace(&self, id: Id, value: V) -> Result<&V, V> {
         self.map.may_retire("replace");
-        let old = self.map.replace_in(id, value, self)?;
+        let old = self.map.replace_in(id, None, value, self)?;
         // SAFETY: as in `remove`.
         let value = unsafe { &old.as_ref().value };
         // SAFETY: it was taken out, once.
@@ -143,7 +137,12 @@ impl<'m, V: Send + Sync + 'static, D: DomainTag> IdMapRef<'m, V, D> {
     }
 }
 
-impl<V: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for IdMapRef<'_, V, D> {
+impl<V, D, G> fmt::Debug for IdMapRef<'_, V, D, G>
+where
+    V: Send + Sync + fmt::Debug + 'static,
+    D: DomainTag,
+    G: Section<D>,
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
