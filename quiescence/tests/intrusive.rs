@@ -2,6 +2,7 @@
 //! once, whole, and in order; what an insertion that is half done does to consumers.
 
 use std::collections::VecDeque;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
@@ -244,18 +245,22 @@ fn word<T, N>(structure: &T) -> &AtomicPtr<N> {
 /// A producer that was stopped between its exchange and its store, and then continues.
 #[test]
 fn a_half_done_enqueue_holds_up_consumers_and_nobody_else() {
-    let (mut head, mut tail) = (QueueHead::new(), QueueTail::new());
+    let (mut head, mut tail) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: two of this thread's.
-    unsafe { Ends::write(&raw mut head, &raw mut tail) };
+    unsafe { Ends::write(head.as_mut_ptr(), tail.as_mut_ptr()) };
     // SAFETY: of one queue, made above, which stays here.
-    let ends = unsafe { Ends::new(&head, &tail) };
+    let head: &QueueHead = unsafe { head.assume_init_ref() };
+    // SAFETY: as above.
+    let tail: &QueueTail = unsafe { tail.assume_init_ref() };
+    // SAFETY: as above.
+    let ends = unsafe { Ends::new(head, tail) };
     // SAFETY: this thread is the only consumer.
     let mut consumer = unsafe { Consumer::of(ends) };
     assert_eq!(consumer.try_dequeue(), Ok(None));
 
     // The first half, by hand.
     let first = Object::<QueueNode>::make(0, 0);
-    let before = word::<_, QueueNode>(&tail).swap(first, Release);
+    let before = word::<_, QueueNode>(tail).swap(first, Release);
     assert!(!ends.is_empty());
     assert_eq!(consumer.try_dequeue(), Err(WouldBlock));
     assert_eq!(consumer.try_first(), Err(WouldBlock));
@@ -276,7 +281,7 @@ fn a_half_done_enqueue_holds_up_consumers_and_nobody_else() {
 
     // And behind another node: that one cannot be had, and the chain waits inside.
     let third = Object::<QueueNode>::make(0, 2);
-    let before = word::<_, QueueNode>(&tail).swap(third, Release);
+    let before = word::<_, QueueNode>(tail).swap(third, Release);
     let second = consumer.try_first().ok().flatten().expect("it is there");
     // SAFETY: it is in the queue.
     assert_eq!(unsafe { consumer.try_next(second) }, Err(WouldBlock));
@@ -331,7 +336,7 @@ fn a_half_done_push_holds_up_consumers_and_nobody_else() {
 #[test]
 fn the_queue_with_a_sentinel_keeps_the_order_of_each_producer() {
     // Not by the box from here on: the queue has pointers to itself.
-    let memory = Box::into_raw(Box::new(std::mem::MaybeUninit::<SentinelQueue>::uninit()));
+    let memory = Box::into_raw(Box::new(MaybeUninit::<SentinelQueue>::uninit()));
     // SAFETY: the box's memory, which stays where it is.
     unsafe { SentinelQueue::write(memory.cast()) };
     // SAFETY: written above.

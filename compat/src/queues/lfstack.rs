@@ -20,7 +20,7 @@ const NAME: &str = "struct cds_lfs_stack";
 #[unsafe(export_name = "quiescence_cds_lfs_node_init")]
 unsafe extern "C" fn node_init(node: *mut StackNode) {
     // SAFETY: liburcu's contract.
-    unsafe { StackNode::write(node) };
+    unsafe { node.write(StackNode::new()) };
 }
 
 #[unsafe(export_name = "quiescence_cds_lfs_init")]
@@ -104,7 +104,7 @@ unsafe extern "C" fn pop_all_blocking(stack: *mut LockedStack) -> *mut StackNode
 #[unsafe(export_name = "quiescence_cds_lfs_node_init_rcu")]
 unsafe extern "C" fn node_init_rcu(node: *mut StackNode) {
     // SAFETY: liburcu's contract.
-    unsafe { StackNode::write(node) };
+    unsafe { node.write(StackNode::new()) };
 }
 
 #[unsafe(export_name = "quiescence_cds_lfs_init_rcu")]

@@ -10,7 +10,7 @@ use crate::fatal::fatal;
 #[unsafe(export_name = "quiescence_cds_lfq_node_init_rcu")]
 unsafe extern "C" fn node_init(node: *mut SharedNode) {
     // SAFETY: liburcu's contract.
-    unsafe { SharedNode::write(node) };
+    unsafe { node.write(SharedNode::new()) };
 }
 
 #[unsafe(export_name = "quiescence_cds_lfq_init_rcu")]

@@ -68,7 +68,7 @@ unsafe fn put(chain: Chain, head: *const QueueHead, tail: *const QueueTail) -> S
 #[unsafe(export_name = "quiescence_cds_wfcq_node_init")]
 unsafe extern "C" fn node_init(node: *mut QueueNode) {
     // SAFETY: liburcu's contract.
-    unsafe { QueueNode::write(node) };
+    unsafe { node.write(QueueNode::new()) };
 }
 
 #[unsafe(export_name = "quiescence_cds_wfcq_init")]

@@ -15,7 +15,7 @@ const NAME: &str = "struct cds_wfq_queue";
 #[unsafe(export_name = "quiescence_cds_wfq_node_init")]
 unsafe extern "C" fn node_init(node: *mut QueueNode) {
     // SAFETY: liburcu's contract.
-    unsafe { QueueNode::write(node) };
+    unsafe { node.write(QueueNode::new()) };
 }
 
 #[unsafe(export_name = "quiescence_cds_wfq_init")]

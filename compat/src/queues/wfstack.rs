@@ -21,7 +21,7 @@ const NAME: &str = "struct cds_wfs_stack";
 #[unsafe(export_name = "quiescence_cds_wfs_node_init")]
 unsafe extern "C" fn node_init(node: *mut StackNode) {
     // SAFETY: liburcu's contract.
-    unsafe { StackNode::write(node) };
+    unsafe { node.write(StackNode::new()) };
 }
 
 #[unsafe(export_name = "quiescence_cds_wfs_init")]

@@ -43,16 +43,6 @@ impl SharedNode {
         }
     }
 
-    /// Makes memory a node that stands in no queue, whatever it held before.
-    ///
-    /// # Safety
-    /// `node` may be written and is the caller's alone.
-    #[inline]
-    pub unsafe fn write(node: *mut Self) {
-        // SAFETY: by this function's contract.
-        unsafe { node.write(Self::new()) };
-    }
-
     /// Whether a node is one of the queue's own.
     ///
     /// # Safety
@@ -269,8 +259,7 @@ impl LockFreeQueue {
     ///
     /// # Safety
     /// - The caller is in a read-side critical section of the queue's domain.
-    /// - `node` was made by [`SharedNode::new`] or [`SharedNode::write`], after it was last in a
-    ///   queue.
+    /// - `node` is a [`SharedNode::new`] that was written after it was last in a queue.
     /// - It stays where it is, and valid, until a grace period has passed since it was dequeued;
     ///   the thread that takes it out may do so on any thread.
     #[inline]

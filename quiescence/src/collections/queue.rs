@@ -104,8 +104,8 @@ impl<T: Send + 'static> Queue<T> {
     /// let queue: quiescence::collections::Queue<_> = (0..3).collect();
     /// assert!(queue.drain().eq(0..3));
     /// ```
-    pub fn drain(&self) -> Drain<'_, T> {
-        Drain { queue: self }
+    pub fn drain(&self) -> impl Iterator<Item = T> {
+        std::iter::from_fn(|| self.pop())
     }
 
     /// Whether no value is in the queue. It may be otherwise a moment later.
@@ -171,20 +171,6 @@ impl<T: Send + 'static> IntoIterator for Queue<T> {
     /// The values, from the first to the last. Nothing is retired: no other thread has the queue.
     fn into_iter(self) -> IntoIter<T> {
         IntoIter { queue: self }
-    }
-}
-
-/// Takes values out of a [`Queue`]: what [`Queue::drain`] gives.
-#[derive(Debug)]
-pub struct Drain<'q, T: Send + 'static> {
-    queue: &'q Queue<T>,
-}
-
-impl<T: Send + 'static> Iterator for Drain<'_, T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.queue.pop()
     }
 }
 

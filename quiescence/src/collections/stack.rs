@@ -130,7 +130,7 @@ impl<T: Send + 'static> Default for Stack<T> {
 
 impl<T: Send + 'static> Drop for Stack<T> {
     fn drop(&mut self) {
-        drop(IntoIter { nodes: self.nodes.pop_all(), values: PhantomData::<T> });
+        drop(IntoIter::<T> { nodes: self.nodes.pop_all(), values: PhantomData });
     }
 }
 
@@ -170,25 +170,33 @@ impl<T: Send + 'static> IntoIterator for Stack<T> {
     }
 }
 
-/// Values that have come off a [`Stack`] together: what [`Stack::pop_all`] gives.
+/// Values that have come off a [`Stack`] together, topmost first: what [`Stack::pop_all`] gives. If
+/// they are `OWNED`, the stack was one thread's alone, and has ended.
 #[must_use = "the values are dropped with it"]
 #[derive(Debug)]
-pub struct PopAll<T: Send + 'static> {
+pub struct PopAll<T: Send + 'static, const OWNED: bool = false> {
     nodes: Unstacked,
     values: PhantomData<T>,
 }
 
-// SAFETY: the values are its own, and may go to another thread; nodes may be taken by any.
-unsafe impl<T: Send + 'static> Send for PopAll<T> {}
-// SAFETY: a shared reference gives out nothing.
-unsafe impl<T: Send + 'static> Sync for PopAll<T> {}
+/// The values of a [`Stack`], topmost first.
+pub type IntoIter<T> = PopAll<T, true>;
 
-impl<T: Send + 'static> Iterator for PopAll<T> {
+// SAFETY: the values are its own, and may go to another thread; nodes may be taken by any.
+unsafe impl<T: Send + 'static, const OWNED: bool> Send for PopAll<T, OWNED> {}
+// SAFETY: a shared reference gives out nothing.
+unsafe impl<T: Send + 'static, const OWNED: bool> Sync for PopAll<T, OWNED> {}
+
+impl<T: Send + 'static, const OWNED: bool> Iterator for PopAll<T, OWNED> {
     type Item = T;
 
     #[track_caller]
     fn next(&mut self) -> Option<T> {
         let node = self.nodes.next()?;
+        if OWNED {
+            // SAFETY: made by `push`; the stack was this thread's alone, so the nodes are, too.
+            return Some(unsafe { Node::unboxed(node) });
+        }
         // SAFETY: made by `push`; it came off, with all above it, by one exchange of this thread's
         // or of one that has sent the iterator here, and is retired below.
         let value = unsafe { Node::value(node) };
@@ -198,38 +206,9 @@ impl<T: Send + 'static> Iterator for PopAll<T> {
     }
 }
 
-impl<T: Send + 'static> FusedIterator for PopAll<T> {}
+impl<T: Send + 'static, const OWNED: bool> FusedIterator for PopAll<T, OWNED> {}
 
-impl<T: Send + 'static> Drop for PopAll<T> {
-    fn drop(&mut self) {
-        drop_all(|| self.next());
-    }
-}
-
-/// The values of a [`Stack`], topmost first.
-#[derive(Debug)]
-pub struct IntoIter<T: Send + 'static> {
-    nodes: Unstacked,
-    values: PhantomData<T>,
-}
-
-// SAFETY: as for `PopAll`.
-unsafe impl<T: Send + 'static> Send for IntoIter<T> {}
-// SAFETY: a shared reference gives out nothing.
-unsafe impl<T: Send + 'static> Sync for IntoIter<T> {}
-
-impl<T: Send + 'static> Iterator for IntoIter<T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        // SAFETY: made by `push`; the stack was this thread's alone, so the nodes are, too.
-        self.nodes.next().map(|node| unsafe { Node::unboxed(node) })
-    }
-}
-
-impl<T: Send + 'static> FusedIterator for IntoIter<T> {}
-
-impl<T: Send + 'static> Drop for IntoIter<T> {
+impl<T: Send + 'static, const OWNED: bool> Drop for PopAll<T, OWNED> {
     fn drop(&mut self) {
         drop_all(|| self.next());
     }

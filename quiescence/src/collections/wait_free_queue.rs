@@ -35,16 +35,6 @@ impl QueueNode {
             Self { next: AtomicPtr::new(ptr::null_mut()) }
         }
     }
-
-    /// Makes a word a node that stands in no queue, whatever it held before.
-    ///
-    /// # Safety
-    /// `node` may be written and is the caller's alone.
-    #[inline]
-    pub unsafe fn write(node: *mut Self) {
-        // SAFETY: by this function's contract.
-        unsafe { node.write(Self::new()) };
-    }
 }
 
 impl Default for QueueNode {
@@ -53,42 +43,18 @@ impl Default for QueueNode {
     }
 }
 
-/// The consumer's end of a queue: liburcu's `struct __cds_wfcq_head`.
+/// The consumer's end of a queue: liburcu's `struct __cds_wfcq_head`. Made by [`Ends::write`].
 #[repr(C)]
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct QueueHead {
     node: QueueNode,
 }
 
-impl QueueHead {
-    const_unless_loom! {
-        /// The head of an empty queue.
-        pub fn new() -> Self {
-            Self { node: QueueNode::new() }
-        }
-    }
-}
-
-/// The producers' end of a queue: liburcu's `struct cds_wfcq_tail`.
+/// The producers' end of a queue: liburcu's `struct cds_wfcq_tail`. Made by [`Ends::write`].
 #[repr(C)]
 #[derive(Debug)]
 pub struct QueueTail {
     last: AtomicPtr<QueueNode>,
-}
-
-impl QueueTail {
-    const_unless_loom! {
-        /// The tail of an empty queue of Rust's. One of C's is made by [`Ends::write`].
-        pub fn new() -> Self {
-            Self { last: AtomicPtr::new(ptr::null_mut()) }
-        }
-    }
-}
-
-impl Default for QueueTail {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 const _: () = assert!(size_of::<QueueHead>() == 8 && size_of::<QueueTail>() == 8);
@@ -133,7 +99,7 @@ impl<'q> Ends<'q> {
     /// Both may be written, are the caller's alone, and do not move.
     pub unsafe fn write(head: *mut QueueHead, tail: *mut QueueTail) {
         // SAFETY: by this function's contract.
-        unsafe { head.write(QueueHead::new()) };
+        unsafe { head.write(QueueHead { node: QueueNode::new() }) };
         // The head's node is all there is to it.
         let tail_of_empty = QueueTail { last: AtomicPtr::new(head.cast::<QueueNode>()) };
         // SAFETY: by this function's contract.
@@ -358,8 +324,8 @@ impl WaitFreeQueue {
         /// An empty queue.
         pub fn new() -> Self {
             Self {
-                tail: Apart(QueueTail::new()),
-                head: QueueHead::new(),
+                tail: Apart(QueueTail { last: AtomicPtr::new(ptr::null_mut()) }),
+                head: QueueHead { node: QueueNode::new() },
                 consumers: Mutex::new(Rank::Consumers, ()),
             }
         }
@@ -377,8 +343,7 @@ impl WaitFreeQueue {
     /// Wait-free.
     ///
     /// # Safety
-    /// - `node` was made by [`QueueNode::new`] or [`QueueNode::write`] since it was last in a
-    ///   queue.
+    /// - `node` is a [`QueueNode::new`] that was written since it was last in a queue.
     /// - It stays where it is, and valid, until it has been dequeued, or has come out of a
     ///   [`Chain`].
     /// - The thread that takes it out may do so on any thread.

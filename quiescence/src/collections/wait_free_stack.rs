@@ -29,16 +29,6 @@ impl StackNode {
             Self { next: AtomicPtr::new(ptr::null_mut()) }
         }
     }
-
-    /// Makes a word a node that stands on no stack, whatever it held before.
-    ///
-    /// # Safety
-    /// `node` may be written and is the caller's alone.
-    #[inline]
-    pub unsafe fn write(node: *mut Self) {
-        // SAFETY: by this function's contract.
-        unsafe { node.write(Self::new()) };
-    }
 }
 
 impl Default for StackNode {
@@ -125,8 +115,7 @@ impl WaitFreeStack {
     /// Wait-free.
     ///
     /// # Safety
-    /// - `node` was made by [`StackNode::new`] or [`StackNode::write`] since it was last on a
-    ///   stack.
+    /// - `node` is a [`StackNode::new`] that was written since it was last on a stack.
     /// - It stays where it is, and valid, until it has come off, and somebody who may be in
     ///   [`pop`](Self::pop) has no hold of it any more; see there.
     /// - The thread that takes it off may do so on any thread.

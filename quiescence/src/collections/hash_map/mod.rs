@@ -66,6 +66,6 @@ pub use self::{
     builder::Builder,
     compute::{Compute, Operation},
     map::HashMap,
-    set::{HashSet, HashSetRef},
-    view::{HashMapRef, Iter, Keys, Values},
+    set::{Elements, HashSet, HashSetRef},
+    view::{HashMapRef, Iter},
 };

@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::iter::Map;
 use std::ops::Deref;
 
 use equivalent::Equivalent;
 
 use super::map::HashMap;
-use super::view::{HashMapRef, Keys};
+use super::view::{HashMapRef, Iter};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
@@ -36,6 +37,9 @@ pub struct HashSet<T, S = RandomState, D: DomainTag = Global>(HashMap<T, (), S, 
 /// A set in a section: what it finds stays valid as long as this. Made by [`HashSet::read`].
 #[must_use = "the section ends when this is dropped"]
 pub struct HashSetRef<'m, T, S, D: DomainTag, G>(pub(super) HashMapRef<'m, T, (), S, D, G>);
+
+/// The elements of a set: see [`HashSetRef::iter`].
+pub type Elements<'s, T, S, D> = Map<Iter<'s, T, (), S, D>, fn((&'s T, &'s ())) -> &'s T>;
 
 impl<T: Send + Sync + 'static> HashSet<T> {
     /// An empty set in the global domain. Allocates nothing.
@@ -189,8 +193,8 @@ impl<T: Hash + Eq, S: BuildHasher, D: DomainTag, G> HashSetRef<'_, T, S, D, G> {
     }
 
     /// All elements: see [`HashMapRef::iter`].
-    pub fn iter(&self) -> Keys<'_, T, (), S, D> {
-        self.0.keys()
+    pub fn iter(&self) -> Elements<'_, T, S, D> {
+        self.0.iter().map(|(element, ())| element)
     }
 }
 
@@ -229,7 +233,7 @@ where
     D: DomainTag,
 {
     type Item = &'s T;
-    type IntoIter = Keys<'s, T, (), S, D>;
+    type IntoIter = Elements<'s, T, S, D>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
@@ -320,11 +324,9 @@ impl<T, S, D: DomainTag> Weigh for HashSet<T, S, D> {
 
 #[cfg(feature = "serde")]
 mod serde {
-    use std::fmt;
     use std::hash::{BuildHasher, Hash};
-    use std::marker::PhantomData;
 
-    use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+    use serde::de::{Deserialize, Deserializer};
     use serde::ser::{Serialize, Serializer};
 
     use super::{HashSet, Weigh};
@@ -345,29 +347,7 @@ mod serde {
         S: BuildHasher + Default,
     {
         fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
-            deserializer.deserialize_seq(Elements(PhantomData))
-        }
-    }
-
-    struct Elements<T, S>(PhantomData<fn() -> (T, S)>);
-
-    impl<'de, T, S> Visitor<'de> for Elements<T, S>
-    where
-        T: Deserialize<'de> + Weigh + Hash + Eq + Send + Sync + 'static,
-        S: BuildHasher + Default,
-    {
-        type Value = HashSet<T, S>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a sequence")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
-            let set = HashSet::with_hasher(S::default());
-            while let Some(element) = elements.next_element()? {
-                set.insert(element);
-            }
-            Ok(set)
+            Vec::<T>::deserialize(deserializer).map(Self::from_iter)
         }
     }
 }

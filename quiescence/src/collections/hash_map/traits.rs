@@ -97,11 +97,9 @@ impl<K, V, S, D: DomainTag> Weigh for HashMap<K, V, S, D> {
 
 #[cfg(feature = "serde")]
 mod serde {
-    use std::fmt;
     use std::hash::{BuildHasher, Hash};
-    use std::marker::PhantomData;
 
-    use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+    use serde::de::{Deserialize, Deserializer};
     use serde::ser::{Serialize, Serializer};
 
     use super::{HashMap, Weigh};
@@ -129,32 +127,8 @@ mod serde {
         S: BuildHasher + Default,
     {
         fn deserialize<T: Deserializer<'de>>(deserializer: T) -> Result<Self, T::Error> {
-            deserializer.deserialize_map(Entries(PhantomData))
-        }
-    }
-
-    struct Entries<K, V, S>(PhantomData<(K, V, S)>);
-
-    impl<'de, K, V, S> Visitor<'de> for Entries<K, V, S>
-    where
-        K: Deserialize<'de> + Weigh + Hash + Eq + Send + Sync + 'static,
-        V: Deserialize<'de> + Weigh + Send + Sync + 'static,
-        S: BuildHasher + Default,
-    {
-        type Value = HashMap<K, V, S>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-            // What the input says of its length is not believed beyond a page.
-            let capacity = entries.size_hint().unwrap_or(0).min(256);
-            let map = HashMap::with_capacity_and_hasher(capacity, S::default());
-            while let Some((key, value)) = entries.next_entry()? {
-                map.insert(key, value);
-            }
-            Ok(map)
+            let entries = std::collections::HashMap::<K, V, S>::deserialize(deserializer)?;
+            Ok(entries.into_iter().collect())
         }
     }
 }

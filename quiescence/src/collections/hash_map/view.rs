@@ -15,11 +15,13 @@ use super::update::{At, refuse};
 use super::walk::Walk;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::AtLimit;
 
 /// A map in a section: what it finds stays valid as long as this.
 ///
-/// What it has no method of its own for is the map's: it derefs to the [`HashMap`].
+/// What it has no method of its own for is the map's: it derefs to the [`HashMap`]. It is a
+/// [`Section`] of the map's domain, for other values that are read with it.
 ///
 /// Made by [`HashMap::read`]. It ends the section when it is dropped; at the domain's limit that
 /// may wait, if updates were made by it: see [`HashMap`].
@@ -34,11 +36,6 @@ impl<'m, K, V, S, D: DomainTag, G> HashMapRef<'m, K, V, S, D, G> {
     pub(super) fn new(map: &'m HashMap<K, V, S, D>, section: G) -> Self {
         Self { map, section }
     }
-
-    /// The section.
-    pub fn section(&self) -> &G {
-        &self.section
-    }
 }
 
 impl<K, V, S, D: DomainTag, G> Deref for HashMapRef<'_, K, V, S, D, G> {
@@ -46,6 +43,14 @@ impl<K, V, S, D: DomainTag, G> Deref for HashMapRef<'_, K, V, S, D, G> {
 
     fn deref(&self) -> &Self::Target {
         self.map
+    }
+}
+
+// SAFETY: it has a section, which ends when it is dropped.
+unsafe impl<K, V, S, D: DomainTag, G: Section<D>> Section<D> for HashMapRef<'_, K, V, S, D, G> {
+    #[inline(always)]
+    fn core(&self) -> *const DomainState {
+        self.section.core()
     }
 }
 
@@ -112,13 +117,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D
     }
 
     /// All keys: see [`iter`](Self::iter).
-    pub fn keys(&self) -> Keys<'_, K, V, S, D> {
-        Keys(self.iter())
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.iter().map(|(key, _)| key)
     }
 
     /// All values: see [`iter`](Self::iter).
-    pub fn values(&self) -> Values<'_, K, V, S, D> {
-        Values(self.iter())
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
     }
 }
 
@@ -433,28 +438,6 @@ impl<'s, K: Hash + Eq, V, S: BuildHasher, D: DomainTag> Iterator for Iter<'s, K,
     }
 }
 
-/// The keys of a map: see [`HashMapRef::keys`].
-pub struct Keys<'s, K, V, S, D: DomainTag>(Iter<'s, K, V, S, D>);
-
-/// The values of a map: see [`HashMapRef::values`].
-pub struct Values<'s, K, V, S, D: DomainTag>(Iter<'s, K, V, S, D>);
-
-impl<'s, K: Hash + Eq, V, S: BuildHasher, D: DomainTag> Iterator for Keys<'s, K, V, S, D> {
-    type Item = &'s K;
-
-    fn next(&mut self) -> Option<&'s K> {
-        self.0.next().map(|(key, _)| key)
-    }
-}
-
-impl<'s, K: Hash + Eq, V, S: BuildHasher, D: DomainTag> Iterator for Values<'s, K, V, S, D> {
-    type Item = &'s V;
-
-    fn next(&mut self) -> Option<&'s V> {
-        self.0.next().map(|(_, value)| value)
-    }
-}
-
 impl<'s, K, V, S, D, G> IntoIterator for &'s HashMapRef<'_, K, V, S, D, G>
 where
     K: Hash + Eq,
@@ -469,14 +452,8 @@ where
     }
 }
 
-macro_rules! debug_iterators {
-    ($($name:ident),*) => {
-        $(impl<K, V, S, D: DomainTag> fmt::Debug for $name<'_, K, V, S, D> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
-            }
-        })*
-    };
+impl<K, V, S, D: DomainTag> fmt::Debug for Iter<'_, K, V, S, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").finish_non_exhaustive()
+    }
 }
-
-debug_iterators!(Iter, Keys, Values);

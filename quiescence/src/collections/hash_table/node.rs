@@ -63,11 +63,6 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// At no node.
-    pub const fn nowhere() -> Self {
-        Self { node: std::ptr::null_mut(), next: std::ptr::null_mut() }
-    }
-
     /// The node, if there is one.
     #[inline]
     pub const fn node(&self) -> Option<NonNull<Node>> {
@@ -76,8 +71,9 @@ impl Cursor {
 }
 
 impl Default for Cursor {
+    /// At no node.
     fn default() -> Self {
-        Self::nowhere()
+        Self { node: std::ptr::null_mut(), next: std::ptr::null_mut() }
     }
 }
 

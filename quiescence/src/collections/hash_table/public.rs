@@ -245,7 +245,7 @@ impl<R: Protection> HashTable<R> {
     ) -> Cursor {
         // SAFETY: by the contract.
         let Some(node) = (unsafe { from.node.as_ref() }) else {
-            return Cursor::nowhere();
+            return Cursor::default();
         };
         let (link, reverse_hash) = (from.next.addr(), node.reverse_hash());
         // SAFETY: by the contract.
@@ -578,10 +578,8 @@ unsafe fn prepare<'a>(node: NonNull<Node>, reverse_hash: usize) -> &'a Node {
 
 #[inline(always)]
 fn cursor(found: Option<(&Node, usize)>) -> Cursor {
-    match found {
-        Some((node, link)) => {
-            Cursor { node: list::pointer(node).as_ptr(), next: list::next_of(link) }
-        }
-        None => Cursor::nowhere(),
-    }
+    found.map_or_else(Cursor::default, |(node, link)| Cursor {
+        node: list::pointer(node).as_ptr(),
+        next: list::next_of(link),
+    })
 }

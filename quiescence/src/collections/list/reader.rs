@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
+use std::ops::Deref;
 
 use super::chain::{Node, follow};
 use super::public::List;
@@ -11,7 +12,8 @@ use crate::os::sync::AtomicPtr;
 use crate::reclaim::domain_state::DomainState;
 
 /// A list that is being read, and the section that protects what is found: what [`List::read`]
-/// gives. It is a [`Section`] of the list's domain, for other values that are read with it.
+/// gives. It is a [`Section`] of the list's domain, for other values that are read with it, and derefs
+/// to the [`List`].
 #[must_use = "the section ends when this is dropped"]
 pub struct ListRef<'l, T: Send + Sync + 'static, D: DomainTag = Global> {
     list: &'l List<T, D>,
@@ -33,15 +35,13 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListRef<'l, T, D> {
     pub fn front(&self) -> Option<&T> {
         self.iter().next()
     }
+}
 
-    /// As [`List::len`].
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
+impl<T: Send + Sync + 'static, D: DomainTag> Deref for ListRef<'_, T, D> {
+    type Target = List<T, D>;
 
-    /// As [`List::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+    fn deref(&self) -> &List<T, D> {
+        self.list
     }
 }
 
