@@ -3,7 +3,6 @@
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::marker::PhantomData;
 use std::panic::Location;
-use std::ptr;
 use std::sync::atomic::AtomicU64;
 
 use equivalent::Equivalent;
@@ -16,6 +15,7 @@ use super::known::is_key;
 use super::search::search;
 use super::table::{Table, TableRef};
 use super::view::HashMapRef;
+use crate::collections::sections;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
@@ -370,12 +370,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// Refuses a section of another domain, where the types do not.
     #[inline(always)]
     pub(super) fn check<G: Section<D>>(&self, section: &G) {
-        if !D::STATIC {
-            assert!(
-                ptr::eq(section.core(), self.domain.core()),
-                "quiescence: the guard is of another domain than the map"
-            );
-        }
+        sections::check(section, &self.domain, "map");
     }
 
     /// A section, with the methods of the map.

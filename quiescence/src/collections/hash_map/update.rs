@@ -14,6 +14,7 @@ use super::known::{Seen, is_key};
 use super::map::{HashMap, by_form};
 use super::table::TableRef;
 use super::tags;
+use crate::collections::sections;
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
@@ -515,12 +516,9 @@ enum Wants<E> {
     Absent,
 }
 
+/// Refuses an update that would go over the limit once more in one section.
 #[cold]
 #[track_caller]
 pub(super) fn refuse(what: &str) -> ! {
-    panic!(
-        "quiescence: HashMap::{what}() in a section, at the limit of what may wait, and this \
-         thread is over it already: update the map outside of sections, use the try_ form, or \
-         raise the limit in the domain's Tuning"
-    );
+    sections::refuse(&format!("HashMap::{what}"), "a try_ form");
 }

@@ -10,6 +10,7 @@ use super::id::{Id, Mark};
 use super::reader::IdMapRef;
 use super::retire::ReplaceError;
 use super::table::{Claim, Table};
+use crate::collections::sections;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
@@ -523,12 +524,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// Refuses a section of another domain, where the types do not.
     #[inline(always)]
     fn check<S: Section<D>>(&self, section: &S) {
-        if !D::STATIC {
-            assert!(
-                ptr::eq(section.core(), self.domain.core()),
-                "quiescence: the guard is of another domain than the map"
-            );
-        }
+        sections::check(section, &self.domain, "map");
     }
 }
 

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use super::chunk::Entry;
 use super::id::Id;
 use super::map::IdMap;
+use crate::collections::sections;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
 use crate::reclaim::free::charge_of_box;
@@ -65,7 +66,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         if !self.domain.core().is_sleepable()
             && !reserve::may_replace(self.domain.tag(), self.constant_charge())
         {
-            refuse(what);
+            sections::refuse(&format!("IdMap::{what}"), &format!("try_{what}()"));
         }
     }
 
@@ -105,14 +106,4 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         }
         Ok(taken)
     }
-}
-
-#[cold]
-#[track_caller]
-fn refuse(what: &str) -> ! {
-    panic!(
-        "quiescence: IdMap::{what}() in a section, at the limit of what may wait, and this thread \
-         is over it already: do it outside of sections, use try_{what}(), or raise the limit in \
-         the domain's Tuning"
-    );
 }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::iter::FusedIterator;
 use std::panic::Location;
-use std::ptr;
 
 use super::chain::{Chain, Ends, Node};
 use super::reader::{Iter, ListRef};
 use super::updater::ListUpdater;
+use crate::collections::sections;
 use crate::collections::valued::drop_all;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
@@ -153,12 +153,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
     /// If the section is one of another domain, where the types do not tell.
     #[inline]
     pub fn iter<'s, S: Section<D>>(&'s self, section: &'s S) -> Iter<'s, T> {
-        if !D::STATIC {
-            assert!(
-                ptr::eq(section.core(), self.domain.core()),
-                "quiescence: the guard is of another domain than the list"
-            );
-        }
+        sections::check(section, &self.domain, "list");
         // SAFETY: the section is borrowed as long as the iterator; what is removed is retired in
         // its domain.
         unsafe { Iter::new(self.chain.link()) }

@@ -12,6 +12,7 @@ use std::ptr;
 use super::chain::{Ends, Node, follow};
 use super::public::List;
 use super::reader::Iter;
+use crate::collections::sections::refuse;
 use crate::domain::guard::Global;
 use crate::domain::tag::DomainTag;
 use crate::os::sync::MutexGuard;
@@ -55,16 +56,6 @@ pub struct ListUpdater<'l, T: Send + Sync + 'static, D: DomainTag = Global> {
     // Let go before what was removed is retired: fields are dropped in their order.
     ends: MutexGuard<'l, Ends<T>>,
     removed: Removed<'l, T, D>,
-}
-
-#[cold]
-#[track_caller]
-fn refuse(what: &str) -> ! {
-    panic!(
-        "quiescence: {what}() in a section, at the limit of what may wait, and this thread is over \
-         it already: update the list outside of sections, use try_{what}(), or raise the limit in \
-         the domain's Tuning"
-    );
 }
 
 impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
@@ -192,7 +183,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
     pub fn remove_current(&mut self) -> bool {
         match self.try_remove_current() {
             Ok(removed) => removed,
-            Err(_) => refuse("remove_current"),
+            Err(_) => refuse("remove_current", "try_remove_current()"),
         }
     }
 
@@ -227,7 +218,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
     #[track_caller]
     pub fn replace_current(&mut self, value: T) -> Result<(), T> {
         match self.try_replace_current(value) {
-            Err(_) if !self.cursor.is_null() => refuse("replace_current"),
+            Err(_) if !self.cursor.is_null() => refuse("replace_current", "try_replace_current()"),
             result => result,
         }
     }
