@@ -10,7 +10,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use quiescence::intrusive::{
-    Chain, Consumer, Ends, LockFreeQueue, LockFreeStack, QueueHead, QueueNode, QueueTail,
+    Chain, Ends, LockFreeQueue, LockFreeStack, Patience, QueueHead, QueueNode, QueueTail,
     SentinelQueue, SharedNode, StackNode, Stacked, WaitFreeQueue, WaitFreeStack, WouldBlock,
 };
 
@@ -255,39 +255,43 @@ fn a_half_done_enqueue_holds_up_consumers_and_nobody_else() {
     // SAFETY: as above.
     let ends = unsafe { Ends::new(head, tail) };
     // SAFETY: this thread is the only consumer.
-    let mut consumer = unsafe { Consumer::of(ends) };
-    assert_eq!(consumer.try_dequeue(), Ok(None));
+    let dequeue = |patience| unsafe { ends.dequeue(patience) };
+    // SAFETY: as above.
+    let first_node = || unsafe { ends.first(Patience::Refuse) };
+    // SAFETY: as above.
+    let take_all = || unsafe { ends.take_all(Patience::Refuse) };
+    assert_eq!(dequeue(Patience::Refuse), Ok(None));
 
     // The first half, by hand.
     let first = Object::<QueueNode>::make(0, 0);
     let before = word::<_, QueueNode>(tail).swap(first, Release);
     assert!(!ends.is_empty());
-    assert_eq!(consumer.try_dequeue(), Err(WouldBlock));
-    assert_eq!(consumer.try_first(), Err(WouldBlock));
-    assert!(consumer.try_take_all().is_err());
+    assert_eq!(dequeue(Patience::Refuse), Err(WouldBlock));
+    assert_eq!(first_node(), Err(WouldBlock));
+    assert!(take_all().is_err());
     // Others are not held up.
     // SAFETY: an object that is given away.
     assert!(unsafe { ends.enqueue(Object::<QueueNode>::make(0, 1)) });
-    assert_eq!(consumer.try_dequeue(), Err(WouldBlock));
+    assert_eq!(dequeue(Patience::Refuse), Err(WouldBlock));
 
     // SAFETY: the node that the tail named: the head.
     let link = unsafe { &*before.cast::<AtomicPtr<QueueNode>>() };
     thread::scope(|scope| {
         let last_step = AtomicPtr::new(first);
         scope.spawn(move || link.store(last_step.into_inner(), Release));
-        let waited = consumer.dequeue().expect("waited for");
+        let waited = dequeue(Patience::Wait).ok().flatten().expect("waited for");
         assert_eq!((Object::take(waited.node), waited.last), ((0, 0), false));
     });
 
     // And behind another node: that one cannot be had, and the chain waits inside.
     let third = Object::<QueueNode>::make(0, 2);
     let before = word::<_, QueueNode>(tail).swap(third, Release);
-    let second = consumer.try_first().ok().flatten().expect("it is there");
+    let second = first_node().ok().flatten().expect("it is there");
     // SAFETY: it is in the queue.
-    assert_eq!(unsafe { consumer.try_next(second) }, Err(WouldBlock));
-    assert_eq!(consumer.try_dequeue(), Err(WouldBlock));
-    assert_eq!(consumer.try_first(), Ok(Some(second)), "as it was");
-    let mut chain = consumer.try_take_all().expect("its first node is there");
+    assert_eq!(unsafe { ends.next(second, Patience::Refuse) }, Err(WouldBlock));
+    assert_eq!(dequeue(Patience::Refuse), Err(WouldBlock));
+    assert_eq!(first_node(), Ok(Some(second)), "as it was");
+    let mut chain = take_all().expect("its first node is there");
     assert!(ends.is_empty());
     // SAFETY: the node that the tail named.
     let link = unsafe { &*before.cast::<AtomicPtr<QueueNode>>() };
@@ -321,7 +325,7 @@ fn a_half_done_push_holds_up_consumers_and_nobody_else() {
     let top = stacked.first().expect("it is the topmost");
     assert!(stack.is_empty());
     // SAFETY: it has come off.
-    assert_eq!(unsafe { Stacked::try_below(top) }, Err(WouldBlock));
+    assert_eq!(unsafe { Stacked::below(top, Patience::Refuse) }, Err(WouldBlock));
     // SAFETY: its link.
     let link = unsafe { &*second.cast::<AtomicPtr<StackNode>>() };
     thread::scope(|scope| {

@@ -7,7 +7,7 @@
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
 
-use quiescence::intrusive::{Chain, Consumer, Dequeued, Ends, QueueHead, QueueNode, QueueTail};
+use quiescence::intrusive::{Dequeued, Ends, Patience, QueueHead, QueueNode, QueueTail};
 
 use super::{Locked, node, say_last};
 
@@ -40,28 +40,39 @@ unsafe fn ends<'q>(head: *const QueueHead, tail: *const QueueTail) -> Ends<'q> {
     unsafe { Ends::new(head, tail) }
 }
 
+/// Takes the first node, and says in `state`, unless that is null, whether it was the last.
+///
 /// # Safety
 /// liburcu's contract: the calling thread excludes other consumers.
-unsafe fn consumer<'q>(head: *const QueueHead, tail: *const QueueTail) -> Consumer<'q> {
+unsafe fn dequeue(
+    head: *const QueueHead,
+    tail: *const QueueTail,
+    state: *mut c_int,
+    patience: Patience,
+) -> *mut QueueNode {
     // SAFETY: by this function's contract.
     let ends = unsafe { ends(head, tail) };
     // SAFETY: as above.
-    unsafe { Consumer::of(ends) }
+    let dequeued = unsafe { ends.dequeue(patience) };
+    let last = matches!(dequeued, Ok(Some(Dequeued { last: true, .. })));
+    // SAFETY: as above.
+    unsafe { say_last(state, last) };
+    node(dequeued.map(|dequeued| dequeued.map(|dequeued| dequeued.node)))
 }
 
-/// Puts what was taken where it belongs, and says what was found.
+/// Puts all that is in one queue into another, and says what was found.
 ///
 /// # Safety
-/// liburcu's contract.
-unsafe fn put(chain: Chain, head: *const QueueHead, tail: *const QueueTail) -> Spliced {
-    if chain.is_empty() {
-        return Spliced::SourceEmpty;
-    }
+/// liburcu's contract: the calling thread excludes other consumers of the queue that it empties.
+unsafe fn splice(to: Ends<'_>, from: Ends<'_>, patience: Patience) -> Spliced {
     // SAFETY: by this function's contract.
-    if unsafe { ends(head, tail) }.append(chain) {
-        Spliced::DestinationNonEmpty
-    } else {
-        Spliced::DestinationEmpty
+    match unsafe { from.take_all(patience) } {
+        Err(_) => Spliced::WouldBlock,
+        Ok(chain) if chain.is_empty() => Spliced::SourceEmpty,
+        Ok(chain) => match to.append(chain) {
+            true => Spliced::DestinationNonEmpty,
+            false => Spliced::DestinationEmpty,
+        },
     }
 }
 
@@ -158,10 +169,7 @@ unsafe extern "C" fn dequeue_alone_with_state_blocking(
     state: *mut c_int,
 ) -> *mut QueueNode {
     // SAFETY: liburcu's contract.
-    let dequeued = unsafe { consumer(head, tail) }.dequeue();
-    // SAFETY: as above.
-    unsafe { say_last(state, dequeued.is_some_and(|dequeued| dequeued.last)) };
-    node(Ok(dequeued.map(|dequeued| dequeued.node)))
+    unsafe { dequeue(head, tail, state, Patience::Wait) }
 }
 
 #[unsafe(export_name = "quiescence___cds_wfcq_dequeue_nonblocking")]
@@ -180,11 +188,7 @@ unsafe extern "C" fn dequeue_alone_with_state_nonblocking(
     state: *mut c_int,
 ) -> *mut QueueNode {
     // SAFETY: liburcu's contract.
-    let dequeued = unsafe { consumer(head, tail) }.try_dequeue();
-    let last = matches!(dequeued, Ok(Some(Dequeued { last: true, .. })));
-    // SAFETY: as above.
-    unsafe { say_last(state, last) };
-    node(dequeued.map(|dequeued| dequeued.map(|dequeued| dequeued.node)))
+    unsafe { dequeue(head, tail, state, Patience::Refuse) }
 }
 
 #[unsafe(export_name = "quiescence_cds_wfcq_splice_blocking")]
@@ -209,9 +213,11 @@ unsafe extern "C" fn splice_alone_blocking(
     from_tail: *const QueueTail,
 ) -> Spliced {
     // SAFETY: liburcu's contract.
-    let chain = unsafe { consumer(from_head, from_tail) }.take_all();
+    let to = unsafe { ends(to_head, to_tail) };
     // SAFETY: as above.
-    unsafe { put(chain, to_head, to_tail) }
+    let from = unsafe { ends(from_head, from_tail) };
+    // SAFETY: as above.
+    unsafe { splice(to, from, Patience::Wait) }
 }
 
 #[unsafe(export_name = "quiescence___cds_wfcq_splice_nonblocking")]
@@ -222,11 +228,11 @@ unsafe extern "C" fn splice_alone_nonblocking(
     from_tail: *const QueueTail,
 ) -> Spliced {
     // SAFETY: liburcu's contract.
-    match unsafe { consumer(from_head, from_tail) }.try_take_all() {
-        // SAFETY: as above.
-        Ok(chain) => unsafe { put(chain, to_head, to_tail) },
-        Err(_) => Spliced::WouldBlock,
-    }
+    let to = unsafe { ends(to_head, to_tail) };
+    // SAFETY: as above.
+    let from = unsafe { ends(from_head, from_tail) };
+    // SAFETY: as above.
+    unsafe { splice(to, from, Patience::Refuse) }
 }
 
 #[unsafe(export_name = "quiescence___cds_wfcq_first_blocking")]
@@ -235,7 +241,9 @@ unsafe extern "C" fn first_blocking(
     tail: *const QueueTail,
 ) -> *mut QueueNode {
     // SAFETY: liburcu's contract.
-    node(Ok(unsafe { consumer(head, tail) }.first()))
+    let ends = unsafe { ends(head, tail) };
+    // SAFETY: as above.
+    node(unsafe { ends.first(Patience::Wait) })
 }
 
 #[unsafe(export_name = "quiescence___cds_wfcq_first_nonblocking")]
@@ -244,7 +252,9 @@ unsafe extern "C" fn first_nonblocking(
     tail: *const QueueTail,
 ) -> *mut QueueNode {
     // SAFETY: liburcu's contract.
-    node(unsafe { consumer(head, tail) }.try_first())
+    let ends = unsafe { ends(head, tail) };
+    // SAFETY: as above.
+    node(unsafe { ends.first(Patience::Refuse) })
 }
 
 #[unsafe(export_name = "quiescence___cds_wfcq_next_blocking")]
@@ -254,9 +264,9 @@ unsafe extern "C" fn next_blocking(
     before: NonNull<QueueNode>,
 ) -> *mut QueueNode {
     // SAFETY: liburcu's contract.
-    let consumer = unsafe { consumer(head, tail) };
+    let ends = unsafe { ends(head, tail) };
     // SAFETY: as above.
-    node(Ok(unsafe { consumer.next(before) }))
+    node(unsafe { ends.next(before, Patience::Wait) })
 }
 
 #[unsafe(export_name = "quiescence___cds_wfcq_next_nonblocking")]
@@ -266,7 +276,7 @@ unsafe extern "C" fn next_nonblocking(
     before: NonNull<QueueNode>,
 ) -> *mut QueueNode {
     // SAFETY: liburcu's contract.
-    let consumer = unsafe { consumer(head, tail) };
+    let ends = unsafe { ends(head, tail) };
     // SAFETY: as above.
-    node(unsafe { consumer.try_next(before) })
+    node(unsafe { ends.next(before, Patience::Refuse) })
 }

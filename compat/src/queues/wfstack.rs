@@ -7,7 +7,7 @@
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
 
-use quiescence::intrusive::{Popped, StackNode, Stacked, WaitFreeStack};
+use quiescence::intrusive::{Patience, Popped, StackNode, Stacked, WaitFreeStack};
 
 use super::{Locked, node, say_last};
 
@@ -154,11 +154,11 @@ extern "C" fn first(top: *mut StackNode) -> *mut StackNode {
 #[unsafe(export_name = "quiescence_cds_wfs_next_blocking")]
 unsafe extern "C" fn next_blocking(above: NonNull<StackNode>) -> *mut StackNode {
     // SAFETY: liburcu's contract.
-    node(Ok(unsafe { Stacked::below(above) }))
+    node(unsafe { Stacked::below(above, Patience::Wait) })
 }
 
 #[unsafe(export_name = "quiescence_cds_wfs_next_nonblocking")]
 unsafe extern "C" fn next_nonblocking(above: NonNull<StackNode>) -> *mut StackNode {
     // SAFETY: liburcu's contract.
-    node(unsafe { Stacked::try_below(above) })
+    node(unsafe { Stacked::below(above, Patience::Refuse) })
 }

@@ -9,7 +9,7 @@ pub use super::hash_table::{
 };
 pub use super::lock_free_queue::{CallAfter, LockFreeQueue, NotEmpty, SharedNode};
 pub use super::lock_free_stack::{LockFreeStack, Unstacked};
-pub use super::patience::WouldBlock;
+pub use super::patience::{Patience, WouldBlock};
 pub use super::sentinel_queue::SentinelQueue;
 pub use super::wait_free_queue::{
     Chain, Consumer, Dequeued, Ends, QueueHead, QueueNode, QueueTail, WaitFreeQueue,

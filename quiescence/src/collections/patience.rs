@@ -36,7 +36,7 @@ const NAP: Duration = Duration::from_micros(200);
 
 /// Whether, and how, the end of an insertion is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+pub enum Patience {
     /// Until it ends.
     Wait,
     /// Not at all.

@@ -155,12 +155,16 @@ impl<'q> Ends<'q> {
         before != self.empty
     }
 
-    /// Takes the first node.
+    /// Takes the first node; `None` if the queue is empty.
+    ///
+    /// # Errors
+    /// A producer is not done, which was not to be waited for. Nothing has changed.
     ///
     /// # Safety
-    /// The caller is the only consumer.
+    /// The caller is the only consumer: what it does and what other consumers do comes one after
+    /// the other. Whatever is put in is what [`WaitFreeQueue::enqueue`] asks for.
     #[inline]
-    unsafe fn dequeue(self, patience: Patience) -> Result<Option<Dequeued>, WouldBlock> {
+    pub unsafe fn dequeue(self, patience: Patience) -> Result<Option<Dequeued>, WouldBlock> {
         if self.is_empty() {
             return Ok(None);
         }
@@ -196,15 +200,19 @@ impl<'q> Ends<'q> {
         Ok(NonNull::new(first).map(|node| Dequeued { node, last }))
     }
 
-    /// Takes all nodes there are.
+    /// Takes all nodes there are. The chain may be waited for still, when it is walked.
+    ///
+    /// # Errors
+    /// A producer is not done with the first node, which was not to be waited for. Nothing has
+    /// changed.
     ///
     /// # Safety
-    /// No thread dequeues or looks at nodes meanwhile; others may take all as well.
-    unsafe fn take_all(self, patience: Patience) -> Result<Option<Chain>, WouldBlock> {
+    /// As [`dequeue`](Self::dequeue), but others may take all as well.
+    pub unsafe fn take_all(self, patience: Patience) -> Result<Chain, WouldBlock> {
         let mut looks = 0;
         loop {
             if self.is_empty() {
-                return Ok(None);
+                return Ok(Chain::EMPTY);
             }
             // Acquire: pairs with the Release that linked the first node.
             let first = self.head.node.next.load(Acquire);
@@ -214,7 +222,7 @@ impl<'q> Ends<'q> {
                 // Release: as in `dequeue`. Acquire: the thread that puts the chain into another
                 // queue has its last link null.
                 let last = self.tail.last.swap(self.empty, AcqRel);
-                return Ok(Some(Chain { next: first, last }));
+                return Ok(Chain { next: first, last });
             }
             // A producer, or somebody who takes all, is between two steps.
             patience.pass(&mut looks)?;
@@ -229,20 +237,29 @@ impl<'q> Ends<'q> {
 
     /// The first node, which stays.
     ///
+    /// # Errors
+    /// A producer is not done, which was not to be waited for.
+    ///
     /// # Safety
-    /// No thread dequeues meanwhile, nor before the node has been looked at.
-    unsafe fn first(self, patience: Patience) -> Result<Option<NonNull<QueueNode>>, WouldBlock> {
+    /// No thread takes nodes out meanwhile, nor before the node has been looked at.
+    pub unsafe fn first(
+        self,
+        patience: Patience,
+    ) -> Result<Option<NonNull<QueueNode>>, WouldBlock> {
         if self.is_empty() {
             return Ok(None);
         }
         patience.link(&self.head.node.next).map(NonNull::new)
     }
 
-    /// The node after `node`.
+    /// The node after `node`; `None` after the last.
+    ///
+    /// # Errors
+    /// As [`first`](Self::first).
     ///
     /// # Safety
     /// As for [`first`](Self::first), of which `node` comes, or of this.
-    unsafe fn next(
+    pub unsafe fn next(
         self,
         node: NonNull<QueueNode>,
         patience: Patience,
@@ -376,7 +393,7 @@ impl WaitFreeQueue {
     /// The same without the lock.
     ///
     /// # Safety
-    /// As [`Consumer::of`].
+    /// As [`Ends::dequeue`], of all that the consumer is asked to do.
     #[inline]
     pub unsafe fn only_consumer(&self) -> Consumer<'_> {
         Consumer { ends: self.ends(), _others: None }
@@ -396,18 +413,7 @@ pub struct Consumer<'q> {
     _others: Option<MutexGuard<'q, ()>>,
 }
 
-impl<'q> Consumer<'q> {
-    /// The consumer of a queue of C's.
-    ///
-    /// # Safety
-    /// What it is asked to do and what other consumers do comes one after the other, but that
-    /// several may look at nodes (`first`, `next`) at once, and several may take all at once.
-    /// Whatever is put in is what [`WaitFreeQueue::enqueue`] asks for.
-    #[inline]
-    pub unsafe fn of(ends: Ends<'q>) -> Self {
-        Self { ends, _others: None }
-    }
-
+impl Consumer<'_> {
     /// Takes the first node; `None` if the queue is empty. Waits for a producer that is not done.
     #[inline]
     pub fn dequeue(&mut self) -> Option<Dequeued> {
@@ -429,7 +435,7 @@ impl<'q> Consumer<'q> {
     /// the first node.
     pub fn take_all(&mut self) -> Chain {
         // SAFETY: this is the only consumer.
-        unsafe { self.ends.take_all(Patience::Wait) }.ok().flatten().unwrap_or(Chain::EMPTY)
+        unsafe { self.ends.take_all(Patience::Wait) }.unwrap_or(Chain::EMPTY)
     }
 
     /// The same without waiting. The chain may be waited for still, when it is walked.
@@ -438,54 +444,17 @@ impl<'q> Consumer<'q> {
     /// A producer is not done with the first node. Nothing has changed.
     pub fn try_take_all(&mut self) -> Result<Chain, WouldBlock> {
         // SAFETY: this is the only consumer.
-        let taken = unsafe { self.ends.take_all(Patience::Refuse) }?;
-        Ok(taken.unwrap_or(Chain::EMPTY))
-    }
-
-    /// The first node, which stays in the queue. Waits for a producer that is not done with it.
-    pub fn first(&self) -> Option<NonNull<QueueNode>> {
-        // SAFETY: this is the only consumer, and does not dequeue.
-        unsafe { self.ends.first(Patience::Wait) }.unwrap_or(None)
-    }
-
-    /// The same without waiting.
-    ///
-    /// # Errors
-    /// A producer is not done.
-    pub fn try_first(&self) -> Result<Option<NonNull<QueueNode>>, WouldBlock> {
-        // SAFETY: this is the only consumer, and does not dequeue.
-        unsafe { self.ends.first(Patience::Refuse) }
-    }
-
-    /// The node after `node`; `None` after the last. Waits for a producer that is not done with it.
-    ///
-    /// # Safety
-    /// `node` is in the queue.
-    pub unsafe fn next(&self, node: NonNull<QueueNode>) -> Option<NonNull<QueueNode>> {
-        // SAFETY: this is the only consumer, and does not dequeue; the rest is the caller's.
-        unsafe { self.ends.next(node, Patience::Wait) }.unwrap_or(None)
-    }
-
-    /// The same without waiting.
-    ///
-    /// # Errors
-    /// A producer is not done.
-    ///
-    /// # Safety
-    /// `node` is in the queue.
-    pub unsafe fn try_next(
-        &self,
-        node: NonNull<QueueNode>,
-    ) -> Result<Option<NonNull<QueueNode>>, WouldBlock> {
-        // SAFETY: this is the only consumer, and does not dequeue; the rest is the caller's.
-        unsafe { self.ends.next(node, Patience::Refuse) }
+        unsafe { self.ends.take_all(Patience::Refuse) }
     }
 
     /// The nodes from the first to the last, which all stay in the queue.
     pub fn iter(&self) -> impl Iterator<Item = NonNull<QueueNode>> {
-        std::iter::successors(self.first(), |node| {
-            // SAFETY: it came from this queue, and the consumer is borrowed: no thread dequeues.
-            unsafe { self.next(*node) }
+        let ends = self.ends;
+        // SAFETY: this is the only consumer, and does not dequeue as long as it is borrowed.
+        let first = unsafe { ends.first(Patience::Wait) }.unwrap_or(None);
+        // SAFETY: as above; the node came from this queue.
+        std::iter::successors(first, move |node| unsafe {
+            ends.next(*node, Patience::Wait).unwrap_or(None)
         })
     }
 }

@@ -228,36 +228,15 @@ impl Stacked {
         if self.next == BOTTOM { None } else { NonNull::new(self.next) }
     }
 
-    /// The node below `node`, of those that have come off together; `None` under the lowest. Waits
-    /// for a producer that is not done.
+    /// The node below `node`, of those that have come off together; `None` under the lowest.
+    ///
+    /// # Errors
+    /// A producer is not done, which was not to be waited for.
     ///
     /// # Safety
     /// `node` came off a [`WaitFreeStack`] with others, by `pop_all`, and was not written since.
-    pub unsafe fn below(node: NonNull<StackNode>) -> Option<NonNull<StackNode>> {
-        // SAFETY: by this function's contract.
-        unsafe { Self::below_with(node, Patience::Wait) }.unwrap_or(None)
-    }
-
-    /// The same without waiting.
-    ///
-    /// # Errors
-    /// A producer is not done.
-    ///
-    /// # Safety
-    /// As [`below`](Self::below).
-    pub unsafe fn try_below(
-        node: NonNull<StackNode>,
-    ) -> Result<Option<NonNull<StackNode>>, WouldBlock> {
-        // SAFETY: by this function's contract.
-        unsafe { Self::below_with(node, Patience::Refuse) }
-    }
-
-    /// The node below `node`.
-    ///
-    /// # Safety
-    /// As [`below`](Self::below).
     #[inline]
-    unsafe fn below_with(
+    pub unsafe fn below(
         node: NonNull<StackNode>,
         patience: Patience,
     ) -> Result<Option<NonNull<StackNode>>, WouldBlock> {
@@ -275,7 +254,7 @@ impl Iterator for Stacked {
     fn next(&mut self) -> Option<NonNull<StackNode>> {
         let node = self.first()?;
         // SAFETY: a node that has come off, and not been handed out.
-        let below = unsafe { Self::below(node) };
+        let below = unsafe { Self::below(node, Patience::Wait) }.unwrap_or(None);
         self.next = below.map_or(BOTTOM, NonNull::as_ptr);
         Some(node)
     }

@@ -1,11 +1,10 @@
 //! Maps and sets as parallel iterators of rayon.
 
-use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
-use rayon::iter::plumbing::{Folder, UnindexedConsumer, UnindexedProducer, bridge_unindexed};
 use rayon::iter::{
-    FromParallelIterator, IntoParallelIterator, Map, ParallelExtend, ParallelIterator,
+    FlatMapIter, FromParallelIterator, IntoParallelIterator, Map, ParallelExtend, ParallelIterator,
+    Split, split,
 };
 
 use super::map::HashMap;
@@ -20,12 +19,18 @@ use crate::reclaim::weigh::Weigh;
 /// before it, so no grace period that could free what they find ends meanwhile. **They must not
 /// wait for one:** an update of theirs that waits at the domain's limit would wait for this
 /// section. Use the `try_` forms there.
-pub struct ParIter<'s, K, V, S, D: DomainTag>(Iter<'s, K, V, S, D>);
+pub type ParIter<'s, K, V, S, D> = FlatMapIter<
+    Split<Iter<'s, K, V, S, D>, SplitOff<Iter<'s, K, V, S, D>>>,
+    fn(Iter<'s, K, V, S, D>) -> Iter<'s, K, V, S, D>,
+>;
+
+/// Splits off a part of an iterator.
+type SplitOff<I> = fn(I) -> (I, Option<I>);
 
 impl<'s, K, V, S, D, G> IntoParallelIterator for &'s HashMapRef<'_, K, V, S, D, G>
 where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
+    K: Hash + Eq + Send + Sync,
+    V: Send + Sync,
     S: BuildHasher + Sync,
     D: DomainTag,
     G: Section<D>,
@@ -34,46 +39,11 @@ where
     type Item = (&'s K, &'s V);
 
     fn into_par_iter(self) -> Self::Iter {
-        ParIter(self.iter())
-    }
-}
-
-impl<'s, K, V, S, D> ParallelIterator for ParIter<'s, K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Sync,
-    D: DomainTag,
-{
-    type Item = (&'s K, &'s V);
-
-    fn drive_unindexed<C: UnindexedConsumer<Self::Item>>(self, consumer: C) -> C::Result {
-        bridge_unindexed(self, consumer)
-    }
-}
-
-impl<'s, K, V, S, D> UnindexedProducer for ParIter<'s, K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Sync,
-    D: DomainTag,
-{
-    type Item = (&'s K, &'s V);
-
-    fn split(mut self) -> (Self, Option<Self>) {
-        let second = self.0.walk.split().map(|walk| Self(Iter { map: self.0.map, walk }));
-        (self, second)
-    }
-
-    fn fold_with<F: Folder<Self::Item>>(self, folder: F) -> F {
-        folder.consume_iter(self.0)
-    }
-}
-
-impl<K, V, S, D: DomainTag> fmt::Debug for ParIter<'_, K, V, S, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParIter").finish_non_exhaustive()
+        let split_off: SplitOff<_> = |mut first: Iter<'s, K, V, S, D>| {
+            let second = first.walk.split().map(|walk| Iter { map: first.map, walk });
+            (first, second)
+        };
+        split(self.iter(), split_off).flat_map_iter(|part| part)
     }
 }
 

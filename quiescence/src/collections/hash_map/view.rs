@@ -200,7 +200,10 @@ where
     /// As [`get_or_insert_with`](Self::get_or_insert_with).
     #[track_caller]
     pub fn get_or_insert(&self, key: K, value: V) -> &V {
-        self.get_or_put(key, || value, true).unwrap_or_else(|_| refuse("get_or_insert"))
+        match self.get_or_put(key, || value, true) {
+            Ok(value) => value,
+            Err(_) => refuse("get_or_insert"),
+        }
     }
 
     /// The value of a key; if it has none, what `make` returns, which is inserted. It is called
@@ -219,7 +222,10 @@ where
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
         let make = || user_code::run(Site::Make, make);
-        self.get_or_put(key, make, true).unwrap_or_else(|_| refuse("get_or_insert_with"))
+        match self.get_or_put(key, make, true) {
+            Ok(value) => value,
+            Err(_) => refuse("get_or_insert_with"),
+        }
     }
 
     /// As [`get_or_insert_with`](Self::get_or_insert_with), but does not go over the domain's

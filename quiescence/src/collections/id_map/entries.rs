@@ -4,14 +4,12 @@ use std::fmt;
 use std::iter::FusedIterator;
 
 use super::id::{Id, Mark};
-use super::table::{Indexes, Sought, Table};
+use super::table::{Indexes, Table};
 
 /// Entries of an [`IdMap`](super::IdMap) with their ids, in ascending order of their indexes. See
 /// [`range`](super::IdMapRef::range) and [`marked`](super::IdMapRef::marked).
 pub struct Entries<'s, V> {
-    table: &'s Table<V>,
     indexes: Indexes<'s, V>,
-    mark: Option<Mark>,
 }
 
 impl<'s, V> Entries<'s, V> {
@@ -22,8 +20,7 @@ impl<'s, V> Entries<'s, V> {
         mark: Option<Mark>,
         range: std::ops::Range<u64>,
     ) -> Self {
-        let sought = mark.map_or(Sought::Used, Sought::Marked);
-        Self { table, indexes: Indexes::new(table, sought, range), mark }
+        Self { indexes: Indexes::new(table, mark, range) }
     }
 }
 
@@ -32,11 +29,7 @@ impl<'s, V> Iterator for Entries<'s, V> {
 
     fn next(&mut self) -> Option<(Id, &'s V)> {
         loop {
-            let index = self.indexes.next()?;
-            let word = self.table.load(index);
-            if self.mark.is_some_and(|mark| !word.has(mark)) {
-                continue;
-            }
+            let (index, word) = self.indexes.next_word()?;
             // SAFETY: loaded in the section, by the contract of `new`; it lasts as long.
             let Some(entry) = (unsafe { word.entry().as_ref() }) else { continue };
             if let Some(id) = Id::new(index, entry.generation) {
@@ -50,7 +43,7 @@ impl<V> FusedIterator for Entries<'_, V> {}
 
 impl<V> Clone for Entries<'_, V> {
     fn clone(&self) -> Self {
-        Self { table: self.table, indexes: self.indexes.clone(), mark: self.mark }
+        Self { indexes: self.indexes.clone() }
     }
 }
 

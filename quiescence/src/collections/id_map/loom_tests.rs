@@ -12,7 +12,7 @@ use loom::thread;
 
 use super::chunk::{Entry, SLOTS};
 use super::id::{Id, Mark};
-use super::table::{INDEXES, Indexes, Sought, Table};
+use super::table::{INDEXES, Indexes, Table};
 
 fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -91,13 +91,13 @@ impl World {
 
     /// What a search by mark finds.
     fn marked(&self, mark: Mark) -> Vec<u32> {
-        let indexes = Indexes::new(&self.table, Sought::Marked(mark), 0..INDEXES);
+        let indexes = Indexes::new(&self.table, Some(mark), 0..INDEXES);
         indexes.filter(|index| self.is_marked(*index, mark)).collect()
     }
 
     /// Where the search looks for it.
     fn hints(&self, mark: Mark) -> usize {
-        Indexes::new(&self.table, Sought::Marked(mark), 0..INDEXES).count()
+        Indexes::new(&self.table, Some(mark), 0..INDEXES).count()
     }
 }
 

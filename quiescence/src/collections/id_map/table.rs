@@ -53,13 +53,6 @@ pub(super) struct Claim<'t, V> {
     id: Id,
 }
 
-/// What a search is for.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Sought {
-    Used,
-    Marked(Mark),
-}
-
 /// The chunk of an index.
 #[inline(always)]
 const fn chunk_of(index: u32) -> usize {
@@ -394,11 +387,11 @@ impl<V> Drop for Claim<'_, V> {
     }
 }
 
-/// The indexes of a range that are used, or whose slots may have a mark, in ascending order.
+/// The indexes of a range that are used, or whose slots may have the mark, in ascending order.
 #[derive(Debug)]
 pub(super) struct Indexes<'t, V> {
     table: &'t Table<V>,
-    sought: Sought,
+    mark: Option<Mark>,
     /// Where the search continues once `bits` is 0.
     from: u64,
     end: u64,
@@ -414,17 +407,25 @@ impl<V> Clone for Indexes<'_, V> {
 }
 
 impl<'t, V> Indexes<'t, V> {
-    pub(super) fn new(table: &'t Table<V>, sought: Sought, range: Range<u64>) -> Self {
+    pub(super) fn new(table: &'t Table<V>, mark: Option<Mark>, range: Range<u64>) -> Self {
         let end = range.end.min(INDEXES);
-        Self { table, sought, from: range.start, end, bits: 0, first: 0 }
+        Self { table, mark, from: range.start, end, bits: 0, first: 0 }
+    }
+
+    /// What stands at the next index, if it has the mark.
+    pub(super) fn next_word(&mut self) -> Option<(u32, Word<V>)> {
+        loop {
+            let index = self.next()?;
+            let word = self.table.load(index);
+            if self.mark.is_none_or(|mark| word.has(mark)) {
+                return Some((index, word));
+            }
+        }
     }
 
     /// Finds the next word with a bit.
     fn fill(&mut self) -> Option<()> {
-        let kind = match self.sought {
-            Sought::Used => Kind::Made,
-            Sought::Marked(mark) => Kind::Marked(mark),
-        };
+        let kind = self.mark.map_or(Kind::Made, Kind::Marked);
         let chunks = self.end.div_ceil(SLOTS as u64) as usize;
         while self.from < self.end {
             let directory = &self.table.directory;
@@ -435,10 +436,7 @@ impl<'t, V> Indexes<'t, V> {
                 self.from = first + SLOTS as u64; // it is being made
                 continue;
             };
-            let bits = match self.sought {
-                Sought::Used => &chunk.used,
-                Sought::Marked(mark) => &chunk.marked[mark as usize],
-            };
+            let bits = self.mark.map_or(&chunk.used, |mark| &chunk.marked[mark as usize]);
             let places =
                 (self.from - first) as usize..(self.end - first).min(SLOTS as u64) as usize;
             for word in places.start / WORD_BITS..WORDS {
