@@ -14,6 +14,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::entry::{At, BoxOf, EntryOf, Form};
+use super::formed::Formed;
 use super::known::Seen;
 use super::node::{Left, Node, NodeRef};
 use super::tags::{self, DEAD, EMPTY, LOCK, MOVED, OVER, STAMPED};
@@ -41,18 +42,7 @@ pub(super) struct Head {
 }
 
 /// A bucket, and of which form its slots are.
-pub(super) struct Bucket<F> {
-    head: NonNull<Head>,
-    form: std::marker::PhantomData<fn() -> F>,
-}
-
-impl<F> Clone for Bucket<F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<F> Copy for Bucket<F> {}
+pub(super) type Bucket<F> = Formed<F, Head>;
 
 /// Where an entry is in a bucket.
 #[derive(Clone, Copy, Debug)]
@@ -81,25 +71,11 @@ impl<F: Form> Bucket<F> {
     /// The bytes of the word that are slots.
     const SLOT_BYTES: u64 = tags::head_bytes(F::SLOTS);
 
-    /// # Safety
-    /// `head` is the first byte of a bucket of this form, whose table lives as long as this is
-    /// used.
-    #[inline(always)]
-    pub(super) unsafe fn of(head: NonNull<Head>) -> Self {
-        Self { head, form: std::marker::PhantomData }
-    }
-
-    #[inline(always)]
-    pub(super) fn head<'b>(self) -> &'b Head {
-        // SAFETY: by the contract of `of`.
-        unsafe { self.head.as_ref() }
-    }
-
     /// The slot of a byte of the word.
     #[inline(always)]
     pub(super) fn slot(self, index: usize) -> *mut u8 {
         let first = size_of::<Head>().wrapping_sub(F::SLOT);
-        self.head.as_ptr().cast::<u8>().wrapping_add(first.wrapping_add(index * F::SLOT))
+        self.as_ptr().cast::<u8>().wrapping_add(first.wrapping_add(index * F::SLOT))
     }
 
     /// Makes a bucket of zeroes one that loom knows.
@@ -109,7 +85,7 @@ impl<F: Form> Bucket<F> {
     pub(super) unsafe fn init(self) {
         let head = Head { word: AtomicU64::new(0), over: AtomicPtr::new(ptr::null_mut()) };
         // SAFETY: by the contract.
-        unsafe { self.head.write(head) };
+        unsafe { self.at.write(head) };
         for index in 1..=F::SLOTS {
             // SAFETY: by the contract.
             unsafe { F::init(self.slot(index)) };

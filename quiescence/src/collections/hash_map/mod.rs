@@ -18,6 +18,7 @@
 //! |---|---|
 //! | `tags` | the word of a bucket |
 //! | `entry` | entries in slots, and entries in boxes |
+//! | `formed` | pointers to what has slots |
 //! | `node` | overflow nodes |
 //! | `bucket` | a bucket, and all changes of one; the invariants |
 //! | `table` | tables |
@@ -37,6 +38,7 @@
 
 mod bucket;
 mod entry;
+mod formed;
 mod growth;
 mod known;
 mod node;

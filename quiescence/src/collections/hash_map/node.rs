@@ -6,11 +6,11 @@
 
 use std::alloc::{self, Layout};
 use std::cell::Cell;
-use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 use super::entry::Form;
+use super::formed::Formed;
 use super::tags;
 use crate::os::sync::AtomicU64;
 use crate::reclaim::cache;
@@ -36,33 +36,10 @@ pub(super) struct Node {
 pub(super) const WORD_SLOTS: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// A node, and of which form its slots are.
-pub(super) struct NodeRef<F> {
-    node: NonNull<Node>,
-    form: PhantomData<fn() -> F>,
-}
-
-impl<F> Clone for NodeRef<F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<F> Copy for NodeRef<F> {}
-
-impl<F> PartialEq for NodeRef<F> {
-    fn eq(&self, other: &Self) -> bool {
-        self.node == other.node
-    }
-}
+pub(super) type NodeRef<F> = Formed<F, Node>;
 
 impl<F: Form> NodeRef<F> {
     const SLOTS_AT: usize = size_of::<Node>();
-
-    /// # Safety
-    /// `node` came from [`new`](Self::new) with the same form.
-    pub(super) unsafe fn of(node: NonNull<Node>) -> Self {
-        Self { node, form: PhantomData }
-    }
 
     /// An empty node with room for so many entries at least.
     pub(super) fn new(entries: usize) -> Self {
@@ -80,7 +57,8 @@ impl<F: Form> NodeRef<F> {
                 link: Cell::default(),
             });
         }
-        let this = Self { node, form: PhantomData };
+        // SAFETY: the memory is for slots of this form.
+        let this = unsafe { Self::of(node) };
         for word in 0..words {
             // SAFETY: within the memory, which is ours.
             unsafe { this.word_at(word).cast_mut().write(AtomicU64::new(0)) };
@@ -106,22 +84,12 @@ impl<F: Form> NodeRef<F> {
     pub(super) unsafe fn free(self) {
         let layout = Self::layout(self.words());
         // SAFETY: from `new`.
-        unsafe { cache::release(self.node.cast(), layout) };
+        unsafe { cache::release(self.at.cast(), layout) };
     }
 
     /// Bytes of its memory.
     pub(super) fn bytes(self) -> usize {
         Self::layout(self.words()).size()
-    }
-
-    pub(super) fn as_ptr(self) -> *mut Node {
-        self.node.as_ptr()
-    }
-
-    /// Its head. As long as the caller says, who is in a section or has the bucket.
-    pub(super) fn head<'n>(self) -> &'n Node {
-        // SAFETY: it lives, as the maker of a `NodeRef` has seen to.
-        unsafe { self.node.as_ref() }
     }
 
     /// Slots that have one word of tags.
@@ -135,7 +103,7 @@ impl<F: Form> NodeRef<F> {
 
     fn word_at(self, word: usize) -> *const AtomicU64 {
         // SAFETY: within the memory of the node.
-        let words = unsafe { self.node.as_ptr().cast::<u8>().add(Self::SLOTS_AT) };
+        let words = unsafe { self.at.as_ptr().cast::<u8>().add(Self::SLOTS_AT) };
         // SAFETY: as above.
         unsafe { words.cast::<AtomicU64>().add(word) }
     }

@@ -4,13 +4,13 @@ use std::alloc::{self, Layout};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::iter;
-use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use super::bucket::{Bucket, node_of};
 use super::entry::{BoxOf, Form};
+use super::formed::Formed;
 use super::node::NodeRef;
 use super::tags;
 use crate::os::memory;
@@ -87,24 +87,7 @@ impl Old {
 const MAPPED_FROM: usize = 1 << 16;
 
 /// A table, and of which form its slots are.
-pub(super) struct TableRef<F> {
-    table: NonNull<Table>,
-    form: PhantomData<fn() -> F>,
-}
-
-impl<F> Clone for TableRef<F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<F> Copy for TableRef<F> {}
-
-impl<F> PartialEq for TableRef<F> {
-    fn eq(&self, other: &Self) -> bool {
-        self.table == other.table
-    }
-}
+pub(super) type TableRef<F> = Formed<F, Table>;
 
 /// A table of one bucket that is empty, of whatever form: what a map begins with. It is never
 /// written to; its words are atomic since readers look at them as at those of other buckets.
@@ -130,14 +113,6 @@ const_unless_loom! {
 impl<F: Form> TableRef<F> {
     const BUCKETS_AT: usize = size_of::<Table>();
 
-    /// # Safety
-    /// `table` is [`nothing`](Self::nothing) or came from [`new`](Self::new) with the same form,
-    /// and lives as long as this is used.
-    #[inline(always)]
-    pub(super) unsafe fn of(table: NonNull<Table>) -> Self {
-        Self { table, form: PhantomData }
-    }
-
     /// The table of maps that have none of their own.
     pub(super) fn nothing() -> *mut Table {
         const { assert!(F::STRIDE <= size_of::<[AtomicU64; 32]>()) };
@@ -147,7 +122,7 @@ impl<F: Form> TableRef<F> {
 
     /// Whether it is that one.
     pub(super) fn is_nothing(self) -> bool {
-        ptr::eq(self.table.as_ptr(), Self::nothing())
+        ptr::eq(self.at.as_ptr(), Self::nothing())
     }
 
     /// An empty table.
@@ -180,7 +155,8 @@ impl<F: Form> TableRef<F> {
         };
         // SAFETY: memory of this layout.
         unsafe { table.write(head) };
-        let this = Self { table, form: PhantomData };
+        // SAFETY: the memory is for slots of this form.
+        let this = unsafe { Self::of(table) };
         if cfg!(loom) {
             // SAFETY: ours alone.
             (0..buckets).for_each(|index| unsafe { this.bucket(index).init() });
@@ -213,17 +189,6 @@ impl<F: Form> TableRef<F> {
         }
     }
 
-    #[inline(always)]
-    pub(super) fn as_ptr(self) -> *mut Table {
-        self.table.as_ptr()
-    }
-
-    #[inline(always)]
-    pub(super) fn head<'t>(self) -> &'t Table {
-        // SAFETY: by the contract of `of`.
-        unsafe { self.table.as_ref() }
-    }
-
     pub(super) fn buckets(self) -> usize {
         self.mask() + 1
     }
@@ -250,7 +215,7 @@ impl<F: Form> TableRef<F> {
     pub(super) fn bucket(self, hash: usize) -> Bucket<F> {
         let at = Self::BUCKETS_AT + (hash & self.mask()) * F::STRIDE;
         // SAFETY: within the memory of the table.
-        let bucket = unsafe { self.table.cast::<u8>().add(at) };
+        let bucket = unsafe { self.at.cast::<u8>().add(at) };
         // SAFETY: a bucket begins there.
         unsafe { Bucket::of(bucket.cast()) }
     }
