@@ -44,15 +44,8 @@ unsafe fn ends<'q>(head: *const QueueHead, tail: *const QueueTail) -> Ends<'q> {
 ///
 /// # Safety
 /// liburcu's contract: the calling thread excludes other consumers.
-unsafe fn dequeue(
-    head: *const QueueHead,
-    tail: *const QueueTail,
-    state: *mut c_int,
-    patience: Patience,
-) -> *mut QueueNode {
+unsafe fn dequeue(ends: Ends<'_>, state: *mut c_int, patience: Patience) -> *mut QueueNode {
     // SAFETY: by this function's contract.
-    let ends = unsafe { ends(head, tail) };
-    // SAFETY: as above.
     let dequeued = unsafe { ends.dequeue(patience) };
     let last = matches!(dequeued, Ok(Some(Dequeued { last: true, .. })));
     // SAFETY: as above.
@@ -66,14 +59,11 @@ unsafe fn dequeue(
 /// liburcu's contract: the calling thread excludes other consumers of the queue that it empties.
 unsafe fn splice(to: Ends<'_>, from: Ends<'_>, patience: Patience) -> Spliced {
     // SAFETY: by this function's contract.
-    match unsafe { from.take_all(patience) } {
-        Err(_) => Spliced::WouldBlock,
-        Ok(chain) if chain.is_empty() => Spliced::SourceEmpty,
-        Ok(chain) => match to.append(chain) {
-            true => Spliced::DestinationNonEmpty,
-            false => Spliced::DestinationEmpty,
-        },
+    let Ok(chain) = (unsafe { from.take_all(patience) }) else { return Spliced::WouldBlock };
+    if chain.is_empty() {
+        return Spliced::SourceEmpty;
     }
+    if to.append(chain) { Spliced::DestinationNonEmpty } else { Spliced::DestinationEmpty }
 }
 
 #[unsafe(export_name = "quiescence_cds_wfcq_node_init")]
@@ -169,7 +159,9 @@ unsafe extern "C" fn dequeue_alone_with_state_blocking(
     state: *mut c_int,
 ) -> *mut QueueNode {
     // SAFETY: liburcu's contract.
-    unsafe { dequeue(head, tail, state, Patience::Wait) }
+    let ends = unsafe { ends(head, tail) };
+    // SAFETY: as above.
+    unsafe { dequeue(ends, state, Patience::Wait) }
 }
 
 #[unsafe(export_name = "quiescence___cds_wfcq_dequeue_nonblocking")]
@@ -188,7 +180,9 @@ unsafe extern "C" fn dequeue_alone_with_state_nonblocking(
     state: *mut c_int,
 ) -> *mut QueueNode {
     // SAFETY: liburcu's contract.
-    unsafe { dequeue(head, tail, state, Patience::Refuse) }
+    let ends = unsafe { ends(head, tail) };
+    // SAFETY: as above.
+    unsafe { dequeue(ends, state, Patience::Refuse) }
 }
 
 #[unsafe(export_name = "quiescence_cds_wfcq_splice_blocking")]
