@@ -24,7 +24,6 @@ pub mod queue;
 pub mod stack;
 
 mod patience;
-#[cfg(not(loom))]
 mod sections;
 mod wait_free_queue;
 mod sentinel_queue;

@@ -166,7 +166,7 @@ impl<F: Form<Key = u32, Value = u32>> World<F> {
 }
 
 /// Runs an updater beside a reader, in a table that `first` has filled.
-fn beside<F: Form<Key = u32, Value = u32>>(
+fn beside<F: Form<Key = u32, Value = u32> + 'static>(
     buckets: usize,
     first: impl Fn(&World<F>, &Left) + Send + Sync + Copy + 'static,
     update: impl Fn(&World<F>, &Left) + Send + Sync + Copy + 'static,
@@ -189,7 +189,7 @@ type InlineForm = Inline<u32, u32>;
 type BoxedForm = Boxed<u32, u32>;
 
 /// A key that is replaced until it is in a node is found all the time, and never older than before.
-fn replaced<F: Form<Key = u32, Value = u32>>() {
+fn replaced<F: Form<Key = u32, Value = u32> + 'static>() {
     beside::<F>(
         1,
         |world, left| {
@@ -281,7 +281,7 @@ fn a_key_that_comes_and_goes_from_nodes_is_found() {
 }
 
 /// A key is found while its bucket moves to a larger table, and to a smaller one.
-fn moved<F: Form<Key = u32, Value = u32>>(from: usize, to: usize) {
+fn moved<F: Form<Key = u32, Value = u32> + 'static>(from: usize, to: usize) {
     beside::<F>(
         from,
         |world, left| (0..3).for_each(|key| world.insert(left, key, key)),
@@ -371,7 +371,7 @@ fn a_bucket_that_two_move_moves_once() {
 
 /// Of two updaters that find no entry of a key one adds it, and the other one sees that under the
 /// lock [HM-I3].
-fn one_entry<F: Form<Key = u32, Value = u32>>() {
+fn one_entry<F: Form<Key = u32, Value = u32> + 'static>() {
     beside::<F>(
         1,
         |_, _| {},
@@ -401,7 +401,7 @@ fn two_updaters_of_a_boxed_key_leave_one_entry() {
 }
 
 /// A walk sees a key once that comes out of a node into the slots.
-fn walked<F: Form<Key = u32, Value = u32>>() {
+fn walked<F: Form<Key = u32, Value = u32> + 'static>() {
     beside::<F>(
         1,
         |world, left| [0, 4, 2].iter().for_each(|&key| world.insert(left, key, key)),

@@ -6,8 +6,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::os::sync::{AtomicUsize, const_unless_loom};
 
-use crate::os::sync::const_unless_loom;
-
 /// What an object carries so that it can stand in a [`HashTable`](super::HashTable): liburcu's
 /// `struct cds_lfht_node`, of two words, with addresses that are multiples of 8.
 #[repr(C, align(8))]
