@@ -175,9 +175,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// sleepable domain at its limit.
     #[expect(clippy::missing_panics_doc, reason = "the value that is given back was given")]
     pub fn try_store(&self, value: T) -> Result<(), AtLimit<T>> {
-        let given = |value: Option<T>| value.expect("given above");
-        let refused = |at_limit: AtLimit<_>| AtLimit::unchanged(given(at_limit.into_inner()));
-        self.inner.try_store(Some(value)).map_err(refused)
+        let refused = |value: Option<T>| AtLimit::unchanged(value.expect("given above"));
+        self.inner.store_or_refuse(Some(value)).map_err(refused)
     }
 
     /// Replaces the value and gives the old one, which may still be read. Lock-free: one atomic

@@ -96,14 +96,20 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[inline]
     #[track_caller]
     pub fn store(&self, value: Option<T>) {
-        match self.try_store(value) {
-            Ok(()) => {}
-            // As `retire` there.
-            Err(refused) if self.domain.core().is_sleepable() => {
-                drop(self.swap(refused.into_inner()));
-            }
-            Err(_) => refuse_to_replace("store"),
+        if let Err(value) = self.store_or_refuse(value) {
+            self.store_without_room(value);
         }
+    }
+
+    /// The domain has no room for the value that would be replaced, and it must not be waited for.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn store_without_room(&self, value: Option<T>) {
+        if !self.is_sleepable() {
+            refuse_to_replace("store");
+        }
+        drop(self.swap(value)); // waits, and goes over the limit, as `retire` there
     }
 
     /// As [`store`](Self::store), but gives the value back where that would panic. See
@@ -111,67 +117,61 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     ///
     /// # Errors
     /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
-    #[inline]
     #[track_caller]
     pub fn try_store(&self, value: Option<T>) -> Result<(), AtLimit<Option<T>>> {
+        self.store_or_refuse(value).map_err(AtLimit::unchanged)
+    }
+
+    /// Replaces the value, or gives `value` back where [`try_store`](Self::try_store) does.
+    #[inline]
+    #[track_caller]
+    pub(super) fn store_or_refuse(&self, value: Option<T>) -> Result<(), Option<T>> {
         let tag = self.domain.tag();
         // Usually the thread's stock has room for a value by its size. The place is not looked at
         // before the exchange, not even its scale: where readers on other CPUs have its cache line,
         // a load and an exchange cost more than an exchange. (The handle of a domain that was made
         // at run time stands there, too, and is loaded.)
-        let is_sleepable = tag.core().is_sleepable();
-        let by_size = if is_sleepable { None } else { reserve::reserve_by_size::<K, T>(tag) };
-        let room = match by_size {
-            None => match self.find_room() {
-                Ok(room) => room,
-                Err(NoRoom) => return Err(AtLimit::unchanged(value)),
-            },
-            room => room,
-        };
+        let by_size =
+            if self.is_sleepable() { None } else { reserve::reserve_by_size::<K, T>(tag) };
+        let Some(room) = by_size else { return self.store_slowly(value) };
         let old = self.exchange(into_raw(value));
-        match room {
+        if self.scale.constant().is_some() {
             // SAFETY: it came from a box or is null, and is out of reach now.
-            Some(room) if self.scale.constant().is_some() => unsafe {
-                room.retire_by_size(tag, old);
-            },
+            unsafe { room.retire_by_size(tag, old) };
+        } else {
+            // Given back: what the value weighs may be waited for.
+            room.put_back(tag.core());
             // SAFETY: as above.
-            room => unsafe { self.retire_weighed(old, room) },
+            unsafe { self.retire_old(old, None) };
         }
         Ok(())
     }
 
-    /// Retires what was in the place, where room by its size does not do: there was none, or the
-    /// value is to be weighed. Room that was reserved by its size is given back: what the value
-    /// weighs may be waited for.
-    ///
-    /// # Safety
-    /// As [`retire_old`](Self::retire_old).
+    /// The same where the thread's stock has no room for a value by its size; and in sleepable
+    /// domains.
+    #[cold]
     #[inline(never)]
     #[track_caller]
-    unsafe fn retire_weighed(&self, old: *mut T, room: Option<Reservation<'_>>) {
-        let room = match room {
-            Some(room) if !self.domain.core().is_sleepable() => {
-                room.put_back(self.domain.core());
-                None
-            }
-            room => room,
-        };
-        // SAFETY: by the contract.
-        unsafe { self.retire_old(old, room) };
-    }
-
-    /// Room for the value that is about to be replaced, where the thread's stock has none for it by
-    /// its size; and in sleepable domains. `Ok(None)`: room is to be found when it is retired.
-    #[inline(never)]
-    #[track_caller]
-    fn find_room(&self) -> Result<Option<Reservation<'_>>, NoRoom> {
+    fn store_slowly(&self, value: Option<T>) -> Result<(), Option<T>> {
         let tag = self.domain.tag();
         //~ retire-before-unlink
-        if tag.core().is_sleepable() {
+        if self.is_sleepable() {
             // Whether this is a section is not known, so nothing is waited for.
-            return self.reserve_any().map(Some).ok_or(NoRoom);
+            return self.store_if_room(value);
         }
-        if reserve::may_replace(tag, self.scale.constant()) { Ok(None) } else { Err(NoRoom) }
+        if !reserve::may_replace(tag, self.scale.constant()) {
+            return Err(value);
+        }
+        // SAFETY: what was in the place, and is out of reach now.
+        unsafe { self.retire_old(self.exchange(into_raw(value)), None) };
+        Ok(())
+    }
+
+    /// Whether the readers are counted, not registered. Those of a domain that a type names are
+    /// registered threads.
+    #[inline(always)]
+    fn is_sleepable(&self) -> bool {
+        !K::STATIC && self.domain.core().is_sleepable()
     }
 
     /// What the value that is in the place now would be charged; an estimate, for it may be
@@ -188,7 +188,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     ///
     /// # Safety
     /// `old` is null, or was in this place, out of which the caller has taken it.
-    #[inline]
+    #[inline(never)]
     #[track_caller]
     pub(super) unsafe fn retire_old(&self, old: *mut T, room: Option<Reservation<'_>>) {
         let tag = self.domain.tag();
@@ -314,6 +314,3 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         }
     }
 }
-
-/// The domain has no room for a value that would be replaced, and it must not be waited for.
-struct NoRoom;

@@ -103,7 +103,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     }
 
     /// Stores, if there is room for the value that is replaced.
-    fn store_if_room(&self, value: Option<T>) -> Result<(), Option<T>> {
+    #[track_caller]
+    pub(super) fn store_if_room(&self, value: Option<T>) -> Result<(), Option<T>> {
         let Some(room) = self.reserve_any() else { return Err(value) };
         // SAFETY: what was in the place, and is out of reach now.
         unsafe { self.retire_old(self.exchange(into_raw(value)), Some(room)) };
@@ -112,7 +113,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
 
     /// Room for the value that is in the place, if there is any; nothing is waited for.
     #[track_caller]
-    pub(super) fn reserve_any(&self) -> Option<Reservation<'_>> {
+    fn reserve_any(&self) -> Option<Reservation<'_>> {
         let charge = self.scale.constant().unwrap_or_else(|| self.charge_now());
         reserve::reserve_any(self.domain.tag(), charge)
     }
