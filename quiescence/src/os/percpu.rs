@@ -39,45 +39,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use super::fence::{self, Fences};
 use super::{environment, tracer};
 
-/// `asm!` of these instructions and operands; of the hooks' operands too where there are hooks.
-/// (Rust 1.93 would allow an attribute on an operand.)
-#[cfg(quiescence_mutants)]
-#[allow(unused_macros)]
-macro_rules! assembled {
-    ([$($instructions:tt)*], hooks [$($hooks:tt)*], $($operands:tt)*) => {
-        std::arch::asm!($($instructions)* $($hooks)* $($operands)* options(nostack))
-    };
-}
-#[cfg(not(quiescence_mutants))]
-#[allow(unused_macros)]
-macro_rules! assembled {
-    ([$($instructions:tt)*], hooks [$($hooks:tt)*], $($operands:tt)*) => {
-        std::arch::asm!($($instructions)* $($operands)* options(nostack))
-    };
-}
-
 #[cfg(all(quiescence_mutants, target_os = "linux", target_env = "gnu", not(miri)))]
-#[cfg_attr(not(any(target_arch = "x86_64", quiescence_rseq_aarch64)), allow(dead_code))]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[path = "percpu/hooks.rs"]
 mod hooks;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
 #[path = "percpu/x86_64.rs"]
 mod imp;
-#[cfg(all(
-    quiescence_rseq_aarch64,
-    target_os = "linux",
-    target_env = "gnu",
-    target_arch = "aarch64",
-    not(miri)
-))]
-#[path = "percpu/aarch64.rs"]
-mod imp;
-#[cfg(not(all(
-    target_os = "linux",
-    target_env = "gnu",
-    any(target_arch = "x86_64", all(quiescence_rseq_aarch64, target_arch = "aarch64")),
-    not(miri)
-)))]
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri))))]
 #[path = "percpu/unsupported.rs"]
 mod imp;
 

@@ -1,12 +1,10 @@
-//! What the torture does to restartable sequences, on every CPU's instructions: it makes some of
-//! them long, and can have none of them announced, so that they do not begin anew (`no-restart`).
-//! Not in the library itself.
+//! What the torture does to restartable sequences: it makes some of them long, and can have none of
+//! them announced, so that they do not begin anew (`no-restart`). Not in the library itself.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Delays that make a fault likelier to show.
-#[allow(dead_code)] // on aarch64, where counts are load and store in any case
 #[inline(always)]
 pub(super) fn spins() -> u64 {
     static CALLS: AtomicU64 = AtomicU64::new(0);

@@ -169,6 +169,21 @@ macro_rules! commit {
     };
 }
 
+/// `asm!` of these instructions and operands; of the hooks' operands too where there are hooks.
+/// (Rust 1.93 would allow an attribute on an operand.)
+#[cfg(quiescence_mutants)]
+macro_rules! assembled {
+    ([$($instructions:tt)*], hooks [$($hooks:tt)*], $($operands:tt)*) => {
+        std::arch::asm!($($instructions)* $($hooks)* $($operands)* options(nostack))
+    };
+}
+#[cfg(not(quiescence_mutants))]
+macro_rules! assembled {
+    ([$($instructions:tt)*], hooks [$($hooks:tt)*], $($operands:tt)*) => {
+        std::arch::asm!($($instructions)* $($operands)* options(nostack))
+    };
+}
+
 /// A sequence in the area `$area`: the instructions of its body, the last of which is the commit;
 /// of what to do if it is interrupted; and of what to do if it does not happen. The first paragraph
 /// is the descriptor, the last the abort handler.
