@@ -35,7 +35,7 @@
 //! [`gp`](crate::gp), [`srcu`](crate::srcu), [`reclaim`](crate::reclaim).
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
-mod controls;
+mod tests;
 
 mod fallback;
 
