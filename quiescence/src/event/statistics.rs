@@ -14,76 +14,125 @@ use grace::Urgency;
 
 use crate::os::clock;
 
-/// Counts of what has happened in a domain since it was made, as [`Domain::statistics`] found them.
-/// Each is exact; together they are not a snapshot of one moment.
-///
-/// [`Domain::statistics`]: crate::Domain::statistics
-///
-/// ```
-/// let before = quiescence::Domain::global().statistics();
-/// quiescence::synchronize();
-/// assert!(quiescence::Domain::global().statistics().grace_periods > before.grace_periods);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Statistics {
+/// The counts of a domain: one line is a field of [`Statistics`] with its documentation, and what
+/// is served to `rcu top` under that name. What is `counted` has a counter in [`Counters`] as well;
+/// what is `found` is kept elsewhere, and read by [`Statistics::of`].
+macro_rules! statistics {
+    ($($(#[$doc:meta])* $(counted $counted:ident)? $(found $found:ident)?,)*) => {
+        /// Counts of what has happened in a domain since it was made, as [`Domain::statistics`]
+        /// found them. Each is exact; together they are not a snapshot of one moment.
+        ///
+        /// [`Domain::statistics`]: crate::Domain::statistics
+        ///
+        /// ```
+        /// let before = quiescence::Domain::global().statistics();
+        /// quiescence::synchronize();
+        /// assert!(quiescence::Domain::global().statistics().grace_periods > before.grace_periods);
+        /// ```
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Statistics {
+            $($(#[$doc])* pub $($counted)? $($found)?: u64,)*
+            /// How long grace periods took, in nanoseconds.
+            pub latency: Latency,
+        }
+
+        impl Statistics {
+            /// All counts, by the names of their fields.
+            #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "none is served"))]
+            pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($($counted)? $($found)?), self.$($counted)? $($found)?),)*]
+                    .into_iter()
+            }
+        }
+
+        /// Where a domain's counts are kept, but for those that are kept where they are used.
+        #[derive(Debug)]
+        pub(crate) struct Counters {
+            pub(crate) expedited: Count,
+            pub(crate) latency: Buckets,
+            $($(pub(crate) $counted: AtomicU64,)?)*
+        }
+
+        impl Counters {
+            pub(crate) const fn new() -> Self {
+                Self {
+                    expedited: Count(AtomicU64::new(0)),
+                    latency: Buckets([const { Count(AtomicU64::new(0)) }; BUCKETS]),
+                    $($($counted: AtomicU64::new(0),)?)*
+                }
+            }
+
+            /// What is counted here; all else is zero.
+            pub(crate) fn get(&self) -> Statistics {
+                Statistics {
+                    latency: self.latency.get(),
+                    grace_periods_expedited: self.expedited.get(),
+                    // Relaxed: counts, and nothing is inferred from them.
+                    $($($counted: self.$counted.load(Relaxed),)?)*
+                    ..Statistics::default()
+                }
+            }
+        }
+    };
+}
+
+statistics! {
     /// Grace periods that have ended.
-    pub grace_periods: u64,
+    found grace_periods,
     /// Of these, the ones that somebody in a hurry wanted (or the next one), or that memory near
     /// its limit made pressing.
-    pub grace_periods_expedited: u64,
-    /// How long grace periods took, in nanoseconds.
-    pub latency: Latency,
+    found grace_periods_expedited,
     /// Heavy fences executed, for grace periods and before sleeping.
-    pub heavy_fences: u64,
+    counted heavy_fences,
     /// Times that an updater went to sleep because of holdouts.
-    pub sleeps: u64,
+    counted sleeps,
     /// CPU time that the worker has spent on this domain's grace periods, in nanoseconds;
     /// callbacks are not counted.
-    pub worker_ns: u64,
+    counted worker_ns,
     /// CPU time that the worker has spent on this domain's callbacks, in nanoseconds.
-    pub worker_callbacks_ns: u64,
+    counted worker_callbacks_ns,
     /// Readers registered now.
-    pub readers: u64,
+    found readers,
     /// Threads that wait for a grace period now, or attend to one.
-    pub waiters: u64,
+    found waiters,
     /// Callbacks queued (objects retired, closures given to `call`). What threads push to callback
     /// queues is counted in blocks of 64: up to 126 of each thread, and of one that changes from
     /// callback queue to callback queue as many as it has counted, come into it with the runner's
     /// next round. It may be put right downwards then.
-    pub callbacks_queued: u64,
+    found callbacks_queued,
     /// Callbacks that have run.
-    pub callbacks_run: u64,
+    found callbacks_run,
     /// Callbacks that panicked; they count as run.
-    pub callbacks_panicked: u64,
+    counted callbacks_panicked,
     /// Bytes that wait now: of retired objects and closures. The sum over the threads' queues, one
     /// after the other: what is freed meanwhile may count beside what takes its room.
-    pub bytes_waiting: u64,
+    found bytes_waiting,
     /// Of those that wait, objects whose grace period is over and that are kept since a hazard
     /// pointer protects them, as far as the last look at these says. Only in a
     /// [hazard domain](crate::hazard::HazardDomain).
-    pub objects_protected: u64,
+    found objects_protected,
     /// The bytes of these.
-    pub bytes_protected: u64,
+    found bytes_protected,
     /// Batches of callbacks that were closed: each waits for a grace period as one.
-    pub batches: u64,
+    counted batches,
     /// Times that a thread came to the limit of what may wait, and waited.
-    pub limit_waits: u64,
+    counted limit_waits,
     /// Times that a thread came to the limit of what may wait, and did not wait: it got its object
     /// back, or waits when its section ends.
-    pub limit_refusals: u64,
+    counted limit_refusals,
     /// Objects and closures that were admitted over the limit: in a sleepable domain after a wait
     /// in vain ([`Srcu`](crate::Srcu) says why), in sections, where something that was refused is
     /// dropped, and where nothing can be refused (a dropped [`Unlinked`](crate::Unlinked),
     /// [`raw`](crate::raw)).
-    pub limit_overruns: u64,
+    counted limit_overruns,
     /// Reports of stalls that were due: one at each doubling of a grace period's age beyond the
     /// limit.
-    pub stalls: u64,
+    counted stalls,
     /// Times that the worker thread, the one of this process, has ended and been started anew; the
     /// same in all domains. It survives panics of callbacks, drops, wakers and subscribers: more
     /// than 0 is a fault of this library.
-    pub worker_restarts: u64,
+    found worker_restarts,
 }
 
 impl Statistics {
@@ -189,44 +238,6 @@ fn bucket(ns: u64) -> usize {
 fn range_ns(bucket: usize) -> std::ops::Range<u64> {
     let start = if bucket == 0 { 0 } else { 1 << (bucket - 1) };
     start..if bucket == BUCKETS - 1 { u64::MAX } else { 1 << bucket }
-}
-
-/// Where a domain's counts are kept, but for those that are kept where they are used.
-#[derive(Debug)]
-pub(crate) struct Counters {
-    pub(crate) expedited: Count,
-    pub(crate) latency: Buckets,
-    pub(crate) batches: AtomicU64,
-    pub(crate) limit_waits: AtomicU64,
-    pub(crate) limit_refusals: AtomicU64,
-    pub(crate) limit_overruns: AtomicU64,
-    pub(crate) stalls: AtomicU64,
-    pub(crate) worker_callbacks_ns: AtomicU64,
-    /// CPU time that the worker has spent on grace periods here.
-    pub(crate) worker_ns: AtomicU64,
-    pub(crate) heavy_fences: AtomicU64,
-    /// Times that a driver went to sleep for holdouts.
-    pub(crate) sleeps: AtomicU64,
-    pub(crate) callbacks_panicked: AtomicU64,
-}
-
-impl Counters {
-    pub(crate) const fn new() -> Self {
-        Self {
-            expedited: Count(AtomicU64::new(0)),
-            latency: Buckets([const { Count(AtomicU64::new(0)) }; BUCKETS]),
-            batches: AtomicU64::new(0),
-            limit_waits: AtomicU64::new(0),
-            limit_refusals: AtomicU64::new(0),
-            limit_overruns: AtomicU64::new(0),
-            stalls: AtomicU64::new(0),
-            worker_callbacks_ns: AtomicU64::new(0),
-            worker_ns: AtomicU64::new(0),
-            heavy_fences: AtomicU64::new(0),
-            sleeps: AtomicU64::new(0),
-            callbacks_panicked: AtomicU64::new(0),
-        }
-    }
 }
 
 /// What the queues know of the callbacks of a domain.

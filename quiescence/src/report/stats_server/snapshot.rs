@@ -63,9 +63,10 @@ fn of_domain(json: &mut Json, core: &DomainState) {
     json.field("number", core.identity() as u64);
     json.key("name").string(&core.label());
     json.key("engine").string(engine);
-    for (key, count) in counts(&statistics) {
+    for (key, count) in statistics.counts() {
         json.field(key, count);
     }
+    json.field("callbacks_waiting", statistics.callbacks_waiting());
     json.field("objects_max", tuning.objects_max);
     json.field("bytes_max", tuning.bytes_max);
     json.key("latency").array(|json| {
@@ -88,33 +89,6 @@ fn of_domain(json: &mut Json, core: &DomainState) {
         None => json.key("longest_reader").null(),
         Some(reader) => json.key("longest_reader").object(|json| of_reader(json, &reader)),
     }
-}
-
-/// The counts, by the names of the fields of [`Statistics`].
-fn counts(statistics: &Statistics) -> [(&'static str, u64); 21] {
-    [
-        ("grace_periods", statistics.grace_periods),
-        ("grace_periods_expedited", statistics.grace_periods_expedited),
-        ("heavy_fences", statistics.heavy_fences),
-        ("sleeps", statistics.sleeps),
-        ("worker_ns", statistics.worker_ns),
-        ("worker_callbacks_ns", statistics.worker_callbacks_ns),
-        ("readers", statistics.readers),
-        ("waiters", statistics.waiters),
-        ("callbacks_queued", statistics.callbacks_queued),
-        ("callbacks_run", statistics.callbacks_run),
-        ("callbacks_waiting", statistics.callbacks_waiting()),
-        ("callbacks_panicked", statistics.callbacks_panicked),
-        ("bytes_waiting", statistics.bytes_waiting),
-        ("objects_protected", statistics.objects_protected),
-        ("bytes_protected", statistics.bytes_protected),
-        ("batches", statistics.batches),
-        ("limit_waits", statistics.limit_waits),
-        ("limit_refusals", statistics.limit_refusals),
-        ("limit_overruns", statistics.limit_overruns),
-        ("stalls", statistics.stalls),
-        ("worker_restarts", statistics.worker_restarts),
-    ]
 }
 
 fn of_reader(json: &mut Json, reader: &LongestReader) {
