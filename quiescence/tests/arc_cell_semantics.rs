@@ -11,7 +11,7 @@ use std::sync::{Arc, Barrier, LazyLock, Weak};
 use std::thread;
 
 use quiescence::cell::{
-    ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, Cache, Constant, Map, RefCnt,
+    ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, Cache, Constant, Counted, Map, RefCnt,
 };
 use quiescence::{ArcCell, Weigh, hazard};
 
@@ -532,9 +532,8 @@ fn a_weak_cell_keeps_no_value_and_loses_no_count() {
 struct Own(Arc<(u64, String)>);
 
 // SAFETY: an `Arc`, and does as its implementation does.
-unsafe impl RefCnt for Own {
+unsafe impl Counted for Own {
     type Base = (u64, String);
-    type Target = String;
 
     fn into_ptr(me: Self) -> *mut Self::Base {
         Arc::into_raw(me.0).cast_mut()
@@ -544,10 +543,15 @@ unsafe impl RefCnt for Own {
         Arc::as_ptr(&me.0).cast_mut()
     }
 
-    unsafe fn from_ptr(address: *mut Self::Base) -> Self {
+    unsafe fn from_ptr(address: *const Self::Base) -> Self {
         // SAFETY: by the contract.
         Self(unsafe { Arc::from_raw(address) })
     }
+}
+
+// SAFETY: what is shown is in the `Arc`.
+unsafe impl RefCnt for Own {
+    type Target = String;
 
     fn target(me: &Self) -> &String {
         &me.0.1

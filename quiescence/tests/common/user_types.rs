@@ -33,21 +33,7 @@ impl<C: OnClone> Clone for Pointer<C> {
 
 // SAFETY: all as `Arc` does it.
 unsafe impl<C: OnClone> RefCnt for Pointer<C> {
-    type Base = u64;
     type Target = u64;
-
-    fn into_ptr(me: Self) -> *mut u64 {
-        RefCnt::into_ptr(me.0)
-    }
-
-    fn as_ptr(me: &Self) -> *mut u64 {
-        RefCnt::as_ptr(&me.0)
-    }
-
-    unsafe fn from_ptr(address: *mut u64) -> Self {
-        // SAFETY: by the contract.
-        Self::new(unsafe { RefCnt::from_ptr(address) })
-    }
 
     fn target(me: &Self) -> &u64 {
         &me.0

@@ -3,43 +3,23 @@
 use std::sync::{Arc, Weak};
 
 use super::ArcGuard;
+use crate::domain::exact_cell::Counted;
 
-/// A counted pointer of one word, or none: what an [`ArcCellAny`](super::ArcCellAny) holds.
+/// A [`Counted`] pointer that an [`ArcCellAny`](super::ArcCellAny) can hold: with what a guard
+/// dereferences to, and what a reference that waits is charged.
 ///
 /// Implemented for [`Arc`], `Option<Arc>` and [`Weak`]; implement it for a counted pointer of your
-/// own (`triomphe`'s, an `Arc` with a header). It is `arc-swap`'s trait of that name, with what a
-/// guard dereferences to, and what a reference that waits is charged.
+/// own (`triomphe`'s, an `Arc` with a header).
 ///
 /// # Safety
-/// - `into_ptr` gives the reference that the pointer holds to the caller, and `from_ptr` takes it
-///   back. `as_ptr` gives the same address.
-/// - The address is null if and only if the pointer refers to nothing; it does not change while a
-///   reference exists, and no other object of this type has it meanwhile.
-/// - A pointer made by `from_ptr` of an address whose reference is somebody else's may be used and
-///   cloned, as long as that one exists and as it is not dropped.
-/// - [`target`](Self::target) and [`base`](Self::base) do not change when the pointer is moved.
-pub unsafe trait RefCnt: Clone + Send + Sync + 'static {
-    /// What the address is of.
-    type Base: 'static;
-
+/// [`target`](Self::target) and [`base`](Self::base) do not change when the pointer is moved.
+pub unsafe trait RefCnt: Counted<Base: 'static> + Send + Sync + 'static {
     /// What [`ArcGuard`] dereferences to.
     type Target: ?Sized;
 
-    /// Bytes that are allocated for one object, by its size. At least that of [`Base`](Self::Base).
+    /// Bytes that are allocated for one object, by its size. At least that of
+    /// [`Base`](Counted::Base).
     const BYTES: usize = size_of::<Self::Base>();
-
-    /// Gives the reference away, as an address; null if there is none.
-    fn into_ptr(me: Self) -> *mut Self::Base;
-
-    /// The address.
-    fn as_ptr(me: &Self) -> *mut Self::Base;
-
-    /// The pointer with this address.
-    ///
-    /// # Safety
-    /// It is from [`into_ptr`](Self::into_ptr), and the reference is the caller's; or the pointer
-    /// is not dropped.
-    unsafe fn from_ptr(address: *mut Self::Base) -> Self;
 
     /// What a guard shows.
     fn target(me: &Self) -> &Self::Target;
@@ -55,29 +35,11 @@ const fn bytes_of_arc<T>() -> usize {
     (before + size_of::<T>()).next_multiple_of(align_of::<usize>())
 }
 
-// SAFETY: `Arc::into_raw` and `Arc::from_raw` are the two directions; an `Arc` is one pointer to
-// memory that does not move.
+// SAFETY: the value is in memory that does not move.
 unsafe impl<T: Send + Sync + 'static> RefCnt for Arc<T> {
-    type Base = T;
     type Target = T;
 
     const BYTES: usize = bytes_of_arc::<T>();
-
-    #[inline(always)]
-    fn into_ptr(me: Self) -> *mut T {
-        Self::into_raw(me).cast_mut()
-    }
-
-    #[inline(always)]
-    fn as_ptr(me: &Self) -> *mut T {
-        Self::as_ptr(me).cast_mut()
-    }
-
-    #[inline(always)]
-    unsafe fn from_ptr(address: *mut T) -> Self {
-        // SAFETY: by the contract.
-        unsafe { Self::from_raw(address) }
-    }
 
     #[inline(always)]
     fn target(me: &Self) -> &T {
@@ -90,28 +52,11 @@ unsafe impl<T: Send + Sync + 'static> RefCnt for Arc<T> {
     }
 }
 
-// SAFETY: as for `P`, which refers to something: so null stands for none.
+// SAFETY: as for the `Arc`; the target is the pointer itself.
 unsafe impl<T: Send + Sync + 'static> RefCnt for Option<Arc<T>> {
-    type Base = T;
     type Target = Self;
 
     const BYTES: usize = bytes_of_arc::<T>();
-
-    #[inline(always)]
-    fn into_ptr(me: Self) -> *mut T {
-        me.map_or(std::ptr::null_mut(), <Arc<T> as RefCnt>::into_ptr)
-    }
-
-    #[inline(always)]
-    fn as_ptr(me: &Self) -> *mut T {
-        me.as_ref().map_or(std::ptr::null_mut(), <Arc<T> as RefCnt>::as_ptr)
-    }
-
-    #[inline(always)]
-    unsafe fn from_ptr(address: *mut T) -> Self {
-        // SAFETY: by the contract, and not null.
-        (!address.is_null()).then(|| unsafe { Arc::from_raw(address) })
-    }
 
     #[inline(always)]
     fn target(me: &Self) -> &Self {
@@ -124,26 +69,11 @@ unsafe impl<T: Send + Sync + 'static> RefCnt for Option<Arc<T>> {
     }
 }
 
-// SAFETY: `Weak::into_raw` and `Weak::from_raw` are the two directions. An address of a `Weak` that
-// was made without a value is no object's, and never null.
+// SAFETY: the target is the pointer itself.
 unsafe impl<T: Send + Sync + 'static> RefCnt for Weak<T> {
-    type Base = T;
     type Target = Self;
 
     const BYTES: usize = bytes_of_arc::<T>();
-
-    fn into_ptr(me: Self) -> *mut T {
-        Self::into_raw(me).cast_mut()
-    }
-
-    fn as_ptr(me: &Self) -> *mut T {
-        Self::as_ptr(me).cast_mut()
-    }
-
-    unsafe fn from_ptr(address: *mut T) -> Self {
-        // SAFETY: by the contract.
-        unsafe { Self::from_raw(address) }
-    }
 
     fn target(me: &Self) -> &Self {
         me

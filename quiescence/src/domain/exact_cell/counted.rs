@@ -5,7 +5,8 @@ use std::ptr;
 use std::rc::{self, Rc};
 use std::sync::{Arc, Weak};
 
-/// A counted pointer of one word, or none: what an [`ExactCell`](super::ExactCell) holds.
+/// A counted pointer of one word, or none: what an [`ExactCell`](super::ExactCell) holds, and, if
+/// it is a [`RefCnt`](crate::cell::RefCnt) as well, an [`ArcCellAny`](crate::cell::ArcCellAny).
 ///
 /// Implemented for [`Arc`], [`Rc`], their `Weak`s, `Pin`s of the first two, and `Option`s of all;
 /// implement it for a counted pointer of your own. It is `arc-swap`'s `RefCnt`.
