@@ -40,7 +40,7 @@ unsafe impl DomainTag for Global {
 
     #[inline]
     fn enter(&self, location: &'static Location<'static>) -> Guard<'_, Self> {
-        Guard::begin(self, location)
+        read_at(location)
     }
 
     #[inline(always)]
@@ -142,7 +142,7 @@ pub fn read() -> Guard<'static> {
 }
 
 #[inline(always)]
-fn read_at<K: DomainTag>(location: &'static Location<'static>) -> Guard<'static, K> {
+fn read_at(location: &'static Location<'static>) -> Guard<'static> {
     enter(thread::global_slot(), &GLOBAL, location, || {
         let slot = local::implicit_slot(&GLOBAL, &Global);
         local::make_global(slot);
@@ -197,13 +197,11 @@ impl<'d, K: DomainTag> Guard<'d, K> {
         std::mem::ManuallyDrop::new(self).slot
     }
 
-    /// Begins a section of the calling thread. Uses its table unless it read here last.
+    /// Begins a section of the calling thread in any domain but the global one, of which
+    /// [`read_at`] begins them. Uses the thread's table unless it read here last.
     #[inline]
     pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {
         let core = tag.core();
-        if ptr::eq(core, ptr::from_ref::<DomainState>(&GLOBAL)) {
-            return read_at(location);
-        }
         enter(thread::last_slot(core), core, location, || {
             let slot = local::implicit_slot(core, tag);
             local::make_last(core, slot);

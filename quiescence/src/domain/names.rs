@@ -33,26 +33,6 @@ unsafe impl DomainTag for Private {
     }
 }
 
-// SAFETY: one domain, which clones share.
-unsafe impl DomainTag for Handle {
-    const STATIC: bool = false;
-
-    type Section<'k> = Guard<'k, Self>;
-
-    #[inline]
-    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
-        Guard::begin(self, place)
-    }
-
-    fn core(&self) -> &DomainState {
-        self
-    }
-
-    fn handle(&self) -> Handle {
-        self.clone()
-    }
-}
-
 // SAFETY: `Domain::new` and `Builder` give it no other engine.
 unsafe impl ThreadTag for Private {}
 

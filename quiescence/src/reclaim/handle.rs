@@ -92,3 +92,13 @@ pub(crate) trait Named {
     /// The domain, kept alive.
     fn handle(&self) -> Handle;
 }
+
+impl Named for Handle {
+    fn core(&self) -> &DomainState {
+        self
+    }
+
+    fn handle(&self) -> Handle {
+        self.clone()
+    }
+}
