@@ -429,18 +429,8 @@ pub(crate) fn synchronize<K: DomainTag>(
     while !core.synchronize(urgency, may_wait(core, "synchronize", location).me()) {}
 }
 
-/// Waits until the grace period of `cookie` has ended, on behalf of [`Unlinked`](crate::Unlinked).
-pub(crate) fn wait_unless_done<K: DomainTag>(
-    tag: &K,
-    cookie: grace::Cookie,
-    location: &'static Location<'static>,
-) {
-    let core = domains::known(tag);
-    wait(core, cookie, "into_inner", location);
-}
-
 /// Waits until the grace period of `cookie` has ended; the user has called `what`.
-fn wait(
+pub(crate) fn wait(
     core: &DomainState,
     cookie: grace::Cookie,
     what: &str,
