@@ -22,7 +22,7 @@ fn main() {
             let longest = &longest;
             scope.spawn(move || {
                 for request in 0..10_000 {
-                    REQUESTS.increment();
+                    REQUESTS.add(1);
                     let buffers = (worker + request) % 7 + 1;
                     if !BUFFERS.try_add(buffers) {
                         continue; // turned away, and nothing was added

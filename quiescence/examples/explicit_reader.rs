@@ -4,7 +4,7 @@ use quiescence::Rcu;
 
 fn main() {
     let weights = Rcu::new([0.5, 0.25, 0.25]);
-    let reader = quiescence::reader();
+    let reader = quiescence::Domain::global().reader();
     let mut sum = 0.0;
     for step in 0..1_000 {
         let guard = reader.read();

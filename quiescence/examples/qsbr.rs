@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use quiescence::{Qsbr, Rcu};
+use quiescence::{Domain, Rcu};
 
 fn main() {
     let rules = Rcu::new(vec!["drop 203.0.113.0/24"]);
@@ -12,7 +12,7 @@ fn main() {
     thread::scope(|scope| {
         let rules = &rules;
         scope.spawn(move || {
-            let mut reader = Qsbr::register();
+            let mut reader = Domain::global().qsbr();
             // A blocking call: offline, so that updaters need not wait for it.
             while let Ok(packet) = reader.while_offline(|| packets.recv()) {
                 let section = reader.read(); // free

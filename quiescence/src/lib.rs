@@ -126,7 +126,7 @@ pub use crate::{
     domain::arc_cell::ArcCell,
     domain::domain::{Cookie, Domain},
     domain::epoch,
-    domain::global::{barrier, call, reader, retire, synchronize},
+    domain::global::{barrier, call, retire, synchronize},
     domain::guard::{Guard, read},
     domain::hazard,
     domain::qsbr::{Qsbr, QsbrGuard, QsbrOffline},
@@ -177,7 +177,7 @@ pub mod cell {
     //! | `swap(None)` | that, or [`take`](ArcCellOption::take) |
     //! | `Cache`, `cache::MapCache` | [`Cache`], [`MapCache`] |
     //! | `map`, `access::{Access, DynAccess, Map, Constant}` | [`map`](ArcCellAny::map), [`Access`], [`DynAccess`], [`Map`], [`Constant`] |
-    //! | `RefCnt`, `AsRaw` | [`RefCnt`], [`AsRaw`] |
+    //! | `RefCnt`, `AsRaw` | [`Counted`] and [`RefCnt`], [`AsRaw`] |
     //! | features `serde`, `weak` | feature `serde`; `Weak` is always there |
     //! | `strategy::*`, `debt` | none: hazard slots need no choice |
     //! | `Rc` in a cell | none: what was replaced may be given up by another thread |

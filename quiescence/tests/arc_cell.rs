@@ -418,11 +418,14 @@ fn a_drop_may_use_the_place_and_may_panic() {
             assert!(!PANICS.load(Relaxed), "a drop panics");
         }
     }
-    let panicked = hazard::statistics().callbacks_panicked;
+    let panicked = hazard::global().statistics().callbacks_panicked;
     let place = ArcCellOption::from_pointee(Panics);
     place.store(None);
     hazard::barrier();
-    assert!(hazard::statistics().callbacks_panicked > panicked, "it is counted, and ends nothing");
+    assert!(
+        hazard::global().statistics().callbacks_panicked > panicked,
+        "it is counted, and ends nothing"
+    );
     assert!(place.load().is_none(), "the place is whole");
     place.store(Some(Arc::new(Panics)));
     let panicked = catch_unwind(AssertUnwindSafe(|| {

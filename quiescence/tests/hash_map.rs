@@ -489,7 +489,7 @@ fn look_ups_go_by_borrowed_and_by_equivalent_keys() {
 #[test]
 fn every_guard_of_the_domain_will_do() {
     let map: HashMap<u32, u32> = (0..10).map(|n| (n, n)).collect();
-    let reader = quiescence::reader();
+    let reader = quiescence::Domain::global().reader();
     let guard = reader.read();
     assert_eq!(map.get(&3, &guard), Some(&3));
     assert_eq!(map.read_in(&guard).iter().count(), 10);

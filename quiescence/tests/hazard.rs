@@ -63,7 +63,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // SAFETY: from a box, and no thread reads the place any more.
-        hazard::retire(unsafe { Box::from_raw(*self.0.get_mut()) });
+        hazard::global().retire(unsafe { Box::from_raw(*self.0.get_mut()) });
     }
 }
 
@@ -277,7 +277,7 @@ fn a_barrier_while_something_is_freed_is_refused() {
         }
     }
     let refused = Arc::new(Mutex::new(None));
-    hazard::retire(Box::new(Waits(Arc::clone(&refused))));
+    hazard::global().retire(Box::new(Waits(Arc::clone(&refused))));
     until(|| {
         hazard::barrier();
         refused.lock().unwrap().is_some()
@@ -337,7 +337,7 @@ fn what_waits_is_freed_at_the_end_of_the_process() {
     }
     if common::role().as_deref() == Some("child") {
         tune(hazard::global(), |tuning| tuning.lazy = std::time::Duration::MAX);
-        hazard::retire(Box::new(Says(true)));
+        hazard::global().retire(Box::new(Says(true)));
         std::process::exit(0);
     }
     let output = common::again("what_waits_is_freed_at_the_end_of_the_process", "child", &[]);

@@ -109,7 +109,7 @@ fn a_cookie_of_a_domain_that_has_ended_is_refused() {
 /// What a kind gives out for the macro `domain!` tells nothing of other threads' registrations.
 #[test]
 fn no_debug_output_looks_into_the_slots() {
-    let _reader = quiescence::reader();
+    let _reader = quiescence::Domain::global().reader();
     let shown = format!("{:?}", quiescence::tag::DomainTag::handle(&quiescence::tag::Global));
     assert!(shown.contains("DomainState") && !shown.contains("references"), "{shown}");
 }

@@ -47,7 +47,7 @@ impl Shared {
     /// A little of everything that counts by CPU.
     fn count(&self, amount: i64) {
         let guard = self.domain.read();
-        self.counter.increment();
+        self.counter.add(1);
         self.counter.add(amount);
         let words = self.words.load();
         assert_eq!(words, [words[0]; 3], "torn");
@@ -330,7 +330,7 @@ fn a_child_made_by_fork_goes_on_counting() {
             go_on.wait();
             while !stop.load(Relaxed) {
                 let grown = Counter::new(); // places come and go
-                (0..200).for_each(|_| grown.increment());
+                (0..200).for_each(|_| grown.add(1));
             }
         });
         go_on.wait();
@@ -341,7 +341,7 @@ fn a_child_made_by_fork_goes_on_counting() {
                 shared.replace(5);
                 let more: Vec<_> = (0..100).map(|_| Counter::new()).collect();
                 for counter in &more {
-                    (0..200).for_each(|_| counter.increment());
+                    (0..200).for_each(|_| counter.add(1));
                     assert_eq!(counter.sum(), 200);
                 }
                 drop(more);
@@ -386,7 +386,7 @@ extern "C" fn handle(_: libc::c_int) {
     // SAFETY: null, or what a test shares as long as there are signals.
     let Some(shared) = (unsafe { IN_HANDLER.load(Acquire).as_ref() }) else { return };
     let guard = shared.domain.read();
-    shared.counter.increment();
+    shared.counter.add(1);
     let words = shared.words.load();
     if words != [words[0]; 3] {
         std::process::abort();
@@ -453,7 +453,7 @@ fn handlers_count_in_between() {
             while round < 20_000 || HANDLED.load(Relaxed) - handled < 1_000 {
                 shared.count(round & 7);
                 let place = Counter::new(); // a handler may come while it grows, too
-                (0..70).for_each(|_| place.increment());
+                (0..70).for_each(|_| place.add(1));
                 assert_eq!(place.sum(), 70);
                 round += 1;
             }
@@ -490,12 +490,12 @@ fn without_memory_counters_stay_small() {
     let none = libc::rlimit { rlim_cur: 1 << 20, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: reads the limit.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const none) }, 0);
-    (0..1_000).for_each(|_| COUNTER.increment());
+    (0..1_000).for_each(|_| COUNTER.add(1));
     let all = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: as above.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const all) }, 0);
     assert_eq!(COUNTER.sum(), 1_000);
-    (0..1_000).for_each(|_| COUNTER.increment()); // there is memory again
+    (0..1_000).for_each(|_| COUNTER.add(1)); // there is memory again
     assert_eq!(COUNTER.sum(), 2_000);
 }
 
@@ -515,12 +515,12 @@ fn two_thousand_counters_take_little_memory() {
     }
     let counters: Vec<Counter> = (0..COUNTERS).map(|_| Counter::new()).collect();
     let first = Counter::new();
-    (0..1_000).for_each(|_| first.increment());
+    (0..1_000).for_each(|_| first.add(1));
     let before = resident_bytes();
     let cpus = allowed();
     for cpu in &cpus {
         move_to(*cpu);
-        counters.iter().for_each(|counter| (0..200).for_each(|_| counter.increment()));
+        counters.iter().for_each(|counter| (0..200).for_each(|_| counter.add(1)));
     }
     let taken = resident_bytes().saturating_sub(before);
     let sum: i64 = counters.iter().map(Counter::sum).sum();

@@ -159,7 +159,7 @@ fn exercise() {
     let (ready, stop) = (Barrier::new(2), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
-            let reader = quiescence::reader();
+            let reader = quiescence::Domain::global().reader();
             ready.wait();
             let mut last = 0;
             while !stop.load(Relaxed) {
@@ -246,7 +246,7 @@ fn a_membarrier_that_is_forbidden_later_ends_the_process_with_the_reason() {
 #[test]
 fn without_a_worker_polling_is_enough() {
     if role().is_some() {
-        let reader = quiescence::reader(); // the first use of the library is whole
+        let reader = quiescence::Domain::global().reader(); // the first use of the library is whole
         forbid(libc::SYS_clone3);
         forbid(libc::SYS_clone);
         assert!(thread::Builder::new().spawn(|| ()).is_err(), "no thread can be started");

@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 use common::{beside_a_section, rounds, until_an_updater_sleeps};
-use quiescence::{Domain, Guard, Qsbr, Rcu, tuning::Fences};
+use quiescence::{Domain, Guard, Rcu, tuning::Fences};
 
 /// An object that notes when it is dropped.
 struct Noted(Arc<AtomicU32>);
@@ -301,7 +301,7 @@ fn a_qsbr_domain_needs_no_membarrier() {
         // Only a driver that went to sleep executes one.
         assert!(after.heavy_fences <= after.sleeps);
     });
-    drop(Qsbr::register());
+    drop(Domain::global().qsbr());
 }
 
 #[test]

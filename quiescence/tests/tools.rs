@@ -13,7 +13,6 @@ use std::thread;
 
 use quiescence::sync::{
     BigRef, BigRefHandle, Counter, ExactCounter, LimitCounter, LocalGlobalLock, PerCpu,
-    PerCpuIntoIter,
 };
 use quiescence::{ArcCell, cell::ArcCellOption};
 
@@ -87,7 +86,7 @@ fn sums_of_a_counter_have_all_that_came_before() {
         shuffled(THREADS, MANY, |thread, _| {
             BEGUN.fetch_add(1 + thread as i64, AcqRel);
             match thread {
-                0 => COUNTER.increment(),
+                0 => COUNTER.add(1),
                 _ => COUNTER.add(1 + thread as i64),
             }
             DONE.fetch_add(1 + thread as i64, Release);
@@ -126,7 +125,7 @@ fn exact_sums() {
         });
     });
     assert_eq!(counter.sum(), 0);
-    counter.increment();
+    counter.add(1);
     assert_eq!(counter.sum(), 1);
 }
 
@@ -193,7 +192,7 @@ fn counting_in_a_signal_handler_that_interrupts_counting_is_exact() {
     static HANDLED: AtomicU64 = AtomicU64::new(0);
     static LOCK: LocalGlobalLock<u64> = LocalGlobalLock::new(7);
     extern "C" fn handle(_: libc::c_int) {
-        FUZZY.increment();
+        FUZZY.add(1);
         EXACT.add(2);
         if let Some(guard) = LOCK.try_read() {
             HANDLED.fetch_add(*guard / 7, Relaxed);
@@ -215,7 +214,7 @@ fn counting_in_a_signal_handler_that_interrupts_counting_is_exact() {
             let mut counted = 0;
             // The first use of all of them, too, is perhaps interrupted.
             while HANDLED.load(Relaxed) < 2_000 {
-                FUZZY.increment();
+                FUZZY.add(1);
                 EXACT.add(2);
                 drop(LOCK.read());
                 if counted % 1_000 == 0 {
@@ -385,7 +384,7 @@ fn the_release_is_called_with_the_value_by_whoever_is_last() {
     assert!(!big.kill(), "the second does nothing");
     assert!(receiver.try_recv().is_err(), "there is a reference");
     let last = handle.clone();
-    handle.put();
+    drop(handle);
     let other = thread::spawn(move || {
         assert_eq!(last[1], 2);
         drop(last);
@@ -440,7 +439,7 @@ fn there_is_one_for_each_cpu() {
         numbers.iter().map(|number| (&raw const *number).addr() / 128).collect();
     assert_eq!(lines.len(), numbers.len(), "lines of their own");
     numbers.iter_mut().for_each(|number| *number.get_mut() = 7);
-    assert!((&numbers).into_iter().all(|number| number.load(Relaxed) == 7));
+    assert!(numbers.iter().all(|number| number.load(Relaxed) == 7));
     assert!(numbers.into_iter().all(|number| number.into_inner() == 7));
 }
 
@@ -455,7 +454,7 @@ fn each_cpu_has_its_own_by_number() {
     }
     assert_eq!((numbers.get(len), numbers.get(usize::MAX)), (None, None));
     assert!(numbers.iter().rev().copied().eq((0..len).rev().map(|cpu| cpu * 3)));
-    let mut rest: PerCpuIntoIter<usize> = numbers.into_iter();
+    let mut rest = numbers.into_iter();
     assert_eq!((rest.len(), rest.next_back()), (len, Some((len - 1) * 3)));
     assert_eq!(rest.len(), len - 1);
 }
@@ -466,7 +465,7 @@ fn what_is_printed_is_what_users_know() {
     // Beyond the growth, so that there is something to sum, and to fold.
     for _ in 0..200 {
         fuzzy.add(-2);
-        exact.increment();
+        exact.add(1);
         assert!(limited.try_add(1));
     }
     assert_eq!(format!("{fuzzy:?}"), "Counter { sum: -400 }");

@@ -4,7 +4,7 @@ use quiescence::sync::ExactCounter;
 static EVENTS: ExactCounter = ExactCounter::new();
 
 fn main() {
-    EVENTS.increment();
+    EVENTS.add(1);
     // The sum: the value at one moment.
     assert_eq!(EVENTS.sum(), 1);
 }

@@ -163,7 +163,7 @@ pub(super) fn rcu_read(threads: usize) -> Row<'static> {
 pub(super) fn rcu_read_with_reader() -> Row<'static> {
     let value = quiescence::Rcu::new(0_u64);
     Row::new(1, move |part| {
-        let (value, reader) = (black_box(&value), quiescence::reader());
+        let (value, reader) = (black_box(&value), quiescence::Domain::global().reader());
         part.times(|| _ = black_box(*value.load(&reader.read())))
     })
 }

@@ -141,7 +141,7 @@ fn section(batches: u64) -> Duration {
 /// The same by an explicit reader.
 fn read_explicit(batches: u64) -> Duration {
     let rcu = black_box(&*WORD);
-    let mut reader = quiescence::reader();
+    let mut reader = quiescence::Domain::global().reader();
     timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
 }
 
@@ -166,7 +166,7 @@ fn read_fencing(batches: u64) -> Duration {
 /// A reader that announces quiescent states.
 fn read_qsbr(batches: u64) -> Duration {
     let rcu = black_box(&*WORD);
-    let mut qsbr = Qsbr::register();
+    let mut qsbr = Domain::global().qsbr();
     timed(batches, &mut qsbr, |qsbr| *rcu.load(&qsbr.read()), Qsbr::quiescent_state)
 }
 

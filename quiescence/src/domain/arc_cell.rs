@@ -122,7 +122,7 @@ pub type ArcCellWeak<T> = ArcCellAny<Weak<T>>;
 /// drop its guards before it returns. In a child process guards of threads that are gone protect
 /// for ever.
 pub struct ArcCellAny<P: RefCnt> {
-    /// From `RefCnt::into_ptr`. The cell has a reference to what is there.
+    /// From `Counted::into_ptr`. The cell has a reference to what is there.
     pointer: AtomicPtr<P::Base>,
     scale: Scale<P::Base>,
     /// Makes it `Send` and `Sync` exactly where a `P` is.
@@ -380,16 +380,7 @@ impl<T: Send + Sync + 'static> ArcCellOption<T> {
         where
             T: Weigh,
         {
-            Self::none(Scale::new())
-        }
-
-        /// As [`with_weight`](ArcCellAny::with_weight), with nothing in it.
-        pub fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
-            Self::none(Scale::by(weight))
-        }
-
-        fn none(scale: Scale<T>) -> Self {
-            Self { pointer: AtomicPtr::new(ptr::null_mut()), scale, owns: PhantomData }
+            Self { pointer: AtomicPtr::new(ptr::null_mut()), scale: Scale::new(), owns: PhantomData }
         }
     }
 

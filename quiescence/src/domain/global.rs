@@ -3,17 +3,11 @@
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
-use crate::domain::reader::Reader;
 use crate::os::fence::{self, Fences};
 use crate::os::percpu::{self, PerCpuPath};
 use crate::reclaim::retire::{AtLimit, Retire};
 
 const GLOBAL: Domain<Global> = Domain::global();
-
-/// Registers the calling thread in the global domain with an explicit handle.
-pub fn reader() -> Reader {
-    GLOBAL.reader()
-}
 
 /// Waits for a full grace period of the global domain. See [`Domain::synchronize`].
 ///

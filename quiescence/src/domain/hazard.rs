@@ -88,22 +88,10 @@ pub fn global() -> &'static HazardDomain {
     &GLOBAL
 }
 
-/// [`HazardDomain::retire`] in the [global] domain.
-#[inline]
-#[track_caller]
-pub fn retire<T: Weigh + Send + 'static>(object: Box<T>) {
-    retire_box(&GlobalHazards, object);
-}
-
 /// [`HazardDomain::barrier`] of the [global] domain.
 #[track_caller]
 pub fn barrier() {
     GLOBAL.barrier();
-}
-
-/// [`HazardDomain::statistics`] of the [global] domain.
-pub fn statistics() -> Statistics {
-    GLOBAL.statistics()
 }
 
 /// An object in a box.
@@ -115,16 +103,9 @@ impl<T: Send + 'static> Protectable for Boxed<T> {
     const UNIQUE: bool = true;
 
     unsafe fn free(object: *mut T) {
-        // SAFETY: from a box, by `retire_box`.
+        // SAFETY: from a box, by the contract of `retire_raw`.
         unsafe { reclaim::free::Boxed::free(object) };
     }
-}
-
-#[inline]
-#[track_caller]
-fn retire_box<K: Named, T: Weigh + Send + 'static>(tag: &K, object: Box<T>) {
-    // SAFETY: from a box, which is the caller's.
-    unsafe { retire_raw(tag, Box::into_raw(object)) };
 }
 
 /// As [`HazardDomain::retire_raw`]. No box while it is weighed, by the user's code, which may
@@ -170,7 +151,8 @@ impl HazardDomain {
     #[inline]
     #[track_caller]
     pub fn retire<T: Weigh + Send + 'static>(&self, object: Box<T>) {
-        if self.is_global { retire_box(&GlobalHazards, object) } else { retire_box(self, object) }
+        // SAFETY: from a box, which is the caller's.
+        unsafe { self.retire_raw(Box::into_raw(object)) };
     }
 
     /// As [`retire`](Self::retire), of what [`Box::into_raw`] gave: where other threads read the

@@ -33,10 +33,10 @@ impl<K: ThreadTag> Domain<K> {
 /// up: go [offline](Self::while_offline) before you block.
 ///
 /// ```
-/// use quiescence::{Qsbr, Rcu};
+/// use quiescence::{Domain, Rcu};
 ///
 /// let table = Rcu::new(vec![1, 2, 3]);
-/// let mut reader = Qsbr::register();
+/// let mut reader = Domain::global().qsbr();
 /// for packet in 0..3 {
 ///     let section = reader.read(); // free
 ///     assert_eq!(table.load(&section)[packet], packet + 1);
@@ -48,7 +48,7 @@ impl<K: ThreadTag> Domain<K> {
 /// A quiescent state in mid section is refused:
 /// ```compile_fail,E0502
 /// let table = quiescence::Rcu::new(7);
-/// let mut reader = quiescence::Qsbr::register();
+/// let mut reader = quiescence::Domain::global().qsbr();
 /// let section = reader.read();
 /// let seven = table.load(&section);
 /// reader.quiescent_state();
@@ -82,14 +82,6 @@ unsafe impl<K: ThreadTag> Section<K> for QsbrGuard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
         self.core
-    }
-}
-
-impl Qsbr<Global> {
-    /// Registers the calling thread as a QSBR reader of the global domain. Takes a lock.
-    #[track_caller]
-    pub fn register() -> Self {
-        Self::new(Domain::of(Global))
     }
 }
 
@@ -143,7 +135,7 @@ impl<K: ThreadTag> Qsbr<K> {
     /// [`while_offline`]: Self::while_offline
     ///
     /// ```
-    /// let reader = quiescence::Qsbr::register();
+    /// let reader = quiescence::Domain::global().qsbr();
     /// let away = reader.offline();
     /// // ... something that blocks ...
     /// let reader = away.online();
@@ -157,7 +149,7 @@ impl<K: ThreadTag> Qsbr<K> {
     /// Calls `f`, which may block, offline; online again afterwards, also if `f` panics.
     ///
     /// ```
-    /// let mut reader = quiescence::Qsbr::register();
+    /// let mut reader = quiescence::Domain::global().qsbr();
     /// let line = reader.while_offline(|| "a line that took long to come");
     /// # assert!(!line.is_empty());
     /// ```
@@ -192,11 +184,6 @@ impl<K: ThreadTag> Qsbr<K> {
         let location = Location::caller();
         let domain = self.domain.clone();
         self.while_offline(|| domain::synchronize(domain.tag(), Urgency::Normal, location));
-    }
-
-    /// The domain.
-    pub fn domain(&self) -> &Domain<K> {
-        &self.domain
     }
 
     /// Comes online.

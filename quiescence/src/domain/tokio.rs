@@ -70,6 +70,7 @@ use std::mem;
 
 use ::tokio::runtime::{Handle, RuntimeFlavor};
 
+use crate::domain::domain::Domain;
 use crate::domain::guard::{self, Global};
 use crate::domain::qsbr::{Qsbr, QsbrOffline};
 use crate::domain::tag::{DomainTag, Section};
@@ -261,7 +262,7 @@ fn come_online() {
         taken.0 = Reader::Online(match mem::replace(&mut taken.0, Reader::None) {
             Reader::Offline(offline) => offline.online(),
             Reader::Online(online) => online,
-            Reader::None | Reader::InUse => Qsbr::register(),
+            Reader::None | Reader::InUse => Domain::global().qsbr(),
         });
     }
 }

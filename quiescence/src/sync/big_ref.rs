@@ -236,12 +236,6 @@ fn leave<T>(shared: NonNull<Shared<T>>) {
 }
 
 impl<T> BigRefHandle<T> {
-    /// Gives the reference back, as a drop does.
-    #[inline]
-    pub fn put(self) {
-        drop(self);
-    }
-
     fn shared(&self) -> &Shared<T> {
         // SAFETY: `users` counts the references as long as there is one.
         unsafe { self.shared.as_ref() }

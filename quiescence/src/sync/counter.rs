@@ -17,7 +17,7 @@ const GROWS_EVERY: u32 = 64;
 /// use quiescence::sync::Counter;
 ///
 /// static PACKETS: Counter = Counter::new();
-/// PACKETS.increment();
+/// PACKETS.add(1);
 /// PACKETS.add(41);
 /// assert_eq!(PACKETS.sum(), 42);
 /// ```
@@ -43,12 +43,6 @@ impl Counter {
     /// A counter at zero.
     pub const fn new() -> Self {
         Self { counters: PerCpuCounters::new(), uses: AtomicU32::new(0) }
-    }
-
-    /// Adds one.
-    #[inline]
-    pub fn increment(&self) {
-        self.add(1);
     }
 
     /// Adds `amount`, which may be less than nothing.

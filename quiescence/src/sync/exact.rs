@@ -45,12 +45,6 @@ impl ExactCounter {
         }
     }
 
-    /// Adds one.
-    #[inline]
-    pub fn increment(&self) {
-        self.add(1);
-    }
-
     /// Adds `amount`, which may be less than nothing.
     #[inline]
     pub fn add(&self, amount: i64) {

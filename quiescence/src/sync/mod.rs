@@ -74,5 +74,5 @@ pub use exact::ExactCounter;
 pub use latch::Latch;
 pub use limit_counter::LimitCounter;
 pub use local_global::{LocalGlobalLock, LocalGlobalReadGuard, LocalGlobalWriteGuard};
-pub use per_cpu::{PerCpu, PerCpuIntoIter, PerCpuIter};
+pub use per_cpu::PerCpu;
 pub use seq_lock::{SeqLock, SeqLockGuard};

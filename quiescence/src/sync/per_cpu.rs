@@ -1,6 +1,6 @@
 //! A value for each CPU, cache lines apart.
 
-use std::{fmt, slice, vec};
+use std::{fmt, vec};
 
 use crate::os::percpu;
 use crate::os::user_code::{self, Site};
@@ -61,8 +61,8 @@ impl<T> PerCpu<T> {
     }
 
     /// All of them, in the order of their CPUs.
-    pub fn iter(&self) -> PerCpuIter<'_, T> {
-        PerCpuIter(self.slots.iter())
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &T> + DoubleEndedIterator {
+        self.slots.iter().map(|slot| &slot.0)
     }
 
     /// All of them, to be changed.
@@ -73,19 +73,11 @@ impl<T> PerCpu<T> {
 
 impl<T> IntoIterator for PerCpu<T> {
     type Item = T;
-    type IntoIter = PerCpuIntoIter<T>;
+    type IntoIter = vec::IntoIter<T>;
 
-    fn into_iter(self) -> PerCpuIntoIter<T> {
-        PerCpuIntoIter(self.slots.into_vec().into_iter())
-    }
-}
-
-impl<'p, T> IntoIterator for &'p PerCpu<T> {
-    type Item = &'p T;
-    type IntoIter = PerCpuIter<'p, T>;
-
-    fn into_iter(self) -> PerCpuIter<'p, T> {
-        self.iter()
+    fn into_iter(self) -> vec::IntoIter<T> {
+        let values: Vec<T> = self.slots.into_iter().map(|slot| slot.0).collect();
+        values.into_iter()
     }
 }
 
@@ -98,62 +90,5 @@ impl<T: Default> Default for PerCpu<T> {
 impl<T: fmt::Debug> fmt::Debug for PerCpu<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-/// What is in a [`PerCpu`], in the order of the CPUs.
-pub struct PerCpuIter<'p, T>(slice::Iter<'p, Apart<T>>);
-
-/// What was in a [`PerCpu`], in the order of the CPUs.
-pub struct PerCpuIntoIter<T>(vec::IntoIter<Apart<T>>);
-
-impl<'p, T> Iterator for PerCpuIter<'p, T> {
-    type Item = &'p T;
-
-    fn next(&mut self) -> Option<&'p T> {
-        self.0.next().map(|slot| &slot.0)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<T> Iterator for PerCpuIntoIter<T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.0.next().map(|slot| slot.0)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<T> DoubleEndedIterator for PerCpuIter<'_, T> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back().map(|slot| &slot.0)
-    }
-}
-
-impl<T> DoubleEndedIterator for PerCpuIntoIter<T> {
-    fn next_back(&mut self) -> Option<T> {
-        self.0.next_back().map(|slot| slot.0)
-    }
-}
-
-impl<T> ExactSizeIterator for PerCpuIter<'_, T> {}
-impl<T> ExactSizeIterator for PerCpuIntoIter<T> {}
-
-impl<T> fmt::Debug for PerCpuIter<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PerCpuIter").field("left", &self.0.len()).finish()
-    }
-}
-
-impl<T> fmt::Debug for PerCpuIntoIter<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PerCpuIntoIter").field("left", &self.0.len()).finish()
     }
 }

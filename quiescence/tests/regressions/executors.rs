@@ -479,9 +479,9 @@ fn a_value_that_is_awaited_is_given_back() {
             // At once, where the grace period is over.
             let old = app.value.swap(String::new());
             app.srcu.synchronize_async().await;
-            let mut boxed = pin!(old.into_box_async());
-            let is_ready = boxed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-            assert!(matches!(is_ready, Poll::Ready(last) if *last == "number 9"));
+            let mut last = pin!(old.into_inner_async());
+            let is_ready = last.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(is_ready, Poll::Ready(last) if last == "number 9"));
         });
     });
 }

@@ -18,7 +18,7 @@ use quiescence::intrusive::{HashTable, Node, TableAllocator, TableOptions};
 use quiescence::raw::Head;
 use quiescence::sync::{BigRef, Latch, PerCpu, SeqLock};
 use quiescence::{
-    ArcCell, Domain, Qsbr, Rcu, RcuRef, Weigh,
+    ArcCell, Domain, Rcu, RcuRef, Weigh,
     cell::{ArcCellAny, ExactCell, Snapshot},
     epoch,
     tag::Global,
@@ -150,7 +150,7 @@ pub(super) fn arc_cell_map_cache_load() {
 }
 
 pub(super) fn qsbr_while_offline() {
-    Qsbr::register().while_offline(act);
+    Domain::global().qsbr().while_offline(act);
 }
 
 pub(super) fn epoch_guard_repin_after() {

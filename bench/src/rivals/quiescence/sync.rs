@@ -27,7 +27,7 @@ pub(super) fn reference(batches: u64) -> Duration {
     repeat(batches, || {
         let handle = shared.get();
         let word = *handle;
-        handle.put();
+        drop(handle);
         word
     })
 }
@@ -59,7 +59,7 @@ macro_rules! counting {
 
             #[inline]
             fn add(&self) {
-                self.increment();
+                self.add(1);
             }
 
             #[inline]

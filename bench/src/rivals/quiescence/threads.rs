@@ -31,7 +31,7 @@ replace! {
     Announcers => Rcu<T>, Qsbr;
     new: Self;
     place: |_, value| Rcu::new(value);
-    thread: |_| Qsbr::register();
+    thread: |_| Domain::global().qsbr();
     read: |_, thread, place, look| look(place.load(&thread.read()));
     replace: |_, place, value| place.store(value);
     pause: |thread| thread.quiescent_state();

@@ -230,7 +230,7 @@ impl<R: Protection> Table<R> {
     #[inline(always)]
     pub(super) fn added(&self, chain: Chain) {
         if self.counts {
-            self.count.increment();
+            self.count.add(1);
             if self.resizes && chain.hashes >= CHAIN_IS_LONG {
                 self.look_whether_too_small();
             }

@@ -29,13 +29,7 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
     where
         T: Weigh,
     {
-        Self::empty_on(Scale::new(), Domain::global())
-    }
-
-    /// An empty place in the global domain, for values of a type that does not implement [`Weigh`];
-    /// may be a static. See [`Rcu::with_weight`].
-    pub const fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
-        Self::empty_on(Scale::by(weight), Domain::global())
+        Self::empty_in(Domain::global())
     }
 
     /// A value in the global domain.
@@ -75,11 +69,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     where
         T: Weigh,
     {
-        Self::empty_on(Scale::new(), domain)
-    }
-
-    const fn empty_on(scale: Scale<T>, domain: Domain<K>) -> Self {
-        Self { pointer: AtomicPtr::new(ptr::null_mut()), scale, domain }
+        Self { pointer: AtomicPtr::new(ptr::null_mut()), scale: Scale::new(), domain }
     }
 
     /// The value now, if there is one. See [`Rcu::load`].

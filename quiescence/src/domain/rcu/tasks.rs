@@ -143,7 +143,7 @@ impl Drop for Room<'_> {
 }
 
 impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
-    /// As [`into_box`](Self::into_box), for tasks: does not block the thread.
+    /// As [`into_inner`](Self::into_inner), for tasks: does not block the thread.
     ///
     /// If the future is dropped before it is ready, the value is retired, over the domain's limit
     /// if need be: nothing is waited for.
@@ -155,20 +155,14 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     ///     old.into_inner_async().await // after its last reader
     /// }
     /// ```
-    pub fn into_box_async(self) -> impl Future<Output = Box<T>> + Send + use<T, K> {
+    pub fn into_inner_async(self) -> impl Future<Output = T> + Send + use<T, K> {
         let kept = Kept(Some(self));
         async move {
             if let Some(old) = kept.0.as_ref().filter(|old| !old.is_unread()) {
                 GracePeriod::of(old.domain.clone(), old.unread_after).await;
             }
-            kept.taken().into_box_unread()
+            *kept.taken().into_box_unread()
         }
-    }
-
-    /// As [`into_box_async`](Self::into_box_async), without the box.
-    pub fn into_inner_async(self) -> impl Future<Output = T> + Send + use<T, K> {
-        let boxed = self.into_box_async();
-        async move { *boxed.await }
     }
 
     /// Whether its grace period is over.

@@ -74,8 +74,8 @@ fn count_and_read(some: u64) -> bool {
     let snapshot = Snapshot::new([0; 4]);
     for value in 1..=2 * some {
         let guard = domain.read();
-        counter.increment();
-        exact.increment();
+        counter.add(1);
+        exact.add(1);
         drop(guard);
         if value % 16 == 0 {
             snapshot.store([value; 4]);

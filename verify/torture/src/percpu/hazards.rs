@@ -384,7 +384,7 @@ impl Hazards {
                 if at == 0 {
                     self.small.retire(old)
                 } else {
-                    hazard::retire(old)
+                    hazard::global().retire(old)
                 }
                 if random.one_in(2) {
                     self.lines.iter().for_each(|line| line.0.store(1, Relaxed));

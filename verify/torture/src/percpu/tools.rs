@@ -158,7 +158,7 @@ impl Tools {
             self.counter.add(amount);
             self.exact.add(amount);
             self.slots.here().fetch_add(amount.cast_unsigned(), Relaxed);
-            self.balanced.increment();
+            self.balanced.add(1);
             self.balanced.add(-1);
         }
         // Release: pairs with the Acquire in `sum`.
