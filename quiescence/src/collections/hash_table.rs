@@ -31,7 +31,7 @@ mod protection;
 mod public;
 mod split;
 mod resize;
-pub(crate) mod worker;
+mod worker;
 
 pub use self::allocator::Allocator;
 pub use self::buckets::Memory;

@@ -81,5 +81,3 @@ pub use self::{
 };
 
 pub use self::id_map::{Id, Mark};
-
-pub(crate) use self::hash_table::worker as hash_table_worker;

@@ -26,7 +26,6 @@ use self::handover::{Conduct, Patience};
 use self::protocol::Protocol;
 use self::sleepers::Sleepers;
 
-pub(crate) use self::forked::{HeldMachine, HeldRegistry};
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
 use crate::gp::engine::Settings;

@@ -306,7 +306,7 @@ mod tests {
         gone.renew();
         left.renew();
         assert!(look(&core, cookie));
-        core.after_fork(&mut core.hold_machine(), &mut core.hold_registry(), 2);
+        core.after_fork(2);
         let other = core.register(3, ReaderKind::Ordinary);
         assert!(std::ptr::eq(other, gone), "in the slot of the one that is gone");
         other.enter_slow(&core.gp, Location::caller());

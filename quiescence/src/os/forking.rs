@@ -1,26 +1,176 @@
-//! Which thread is in the middle of a `fork`, and holds all of the library's locks.
+//! The locks of the whole process, across a `fork`; and whether a thread is in the middle of one.
+//!
+//! A room's lock that all domains share is a [`ForkMutex`], a static. Before it is locked for the
+//! first time it is entered in one list, [`LOCKS`], by its rank. A fork locks what is in the list,
+//! so a program neither locks nor links what it does not use.
+//!
+//! **Invariant [FK-1]: while the memory is copied, no thread but the forking one holds any of these
+//! locks.** [`hold`] copies the list, takes its locks in the order of their ranks, and then takes
+//! the list's own lock, which stays locked until after the fork. If the list has grown meanwhile,
+//! `hold` releases all and begins again, since the new lock's rank may be lower than those of locks
+//! that are held: once for each static at most. Otherwise a lock that is not in the list is free:
+//! a thread takes it only after it has entered it under the list's lock, and now waits for that. It
+//! may wait there under any other lock: the list's lock ranks above them all, and the forking
+//! thread, which holds it, waits for none of them.
+//!
+//! In the child all locks are released first; then each room is repaired under its own lock
+//! ([`repair`]), those of the highest ranks first, so that a repair may use rooms of higher ranks.
+//! No other thread could come in between, and no user code runs before the last repair.
 
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::cell::RefCell;
+use std::mem::{self, ManuallyDrop};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
-use super::thread;
+use super::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
 
-/// The [`thread::token`] of that thread; 0 if there is none.
-static PREPARED: AtomicUsize = AtomicUsize::new(0);
+/// What is done at a fork, and at the end of the process, with what a [`ForkMutex`] guards.
+pub(crate) trait AtFork: Send {
+    /// Before the fork, when the lock has been taken: has others taken.
+    fn hold(&self, _held: &mut Held) {}
 
-/// The calling thread holds all locks from now on.
-pub(crate) fn begin() {
-    // Relaxed: only this thread can find its own token here.
-    PREPARED.store(thread::token(), Relaxed);
+    /// In the child: repairs what the missing threads have left.
+    fn in_child(&mut self) {}
+
+    /// At an orderly end of the process: asks the room's thread to end, without waiting for it.
+    /// Returns whether it is still there.
+    fn end(&mut self) -> bool {
+        false
+    }
 }
 
-/// The calling thread is about to release them, in the parent or in the child.
-pub(crate) fn end() {
-    PREPARED.store(0, Relaxed);
+impl AtFork for () {}
+
+/// A static lock that a fork takes.
+pub(crate) struct ForkMutex<T> {
+    rank: Rank,
+    is_listed: AtomicBool,
+    mutex: Mutex<T>,
 }
 
-/// Whether that thread is the calling one: for functions that another handler of the same `fork`
-/// may call.
+impl<T: AtFork + 'static> ForkMutex<T> {
+    const_unless_loom! {
+        pub(crate) fn new(rank: Rank, value: T) -> Self {
+            Self { rank, is_listed: AtomicBool::new(false), mutex: Mutex::new(rank, value) }
+        }
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn lock(&'static self) -> MutexGuard<'static, T> {
+        // Acquire: pairs with the Release below: the lock was entered in the list before, and a
+        // fork that did not find it there has ended [FK-1].
+        if !cfg!(loom) && !self.is_listed.load(Acquire) {
+            enter(self.rank, &self.mutex);
+            self.is_listed.store(true, Release);
+        }
+        sync::lock(&self.mutex)
+    }
+
+    #[cfg(all(test, target_os = "linux"))]
+    pub(crate) fn is_free(&self) -> bool {
+        sync::try_lock(&self.mutex).is_some()
+    }
+}
+
+/// By rank.
+type List = [Option<&'static Mutex<dyn AtFork>>; Rank::COUNT];
+
+const_unless_loom! {
+    static LOCKS: Mutex<List> = Mutex::new(Rank::ForkMutexes, [None; Rank::COUNT]);
+}
+
+#[cold]
+fn enter(rank: Rank, lock: &'static Mutex<dyn AtFork>) {
+    sync::lock(&LOCKS)[rank as usize] = Some(lock);
+}
+
+/// The locks that are in the list by now, in the order of their ranks.
+fn listed() -> impl DoubleEndedIterator<Item = (usize, &'static Mutex<dyn AtFork>)> {
+    (0..Rank::COUNT).filter_map(|rank| Some((rank, sync::lock(&LOCKS)[rank]?)))
+}
+
+/// What the forking thread holds.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Locks to be taken, by rank.
+    wanted: [Vec<&'static Mutex<dyn AtFork>>; Rank::COUNT],
+    /// In the order in which they were taken.
+    locks: Vec<MutexGuard<'static, dyn AtFork>>,
+    list: Option<MutexGuard<'static, List>>,
+    /// Owners of some of the locks. Dropped when all locks have been released, and the child has
+    /// been repaired.
+    pub(crate) owners: Vec<Box<dyn Send>>,
+}
+
+impl Held {
+    /// Has a lock taken in its turn: its rank is higher than that of the lock that the caller has.
+    pub(crate) fn add(&mut self, rank: Rank, lock: &'static Mutex<dyn AtFork>) {
+        self.wanted[rank as usize].push(lock);
+    }
+}
+
+thread_local! {
+    /// What this thread holds between [`hold`] and [`release`]. It has no destructor, so that a
+    /// thread can fork until its very end.
+    static HELD: RefCell<Option<ManuallyDrop<Box<Held>>>> = const { RefCell::new(None) };
+}
+
+/// Has the system call these functions at every fork: before it, and after it in the parent and in
+/// the child. Returns whether it had the memory to remember them.
+pub(crate) fn install([prepare, parent, child]: [extern "C" fn(); 3]) -> bool {
+    #[cfg(all(unix, not(miri)))]
+    // SAFETY: three functions of the right type that live for ever.
+    return unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) } == 0;
+    #[cfg(any(not(unix), miri))]
+    return [prepare, parent, child].len() == 3; // no fork here
+}
+
+/// Before a fork: takes all locks.
+pub(crate) fn hold() {
+    loop {
+        let mut held = Box::<Held>::default();
+        let known = listed().count();
+        listed().for_each(|(rank, lock)| held.wanted[rank].push(lock));
+        for rank in 0..Rank::COUNT {
+            for lock in mem::take(&mut held.wanted[rank]) {
+                let value = sync::lock_another(lock);
+                value.hold(&mut held);
+                held.locks.push(value);
+            }
+        }
+        let list = held.list.insert(sync::lock(&LOCKS));
+        let is_whole = list.iter().flatten().count() == known;
+        HELD.set(Some(ManuallyDrop::new(held)));
+        if is_whole {
+            return;
+        }
+        drop(release());
+    }
+}
+
+/// After a fork, in the parent or in the child: releases all locks. Returns their owners; `None` if
+/// this thread has taken none.
+pub(crate) fn release() -> Option<Box<Held>> {
+    let mut held = ManuallyDrop::into_inner(HELD.take()?);
+    held.list = None;
+    // The last one first: what a lock guards may own later ones.
+    while held.locks.pop().is_some() {}
+    Some(held)
+}
+
+/// Whether the calling thread is in the middle of a fork, and holds all locks: for functions that
+/// another handler of the same fork may call.
 pub(crate) fn is_here() -> bool {
-    PREPARED.load(Relaxed) == thread::token()
+    HELD.with_borrow(Option::is_some)
+}
+
+/// In the child, after the release.
+pub(crate) fn repair() {
+    listed().rev().for_each(|(_, lock)| sync::lock(lock).in_child());
+}
+
+/// At an orderly end of the process: asks the threads of all rooms to end. Returns whether any is
+/// still there.
+pub(crate) fn end_threads() -> bool {
+    listed().filter(|(_, lock)| sync::lock(lock).end()).count() != 0
 }

@@ -71,14 +71,6 @@ mod imp {
     }
 }
 
-/// The twin's lock, held while the memory of the process is copied by a fork.
-pub(crate) type Held = super::sync::MutexGuard<'static, ()>;
-
-/// Takes the twin's lock. After all others: a thread that holds one of them may wake a sleeper.
-pub(crate) fn hold() -> Held {
-    twin::hold()
-}
-
 /// Sleeps while `word` is `value`, but no longer than `most`; may return early. Call it in a loop.
 ///
 /// Returns whether it has slept until `most` ran out.
@@ -124,27 +116,24 @@ mod kernel {
     }
 }
 
-mod twin {
+pub(super) mod twin {
     use super::{AtomicU32, Duration};
-    use crate::os::sync::{self, Condvar, Mutex, Rank, const_unless_loom};
+    use crate::os::forking::ForkMutex;
+    use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
     use std::sync::atomic::Ordering::Relaxed;
 
     const_unless_loom! {
-        static LOCK: Mutex<()> = Mutex::new(Rank::Futex, ());
+        pub(super) static LOCK: ForkMutex<()> = ForkMutex::new(Rank::Futex, ());
         static CHANGED: Condvar = Condvar::new();
     }
 
-    pub(super) fn hold() -> super::Held {
-        sync::lock(&LOCK)
-    }
-
-    #[cfg(all(test, target_os = "linux"))]
-    pub(super) fn is_free() -> bool {
-        sync::try_lock(&LOCK).is_some()
+    /// Last of all: a thread that holds another lock may wake a sleeper.
+    pub(in crate::os) fn lock() -> MutexGuard<'static, ()> {
+        LOCK.lock()
     }
 
     pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
-        let guard = sync::lock(&LOCK);
+        let guard = lock();
         // Relaxed: the waker takes the lock after it changed the word, so either this load sees the
         // change or the sleeper is on the condition variable before the waker notifies.
         word.load(Relaxed) == value && sync::wait_at_most(&CHANGED, guard, most).1
@@ -164,14 +153,14 @@ mod twin {
     }
 
     pub(super) fn wake_all(_word: &AtomicU32) {
-        drop(sync::lock(&LOCK));
+        drop(lock());
         CHANGED.notify_all();
     }
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{AtomicU32, hold, is_portable, wait, wait_shared, wake_all};
+    use super::{AtomicU32, is_portable, wait, wait_shared, wake_all};
     use std::process::Command;
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
@@ -242,7 +231,7 @@ mod tests {
         let (is_held, is_forked) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             scope.spawn(|| {
-                let held = hold();
+                let held = super::twin::lock();
                 is_held.store(true, SeqCst);
                 // The fork waits for this thread. A fork that did not would end long before.
                 let began = Instant::now();
@@ -257,7 +246,7 @@ mod tests {
             // SAFETY: the child tries a lock and leaves by `_exit`.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                let code = i32::from(!super::twin::is_free());
+                let code = i32::from(!super::twin::LOCK.is_free());
                 // SAFETY: ends the child.
                 unsafe { libc::_exit(code) }
             }

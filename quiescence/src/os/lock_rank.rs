@@ -57,6 +57,8 @@ pub(crate) enum Rank {
     Heads,
     /// The guards of sleepable domains, if they are listed. *fork*
     Guards,
+    /// No thread waits for it: it has a child forget fallback sections. *fork*
+    FallbackSections,
     /// What the stall reporter is to report. *fork*
     Reporter,
     /// The user's stall hook: cloned under the lock, called after it. *fork*
@@ -79,8 +81,16 @@ pub(crate) enum Rank {
     SocketFile,
     /// Functions to call at the end of the process, and threads to wait for then, under miri.
     AtExit,
-    /// The portable futex. *fork*: last, since a thread that holds another lock may wake a sleeper.
+    /// The portable futex. *fork*: late, since a thread that holds another lock may wake a sleeper.
     Futex,
+    /// The list of the locks that a fork takes: `os/forking.rs`. *fork*: last, since a thread that
+    /// holds another lock may enter one.
+    ForkMutexes,
+}
+
+impl Rank {
+    /// How many ranks there are.
+    pub(super) const COUNT: usize = Self::ForkMutexes as usize + 1;
 }
 
 #[cfg(all(debug_assertions, not(loom)))]
@@ -89,11 +99,9 @@ mod imp {
 
     use super::Rank;
 
-    const RANKS: usize = Rank::Futex as usize + 1;
-
     thread_local! {
         /// How many locks of each rank the thread holds.
-        static HELD: [Cell<u32>; RANKS] = const { [const { Cell::new(0) }; RANKS] };
+        static HELD: [Cell<u32>; Rank::COUNT] = const { [const { Cell::new(0) }; Rank::COUNT] };
     }
 
     /// The rank of one lock.
@@ -158,7 +166,7 @@ mod imp {
 
     /// The highest rank of a lock that is held, if it is `first` or higher.
     fn held(first: usize) -> Option<usize> {
-        HELD.with(|held| (first..RANKS).rev().find(|rank| held[*rank].get() != 0))
+        HELD.with(|held| (first..Rank::COUNT).rev().find(|rank| held[*rank].get() != 0))
     }
 
     #[track_caller]

@@ -101,7 +101,7 @@ impl<const N: usize> Tracked<N> {
 
 /// A lock with its rank.
 #[derive(Debug)]
-pub(crate) struct Mutex<T> {
+pub(crate) struct Mutex<T: ?Sized> {
     rank: OfLock,
     lock: locks::Mutex<T>,
 }
@@ -117,7 +117,9 @@ impl<T> Mutex<T> {
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.lock.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
+impl<T: ?Sized> Mutex<T> {
     fn taken<'a>(&'a self, guard: locks::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         MutexGuard { held: self.rank.taken(), guard }
     }
@@ -125,13 +127,13 @@ impl<T> Mutex<T> {
 
 /// A lock that is held.
 #[derive(Debug)]
-pub(crate) struct MutexGuard<'a, T> {
+pub(crate) struct MutexGuard<'a, T: ?Sized> {
     /// Dropped before the lock is released.
     held: Held,
     guard: locks::MutexGuard<'a, T>,
 }
 
-impl<T> Deref for MutexGuard<'_, T> {
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     #[inline]
@@ -140,7 +142,7 @@ impl<T> Deref for MutexGuard<'_, T> {
     }
 }
 
-impl<T> DerefMut for MutexGuard<'_, T> {
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
@@ -150,7 +152,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 /// Locks, even if a thread has panicked under the lock.
 #[inline]
 #[cfg_attr(debug_assertions, track_caller)]
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.rank.check(false);
     mutex.taken(mutex.lock.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -159,7 +161,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// already, keeps other threads from doing the same; or users must take them in one order.
 #[inline]
 #[cfg_attr(debug_assertions, track_caller)]
-pub(crate) fn lock_another<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock_another<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.rank.check(true);
     mutex.taken(mutex.lock.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -1,10 +1,7 @@
 //! The orderly end of the process: waiting callbacks are run, and the library's threads end.
 
-use crate::collections::hash_table_worker;
-use crate::os::{clock, nap, thread};
-use crate::reclaim::domains;
-use crate::reclaim::{defer, worker};
-use crate::report::stall::reporter;
+use crate::os::{clock, forking, nap, thread};
+use crate::reclaim::{defer, domains};
 
 /// The longest time for which the orderly end of a process waits for other threads.
 const FINISH_NS: u64 = 200_000_000;
@@ -29,11 +26,7 @@ pub(super) extern "C" fn finish() {
 /// Waits for them no longer than until `deadline_ns`: a callback that one of them runs may never
 /// return, or may be what ends the process.
 fn end_threads(deadline_ns: u64) {
-    let ends = [worker::end, reporter::end, hash_table_worker::end];
-    while ends.iter().filter(|end| end()).count() != 0
-        && !thread::is_ours()
-        && clock::monotonic_ns() < deadline_ns
-    {
+    while forking::end_threads() && !thread::is_ours() && clock::monotonic_ns() < deadline_ns {
         nap::moment();
     }
 }

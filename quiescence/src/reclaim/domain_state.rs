@@ -11,7 +11,6 @@ use grace::srcu::AdaptiveDelay;
 use crate::gp::engine::Settings;
 use crate::gp::gp_words::{GpWords, Readers};
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::grace_periods::{HeldMachine, HeldRegistry};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::charge::Charged;
 use crate::reclaim::head_queue::CallbackQueues;
@@ -146,18 +145,6 @@ impl DomainState {
     /// The domain that contains these words, by their address.
     pub(crate) fn of(gp_words: *const GpWords) -> *const Self {
         GracePeriods::of(gp_words).cast() // the first field of its first field
-    }
-
-    /// In the child of a `fork`: only the readers of the thread `owner` are left.
-    pub(crate) fn after_fork(
-        &self,
-        machine: &mut HeldMachine<'_>,
-        registry: &mut HeldRegistry<'_>,
-        owner: usize,
-    ) {
-        // Relaxed: the child has this thread only.
-        self.queues.announced.store(false, Relaxed);
-        self.grace_periods.after_fork(machine, registry, owner);
     }
 }
 

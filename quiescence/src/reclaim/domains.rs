@@ -1,16 +1,19 @@
 //! The domains in use, so that a fork, the end of the process, reports and statistics find them.
 
+use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::gp::gp_words::GpWords;
-use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
+use crate::os::forking::{AtFork, ForkMutex, Held};
+use crate::os::sync::{Rank, const_unless_loom};
+use crate::os::thread;
 use crate::reclaim::by_address::ByAddress;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named, WeakHandle};
 
 const_unless_loom! {
     /// The list. A domain that ends takes itself out ([`forget`]).
-    static DOMAINS: Mutex<ByAddress<WeakHandle>> = Mutex::new(Rank::Domains, ByAddress::new());
+    static DOMAINS: ForkMutex<ByAddress<WeakHandle>> = ForkMutex::new(Rank::Domains, ByAddress::new());
 }
 
 /// The domain that `name` names; adds it to the list when it is used for the first time.
@@ -27,7 +30,7 @@ pub(crate) fn known<N: Named + ?Sized>(name: &N) -> &DomainState {
 #[cold]
 pub(crate) fn remember(handle: &Handle) {
     (crate::HOOKS.gp.first_use)();
-    let mut domains = sync::lock(&DOMAINS);
+    let mut domains = DOMAINS.lock();
     if !handle.known.swap(true, Relaxed) {
         domains.insert(handle.downgrade());
     }
@@ -37,31 +40,49 @@ pub(crate) fn remember(handle: &Handle) {
 
 /// A domain in the list ends. No lock of the library is held.
 pub(crate) fn forget(core: &DomainState) {
-    let forgotten = sync::lock(&DOMAINS).remove(core);
+    let forgotten = DOMAINS.lock().remove(core);
     drop(forgotten);
 }
 
 /// The domains in use, at most `max` of them, and how many there are.
 pub(crate) fn list(max: usize) -> (Vec<Handle>, usize) {
-    let domains = sync::lock(&DOMAINS);
+    let domains = DOMAINS.lock();
     (domains.iter().filter_map(WeakHandle::upgrade).take(max).collect(), domains.len())
 }
 
 /// The domain that contains these words, if it is still the one with this identity.
 pub(crate) fn find(gp_words: *const GpWords, identity: usize) -> Option<Handle> {
-    let domains = sync::lock(&DOMAINS);
+    let domains = DOMAINS.lock();
     let handle = domains.get(DomainState::of(gp_words)).and_then(WeakHandle::upgrade);
     // Unlock before the handle may be dropped: it may be the last, and run callbacks.
     drop(domains);
     handle.filter(|handle| handle.identity() == identity)
 }
 
-/// The list, locked across a `fork`.
-pub(crate) type Held = MutexGuard<'static, ByAddress<WeakHandle>>;
+impl AtFork for ByAddress<WeakHandle> {
+    fn hold(&self, held: &mut Held) {
+        let handles: Vec<Handle> = self.iter().filter_map(WeakHandle::upgrade).collect();
+        for handle in &handles {
+            // SAFETY: kept below until the locks have been released. A static is never freed.
+            let domain: &'static DomainState = unsafe { &*ptr::from_ref::<DomainState>(handle) };
+            domain.queues.hold(held);
+            domain.callback_queues.hold(held);
+            domain.grace_periods.hold(held);
+        }
+        // A domain of which these are the last handles meanwhile ends when they are dropped, and
+        // runs callbacks then.
+        held.owners.push(Box::new(handles));
+    }
 
-/// Before a `fork`: locks the list, and keeps alive what is in it.
-pub(crate) fn hold() -> (Held, Vec<Handle>) {
-    let domains = sync::lock(&DOMAINS);
-    let handles = domains.iter().filter_map(WeakHandle::upgrade).collect();
-    (domains, handles)
+    /// Only the forking thread is left. Its domains are kept alive by `hold`.
+    fn in_child(&mut self) {
+        let owner = thread::token();
+        for domain in self.iter().filter_map(WeakHandle::upgrade) {
+            let callback_queues = domain.callback_queues.after_fork(owner);
+            domain.queues.after_fork(&domain, owner, callback_queues);
+            // Relaxed: the child has this thread only.
+            domain.queues.announced.store(false, Relaxed);
+            domain.grace_periods.after_fork(owner);
+        }
+    }
 }

@@ -32,13 +32,11 @@ mod outcome;
 mod waiting_room;
 
 use attending::Part;
-pub(crate) use callback_queues::{CallbackQueues, HeldCallbackQueues, HeldInners};
-pub(crate) use double_queue::{
-    HeldHeads, forget as forget_head, hold as hold_heads, is_on as is_twice_checked,
-};
+pub(crate) use callback_queues::CallbackQueues;
+pub(crate) use double_queue::{forget as forget_head, is_on as is_twice_checked};
 pub(crate) use granted::amount;
 pub use outcome::{Left, Pushed, QueuedTwice, Wakes};
-pub(crate) use waiting_room::{HeldRoom, WaitingRoom};
+pub(crate) use waiting_room::WaitingRoom;
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;

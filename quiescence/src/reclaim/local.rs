@@ -457,7 +457,7 @@ mod tests {
             may_end.recv().unwrap();
         });
         is_told.recv().unwrap();
-        let held = core.hold_registry();
+        let held = core.registry();
         locked.send(()).unwrap();
         while handles.strong_count() < 2 {
             thread::yield_now(); // until the ending thread has a handle, and waits for the registry

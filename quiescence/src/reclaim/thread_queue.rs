@@ -32,7 +32,6 @@ mod scanned;
 pub(crate) use grace::batch::Wants;
 
 pub(crate) use barrier::drain;
-pub(crate) use forked::{Held, HeldQueue, HeldShared};
 pub(crate) use list::Queues;
 use scanned::Scanned;
 

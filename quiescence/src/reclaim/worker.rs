@@ -51,7 +51,8 @@ use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays, tu
 
 use crate::event::trace;
 use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
-use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
+use crate::os::forking::{AtFork, ForkMutex};
+use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
 use crate::os::{clock, nap, thread, user_code};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
@@ -63,7 +64,7 @@ mod tasks;
 use tasks::{Task, Tasks};
 
 const_unless_loom! {
-    static WORKER: Mutex<State> = Mutex::new(Rank::Worker, State {
+    static WORKER: ForkMutex<State> = ForkMutex::new(Rank::Worker, State {
         started: false,
         ends: false,
         domains: Tasks::new(),
@@ -109,7 +110,7 @@ fn due(turn: NextTurn, now: Instant, close_at: Instant) -> Instant {
 /// Tells the worker that `handle` has callbacks, or needs a grace period. Returns whether there is
 /// a worker.
 pub(crate) fn announce(handle: &Handle) -> bool {
-    let mut state = sync::lock(&WORKER);
+    let mut state = WORKER.lock();
     if handle.queues.announced.swap(true, Relaxed) {
         return true;
     }
@@ -148,7 +149,7 @@ pub(crate) fn attend(handle: &Handle) -> bool {
     if !announce(handle) {
         return false;
     }
-    let mut state = sync::lock(&WORKER);
+    let mut state = WORKER.lock();
     let now = Instant::now();
     // If it is not in the list, the worker is in a turn there, and at its end sees what is to do.
     state.domains.change(ptr::from_ref::<DomainState>(handle), |task| task.due = task.due.min(now));
@@ -158,7 +159,7 @@ pub(crate) fn attend(handle: &Handle) -> bool {
 
 /// The tuning of `handle` has changed: its open callbacks wait no longer than the new `lazy` says.
 pub(crate) fn retune(handle: &Handle) {
-    let mut state = sync::lock(&WORKER);
+    let mut state = WORKER.lock();
     let close_at = after(Instant::now(), handle.tuning.lazy_ns());
     // If it is not in the list, the worker is in a turn there, and at its end sees the tuning.
     state.domains.change(ptr::from_ref::<DomainState>(handle), |task| {
@@ -173,7 +174,7 @@ pub(crate) fn retune(handle: &Handle) {
 pub(crate) fn forget(core: &DomainState) {
     // Relaxed: set by a thread that had a handle; a domain in the list has been announced.
     if core.queues.announced.load(Relaxed) {
-        let forgotten = sync::lock(&WORKER).domains.remove(core);
+        let forgotten = WORKER.lock().domains.remove(core);
         drop(forgotten);
     }
 }
@@ -182,7 +183,7 @@ pub(crate) fn forget(core: &DomainState) {
 /// it, and the calling thread is in a section or a callback. If there is no worker, the next
 /// announcement tries again.
 pub(crate) fn end_domain(handle: Handle) {
-    let mut state = sync::lock(&WORKER);
+    let mut state = WORKER.lock();
     state.to_end.push(handle);
     let refused = if state.started { Vec::new() } else { start(&mut state) };
     WORK.notify_one();
@@ -204,15 +205,6 @@ fn start(state: &mut State) -> Vec<Handle> {
     refused
 }
 
-/// At the orderly end of the process: has the worker end after its turn. A thread that announces a
-/// domain afterwards starts another one. Returns whether the worker is still there.
-pub(crate) fn end() -> bool {
-    let mut state = sync::lock(&WORKER);
-    state.ends = state.started;
-    WORK.notify_one();
-    state.started
-}
-
 /// How often the worker of this process has ended by an error.
 pub(crate) fn restarts() -> u64 {
     RESTARTS.load(Relaxed) // a statistic
@@ -222,7 +214,7 @@ pub(crate) fn restarts() -> u64 {
 /// domains. If the system gives no thread, the next announcement tries again.
 fn start_anew() {
     RESTARTS.fetch_add(1, Relaxed); // a statistic
-    let mut state = sync::lock(&WORKER);
+    let mut state = WORKER.lock();
     // Not at once: if one of these domains caused the error, the next worker pauses in between.
     let due = Instant::now() + nap::TICK;
     let in_hand = std::mem::take(&mut state.in_hand);
@@ -246,7 +238,7 @@ fn run() {
 }
 
 fn work() {
-    let mut state = sync::lock(&WORKER);
+    let mut state = WORKER.lock();
     let mut restless = false;
     loop {
         state = pause(state, restless);
@@ -264,7 +256,7 @@ fn work() {
         tests::end_if_asked();
         tasks.iter_mut().for_each(tend);
         trace::deliver();
-        state = sync::lock(&WORKER);
+        state = WORKER.lock();
         restless = false;
         state.in_hand.clear();
         for task in &mut tasks {
@@ -279,7 +271,7 @@ fn work() {
         drop(state);
         // If this is the last handle the domain ends here, and runs callbacks: without the lock.
         drop(tasks);
-        state = sync::lock(&WORKER);
+        state = WORKER.lock();
     }
 }
 
@@ -289,7 +281,7 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
     if restless {
         drop(state);
         std::thread::yield_now();
-        return sync::lock(&WORKER);
+        return WORKER.lock();
     }
     while !state.ends && state.to_end.is_empty() {
         let now = Instant::now();
@@ -431,23 +423,22 @@ fn advance(core: &DomainState) {
     }
 }
 
-/// The worker's lock, held across a `fork`.
-pub(crate) struct Held(MutexGuard<'static, State>);
-
-/// Before a `fork`.
-pub(crate) fn hold() -> Held {
-    Held(sync::lock(&WORKER))
-}
-
-impl Held {
-    /// In the child: there is no worker. The next announcement starts one, which drops the handles
-    /// in `to_end`.
-    pub(crate) fn after_fork(&mut self) {
-        self.0.started = false;
-        self.0.ends = false;
-        self.0.domains.take_all();
-        self.0.in_hand.clear();
+impl AtFork for State {
+    /// There is no worker. The next announcement starts one, which drops the handles in `to_end`.
+    fn in_child(&mut self) {
+        self.started = false;
+        self.ends = false;
+        self.domains.take_all();
+        self.in_hand.clear();
         RESTARTS.store(0, Relaxed);
+    }
+
+    /// The worker ends after its turn. A thread that announces a domain afterwards starts another
+    /// one.
+    fn end(&mut self) -> bool {
+        self.ends = self.started;
+        WORK.notify_one();
+        self.started
     }
 }
 
@@ -512,7 +503,7 @@ mod tests {
                 sender.send(()).unwrap();
             });
             inside.wait();
-            let lock = hold();
+            let lock = WORKER.lock();
             held.wait();
             let ended = ended.recv_timeout(Duration::from_secs(60));
             drop(lock);
@@ -643,7 +634,7 @@ mod tests {
         };
         let ended: Vec<_> = (0..10).map(|_| patient().tag().handle().downgrade()).collect();
         let _last = patient();
-        let state = sync::lock(&WORKER);
+        let state = WORKER.lock();
         assert_eq!(ended.iter().filter(|one| state.domains.has(one.as_ptr())).count(), 0);
     }
 

@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::socket::{self, Door};
-use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
+use crate::os::sync::{Rank, const_unless_loom};
 use crate::os::thread;
 
 /// How long a client is served at most. A thread that wants to know more comes again.
@@ -34,7 +35,7 @@ static SETTLED: AtomicBool = AtomicBool::new(false);
 
 const_unless_loom! {
     /// What the thread has open. Locked while that changes, and across a `fork`.
-    static OPEN: Mutex<Open> = Mutex::new(Rank::StatsServer, Open { door: None, client: None });
+    static OPEN: ForkMutex<Open> = ForkMutex::new(Rank::StatsServer, Open { door: None, client: None });
 }
 
 #[derive(Debug)]
@@ -100,7 +101,7 @@ fn say(reason: &str) {
 }
 
 fn run(named: Option<PathBuf>) {
-    let mut open = sync::lock(&OPEN);
+    let mut open = OPEN.lock();
     let door = match socket::open(named) {
         Ok(door) => door,
         Err(reason) => {
@@ -117,7 +118,7 @@ fn run(named: Option<PathBuf>) {
             Ok(Some(mut client)) => {
                 // The thread that goes away in the midst of it has had what he wanted.
                 let _ = serve(&mut client);
-                let mut open = sync::lock(&OPEN);
+                let mut open = OPEN.lock();
                 open.client = None;
                 drop(client);
             }
@@ -127,7 +128,7 @@ fn run(named: Option<PathBuf>) {
 }
 
 fn admit(door: &Door) -> io::Result<Option<UnixStream>> {
-    let mut open = sync::lock(&OPEN);
+    let mut open = OPEN.lock();
     let client = door.admit()?;
     open.client = client.as_ref().map(AsRawFd::as_raw_fd);
     Ok(client)
@@ -214,18 +215,10 @@ impl Line {
     }
 }
 
-/// The thread's lock, held across a `fork`.
-pub(crate) struct Held(MutexGuard<'static, Open>);
-
-/// Before a `fork`.
-pub(crate) fn hold() -> Held {
-    Held(sync::lock(&OPEN))
-}
-
-impl Held {
-    /// In the child: there is no thread, and what it had open is the parent's.
-    pub(crate) fn after_fork(&mut self) {
-        [self.0.door.take(), self.0.client.take()]
+impl AtFork for Open {
+    /// There is no thread, and what it had open is the parent's.
+    fn in_child(&mut self) {
+        [self.door.take(), self.client.take()]
             .into_iter()
             .flatten()
             .for_each(socket::close_inherited);

@@ -33,6 +33,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, compiler_fence};
 use grace::Urgency;
 
 use crate::gp::grace_periods::Me;
+use crate::os::forking::{AtFork, ForkMutex};
+use crate::os::sync::{Rank, const_unless_loom};
 use crate::reclaim::handle::Named;
 use crate::reclaim::sleepable::SleepableDomain;
 use crate::reclaim::{domains, worker};
@@ -79,6 +81,7 @@ impl Fallback {
     /// Has a `fork` know of the domain, so that a child does not wait for sections of threads that
     /// it does not have. Takes locks.
     pub(super) fn prepare(&self) {
+        drop(AT_FORK.lock());
         // No `Once`: a child that was forked meanwhile would wait for ever. Each step may be done
         // twice. Acquire and Release: the thread that finds it done finds all of it done.
         if self.prepared.load(Acquire) {
@@ -195,8 +198,23 @@ fn end_stand_in(inside: &AtomicPtr<StandIn>, mut found: *mut StandIn) {
     }
 }
 
+const_unless_loom! {
+    /// Has a fork know of the sections. There is nothing else to lock.
+    static AT_FORK: ForkMutex<Sections> = ForkMutex::new(Rank::FallbackSections, Sections);
+}
+
+struct Sections;
+
+impl AtFork for Sections {
+    /// The thread that was in a section, which takes a few instructions, is another thread and
+    /// gone; but for the one that a handler has interrupted which forks [RR-3].
+    fn in_child(&mut self) {
+        after_fork();
+    }
+}
+
 /// In a child process, which has this thread only.
-pub(super) fn after_fork() {
+fn after_fork() {
     INSIDE.with(|inside| {
         if inside.load(Relaxed).is_null() {
             // The thread that was in a section, which takes a few instructions, is another thread

@@ -75,9 +75,3 @@ pub(crate) fn grace_period() {
         fallback.synchronize(); // [RR-2]
     }
 }
-
-/// In a child process: the thread that was in a fallback section, which takes a few instructions,
-/// is another thread and gone; but for the one that a handler has interrupted which forks [RR-3].
-pub(crate) fn after_fork() {
-    fallback::after_fork();
-}

@@ -7,7 +7,8 @@
 use std::panic::Location;
 
 use crate::gp::by_number::ByNumber;
-use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
+use crate::os::forking::{AtFork, ForkMutex};
+use crate::os::sync::{Rank, const_unless_loom};
 use crate::os::{clock, thread};
 
 /// A guard that lives.
@@ -24,25 +25,25 @@ pub(crate) struct Live {
 
 const_unless_loom! {
     /// Live guards by their tickets, each with the address of its domain's counts.
-    static LIVE: Mutex<ByNumber<(usize, Live)>> = Mutex::new(Rank::Guards, ByNumber::new());
+    static LIVE: ForkMutex<ByNumber<(usize, Live)>> = ForkMutex::new(Rank::Guards, ByNumber::new());
 }
 
 /// Lists a guard. Returns its ticket, which is not 0.
 #[cold]
 pub(crate) fn note(srcu_counts: usize, location: &'static Location<'static>) -> u64 {
     let live = Live { location, thread: thread::id(), since_ns: clock::monotonic_ns() };
-    sync::lock(&LIVE).add((srcu_counts, live))
+    LIVE.lock().add((srcu_counts, live))
 }
 
 /// The guard with this ticket has ended.
 #[cold]
 pub(crate) fn forget(ticket: u64) {
-    sync::lock(&LIVE).remove(ticket);
+    LIVE.lock().remove(ticket);
 }
 
 /// The oldest listed guard of a domain, and how many there are.
 pub(crate) fn oldest(srcu_counts: usize) -> Option<(Live, usize)> {
-    let table = sync::lock(&LIVE);
+    let table = LIVE.lock();
     let mut live = table.iter().filter(|(of_domain, _)| *of_domain == srcu_counts);
     let (_, oldest) = live.next()?;
     Some((*oldest, live.count() + 1))
@@ -51,15 +52,7 @@ pub(crate) fn oldest(srcu_counts: usize) -> Option<(Live, usize)> {
 /// The domain has ended, and its guards with it: a leaked one is not to be taken for one of the
 /// next domain in its place.
 pub(crate) fn forget_all(srcu_counts: usize) {
-    sync::lock(&LIVE).retain(|(of_domain, _)| *of_domain != srcu_counts);
+    LIVE.lock().retain(|(of_domain, _)| *of_domain != srcu_counts);
 }
 
-/// The table's lock, held across a `fork`.
-pub(crate) struct Held {
-    _table: MutexGuard<'static, ByNumber<(usize, Live)>>,
-}
-
-/// Before a `fork`.
-pub(crate) fn hold() -> Held {
-    Held { _table: sync::lock(&LIVE) }
-}
+impl AtFork for ByNumber<(usize, Live)> {}

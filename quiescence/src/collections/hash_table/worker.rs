@@ -20,7 +20,8 @@ use std::ptr;
 use std::time::Duration;
 
 use super::allocator::{self, Source};
-use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
+use crate::os::forking::{AtFork, ForkMutex};
+use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
 use crate::os::thread;
 
 /// A table, to the thread that resizes it.
@@ -68,7 +69,7 @@ pub(super) struct Board {
 unsafe impl Send for Board {}
 
 const_unless_loom! {
-    static BOARD: Mutex<Board> = Mutex::new(Rank::Tables, Board {
+    static BOARD: ForkMutex<Board> = ForkMutex::new(Rank::Tables, Board {
         waiting: VecDeque::new(),
         busy: Vec::new(),
         held: Vec::new(),
@@ -88,7 +89,7 @@ const LINGERS: Duration = Duration::from_secs(1);
 pub(super) type Locked = MutexGuard<'static, Board>;
 
 pub(super) fn lock() -> Locked {
-    sync::lock(&BOARD)
+    BOARD.lock()
 }
 
 /// Waits until something has been done about some table.
@@ -215,15 +216,6 @@ impl Board {
     }
 }
 
-/// At the orderly end of the process: has the thread end once no table waits for it. Returns
-/// whether it is still there.
-pub(crate) fn end() -> bool {
-    let mut board = lock();
-    board.ends = board.started;
-    WAITING.notify_one();
-    board.started
-}
-
 fn run() {
     thread::mark_as_ours();
     let mut board = lock();
@@ -270,34 +262,25 @@ fn work_through(table: *const dyn Work) -> Locked {
     lock()
 }
 
-/// The board, held across a `fork`.
-#[derive(Debug)]
-pub(crate) struct Held(#[allow(dead_code)] Locked);
-
-impl std::fmt::Debug for Board {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Board").field("waiting", &self.waiting.len()).finish_non_exhaustive()
-    }
-}
-
-/// Before a `fork`.
-pub(crate) fn hold() -> Held {
-    Held(lock())
-}
-
-impl Held {
-    /// In the child: no thread works on anything. What was begun is begun again by the next who
-    /// asks.
-    pub(crate) fn after_fork(&mut self) {
-        self.0.started = false;
-        self.0.ends = false;
-        self.0.held.clear();
-        for entry in std::mem::take(&mut self.0.busy) {
+impl AtFork for Board {
+    /// No thread works on anything. What was begun is begun again by the next who asks.
+    fn in_child(&mut self) {
+        self.started = false;
+        self.ends = false;
+        self.held.clear();
+        for entry in std::mem::take(&mut self.busy) {
             // One that was given up has no thread that frees it here.
             if entry.dying.is_none() {
-                self.0.waiting.push_back(entry.table);
+                self.waiting.push_back(entry.table);
             }
         }
+    }
+
+    /// The thread ends once no table waits for it.
+    fn end(&mut self) -> bool {
+        self.ends = self.started;
+        WAITING.notify_one();
+        self.started
     }
 }
 

@@ -4,34 +4,23 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{GracePeriods, State};
 use crate::gp::registry::Registry;
-use crate::os::sync::{self, MutexGuard};
+use crate::os::forking::{AtFork, Held};
+use crate::os::sync::{self, Rank};
 
-/// The machine of a domain, locked across a `fork`.
-pub(crate) struct HeldMachine<'a>(MutexGuard<'a, State>);
-
-/// The registry of a domain, locked across a `fork`.
-pub(crate) struct HeldRegistry<'a>(MutexGuard<'a, Registry>);
+impl AtFork for State {}
+impl AtFork for Registry {}
 
 impl GracePeriods {
-    /// Before a `fork`: locks it in addition to those of other domains.
-    pub(crate) fn hold_machine(&self) -> HeldMachine<'_> {
-        HeldMachine(sync::lock_another(&self.state))
-    }
-
-    /// Before a `fork`: locks it in addition to those of other domains.
-    pub(crate) fn hold_registry(&self) -> HeldRegistry<'_> {
-        HeldRegistry(sync::lock_another(&self.registry))
+    /// Before a `fork`: has the locks taken.
+    pub(crate) fn hold(&'static self, held: &mut Held) {
+        held.add(Rank::GracePeriods, &self.state);
+        held.add(Rank::Registry, &self.registry);
     }
 
     /// In the child: only `owner`'s readers are left, no thread drives and none sleeps.
-    pub(crate) fn after_fork(
-        &self,
-        machine: &mut HeldMachine<'_>,
-        registry: &mut HeldRegistry<'_>,
-        owner: usize,
-    ) {
-        let state = &mut machine.0;
-        registry.0.keep_only(owner);
+    pub(crate) fn after_fork(&self, owner: usize) {
+        let state = &mut *sync::lock(&self.state);
+        sync::lock(&self.registry).keep_only(owner);
         self.wake.0.left.store(0, Relaxed);
         if let Some(words) = self.liburcu_words() {
             words.futex.store(0, Relaxed);

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::limit::Amount;
 
-use super::double_queue::HeldHeads;
-use super::waiting_room::{HeldRoom, WaitingRoom};
-use super::{GIVEN_UP, Inner, Part, Shared};
+use super::waiting_room::WaitingRoom;
+use super::{GIVEN_UP, Part, Shared};
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
+use crate::os::forking::Held;
 use crate::os::sync::{
     self, AtomicU32 as Word, AtomicU64, Mutex, MutexGuard, Rank, const_unless_loom,
 };
@@ -174,10 +174,18 @@ impl CallbackQueues {
         barrier
     }
 
-    /// Before a `fork`, beside those of other domains: the list, so that no callback queue comes,
-    /// goes or is handed over.
-    pub(crate) fn hold(&self) -> HeldCallbackQueues<'_> {
-        HeldCallbackQueues { list: sync::lock_another(&self.list), callback_queues: self }
+    /// Before a `fork`: has the locks taken, so that no callback queue comes, goes or is handed over.
+    pub(crate) fn hold(&'static self, held: &mut Held) {
+        held.add(Rank::CallbackQueues, &self.list);
+        self.waiting_room.hold(held);
+    }
+
+    /// In the child: a callback queue has no runner, unless it is the forking thread. What waits
+    /// stays. Returns what is charged.
+    pub(crate) fn after_fork(&self, owner: usize) -> Amount {
+        self.waiting_room.after_fork();
+        let list = sync::lock(&self.list);
+        list.iter().fold(Amount::NONE, |all, one| all.plus(one.after_fork(owner)))
     }
 }
 
@@ -258,45 +266,5 @@ impl CallbackQueues {
         // Relaxed: under the list's lock.
         self.gone.fetch_add(callback_queue.finished.load(Acquire), Relaxed);
         callback_queue.end(core);
-    }
-}
-
-/// What is held across a `fork`.
-pub(crate) struct HeldCallbackQueues<'a> {
-    list: List<'a>,
-    callback_queues: &'a CallbackQueues,
-}
-
-/// The callback queues themselves, held across a `fork`.
-pub(crate) struct HeldInners(Vec<MutexGuard<'static, Inner>>);
-
-impl HeldCallbackQueues<'_> {
-    /// Takes the locks of all callback queues.
-    ///
-    /// # Safety
-    /// What is held is let go before `self` is.
-    pub(crate) unsafe fn hold_inners(&self) -> HeldInners {
-        let inners = self.list.iter().map(|callback_queue| {
-            // SAFETY: the list keeps the callback queues alive, and by the contract it is locked
-            // until these guards are gone.
-            let callback_queue: &'static Shared = unsafe { &*Arc::as_ptr(callback_queue) };
-            sync::lock_another(&callback_queue.inner)
-        });
-        HeldInners(inners.collect())
-    }
-
-    /// In the child: a callback queue has no runner, unless it is the forking thread. What waits
-    /// stays. Returns what is charged.
-    pub(crate) fn after_fork(
-        &self,
-        held: &mut HeldInners,
-        room: &mut HeldRoom<'_>,
-        heads: &mut HeldHeads,
-        owner: usize,
-    ) -> Amount {
-        self.callback_queues.waiting_room.after_fork(room);
-        self.list.iter().zip(&mut held.0).fold(Amount::NONE, |all, (callback_queue, inner)| {
-            all.plus(callback_queue.after_fork(inner, owner, |head| heads.note(head)))
-        })
     }
 }

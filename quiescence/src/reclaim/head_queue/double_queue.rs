@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::os::environment;
-use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
+use crate::os::forking::{AtFork, ForkMutex};
+use crate::os::sync::{Rank, const_unless_loom};
 use crate::reclaim::by_address::{ByAddress, HasAddress};
 use crate::reclaim::head::Head;
 
@@ -28,15 +29,7 @@ impl HasAddress for Waiting {
 }
 
 const_unless_loom! {
-    static WAITING: Mutex<ByAddress<Waiting>> = Mutex::new(Rank::Heads, ByAddress::new());
-}
-
-fn insert(waiting: &mut ByAddress<Waiting>, head: *const Head) -> bool {
-    let is_new = waiting.get(head).is_none();
-    if is_new {
-        waiting.insert(Waiting(head));
-    }
-    is_new
+    static WAITING: ForkMutex<ByAddress<Waiting>> = ForkMutex::new(Rank::Heads, ByAddress::new());
 }
 
 /// Whether it is done.
@@ -60,31 +53,22 @@ pub(crate) fn is_on() -> bool {
 
 /// A head is about to wait. Returns whether it did not wait already.
 pub(crate) fn note(head: *mut Head) -> bool {
-    insert(&mut sync::lock(&WAITING), head)
+    let mut waiting = WAITING.lock();
+    let is_new = waiting.get(head).is_none();
+    if is_new {
+        waiting.insert(Waiting(head));
+    }
+    is_new
 }
 
 /// A head waits no more.
 pub(crate) fn forget(head: *mut Head) {
-    sync::lock(&WAITING).remove(head);
+    WAITING.lock().remove(head);
 }
 
-/// The table, held across a `fork`.
-pub(crate) struct HeldHeads(MutexGuard<'static, ByAddress<Waiting>>);
-
-/// Before a `fork`.
-pub(crate) fn hold() -> HeldHeads {
-    HeldHeads(sync::lock(&WAITING))
-}
-
-impl HeldHeads {
-    /// In the child: what waits is noted anew.
-    pub(crate) fn clear(&mut self) {
-        self.0.take_all();
-    }
-
-    pub(crate) fn note(&mut self, head: usize) {
-        if is_on() {
-            insert(&mut self.0, std::ptr::without_provenance(head));
-        }
+impl AtFork for ByAddress<Waiting> {
+    /// What waits is noted anew, by the repair of its domain.
+    fn in_child(&mut self) {
+        self.take_all();
     }
 }

@@ -1,20 +1,31 @@
-//! A callback queue in the child of a `fork`.
+//! A callback queue across a `fork`.
 
+use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::limit::Amount;
 
-use super::{Inner, Part, Shared, amount};
+use super::{Inner, Part, Shared, amount, double_queue};
+use crate::os::forking::{AtFork, Held};
+use crate::os::sync::{self, Rank};
+
+impl AtFork for Inner {}
+
+impl AtFork for Vec<Arc<Shared>> {
+    fn hold(&self, held: &mut Held) {
+        for callback_queue in self {
+            // SAFETY: the list owns the callback queue, and is unlocked after it.
+            let callback_queue: &'static Shared = unsafe { &*Arc::as_ptr(callback_queue) };
+            held.add(Rank::CallbackQueue, &callback_queue.inner);
+        }
+    }
+}
 
 impl Shared {
-    /// In a child process, whose other threads are gone. Returns what is charged, and
-    /// calls `f` with the heads that wait.
-    pub(crate) fn after_fork(
-        &self,
-        inner: &mut Inner,
-        owner: usize,
-        f: impl FnMut(usize),
-    ) -> Amount {
+    /// In a child process, whose other threads are gone. Returns what is charged.
+    pub(super) fn after_fork(&self, owner: usize) -> Amount {
+        let inner = &mut *sync::lock(&self.inner);
         if inner.runner != owner {
             // What was being run is lost, and counts as run.
             self.finished.fetch_add(inner.claimed, Relaxed);
@@ -31,7 +42,11 @@ impl Shared {
         }
         // Those who have paused it are gone; if the forking thread has, its `resume` does nothing.
         (inner.waiters, inner.paused) = (0, 0);
-        inner.waiting.for_each(f);
+        if double_queue::is_on() {
+            inner
+                .waiting
+                .for_each(|head| _ = double_queue::note(ptr::without_provenance_mut(head)));
+        }
         // Threads were stopped wherever they were: what is pushed is counted anew.
         let known = self.finished.load(Relaxed) + inner.claimed + inner.waiting.count();
         self.front.0.pushed.store(known, Relaxed);

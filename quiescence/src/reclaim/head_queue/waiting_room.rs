@@ -16,6 +16,7 @@ use grace::limit::{Amount, Zone};
 
 use super::block;
 use super::granted::heads;
+use crate::os::forking::{AtFork, Held};
 use crate::os::nap;
 use crate::os::sync::{self, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::reclaim::charge::Charged;
@@ -133,20 +134,20 @@ impl WaitingRoom {
         }
     }
 
-    /// Before a `fork`, beside those of other domains: who waits.
-    pub(crate) fn hold(&self) -> HeldRoom<'_> {
-        HeldRoom(sync::lock_another(&self.cohorts))
+    /// Before a `fork`: has the lock taken.
+    pub(super) fn hold(&'static self, held: &mut Held) {
+        held.add(Rank::CallbackQueueRoom, &self.cohorts);
     }
 
     /// In the child, which has none of those who wait.
-    pub(super) fn after_fork(&self, held: &mut HeldRoom<'_>) {
-        *held.0 = Cohorts { number: held.0.number + 1, ..Cohorts::NONE };
-        self.changed(&held.0);
+    pub(super) fn after_fork(&self) {
+        let mut cohorts = sync::lock(&self.cohorts);
+        *cohorts = Cohorts { number: cohorts.number + 1, ..Cohorts::NONE };
+        self.changed(&cohorts);
     }
 }
 
-/// Who waits for room, held across a `fork`.
-pub(crate) struct HeldRoom<'a>(MutexGuard<'a, Cohorts>);
+impl AtFork for Cohorts {}
 
 /// For how many heads there is room.
 fn room(core: &Charged) -> u64 {

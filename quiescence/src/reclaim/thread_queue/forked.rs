@@ -9,61 +9,46 @@ use super::list::Shared;
 use super::run::Ran;
 use super::scanned::Scanned;
 use super::{Inner, Lost, Queue, Queues, bytes_between};
-use crate::os::sync::{self, MutexGuard};
+use crate::os::forking::{AtFork, Held};
+use crate::os::sync::{self, Rank};
 use crate::reclaim::charge::Charged;
 use crate::reclaim::running;
 
-/// The shared queues of a domain, locked across a `fork`: no thread writes to them.
-pub(crate) struct HeldShared<'a>(#[allow(dead_code)] MutexGuard<'a, Shared>);
+impl AtFork for Shared {}
+impl AtFork for Inner {}
 
-/// The list of a domain's queues, locked across a `fork`: no queue is added or removed.
-pub(crate) struct Held<'a>(MutexGuard<'a, Vec<Arc<Queue>>>);
-
-impl Queues {
-    /// Before a `fork`: locks them in addition to those of other domains.
-    pub(crate) fn hold_shared(&self) -> HeldShared<'_> {
-        HeldShared(sync::lock_another(&self.shared))
-    }
-
-    /// Before a `fork`: locks it in addition to those of other domains.
-    pub(crate) fn hold(&self) -> Held<'_> {
-        Held(sync::lock_another(&self.list))
+impl AtFork for Vec<Arc<Queue>> {
+    fn hold(&self, held: &mut Held) {
+        for queue in self {
+            // SAFETY: the list owns the queue, and is unlocked after it.
+            let queue: &'static Queue = unsafe { &*Arc::as_ptr(queue) };
+            held.add(Rank::Queue, &queue.inner);
+        }
     }
 }
 
-impl Held<'_> {
-    /// Takes the locks of all queues.
-    ///
-    /// # Safety
-    /// The returned locks are released before `self` is.
-    pub(crate) unsafe fn hold_queues(&self) -> Vec<HeldQueue<'static>> {
-        let queues = self.0.iter().map(|queue| {
-            // SAFETY: the list keeps the queues alive, and by the contract it is locked until the
-            // guards are gone.
-            let queue: &'static Queue = unsafe { &*Arc::as_ptr(queue) };
-            HeldQueue(sync::lock_another(&queue.inner))
-        });
-        queues.collect()
+impl Queues {
+    /// Before a `fork`: has the locks taken, so that no thread writes to the shared queues, and no
+    /// queue is added or removed.
+    pub(crate) fn hold(&'static self, held: &mut Held) {
+        held.add(Rank::SharedQueues, &self.shared);
+        held.add(Rank::Queues, &self.list);
     }
 
     /// In the child: no other thread runs callbacks, and the other threads' queues are orphans.
     /// Their callbacks are run by the next `barrier`, or by the worker once it has started again.
     /// `callback_queues` is the charge of the callback queues.
-    pub(crate) fn after_fork(
-        &self,
-        held: &mut [HeldQueue<'_>],
-        core: &Charged,
-        owner: usize,
-        callback_queues: Amount,
-    ) {
-        for (queue, held) in self.0.iter().zip(held) {
-            let gone = held.0.runner != owner && held.0.runner != 0;
+    pub(crate) fn after_fork(&self, core: &Charged, owner: usize, callback_queues: Amount) {
+        let list = sync::lock(&self.list);
+        for queue in list.iter() {
+            let mut inner = sync::lock(&queue.inner);
+            let gone = inner.runner != owner && inner.runner != 0;
             //~ runner-after-fork:
             if gone {
-                held.0.forget_runner(queue);
+                inner.forget_runner(queue);
             }
-            held.0.count_lost(queue);
-            held.0.waiters = 0;
+            inner.count_lost(queue);
+            inner.waiters = 0;
             // Not `barriers`: this thread may be in one, in a callback that it runs. If another
             // thread was, the queue's callbacks are run there, and never move.
             if queue.owner != owner && queue.owner != 0 {
@@ -74,15 +59,12 @@ impl Held<'_> {
         // Threads were stopped wherever they were, so the charge is counted anew.
         core.kept.after_fork();
         let others = callback_queues.plus(core.kept.amount());
-        let charged = self.0.iter().fold(others, |all, queue| all.plus(queue.charged()));
+        let charged = list.iter().fold(others, |all, queue| all.plus(queue.charged()));
         // This thread's callbacks may have queued others in the room of those that ran before them.
         // That room is in `charged` twice, since the latter are not counted as finished yet.
         core.charge.0.set(charged.minus(running::spent(core)));
     }
 }
-
-/// One queue, locked across a `fork`.
-pub(crate) struct HeldQueue<'a>(MutexGuard<'a, Inner>);
 
 impl Inner {
     /// In a child process: the thread that was running callbacks is gone, with those that it had

@@ -4,14 +4,15 @@ use std::io::Write;
 use std::sync::Arc;
 
 use super::report::StallReport;
-use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
+use crate::os::forking::{AtFork, ForkMutex};
+use crate::os::sync::{Rank, const_unless_loom};
 use crate::os::user_code::{self, Site};
 
 /// What is called with each report.
 pub type StallHook = Arc<dyn Fn(&StallReport) + Send + Sync>;
 
 const_unless_loom! {
-    static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
+    static HOOK: ForkMutex<Option<StallHook>> = ForkMutex::new(Rank::StallHook, None);
 }
 
 /// Has `hook` called with every report of a stalled grace period in this process, in place of the
@@ -66,19 +67,19 @@ const_unless_loom! {
 /// # quiescence::report::take_stall_hook();
 /// ```
 pub fn set_stall_hook(hook: impl Fn(&StallReport) + Send + Sync + 'static) {
-    let before = sync::lock(&HOOK).replace(Arc::new(hook));
+    let before = HOOK.lock().replace(Arc::new(hook));
     user_code::run(Site::Drop, || drop(before));
 }
 
 /// Takes the hook away, and returns it: from now on reports are printed to standard error. `None`
 /// if that was so before. A call of the hook that is under way continues.
 pub fn take_stall_hook() -> Option<StallHook> {
-    sync::lock(&HOOK).take()
+    HOOK.lock().take()
 }
 
 /// Calls the hook.
 pub(super) fn call(report: &StallReport) {
-    let hook = sync::lock(&HOOK).clone();
+    let hook = HOOK.lock().clone();
     match hook {
         Some(hook) => user_code::run(Site::StallHook, || hook(report)),
         None => {
@@ -90,10 +91,4 @@ pub(super) fn call(report: &StallReport) {
     }
 }
 
-/// The lock, held across a `fork`.
-pub(super) struct Held(#[allow(dead_code)] MutexGuard<'static, Option<StallHook>>);
-
-/// Before a `fork`.
-pub(super) fn hold() -> Held {
-    Held(sync::lock(&HOOK))
-}
+impl AtFork for Option<StallHook> {}

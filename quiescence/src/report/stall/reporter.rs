@@ -24,8 +24,9 @@ use crate::event::trace;
 use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::gp::stall::Note;
+use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::stack::{self, Alternate, StackMissing};
-use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
+use crate::os::sync::{self, Condvar, Rank, const_unless_loom};
 use crate::os::thread_state::{self, ThreadState};
 use crate::os::user_code;
 use crate::os::{clock, thread};
@@ -40,8 +41,8 @@ const HOLDOUTS_MAX: usize = 64;
 const STACKS_MAX: usize = 16;
 
 const_unless_loom! {
-    static REPORTER: Mutex<State> =
-        Mutex::new(Rank::Reporter, State { started: false, ends: false, notes: VecDeque::new() });
+    static REPORTER: ForkMutex<State> =
+        ForkMutex::new(Rank::Reporter, State { started: false, ends: false, notes: VecDeque::new() });
     static NOTED: Condvar = Condvar::new();
 }
 
@@ -60,7 +61,7 @@ struct State {
 
 /// Leaves a note to the reporter. The caller holds no lock of the library.
 pub(crate) fn send(note: Note) {
-    let mut state = sync::lock(&REPORTER);
+    let mut state = REPORTER.lock();
     if !state.started {
         state.start();
     }
@@ -70,15 +71,6 @@ pub(crate) fn send(note: Note) {
     } else {
         LOST.fetch_add(1, Relaxed); // a statistic, as all of them here
     }
-}
-
-/// At the orderly end of the process: has the thread end, what is noted or not. Returns whether it
-/// is still there.
-pub(crate) fn end() -> bool {
-    let mut state = sync::lock(&REPORTER);
-    state.ends = state.started;
-    NOTED.notify_one();
-    state.started
 }
 
 impl State {
@@ -91,7 +83,7 @@ fn run() {
     thread::mark_as_ours();
     if !user_code::is_whole(work) {
         // Over a fault of the library's: the next one takes its place, at once if there are notes.
-        let mut state = sync::lock(&REPORTER);
+        let mut state = REPORTER.lock();
         state.started = false;
         if !std::mem::take(&mut state.ends) && !state.notes.is_empty() {
             state.start();
@@ -101,7 +93,7 @@ fn run() {
 
 fn work() {
     loop {
-        let mut state = sync::lock(&REPORTER);
+        let mut state = REPORTER.lock();
         let note = loop {
             if state.ends {
                 state.ends = false;
@@ -274,25 +266,21 @@ impl Holding {
     }
 }
 
-/// The reporter's locks, held across a `fork`.
-pub(crate) struct Held {
-    state: MutexGuard<'static, State>,
-    hook: hook::Held,
-}
-
-/// Before a `fork`.
-pub(crate) fn hold() -> Held {
-    Held { state: sync::lock(&REPORTER), hook: hook::hold() }
-}
-
-impl Held {
-    /// In the child: there is no reporter. The next note starts one.
-    pub(crate) fn after_fork(&mut self) {
-        let _: &hook::Held = &self.hook;
-        self.state.started = false;
-        self.state.ends = false;
-        self.state.notes.clear();
+impl AtFork for State {
+    /// There is no reporter. The next note starts one.
+    fn in_child(&mut self) {
+        self.started = false;
+        self.ends = false;
+        self.notes.clear();
+        stack::after_fork();
         places::after_fork();
+    }
+
+    /// The thread ends, what is noted or not.
+    fn end(&mut self) -> bool {
+        self.ends = self.started;
+        NOTED.notify_one();
+        self.started
     }
 }
 

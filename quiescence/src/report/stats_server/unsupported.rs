@@ -4,16 +4,3 @@
 /// Nothing to start.
 #[inline]
 pub(crate) fn attend() {}
-
-/// Nothing is held across a `fork`.
-pub(crate) struct Held;
-
-/// Before a `fork`.
-pub(crate) fn hold() -> Held {
-    Held
-}
-
-impl Held {
-    /// In the child.
-    pub(crate) fn after_fork(&mut self) {}
-}
