@@ -103,7 +103,7 @@ impl World {
         if !self.core.synchronize_alone(1) {
             slot.offline();
             assert!(self.core.synchronize(Urgency::Normal, STRANGER));
-            slot.online(&self.core.gp, Location::caller());
+            slot.online(&self.core.gp_words.gp, Location::caller());
         }
         self.destroy(old);
     }
@@ -129,7 +129,7 @@ impl World {
 }
 
 fn enter(core: &DomainState, slot: &Slot) {
-    slot.enter_slow(&core.gp, Location::caller());
+    slot.enter_slow(&core.gp_words.gp, Location::caller());
 }
 
 /// A thread that reads in sections, with a slot that is registered before it starts.

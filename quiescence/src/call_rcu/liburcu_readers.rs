@@ -84,7 +84,7 @@ impl LiburcuDomain {
         // SAFETY: by the contract.
         let words = unsafe { &*words };
         // Relaxed: no thread has read yet, and the thread that registers takes the registry's lock.
-        words.ctr.store(self.core.gp.load(Relaxed), Relaxed);
+        words.ctr.store(self.core.gp_words.gp.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
         // Here, and not when somebody registers, which is to be possible anywhere.
         domains::remember(&Liburcu(self).handle());
@@ -101,7 +101,7 @@ impl LiburcuDomain {
     }
 
     fn links(&self) -> &Links {
-        self.core.liburcu.as_ref().expect("made so by `new`")
+        self.core.gp_words.liburcu.as_ref().expect("made so by `new`")
     }
 
     /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible

@@ -161,7 +161,7 @@ pub(super) fn enter<'d, K: DomainTag>(
 ) -> Guard<'d, K> {
     let word = slot.own_word();
     if word::nesting(word) == 0 {
-        slot.enter_outermost(&core.gp, location);
+        slot.enter_outermost(&core.gp_words.gp, location);
         return Guard::on(slot);
     }
     if slot.enter_nested(word) {
@@ -180,7 +180,7 @@ fn enter_slow<'d, K: DomainTag>(
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
     let slot = if ptr::eq(slot, NOT_READY) { ready() } else { slot };
-    slot.enter_slow(&core.gp, location);
+    slot.enter_slow(&core.gp_words.gp, location);
     Guard::on(slot)
 }
 

@@ -341,7 +341,7 @@ mod tests {
         let mut task = GracePeriod::new(domain.clone());
         let core = domain.tag().core();
         let slot = core.register(1, crate::gp::slot::ReaderKind::Ordinary);
-        slot.enter_slow(&core.gp, std::panic::Location::caller());
+        slot.enter_slow(&core.gp_words.gp, std::panic::Location::caller());
         let waker = Waker::from(Arc::new(Nothing));
         let mut poll = || Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
         // Until the worker, which is notified, is in no step of the grace period.

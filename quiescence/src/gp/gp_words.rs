@@ -16,7 +16,7 @@ pub(crate) struct Line<T>(pub(crate) T);
 /// The part of a domain's grace periods that its readers access; the first field of those.
 #[derive(Debug)]
 #[repr(C)]
-pub struct GpWords {
+pub(crate) struct GpWords {
     /// What readers copy into their words; liburcu's `gp.ctr`.
     pub(crate) gp: AtomicU64,
     /// If its readers are liburcu readers: their words, and how they read. Written once, so it may

@@ -13,17 +13,15 @@
 //! The order of locks is in `os/lock_rank.rs`.
 
 use std::borrow::Cow;
-use std::ops::Deref;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use grace::Event;
 use grace::policy::AnyPolicy;
-use grace::srcu::AdaptiveDelay;
 pub(crate) use grace::worker::Attention;
 use grace::{Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
 use self::handover::{Conduct, Patience};
-use self::protocol::Protocol;
 use self::sleepers::Sleepers;
 
 use crate::event::statistics::{Counters, Current};
@@ -37,19 +35,17 @@ use crate::gp::relay::Relay;
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::stall::Watch;
 use crate::gp::tuning;
-use crate::os::stack::Alternate;
+use crate::os::forking::{AtFork, Held};
 use crate::os::sync::{
     self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
 };
+use crate::os::{clock, stack::Alternate};
 use crate::os::{fence, lock_rank};
 
 mod driver;
-mod forked;
 pub(crate) mod liburcu;
 pub(crate) mod handover;
-pub(crate) mod protocol;
 pub(crate) mod sleepers;
-pub(crate) mod srcu;
 mod watch;
 
 /// The grace-period state of a domain. The rest is in [`DomainState`], which is dropped first.
@@ -80,8 +76,8 @@ pub struct GracePeriods {
     /// Whether hazard pointers protect the objects that wait here: then a grace period is a heavy
     /// fence, and a scan of the hazard slots afterwards finds the protected ones.
     pub(crate) hazards: bool,
-    /// Where the sections of a sleepable domain are counted.
-    counted: Option<srcu::CountedRef>,
+    /// The readers of a sleepable domain.
+    counted: Option<Box<dyn Counted>>,
 }
 
 // Not derived: that would read the slots' cells, which belong to other threads.
@@ -94,7 +90,7 @@ impl std::fmt::Debug for GracePeriods {
 /// The machine and its driver.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) protocol: Protocol,
+    pub(crate) machine: Machine<AnyPolicy>,
     /// The number of the latest grace period that has begun.
     begun: Option<u64>,
     /// What is known of the grace period in progress.
@@ -104,6 +100,9 @@ pub(crate) struct State {
     /// How often a driver has slept for holdouts in this grace period.
     pauses: u32,
     pub(crate) driven: bool,
+    /// Until when the driver's next step is put off, as `clock::monotonic_ns`, unless a thread
+    /// comes that waits; 0 if it is not.
+    pub(crate) put_off_until_ns: u64,
     /// What the driver is doing.
     pub(crate) conduct: Conduct,
     /// Threads that wait for the driver.
@@ -112,8 +111,26 @@ pub(crate) struct State {
     pub(crate) sleepers_to_tell: Sleepers,
 }
 
-/// How soon the worker comes back to a domain whose lock another thread holds: less than a tick,
-/// since tasks may wait.
+/// Readers that are counted, and not registered: those of a sleepable domain.
+///
+/// To the domain's machine they are no readers. It begins a grace period, and their driver ends it
+/// ([`GracePeriods::end_alone`]) once all sections that had been counted by then have ended.
+pub(crate) trait Counted: Send + Sync {
+    /// How many sections are in progress.
+    fn sections(&self) -> u64;
+
+    /// Carries out the actions of the domain's machine, until `driver.until` is reached or another
+    /// driver has taken over. The caller has set `driven`.
+    fn drive<'a>(
+        &self,
+        domain: &'a GracePeriods,
+        state: MutexGuard<'a, State>,
+        driver: &Driver,
+    ) -> MutexGuard<'a, State>;
+}
+
+/// How soon the worker comes back to a domain whose lock another thread holds, or whose driver may
+/// leave: less than a tick, since tasks may wait.
 pub(crate) const BUSY_NS: u64 = 1_000_000;
 
 /// When a driver stops.
@@ -167,14 +184,8 @@ impl Me {
 
 const _: () = assert!(std::mem::offset_of!(GracePeriods, gp_words) == 0);
 
-impl Deref for GracePeriods {
-    type Target = GpWords;
-
-    #[inline(always)]
-    fn deref(&self) -> &GpWords {
-        &self.gp_words
-    }
-}
+impl AtFork for State {}
+impl AtFork for Registry {}
 
 impl GracePeriods {
     /// The grace periods whose words for readers are at `gp_words`.
@@ -188,12 +199,13 @@ impl GracePeriods {
             Self {
                 gp_words: GpWords::new(word::entered(start.number), settings.readers_fence),
                 state: Mutex::new(Rank::GracePeriods, State {
-                    protocol: Protocol::Threads(Machine::new(settings.policy, start)),
+                    machine: Machine::new(settings.policy, start),
                     begun: None,
                     current: Current::NONE,
                     watch: Watch::NEW,
                     pauses: 0,
                     driven: false,
+                    put_off_until_ns: 0,
                     conduct: Conduct::NEW,
                     sleepers: 0,
                     sleepers_to_tell: Sleepers::NONE,
@@ -226,11 +238,9 @@ impl GracePeriods {
     }
 
     /// Makes this a sleepable domain.
-    pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: AdaptiveDelay) {
-        let state = self.state.get_mut();
-        state.protocol = Protocol::Srcu(protocol::SrcuProtocol::new(delay));
-        self.observers.declared_name = name;
-        self.observers.number = Observers::next_number();
+    pub(crate) fn make_sleepable(&mut self, counted: Box<dyn Counted>) {
+        self.counted = Some(counted);
+        self.when_wanted = Attention::None;
     }
 
     /// Makes this a domain of hazard pointers.
@@ -303,7 +313,7 @@ impl GracePeriods {
         //~ point before-unregister
         debug_assert!(slot.is_quiescent());
         // Read now: once unregistered, the slot may be another thread's, or gone.
-        let liburcu_words = self.liburcu_words().filter(|_| slot.is_liburcu());
+        let liburcu_words = self.gp_words.liburcu_words().filter(|_| slot.is_liburcu());
         // A thread that scans later takes the same lock: the sections of this reader happened
         // before [GP-5].
         sync::lock(&self.registry).unregister(slot);
@@ -329,7 +339,7 @@ impl GracePeriods {
     /// The number that readers record now.
     pub(crate) fn announced(&self) -> Number {
         // Relaxed: only reported, or compared under the registry's lock.
-        word::number(self.gp.load(Relaxed))
+        word::number(self.gp_words.gp.load(Relaxed))
     }
 
     /// Whether this is a sleepable domain, whose sections belong to no thread.
@@ -339,10 +349,10 @@ impl GracePeriods {
 
     /// How many readers are registered; in a sleepable domain, how many sections are in progress.
     pub(crate) fn readers(&self) -> usize {
-        if let Some(counted) = &self.counted {
-            return usize::try_from(counted.get().sections()).unwrap_or(usize::MAX);
+        match &self.counted {
+            None => sync::lock(&self.registry).len(),
+            Some(counted) => usize::try_from(counted.sections()).unwrap_or(usize::MAX),
         }
-        sync::lock(&self.registry).len()
     }
 
     /// Calls `f` with the machine, its grace period in progress, the readers and the number that
@@ -351,11 +361,11 @@ impl GracePeriods {
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) fn stand_still<R>(
         &self,
-        f: impl FnOnce(&Protocol, &Current, &Registry, Number) -> R,
+        f: impl FnOnce(&Machine<AnyPolicy>, &Current, &Registry, Number) -> R,
     ) -> R {
         let state = sync::lock(&self.state);
         let registry = sync::lock(&self.registry);
-        f(&state.protocol, &state.current, &registry, word::number(self.gp.load(Relaxed)))
+        f(&state.machine, &state.current, &registry, word::number(self.gp_words.gp.load(Relaxed)))
     }
 
     // ---- requests -----------------------------------------------------------------------------
@@ -375,7 +385,7 @@ impl GracePeriods {
     /// The lock orders the caller's update before the fence of the grace period that will serve it
     /// [GP-9].
     fn request_locked(&self, state: &mut State, urgency: Urgency) -> grace::Cookie {
-        let cookie = state.protocol.snapshot();
+        let cookie = state.machine.snapshot();
         self.require_locked(state, cookie, urgency).expect("a snapshot of now is the machine's");
         //~ served-by-the-present
         cookie
@@ -387,9 +397,15 @@ impl GracePeriods {
         cookie: grace::Cookie,
         urgency: Urgency,
     ) -> Result<(), NotGiven> {
-        if state.protocol.require(cookie, urgency)? && state.driven {
-            state.conduct.away.least = Duration::ZERO; // ends its nap
-            self.turn.notify_all();
+        let hurries =
+            state.machine.urgency() == Urgency::Background && urgency > Urgency::Background;
+        state.machine.require(cookie, urgency)?;
+        if hurries && state.put_off_until_ns != 0 {
+            state.put_off_until_ns = 0;
+            if state.driven {
+                state.conduct.away.least = Duration::ZERO; // ends its nap
+                self.turn.notify_all();
+            }
         }
         Ok(())
     }
@@ -402,12 +418,13 @@ impl GracePeriods {
     /// Whether this domain can have given `cookie`; [`Sequence::has_given`] argues why such a
     /// cookie is not far ahead. Takes the machine's lock for a moment, unless the cookie is done.
     pub(crate) fn has_given(&self, cookie: grace::Cookie) -> bool {
-        self.sequence().is_done(cookie) || sync::lock(&self.state).protocol.has_given(cookie)
+        self.sequence().is_done(cookie)
+            || sync::lock(&self.state).machine.sequence().has_given(cookie)
     }
 
     /// The cookie of a full grace period from now on, without asking for it.
     pub(crate) fn snapshot(&self) -> grace::Cookie {
-        sync::lock(&self.state).protocol.snapshot() // [GP-9]
+        sync::lock(&self.state).machine.snapshot() // [GP-9]
     }
 
     /// As [`snapshot`](Self::snapshot) without the lock, for a caller whose last step was the
@@ -482,7 +499,7 @@ impl GracePeriods {
             return false;
         }
         let Some(mut state) = sync::try_lock(&self.state) else { return false };
-        let is_wanted = state.driven || state.protocol.is_wanted();
+        let is_wanted = state.driven || state.machine.is_wanted();
         //~ alone-beside-driver:
         if is_wanted {
             return false;
@@ -521,7 +538,7 @@ impl GracePeriods {
         mut patience: Patience,
     ) -> bool {
         let until = Until::Done(cookie);
-        while !state.protocol.sequence().is_done(cookie) {
+        while !state.machine.sequence().is_done(cookie) {
             let driver;
             if state.driven {
                 //~ no-sharing
@@ -533,7 +550,7 @@ impl GracePeriods {
                 let woke;
                 (state, woke) = self.drive(state, driver);
                 if woke
-                    && !state.protocol.sequence().is_done(cookie)
+                    && !state.machine.sequence().is_done(cookie)
                     && sync::lock(&self.registry).reads(me.owner)
                 {
                     return false;
@@ -555,7 +572,7 @@ impl GracePeriods {
 
     fn advance_at(&self, me: Me, tick: bool) {
         let Some(mut state) = sync::try_lock(&self.state) else { return };
-        if !state.protocol.is_wanted() {
+        if !state.machine.is_wanted() {
             return;
         }
         let until = Until::MustWait { tick };
@@ -573,27 +590,61 @@ impl GracePeriods {
     /// grace periods here need no worker. Else it tries one; if another thread holds it, the worker
     /// is to come back.
     pub(crate) fn attention(&self) -> Attention {
-        if !self.has_sleepers() && (self.counted.is_some() || self.when_wanted == Attention::None) {
+        if !self.has_sleepers() && self.when_wanted == Attention::None {
             return Attention::None;
         }
         // Under every engine: a worker without a pause would keep the lock's holder off its CPU.
         let Some(state) = sync::try_lock(&self.state) else {
             return Attention::Within(BUSY_NS);
         };
-        let wanted = state.protocol.is_wanted() && self.counted.is_none();
+        let wanted = state.machine.is_wanted();
         let engine = if wanted { self.when_wanted } else { Attention::None };
-        let tasks = match state.soon_ns() {
-            Some(ns) => Attention::Within(ns),
-            // The tasks wait for callbacks.
-            None if state.sleepers_to_tell.are_there() => Attention::AtTick,
-            None => Attention::None,
+        let tasks = match state.sleepers_to_tell.are_there() {
+            false => Attention::None,
+            true if wanted => Attention::Within(self.soon_ns(&state)),
+            // They wait for callbacks.
+            true => Attention::AtTick,
         };
         engine.max(tasks)
+    }
+
+    /// In how many nanoseconds the worker is to check a domain again whose tasks wait for a grace
+    /// period.
+    fn soon_ns(&self, state: &State) -> u64 {
+        // The present driver may leave before the grace period that the tasks wait for ends. If no
+        // thread drives, a registered reader that leaves does not tell the worker.
+        let least_ns = if state.driven || self.counted.is_none() { BUSY_NS } else { 0 };
+        state.put_off_until_ns.saturating_sub(clock::monotonic_ns()).max(least_ns)
     }
 
     /// How urgently the grace period in progress or a later one is wanted; `None` if another thread
     /// holds the lock.
     pub(crate) fn urgency(&self) -> Option<Urgency> {
-        Some(sync::try_lock(&self.state)?.protocol.urgency())
+        Some(sync::try_lock(&self.state)?.machine.urgency())
+    }
+
+    // ---- across a `fork` ----------------------------------------------------------------------
+
+    /// Before a `fork`: has the locks taken.
+    pub(crate) fn hold(&'static self, held: &mut Held) {
+        held.add(Rank::GracePeriods, &self.state);
+        held.add(Rank::Registry, &self.registry);
+    }
+
+    /// In the child: only `owner`'s readers are left, no thread drives and none sleeps.
+    pub(crate) fn after_fork(&self, owner: usize) {
+        let state = &mut *sync::lock(&self.state);
+        sync::lock(&self.registry).keep_only(owner);
+        self.gp_words.wake.0.left.store(0, Relaxed);
+        if let Some(words) = self.gp_words.liburcu_words() {
+            words.futex.store(0, Relaxed);
+        }
+        state.driven = false;
+        state.begun = None; // the grace period starts again from its fence
+        self.end_term(state);
+        state.sleepers = 0;
+        state.machine.observe(Event::Abandoned).expect("fits every step");
+        self.tasks_forgotten.store(state.sleepers_to_tell.forget(), Relaxed);
+        self.tasks.store(0, Relaxed);
     }
 }

@@ -217,7 +217,7 @@ mod tests {
 
     fn online(core: &GracePeriods) -> &Slot {
         let slot = core.register(1, ReaderKind::Qsbr);
-        slot.online(&core.gp, Location::caller());
+        slot.online(&core.gp_words.gp, Location::caller());
         slot
     }
 
@@ -273,7 +273,7 @@ mod tests {
         for slot in readers {
             assert!(!look(&core, cookie), "this one is still in its first section");
             slot.offline();
-            slot.online(&core.gp, Location::caller());
+            slot.online(&core.gp_words.gp, Location::caller());
         }
         assert!(look(&core, cookie));
     }
@@ -287,7 +287,7 @@ mod tests {
         let _cookie = start(&core);
         first.offline();
         second.offline();
-        second.online(&core.gp, Location::caller());
+        second.online(&core.gp_words.gp, Location::caller());
         let shown = second.word().load(std::sync::atomic::Ordering::Relaxed);
         assert_ne!(word::nesting(shown), 0, "it is online");
         for number in 0..4 {
@@ -301,7 +301,7 @@ mod tests {
         let core = core();
         let gone = online(&core);
         let left = core.register(2, ReaderKind::Qsbr);
-        left.online(&core.gp, Location::caller());
+        left.online(&core.gp_words.gp, Location::caller());
         let cookie = start(&core);
         gone.renew();
         left.renew();
@@ -309,13 +309,13 @@ mod tests {
         core.after_fork(2);
         let other = core.register(3, ReaderKind::Ordinary);
         assert!(std::ptr::eq(other, gone), "in the slot of the one that is gone");
-        other.enter_slow(&core.gp, Location::caller());
-        other.enter_slow(&core.gp, Location::caller());
+        other.enter_slow(&core.gp_words.gp, Location::caller());
+        other.enter_slow(&core.gp_words.gp, Location::caller());
         left.renew();
         left.offline();
         assert!(left.is_quiescent());
         let cookie = start(&core);
-        left.online(&core.gp, Location::caller());
+        left.online(&core.gp_words.gp, Location::caller());
         assert!(!look(&core, cookie), "two readers are inside");
         other.leave();
         other.leave();

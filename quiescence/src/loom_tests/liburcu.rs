@@ -28,7 +28,7 @@ fn beside_liburcu_readers(readers: usize, sections: usize, preemptions: usize) {
             futex: AtomicU32::new(0),
         }));
         let nothing = Surroundings { begin: || 0, end: |_| () };
-        world.core.liburcu.as_ref().unwrap().attach(words, nothing);
+        world.core.gp_words.liburcu.as_ref().unwrap().attach(words, nothing);
         let readers: Vec<_> = (0..readers)
             .map(|_| {
                 let slot = world.core.register(1, ReaderKind::Liburcu(Readers::Light));

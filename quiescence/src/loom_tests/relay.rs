@@ -14,7 +14,7 @@ fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
     // SAFETY: the registry keeps the slot while `world` lives, and every thread of a model has it.
     let slot = unsafe { &*slot };
     if online {
-        slot.online(&world.core.gp, Location::caller());
+        slot.online(&world.core.gp_words.gp, Location::caller());
     }
     slot
 }
@@ -29,7 +29,7 @@ fn a_relay_of_two() {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 if std::ptr::eq(slot, second) {
-                    slot.online(&world.core.gp, Location::caller());
+                    slot.online(&world.core.gp_words.gp, Location::caller());
                     world.look();
                 } else {
                     world.look();
@@ -109,7 +109,7 @@ fn a_relay_of_one_that_only_comes_and_goes() {
             move || {
                 world.look();
                 slot.offline();
-                slot.online(&world.core.gp, Location::caller());
+                slot.online(&world.core.gp_words.gp, Location::caller());
                 world.look();
             }
         });

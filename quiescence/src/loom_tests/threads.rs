@@ -203,7 +203,7 @@ fn qsbr_reader() {
             let world = Arc::clone(&world);
             move || {
                 let slot = world.core.register(1, ReaderKind::Qsbr);
-                slot.online(&world.core.gp, Location::caller());
+                slot.online(&world.core.gp_words.gp, Location::caller());
                 world.look();
                 slot.renew();
                 world.look();
@@ -222,7 +222,7 @@ fn alone_or_not(another: fn(&World)) {
     model(move || {
         let world = World::new();
         let slot = world.core.register(1, ReaderKind::Qsbr);
-        slot.online(&world.core.gp, Location::caller());
+        slot.online(&world.core.gp_words.gp, Location::caller());
         world.core.alone.store(true, Relaxed);
         let other = thread::spawn({
             let world = Arc::clone(&world);
@@ -240,7 +240,7 @@ fn alone_or_not(another: fn(&World)) {
 fn a_reader_that_may_be_alone_beside_one_that_comes() {
     alone_or_not(|world| {
         let slot = world.core.register(2, ReaderKind::Qsbr);
-        slot.online(&world.core.gp, Location::caller());
+        slot.online(&world.core.gp_words.gp, Location::caller());
         world.look();
         slot.offline();
         world.core.unregister(slot);

@@ -51,6 +51,9 @@ pub(crate) enum Rank {
     CallbackQueueRoom,
     /// A domain's machine, and its driver. *fork*
     GracePeriods,
+    /// What a sleepable domain's driver knows of its sections: taken under the lock above only, so
+    /// a fork finds it free.
+    Sections,
     /// A domain's readers. *fork*
     Registry,
     /// The heads of callbacks that wait, if they are checked. *fork*

@@ -112,11 +112,6 @@ impl<T> Mutex<T> {
             Self { rank: OfLock::new(rank), lock: locks::Mutex::new(value) }
         }
     }
-
-    /// The value, without locking.
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        self.lock.get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<T: ?Sized> Mutex<T> {

@@ -12,7 +12,7 @@ pub(super) extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
     let (mut domains, _) = domains::list(usize::MAX);
     // Callbacks of C code are lost here, as with liburcu: what they access may be gone.
-    domains.retain(|handle| handle.liburcu.is_none());
+    domains.retain(|handle| handle.gp_words.liburcu.is_none());
     // All domains each time: a callback of one may queue another in an earlier one.
     while !domains.iter().map(|handle| defer::finish(handle)).fold(true, |all, one| all & one)
         && clock::monotonic_ns() < deadline_ns

@@ -32,7 +32,7 @@ pub(crate) fn attend(
         let own = Own::in_domain(domain);
         // In liburcu domains, not asserted: the stall report shows it.
         assert!(
-            own.section().is_none() || domain.liburcu.is_some(),
+            own.section().is_none() || domain.gp_words.liburcu.is_some(),
             "quiescence: a callback queue's runner would wait for itself: a callback, or what is \
              called after a batch, has begun a section of its domain there and kept the guard"
         );

@@ -8,14 +8,15 @@ use grace::Start;
 use grace::policy::Budget;
 use grace::srcu::AdaptiveDelay;
 
-use crate::gp::engine::Settings;
+use crate::gp::engine::{Engine, Settings};
 use crate::gp::gp_words::{GpWords, Readers};
 use crate::gp::grace_periods::GracePeriods;
+use crate::gp::observers::Observers;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::charge::Charged;
 use crate::reclaim::head_queue::CallbackQueues;
 use crate::reclaim::thread_queue::Queues;
-use crate::srcu::driver::{self, Unfinished};
+use crate::srcu::driver::{self, Sections, Unfinished};
 use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
 
 /// Everything that the threads of a domain share.
@@ -96,23 +97,28 @@ impl DomainState {
         }
     }
 
-    /// A sleepable domain, without its counts yet: see `give_srcu_counts`.
-    pub(crate) fn sleepable(name: Option<&'static str>, delay: AdaptiveDelay) -> Self {
-        let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
-        domain.charged.grace_periods.make_sleepable(name, delay);
-        domain
-    }
-
-    /// Gives a sleepable domain its counts, which it owns from now on.
+    /// A sleepable domain, which owns its counts from now on.
     ///
     /// # Safety
     /// They came from [`SrcuCounts::take`] and no other code gives them back.
-    pub(crate) unsafe fn give_srcu_counts(&mut self, srcu_counts: NonNull<SrcuCounts>) {
+    pub(crate) unsafe fn sleepable(
+        name: Option<&'static str>,
+        delay: AdaptiveDelay,
+        srcu_counts: NonNull<SrcuCounts>,
+    ) -> Self {
+        // A grace period begins as soon as a thread drives; `srcu` says what is put off.
+        let settings = Settings { policy: Engine::Poll.policy(), ..Settings::DEFAULT };
+        let mut domain = Self::new(Start::ZERO, settings);
+        let grace_periods = &mut domain.charged.grace_periods;
+        grace_periods.observers.declared_name = name;
+        grace_periods.observers.number = Observers::next_number();
         // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped, which
         // are in `charged`, declared before it.
-        unsafe { self.charged.grace_periods.count_in(srcu_counts) };
+        let sections = unsafe { Sections::new(srcu_counts, delay) };
+        grace_periods.make_sleepable(Box::new(sections));
         // SAFETY: by the contract.
-        self.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });
+        domain.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });
+        domain
     }
 
     /// Gives up the counts without giving them back: another domain has them, and this one ends.

@@ -203,7 +203,7 @@ impl Own {
             let locals = table.locals();
             locals.get(core).into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
         }
-        if core.liburcu.is_some() {
+        if core.gp_words.liburcu.is_some() {
             record::own()
                 .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods.gp_words))
                 .for_each(|s| own.count(s));

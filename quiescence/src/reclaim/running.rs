@@ -113,7 +113,7 @@ mod of_thread {
             }
         }
 
-        let surroundings = core.liburcu.as_ref().and_then(|links| links.surroundings());
+        let surroundings = core.gp_words.liburcu.as_ref().and_then(|links| links.surroundings());
         let _around = surroundings.map(Around::begin);
         let before = Before(RUNNING.get());
         let (depth, outer) = (before.0.depth + 1, &raw const before.0);

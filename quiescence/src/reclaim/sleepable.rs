@@ -119,10 +119,9 @@ impl SleepableDomain {
         // The pointer that they were made with, which may end them; a reference to them may not.
         // Acquire: as in `srcu_counts_if_any`.
         let whole = NonNull::new(self.srcu_counts.load(Acquire)).expect("made above");
-        let mut state = DomainState::sleepable(self.name, *self.delay);
         // SAFETY: ours to give if this state stays: then `drop` leaves them alone. Else it lets go
         // of them.
-        unsafe { state.give_srcu_counts(whole) };
+        let state = unsafe { DomainState::sleepable(self.name, *self.delay, whole) };
         let mine = Arc::into_raw(Arc::new(state)).cast_mut();
         // AcqRel: the thread that finds it finds it whole.
         let first = match srcu_counts.core.compare_exchange(

@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::{Number, word};
 
 use crate::gp::engine::Engine;
-use crate::gp::grace_periods::protocol::Protocol;
 use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::os::clock;
@@ -51,24 +50,20 @@ impl DomainState {
     /// Looks at the domain.
     pub(crate) fn look(&self) -> Look {
         let now_ns = clock::monotonic_ns();
-        self.stand_still(|protocol, current, registry, announced| {
-            let (sequence, waits_since_ns) = (protocol.sequence(), current.waits_since_ns);
+        self.stand_still(|machine, current, registry, announced| {
+            let (sequence, waits_since_ns) = (machine.sequence(), current.waits_since_ns);
             let in_progress = sequence.in_progress().then(|| InProgress {
                 number: sequence.ended().wrapping_add(1),
                 waits_ns: waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns)),
             });
             let waits_ns = in_progress.map_or(0, |in_progress| in_progress.waits_ns);
-            let (engine, longest_reader) = match protocol {
-                Protocol::Threads(machine) => {
-                    let longest = longest(registry, announced);
-                    let reader =
-                        longest.map(|(slot, turns)| LongestReader::of(slot, turns, waits_ns));
-                    (Engine::of_policy(*machine.policy()).name(), reader)
-                }
-                Protocol::Srcu(_) => {
-                    let oldest = self.oldest_guard();
-                    ("srcu", oldest.map(|(live, _)| LongestReader::of_tracked(&live, now_ns)))
-                }
+            let (engine, longest_reader) = if self.is_sleepable() {
+                let oldest = self.oldest_guard();
+                ("srcu", oldest.map(|(live, _)| LongestReader::of_tracked(&live, now_ns)))
+            } else {
+                let longest = longest(registry, announced);
+                let reader = longest.map(|(slot, turns)| LongestReader::of(slot, turns, waits_ns));
+                (Engine::of_policy(*machine.policy()).name(), reader)
             };
             Look { engine, in_progress, longest_reader }
         })

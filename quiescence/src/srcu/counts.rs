@@ -195,6 +195,12 @@ impl SrcuCounts {
         }
     }
 
+    /// The index that readers do not use. Under the lock of the domain's machine it stays so.
+    pub(crate) fn other_index(&self) -> Index {
+        // Relaxed: it changes under that lock, and readers do not look for what came before.
+        (self.index.load(Relaxed) & 1 ^ 1) as Index
+    }
+
     /// Makes `index` the one that readers use.
     pub(crate) fn flip_to(&self, index: u8) {
         // Release is more than is needed: the explorer finds the fences around the flip to be

@@ -1,22 +1,32 @@
-//! The driver of a sleepable domain's machine: looks whether an index has drained, naps, flips, and
-//! says that a grace period has ended.
+//! The driver of a sleepable domain: looks whether an index has drained, naps, flips, and says that
+//! a grace period has ended.
+//!
+//! There are two machines. The domain's own ([`grace::Machine`]) takes the requests and has the
+//! numbers of grace periods; it knows of no reader here. Each of its grace periods is one of
+//! [`grace::srcu`]'s, which waits for the sections. **Invariant [SR-3]: the domain's grace period
+//! ends only after one of SRCU's that began after it.** So it serves the requests that were made
+//! before it began, as any other does [GM-1].
 //!
 //! Who waits drives, as with registered threads; for tasks and callbacks, the worker does. A driver
 //! that naps can be woken by the thread that is in more of a hurry. What the machine calls a jiffy
 //! is a millisecond here.
 
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use grace::srcu::{Action, AdaptiveDelay, Event, Wait};
+use grace::Urgency;
+use grace::srcu::{Action, AdaptiveDelay, Cookie, Event, Sequence, SrcuMachine, Wait};
 
-use super::{Index, SrcuCounts};
+use super::{Index, OwnSrcuCounts, SrcuCounts};
 use crate::gp::grace_periods::handover::Away;
-use crate::gp::grace_periods::protocol::{self, Protocol, SrcuProtocol};
-use crate::gp::grace_periods::srcu::{Counted, Driven, JIFFY_NS};
-use crate::gp::grace_periods::{Driver, GracePeriods, State, Until};
-use crate::os::sync::{self, MutexGuard};
+use crate::gp::grace_periods::{Counted, Driver, GracePeriods, State, Until};
+use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::os::{clock, fence};
+
+/// The length of the SRCU machine's jiffy.
+const JIFFY_NS: u64 = 1_000_000;
 
 /// What a driver waits before it scans again: one scan, and one more within 5 us; then naps from 50
 /// us to 10 ms, each half as long again as the one before. Callers are in no section of their own
@@ -32,109 +42,153 @@ pub(crate) struct Unfinished {
     pub(crate) balances: Vec<(Option<u32>, u64, u64)>,
 }
 
-/// What the driver does next.
-enum Step {
-    Report(Event),
-    /// A run is due later.
-    NotYet(Duration),
-    Stop,
+/// The sections of a sleepable domain, and the machine that waits for them.
+pub(crate) struct Sections {
+    /// Another owner gives them back.
+    srcu_counts: ManuallyDrop<OwnSrcuCounts>,
+    /// Locked by a driver in its term only, under the lock of the domain's machine: so it never
+    /// waits, and a `fork` finds it free.
+    srcu: Mutex<Srcu>,
 }
 
-impl Counted for SrcuCounts {
+struct Srcu {
+    machine: SrcuMachine<AdaptiveDelay>,
+    /// The grace period that is the domain's one in progress.
+    cookie: Cookie,
+    /// When the machine was last told of ticks.
+    ticked_ns: u64,
+}
+
+impl Sections {
+    /// # Safety
+    /// `srcu_counts` are valid until the domain has been dropped.
+    pub(crate) unsafe fn new(srcu_counts: NonNull<SrcuCounts>, delay: AdaptiveDelay) -> Self {
+        let start = Sequence::after(0);
+        let machine = SrcuMachine::new(delay, start);
+        let srcu = Srcu { machine, cookie: Cookie::done_at(start), ticked_ns: 0 };
+        // SAFETY: valid by the contract, and never dropped.
+        let srcu_counts = ManuallyDrop::new(unsafe { OwnSrcuCounts::new(srcu_counts) });
+        Self { srcu_counts, srcu: Mutex::new(Rank::Sections, srcu) }
+    }
+
+    fn srcu(&self) -> MutexGuard<'_, Srcu> {
+        sync::lock(&self.srcu)
+    }
+}
+
+impl Counted for Sections {
     fn sections(&self) -> u64 {
-        Self::sections(self)
+        self.srcu_counts.get().sections()
     }
 
     fn drive<'a>(
         &self,
         domain: &'a GracePeriods,
         mut state: MutexGuard<'a, State>,
-        driver: Driver,
-    ) -> Driven<'a> {
-        let until = driver.until;
-        loop {
-            let step;
-            (state, step) = take_step(domain, self, state, &driver)?;
-            let event = match step {
-                Step::Report(event) => event,
-                Step::Stop => return Ok(state),
-                Step::NotYet(left) => {
-                    state = match until {
-                        Until::Done(_) => nap(domain, state, &driver, left)?,
-                        // The next thread continues from there.
-                        Until::MustWait { .. } => {
-                            return domain.still_drives(domain.watched(state).0, &driver);
-                        }
-                    };
+        driver: &Driver,
+    ) -> MutexGuard<'a, State> {
+        let srcu_counts = self.srcu_counts.get();
+        while state.machine.poll() != grace::Action::Idle {
+            let action = self.srcu().next(domain, &mut state);
+            let event = match action {
+                Action::Idle => {
+                    domain.end_alone(&mut state); // [SR-3]
+                    if state.may_stop(driver.until) {
+                        return state;
+                    }
                     continue;
                 }
+                Action::Queue(wait) => {
+                    state.put_off_until_ns = match ns(wait) {
+                        0 => 0,
+                        ns => clock::monotonic_ns().saturating_add(ns),
+                    };
+                    Some(Event::Queued)
+                }
+                Action::Await => {
+                    let put_off = self.srcu().until_run(&state);
+                    if let Some(left) = put_off {
+                        state = domain.watched(state).0;
+                        match driver.until {
+                            Until::Done(_) => state = nap(domain, state, driver, left),
+                            // The next thread continues from there.
+                            Until::MustWait { .. } => return state,
+                        }
+                    }
+                    put_off.is_none().then_some(Event::Runs)
+                }
+                Action::Check { index } => {
+                    let mut holdouts = 0;
+                    // Before the heavy fence in `unfinished` [UL-1].
+                    domain.show_begin(state.machine.sequence());
+                    let check = || holdouts = unfinished(domain, srcu_counts, Index::from(index));
+                    state = domain.away(state, Away::WORKS, check);
+                    if domain.is_superseded(driver) {
+                        return state;
+                    }
+                    state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
+                    if holdouts != 0 {
+                        let urgency = state.machine.urgency();
+                        state.current.must_wait(urgency);
+                    }
+                    let drained = holdouts == 0; //~ one-scan early-hand-out no-scan
+                    Some(Event::Checked { drained })
+                }
+                Action::Spin { microseconds } => {
+                    let index = srcu_counts.other_index();
+                    let longest_ns = u64::from(microseconds) * 1_000;
+                    let away = Away::naps(Duration::from_nanos(longest_ns));
+                    state = domain.away(state, away, || spin(srcu_counts, index, longest_ns));
+                    Some(Event::Spun)
+                }
+                Action::Flip { to } => {
+                    srcu_counts.flip_to(to); //~ no-flip
+                    Some(Event::Flipped)
+                }
+                Action::HandOut { .. } => Some(Event::HandedOut),
             };
-            state.srcu().machine.observe(event).expect("each action is answered by its own event");
-            let to_tell = state.sleepers_to_tell.are_due();
-            if event == Event::HandedOut && (to_tell || until.is_reached(state.protocol.sequence()))
-            {
-                return Ok(state);
+            if !domain.still_drives(&mut state, driver) {
+                return state;
+            }
+            if let Some(event) = event {
+                let observed = self.srcu().machine.observe(event);
+                observed.expect("each action is answered by its own event");
             }
         }
+        state
     }
 }
 
-/// Carries out one action.
-#[inline(always)]
-fn take_step<'a>(
-    domain: &'a GracePeriods,
-    srcu_counts: &SrcuCounts,
-    mut state: MutexGuard<'a, State>,
-    driver: &Driver,
-) -> Result<(MutexGuard<'a, State>, Step), MutexGuard<'a, State>> {
-    let event = match state.srcu().machine.pending() {
-        Action::Idle => return Ok((state, Step::Stop)),
-        Action::Queue(wait) => {
-            state.srcu().run_at_ns = match ns(wait) {
-                0 => 0,
-                ns => clock::monotonic_ns().saturating_add(ns),
-            };
-            if domain.begin(&mut state, true) {
-                state.srcu().ticked_ns = clock::monotonic_ns();
-            }
-            Event::Queued
+impl Srcu {
+    /// What is to be done for the domain's grace period in progress; nothing once it can end.
+    fn next(&mut self, domain: &GracePeriods, state: &mut State) -> Action {
+        if domain.begin(state, true) {
+            self.cookie = self.machine.snapshot(); // [SR-3]
+            self.ticked_ns = clock::monotonic_ns();
         }
-        Action::Await => match until_run(state.srcu()) {
-            Some(left) => return Ok((state, Step::NotYet(left))),
-            None => Event::Runs,
-        },
-        Action::Check { index } => {
-            let index = Index::from(index);
-            let mut holdouts = 0;
-            // Before the heavy fence in `unfinished` [UL-1].
-            domain.show_begin(state.protocol.sequence());
-            let check = || holdouts = unfinished(domain, srcu_counts, index);
-            state = domain.away(state, driver, Away::WORKS, check)?;
-            state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
-            if holdouts != 0 {
-                let urgency = state.protocol.urgency();
-                state.current.must_wait(urgency);
-            }
-            Event::Checked { drained: holdouts == 0 } //~ one-scan early-hand-out no-scan
+        // The delay function's urgency: a thread that waits is in a hurry, callbacks are not.
+        let urgency = match state.machine.urgency() {
+            Urgency::Background => Urgency::Normal,
+            Urgency::Normal | Urgency::Expedited => Urgency::Expedited,
+        };
+        self.machine.require(self.cookie, urgency).expect("the machine's own cookie");
+        self.machine.pending()
+    }
+
+    /// How long the next run is still put off. Tells the machine of ticks if it is not.
+    fn until_run(&mut self, state: &State) -> Option<Duration> {
+        if state.put_off_until_ns == 0 {
+            return None;
         }
-        Action::Spin { microseconds } => {
-            let index = Index::from(grace::srcu::other(state.srcu().machine.current_index()));
-            let longest_ns = u64::from(microseconds) * 1_000;
-            let away = Away::naps(Duration::from_nanos(longest_ns));
-            state = domain.away(state, driver, away, || spin(srcu_counts, index, longest_ns))?;
-            Event::Spun
+        let now_ns = clock::monotonic_ns();
+        if now_ns < state.put_off_until_ns {
+            return Some(Duration::from_nanos(state.put_off_until_ns - now_ns));
         }
-        Action::Flip { to } => {
-            srcu_counts.flip_to(to); //~ no-flip
-            Event::Flipped
-        }
-        Action::HandOut { sequence, .. } => {
-            let sequence = protocol::of_srcu(sequence);
-            domain.complete(&mut state, sequence);
-            Event::HandedOut
-        }
-    };
-    Ok((state, Step::Report(event)))
+        let jiffies = now_ns / JIFFY_NS - (self.ticked_ns / JIFFY_NS).min(now_ns / JIFFY_NS);
+        self.ticked_ns = now_ns;
+        self.machine.tick(u32::try_from(jiffies).unwrap_or(u32::MAX));
+        None
+    }
 }
 
 /// How many sections of an index have not ended.
@@ -160,17 +214,16 @@ fn spin(srcu_counts: &SrcuCounts, index: Index, longest_ns: u64) {
 /// Sleeps for so long, or until somebody is in more of a hurry.
 fn nap<'a>(
     domain: &'a GracePeriods,
-    state: MutexGuard<'a, State>,
+    mut state: MutexGuard<'a, State>,
     driver: &Driver,
     left: Duration,
-) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
-    let mut state = domain.still_drives(domain.watched(state).0, driver)?;
-    if state.srcu().run_at_ns == 0 {
-        return Ok(state); // somebody has come who is in a hurry
+) -> MutexGuard<'a, State> {
+    if domain.is_superseded(driver) || state.put_off_until_ns == 0 {
+        return state; // another thread has come while a report was made
     }
     domain.counters().sleeps.fetch_add(1, Relaxed); // a statistic
     state.conduct.away = Away::naps(left);
-    domain.still_drives(sync::wait_at_most(&domain.turn, state, Some(left)).0, driver)
+    sync::wait_at_most(&domain.turn, state, Some(left)).0
 }
 
 /// The sections that the grace period in progress waits for; `None` if there is none in progress.
@@ -179,31 +232,14 @@ pub(crate) fn unfinished_sections(
     srcu_counts: &SrcuCounts,
 ) -> Option<Unfinished> {
     let state = sync::lock(&domain.state);
-    let Protocol::Srcu(srcu) = &state.protocol else { return None };
-    if !state.protocol.sequence().in_progress() {
+    if !state.machine.sequence().in_progress() {
         return None;
     }
-    // Under the lock no thread flips them.
-    let index = Index::from(grace::srcu::other(srcu.machine.current_index()));
+    let index = srcu_counts.other_index(); // under the lock no thread flips them
     let unlocks = srcu_counts.unlocks(index);
     fence::full(); // only told: a section more or less does no harm
     let sections = srcu_counts.locks(index).saturating_sub(unlocks);
     Some(Unfinished { sections, balances: srcu_counts.balances(index) })
-}
-
-/// How long the next run is still to wait.
-fn until_run(srcu: &mut SrcuProtocol) -> Option<Duration> {
-    if srcu.run_at_ns == 0 {
-        return None;
-    }
-    let now_ns = clock::monotonic_ns();
-    if now_ns < srcu.run_at_ns {
-        return Some(Duration::from_nanos(srcu.run_at_ns - now_ns));
-    }
-    let jiffies = now_ns / JIFFY_NS - (srcu.ticked_ns / JIFFY_NS).min(now_ns / JIFFY_NS);
-    srcu.ticked_ns = now_ns;
-    srcu.machine.tick(u32::try_from(jiffies).unwrap_or(u32::MAX));
-    None
 }
 
 fn ns(wait: Wait) -> u64 {

@@ -1,14 +1,12 @@
-//! The driver of a domain's grace-period machine, for registered threads.
+//! The driver of a domain's grace-period machine, for registered readers.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use grace::driver::{Needed, Passing, fence_needed};
-use grace::policy::AnyPolicy;
-use grace::{Action, Event, Hint, Machine, Number, Sequence, word};
+use grace::{Action, Event, Hint, Number, Sequence, word};
 
 use super::handover::Away;
-use super::protocol::Protocol;
 use super::{Driver, GracePeriods, State, Until};
 use crate::event::statistics::Current;
 use crate::event::trace;
@@ -28,19 +26,15 @@ impl GracePeriods {
         driver: Driver,
     ) -> (MutexGuard<'a, State>, bool) {
         state.driven = true;
-        let driven = match &state.protocol {
-            Protocol::Threads(_) => self.drive_threads(state, driver),
-            Protocol::Srcu(_) => self.drive_srcu(state, driver),
+        state = match &self.counted {
+            None => self.drive_registered(state, driver),
+            Some(counted) => counted.drive(self, state, &driver),
         };
-        state = match driven {
-            Ok(state) => state,
-            // Another driver has taken over: the machine is not this one's any more.
-            Err(mut superseded) => {
-                let left = superseded.conduct.superseded.saturating_sub(1);
-                superseded.conduct.superseded = left; // a fork forgets drivers
-                return (superseded, false);
-            }
-        };
+        if self.is_superseded(&driver) {
+            // The machine is not this driver's any more. (A fork forgets drivers.)
+            state.conduct.superseded = state.conduct.superseded.saturating_sub(1);
+            return (state, false);
+        }
         state.driven = false;
         // A thread may wait for a later grace period than this driver did.
         if state.sleepers != 0 {
@@ -49,29 +43,28 @@ impl GracePeriods {
         self.tell_those_due(state)
     }
 
-    /// Carries out the machine's actions for registered threads. `Err` if another driver has taken
-    /// over.
-    fn drive_threads<'a>(
+    /// Carries out the machine's actions for registered readers. Returns early if another driver
+    /// has taken over.
+    fn drive_registered<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         mut driver: Driver,
-    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+    ) -> MutexGuard<'a, State> {
         let Driver { until, me, .. } = driver;
         let mut passing = Passing::new(matches!(until, Until::MustWait { tick: true }));
         loop {
             let took_over = std::mem::take(&mut driver.took_over);
-            let event = match state.threads().poll() {
-                Action::Idle => break,
+            let event = match state.machine.poll() {
+                Action::Idle => return state,
                 Action::Fence => {
-                    self.show_begin(state.protocol.sequence());
+                    self.show_begin(state.machine.sequence());
                     let needed = self.fence_needed(|registry| registry.quiescent(me.owner));
                     self.alone.store(needed.is_none(), Relaxed);
                     self.begin(&mut state, matches!(needed, Some(Needed::Heavy)));
                     match needed {
                         None => Event::Alone,
                         Some(fence) => {
-                            let fence = || self.fence(fence);
-                            state = self.away(state, &driver, Away::WORKS, fence)?;
+                            state = self.away(state, Away::WORKS, || self.fence(fence));
                             Event::Fenced
                         }
                     }
@@ -83,24 +76,20 @@ impl GracePeriods {
                 Action::Scan(number) => {
                     let mut holdouts = 0;
                     let scan = || holdouts = self.scan(number, &driver);
-                    state = self.away(state, &driver, Away::WORKS, scan)?;
+                    state = self.away(state, Away::WORKS, scan);
                     passing.scanned();
-                    state.watch.holdouts = holdouts;
                     Event::Scanned { holdouts }
                 }
                 Action::Wait(hint) => {
-                    let urgency = state.protocol.urgency();
+                    let urgency = state.machine.urgency();
                     state.current.must_wait(urgency);
                     match until {
                         // The superseded driver has waited already: scan again first.
                         Until::Done(_) if took_over => {}
-                        Until::Done(_) => state = self.pause(state, &driver, hint)?,
+                        Until::Done(_) => state = self.pause(state, &driver, hint),
                         Until::MustWait { .. } if passing.wait_has_ended(hint) => {}
                         // The machine stays at this step; the next driver polls again.
-                        Until::MustWait { .. } => {
-                            state = self.still_drives(self.watched(state).0, &driver)?;
-                            break;
-                        }
+                        Until::MustWait { .. } => return self.watched(state).0,
                     }
                     Event::Woken
                 }
@@ -109,38 +98,50 @@ impl GracePeriods {
                     Event::Completed
                 }
             };
-            state.threads().observe(event).expect("each action is answered by its own event");
-            if let Event::Completed = event {
-                let to_tell = state.sleepers_to_tell.are_due();
-                if to_tell || until.is_reached(state.protocol.sequence()) {
-                    break;
+            if !self.still_drives(&mut state, &driver) {
+                return state;
+            }
+            if let Event::Scanned { holdouts } = event {
+                state.watch.holdouts = holdouts;
+            }
+            state.machine.observe(event).expect("each action is answered by its own event");
+            if event == Event::Completed {
+                if state.may_stop(until) {
+                    return state;
                 }
                 // Releases the lock after each grace period, even if there is nothing to wait for.
-                state = self.away(state, &driver, Away::WORKS, || ())?;
+                state = self.away(state, Away::WORKS, || ());
+                if self.is_superseded(&driver) {
+                    return state;
+                }
             }
         }
-        Ok(state)
     }
 
     /// Carries out a grace period in one hold of the lock, if the only readers are `own` ones of
     /// the caller, which does not read by them. If there are others, the machine stays where it is,
     /// and the next driver continues from there. Returns whether it has ended.
     pub(super) fn drive_alone(&self, state: &mut State, own: usize) -> bool {
-        if state.threads().poll() != Action::Fence {
+        if state.machine.poll() != Action::Fence {
             return false;
         }
-        self.show_begin(state.protocol.sequence());
+        self.show_begin(state.machine.sequence());
         let needed = self.fence_needed(|_| own);
         self.alone.store(needed.is_none(), Relaxed);
         if needed.is_some() {
             return false;
         }
         self.begin(state, false);
-        state.threads().observe(Event::Alone).expect("it was asked for a fence");
-        let Action::Complete(sequence) = state.threads().poll() else { return false };
-        self.complete(state, sequence);
-        state.threads().observe(Event::Completed).expect("it was asked to complete");
+        self.end_alone(state);
         true
+    }
+
+    /// Ends the grace period in progress, which is at its fence and has no registered reader to
+    /// wait for.
+    pub(crate) fn end_alone(&self, state: &mut State) {
+        state.machine.observe(Event::Alone).expect("it was asked for a fence");
+        self.complete(state, state.machine.sequence());
+        state.machine.observe(Event::Completed).expect("it was asked to complete");
     }
 
     /// Calls `f` without the machine's lock.
@@ -177,12 +178,12 @@ impl GracePeriods {
     /// clock only if `timed`: next to a heavy fence that costs little; without one it takes longer
     /// than a grace period without holdouts. Returns whether this call recorded it.
     pub(crate) fn begin(&self, state: &mut State, timed: bool) -> bool {
-        let sequence = state.protocol.sequence();
+        let sequence = state.machine.sequence();
         let number = Some(sequence.ended().wrapping_add(1));
         if state.begun == number {
             return false;
         }
-        let urgency = state.protocol.urgency();
+        let urgency = state.machine.urgency();
         state.begun = number;
         state.watch = Watch::NEW;
         state.pauses = 0;
@@ -219,10 +220,10 @@ impl GracePeriods {
 
     /// Announces the number of this grace period to readers.
     pub(super) fn announce(&self, number: Number) {
-        sync::lock(&self.registry).link(&self.gp);
+        sync::lock(&self.registry).link(&self.gp_words.gp);
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
         // a thread that records this number sees what was published before the fence.
-        self.gp.store(word::entered(number), Release);
+        self.gp_words.gp.store(word::entered(number), Release);
         self.announce_to_liburcu(word::entered(number));
         //~ point announced
     }
@@ -232,9 +233,9 @@ impl GracePeriods {
     pub(super) fn scan(&self, number: Number, driver: &Driver) -> usize {
         // The count of a superseded driver would not be used.
         let Some(mut registry) = self.registry_as(driver) else { return 0 };
-        let holdouts = registry.scan(number, &self.gp);
+        let holdouts = registry.scan(number, &self.gp_words.gp);
         drop(registry);
-        if self.liburcu.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
+        if self.gp_words.liburcu.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
             // Readers compiled long ago may not release at each store to their word [GP-2].
             self.heavy_fence();
         }
@@ -247,24 +248,24 @@ impl GracePeriods {
         mut state: MutexGuard<'a, State>,
         driver: &Driver,
         hint: Hint,
-    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+    ) -> MutexGuard<'a, State> {
         match hint {
-            Hint::Again => self.away(state, driver, Away::WORKS, sync::relax),
+            Hint::Again => self.away(state, Away::WORKS, sync::relax),
             Hint::Sleep => {
                 let before = state.pauses;
                 state.pauses = before.saturating_add(1);
-                match &self.liburcu {
+                match &self.gp_words.liburcu {
                     None => {
                         let asleep = Away::sleeps(Duration::ZERO);
-                        self.away(state, driver, asleep, || self.sleep(driver))
+                        self.away(state, asleep, || self.sleep(driver))
                     }
                     Some(links) => self.sleep_beside_liburcu(state, driver, links, before),
                 }
             }
-            Hint::Tick => {
-                let state = self.still_drives(self.watched(state).0, driver)?;
-                self.away(state, driver, Away::naps(nap::TICK), nap::tick)
-            }
+            Hint::Tick => self.away(state, Away::naps(nap::TICK), || {
+                let _ = self.watched_asleep();
+                nap::tick();
+            }),
         }
     }
 
@@ -280,34 +281,34 @@ impl GracePeriods {
         // Relaxed: no thread decrements for these marks before it has found one, and the lock and
         // the heavy fence come between. Readers that cleared a mark of a superseded driver may
         // still have to decrement [HO-2].
-        self.wake.0.left.fetch_add(registry.holdouts().count() as u32, Relaxed);
+        self.gp_words.wake.0.left.fetch_add(registry.holdouts().count() as u32, Relaxed);
         registry.mark_holdouts();
         drop(registry);
-        if self.readers_fence {
+        if self.gp_words.readers_fence {
             self.own_fence(); // [GP-6]
         } else {
             self.heavy_fence(); // [GP-6]
         }
         //~ point marked
         let Some(mut registry) = self.registry_as(driver) else { return };
-        let number = word::number(self.gp.load(Relaxed)); // the driver's own store
+        let number = word::number(self.gp_words.gp.load(Relaxed)); // the driver's own store
         for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
             //~ no-second-look:
             if slot.clear_waited_for() {
-                self.holdout_left();
+                self.gp_words.holdout_left();
             }
         }
         registry.set_marked();
         drop(registry);
         self.counters().sleeps.fetch_add(1, Relaxed);
         loop {
-            let rung = self.wake.0.rung();
+            let rung = self.gp_words.wake.0.rung();
             // Acquire: pairs with the decrements [GP-7]. A thread that took over has rung since,
             // and may sleep in the place of this one.
-            if self.wake.0.left.load(Acquire) == 0 || self.is_superseded(driver) {
+            if self.gp_words.wake.0.left.load(Acquire) == 0 || self.is_superseded(driver) {
                 break;
             }
-            self.wake.0.wait(rung, self.watched_asleep());
+            self.gp_words.wake.0.wait(rung, self.watched_asleep());
         }
     }
 
@@ -325,13 +326,9 @@ impl GracePeriods {
 }
 
 impl State {
-    /// # Panics
-    /// If it is a sleepable domain.
-    fn threads(&mut self) -> &mut Machine<AnyPolicy> {
-        match &mut self.protocol {
-            Protocol::Threads(machine) => machine,
-            Protocol::Srcu(_) => unreachable!("drive() tells them apart"),
-        }
+    /// Whether a driver leaves at the end of a grace period.
+    pub(crate) fn may_stop(&self, until: Until) -> bool {
+        self.sleepers_to_tell.are_due() || until.is_reached(self.machine.sequence())
     }
 }
 

@@ -116,7 +116,7 @@ impl Patience {
 
     /// How long the waiter is still to sleep before it checks the driver.
     pub(crate) fn left(&mut self, core: &GracePeriods, state: &State) -> Duration {
-        let (progress, ended) = (core.progress(state), state.protocol.sequence().ended());
+        let (progress, ended) = (core.progress(state), state.machine.sequence().ended());
         let least_ns = state.conduct.away.least_ns();
         let left_ns = self.of_waiter.left_ns(progress, ended, state.sleepers, least_ns);
         Duration::from_nanos(left_ns)
@@ -183,33 +183,29 @@ impl GracePeriods {
     }
 
     /// Calls `f` without the machine's lock. `driven` keeps other threads from driving meanwhile,
-    /// as long as their patience lasts; they can still make requests. `Err` if one has taken over:
-    /// there is nothing left to do.
+    /// as long as their patience lasts; they can still make requests. The caller finds out
+    /// afterwards whether it [`still_drives`](Self::still_drives).
     #[inline(always)]
     pub(crate) fn away<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        driver: &Driver,
         away: Away,
         f: impl FnOnce(),
-    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+    ) -> MutexGuard<'a, State> {
         state.conduct.away = away;
-        self.still_drives(self.unlocked(state, f), driver)
+        self.unlocked(state, f)
     }
 
-    /// Counts a step. `Err` if another driver has taken its place.
+    /// Counts a step of `driver`. False if another driver has taken its place: then it changes
+    /// nothing any more [HO-1].
     #[inline]
-    pub(crate) fn still_drives<'a>(
-        &self,
-        mut state: MutexGuard<'a, State>,
-        driver: &Driver,
-    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+    pub(crate) fn still_drives(&self, state: &mut State, driver: &Driver) -> bool {
         //~ superseded-driver-reports:
         if self.is_superseded(driver) {
-            return Err(state);
+            return false;
         }
         state.conduct.steps = state.conduct.steps.wrapping_add(1);
-        Ok(state)
+        true
     }
 
     /// The registry, for a driver that is to change its holdouts or their marks; `None` if another
@@ -239,7 +235,8 @@ impl GracePeriods {
                     state.sleepers += 1;
                     let longest = patience.beside();
                     let mut late = false;
-                    state = self.unlocked(state, || late = self.wake.0.wait(rung, longest));
+                    state =
+                        self.unlocked(state, || late = self.gp_words.wake.0.wait(rung, longest));
                     state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
                     if !state.driven || progress != self.progress(&state) {
                         return (state, None);
@@ -265,14 +262,14 @@ impl GracePeriods {
             Some(registry) if !registry.is_marked() => return Found::Stalled,
             Some(_) => {}
         }
-        match self.liburcu_words() {
+        match self.gp_words.liburcu_words() {
             // Relaxed: a thread that takes over loads the readers' own words.
             Some(words) if words.futex.load(Relaxed) == gp_words::ASLEEP => Found::Fine,
             Some(_) => Found::Stalled,
             None => {
-                let rung = self.wake.0.rung();
+                let rung = self.gp_words.wake.0.rung();
                 // Acquire: as the driver's own load [GP-7].
-                match self.wake.0.left.load(Acquire) {
+                match self.gp_words.wake.0.left.load(Acquire) {
                     0 => Found::Stalled,
                     _ => Found::Asleep(rung),
                 }
@@ -296,12 +293,12 @@ impl GracePeriods {
     fn withdraw_marks(&self, mut registry: MutexGuard<'_, Registry>) {
         let withdrawn = registry.withdraw_marks();
         drop(registry);
-        match self.liburcu_words() {
+        match self.gp_words.liburcu_words() {
             Some(words) => words.wake(),
             None => {
                 // AcqRel: one of the chain of decrements [GP-7].
-                self.wake.0.left.fetch_sub(withdrawn, AcqRel);
-                self.wake.0.ring(); //~ silent-take-over
+                self.gp_words.wake.0.left.fetch_sub(withdrawn, AcqRel);
+                self.gp_words.wake.0.ring(); //~ silent-take-over
             }
         }
     }
@@ -324,7 +321,7 @@ impl GracePeriods {
         state: &mut State,
         (until, me): (Until, Me),
     ) -> Option<Driver> {
-        let (progress, ended) = (self.progress(state), state.protocol.sequence().ended());
+        let (progress, ended) = (self.progress(state), state.machine.sequence().ended());
         let least_ns = state.conduct.away.least_ns();
         let passers = &mut state.conduct.passers;
         if !passers.has_run_out(now_ns, progress, ended, least_ns)
@@ -419,7 +416,7 @@ mod tests {
         let domain = Domain::new();
         let core = domain.tag().core();
         let slot = core.register(1, ReaderKind::Ordinary);
-        slot.enter_slow(&core.gp, Location::caller());
+        slot.enter_slow(&core.gp_words.gp, Location::caller());
         core.announce(grace::Number(1));
         let aim = Until::MustWait { tick: false };
         let driver = core.begin_term(aim, Me::NOBODY);

@@ -61,7 +61,7 @@ impl GracePeriods {
 
     /// Shows liburcu readers the number of this grace period.
     pub(super) fn announce_to_liburcu(&self, entered: u64) {
-        if let Some(words) = self.liburcu_words() {
+        if let Some(words) = self.gp_words.liburcu_words() {
             words.ctr.store(entered, Release); // [GP-3]
         }
     }
@@ -74,7 +74,7 @@ impl GracePeriods {
         driver: &Driver,
         links: &Links,
         before: u32,
-    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+    ) -> MutexGuard<'a, State> {
         let is_silent = links.readers == Readers::Silent;
         // A second sleep means that the first was ended for nothing: nap before it.
         let nap = (before != 0 || is_silent).then(|| NAP_FIRST * (1 << before.min(NAP_DOUBLINGS)));
@@ -84,7 +84,7 @@ impl GracePeriods {
         // A superseded driver may be about to sleep on the word, which is -1 again, and take the
         // only wake-up.
         let longest = (state.conduct.superseded != 0).then_some(NAP_FIRST * (1 << NAP_DOUBLINGS));
-        self.away(state, driver, away, || {
+        self.away(state, away, || {
             if let Some(nap) = nap {
                 let _ = self.watched_asleep();
                 nap::nap(nap);
@@ -120,7 +120,7 @@ impl GracePeriods {
         self.heavy_fence(); // [FR-1] //~ no-liburcu-fence
 
         //~ point marked
-        let number = word::number(self.gp.load(Relaxed)); // the driver's own store
+        let number = word::number(self.gp_words.gp.load(Relaxed)); // the driver's own store
         let Some(mut registry) = self.registry_as(driver) else { return };
         let holdouts = registry.holdouts().filter(|slot| slot.is_holdout(number)).count();
         //~ no-liburcu-look:
@@ -178,14 +178,14 @@ mod tests {
             core.make_liburcu(Readers::Light);
             core
         });
-        let links = core.liburcu.as_ref().unwrap();
+        let links = core.gp_words.liburcu.as_ref().unwrap();
         links.attach(&WORDS, Surroundings { begin: || 0, end: |_| () });
         core.tuning.set(crate::gp::tuning::Tuning { stall_after: None, ..core.tuning.get() });
         // SAFETY: a slot that lives for ever, registered once.
         unsafe {
             core.register_at(ptr::from_ref::<Slot>(&SLOT), 1, ReaderKind::Liburcu(Readers::Light))
         };
-        SLOT.enter_slow(&core.gp, Location::caller());
+        SLOT.enter_slow(&core.gp_words.gp, Location::caller());
         core.announce(grace::Number(1));
         let begin = || {
             let driver = core.begin_term(Until::MustWait { tick: false }, Me::NOBODY);
@@ -209,7 +209,8 @@ mod tests {
             SLOT.leave();
             let mut state = sync::lock(&core.state);
             state.conduct.superseded = 1;
-            assert!(core.sleep_beside_liburcu(state, &second, links, 0).is_ok());
+            drop(core.sleep_beside_liburcu(state, &second, links, 0));
+            assert!(!core.is_superseded(&second));
         });
         core.unregister(&SLOT);
     }

@@ -118,7 +118,7 @@ impl GracePeriods {
         let waker = user_code::run(Site::WakerClone, || waker.clone());
         let mut sleeper = Sleeper { wanted, waker: Some(waker) };
         let mut state = sync::lock(&self.state);
-        let is_done = wanted.is_done(state.protocol.sequence());
+        let is_done = wanted.is_done(state.machine.sequence());
         let sleepers = &mut state.sleepers_to_tell;
         let (number, unused) = if is_done {
             let known = number.and_then(|number| sleepers.waiting.remove(number));

@@ -189,7 +189,7 @@ fn report(
 /// `sem_timedwait`) would fail with `EINTR`, `pause` would return. Of a thread that falls asleep
 /// after the look this may still happen.
 fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
-    let is_liburcu = core.liburcu.is_some(); //~ signal-to-sleepers
+    let is_liburcu = core.gp_words.liburcu.is_some(); //~ signal-to-sleepers
     !is_liburcu || state == ThreadState::Running
 }
 
@@ -326,7 +326,7 @@ mod tests {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
         let location = Location::caller();
         let slot = core.register(1, ReaderKind::Ordinary);
-        slot.enter_outermost(&core.gp, location);
+        slot.enter_outermost(&core.gp_words.gp, location);
         core.request(Urgency::Normal);
         core.advance(Me::NOBODY);
         let (found, unnamed) = find(&core.registry(), &core);
@@ -334,19 +334,19 @@ mod tests {
         assert_eq!((holding.thread, unnamed), (thread::id(), 0));
         assert_eq!(holding.began, Some(location));
         assert!(holding.is_still_so(&core));
-        slot.enter_slow(&core.gp, location);
+        slot.enter_slow(&core.gp_words.gp, location);
         assert!(holding.is_still_so(&core), "nested in the same one");
         slot.leave();
         slot.leave();
         assert!(!holding.is_still_so(&core), "it has ended");
-        slot.enter_outermost(&core.gp, location);
+        slot.enter_outermost(&core.gp_words.gp, location);
         assert!(!holding.is_still_so(&core), "this one began after the grace period");
         assert!(find(&core.registry(), &core).0.is_empty());
         slot.leave();
         core.unregister(slot);
         let stranger = Holding { thread: thread::id() + 1, ..found[0] };
         let slot = core.register(1, ReaderKind::Ordinary);
-        slot.enter_outermost(&core.gp, location);
+        slot.enter_outermost(&core.gp_words.gp, location);
         assert!(!stranger.is_still_so(&core));
         slot.leave();
     }
@@ -361,7 +361,7 @@ mod tests {
         unsafe { core.register_at(record, 1, reader_kind) };
         // SAFETY: as above.
         let slot = unsafe { &*record };
-        slot.enter_outermost(&core.gp, Location::caller());
+        slot.enter_outermost(&core.gp_words.gp, Location::caller());
         core.request(Urgency::Normal);
         core.advance(Me::NOBODY);
         let (found, _) = find(&core.registry(), &core);
