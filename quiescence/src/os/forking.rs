@@ -85,15 +85,16 @@ fn enter(rank: Rank, lock: &'static Mutex<dyn AtFork>) {
 }
 
 /// The locks that are in the list by now, in the order of their ranks.
-fn listed() -> impl DoubleEndedIterator<Item = (usize, &'static Mutex<dyn AtFork>)> {
-    (0..Rank::COUNT).filter_map(|rank| Some((rank, sync::lock(&LOCKS)[rank]?)))
+fn listed() -> Vec<(usize, &'static Mutex<dyn AtFork>)> {
+    let list = *sync::lock(&LOCKS);
+    list.iter().enumerate().filter_map(|(rank, lock)| Some((rank, (*lock)?))).collect()
 }
 
 /// What the forking thread holds.
 #[derive(Default)]
 pub(crate) struct Held {
     /// Locks to be taken, by rank.
-    wanted: [Vec<&'static Mutex<dyn AtFork>>; Rank::COUNT],
+    wanted: Vec<Vec<&'static Mutex<dyn AtFork>>>,
     /// In the order in which they were taken.
     locks: Vec<MutexGuard<'static, dyn AtFork>>,
     list: Option<MutexGuard<'static, List>>,
@@ -128,9 +129,9 @@ pub(crate) fn install([prepare, parent, child]: [extern "C" fn(); 3]) -> bool {
 /// Before a fork: takes all locks.
 pub(crate) fn hold() {
     loop {
-        let mut held = Box::<Held>::default();
-        let known = listed().count();
-        listed().for_each(|(rank, lock)| held.wanted[rank].push(lock));
+        let mut held = Box::new(Held { wanted: vec![Vec::new(); Rank::COUNT], ..Held::default() });
+        let known = listed();
+        known.iter().for_each(|(rank, lock)| held.wanted[*rank].push(lock));
         for rank in 0..Rank::COUNT {
             for lock in mem::take(&mut held.wanted[rank]) {
                 let value = sync::lock_another(lock);
@@ -139,7 +140,7 @@ pub(crate) fn hold() {
             }
         }
         let list = held.list.insert(sync::lock(&LOCKS));
-        let is_whole = list.iter().flatten().count() == known;
+        let is_whole = list.iter().flatten().count() == known.len();
         HELD.set(Some(ManuallyDrop::new(held)));
         if is_whole {
             return;
@@ -166,11 +167,11 @@ pub(crate) fn is_here() -> bool {
 
 /// In the child, after the release.
 pub(crate) fn repair() {
-    listed().rev().for_each(|(_, lock)| sync::lock(lock).in_child());
+    listed().iter().rev().for_each(|(_, lock)| sync::lock(lock).in_child());
 }
 
 /// At an orderly end of the process: asks the threads of all rooms to end. Returns whether any is
 /// still there.
 pub(crate) fn end_threads() -> bool {
-    listed().filter(|(_, lock)| sync::lock(lock).end()).count() != 0
+    listed().iter().filter(|(_, lock)| sync::lock(lock).end()).count() != 0
 }

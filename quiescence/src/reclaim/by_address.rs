@@ -3,7 +3,7 @@
 //!
 //! The address is mostly that of a domain's state. A thread has a table of what it keeps in each
 //! domain ([`crate::reclaim::local`]), the worker one of the domains with something to do,
-//! `process::fork` one of all that live. A program may have a domain for each of its objects, so no
+//! [`crate::reclaim::domains`] is one of all that live. A program may have a domain for each of its objects, so no
 //! table is searched or copied as a whole for one domain.
 //!
 //! The entries are in a list, in no order. The index is a hash table with open addressing and
