@@ -156,8 +156,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         IdMapRef { map: self, section: self.section() }
     }
 
-    /// The same under a section that the caller has: see
-    /// [`HashMap::read_in`](super::super::HashMap::read_in).
+    /// The same under a section that the caller has: of a [`Reader`](crate::Reader), a
+    /// [`Qsbr`](crate::Qsbr), or one for several maps.
     ///
     /// # Panics
     /// As [`get`](Self::get).
@@ -524,7 +524,10 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// Refuses a section of another domain, where the types do not.
     #[inline(always)]
     fn check<S: Section<D>>(&self, section: &S) {
-        sections::check(section, &self.domain, "map");
+        assert!(
+            sections::is_of(section, &self.domain),
+            "quiescence: the guard is of another domain than the map"
+        );
     }
 }
 
