@@ -175,3 +175,49 @@ pub(crate) fn repair() {
 pub(crate) fn end_threads() -> bool {
     listed().iter().filter(|(_, lock)| sync::lock(lock).end()).count() != 0
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    struct EntersAnother;
+
+    impl AtFork for EntersAnother {
+        fn hold(&self, _held: &mut Held) {
+            // The second time this thread holds it.
+            if ENTERED.is_free() {
+                thread::scope(|scope| _ = scope.spawn(|| drop(ENTERED.lock())));
+            }
+        }
+    }
+
+    static ENTERS_ANOTHER: ForkMutex<EntersAnother> =
+        ForkMutex::new(Rank::LocalGlobal, EntersAnother);
+    static ENTERED: ForkMutex<()> = ForkMutex::new(Rank::Consumers, ());
+    static LATE: ForkMutex<()> = ForkMutex::new(Rank::Turn, ());
+
+    /// A lock that is entered while a fork takes the others is taken, though its rank is lower than
+    /// those of locks that the fork had by then. One that is entered later is free, and stays so
+    /// until the fork is over.
+    #[test]
+    fn a_lock_that_is_entered_during_a_fork_is_taken_or_free() {
+        drop(ENTERS_ANOTHER.lock());
+        hold();
+        assert!(is_here() && !ENTERS_ANOTHER.is_free() && !ENTERED.is_free());
+        let (sender, is_locked) = mpsc::channel();
+        let late = thread::spawn(move || {
+            let lock = LATE.lock();
+            sender.send(()).unwrap();
+            drop(lock);
+        });
+        assert!(is_locked.recv_timeout(Duration::from_millis(20)).is_err() && LATE.is_free());
+        drop(release());
+        is_locked.recv().unwrap();
+        late.join().unwrap();
+        assert!(!is_here() && ENTERED.is_free() && release().is_none());
+    }
+}
