@@ -106,7 +106,7 @@ pub(crate) struct State {
     /// What the driver is doing.
     pub(crate) conduct: Conduct,
     /// Threads that wait for the driver.
-    sleepers: usize,
+    pub(crate) sleepers: usize,
     /// Tasks that wait.
     pub(crate) sleepers_to_tell: Sleepers,
 }
@@ -384,7 +384,7 @@ impl GracePeriods {
 
     /// The lock orders the caller's update before the fence of the grace period that will serve it
     /// [GP-9].
-    fn request_locked(&self, state: &mut State, urgency: Urgency) -> grace::Cookie {
+    pub(crate) fn request_locked(&self, state: &mut State, urgency: Urgency) -> grace::Cookie {
         let cookie = state.machine.snapshot();
         self.require_locked(state, cookie, urgency).expect("a snapshot of now is the machine's");
         //~ served-by-the-present
@@ -514,7 +514,7 @@ impl GracePeriods {
     }
 
     /// What must be done without any of the library's locks.
-    fn unlocked_again(&self) {
+    pub(crate) fn unlocked_again(&self) {
         lock_rank::assert_none_held("what runs under no lock is done");
         trace::deliver();
         (crate::HOOKS.gp.unlocked)();

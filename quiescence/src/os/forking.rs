@@ -195,10 +195,12 @@ mod tests {
         }
     }
 
-    static ENTERS_ANOTHER: ForkMutex<EntersAnother> =
-        ForkMutex::new(Rank::LocalGlobal, EntersAnother);
-    static ENTERED: ForkMutex<()> = ForkMutex::new(Rank::Consumers, ());
-    static LATE: ForkMutex<()> = ForkMutex::new(Rank::Turn, ());
+    const_unless_loom! {
+        static ENTERS_ANOTHER: ForkMutex<EntersAnother> =
+            ForkMutex::new(Rank::LocalGlobal, EntersAnother);
+        static ENTERED: ForkMutex<()> = ForkMutex::new(Rank::Consumers, ());
+        static LATE: ForkMutex<()> = ForkMutex::new(Rank::Turn, ());
+    }
 
     /// A lock that is entered while a fork takes the others is taken, though its rank is lower than
     /// those of locks that the fork had by then. One that is entered later is free, and stays so

@@ -20,8 +20,8 @@ use grace::Urgency;
 use grace::srcu::{Action, AdaptiveDelay, Cookie, Event, Sequence, SrcuMachine, Wait};
 
 use super::{Index, OwnSrcuCounts, SrcuCounts};
-use crate::gp::grace_periods::handover::Away;
-use crate::gp::grace_periods::{Counted, Driver, GracePeriods, State, Until};
+use crate::gp::grace_periods::handover::{Away, Patience};
+use crate::gp::grace_periods::{Counted, Driver, GracePeriods, Me, State, Until};
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::os::{clock, fence};
 
@@ -156,6 +156,53 @@ impl Counted for Sections {
             }
         }
         state
+    }
+}
+
+impl GracePeriods {
+    /// Waits for a full grace period of a sleepable domain, but for at most `longest`. Returns
+    /// whether it has ended.
+    ///
+    /// Does not stay the driver while it waits: it takes the steps that need no waiting, and sleeps
+    /// like the other waiters.
+    pub(crate) fn synchronize_within(&self, urgency: Urgency, longest: Duration) -> bool {
+        let began_ns = clock::monotonic_ns();
+        let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+        let mut state = sync::lock(&self.state);
+        let cookie = self.request_locked(&mut state, urgency);
+        let aim = (Until::MustWait { tick: false }, Me::NOBODY);
+        let (mut driver, mut patience) = (None, Patience::NEW);
+        let is_over = loop {
+            if !state.driven {
+                driver = Some(self.begin_term(aim.0, aim.1));
+            }
+            if let Some(driver) = driver.take() {
+                state = self.drive(state, driver).0;
+            }
+            if state.machine.sequence().is_done(cookie) {
+                break true;
+            }
+            let now_ns = clock::monotonic_ns();
+            let left_ns = longest_ns.saturating_sub(now_ns.saturating_sub(began_ns));
+            if left_ns == 0 {
+                break false;
+            }
+            let nap_ns = state.put_off_until_ns.saturating_sub(now_ns).min(left_ns);
+            if state.driven {
+                self.counters().sleeps.fetch_add(1, Relaxed); // a statistic
+                let left = Some(Duration::from_nanos(left_ns));
+                (state, driver) = self.await_turn(state, &mut patience, aim, left);
+            } else if nap_ns != 0 {
+                self.counters().sleeps.fetch_add(1, Relaxed);
+                state.sleepers += 1;
+                let nap = Some(Duration::from_nanos(nap_ns));
+                state = sync::wait_at_most(&self.turn, state, nap).0;
+                state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
+            }
+        };
+        drop(state);
+        self.unlocked_again();
+        is_over
     }
 }
 

@@ -20,7 +20,7 @@ impl GracePeriods {
     /// wakes the tasks whose grace periods have ended; returns whether there were any. A driver
     /// that waits for a later grace period stops to wake them, and drives on under a new term: so
     /// the tasks do not wait for the sections that it waits for.
-    pub(super) fn drive<'a>(
+    pub(crate) fn drive<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         driver: Driver,

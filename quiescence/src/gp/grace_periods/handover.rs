@@ -218,6 +218,38 @@ impl GracePeriods {
 
     // ---- the waiter's side --------------------------------------------------------------------
 
+    /// Sleeps until a grace period has ended, the driver has left or a report is due, but at most
+    /// for `most`; may return early. If the driver has made no progress for too long, returns one
+    /// to take its place.
+    pub(crate) fn await_turn<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        patience: &mut Patience,
+        aim: (Until, Me),
+        most: Option<Duration>,
+    ) -> (MutexGuard<'a, State>, Option<Driver>) {
+        #[cfg(loom)]
+        if let Some(left) = patience.take_overs.checked_sub(1) {
+            patience.take_overs = left;
+            return self.take_over_stalled(state, patience, aim);
+        }
+        let (note, left) = self.look_at_age(&mut state);
+        if let Some(note) = note {
+            // The grace period may have ended meanwhile: the caller checks first.
+            return (self.unlocked(state, || (crate::HOOKS.gp.stalled)(note)), None);
+        }
+        let patient = patience.left(self, &state);
+        let most = [left, most].into_iter().flatten().fold(patient, Duration::min);
+        state.sleepers += 1;
+        let late;
+        (state, late) = sync::wait_at_most(&self.turn, state, Some(most));
+        state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
+        if !late || !patience.slept(self, &state, most) {
+            return (state, None);
+        }
+        self.take_over_stalled(state, patience, aim)
+    }
+
     /// Takes over from a driver that has made no progress for as long as the caller has patience.
     /// `None` if it has not stalled; the caller may have slept on its bell to find out.
     pub(crate) fn take_over_stalled<'a>(
