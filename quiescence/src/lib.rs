@@ -245,7 +245,7 @@ pub mod transformations {}
 /// What rooms do for rooms above them, by the room that asks.
 struct Hooks {
     gp: gp::hooks::Hooks,
-    reclaim: reclaim::hooks::Hooks,
+    reclaim: reclaim::domain_state::Hooks,
 }
 
 static HOOKS: Hooks = Hooks {
@@ -255,7 +255,7 @@ static HOOKS: Hooks = Hooks {
         stalled: report::stall::reporter::send,
         section_ended: reclaim::ends::section_ended,
     },
-    reclaim: reclaim::hooks::Hooks {
+    reclaim: reclaim::domain_state::Hooks {
         thread_ends: reclaim::ends::thread_ends,
         domain_ends: reclaim::ends::domain_ends,
         hazard_domain_ends: reclaim::hazards::end,
@@ -267,7 +267,7 @@ static HOOKS: Hooks = Hooks {
 pub mod __private {
     pub use crate::os::user_code::{Site, here};
     pub use crate::reclaim::domain_state::DomainState;
-    pub use crate::reclaim::handle::Handle;
+    pub use crate::reclaim::domain_state::Handle;
 
     use crate::Guard;
     use crate::os::sync::const_unless_loom;

@@ -86,24 +86,24 @@ impl World {
     /// Replaces the object and destroys the old one after a grace period.
     fn replace(&self, new: usize) {
         let old = self.current.swap(new, AcqRel);
-        assert!(self.core.synchronize(Urgency::Normal, STRANGER));
+        assert!(self.core.grace_periods.synchronize(Urgency::Normal, STRANGER));
         self.destroy(old);
     }
 
     /// The same, by a thread that takes the place of a driver at work, up to so many times.
     fn replace_impatiently(&self, new: usize, take_overs: u32) {
         let old = self.current.swap(new, AcqRel);
-        self.core.synchronize_impatiently(STRANGER, take_overs);
+        self.core.grace_periods.synchronize_impatiently(STRANGER, take_overs);
         self.destroy(old);
     }
 
     /// The same, by a QSBR reader that goes offline only where it has to wait.
     fn replace_alone(&self, new: usize, slot: &Slot) {
         let old = self.current.swap(new, AcqRel);
-        if !self.core.synchronize_alone(1) {
+        if !self.core.grace_periods.synchronize_alone(1) {
             slot.offline();
-            assert!(self.core.synchronize(Urgency::Normal, STRANGER));
-            slot.online(&self.core.gp_words.gp, Location::caller());
+            assert!(self.core.grace_periods.synchronize(Urgency::Normal, STRANGER));
+            slot.online(&self.core.grace_periods.gp_words.gp, Location::caller());
         }
         self.destroy(old);
     }
@@ -111,13 +111,13 @@ impl World {
     /// Replaces the object and goes as far with the grace period as is possible without waiting.
     fn begin_to_replace(&self, new: usize) -> (usize, Cookie) {
         let old = self.current.swap(new, AcqRel);
-        let cookie = self.core.request(Urgency::Normal);
-        self.core.advance(STRANGER);
+        let cookie = self.core.grace_periods.request(Urgency::Normal);
+        self.core.grace_periods.advance(STRANGER);
         (old, cookie)
     }
 
     fn destroy_if_done(&self, old: usize, cookie: Cookie) {
-        if self.core.sequence().is_done(cookie) {
+        if self.core.grace_periods.sequence().is_done(cookie) {
             self.destroy(old);
         }
     }
@@ -129,12 +129,13 @@ impl World {
 }
 
 fn enter(core: &DomainState, slot: &Slot) {
-    slot.enter_slow(&core.gp_words.gp, Location::caller());
+    slot.enter_slow(&core.grace_periods.gp_words.gp, Location::caller());
 }
 
 /// A thread that reads in sections, with a slot that is registered before it starts.
 fn spawn_reader(world: &Arc<World>, sections: usize, nested: bool) -> thread::JoinHandle<()> {
-    let slot = std::ptr::from_ref(world.core.register(1, ReaderKind::Ordinary)).expose_provenance();
+    let slot = std::ptr::from_ref(world.core.grace_periods.register(1, ReaderKind::Ordinary))
+        .expose_provenance();
     let world = Arc::clone(world);
     thread::spawn(move || {
         // SAFETY: the registry keeps the slot while `world` lives.

@@ -38,9 +38,8 @@ use crate::domain::tag::DomainTag;
 use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::attend;
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::domains;
-use crate::reclaim::handle::Handle;
 use crate::reclaim::head::{Function, Head};
 use crate::reclaim::head_queue::{self, Shared};
 pub use crate::reclaim::head_queue::{Left, Pushed, QueuedTwice, Wakes};
@@ -301,7 +300,7 @@ mod tests {
         let statistics = domain.statistics();
         assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (500, 500));
         drop((one, other));
-        assert!(domain.core().charge.0.get().is_none(), "all of it is given back");
+        assert!(domain.core().charge.get().is_none(), "all of it is given back");
     }
 
     /// It is held for moments by runners, barriers and forks; a thread that holds it may lose its

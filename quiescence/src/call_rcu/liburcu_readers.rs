@@ -37,9 +37,8 @@ use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::const_unless_loom;
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::domains;
-use crate::reclaim::handle::Handle;
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::thread_end;
 use crate::reclaim::thread_queue::{self, Queue, Wants};
@@ -84,7 +83,7 @@ impl LiburcuDomain {
         // SAFETY: by the contract.
         let words = unsafe { &*words };
         // Relaxed: no thread has read yet, and the thread that registers takes the registry's lock.
-        words.ctr.store(self.core.gp_words.gp.load(Relaxed), Relaxed);
+        words.ctr.store(self.core.grace_periods.gp_words.gp.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
         // Here, and not when somebody registers, which is to be possible anywhere.
         domains::remember(&Liburcu(self).handle());
@@ -97,11 +96,11 @@ impl LiburcuDomain {
     /// [`Domain::read`] in the same domain is the exception: the first sections of Rust's own
     /// threads allocate there.
     pub fn make_room(&'static self, readers: usize) {
-        self.core.make_room(readers);
+        self.core.grace_periods.make_room(readers);
     }
 
     fn links(&self) -> &Links {
-        self.core.gp_words.liburcu.as_ref().expect("made so by `new`")
+        self.core.grace_periods.gp_words.liburcu.as_ref().expect("made so by `new`")
     }
 
     /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible
@@ -219,7 +218,7 @@ impl LiburcuDomain {
     /// not be quiescent, if it is a QSBR reader's that holds no reference here; its word stays as
     /// it is. Returns false where that is not so, or perhaps not: then nothing has been waited for.
     pub fn synchronize_alone(&'static self, registered: bool) -> bool {
-        self.core.synchronize_alone(usize::from(registered))
+        self.core.grace_periods.synchronize_alone(usize::from(registered))
     }
 
     fn own_queues(&self) -> Vec<Arc<Queue>> {
@@ -241,7 +240,9 @@ impl LiburcuDomain {
         let reader_kind = ReaderKind::Liburcu(self.links().readers);
         assert!(self.links().words().is_some(), "quiescence: a liburcu domain is not attached yet");
         // SAFETY: the slot is the first part of the record; by the contract.
-        unsafe { self.core.register_at(record.cast::<Slot>(), thread::token(), reader_kind) };
+        unsafe {
+            self.core.grace_periods.register_at(record.cast::<Slot>(), thread::token(), reader_kind)
+        };
         // SAFETY: by the contract.
         let record = unsafe { &*record };
         add_own(record);
@@ -257,7 +258,7 @@ impl LiburcuDomain {
         let record = unsafe { &*record };
         record.set_registered(false);
         remove_own(record);
-        self.core.unregister(&record.slot);
+        self.core.grace_periods.unregister(&record.slot);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Callbacks with embedded heads, and readers of programs that were compiled against liburcu.
 //!
 //! - [`callback_queue`]: callback queues that a thread of the program runs; how they work is in
-//!   `reclaim/head_queue.rs`.
+//!   `reclaim/domain_state/head_queue.rs`.
 //! - [`liburcu_readers`]: domains whose readers write the words of liburcu's protocol themselves.
 //!
 //! May import: all rooms but [`report`](crate::report) and [`process`](crate::process).

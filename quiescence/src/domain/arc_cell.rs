@@ -35,7 +35,8 @@ use std::sync::{Arc, Weak};
 use crate::hazptr::{self, Protected};
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS, Protectable};
+use crate::reclaim::free::{Address, Pointee};
+use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS};
 use crate::reclaim::weigh::{Scale, Weigh};
 
 /// A place for an [`Arc`] that many threads load and some replace. A load takes a nanosecond, and
@@ -132,7 +133,7 @@ pub struct ArcCellAny<P: RefCnt> {
 /// A reference that a cell gives up.
 struct GivenUp<P>(PhantomData<P>);
 
-impl<P: RefCnt> Protectable for GivenUp<P> {
+impl<P: RefCnt> Pointee for GivenUp<P> {
     type Object = P::Base;
 
     const BYTES: usize = P::BYTES;
@@ -331,7 +332,7 @@ impl<P: RefCnt> ArcCellAny<P> {
             return;
         }
         let bytes = match self.scale.by_size() {
-            true => const { hazards::charge::<GivenUp<P>>(size_of::<P::Base>()) },
+            true => const { Address::<GivenUp<P>>::charge(size_of::<P::Base>()) },
             false => self.weigh(old),
         };
         // SAFETY: no load finds it in this cell any more, and its reference is given up once.
@@ -358,7 +359,7 @@ impl<P: RefCnt> ArcCellAny<P> {
         let pointer = ManuallyDrop::new(unsafe { P::from_ptr(old) });
         let size = size_of::<P::Base>();
         let weight = P::base(&pointer).map_or(size, |value| self.scale.weight(&HAZARDS, value));
-        hazards::charge::<GivenUp<P>>(weight)
+        Address::<GivenUp<P>>::charge(weight)
     }
 }
 

@@ -148,10 +148,10 @@ impl Builder {
             self.start,
             Settings::of(self.engine, self.budget).with_fences(self.fences),
         );
-        core.charged.grace_periods.observers.number = Observers::next_number();
-        core.charged.grace_periods.observers.given_name = self.name;
+        core.grace_periods.observers.number = Observers::next_number();
+        core.grace_periods.observers.given_name = self.name;
         if let Some(tuning) = self.tuning {
-            core.tuning.set(tuning);
+            core.grace_periods.tuning.set(tuning);
         }
         Domain::of(Private(Arc::new(core)))
     }

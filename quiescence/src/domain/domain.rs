@@ -151,7 +151,7 @@ impl<K: DomainTag> Domain<K> {
     /// by the worker. In a child made by `fork` the worker starts with the first call there, even
     /// of `poll`. May be called inside a section.
     pub fn start_poll(&self) -> Cookie {
-        let cookie = self.core().request(Urgency::Normal);
+        let cookie = self.core().grace_periods.request(Urgency::Normal);
         self.advance();
         self.named(cookie)
     }
@@ -160,22 +160,22 @@ impl<K: DomainTag> Domain<K> {
     /// rest; or the caller, if the system gives the worker no thread.
     pub(crate) fn advance(&self) {
         let core = self.core();
-        core.advance(Own::in_domain(core).me());
+        core.grace_periods.advance(Own::in_domain(core).me());
         // Relaxed: a stale `true` is corrected by the worker's own check under its lock, as for
         // callbacks.
         if !core.queues.announced.load(Relaxed)
-            && core.attention() != Attention::None
+            && core.grace_periods.attention() != Attention::None
             && !worker::announce(&self.tag.handle())
         {
             // Asked anew: a trace subscriber may have begun a section here.
-            core.advance_at_tick(Own::in_domain(core).me());
+            core.grace_periods.advance_at_tick(Own::in_domain(core).me());
         }
     }
 
     /// The cookie of a full grace period from now on, without requesting one: another thread may.
     /// If none does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) requests it.
     pub fn cookie(&self) -> Cookie {
-        self.named(self.core().snapshot())
+        self.named(self.core().grace_periods.snapshot())
     }
 
     /// Whether the grace period of `cookie` has ended. If it is in progress and no thread drives
@@ -187,11 +187,11 @@ impl<K: DomainTag> Domain<K> {
     pub fn poll(&self, cookie: Cookie) -> bool {
         let core = self.core();
         let wanted = self.own(cookie);
-        if core.sequence().is_done(wanted) {
+        if core.grace_periods.sequence().is_done(wanted) {
             return true;
         }
         self.advance();
-        core.sequence().is_done(wanted)
+        core.grace_periods.sequence().is_done(wanted)
     }
 
     /// Waits until the grace period of `cookie` has ended, requesting it if no thread has.
@@ -375,19 +375,19 @@ impl<K: DomainTag> Domain<K> {
     /// ```
     pub fn try_cookie_from_bits(&self, bits: u64) -> Option<Cookie> {
         let cookie = grace::Cookie::from_bits(bits);
-        self.core().has_given(cookie).then(|| self.named(cookie))
+        self.core().grace_periods.has_given(cookie).then(|| self.named(cookie))
     }
 
     /// The limits of deferral in this domain, as they are set now.
     pub fn tuning(&self) -> Tuning {
-        self.core().tuning.get()
+        self.core().grace_periods.tuning.get()
     }
 
     /// Sets the limits of deferral in this domain, from now on. If more waits already than a new
     /// limit allows, nothing is lost: the thread that retires next waits. Room that threads have
     /// taken already counts against a new limit until they defer again.
     pub fn tune(&self, tuning: Tuning) {
-        self.core().tuning.set(tuning);
+        self.core().grace_periods.tuning.set(tuning);
         worker::retune(&self.tag.handle());
     }
 
@@ -397,12 +397,12 @@ impl<K: DomainTag> Domain<K> {
     }
 
     fn named(&self, cookie: grace::Cookie) -> Cookie {
-        Cookie { cookie, domain: self.core().identity() }
+        Cookie { cookie, domain: self.core().grace_periods.identity() }
     }
 
     pub(crate) fn own(&self, cookie: Cookie) -> grace::Cookie {
         assert!(
-            cookie.domain == self.core().identity(),
+            cookie.domain == self.core().grace_periods.identity(),
             "quiescence: this cookie is another domain's"
         );
         cookie.cookie
@@ -412,8 +412,8 @@ impl<K: DomainTag> Domain<K> {
 impl<K: DomainTag> fmt::Debug for Domain<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Domain")
-            .field("sequence", &self.core().sequence())
-            .field("readers", &self.core().readers())
+            .field("sequence", &self.core().grace_periods.sequence())
+            .field("readers", &self.core().grace_periods.readers())
             .finish_non_exhaustive()
     }
 }
@@ -426,7 +426,7 @@ pub(crate) fn synchronize<K: DomainTag>(
 ) {
     let core = domains::known(tag);
     // Again if a waker has begun a section on this thread meanwhile: `may_wait` panics then.
-    while !core.synchronize(urgency, may_wait(core, "synchronize", location).me()) {}
+    while !core.grace_periods.synchronize(urgency, may_wait(core, "synchronize", location).me()) {}
 }
 
 /// Waits until the grace period of `cookie` has ended; the user has called `what`.
@@ -436,10 +436,10 @@ pub(crate) fn wait(
     what: &str,
     location: &'static Location<'static>,
 ) {
-    while !core.sequence().is_done(cookie) {
+    while !core.grace_periods.sequence().is_done(cookie) {
         // Not done if a waker has begun a section on this thread meanwhile: `may_wait` panics now.
         let me = may_wait(core, what, location).me();
-        let _: bool = core.wait(cookie, Urgency::Normal, me);
+        let _: bool = core.grace_periods.wait(cookie, Urgency::Normal, me);
     }
 }
 

@@ -12,8 +12,7 @@ use crate::domain::tag::{DomainTag, Section};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::gp::thread;
 use crate::os::sync::const_unless_loom;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::Handle;
+use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::local;
 
 /// The tag of a domain whose readers are threads: what [`Domain::read`](crate::Domain::read)
@@ -161,7 +160,7 @@ pub(super) fn enter<'d, K: DomainTag>(
 ) -> Guard<'d, K> {
     let word = slot.own_word();
     if word::nesting(word) == 0 {
-        slot.enter_outermost(&core.gp_words.gp, location);
+        slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
         return Guard::on(slot);
     }
     if slot.enter_nested(word) {
@@ -180,7 +179,7 @@ fn enter_slow<'d, K: DomainTag>(
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
     let slot = if ptr::eq(slot, NOT_READY) { ready() } else { slot };
-    slot.enter_slow(&core.gp_words.gp, location);
+    slot.enter_slow(&core.grace_periods.gp_words.gp, location);
     Guard::on(slot)
 }
 
@@ -202,7 +201,7 @@ impl<'d, K: DomainTag> Guard<'d, K> {
     #[inline]
     pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {
         let core = tag.core();
-        enter(thread::last_slot(core), core, location, || {
+        enter(thread::last_slot(&core.grace_periods), core, location, || {
             let slot = local::implicit_slot(core, tag);
             local::make_last(core, slot);
             slot

@@ -53,11 +53,11 @@ use crate::gp::tuning::Tuning;
 use crate::hazptr;
 use crate::hazptr::slots::{Block, Slot};
 use crate::os::sync::AtomicPtr;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::{Handle, Named};
-use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS, Protectable};
+use crate::reclaim::domain_state::{DomainState, Handle, Named};
+use crate::reclaim::free::{Address, Boxed};
+use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS};
 use crate::reclaim::weigh::{Scale, Weigh};
-use crate::reclaim::{self, defer, running, worker};
+use crate::reclaim::{defer, running, worker};
 
 /// Where what hazard pointers protect waits: its limits, its statistics, its name.
 ///
@@ -94,20 +94,6 @@ pub fn barrier() {
     GLOBAL.barrier();
 }
 
-/// An object in a box.
-struct Boxed<T>(PhantomData<T>);
-
-impl<T: Send + 'static> Protectable for Boxed<T> {
-    type Object = T;
-
-    const UNIQUE: bool = true;
-
-    unsafe fn free(object: *mut T) {
-        // SAFETY: from a box, by the contract of `retire_raw`.
-        unsafe { reclaim::free::Boxed::free(object) };
-    }
-}
-
 /// As [`HazardDomain::retire_raw`]. No box while it is weighed, by the user's code, which may
 /// panic: readers may see it.
 ///
@@ -118,7 +104,7 @@ impl<T: Send + 'static> Protectable for Boxed<T> {
 unsafe fn retire_raw<K: Named, T: Weigh + Send + 'static>(tag: &K, object: *mut T) {
     // SAFETY: from a box, and not freed before it has been retired.
     let weight = Scale::new().weight(tag.core(), unsafe { &*object });
-    let bytes = hazards::charge::<Boxed<T>>(weight);
+    let bytes = Address::<Boxed<T>>::charge(weight);
     // SAFETY: from a box, so it is the caller's alone but for those that protect it.
     unsafe { hazards::retire::<K, Boxed<T>>(tag, object, bytes) };
 }
@@ -199,12 +185,12 @@ impl HazardDomain {
 
     /// What deferral may take here: [`Domain::tuning`](crate::Domain::tuning).
     pub fn tuning(&self) -> Tuning {
-        self.core().tuning.get()
+        self.core().grace_periods.tuning.get()
     }
 
     /// Sets that: [`Domain::tune`](crate::Domain::tune).
     pub fn tune(&self, tuning: Tuning) {
-        self.core().tuning.set(tuning);
+        self.core().grace_periods.tuning.set(tuning);
         worker::retune(&Named::handle(self));
     }
 
@@ -222,7 +208,7 @@ impl HazardDomain {
     #[inline(never)]
     fn make_state(&self) -> NonNull<DomainState> {
         let mut state = DomainState::hazard(self.name);
-        state.charged.grace_periods.observers.number = Observers::next_number();
+        state.grace_periods.observers.number = Observers::next_number();
         let mine = Arc::into_raw(Arc::new(state)).cast_mut();
         // AcqRel: the thread that finds it finds it whole.
         match self.state.compare_exchange(ptr::null_mut(), mine, AcqRel, Acquire) {

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use crate::domain::guard::{Guard, ThreadTag};
 use crate::domain::tag::DomainTag;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::Handle;
+use crate::reclaim::domain_state::{DomainState, Handle};
 
 /// The tag of domains made at run time with [`Domain::new`](crate::Domain::new).
 #[derive(Clone, Debug)]

@@ -188,7 +188,7 @@ impl<K: ThreadTag> Qsbr<K> {
 
     /// Comes online.
     fn enter(&self, location: &'static Location<'static>) {
-        self.slot().online(&self.domain.tag().core().gp_words.gp, location);
+        self.slot().online(&self.domain.tag().core().grace_periods.gp_words.gp, location);
     }
 
     /// Goes offline, if it is not.

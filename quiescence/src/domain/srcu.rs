@@ -19,8 +19,7 @@ use grace::srcu::AdaptiveDelay;
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::domain::tag::Section;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::Handle;
+use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::sleepable::SleepableDomain;
 use crate::srcu::{self, Entry, SrcuCounts, track};
 
@@ -229,7 +228,8 @@ impl Default for Srcu {
 impl fmt::Debug for Srcu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sections = self.0.srcu_counts_if_any().map_or(0, SrcuCounts::sections);
-        let grace_periods = self.0.state_if_any().map_or(0, |state| state.sequence().ended());
+        let grace_periods =
+            self.0.state_if_any().map_or(0, |state| state.grace_periods.sequence().ended());
         f.debug_struct("Srcu")
             .field("name", &self.0.name())
             .field("sections", &sections)
@@ -295,7 +295,7 @@ unsafe impl DomainTag for Sleepable {
 
 impl fmt::Debug for Sleepable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sleepable").field(&self.state().label()).finish()
+        f.debug_tuple("Sleepable").field(&self.state().grace_periods.label()).finish()
     }
 }
 
@@ -317,7 +317,7 @@ impl<'s> SrcuGuard<'s> {
 unsafe impl Section<Sleepable> for SrcuGuard<'_> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.0.srcu_counts().core.load(Relaxed).cast() // compared only
+        self.0.srcu_counts().state.load(Relaxed).cast() // compared only
     }
 }
 
@@ -338,7 +338,7 @@ pub struct SrcuOwnedGuard {
 unsafe impl Section<Sleepable> for SrcuOwnedGuard {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.srcu.srcu_counts().core.load(Relaxed).cast() // compared only
+        self.srcu.srcu_counts().state.load(Relaxed).cast() // compared only
     }
 }
 

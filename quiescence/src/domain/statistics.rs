@@ -14,16 +14,16 @@ impl Statistics {
         // What is kept though no queue had it counts as queued and run, too.
         let unqueued = core.kept.unqueued();
         Self {
-            grace_periods: core.sequence().ended(),
-            readers: core.readers() as u64,
-            waiters: core.waiters() as u64,
+            grace_periods: core.grace_periods.sequence().ended(),
+            readers: core.grace_periods.readers() as u64,
+            waiters: core.grace_periods.waiters() as u64,
             callbacks_queued: callbacks.queued + unqueued,
             callbacks_run: (callbacks.run + unqueued).saturating_sub(kept.objects),
             bytes_waiting: callbacks.bytes_waiting.saturating_add(kept.bytes),
             objects_protected: kept.objects,
             bytes_protected: kept.bytes,
             worker_restarts: worker::restarts(),
-            ..core.counters().get()
+            ..core.grace_periods.counters().get()
         }
     }
 }

@@ -7,8 +7,7 @@
 
 use std::panic::Location;
 
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::{Handle, Named};
+use crate::reclaim::domain_state::{DomainState, Handle, Named};
 
 /// The tag of a domain of either kind: a [`ThreadTag`](crate::tag::ThreadTag), or
 /// [`Sleepable`](crate::tag::Sleepable).

@@ -64,7 +64,9 @@ impl<K: DomainTag> Waiter<K> {
         }
         let core = self.core();
         let is_told = self.told.as_ref().is_some_and(|told| {
-            told.is_attended && told.waker.will_wake(context.waker()) && core.knows(told.number)
+            told.is_attended
+                && told.waker.will_wake(context.waker())
+                && core.grace_periods.knows(told.number)
         });
         !is_told && self.tell(Wanted { cookie: Some(cookie), room: false }, context)
     }
@@ -72,9 +74,9 @@ impl<K: DomainTag> Waiter<K> {
     /// Whether the grace period of `cookie` has ended, after a step of it perhaps.
     fn is_done(&self, cookie: Cookie) -> bool {
         let core = self.core();
-        core.sequence().is_done(cookie) || {
-            core.advance(Own::in_domain(core).me());
-            core.sequence().is_done(cookie)
+        core.grace_periods.sequence().is_done(cookie) || {
+            core.grace_periods.advance(Own::in_domain(core).me());
+            core.grace_periods.sequence().is_done(cookie)
         }
     }
 
@@ -82,7 +84,11 @@ impl<K: DomainTag> Waiter<K> {
     /// that it is not.
     fn tell(&mut self, wanted: Wanted, context: &mut Context<'_>) -> bool {
         let waker = user_code::run(Site::WakerClone, || context.waker().clone());
-        let number = self.core().tell(wanted, self.told.as_ref().map(|told| told.number), &waker);
+        let number = self.core().grace_periods.tell(
+            wanted,
+            self.told.as_ref().map(|told| told.number),
+            &waker,
+        );
         let Some(number) = number else {
             self.told = None;
             return true;
@@ -100,7 +106,7 @@ impl<K: DomainTag> Waiter<K> {
     /// The task has what it waited for.
     fn forget(&mut self) {
         if let Some(told) = self.told.take() {
-            self.core().tell_no_more(told.number);
+            self.core().grace_periods.tell_no_more(told.number);
         }
     }
 }
@@ -121,13 +127,13 @@ pub(crate) struct GracePeriod<K: DomainTag> {
 impl<K: DomainTag> GracePeriod<K> {
     /// A full one from now on.
     pub(crate) fn new(domain: Domain<K>) -> Self {
-        let cookie = domains::known(domain.tag()).request(Urgency::Normal);
+        let cookie = domains::known(domain.tag()).grace_periods.request(Urgency::Normal);
         Self { waiter: Waiter::new(domain), cookie }
     }
 
     /// The one of a cookie that this domain has given.
     pub(crate) fn of(domain: Domain<K>, cookie: Cookie) -> Self {
-        let required = domains::known(domain.tag()).require(cookie, Urgency::Normal);
+        let required = domains::known(domain.tag()).grace_periods.require(cookie, Urgency::Normal);
         required.expect("given by this domain");
         Self { waiter: Waiter::new(domain), cookie }
     }
@@ -340,14 +346,14 @@ mod tests {
         let domain = Domain::new();
         let mut task = GracePeriod::new(domain.clone());
         let core = domain.tag().core();
-        let slot = core.register(1, crate::gp::slot::ReaderKind::Ordinary);
-        slot.enter_slow(&core.gp_words.gp, std::panic::Location::caller());
+        let slot = core.grace_periods.register(1, crate::gp::slot::ReaderKind::Ordinary);
+        slot.enter_slow(&core.grace_periods.gp_words.gp, std::panic::Location::caller());
         let waker = Waker::from(Arc::new(Nothing));
         let mut poll = || Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
         // Until the worker, which is notified, is in no step of the grace period.
         let state = loop {
             assert!(poll().is_pending());
-            if let Some(state) = sync::try_lock(&core.state) {
+            if let Some(state) = sync::try_lock(&core.grace_periods.state) {
                 break state;
             }
         };
@@ -355,6 +361,6 @@ mod tests {
         drop(state);
         slot.leave();
         while poll().is_pending() {}
-        core.unregister(slot);
+        core.grace_periods.unregister(slot);
     }
 }

@@ -53,7 +53,7 @@ mod watch;
 /// [`DomainState`]: crate::reclaim::domain_state::DomainState
 // C layout, so that `gp_words` comes first: see `of`.
 #[repr(C)]
-pub struct GracePeriods {
+pub(crate) struct GracePeriods {
     pub(crate) gp_words: GpWords,
     pub(crate) state: Mutex<State>,
     /// The number of the current term, or of the last one; see [`handover`].
@@ -67,7 +67,7 @@ pub struct GracePeriods {
     /// The machine's sequence, to be read without the lock.
     completed: AtomicU64,
     registry: Mutex<Registry>,
-    pub(crate) tuning: tuning::Kept,
+    pub(crate) tuning: tuning::AtomicTuning,
     pub(crate) observers: Observers,
     /// Whether the last grace period to begin found no other reader: a hint, also for batch sizes.
     pub(crate) alone: AtomicBool,
@@ -219,7 +219,7 @@ impl GracePeriods {
                     AnyPolicy::Token(_) => Some(Relay::new()),
                     _ => None,
                 })),
-                tuning: tuning::Kept::new(),
+                tuning: tuning::AtomicTuning::new(),
                 observers: Observers::new(),
                 alone: AtomicBool::new(false),
                 when_wanted: Attention::while_wanted(&settings.policy),
@@ -231,7 +231,7 @@ impl GracePeriods {
 
     /// Makes this a domain of liburcu readers.
     pub(crate) const fn make_liburcu(&mut self, readers: Readers) {
-        self.tuning = tuning::Kept::liburcu();
+        self.tuning = tuning::AtomicTuning::liburcu();
         let links = Some(Links::new(readers));
         // The old value is `None`, forgotten because a constant may not drop it.
         std::mem::forget(std::mem::replace(&mut self.gp_words.liburcu, links));
@@ -246,7 +246,7 @@ impl GracePeriods {
     /// Makes this a domain of hazard pointers.
     pub(crate) const fn make_hazard(&mut self) {
         self.hazards = true;
-        self.tuning = tuning::Kept::hazard();
+        self.tuning = tuning::AtomicTuning::hazard();
     }
 
     /// The domain's name for people: see [`Observers::label`].

@@ -80,7 +80,7 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Kept::new().get()
+        AtomicTuning::new().get()
     }
 }
 
@@ -92,7 +92,7 @@ const OBJECTS: std::ops::RangeInclusive<u64> = 65_536..=1_048_576;
 
 /// A tuning that threads may read while another thread changes it.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct AtomicTuning {
     /// 0 means the default, which is not known before the program runs.
     objects_max: AtomicU64,
     bytes_max: AtomicU64,
@@ -114,7 +114,7 @@ const UNSET_HAZARD: u64 = u64::MAX - 3;
 /// All times that mean a default. A time that is set to one of them is stored as `u64::MAX`: never.
 const STAND_FOR_DEFAULTS: [u64; 3] = [UNSET, UNSET_LIBURCU, UNSET_HAZARD];
 
-impl Kept {
+impl AtomicTuning {
     /// For a domain of liburcu readers.
     pub(crate) const fn liburcu() -> Self {
         Self {
@@ -314,20 +314,20 @@ mod tests {
 
     #[test]
     fn what_is_set_is_got_and_nonsense_is_made_sense_of() {
-        let kept = Kept::new();
-        let mut tuning = kept.get();
+        let words = AtomicTuning::new();
+        let mut tuning = words.get();
         assert!(tuning.bytes_max >= BYTES_LEAST && OBJECTS.contains(&tuning.objects_max));
         tuning.objects_max = 7;
         tuning.stall_after = None;
         tuning.lazy = Duration::MAX;
-        kept.set(tuning);
-        assert_eq!(kept.get().objects_max, 7);
-        assert_eq!(kept.get().stall_after, None);
-        assert_eq!(kept.stall_after_ns(false), u64::MAX);
+        words.set(tuning);
+        assert_eq!(words.get().objects_max, 7);
+        assert_eq!(words.get().stall_after, None);
+        assert_eq!(words.stall_after_ns(false), u64::MAX);
         tuning.bytes_max = 0;
         tuning.run_min = 0;
-        kept.set(tuning);
-        assert_eq!((kept.bytes_max(), kept.run_min()), (1, 1));
+        words.set(tuning);
+        assert_eq!((words.bytes_max(), words.run_min()), (1, 1));
     }
 
     /// A `lazy` of 2^64 - 4 ns, some centuries, used to be taken for a hazard domain's default of 4
@@ -335,12 +335,12 @@ mod tests {
     #[test]
     fn no_time_that_is_set_stands_for_a_default() {
         for ns in STAND_FOR_DEFAULTS {
-            for kept in [Kept::new(), Kept::liburcu(), Kept::hazard()] {
+            for words in [AtomicTuning::new(), AtomicTuning::liburcu(), AtomicTuning::hazard()] {
                 let time = Duration::from_nanos(ns);
-                let set = Tuning { lazy: time, stall_after: Some(time), ..kept.get() };
-                kept.set(Tuning { stall_after_expedited: Some(time), ..set });
-                assert_eq!((kept.lazy_ns(), kept.stall_after_ns(false)), (u64::MAX, u64::MAX));
-                assert_eq!(kept.stall_after_ns(true), u64::MAX);
+                let set = Tuning { lazy: time, stall_after: Some(time), ..words.get() };
+                words.set(Tuning { stall_after_expedited: Some(time), ..set });
+                assert_eq!((words.lazy_ns(), words.stall_after_ns(false)), (u64::MAX, u64::MAX));
+                assert_eq!(words.stall_after_ns(true), u64::MAX);
             }
         }
     }

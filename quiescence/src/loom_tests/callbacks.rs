@@ -62,7 +62,7 @@ fn retire(world: &World, queue: &Queue, new: usize) {
 
 /// Loom's complaint about an access in a callback ends there, as any panic does.
 fn nothing_panicked(core: &DomainState) {
-    assert_eq!(core.counters().callbacks_panicked.load(Relaxed), 0);
+    assert_eq!(core.grace_periods.counters().callbacks_panicked.load(Relaxed), 0);
 }
 
 fn two_threads_run_in_order(before: usize, after: usize) {
@@ -76,7 +76,7 @@ fn two_threads_run_in_order(before: usize, after: usize) {
             let shared = Arc::clone(&shared);
             move || {
                 shared.1.close(&shared.0, Urgency::Normal);
-                shared.0.advance(STRANGER);
+                shared.0.grace_periods.advance(STRANGER);
                 shared.1.run_some(&shared.0, 2, 32);
             }
         });
@@ -110,7 +110,7 @@ fn callbacks_wait_for_readers() {
         retire(&world, &queue, 1);
         // As an updater does: a step, and what is ready. Then all of it.
         queue.close(&world.core, Urgency::Normal);
-        world.core.advance(STRANGER);
+        world.core.grace_periods.advance(STRANGER);
         queue.run_some(&world.core, 2, 32);
         queue.drain(&world.core, || STRANGER, 2);
         nothing_panicked(&world.core);
@@ -125,12 +125,12 @@ fn what_another_thread_closes_waits_for_readers() {
     bounded(3, || {
         let world = World::new();
         let queue = Arc::new(Queue::new(&world.core, 2, Contents::Objects));
-        let slot = world.core.register(3, ReaderKind::Ordinary);
+        let slot = world.core.grace_periods.register(3, ReaderKind::Ordinary);
         let slot = std::ptr::from_ref(slot).addr();
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                world.core.advance(Me::owner(3));
+                world.core.grace_periods.advance(Me::owner(3));
                 // SAFETY: the world keeps its slots, and this one is handed to this thread.
                 let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
                 enter(&world.core, slot);
@@ -143,7 +143,7 @@ fn what_another_thread_closes_waits_for_readers() {
             move || retire(&world, &queue, 1)
         });
         queue.close(&world.core, Urgency::Normal);
-        world.core.advance(STRANGER);
+        world.core.grace_periods.advance(STRANGER);
         queue.run_some(&world.core, 1, 32);
         adder.join().unwrap();
         queue.drain(&world.core, || STRANGER, 1);
@@ -196,7 +196,7 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
         core.queues.run_all(&core, &[]);
         assert_eq!(RUN.get(), 1, "forgotten with a callback in it");
         core.queues.forget_orphans(&core);
-        assert_eq!(core.charge.0.queues.load(Relaxed), 0);
+        assert_eq!(core.charge.queues.load(Relaxed), 0);
     });
 }
 
@@ -221,7 +221,7 @@ fn a_barrier_finds_what_was_left_behind() {
         assert_eq!(RUN.get(), 2, "the barrier is over");
         ending.join().unwrap();
         core.queues.forget_orphans(&core);
-        assert_eq!((core.charge.0.queues.load(Relaxed), core.queues.counts().queued), (0, 2));
+        assert_eq!((core.charge.queues.load(Relaxed), core.queues.counts().queued), (0, 2));
     });
 }
 

@@ -7,21 +7,21 @@ use super::*;
 fn a_cookie_without_the_lock(reads: bool, alone: bool) {
     bounded(3, move || {
         let world = World::new();
-        let slot =
-            std::ptr::from_ref(world.core.register(1, ReaderKind::Ordinary)).expose_provenance();
+        let slot = std::ptr::from_ref(world.core.grace_periods.register(1, ReaderKind::Ordinary))
+            .expose_provenance();
         let driver = thread::spawn({
             let world = Arc::clone(&world);
             move || {
                 // SAFETY: the registry keeps the slot while `world` lives.
                 let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
                 let me = Me::owner(usize::from(alone));
-                assert!(world.core.synchronize(Urgency::Normal, me));
+                assert!(world.core.grace_periods.synchronize(Urgency::Normal, me));
                 if alone {
                     enter(&world.core, slot);
                     world.look();
                     slot.leave();
                 } else {
-                    assert!(world.core.synchronize(Urgency::Normal, me));
+                    assert!(world.core.grace_periods.synchronize(Urgency::Normal, me));
                 }
             }
         });
@@ -36,7 +36,7 @@ fn a_cookie_without_the_lock(reads: bool, alone: bool) {
             })
         });
         let old = world.current.swap(1, AcqRel);
-        let cookie = world.core.snapshot_after_unlinking();
+        let cookie = world.core.grace_periods.snapshot_after_unlinking();
         world.destroy_if_done(old, cookie);
         driver.join().unwrap();
         world.destroy_if_done(old, cookie);

@@ -20,7 +20,7 @@ fn liburcu_section(world: &World, words: &Words, slot: &Slot) {
 fn beside_liburcu_readers(readers: usize, sections: usize, preemptions: usize) {
     bounded(preemptions, move || {
         let mut core = DomainState::new(Start::ZERO, SETTINGS);
-        core.charged.grace_periods.gp_words.liburcu = Some(Links::new(Readers::Light));
+        core.grace_periods.gp_words.liburcu = Some(Links::new(Readers::Light));
         let world = World::of(core);
         // Leaked, as the words of a program are for ever.
         let words: &'static Words = Box::leak(Box::new(Words {
@@ -28,10 +28,11 @@ fn beside_liburcu_readers(readers: usize, sections: usize, preemptions: usize) {
             futex: AtomicU32::new(0),
         }));
         let nothing = Surroundings { begin: || 0, end: |_| () };
-        world.core.gp_words.liburcu.as_ref().unwrap().attach(words, nothing);
+        world.core.grace_periods.gp_words.liburcu.as_ref().unwrap().attach(words, nothing);
         let readers: Vec<_> = (0..readers)
             .map(|_| {
-                let slot = world.core.register(1, ReaderKind::Liburcu(Readers::Light));
+                let slot =
+                    world.core.grace_periods.register(1, ReaderKind::Liburcu(Readers::Light));
                 let slot = std::ptr::from_ref(slot).expose_provenance();
                 let world = Arc::clone(&world);
                 thread::spawn(move || {

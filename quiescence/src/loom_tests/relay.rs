@@ -10,11 +10,11 @@ const RELAY: Settings = Settings {
 
 /// A slot of a QSBR reader, for a thread that it is moved to.
 fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
-    let slot = std::ptr::from_ref(world.core.register(1, ReaderKind::Qsbr));
+    let slot = std::ptr::from_ref(world.core.grace_periods.register(1, ReaderKind::Qsbr));
     // SAFETY: the registry keeps the slot while `world` lives, and every thread of a model has it.
     let slot = unsafe { &*slot };
     if online {
-        slot.online(&world.core.gp_words.gp, Location::caller());
+        slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
     }
     slot
 }
@@ -29,7 +29,7 @@ fn a_relay_of_two() {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 if std::ptr::eq(slot, second) {
-                    slot.online(&world.core.gp_words.gp, Location::caller());
+                    slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
                     world.look();
                 } else {
                     world.look();
@@ -38,7 +38,7 @@ fn a_relay_of_two() {
             })
         });
         let (old, cookie) = world.begin_to_replace(1);
-        world.core.advance_at_tick(STRANGER);
+        world.core.grace_periods.advance_at_tick(STRANGER);
         world.destroy_if_done(old, cookie);
         readers.into_iter().for_each(|reader| reader.join().unwrap());
     });
@@ -85,14 +85,14 @@ fn a_relay_whose_first_goes_away() {
         });
         let (old, cookie) = world.begin_to_replace(1);
         last.renew();
-        world.core.advance_at_tick(STRANGER);
+        world.core.grace_periods.advance_at_tick(STRANGER);
         world.destroy_if_done(old, cookie);
         away.join().unwrap();
         last.renew();
-        world.core.advance_at_tick(STRANGER);
+        world.core.grace_periods.advance_at_tick(STRANGER);
         last.renew();
-        world.core.advance_at_tick(STRANGER);
-        assert!(world.core.sequence().is_done(cookie));
+        world.core.grace_periods.advance_at_tick(STRANGER);
+        assert!(world.core.grace_periods.sequence().is_done(cookie));
     });
 }
 
@@ -109,15 +109,15 @@ fn a_relay_of_one_that_only_comes_and_goes() {
             move || {
                 world.look();
                 slot.offline();
-                slot.online(&world.core.gp_words.gp, Location::caller());
+                slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
                 world.look();
             }
         });
-        world.core.advance_at_tick(STRANGER);
+        world.core.grace_periods.advance_at_tick(STRANGER);
         world.destroy_if_done(old, cookie);
         reader.join().unwrap();
-        world.core.advance_at_tick(STRANGER);
-        assert!(world.core.sequence().is_done(cookie));
+        world.core.grace_periods.advance_at_tick(STRANGER);
+        assert!(world.core.grace_periods.sequence().is_done(cookie));
     });
 }
 
@@ -139,12 +139,12 @@ fn a_relay_that_changes() {
         });
         let (old, cookie) = world.begin_to_replace(1);
         middle.offline();
-        world.core.unregister(middle);
+        world.core.grace_periods.unregister(middle);
         let newcomer = qsbr(&world, true);
         assert!(std::ptr::eq(newcomer, middle));
         newcomer.renew();
         newcomer.offline();
-        world.core.advance_at_tick(STRANGER);
+        world.core.grace_periods.advance_at_tick(STRANGER);
         world.destroy_if_done(old, cookie);
         reader.join().unwrap();
         renewer.join().unwrap();

@@ -22,7 +22,7 @@ fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
         let queue = core.queues.add(&core, 1, Contents::Objects);
         add_numbered(&queue, 0);
         queue.close(&core, Urgency::Normal);
-        core.advance(STRANGER);
+        core.grace_periods.advance(STRANGER);
         let runner = thread::spawn({
             let (core, queue) = (Arc::clone(&core), queue.clone());
             move || {
@@ -32,11 +32,11 @@ fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
         });
         let flag = std::sync::Arc::new(Flag::default());
         let wanted = Wanted { cookie: None, room: true };
-        let number = core.tell(wanted, None, &flag.clone().into());
+        let number = core.grace_periods.tell(wanted, None, &flag.clone().into());
         let has_run = queue.is_empty();
         runner.join().unwrap();
         assert!(has_run || flag.0.load(Relaxed), "left asleep");
-        core.tell_no_more(number.unwrap());
+        core.grace_periods.tell_no_more(number.unwrap());
         assert_eq!(std::sync::Arc::strong_count(&flag), 1);
     });
 }
@@ -49,18 +49,18 @@ fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
         let reader = spawn_reader(&world, 1, false);
         let driver = thread::spawn({
             let world = Arc::clone(&world);
-            move || assert!(world.core.synchronize(Urgency::Normal, STRANGER))
+            move || assert!(world.core.grace_periods.synchronize(Urgency::Normal, STRANGER))
         });
         let old = world.current.swap(1, AcqRel);
-        let cookie = world.core.request(Urgency::Normal);
+        let cookie = world.core.grace_periods.request(Urgency::Normal);
         let flag = std::sync::Arc::new(Flag::default());
         let wanted = Wanted { cookie: Some(cookie), room: false };
-        let number = world.core.tell(wanted, None, &flag.clone().into());
+        let number = world.core.grace_periods.tell(wanted, None, &flag.clone().into());
         driver.join().unwrap();
         if number.is_none() {
             world.destroy(old);
         } else {
-            assert!(world.core.wait(cookie, Urgency::Normal, STRANGER));
+            assert!(world.core.grace_periods.wait(cookie, Urgency::Normal, STRANGER));
             assert!(flag.0.load(Relaxed), "left asleep");
         }
         reader.join().unwrap();
@@ -95,13 +95,14 @@ fn a_waker_begins_a_section_on_the_drivers_thread() {
     bounded(3, || {
         let world = World::new();
         let [own, other] = [OWN, 2].map(|owner| {
-            std::ptr::from_ref(world.core.register(owner, ReaderKind::Ordinary)).expose_provenance()
+            std::ptr::from_ref(world.core.grace_periods.register(owner, ReaderKind::Ordinary))
+                .expose_provenance()
         });
         // SAFETY: the registry keeps the slots while `world` lives.
         let slot = |address| unsafe { &*std::ptr::with_exposed_provenance::<Slot>(address) };
         enter(&world.core, slot(other));
-        let cookie = world.core.request(Urgency::Normal);
-        world.core.advance(Me::owner(OWN));
+        let cookie = world.core.grace_periods.request(Urgency::Normal);
+        world.core.grace_periods.advance(Me::owner(OWN));
         let begins = std::sync::Arc::new(Begins {
             world: Arc::clone(&world),
             slot: own,
@@ -109,18 +110,18 @@ fn a_waker_begins_a_section_on_the_drivers_thread() {
             begun: false.into(),
         });
         let wanted = Wanted { cookie: Some(cookie), room: false };
-        assert!(world.core.tell(wanted, None, &begins.clone().into()).is_some());
+        assert!(world.core.grace_periods.tell(wanted, None, &begins.clone().into()).is_some());
         let updater = thread::spawn({
             let world = Arc::clone(&world);
             move || {
                 // SAFETY: as above.
                 let other = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(other) };
                 other.leave();
-                world.core.unregister(other);
+                world.core.grace_periods.unregister(other);
                 world.replace(1);
             }
         });
-        let is_over = world.core.synchronize(Urgency::Normal, Me::owner(OWN));
+        let is_over = world.core.grace_periods.synchronize(Urgency::Normal, Me::owner(OWN));
         let has_begun = begins.begun.load(Relaxed);
         assert!(is_over || has_begun);
         if has_begun {

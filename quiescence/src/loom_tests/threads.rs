@@ -28,7 +28,7 @@ fn two_sections_one_grace_period() {
 fn a_section_hides_the_end_of_the_one_before() {
     model(|| {
         let world = World::new();
-        let slot = world.core.register(1, ReaderKind::Ordinary);
+        let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
         let updater = thread::spawn({
             let world = Arc::clone(&world);
             move || world.replace(1)
@@ -59,16 +59,16 @@ fn registration_during_a_grace_period() {
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let slot = world.core.register(1, ReaderKind::Ordinary);
+                let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
                 enter(&world.core, slot);
                 world.look();
                 slot.leave();
-                world.core.unregister(slot);
+                world.core.grace_periods.unregister(slot);
             }
         });
         world.replace(1);
         reader.join().unwrap();
-        assert_eq!(world.core.readers(), 0);
+        assert_eq!(world.core.grace_periods.readers(), 0);
     });
 }
 
@@ -85,15 +85,15 @@ fn a_slot_changes_hands_while_the_driver_marks_it() {
         let second = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let slot = world.core.register(2, ReaderKind::Ordinary);
-                world.core.unregister(slot);
+                let slot = world.core.grace_periods.register(2, ReaderKind::Ordinary);
+                world.core.grace_periods.unregister(slot);
             }
         });
-        let slot = world.core.register(1, ReaderKind::Ordinary);
+        let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
         enter(&world.core, slot);
         world.look();
         slot.leave();
-        world.core.unregister(slot);
+        world.core.grace_periods.unregister(slot);
         driver.join().unwrap();
         second.join().unwrap();
     });
@@ -103,7 +103,7 @@ fn a_slot_changes_hands_while_the_driver_marks_it() {
 fn two_updaters_share_and_are_both_served() {
     model(|| {
         let world = World::new();
-        let slot = world.core.register(1, ReaderKind::Ordinary);
+        let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
         let updater = thread::spawn({
             let world = Arc::clone(&world);
             move || world.replace(1)
@@ -113,7 +113,7 @@ fn two_updaters_share_and_are_both_served() {
         slot.leave();
         world.replace(2);
         updater.join().unwrap();
-        assert!(world.core.sequence().ended() <= 2);
+        assert!(world.core.grace_periods.sequence().ended() <= 2);
     });
 }
 
@@ -127,8 +127,8 @@ fn a_request_in_mid_grace_period() {
         let driver = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                world.core.request(Urgency::Normal);
-                world.core.advance(STRANGER);
+                world.core.grace_periods.request(Urgency::Normal);
+                world.core.grace_periods.advance(STRANGER);
             }
         });
         world.replace(1);
@@ -175,17 +175,18 @@ fn a_superseded_driver_is_not_late() {
             budget: None,
             readers_fence: false,
         });
-        let slot = world.core.register(1, ReaderKind::Ordinary);
+        let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
         enter(&world.core, slot);
-        let cookie = world.core.request(Urgency::Normal);
-        world.core.advance(STRANGER); // announced: the second section does not hold it up
+        let cookie = world.core.grace_periods.request(Urgency::Normal);
+        // Announced: the second section does not hold it up.
+        world.core.grace_periods.advance(STRANGER);
         let driver = thread::spawn({
             let world = Arc::clone(&world);
-            move || assert!(world.core.wait(cookie, Urgency::Normal, STRANGER))
+            move || assert!(world.core.grace_periods.wait(cookie, Urgency::Normal, STRANGER))
         });
         let other = thread::spawn({
             let world = Arc::clone(&world);
-            move || world.core.synchronize_impatiently(STRANGER, 1)
+            move || world.core.grace_periods.synchronize_impatiently(STRANGER, 1)
         });
         slot.leave();
         enter(&world.core, slot);
@@ -202,13 +203,13 @@ fn qsbr_reader() {
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let slot = world.core.register(1, ReaderKind::Qsbr);
-                slot.online(&world.core.gp_words.gp, Location::caller());
+                let slot = world.core.grace_periods.register(1, ReaderKind::Qsbr);
+                slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
                 world.look();
                 slot.renew();
                 world.look();
                 slot.offline();
-                world.core.unregister(slot);
+                world.core.grace_periods.unregister(slot);
             }
         });
         world.replace(1);
@@ -221,9 +222,9 @@ fn qsbr_reader() {
 fn alone_or_not(another: fn(&World)) {
     model(move || {
         let world = World::new();
-        let slot = world.core.register(1, ReaderKind::Qsbr);
-        slot.online(&world.core.gp_words.gp, Location::caller());
-        world.core.alone.store(true, Relaxed);
+        let slot = world.core.grace_periods.register(1, ReaderKind::Qsbr);
+        slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
+        world.core.grace_periods.alone.store(true, Relaxed);
         let other = thread::spawn({
             let world = Arc::clone(&world);
             move || another(&world)
@@ -239,11 +240,11 @@ fn alone_or_not(another: fn(&World)) {
 #[test]
 fn a_reader_that_may_be_alone_beside_one_that_comes() {
     alone_or_not(|world| {
-        let slot = world.core.register(2, ReaderKind::Qsbr);
-        slot.online(&world.core.gp_words.gp, Location::caller());
+        let slot = world.core.grace_periods.register(2, ReaderKind::Qsbr);
+        slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
         world.look();
         slot.offline();
-        world.core.unregister(slot);
+        world.core.grace_periods.unregister(slot);
     });
 }
 
@@ -258,8 +259,8 @@ fn a_grace_period_driven_in_steps() {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
         let (old, cookie) = world.begin_to_replace(1);
-        assert!(world.core.wait(cookie, Urgency::Normal, STRANGER));
-        assert!(world.core.sequence().is_done(cookie));
+        assert!(world.core.grace_periods.wait(cookie, Urgency::Normal, STRANGER));
+        assert!(world.core.grace_periods.sequence().is_done(cookie));
         world.destroy(old);
         reader.join().unwrap();
     });
@@ -279,7 +280,12 @@ fn a_domain_whose_readers_fence() {
             world.replace(1);
             reader.join().unwrap();
             assert_eq!(
-                world.core.counters().heavy_fences.load(std::sync::atomic::Ordering::Relaxed),
+                world
+                    .core
+                    .grace_periods
+                    .counters()
+                    .heavy_fences
+                    .load(std::sync::atomic::Ordering::Relaxed),
                 0
             );
         });

@@ -12,7 +12,7 @@ pub(super) extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
     let (mut domains, _) = domains::list(usize::MAX);
     // Callbacks of C code are lost here, as with liburcu: what they access may be gone.
-    domains.retain(|handle| handle.gp_words.liburcu.is_none());
+    domains.retain(|handle| handle.grace_periods.gp_words.liburcu.is_none());
     // All domains each time: a callback of one may queue another in an earlier one.
     while !domains.iter().map(|handle| defer::finish(handle)).fold(true, |all, one| all & one)
         && clock::monotonic_ns() < deadline_ns
@@ -53,7 +53,7 @@ mod tests {
             let (holds, is_held) = mpsc::channel();
             std::thread::spawn(move || {
                 let domain = Domain::global();
-                let _held = sync::lock(&domain.tag().core().state);
+                let _held = sync::lock(&domain.tag().core().grace_periods.state);
                 holds.send(()).unwrap();
                 loop {
                     std::thread::park();

@@ -5,17 +5,15 @@
 //! [`grace::limit::limit_action`] decides what to do; this file does it.
 
 use grace::Urgency;
-use grace::batch::{self, BATCH, RUN_UNTIMED};
 use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 
 use crate::event::trace;
 use crate::os::{nap, thread};
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::domains;
-use crate::reclaim::handle::Named;
 use crate::reclaim::local::{self, Own, Sections};
 use crate::reclaim::running;
-use crate::reclaim::thread_queue::{Contents, Queue};
+use crate::reclaim::thread_queue::{Contents, Queue, Wants};
 use crate::reclaim::worker;
 
 /// How deep drops may nest, where each drop retires an object that is freed on the spot. Deeper
@@ -52,15 +50,15 @@ pub(crate) fn make_room(
     object: Amount,
     waits: bool,
 ) -> Room {
-    let core = domains::known(tag);
-    if admit(core, queue, object) {
+    let domain = domains::known(tag);
+    if admit(domain, queue, object) {
         return Room::Charged;
     }
     //~ no-limit
     let limit_action = match queue {
         // One object or closure of a thread may go over the limit at a time. If other threads have
         // made room, the thread is within the limit again.
-        Some(_) if context() == Context::Section && local::refresh_over_limit(core) => {
+        Some(_) if context() == Context::Section && local::refresh_over_limit(domain) => {
             LimitAction::Refuse
         }
         Some(queue) => limit_action(context(), &queue.local_stock().stock()),
@@ -69,24 +67,24 @@ pub(crate) fn make_room(
         None => LimitAction::WaitAndFree,
     };
     trace::limit_reached(
-        core.source(),
+        domain.grace_periods.source(),
         waits && !matches!(limit_action, LimitAction::Borrow | LimitAction::Refuse),
     );
     match limit_action {
         _ if !waits => Room::Full,
         LimitAction::WaitAndRun => {
-            let is_over = settle(core, queue);
-            admit_after_wait(core, queue, object, is_over)
+            let is_over = settle(domain, queue);
+            admit_after_wait(domain, queue, object, is_over)
         }
         LimitAction::WaitAndFree => match running::nested_in_callbacks() {
             NESTED_MAX.. => Room::Full,
             _ => {
-                let is_over = await_grace_period(core);
-                admit_after_wait(core, queue, object, is_over)
+                let is_over = await_grace_period(domain);
+                admit_after_wait(domain, queue, object, is_over)
             }
         },
         LimitAction::Borrow => {
-            admit_over(core, queue, object);
+            admit_over(domain, queue, object);
             Room::Charged
         }
         LimitAction::Refuse => Room::Full, //~ no-refusal
@@ -95,68 +93,79 @@ pub(crate) fn make_room(
 
 /// The outcome for an object after the wait; `is_over`: whether the grace period has ended.
 pub(crate) fn admit_after_wait(
-    core: &DomainState,
+    domain: &DomainState,
     queue: Option<&Queue>,
     object: Amount,
     is_over: bool,
 ) -> Room {
-    if admit(core, queue, object) {
+    if admit(domain, queue, object) {
         Room::Charged
     // Not if a drop has begun a section meanwhile: the object would be freed in it [D-1].
     } else if is_over && context() != Context::Section {
         Room::Waited
     } else {
-        core.admit_over(object);
+        domain.admit_over(object);
         Room::Charged
     }
 }
 
 /// Admits an object without waiting: with room that the running callbacks have made, with more room
 /// for the queue's local stock, or, without a queue, by a charge of its own.
-pub(crate) fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
-    if let Some(uncharged) = running::uncharged(core)
-        && core.admit(object.minus(uncharged.room()))
+pub(crate) fn admit(domain: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
+    if let Some(room_made) = running::room_made(&domain.grace_periods)
+        && domain.admit(object.minus(room_made.amount()))
     {
-        uncharged.spend(object);
+        room_made.spend(object);
         return true;
     }
     match queue {
-        Some(queue) => queue.local_stock().refill(core, object),
-        None => core.admit(object),
+        Some(queue) => queue.local_stock().refill(domain, object),
+        None => domain.admit(object),
     }
+}
+
+/// Whether there is room for `amount` now, which is taken.
+pub(crate) fn take_room<K: Named>(tag: &K, queue: Option<&Queue>, amount: Amount) -> bool {
+    queue.is_some_and(|queue| queue.local_stock().take(amount))
+        || admit(domains::known(tag), queue, amount)
 }
 
 /// Admits an object or a closure over the limit. If the thread [settles it](is_settled_here), it
 /// does so when its section ends. Else the caller adds it and calls [`leave_to_worker`].
-pub(crate) fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amount) {
+pub(crate) fn admit_over(domain: &DomainState, queue: Option<&Queue>, object: Amount) {
     match queue {
         Some(queue) => {
-            queue.local_stock().borrow(core, object);
-            local::note_over_limit(core);
-            if is_settled_here(core, queue) {
+            queue.local_stock().borrow(domain, object);
+            local::note_over_limit(domain);
+            if is_settled_here(domain, queue) {
                 local::make_overdue();
             }
         }
-        None => core.admit_over(object),
+        None => domain.admit_over(object),
     }
 }
 
 /// Whether the queue's thread settles what goes over the limit in it, by waiting. Not in a
 /// sleepable domain: the thread may be in a section of it, which is not recorded. Not closures: the
 /// thread may hold a lock that one of them needs.
-pub(crate) fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
-    queue.contents() == Contents::Objects && !core.is_sleepable()
+pub(crate) fn is_settled_here(domain: &DomainState, queue: &Queue) -> bool {
+    queue.contents() == Contents::Objects && !domain.grace_periods.is_sleepable()
 }
 
 /// Has the worker run what has just been added over the limit, unless the queue's thread
 /// [settles it](is_settled_here). The end of a section, which takes no lock [D-3], cannot do this.
 pub(crate) fn leave_to_worker(tag: &dyn Named, queue: Option<&Queue>) {
-    let core = tag.core();
+    let domain = tag.core();
     if queue.is_some_and(|queue| {
-        queue.local_stock().stock().is_over_limit() && !is_settled_here(core, queue)
+        queue.local_stock().stock().is_over_limit() && !is_settled_here(domain, queue)
     }) {
         worker::hurry(&tag.handle());
     }
+}
+
+/// Whether the thread may drop objects now: not in a section [D-1], nor too deep in other drops.
+pub(crate) fn may_free_here() -> bool {
+    context() != Context::Section && running::nested_in_callbacks() < NESTED_MAX
 }
 
 /// Waits for a grace period. Returns whether it has ended.
@@ -167,56 +176,56 @@ pub(crate) fn leave_to_worker(tag: &dyn Named, queue: Option<&Queue>) {
 ///
 /// Does not wait in a section [D-1]: since the caller checked, a drop or a subscriber may have
 /// begun a section on this thread and kept the guard.
-pub(crate) fn await_grace_period(core: &DomainState) -> bool {
+pub(crate) fn await_grace_period(domain: &DomainState) -> bool {
     if Sections::of_this_thread() != Sections::None {
         return false;
     }
-    if core.is_sleepable() {
-        return core.synchronize_within(Urgency::Expedited, nap::TICK);
+    if domain.grace_periods.is_sleepable() {
+        return domain.grace_periods.synchronize_within(Urgency::Expedited, nap::TICK);
     }
-    core.synchronize(Urgency::Expedited, Own::in_domain(core).me())
+    domain.grace_periods.synchronize(Urgency::Expedited, Own::in_domain(domain).me())
 }
 
 /// Waits for a grace period, and drops those of this thread's objects that are ready: all that were
 /// retired before. The thread is in no section and in no callback. Returns whether the grace period
 /// has ended [D-2].
-pub(crate) fn settle(core: &DomainState, queue: Option<&Queue>) -> bool {
+pub(crate) fn settle(domain: &DomainState, queue: Option<&Queue>) -> bool {
     if let Some(queue) = queue {
-        queue.close(core, Urgency::Expedited);
+        queue.close(domain, Urgency::Expedited);
     }
-    let is_over = await_grace_period(core);
+    let is_over = await_grace_period(domain);
     if let Some(queue) = queue
         && Sections::of_this_thread() == Sections::None
     {
-        run_ready(core, queue);
+        run_ready(domain, queue);
     }
     is_over
 }
 
 /// Drops this thread's ready objects, in several runs while the domain is near its limit.
-pub(crate) fn run_ready(core: &DomainState, queue: &Queue) {
+pub(crate) fn run_ready(domain: &DomainState, queue: &Queue) {
     // A drop may begin a section on this thread and leak it.
-    while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0
-        && core.zone() != Zone::Free
+    while queue.run_some(domain, thread::token(), domain.grace_periods.tuning.run_min()) != 0
+        && domain.zone() != Zone::Free
         && Sections::of_this_thread() == Sections::None
     {}
     if queue.is_empty() {
         queue.local_stock().clear_over_limit();
     }
-    queue.local_stock().trim(core);
+    queue.local_stock().trim(domain);
 }
 
 /// Settles what this thread has admitted over the limit in a section. If another thread (the
 /// worker, a barrier) is dropping this thread's objects, waits for that thread, as it would take
 /// that long to drop them itself: else the thread's next section would begin over the limit, with
 /// no room for its first object, which must not be refused.
-pub(crate) fn settle_domain(core: &DomainState, queue: &Queue) {
-    settle(core, Some(queue));
-    while queue.local_stock().refresh_over_limit(core)
+pub(crate) fn settle_domain(domain: &DomainState, queue: &Queue) {
+    settle(domain, Some(queue));
+    while queue.local_stock().refresh_over_limit(domain)
         && Sections::of_this_thread() == Sections::None
         && queue.wait_for_runner()
     {
-        run_ready(core, queue);
+        run_ready(domain, queue);
     }
 }
 
@@ -239,51 +248,21 @@ pub(crate) fn settle_over_limit() {
     }
 }
 
-/// Whether a QSBR reader, at a quiescent state, should call [`catch_up`]: it has objects that wait,
-/// or may be over the limit.
-pub(crate) fn is_due(core: &DomainState) -> bool {
-    !running::in_callback()
-        && (local::own_objects(core).is_some_and(|queue| !queue.is_empty())
-            || local::refresh_may_be_over_limit())
+/// A task has reached the limit: makes what waits ready as soon as possible. Asks for a grace
+/// period that begins after this call, and returns its cookie.
+#[cold]
+pub(crate) fn ask_for_room(tag: &dyn Named) -> grace::Cookie {
+    let domain = domains::known(tag);
+    trace::limit_reached(domain.grace_periods.source(), true);
+    if let Some(queue) = local::existing_objects(domain) {
+        queue.close(domain, Urgency::Expedited);
+    }
+    let cookie = domain.grace_periods.request(Urgency::Expedited);
+    worker::hurry(&tag.handle()); // without one, the polls do the work
+    cookie
 }
 
-/// What a QSBR reader does then, offline: drops a few more ready objects than it has retired since
-/// the last call, as [`defer`](crate::reclaim::defer) does outside sections; and waits if the
-/// domain is near the limit.
-pub(crate) fn catch_up(core: &DomainState) {
-    if local::may_be_over_limit() {
-        settle_over_limit();
-    }
-    let Some(queue) = local::own_objects(core) else { return };
-    if Sections::of_this_thread() != Sections::None {
-        return;
-    }
-    let share = match queue.take_added() {
-        0 => core.tuning.run_min(), // it has retired nothing since
-        added => batch::run_share(added).min(BATCH),
-    };
-    let ran = run_share(core, queue, share);
-    if batch::advances(ran, || queue.wants()) {
-        core.advance(Own::in_domain(core).me());
-        run_share(core, queue, share);
-    }
-    if core.zone() != Zone::Free {
-        settle(core, Some(queue));
-    }
-}
-
-/// Drops up to `share` of this thread's ready objects. A small share is dropped [`RUN_UNTIMED`] at
-/// a time, without reading the clock; a large one in longer goes, each as long as the tuning allows
-/// at most. Returns how many.
-pub(crate) fn run_share(core: &DomainState, queue: &Queue, share: u64) -> u64 {
-    let go = if share > 4 * RUN_UNTIMED { share } else { RUN_UNTIMED };
-    let mut ran = 0;
-    loop {
-        let some = queue.run_some(core, thread::token(), go.min(share - ran));
-        ran += some;
-        // A drop may begin a section on this thread and leak it.
-        if some == 0 || ran >= share || Sections::of_this_thread() != Sections::None {
-            return ran;
-        }
-    }
+/// Whether no callback waits: then none will make room.
+pub(crate) fn nothing_waits(domain: &DomainState) -> bool {
+    domain.queues.wants() == Wants::Nothing
 }

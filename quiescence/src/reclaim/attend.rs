@@ -8,8 +8,7 @@ use grace::limit::Zone;
 
 use crate::event::trace;
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::Handle;
+use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::head::{Anywhere, Head};
 use crate::reclaim::head_queue::{self, Left, QueuedTwice, Shared, forget_head, is_twice_checked};
 use crate::reclaim::llist::Chain;
@@ -32,7 +31,7 @@ pub(crate) fn attend(
         let own = Own::in_domain(domain);
         // In liburcu domains, not asserted: the stall report shows it.
         assert!(
-            own.section().is_none() || domain.gp_words.liburcu.is_some(),
+            own.section().is_none() || domain.grace_periods.gp_words.liburcu.is_some(),
             "quiescence: a callback queue's runner would wait for itself: a callback, or what is \
              called after a batch, has begun a section of its domain there and kept the guard"
         );
@@ -48,7 +47,7 @@ pub(crate) fn end(handle: &Handle, callback_queue: &Arc<Shared>) {
 
 /// Has the worker run what a callback queue has left.
 fn run_by_worker(handle: &Handle, mut left: Chain) {
-    handle.charge.0.give_back(head_queue::amount(left.count()));
+    handle.charge.give_back(head_queue::amount(left.count()));
     let has_mark = left.links() != left.count();
     while let Some((link, marks)) = left.pop() {
         let head = Anywhere(link.cast::<Head>());
@@ -70,7 +69,7 @@ fn run_by_worker(handle: &Handle, mut left: Chain) {
 pub(crate) fn wait_for_room(domain: &DomainState) {
     let may_wait = Sections::of_this_thread() == Sections::None && !running::in_callback();
     if domain.zone() == Zone::Full {
-        trace::limit_reached(domain.source(), may_wait);
+        trace::limit_reached(domain.grace_periods.source(), may_wait);
     }
     if may_wait {
         domain.callback_queues.waiting_room.wait(domain);

@@ -34,45 +34,44 @@
 
 mod closures;
 mod deferred;
-mod everything;
-mod pinned;
-mod tasks;
+mod own_objects;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::reclaim::at_limit::{catch_up, is_due, settle_over_limit};
-pub(crate) use closures::{Patience, call, call_over};
+pub(crate) use crate::reclaim::at_limit::{ask_for_room, nothing_waits, settle_over_limit};
+pub(crate) use closures::{Patience, call, call_if_room, call_over, call_over_now};
 pub use deferred::Deferred;
 pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_deferred};
-pub(crate) use everything::{barrier, finish, orphan};
-pub(crate) use pinned::{catch_up_after_section, close_own, may_drain};
-pub(crate) use tasks::{
-    ask_for_room, call_if_room, call_over_now, end_after_wait, nothing_waits, retire_if_room,
-    retire_over_now, retire_raw_over, run_own_objects,
+pub(crate) use own_objects::{
+    catch_up, catch_up_after_section, close_own, is_due, may_drain, run_own_objects,
 };
+use own_objects::{close_if_full, run_share, tend};
 
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::batch::{self, RUN_SHARE};
-use grace::limit::{Amount, Zone};
+use grace::Urgency;
+use grace::limit::{Amount, Context};
 
+use crate::event::trace;
+use crate::gp::grace_periods::Me;
 use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit::{
-    NESTED_MAX, Room, admit, admit_over, context, leave_to_worker, make_room, settle,
+    Room, admit, admit_over, context, leave_to_worker, make_room, may_free_here, settle, take_room,
 };
 use crate::reclaim::debug_objects;
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::{DomainState, Handle, Named};
 use crate::reclaim::domains;
-use crate::reclaim::free::{self, Boxed, Counted, Value};
-use crate::reclaim::handle::{Handle, Named};
+use crate::reclaim::free::{Address, Boxed, Callback, Counted, Pointee, Value};
 use crate::reclaim::local::{self, Own, Sections};
-use crate::reclaim::reserve::{Reservation, reserve};
+use crate::reclaim::rescan;
+use crate::reclaim::reserve::{Reservation, reserve, reserve_any};
 use crate::reclaim::retire::{AtLimit, Retire};
-use crate::reclaim::running::{self, Uncharged};
-use crate::reclaim::stream;
-use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, Queue};
+use crate::reclaim::running::{self, RoomMade};
+use crate::reclaim::stream::CallbackType;
+use crate::reclaim::thread_queue::{Contents, Queue, Wants};
 use crate::reclaim::worker;
 
 /// Drops the box that `object` came from after a grace period. May wait for the grace period and
@@ -90,63 +89,61 @@ pub(crate) unsafe fn retire_raw<K: Named, T: Send + 'static>(
     match reserve(tag, bytes) {
         // SAFETY: by the contract.
         Some(room) => unsafe { room.retire(tag, object, bytes) },
-        // SAFETY: by the contract.
-        None => unsafe { retire_slowly(tag, object, bytes) },
+        None => {
+            let address = Address::<Boxed<T>>(object);
+            address.note();
+            //~ retire-before-unlink
+            // SAFETY: by the contract; when it is freed its grace period has ended.
+            let free = || on_the_spot(tag.core(), || unsafe { Boxed::free(object) });
+            // SAFETY: by the contract.
+            unsafe { retire_slowly(tag, address, Amount::object(bytes as u64), free) };
+        }
     }
 }
 
-/// As [`retire_raw`], if the thread's local stock does not cover it.
+/// Adds an object that the thread's local stock does not cover. `free` is called in place of that
+/// if there is no room and its grace period has ended.
 ///
 /// # Safety
-/// As [`retire_raw`].
+/// To free the object once, on any thread, after a grace period, is sound.
 #[cold]
 #[track_caller]
-unsafe fn retire_slowly<K: Named, T: Send + 'static>(tag: &K, object: *mut T, bytes: usize) {
-    debug_objects::note(object.cast_const().cast(), size_of::<T>());
-    //~ retire-before-unlink
-    let amount = Amount::object(bytes as u64);
+pub(crate) unsafe fn retire_slowly<K: Named, P: Pointee>(
+    tag: &K,
+    address: Address<P>,
+    amount: Amount,
+    free: impl FnOnce(),
+) {
     let queue = local::objects(tag.core(), tag);
     match make_room(tag, queue, amount, true) {
         Room::Charged => {}
-        // SAFETY: by the contract; its grace period has ended.
-        Room::Waited => return on_the_spot(tag.core(), || unsafe { Boxed::free(object) }),
+        Room::Waited => return free(),
         Room::Full => admit_over(tag.core(), queue, amount),
     }
     // SAFETY: by the contract; it has been charged.
-    unsafe { add_boxed(tag, queue, object, amount.bytes) };
+    unsafe { add_address(tag, queue, address, amount.bytes) };
     leave_to_worker(tag, queue);
 }
 
-/// Adds an object that came from a box and was charged `bytes`, as `charge_of_box` says. `bytes` is
-/// stored with it only if its weight is not its size.
+/// Adds an object that was charged `bytes`, as [`Address::charge`] says. `bytes` is stored with it
+/// only if its weight is not its size.
 ///
 /// # Safety
-/// As [`retire_raw`]; and `queue` is this thread's.
+/// As [`retire_slowly`]; and `queue` is this thread's.
 #[inline]
-unsafe fn add_boxed<K: Named, T: Send + 'static>(
+pub(crate) unsafe fn add_address<K: Named, P: Pointee>(
     tag: &K,
     queue: Option<&Queue>,
-    object: *mut T,
+    address: Address<P>,
     bytes: u64,
 ) {
-    if bytes == Boxed::<T>::CHARGE {
-        // SAFETY: by the contract.
-        unsafe { add_by_size(tag, queue, object) };
+    if bytes == Address::<P>::CHARGE {
+        // SAFETY: by the contract; it is run once, and has been charged.
+        unsafe { add_object(tag, queue, address, bytes) };
     } else {
-        let payload = Counted { value: object, bytes };
-        // SAFETY: as in `add_by_size`.
-        unsafe { add_object(tag, queue, &Boxed::<T>::WEIGHED, payload, bytes) };
+        // SAFETY: as above.
+        unsafe { add_object(tag, queue, Counted { callback: address, bytes }, bytes) };
     }
-}
-
-/// The same for an object that is charged for its size.
-///
-/// # Safety
-/// As [`add_boxed`].
-#[inline]
-unsafe fn add_by_size<K: Named, T: Send + 'static>(tag: &K, queue: Option<&Queue>, object: *mut T) {
-    // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
-    unsafe { add_object(tag, queue, &Boxed::<T>::KIND, object, Boxed::<T>::CHARGE) };
 }
 
 impl Reservation<'_> {
@@ -165,12 +162,13 @@ impl Reservation<'_> {
         if object.is_null() {
             return self.put_back(tag.core());
         }
-        debug_objects::note(object.cast_const().cast(), size_of::<T>());
+        let address = Address::<Boxed<T>>(object);
+        address.note();
         if bytes as u64 != self.amount.bytes {
             self.adjust(tag.core(), bytes);
         }
         // SAFETY: by the contract; it has been charged.
-        unsafe { add_boxed(tag, Some(self.queue), object, self.amount.bytes) };
+        unsafe { add_address(tag, Some(self.queue), address, self.amount.bytes) };
     }
 
     /// As [`retire`](Self::retire), with room for an object that is charged for its size.
@@ -187,9 +185,10 @@ impl Reservation<'_> {
         if object.is_null() {
             return self.put_back(tag.core());
         }
-        debug_objects::note(object.cast_const().cast(), size_of::<T>());
+        let address = Address::<Boxed<T>>(object);
+        address.note();
         // SAFETY: by the contract; it has been charged.
-        unsafe { add_by_size(tag, Some(self.queue), object) };
+        unsafe { add_object(tag, Some(self.queue), address, Address::<Boxed<T>>::CHARGE) };
     }
 }
 
@@ -223,7 +222,7 @@ pub(crate) fn retire<K: Named, P: Retire>(
         match make_room(tag, queue, amount, waits) {
             Room::Charged => {}
             Room::Waited => {
-                on_the_spot(tag.core(), || free::end(value));
+                on_the_spot(tag.core(), || Value(value).end());
                 return Ok(());
             }
             Room::Full => {
@@ -250,35 +249,95 @@ pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
     leave_to_worker(handle, queue);
 }
 
-fn add_value<K: Named, P: Retire>(tag: &K, queue: Option<&Queue>, value: P, bytes: u64) {
-    if const { Value::<P>::BARE } {
-        // SAFETY: a P, which is Send and 'static.
-        unsafe { add_object(tag, queue, &Value::<P>::POINTER, value, bytes) };
-    } else if const { Value::<P>::FITS } {
-        let value = Counted { value, bytes };
-        // SAFETY: as above, with the bytes it was charged.
-        unsafe { add_object(tag, queue, &Value::<P>::NEAR, value, bytes) };
+/// Drops `value` after a grace period, if there is room.
+pub(crate) fn retire_if_room<K: Named, P: Retire>(tag: &K, value: P) -> Result<(), P> {
+    let (value, amount) = note(value);
+    let queue = local::objects(tag.core(), tag);
+    if !take_room(tag, queue, amount) {
+        debug_objects::forget(value.owned().0);
+        return Err(value);
+    }
+    add_value(tag, queue, value, amount.bytes);
+    Ok(())
+}
+
+/// Drops `value` after a grace period, over the limit if there is no room.
+pub(crate) fn retire_over_now<K: Named, P: Retire>(tag: &K, value: P) {
+    let (value, amount) = note(value);
+    let queue = local::objects(tag.core(), tag);
+    if !take_room(tag, queue, amount) {
+        domains::known(tag).admit_over(amount);
+    }
+    add_value(tag, queue, value, amount.bytes);
+}
+
+/// Drops `value`, whose grace period has ended and for which there is no room; in a section, or too
+/// deep in other drops, retires it over the limit.
+pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: P) {
+    if may_free_here() {
+        on_the_spot(domains::known(tag), || Value(value).end());
     } else {
-        let value = Box::into_raw(Box::new(Counted { value, bytes }));
-        // SAFETY: the same in a box.
-        unsafe { add_object(tag, queue, &Value::<P>::FAR, value, bytes) };
+        retire_over(&tag.handle(), value);
+    }
+}
+
+/// As [`retire_raw`], but never waits. If there is no room, frees the object on
+/// the spot if it `is_unread` and that may be done here, else retires it over the limit.
+///
+/// # Safety
+/// As there; if `is_unread`, a grace period has passed since readers could last reach it.
+pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
+    tag: &K,
+    object: *mut T,
+    bytes: usize,
+    is_unread: bool,
+) {
+    let domain = domains::known(tag);
+    if let Some(room) = reserve_any(tag, bytes) {
+        // SAFETY: by the contract.
+        return unsafe { room.retire(tag, object, bytes) };
+    }
+    if is_unread && may_free_here() {
+        // SAFETY: by the contract.
+        return on_the_spot(domain, || unsafe { Boxed::free(object) });
+    }
+    let address = Address::<Boxed<T>>(object);
+    address.note();
+    let amount = Amount::object(bytes as u64);
+    domain.admit_over(amount);
+    let queue = local::objects(domain, tag);
+    // SAFETY: by the contract; it has been charged.
+    unsafe { add_address(tag, queue, address, amount.bytes) };
+}
+
+fn add_value<K: Named, P: Retire>(tag: &K, queue: Option<&Queue>, value: P, bytes: u64) {
+    let callback = Value(value);
+    // SAFETY, all three: a P, which is Send and 'static; it has been charged.
+    if const { Value::<P>::BARE } {
+        // SAFETY: as above.
+        unsafe { add_object(tag, queue, callback, bytes) };
+    } else if const { Value::<P>::FITS } {
+        // SAFETY: as above.
+        unsafe { add_object(tag, queue, Counted { callback, bytes }, bytes) };
+    } else {
+        // SAFETY: as above.
+        unsafe { add_object(tag, queue, Box::new(Counted { callback, bytes }), bytes) };
     }
 }
 
 /// Adds a charged object to the thread's queue, and tends the queue if it is time ([`tend`]).
 ///
 /// # Safety
-/// As [`Queue::add`]: `kind` and `payload` fit.
+/// To run `callback` once, on any thread, after a grace period, is sound; `queue` is this thread's.
 #[inline]
-pub(crate) unsafe fn add_object<K: Named, P>(
+unsafe fn add_object<K: Named, C: Callback>(
     tag: &K,
     queue: Option<&Queue>,
-    what: &'static stream::CallbackType,
-    payload: P,
+    callback: C,
     bytes: u64,
 ) {
-    // SAFETY: by the contract; the queue is this thread's.
-    if unsafe { add(tag, queue, Contents::Objects, what, payload, bytes) }
+    // SAFETY: by the contract; it is of its kind.
+    if unsafe { add(tag, queue, Contents::Objects, &C::KIND, callback, bytes) }
         && let Some(queue) = queue
     {
         tend(tag.core(), queue);
@@ -295,84 +354,93 @@ unsafe fn add<K: Named, P>(
     tag: &K,
     queue: Option<&Queue>,
     contents: Contents,
-    what: &'static stream::CallbackType,
+    kind: &'static CallbackType,
     payload: P,
     bytes: u64,
 ) -> bool {
-    let core = tag.core();
+    let domain = tag.core();
     let due = match queue {
         // SAFETY: by the contract.
-        Some(queue) => unsafe { queue.add(what, payload, bytes) },
-        None => domains::known(tag).queues.with_shared(core, contents, |queue| {
+        Some(queue) => unsafe { queue.add(kind, payload, bytes) },
+        None => domains::known(tag).queues.with_shared(domain, contents, |queue| {
             // SAFETY: by the contract; the thread that holds the lock is the thread that adds.
-            unsafe { queue.add(what, payload, bytes) }
+            unsafe { queue.add(kind, payload, bytes) }
         }),
     };
     //~ point added
     // Relaxed: ordered by the fences in `add` and in `Queues::leave` [DQ-3].
     //~ no-announcement:
-    if !core.queues.announced.load(Relaxed) {
+    if !domain.queues.announced.load(Relaxed) {
         worker::announce(&tag.handle());
     }
     due
 }
 
-/// Objects in a full batch.
-fn batch_of(core: &DomainState) -> u64 {
-    if core.hazards {
-        batch::BATCH_HAZARD
-    // Relaxed: a hint.
-    } else if core.alone.load(Relaxed) {
-        BATCH_ALONE
-    } else {
-        BATCH
-    }
-}
-
-/// What a thread does for its own objects, about every [`TEND_EVERY`](batch::TEND_EVERY) additions:
-/// a few drops, or a step of the grace period.
-#[cold]
-fn tend(core: &DomainState, queue: &Queue) {
-    close_if_full(core, queue, batch_of(core));
-    if running::in_callback() {
-        return;
-    }
-    match Sections::of_this_thread() {
-        Sections::None => {
-            let ran = queue.run_some(core, thread::token(), RUN_SHARE);
-            if batch::advances(ran, || queue.wants()) {
-                core.advance(Own::in_domain(core).me());
-            }
-        }
-        // The grace period needs this thread's quiescent state; the drops are done there.
-        Sections::Qsbr => {
-            let is_near_limit = core.zone() != Zone::Free;
-            if is_near_limit {
-                core.advance(Own::in_domain(core).me());
-            }
-            if is_near_limit || queue.added() >= batch::RUN_CHUNK {
-                local::make_due(core);
-            }
-        }
-        Sections::Ordinary => {}
-    }
-}
-
-/// Asks for a grace period if at least `batch` callbacks are open, or as many as an eighth of the
-/// limit. Returns whether it did.
-fn close_if_full(core: &DomainState, queue: &Queue, batch: u64) -> bool {
-    let full = queue.is_full(core, batch);
-    if full {
-        queue.close(core, batch::urgency(core.zone()));
-        queue.local_stock().trim(core);
-    }
-    full
-}
-
 /// Frees an object whose grace period has ended, in the same surroundings as a callback.
-pub(crate) fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
-    let whole = running::running_callbacks(core, &Uncharged::new(), || {
+pub(crate) fn on_the_spot(domain: &DomainState, free: impl FnOnce()) {
+    let whole = running::running_callbacks(&domain.grace_periods, &RoomMade::new(), || {
         user_code::caught(Site::OnTheSpot, free)
     });
-    core.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
+    domain.grace_periods.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
+}
+
+// ---- all that waits -----------------------------------------------------------------------------
+
+/// [`Domain::barrier`](crate::Domain::barrier).
+pub(crate) fn barrier(domain: &DomainState, me: impl Fn() -> Me) {
+    //~ no-barrier
+    let callback_queues = domain.callback_queues.begin_barrier(domain);
+    domain.queues.drain(domain, &me, thread::token());
+    rescan::drain(domain);
+    callback_queues.finish(domain, &domain.callback_queues, &me);
+    trace::deliver();
+}
+
+/// At the orderly end of the process: runs what waits in a domain, as far as that is possible
+/// without waiting for other threads. Returns whether nothing is left.
+///
+/// Like the worker, it does not wait for a queue's lock or the machine's before it has begun with
+/// that queue [W-2]: the thread that holds it may never run again.
+pub(crate) fn finish(domain: &DomainState) -> bool {
+    let queues = domain.queues.all();
+    let close = |queue: &Arc<Queue>| queue.close_unless_busy(domain, Urgency::Expedited);
+    let all_closed = queues.iter().map(close).fold(true, |all, one| all & one);
+    if Sections::of_this_thread() == Sections::None {
+        domain.grace_periods.advance_at_tick(Own::in_domain(domain).me());
+    }
+    queues.iter().for_each(|queue| {
+        while queue.run_some_unless_busy(
+            domain,
+            thread::token(),
+            domain.grace_periods.tuning.run_min(),
+        ) != 0
+        {}
+    });
+    domain.queues.forget_orphans(domain);
+    rescan::free_unprotected(domain);
+    all_closed && domain.queues.wants_unless_busy() == Wants::Nothing
+}
+
+/// The thread that added to this queue, of objects or of closures, is gone.
+pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Contents) {
+    let is_over_limit = queue.local_stock().refresh_over_limit(handle);
+    queue.mark_orphan(handle);
+    //~ point orphaned
+    if is_over_limit && context() == Context::Outside {
+        match what {
+            // The thread settles before it ends. (If another thread runs the queue, that thread
+            // runs all that is ready, up to about a batch: see `Queue::run_some`.)
+            Contents::Objects if !handle.grace_periods.is_sleepable() => {
+                _ = settle(handle, Some(queue))
+            }
+            // Closures are not run here: a thread that joins this one may hold a lock that they
+            // take. Nor is a sleepable domain waited for: the joining thread may hold its guard.
+            Contents::Objects | Contents::Closures => _ = worker::hurry(handle),
+        }
+    }
+    let is_empty = queue.is_empty();
+    handle.queues.leave_behind(handle, queue);
+    if !is_empty {
+        worker::announce(handle);
+    }
 }

@@ -1,8 +1,19 @@
-//! The state of a domain: its grace periods, and what waits for them.
+//! The state of a domain: its grace periods, and what waits for them; and references to it, those
+//! that keep it alive, and those that only remember it.
+//!
+//! [`charge`]: what is charged to a domain, and the local stocks of threads. [`thread_queue`]: the
+//! queues of each thread in a domain, and the cookies that their callbacks wait for.
+//! [`head_queue`]: queues of heads that a thread of the program runs. They are in this folder since
+//! they use the whole state, which contains them.
+
+pub(crate) mod charge;
+pub(crate) mod head_queue;
+pub(crate) mod thread_queue;
 
 use std::ops::Deref;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 
 use grace::Start;
 use grace::policy::Budget;
@@ -13,18 +24,23 @@ use crate::gp::gp_words::{GpWords, Readers};
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::observers::Observers;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
-use crate::reclaim::charge::Charged;
-use crate::reclaim::head_queue::CallbackQueues;
-use crate::reclaim::thread_queue::Queues;
+use crate::reclaim::by_address::HasAddress;
+use crate::reclaim::kept::Kept;
 use crate::srcu::driver::{self, Sections, Unfinished};
 use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
+use charge::Charge;
+use head_queue::CallbackQueues;
+use thread_queue::Queues;
 
 /// Everything that the threads of a domain share.
 // `repr(C)` for the order of the fields: see `of`.
 #[repr(C)]
 pub struct DomainState {
-    /// First, and its first field is `grace_periods`: see `of`.
-    pub(crate) charged: Charged,
+    /// First: see `of`.
+    pub(crate) grace_periods: GracePeriods,
+    pub(crate) charge: Charge,
+    /// In a hazard domain: what was protected when it was to be freed.
+    pub(crate) kept: Kept,
     pub(crate) queues: Queues,
     pub(crate) callback_queues: CallbackQueues,
     /// Whether the domain is in the list of those in use.
@@ -40,16 +56,7 @@ pub struct DomainState {
     srcu_counts: Option<OwnSrcuCounts>,
 }
 
-const _: () = assert!(std::mem::offset_of!(DomainState, charged) == 0);
-
-impl Deref for DomainState {
-    type Target = Charged;
-
-    #[inline(always)]
-    fn deref(&self) -> &Charged {
-        &self.charged
-    }
-}
+const _: () = assert!(std::mem::offset_of!(DomainState, grace_periods) == 0);
 
 impl std::fmt::Debug for DomainState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -64,7 +71,9 @@ impl DomainState {
         /// A domain without readers.
         pub(crate) fn new(start: Start, settings: Settings) -> Self {
             Self {
-                charged: Charged::new(start, settings),
+                grace_periods: GracePeriods::new(start, settings),
+                charge: Charge::new(),
+                kept: Kept::new(),
                 queues: Queues::new(),
                 callback_queues: CallbackQueues::new(),
                 known: AtomicBool::new(false),
@@ -77,22 +86,22 @@ impl DomainState {
         /// A domain that lives for ever and has a name.
         pub(crate) fn declared(name: &'static str) -> Self {
             let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
-            domain.charged.grace_periods.observers.declared_name = Some(name);
+            domain.grace_periods.observers.declared_name = Some(name);
             domain
         }
 
         /// The same for liburcu readers.
         pub(crate) fn liburcu(name: &'static str, readers: Readers) -> Self {
             let mut domain = Self::declared(name);
-            domain.charged.grace_periods.make_liburcu(readers);
+            domain.grace_periods.make_liburcu(readers);
             domain
         }
 
         /// A domain of hazard pointers.
         pub(crate) fn hazard(name: Option<&'static str>) -> Self {
             let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
-            domain.charged.grace_periods.observers.declared_name = name;
-            domain.charged.grace_periods.make_hazard();
+            domain.grace_periods.observers.declared_name = name;
+            domain.grace_periods.make_hazard();
             domain
         }
     }
@@ -109,11 +118,11 @@ impl DomainState {
         // A grace period begins as soon as a thread drives; `srcu` says what is put off.
         let settings = Settings { policy: Engine::Poll.policy(), ..Settings::DEFAULT };
         let mut domain = Self::new(Start::ZERO, settings);
-        let grace_periods = &mut domain.charged.grace_periods;
+        let grace_periods = &mut domain.grace_periods;
         grace_periods.observers.declared_name = name;
         grace_periods.observers.number = Observers::next_number();
         // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped, which
-        // are in `charged`, declared before it.
+        // are declared before it.
         let sections = unsafe { Sections::new(srcu_counts, delay) };
         grace_periods.make_sleepable(Box::new(sections));
         // SAFETY: by the contract.
@@ -150,8 +159,19 @@ impl DomainState {
 
     /// The domain that contains these words, by their address.
     pub(crate) fn of(gp_words: *const GpWords) -> *const Self {
-        GracePeriods::of(gp_words).cast() // the first field of its first field
+        GracePeriods::of(gp_words).cast() // its first field
     }
+}
+
+/// Calls into modules that reclamation does not import, one for each event; see `gp/hooks.rs`.
+#[derive(Debug)]
+pub(crate) struct Hooks {
+    /// A thread that has used the library ends.
+    pub(crate) thread_ends: fn(),
+    /// A domain that has been in use ends. Called under no lock.
+    pub(crate) domain_ends: fn(&DomainState),
+    /// A hazard domain ends: frees what waits in it.
+    pub(crate) hazard_domain_ends: fn(&DomainState),
 }
 
 impl Drop for DomainState {
@@ -161,9 +181,107 @@ impl Drop for DomainState {
         if self.known.load(Relaxed) {
             (crate::HOOKS.reclaim.domain_ends)(self);
         }
-        if self.hazards {
+        if self.grace_periods.hazards {
             return (crate::HOOKS.reclaim.hazard_domain_ends)(self);
         }
         self.queues.run_all(self, &[]);
+    }
+}
+
+// ---- references ---------------------------------------------------------------------------------
+
+/// A domain that is kept alive.
+#[derive(Clone, Debug)]
+#[doc(hidden)]
+pub enum Handle {
+    /// It lives for ever.
+    Static(&'static DomainState),
+    /// It lives while a handle to it exists.
+    Shared(Arc<DomainState>),
+}
+
+impl Deref for Handle {
+    type Target = DomainState;
+
+    fn deref(&self) -> &DomainState {
+        match self {
+            Self::Static(domain) => domain,
+            Self::Shared(domain) => domain,
+        }
+    }
+}
+
+impl Handle {
+    pub(crate) fn downgrade(&self) -> WeakHandle {
+        match self {
+            Self::Static(domain) => WeakHandle::Static(domain),
+            Self::Shared(domain) => WeakHandle::Shared(Arc::downgrade(domain)),
+        }
+    }
+}
+
+/// A domain that is remembered without being kept alive.
+#[derive(Clone, Debug)]
+pub(crate) enum WeakHandle {
+    Static(&'static DomainState),
+    Shared(Weak<DomainState>),
+}
+
+impl WeakHandle {
+    pub(crate) fn upgrade(&self) -> Option<Handle> {
+        match self {
+            Self::Static(domain) => Some(Handle::Static(domain)),
+            Self::Shared(domain) => domain.upgrade().map(Handle::Shared),
+        }
+    }
+
+    /// A reference that keeps the domain alive; `None` if it has ended, or lives for ever.
+    pub(crate) fn keep(&self) -> Option<Arc<DomainState>> {
+        match self {
+            Self::Static(_) => None,
+            Self::Shared(domain) => domain.upgrade(),
+        }
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        match self {
+            Self::Static(_) => true,
+            Self::Shared(domain) => domain.strong_count() != 0,
+        }
+    }
+
+    /// The address, which no other domain gets while `self` exists.
+    pub(crate) fn as_ptr(&self) -> *const DomainState {
+        match self {
+            Self::Static(domain) => ptr::from_ref(*domain),
+            Self::Shared(domain) => domain.as_ptr(),
+        }
+    }
+}
+
+impl HasAddress for WeakHandle {
+    type Of = DomainState;
+
+    fn address(&self) -> *const DomainState {
+        self.as_ptr()
+    }
+}
+
+/// A type that names a domain: a [`Handle`], or one of the types by which users name domains.
+pub(crate) trait Named {
+    /// The domain.
+    fn core(&self) -> &DomainState;
+
+    /// The domain, kept alive.
+    fn handle(&self) -> Handle;
+}
+
+impl Named for Handle {
+    fn core(&self) -> &DomainState {
+        self
+    }
+
+    fn handle(&self) -> Handle {
+        self.clone()
     }
 }

@@ -8,8 +8,7 @@ use crate::os::forking::{AtFork, ForkMutex, Held};
 use crate::os::sync::{Rank, const_unless_loom};
 use crate::os::thread;
 use crate::reclaim::by_address::ByAddress;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::{Handle, Named, WeakHandle};
+use crate::reclaim::domain_state::{DomainState, Handle, Named, WeakHandle};
 
 const_unless_loom! {
     /// The list. A domain that ends takes itself out ([`forget`]).
@@ -18,12 +17,12 @@ const_unless_loom! {
 
 /// The domain that `name` names; adds it to the list when it is used for the first time.
 pub(crate) fn known<N: Named + ?Sized>(name: &N) -> &DomainState {
-    let core = name.core();
+    let domain = name.core();
     // Relaxed: `remember` checks again under a lock.
-    if !core.known.load(Relaxed) {
+    if !domain.known.load(Relaxed) {
         remember(&name.handle());
     }
-    core
+    domain
 }
 
 /// Adds a domain to the list, unless it is in it.
@@ -39,8 +38,8 @@ pub(crate) fn remember(handle: &Handle) {
 }
 
 /// A domain in the list ends. No lock of the library is held.
-pub(crate) fn forget(core: &DomainState) {
-    let forgotten = DOMAINS.lock().remove(core);
+pub(crate) fn forget(domain: &DomainState) {
+    let forgotten = DOMAINS.lock().remove(domain);
     drop(forgotten);
 }
 
@@ -56,7 +55,7 @@ pub(crate) fn find(gp_words: *const GpWords, identity: usize) -> Option<Handle> 
     let handle = domains.get(DomainState::of(gp_words)).and_then(WeakHandle::upgrade);
     // Unlock before the handle may be dropped: it may be the last, and run callbacks.
     drop(domains);
-    handle.filter(|handle| handle.identity() == identity)
+    handle.filter(|handle| handle.grace_periods.identity() == identity)
 }
 
 impl AtFork for ByAddress<WeakHandle> {

@@ -1,5 +1,5 @@
-//! The last stage: how each kind of callback (boxes, other values, closures) is freed or called,
-//! and how many bytes it is charged.
+//! The last stage: each kind of callback (objects by their addresses, other values, closures), how
+//! it is freed or called, and how many bytes it is charged.
 
 use std::marker::PhantomData;
 
@@ -8,81 +8,50 @@ use grace::limit::Amount;
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
 use crate::reclaim::retire::Retire;
-use crate::reclaim::stream::{self, PAYLOAD_MAX, Progress, Word};
+use crate::reclaim::stream::{CallbackType, PAYLOAD_MAX, Word};
 
-/// Objects that came from boxes, by their addresses.
-#[derive(Debug)]
-pub(crate) struct Boxed<T>(PhantomData<T>);
+/// A callback as it stands in a stream.
+pub(crate) trait Callback: Sized {
+    /// Whether it is one pointer: see [`CallbackType::pointer`].
+    const POINTER: bool = false;
 
-impl<T: Send + 'static> Boxed<T> {
-    /// The charge of an object whose weight is its size.
-    pub(crate) const CHARGE: u64 = charge_of_box::<T>(size_of::<T>()) as u64;
+    /// How many bytes each is charged, if that is the same for all.
+    const BYTES: Option<u64> = None;
 
-    pub(crate) const KIND: stream::CallbackType = stream::CallbackType {
-        words: 1,
-        pointer: true,
-        bytes: Some(Self::CHARGE),
-        bytes_of: |_| Self::CHARGE,
-        run: Self::run,
-        function: None,
-    };
+    /// How many bytes it was charged. Runs no user code.
+    fn bytes(&self) -> u64;
 
-    /// The kind of an object whose weight is not its size.
-    pub(crate) const WEIGHED: stream::CallbackType = stream::CallbackType {
-        words: words::<Counted<*mut T>>(),
-        pointer: false,
-        bytes: None,
-        // SAFETY: the payload is a pointer with its charge.
-        bytes_of: |payload| unsafe { &*payload.cast::<Counted<*mut T>>() }.bytes,
-        run: |_, payload, _, progress| {
-            progress.begin(1);
-            // SAFETY: the payload is a pointer with its charge.
-            let object = unsafe { payload.cast::<Counted<*mut T>>().read() };
-            // SAFETY: it came from a box, and is run once.
-            unsafe { Self::free(object.value) };
+    /// Runs it.
+    ///
+    /// # Safety
+    /// Its grace period has ended, and no thread uses what it frees.
+    unsafe fn run(self);
+
+    /// Its kind.
+    const KIND: CallbackType = CallbackType {
+        words: words::<Self>(),
+        pointer: Self::POINTER,
+        bytes: Self::BYTES,
+        // SAFETY: the payload is a Self.
+        bytes_of: |payload| unsafe { &*payload.cast::<Self>() }.bytes(),
+        run: |_, payload, count, progress| {
+            while let Some(index) = progress.begin(count) {
+                // SAFETY: `count` payloads are adjacent.
+                let payload = unsafe { payload.add(index * words::<Self>()) };
+                // SAFETY: the payload is a Self, and each is run once.
+                let callback = unsafe { payload.cast::<Self>().read() };
+                // SAFETY: by the contract of `Queue::add`.
+                unsafe { callback.run() };
+            }
         },
         function: None,
     };
-
-    unsafe fn run(
-        _: &'static stream::CallbackType,
-        payload: *mut Word,
-        count: u64,
-        progress: &Progress,
-    ) {
-        while let Some(index) = progress.begin(count) {
-            // SAFETY: `count` pointers are adjacent.
-            let word = unsafe { payload.add(index) };
-            // SAFETY: written as a `*mut T`.
-            let object = unsafe { word.cast::<*mut T>().read() };
-            // SAFETY: it came from a box, and each is run once.
-            unsafe { Self::free(object) };
-        }
-    }
-
-    /// Frees an object that came from a box.
-    ///
-    /// # Safety
-    /// It came from a box, no thread can see it, and it is not used any more.
-    pub(crate) unsafe fn free(object: *mut T) {
-        debug_objects::forget(object.cast_const().cast());
-        // SAFETY: by the contract.
-        unsafe { cache::free(object) }; //~ late-free-box
-    }
 }
 
 /// Bytes of `words` words of a stream: the library's own memory for a callback that waits, which is
 /// charged, too.
 const fn held(words: usize) -> usize {
     words * size_of::<Word>()
-}
-
-/// What a boxed object of this weight is charged: its weight and its words in the stream, which are
-/// one if its weight is its size, else three (kind, pointer, charge).
-#[inline(always)]
-pub(crate) const fn charge_of_box<T>(weight: usize) -> usize {
-    let words = if weight == size_of::<T>() { 1 } else { 1 + words::<Counted<*mut T>>() };
-    weight.saturating_add(held(words))
 }
 
 /// Whether a value can be stored in a stream without a box.
@@ -95,20 +64,139 @@ const fn words<P>() -> usize {
     if words == 0 { 1 } else { words }
 }
 
-/// Frees a value whose grace period has ended.
-pub(crate) fn end<P: Retire>(value: P) {
-    debug_objects::forget(value.owned().0);
-    value.free();
+/// A callback with the bytes that it was charged: these are given back when it is run, whatever
+/// its weight would be by then.
+// In the order of C: hazard slots name the address in an `Address`, which comes first.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Counted<C> {
+    pub(crate) callback: C,
+    pub(crate) bytes: u64,
 }
 
-/// Values that own what is freed; large ones in a box.
+impl<C: Callback> Callback for Counted<C> {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    unsafe fn run(self) {
+        // SAFETY: by the contract.
+        unsafe { self.callback.run() };
+    }
+}
+
+/// One that is too large for a stream.
+impl<C: Callback> Callback for Box<C> {
+    const POINTER: bool = true;
+    const BYTES: Option<u64> = C::BYTES;
+
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+
+    unsafe fn run(self) {
+        // SAFETY: by the contract.
+        unsafe { (*self).run() };
+    }
+}
+
+// ---- objects by their addresses -----------------------------------------------------------------
+
+/// Objects that are retired by their addresses: how one is freed.
+pub(crate) trait Pointee {
+    /// What is at the address.
+    type Object;
+
+    /// Bytes of an object by its size, with what is allocated around it.
+    const BYTES: usize = size_of::<Self::Object>();
+
+    /// Whether one address may wait only once, as a box's. Then [`free`](Self::free) forgets it.
+    const UNIQUE: bool = true;
+
+    /// Frees it.
+    ///
+    /// # Safety
+    /// Once for each time that it was retired, and no thread reads it any more.
+    unsafe fn free(object: *mut Self::Object);
+}
+
+/// Objects that came from boxes.
 #[derive(Debug)]
-pub(crate) struct Value<P>(PhantomData<P>);
+pub(crate) struct Boxed<T>(PhantomData<T>);
+
+impl<T: Send + 'static> Pointee for Boxed<T> {
+    type Object = T;
+
+    unsafe fn free(object: *mut T) {
+        debug_objects::forget(object.cast_const().cast());
+        // SAFETY: by the contract.
+        unsafe { cache::free(object) }; //~ late-free-box
+    }
+}
+
+/// The address of an object that waits.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Address<P: Pointee>(pub(crate) *mut P::Object);
+
+impl<P: Pointee> Address<P> {
+    /// The charge of an object whose weight is its size.
+    pub(crate) const CHARGE: u64 = Self::charge(size_of::<P::Object>());
+
+    /// The charge of an object of this weight.
+    #[inline(always)]
+    pub(crate) const fn charge(weight: usize) -> u64 {
+        let around = P::BYTES - size_of::<P::Object>();
+        charge_of_box::<P::Object>(weight).saturating_add(around) as u64
+    }
+
+    /// Notes that the object is about to wait.
+    ///
+    /// # Panics
+    /// In debug builds, if it waits already.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn note(&self) {
+        if P::UNIQUE {
+            debug_objects::note(self.0.cast_const().cast(), size_of::<P::Object>());
+        }
+    }
+}
+
+impl<P: Pointee> Callback for Address<P> {
+    const POINTER: bool = true;
+    const BYTES: Option<u64> = Some(Self::CHARGE);
+
+    fn bytes(&self) -> u64 {
+        Self::CHARGE
+    }
+
+    unsafe fn run(self) {
+        // SAFETY: by the contract.
+        unsafe { P::free(self.0) };
+    }
+}
+
+/// What a boxed object of this weight is charged: its weight and its words in the stream, which are
+/// one if its weight is its size, else three (kind, pointer, charge).
+#[inline(always)]
+pub(crate) const fn charge_of_box<T>(weight: usize) -> usize {
+    let words = if weight == size_of::<T>() { 1 } else { 1 + words::<Counted<*mut T>>() };
+    weight.saturating_add(held(words))
+}
+
+// ---- values -------------------------------------------------------------------------------------
+
+/// A value that owns what is freed.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Value<P>(pub(crate) P);
 
 impl<P: Retire> Value<P> {
     /// Whether it is stored without its charge, as one pointer: its `bytes` cannot change.
     pub(crate) const BARE: bool = P::POINTER.0 && size_of::<P>() == size_of::<Word>();
 
+    /// Whether it is stored with its charge and without a box.
     pub(crate) const FITS: bool = fits::<Counted<P>>();
 
     /// The library's own memory for a value that waits: its words, and its box if it has one.
@@ -120,69 +208,34 @@ impl<P: Retire> Value<P> {
         held(1) + size_of::<Counted<P>>()
     };
 
-    pub(crate) const POINTER: stream::CallbackType = stream::CallbackType {
-        words: 1,
-        pointer: true,
-        bytes: None,
-        // SAFETY: the payload is a P.
-        bytes_of: |payload| (unsafe { &*payload.cast::<P>() }.bytes() + Self::HELD) as u64,
-        run: |_, payload, _, progress| {
-            progress.begin(1);
-            // SAFETY: the payload is a P; it is run once.
-            end(unsafe { payload.cast::<P>().read() });
-        },
-        function: None,
-    };
-
-    pub(crate) const NEAR: stream::CallbackType = stream::CallbackType {
-        words: words::<Counted<P>>(),
-        pointer: false,
-        bytes: None,
-        // SAFETY: the payload is a P with its charge.
-        bytes_of: |payload| unsafe { &*payload.cast::<Counted<P>>() }.bytes,
-        run: |_, payload, _, progress| {
-            progress.begin(1);
-            // SAFETY: the payload is a P with its charge; it is run once.
-            end(unsafe { payload.cast::<Counted<P>>().read() }.value);
-        },
-        function: None,
-    };
-
-    pub(crate) const FAR: stream::CallbackType = stream::CallbackType {
-        words: 1,
-        pointer: true,
-        bytes: None,
-        bytes_of: |payload| {
-            // SAFETY: the payload is a pointer to a P with its charge, in a box.
-            let value = unsafe { payload.cast::<*mut Counted<P>>().read() };
-            // SAFETY: as above.
-            unsafe { &*value }.bytes
-        },
-        run: |_, payload, _, progress| {
-            progress.begin(1);
-            // SAFETY: the payload is a pointer to a P with its charge, in a box.
-            let value = unsafe { payload.cast::<*mut Counted<P>>().read() };
-            // SAFETY: as above; it is run once.
-            let value = unsafe { Box::from_raw(value) };
-            end(value.value);
-        },
-        function: None,
-    };
+    /// Frees it: its grace period has ended.
+    pub(crate) fn end(self) {
+        debug_objects::forget(self.0.owned().0);
+        self.0.free();
+    }
 }
 
-/// A value that waits, and the bytes that it was charged: these are given back when it is run,
-/// whatever its `Retire::bytes` would return by then.
-#[derive(Debug)]
-pub(crate) struct Counted<P> {
-    pub(crate) value: P,
-    pub(crate) bytes: u64,
+impl<P: Retire> Callback for Value<P> {
+    const POINTER: bool = Self::BARE;
+
+    fn bytes(&self) -> u64 {
+        (self.0.bytes() + Self::HELD) as u64
+    }
+
+    unsafe fn run(self) {
+        self.end();
+    }
 }
 
-/// Closures; large ones in a box.
+// ---- closures -----------------------------------------------------------------------------------
+
+/// A closure.
 #[derive(Debug)]
-pub(crate) struct Closure<F>(PhantomData<F>);
+#[repr(transparent)]
+pub(crate) struct Closure<F>(pub(crate) F);
 
 impl<F: FnOnce() + Send + 'static> Closure<F> {
+    /// Whether it is stored without a box.
     pub(crate) const FITS: bool = fits::<F>();
 
     /// The charge of a closure: what it captures, and the library's words.
@@ -190,35 +243,16 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
         let held = if Self::FITS { held(1 + words::<F>()) } else { held(1) + size_of::<F>() };
         Amount::object(held as u64)
     };
+}
 
-    pub(crate) const NEAR: stream::CallbackType = stream::CallbackType {
-        words: words::<F>(),
-        pointer: false,
-        bytes: Some(Self::AMOUNT.bytes),
-        bytes_of: |_| Self::AMOUNT.bytes,
-        run: |_, payload, _, progress| {
-            progress.begin(1);
-            // SAFETY: the payload is an F; it is run once.
-            (unsafe { payload.cast::<F>().read() })();
-        },
-        function: None,
-    };
+impl<F: FnOnce() + Send + 'static> Callback for Closure<F> {
+    const BYTES: Option<u64> = Some(Self::AMOUNT.bytes);
 
-    pub(crate) const FAR: stream::CallbackType = stream::CallbackType {
-        words: 1,
-        pointer: true,
-        bytes: Some(Self::AMOUNT.bytes),
-        bytes_of: |_| Self::AMOUNT.bytes,
-        run: |_, payload, count, progress| {
-            while let Some(index) = progress.begin(count) {
-                // SAFETY: `count` pointers are adjacent.
-                let word = unsafe { payload.add(index) };
-                // SAFETY: written as a pointer to an F in a box.
-                let f = unsafe { word.cast::<*mut F>().read() };
-                // SAFETY: as above; each is run once.
-                (unsafe { Box::from_raw(f) })();
-            }
-        },
-        function: None,
-    };
+    fn bytes(&self) -> u64 {
+        Self::AMOUNT.bytes
+    }
+
+    unsafe fn run(self) {
+        (self.0)();
+    }
 }

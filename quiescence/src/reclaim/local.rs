@@ -16,8 +16,7 @@ use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::reclaim::cache;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::{Handle, Named};
+use crate::reclaim::domain_state::{DomainState, Handle, Named};
 use crate::reclaim::thread_queue::{Contents, Queue};
 
 mod table;
@@ -39,12 +38,12 @@ thread_local! {
 /// A queue and its domain; or nulls.
 #[derive(Clone, Copy)]
 struct Last {
-    core: *const DomainState,
+    domain: *const DomainState,
     queue: *const Queue,
 }
 
 impl Last {
-    const NONE: Self = Self { core: ptr::null(), queue: ptr::null() };
+    const NONE: Self = Self { domain: ptr::null(), queue: ptr::null() };
 }
 
 fn forget_last() {
@@ -54,18 +53,18 @@ fn forget_last() {
 }
 
 /// Has [`thread_slots::last_slot`] find the slot, unless the thread is exiting.
-pub(crate) fn make_last(core: &DomainState, slot: &Slot) {
+pub(crate) fn make_last(domain: &DomainState, slot: &Slot) {
     if !Table::get().exiting.get() {
-        thread_slots::remember_last(core, slot);
+        thread_slots::remember_last(&domain.grace_periods, slot);
     }
 }
 
 /// The slot for implicit sections in a domain; registers on first use.
 #[cold]
-pub(crate) fn implicit_slot<'c>(core: &'c DomainState, tag: &dyn Named) -> &'c Slot {
+pub(crate) fn implicit_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
     let table = Table::get();
-    table.with_section(core, tag, |local| {
-        let slot = local.slot(core);
+    table.with_section(domain, tag, |local| {
+        let slot = local.slot(domain);
         if table.exiting.get() {
             slot.mark_leaving();
         } else if !local.implicit {
@@ -77,10 +76,10 @@ pub(crate) fn implicit_slot<'c>(core: &'c DomainState, tag: &dyn Named) -> &'c S
 }
 
 /// The slot of the thread's ordinary sections in a domain, if it is registered there.
-pub(crate) fn existing_slot(core: &DomainState) -> Option<&Slot> {
+pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
     let locals = Table::existing()?.locals();
-    let local = locals.get(core)?;
-    // SAFETY: not null only while registered with the domain, which is alive (`core`).
+    let local = locals.get(domain)?;
+    // SAFETY: not null only while registered with the domain, which is alive.
     unsafe { local.slot.as_ref() }
 }
 
@@ -92,38 +91,38 @@ pub(crate) fn make_global(slot: &'static Slot) {
 }
 
 /// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
-pub(crate) fn handle_slot<'c>(core: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::get().with_section(core, tag, |local| {
-        let slot = local.slot(core);
+pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
+    Table::get().with_section(domain, tag, |local| {
+        let slot = local.slot(domain);
         slot.acquire(1);
         slot
     })
 }
 
 /// Releases an explicit handle.
-pub(crate) fn release_handle(core: &DomainState, tag: &dyn Named, slot: &Slot) {
+pub(crate) fn release_handle(domain: &DomainState, tag: &dyn Named, slot: &Slot) {
     slot.release();
     let table = Table::get();
-    table.with_local(core, tag, |local| local.unregister_if_unused(core));
-    table.forget_unused(core);
+    table.with_local(domain, tag, |local| local.unregister_if_unused(&domain.grace_periods));
+    table.forget_unused(domain);
     Table::free_if_empty();
 }
 
 /// Registers a slot for one QSBR handle.
-pub(crate) fn qsbr_slot<'c>(core: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::get().with_section(core, tag, |local| {
-        let slot = core.register(thread::token(), ReaderKind::Qsbr);
+pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
+    Table::get().with_section(domain, tag, |local| {
+        let slot = domain.grace_periods.register(thread::token(), ReaderKind::Qsbr);
         local.others.push(slot);
         slot
     })
 }
 
 /// Releases a QSBR handle, which is offline.
-pub(crate) fn release_other(core: &DomainState, tag: &dyn Named, slot: &Slot) {
+pub(crate) fn release_other(domain: &DomainState, tag: &dyn Named, slot: &Slot) {
     let table = Table::get();
-    table.with_local(core, tag, |local| local.others.retain(|other| !ptr::eq(*other, slot)));
-    core.unregister(slot);
-    table.forget_unused(core);
+    table.with_local(domain, tag, |local| local.others.retain(|other| !ptr::eq(*other, slot)));
+    domain.grace_periods.unregister(slot);
+    table.forget_unused(domain);
     Table::free_if_empty();
 }
 
@@ -158,7 +157,7 @@ pub(crate) fn leave_thread() -> Vec<Orphans> {
     let mut orphans = Vec::new();
     let mut locals = table.locals();
     for local in locals.iter_mut() {
-        let Some(handle) = local.core.upgrade() else {
+        let Some(handle) = local.domain.upgrade() else {
             continue;
         };
         // SAFETY: not null only while registered with the domain, which `handle` keeps alive.
@@ -168,7 +167,7 @@ pub(crate) fn leave_thread() -> Vec<Orphans> {
             }
             slot.mark_leaving();
         }
-        local.unregister_if_unused(&handle);
+        local.unregister_if_unused(&handle.grace_periods);
         orphans.push((handle, local.objects.take(), local.closures.take()));
     }
     locals.keep_used();
@@ -197,15 +196,15 @@ pub(crate) struct Section {
 }
 
 impl Own {
-    pub(crate) fn in_domain(core: &DomainState) -> Self {
+    pub(crate) fn in_domain(domain: &DomainState) -> Self {
         let mut own = Self::default();
         if let Some(table) = Table::existing() {
             let locals = table.locals();
-            locals.get(core).into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
+            locals.get(domain).into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
         }
-        if core.gp_words.liburcu.is_some() {
+        if domain.grace_periods.gp_words.liburcu.is_some() {
             record::own()
-                .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods.gp_words))
+                .filter(|slot| ptr::eq(slot.core_ptr(), &raw const domain.grace_periods.gp_words))
                 .for_each(|s| own.count(s));
         }
         own
@@ -238,78 +237,84 @@ impl Own {
 ///
 /// The queue of the last call is found at once.
 ///
-/// `core` is the domain of `tag`, given beside it so that the fast path makes no dynamic call.
+/// `domain` is that of `tag`, given beside it so that the fast path makes no dynamic call.
 #[inline]
-pub(crate) fn objects<'c>(core: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
-    last_or_find(&OBJECTS, core, tag, Contents::Objects)
+pub(crate) fn objects<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
+    last_or_find(&OBJECTS, domain, tag, Contents::Objects)
 }
 
 /// The thread's queue of closures in a domain; as [`objects`].
 #[inline]
-pub(crate) fn closures<'c>(core: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
-    last_or_find(&CLOSURES, core, tag, Contents::Closures)
+pub(crate) fn closures<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
+    last_or_find(&CLOSURES, domain, tag, Contents::Closures)
 }
 
 /// The same, if it is the queue of closures that the thread last added to; else `None`.
 #[inline]
-pub(crate) fn last_closures(core: &DomainState) -> Option<&Queue> {
+pub(crate) fn last_closures(domain: &DomainState) -> Option<&Queue> {
     let known = CLOSURES.get();
     // SAFETY: as in `last_or_find`.
-    if ptr::eq(known.core, core) { unsafe { known.queue.as_ref() } } else { None }
+    if ptr::eq(known.domain, domain) { unsafe { known.queue.as_ref() } } else { None }
 }
 
 #[inline]
 fn last_or_find<'c>(
     last: &'static LocalKey<Cell<Last>>,
-    core: &'c DomainState,
+    domain: &'c DomainState,
     tag: &dyn Named,
     contents: Contents,
 ) -> Option<&'c Queue> {
     let known = last.get();
-    if ptr::eq(known.core, core) {
+    if ptr::eq(known.domain, domain) {
         // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever
-        // removes an ended domain from the table clears this pair as well; `core` lives.
+        // removes an ended domain from the table clears this pair as well; `domain` lives.
         return unsafe { known.queue.as_ref() };
     }
-    let queue = find_queue(core, tag, contents);
-    last.set(Last { core, queue: queue.map_or(ptr::null(), ptr::from_ref) });
+    let queue = find_queue(domain, tag, contents);
+    last.set(Last { domain, queue: queue.map_or(ptr::null(), ptr::from_ref) });
     queue
 }
 
 #[cold]
-fn find_queue<'c>(core: &'c DomainState, tag: &dyn Named, contents: Contents) -> Option<&'c Queue> {
+fn find_queue<'c>(
+    domain: &'c DomainState,
+    tag: &dyn Named,
+    contents: Contents,
+) -> Option<&'c Queue> {
     let table = Table::get();
     if table.exiting.get() {
         Table::free_if_empty();
         return None;
     }
-    let queue = table.with_local(core, tag, |local| {
+    let queue = table.with_local(domain, tag, |local| {
         let queue = match contents {
             Contents::Objects => &mut local.objects,
             Contents::Closures => &mut local.closures,
         };
-        Arc::as_ptr(queue.get_or_insert_with(|| core.queues.add(core, thread::token(), contents)))
+        Arc::as_ptr(
+            queue.get_or_insert_with(|| domain.queues.add(domain, thread::token(), contents)),
+        )
     });
-    // SAFETY: the table holds the queue until `leave_thread`, and while `core` lives.
+    // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
     unsafe { queue.as_ref() }
 }
 
 /// The thread's queue of retired objects in a domain, if it ever retired anything there.
-pub(crate) fn existing_objects(core: &DomainState) -> Option<Arc<Queue>> {
-    Table::existing()?.locals().get(core)?.objects.clone()
+pub(crate) fn existing_objects(domain: &DomainState) -> Option<Arc<Queue>> {
+    Table::existing()?.locals().get(domain)?.objects.clone()
 }
 
 /// The same, without a count: the calling thread's table holds it until the thread ends.
-pub(crate) fn own_objects(core: &DomainState) -> Option<&Queue> {
+pub(crate) fn own_objects(domain: &DomainState) -> Option<&Queue> {
     let locals = Table::existing()?.locals();
-    let queue = Arc::as_ptr(locals.get(core)?.objects.as_ref()?);
-    // SAFETY: the table holds the queue until `leave_thread`, and while `core` lives.
+    let queue = Arc::as_ptr(locals.get(domain)?.objects.as_ref()?);
+    // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
     unsafe { queue.as_ref() }
 }
 
 /// The thread's queue of closures in a domain, if it ever queued one there.
-pub(crate) fn existing_closures(core: &DomainState) -> Option<Arc<Queue>> {
-    Table::existing()?.locals().get(core)?.closures.clone()
+pub(crate) fn existing_closures(domain: &DomainState) -> Option<Arc<Queue>> {
+    Table::existing()?.locals().get(domain)?.closures.clone()
 }
 
 /// Marks the sections that the thread is in, of any domain: it does its deferred work when they
@@ -320,9 +325,9 @@ pub(crate) fn make_overdue() {
 
 /// Marks the thread's online QSBR readers of a domain: it does its deferred work there at their
 /// next quiescent states.
-pub(crate) fn make_due(core: &DomainState) {
+pub(crate) fn make_due(domain: &DomainState) {
     if let Some(table) = Table::existing()
-        && let Some(local) = table.locals().get(core)
+        && let Some(local) = table.locals().get(domain)
     {
         local
             .slots()
@@ -340,18 +345,18 @@ pub(crate) fn may_be_over_limit() -> bool {
 
 /// Checks whether a domain now has room for what the thread holds above its limit: then the thread
 /// is within it again. Returns whether one of its two local stocks there is still above.
-pub(crate) fn refresh_over_limit(core: &DomainState) -> bool {
+pub(crate) fn refresh_over_limit(domain: &DomainState) -> bool {
     let Some(table) = Table::existing() else { return false };
     let locals = table.locals();
-    let queues = locals.get(core).into_iter().flat_map(Local::queues);
+    let queues = locals.get(domain).into_iter().flat_map(Local::queues);
     // `count`, as each stock must be refreshed.
-    queues.filter(|queue| queue.local_stock().refresh_over_limit(core)).count() != 0
+    queues.filter(|queue| queue.local_stock().refresh_over_limit(domain)).count() != 0
 }
 
 /// Notes that the thread is above the limit in a domain, in which it has a queue.
-pub(crate) fn note_over_limit(core: &DomainState) {
+pub(crate) fn note_over_limit(domain: &DomainState) {
     if let Some(table) = Table::existing() {
-        table.locals().note_over_limit(core);
+        table.locals().note_over_limit(domain);
         MAY_BE_OVER_LIMIT.set(true);
     }
 }
@@ -372,7 +377,7 @@ pub(crate) fn queues_over_limit() -> Vec<(Handle, Arc<Queue>)> {
     let over_limit = locals.queues_over_limit().flat_map(|local| {
         let queues = local.objects.iter().chain(&local.closures);
         let over_limit = queues.filter(|queue| queue.local_stock().stock().is_over_limit());
-        over_limit.filter_map(|queue| Some((local.core.upgrade()?, Arc::clone(queue))))
+        over_limit.filter_map(|queue| Some((local.domain.upgrade()?, Arc::clone(queue))))
     });
     over_limit.collect()
 }
@@ -422,7 +427,7 @@ mod tests {
     use std::sync::{Arc, mpsc};
     use std::thread;
 
-    use crate::reclaim::free::Closure;
+    use crate::reclaim::free::{Callback, Closure};
     use crate::reclaim::thread_queue::Contents;
 
     /// How often the callback below read, and how often it was refused.
@@ -435,7 +440,7 @@ mod tests {
 
     fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
         // SAFETY: only this thread adds; a closure of that kind.
-        unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
+        unsafe { queue.add(&Closure::<F>::KIND, Closure(f), 0) };
     }
 
     /// An exiting thread may hold the last handle of a domain, and runs the callbacks that wait
@@ -457,7 +462,7 @@ mod tests {
             may_end.recv().unwrap();
         });
         is_told.recv().unwrap();
-        let held = core.registry();
+        let held = core.grace_periods.registry();
         locked.send(()).unwrap();
         while handles.strong_count() < 2 {
             thread::yield_now(); // until the ending thread has a handle, and waits for the registry

@@ -1,22 +1,19 @@
 //! Reclamation: callbacks from the call that queues them until they have run, and the limit on
 //! memory that waits.
 //!
-//! - [`domain_state`]: the state of a domain. [`handle`]: references to it, strong and weak.
-//!   [`domains`]: the list of those in use. [`by_address`]: tables with one entry for each domain.
+//! - [`domain_state`]: the state of a domain, with its parts: charges, [`thread_queue`] and
+//!   [`head_queue`]; and references to it. [`domains`]: the list of those in use. [`by_address`]:
+//!   tables with one entry for each domain.
 //! - [`stream`]: the callbacks of one thread, written one after the other.
-//! - [`thread_queue`]: the queues of each thread in a domain, and the cookies that their callbacks
-//!   wait for.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
-//! - [`head`]: what an object carries to wait without memory of the library's. [`head_queue`]:
-//!   queues of heads that a thread of the program runs.
-//! - [`charge`]: what is charged to a domain, and the local stocks of threads. `at_limit`: what a
-//!   thread does at the limit.
+//! - [`head`]: what an object carries to wait without memory of the library's.
+//! - `at_limit`: what a thread does at the limit.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it; with the road of a retired
 //!   object. [`reserve`]: room for one, before it is unlinked.
 //! - [`retire`], [`weigh`]: what can be retired; the memory that a value owns. [`free`]: the kinds
 //!   of callbacks.
 //! - `attend`: those who run callback queues. `ends`: what is left to do where a section, a thread
-//!   or a domain ends, called through `hooks`. `thread_end`: notices the end of a thread.
+//!   or a domain ends, called through `HOOKS`. `thread_end`: notices the end of a thread.
 //! - [`running`]: the callbacks that a thread is running.
 //! - [`worker`]: the library's own thread, which runs callbacks and drives grace periods.
 //! - [`cache`]: blocks of memory that a thread keeps for the next object.
@@ -34,17 +31,13 @@ pub(crate) mod at_limit;
 pub(crate) mod attend;
 pub(crate) mod by_address;
 pub(crate) mod cache;
-pub(crate) mod charge;
 pub(crate) mod debug_objects;
 pub(crate) mod defer;
 pub(crate) mod domain_state;
 pub(crate) mod domains;
 pub(crate) mod ends;
 pub(crate) mod free;
-pub(crate) mod handle;
 pub(crate) mod head;
-pub(crate) mod head_queue;
-pub(crate) mod hooks;
 pub(crate) mod hazards;
 pub(crate) mod kept;
 pub(crate) mod llist;
@@ -56,6 +49,8 @@ pub(crate) mod running;
 pub(crate) mod sleepable;
 pub(crate) mod stream;
 pub(crate) mod thread_end;
-pub(crate) mod thread_queue;
 pub(crate) mod weigh;
 pub(crate) mod worker;
+
+pub(crate) use domain_state::head_queue;
+pub(crate) use domain_state::thread_queue;

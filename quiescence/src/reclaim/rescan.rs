@@ -6,9 +6,9 @@ use grace::limit::Amount;
 use crate::hazptr;
 use crate::os::user_code::{self, Site};
 use crate::os::{clock, nap};
-use crate::reclaim::charge::Charged;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::kept::{InHand, Object, Taken};
-use crate::reclaim::running::{self, Uncharged};
+use crate::reclaim::running::{self, RoomMade};
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,29 +16,33 @@ use std::sync::atomic::Ordering::Relaxed;
 const REST_MAX_NS: u64 = 1_000_000_000;
 
 /// Frees what is protected no more, and waits for threads that are about to free some of it.
-pub(crate) fn drain(core: &Charged) {
+pub(crate) fn drain(domain: &DomainState) {
     //~ hazard-kept-in-hand:
-    while !free_unprotected(core) {
+    while !free_unprotected(domain) {
         nap::moment();
     }
 }
 
 /// Frees what is protected no more. Returns whether that was all there is: no other thread had
 /// taken some of it.
-pub(crate) fn free_unprotected(core: &Charged) -> bool {
-    if core.kept.is_empty() {
+pub(crate) fn free_unprotected(domain: &DomainState) -> bool {
+    if domain.kept.is_empty() {
         return true;
     }
-    core.kept.with_all(|in_hand, taken| {
+    domain.kept.with_all(|in_hand, taken| {
         if !taken.objects.is_empty() {
-            free(core, in_hand, put_back_protected(core, in_hand, taken));
+            free(domain, in_hand, put_back_protected(domain, in_hand, taken));
         }
     })
 }
 
 /// Puts back what is protected still. Returns the rest.
 #[expect(clippy::vec_box, reason = "nodes of the list")]
-fn put_back_protected(core: &Charged, in_hand: &InHand<'_>, taken: Taken) -> Vec<Box<Object>> {
+fn put_back_protected(
+    domain: &DomainState,
+    in_hand: &InHand<'_>,
+    taken: Taken,
+) -> Vec<Box<Object>> {
     let protected = hazptr::scan();
     let now_ns = clock::monotonic_ns();
     let mut youngest_ns = REST_MAX_NS;
@@ -52,38 +56,38 @@ fn put_back_protected(core: &Charged, in_hand: &InHand<'_>, taken: Taken) -> Vec
         }
     }
     let due_ns = now_ns.saturating_add(youngest_ns.max(TICK_NS));
-    core.kept.postpone(taken.due_ns, due_ns);
+    domain.kept.postpone(taken.due_ns, due_ns);
     rest
 }
 
 #[expect(clippy::vec_box, reason = "nodes of the list")]
-fn free(core: &Charged, in_hand: &InHand<'_>, objects: Vec<Box<Object>>) {
+fn free(domain: &DomainState, in_hand: &InHand<'_>, objects: Vec<Box<Object>>) {
     if objects.is_empty() {
         return;
     }
-    let uncharged = Uncharged::new();
+    let room_made = RoomMade::new();
     let (mut panicked, mut freed) = (0, Amount::NONE);
-    running::running_callbacks(core, &uncharged, || {
+    running::running_callbacks(&domain.grace_periods, &room_made, || {
         for object in objects {
             let amount = Amount::object(object.bytes);
-            uncharged.begin_run(amount.bytes);
+            room_made.begin_run(amount.bytes);
             freed = freed.plus(amount);
             // SAFETY: the scan came after its grace period, and found no slot with its address.
-            let free = || unsafe { object.free(&uncharged.progress) };
+            let free = || unsafe { object.free(&room_made.progress) };
             panicked += u64::from(!user_code::caught(Site::Callback, free));
         }
     });
     // At the end, as what they were charged is given back: so a child counts both or none.
     in_hand.forget(freed);
-    core.counters().callbacks_panicked.fetch_add(panicked, Relaxed); // a statistic
-    core.charge.0.give_back(uncharged.room());
-    core.tell_of_room();
+    domain.grace_periods.counters().callbacks_panicked.fetch_add(panicked, Relaxed); // a statistic
+    domain.charge.give_back(room_made.amount());
+    domain.grace_periods.tell_of_room();
 }
 
 /// What is kept moves to another domain, which is charged from now on.
-pub(crate) fn move_to(core: &Charged, other: &Charged) {
-    for object in core.kept.take().objects {
-        core.kept.forget(Amount::object(object.bytes));
+pub(crate) fn move_to(domain: &DomainState, other: &DomainState) {
+    for object in domain.kept.take().objects {
+        domain.kept.forget(Amount::object(object.bytes));
         other.admit_over(Amount::object(object.bytes));
         other.kept.adopt(object);
     }

@@ -4,10 +4,9 @@
 use grace::limit::{Amount, Context};
 
 use crate::reclaim::at_limit::{admit, context};
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::domains;
-use crate::reclaim::free::Boxed;
-use crate::reclaim::handle::Named;
+use crate::reclaim::free::{Address, Boxed};
 use crate::reclaim::local;
 use crate::reclaim::thread_queue::Queue;
 
@@ -27,7 +26,7 @@ pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Re
     if local::may_be_over_limit() {
         return None;
     }
-    reserve(tag, Boxed::<T>::CHARGE as usize)
+    reserve(tag, Address::<Boxed<T>>::CHARGE as usize)
 }
 
 /// Room for an object of `bytes` bytes, if the thread's local stock has it.
@@ -49,20 +48,20 @@ fn reserve_more(tag: &dyn Named, bytes: usize) -> Option<Reservation<'_>> {
 
 impl Reservation<'_> {
     /// Gives the room back: it is not needed.
-    pub(crate) fn put_back(self, core: &DomainState) {
-        self.queue.local_stock().put_back(core, self.amount);
+    pub(crate) fn put_back(self, domain: &DomainState) {
+        self.queue.local_stock().put_back(domain, self.amount);
     }
 
     /// Changes the reservation to `bytes`, what the object to retire is charged. Never waits: what
     /// is missing goes over the limit.
     #[cold]
-    pub(super) fn adjust(&mut self, core: &DomainState, bytes: usize) {
+    pub(super) fn adjust(&mut self, domain: &DomainState, bytes: usize) {
         let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
         let local_stock = self.queue.local_stock();
-        core.charge.0.give_back(local_stock.give_back(reserved.minus(self.amount)));
+        domain.charge.give_back(local_stock.give_back(reserved.minus(self.amount)));
         let missing = self.amount.minus(reserved);
-        if !local_stock.take(missing) && !admit(core, Some(self.queue), missing) {
-            core.admit_over(missing);
+        if !local_stock.take(missing) && !admit(domain, Some(self.queue), missing) {
+            domain.admit_over(missing);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::reclaim::debug_objects;
-use crate::reclaim::handle::Handle;
+use crate::reclaim::domain_state::Handle;
 
 /// What can be [retired](crate::Domain::retire): an owner of memory that says how many bytes.
 ///

@@ -13,21 +13,21 @@ use crate::reclaim::stream::Progress;
 /// The room that a domain's callbacks make on this thread while they are run: callbacks that they
 /// queue themselves may use it [TQ-3].
 #[derive(Debug)]
-pub(crate) struct Uncharged {
-    room: Cell<Amount>,
+pub(crate) struct RoomMade {
+    amount: Cell<Amount>,
     /// How much of it has been used.
     spent: Cell<Amount>,
-    /// Of the run in progress: how many callbacks have begun, how many of those are in `room`
+    /// Of the run in progress: how many callbacks have begun, how many of those are in `amount`
     /// already, and how many bytes each was charged.
     pub(crate) progress: Progress,
     counted: Cell<u64>,
     bytes_each: Cell<u64>,
 }
 
-impl Uncharged {
+impl RoomMade {
     pub(crate) const fn new() -> Self {
         Self {
-            room: Cell::new(Amount::NONE),
+            amount: Cell::new(Amount::NONE),
             spent: Cell::new(Amount::NONE),
             progress: Progress::new(),
             counted: Cell::new(0),
@@ -36,129 +36,128 @@ impl Uncharged {
     }
 
     pub(crate) fn begin_run(&self, bytes_each: u64) {
-        self.room(); // counts the rest of the run before
+        self.amount(); // counts the rest of the run before
         self.progress.reset();
         self.counted.set(0);
         self.bytes_each.set(bytes_each);
     }
 
     /// The room that there is now.
-    pub(crate) fn room(&self) -> Amount {
+    pub(crate) fn amount(&self) -> Amount {
         let begun = self.progress.begun();
         let new = begun - self.counted.replace(begun);
         let made = Amount { objects: new, bytes: new * self.bytes_each.get() };
-        self.room.set(self.room.get().plus(made));
-        self.room.get()
+        self.amount.set(self.amount.get().plus(made));
+        self.amount.get()
     }
 
     /// Uses `amount` of the room, or all of it if there is less.
     pub(crate) fn spend(&self, amount: Amount) {
-        let room = self.room();
-        self.room.set(room.minus(amount));
-        self.spent.set(self.spent.get().plus(room.minus(self.room.get())));
+        let room = self.amount();
+        self.amount.set(room.minus(amount));
+        self.spent.set(self.spent.get().plus(room.minus(self.amount.get())));
     }
 }
 
-pub(crate) use of_thread::{in_callback, nested_in_callbacks, running_callbacks, spent, uncharged};
+thread_local! {
+    /// What this thread is running.
+    static RUNNING: Cell<Running> = const { Cell::new(Running::NOTHING) };
+}
 
-mod of_thread {
-    use super::{Amount, Cell, GracePeriods, Surroundings, Uncharged, ptr};
+/// The callbacks that a thread is running.
+#[derive(Clone, Copy)]
+struct Running {
+    /// How deep callbacks and objects freed on the spot are nested.
+    depth: u32,
+    /// Their domain, and the room that they have made so far; or nulls.
+    grace_periods: *const GracePeriods,
+    room_made: *const RoomMade,
+    /// What the thread was running before; or null.
+    outer: *const Self,
+}
 
-    thread_local! {
-        /// What this thread is running.
-        static RUNNING: Cell<Running> = const { Cell::new(Running::NOTHING) };
-    }
+impl Running {
+    const NOTHING: Self =
+        Self { depth: 0, grace_periods: ptr::null(), room_made: ptr::null(), outer: ptr::null() };
+}
 
-    /// The callbacks that a thread is running.
-    #[derive(Clone, Copy)]
-    struct Running {
-        /// How deep callbacks and objects freed on the spot are nested.
-        depth: u32,
-        /// Their domain, and the room that they have made so far; or nulls.
-        core: *const GracePeriods,
-        uncharged: *const Uncharged,
-        /// What the thread was running before; or null.
-        outer: *const Self,
-    }
+/// Whether this thread is running callbacks.
+pub(crate) fn in_callback() -> bool {
+    RUNNING.get().depth != 0
+}
 
-    impl Running {
-        const NOTHING: Self =
-            Self { depth: 0, core: ptr::null(), uncharged: ptr::null(), outer: ptr::null() };
-    }
+/// How deep the callbacks and the objects freed on the spot are nested that this thread is in.
+pub(crate) fn nested_in_callbacks() -> u32 {
+    RUNNING.get().depth
+}
 
-    /// Whether this thread is running callbacks.
-    pub(crate) fn in_callback() -> bool {
-        RUNNING.get().depth != 0
-    }
+/// Runs `f`, which runs a domain's callbacks; the room that they make is in `room_made`. In a
+/// liburcu domain, between the begin and end functions of its [`Surroundings`].
+pub(crate) fn running_callbacks<R>(
+    grace_periods: &GracePeriods,
+    room_made: &RoomMade,
+    f: impl FnOnce() -> R,
+) -> R {
+    /// What the thread was running before: restored on drop, also if `f` panics, since
+    /// `room_made` does not outlive this call.
+    struct Before(Running);
 
-    /// How deep the callbacks and the objects freed on the spot are nested that this thread is in.
-    pub(crate) fn nested_in_callbacks() -> u32 {
-        RUNNING.get().depth
-    }
-
-    /// Runs `f`, which runs callbacks of `core`; the room that they make is in `uncharged`. In a
-    /// liburcu domain, between the begin and end functions of its [`Surroundings`].
-    pub(crate) fn running_callbacks<R>(
-        core: &GracePeriods,
-        uncharged: &Uncharged,
-        f: impl FnOnce() -> R,
-    ) -> R {
-        /// What the thread was running before: restored on drop, also if `f` panics, since
-        /// `uncharged` does not outlive this call.
-        struct Before(Running);
-
-        impl Drop for Before {
-            fn drop(&mut self) {
-                RUNNING.set(self.0);
-            }
-        }
-
-        let surroundings = core.gp_words.liburcu.as_ref().and_then(|links| links.surroundings());
-        let _around = surroundings.map(Around::begin);
-        let before = Before(RUNNING.get());
-        let (depth, outer) = (before.0.depth + 1, &raw const before.0);
-        RUNNING.set(Running { depth, core, uncharged, outer });
-        let result = f();
-        drop(before);
-        result
-    }
-
-    /// The surroundings of a liburcu domain's callbacks, begun; they end when this is dropped.
-    struct Around(Surroundings, usize);
-
-    impl Around {
-        fn begin(surroundings: Surroundings) -> Self {
-            Self(surroundings, (surroundings.begin)())
-        }
-    }
-
-    impl Drop for Around {
+    impl Drop for Before {
         fn drop(&mut self) {
-            (self.0.end)(self.1);
+            RUNNING.set(self.0);
         }
     }
 
-    /// The room that the callbacks of `core` on this thread have made so far, while they are run.
-    pub(crate) fn uncharged(core: &GracePeriods) -> Option<&Uncharged> {
-        let running = RUNNING.get();
-        // SAFETY: `running_callbacks`, which borrows it, is in progress; it ends after the caller,
-        // which is one of its callbacks.
-        if ptr::eq(running.core, core) { unsafe { running.uncharged.as_ref() } } else { None }
-    }
+    let surroundings =
+        grace_periods.gp_words.liburcu.as_ref().and_then(|links| links.surroundings());
+    let _around = surroundings.map(Around::begin);
+    let before = Before(RUNNING.get());
+    let (depth, outer) = (before.0.depth + 1, &raw const before.0);
+    RUNNING.set(Running { depth, grace_periods, room_made, outer });
+    let result = f();
+    drop(before);
+    result
+}
 
-    /// How much of the room that they made the callbacks of `core` in progress on this thread have
-    /// used. Their run has not finished, so this room is counted twice as waiting: for the callback
-    /// that is running, and for what it has queued.
-    pub(crate) fn spent(core: &GracePeriods) -> Amount {
-        let (mut running, mut spent) = (RUNNING.get(), Amount::NONE);
-        // SAFETY: each outlives those nested in it: see `running_callbacks`.
-        while let Some(outer) = unsafe { running.outer.as_ref() } {
-            if ptr::eq(running.core, core) {
-                // SAFETY: as in `uncharged`.
-                spent = spent.plus(unsafe { &*running.uncharged }.spent.get());
-            }
-            running = *outer;
-        }
-        spent
+/// The surroundings of a liburcu domain's callbacks, begun; they end when this is dropped.
+struct Around(Surroundings, usize);
+
+impl Around {
+    fn begin(surroundings: Surroundings) -> Self {
+        Self(surroundings, (surroundings.begin)())
     }
+}
+
+impl Drop for Around {
+    fn drop(&mut self) {
+        (self.0.end)(self.1);
+    }
+}
+
+/// The room that the domain's callbacks on this thread have made so far, while they are run.
+pub(crate) fn room_made(grace_periods: &GracePeriods) -> Option<&RoomMade> {
+    let running = RUNNING.get();
+    // SAFETY: `running_callbacks`, which borrows it, is in progress; it ends after the caller,
+    // which is one of its callbacks.
+    if ptr::eq(running.grace_periods, grace_periods) {
+        unsafe { running.room_made.as_ref() }
+    } else {
+        None
+    }
+}
+
+/// How much of the room that they made the domain's callbacks in progress on this thread have
+/// used. Their run has not finished, so this room is counted twice as waiting: for the callback
+/// that is running, and for what it has queued.
+pub(crate) fn spent(grace_periods: &GracePeriods) -> Amount {
+    let (mut running, mut spent) = (RUNNING.get(), Amount::NONE);
+    // SAFETY: each outlives those nested in it: see `running_callbacks`.
+    while let Some(outer) = unsafe { running.outer.as_ref() } {
+        if ptr::eq(running.grace_periods, grace_periods) {
+            // SAFETY: as in `room_made`.
+            spent = spent.plus(unsafe { &*running.room_made }.spent.get());
+        }
+        running = *outer;
+    }
+    spent
 }

@@ -13,8 +13,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use grace::srcu::AdaptiveDelay;
 
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::{Handle, Named};
+use crate::reclaim::domain_state::{DomainState, Handle, Named};
 use crate::srcu::SrcuCounts;
 use crate::srcu::driver::DELAY;
 
@@ -102,14 +101,14 @@ impl SleepableDomain {
         if self.state_pointer().is_none() {
             self.make_state();
         }
-        let place = ptr::from_ref(&self.srcu_counts().core);
+        let place = ptr::from_ref(&self.srcu_counts().state);
         // SAFETY: not null, and not written to any more. A thread has found it with Acquire.
         unsafe { &*place.cast() }
     }
 
     fn state_pointer(&self) -> Option<NonNull<DomainState>> {
         // Acquire: pairs with the exchange in `make_state`.
-        NonNull::new(self.srcu_counts_if_any()?.core.load(Acquire).cast())
+        NonNull::new(self.srcu_counts_if_any()?.state.load(Acquire).cast())
     }
 
     #[cold]
@@ -124,20 +123,17 @@ impl SleepableDomain {
         let state = unsafe { DomainState::sleepable(self.name, *self.delay, whole) };
         let mine = Arc::into_raw(Arc::new(state)).cast_mut();
         // AcqRel: the thread that finds it finds it whole.
-        let first = match srcu_counts.core.compare_exchange(
-            ptr::null_mut(),
-            mine.cast(),
-            AcqRel,
-            Acquire,
-        ) {
-            Ok(_) => mine,
-            Err(first) => {
-                // SAFETY: from `into_raw`, and no other thread has it.
-                let mut state = unsafe { Arc::from_raw(mine) };
-                Arc::get_mut(&mut state).expect("no other thread has it").let_srcu_counts_go();
-                first.cast()
-            }
-        };
+        let first =
+            match srcu_counts.state.compare_exchange(ptr::null_mut(), mine.cast(), AcqRel, Acquire)
+            {
+                Ok(_) => mine,
+                Err(first) => {
+                    // SAFETY: from `into_raw`, and no other thread has it.
+                    let mut state = unsafe { Arc::from_raw(mine) };
+                    Arc::get_mut(&mut state).expect("no other thread has it").let_srcu_counts_go();
+                    first.cast()
+                }
+            };
         NonNull::new(first).expect("a state, once there is one")
     }
 }

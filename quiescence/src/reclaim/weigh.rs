@@ -177,31 +177,31 @@ impl<T> Scale<T> {
 
     /// What this value is charged: see [`weight`](Self::weight).
     #[inline]
-    pub(crate) fn charge(self, core: &DomainState, value: &T) -> usize {
-        charge_of_box::<T>(self.weight(core, value))
+    pub(crate) fn charge(self, domain: &DomainState, value: &T) -> usize {
+        charge_of_box::<T>(self.weight(domain, value))
     }
 
     /// What this value weighs: its size at least. A panic of the user's function ends here.
     #[inline]
-    pub(crate) fn weight(self, core: &DomainState, value: &T) -> usize {
+    pub(crate) fn weight(self, domain: &DomainState, value: &T) -> usize {
         match self.0 {
             None => size_of::<T>(),
-            Some(weight) => ask(core, || weight(value)).max(size_of::<T>()),
+            Some(weight) => ask(domain, || weight(value)).max(size_of::<T>()),
         }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn panicked(core: &DomainState) {
-    core.counters().callbacks_panicked.fetch_add(1, Relaxed); // a statistic
+fn panicked(domain: &DomainState) {
+    domain.grace_periods.counters().callbacks_panicked.fetch_add(1, Relaxed); // a statistic
 }
 
 /// What a function of the user's says; nothing, if it panics.
-pub(crate) fn ask(core: &DomainState, weight: impl FnOnce() -> usize) -> usize {
+pub(crate) fn ask(domain: &DomainState, weight: impl FnOnce() -> usize) -> usize {
     let mut bytes = 0;
     if !caught(Site::Weigh, || bytes = weight()) {
-        panicked(core);
+        panicked(domain);
     }
     bytes
 }

@@ -54,8 +54,7 @@ use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
 use crate::os::{clock, nap, thread, user_code};
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::Handle;
+use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::rescan;
 use crate::reclaim::thread_queue::{Queue, Wants};
 
@@ -115,8 +114,8 @@ pub(crate) fn announce(handle: &Handle) -> bool {
         return true;
     }
     let now = Instant::now();
-    let close_at = after(now, handle.tuning.lazy_ns());
-    let due = due(first_turn(handle.attention()), now, close_at);
+    let close_at = after(now, handle.grace_periods.tuning.lazy_ns());
+    let due = due(first_turn(handle.grace_periods.attention()), now, close_at);
     let task = Task::new(handle.downgrade(), due, close_at);
     let first = state.domains.add(task);
     let refused = if state.started {
@@ -160,7 +159,7 @@ pub(crate) fn attend(handle: &Handle) -> bool {
 /// The tuning of `handle` has changed: its open callbacks wait no longer than the new `lazy` says.
 pub(crate) fn retune(handle: &Handle) {
     let mut state = WORKER.lock();
-    let close_at = after(Instant::now(), handle.tuning.lazy_ns());
+    let close_at = after(Instant::now(), handle.grace_periods.tuning.lazy_ns());
     // If it is not in the list, the worker is in a turn there, and at its end sees the tuning.
     state.domains.change(ptr::from_ref::<DomainState>(handle), |task| {
         task.close_at = task.close_at.min(close_at);
@@ -171,10 +170,10 @@ pub(crate) fn retune(handle: &Handle) {
 
 /// A domain ends. No lock of the library is held. Takes it out of the list at once, so that its
 /// memory does not stay allocated until its turn, however long its `lazy` is.
-pub(crate) fn forget(core: &DomainState) {
+pub(crate) fn forget(domain: &DomainState) {
     // Relaxed: set by a thread that had a handle; a domain in the list has been announced.
-    if core.queues.announced.load(Relaxed) {
-        let forgotten = WORKER.lock().domains.remove(core);
+    if domain.queues.announced.load(Relaxed) {
+        let forgotten = WORKER.lock().domains.remove(domain);
         drop(forgotten);
     }
 }
@@ -297,31 +296,32 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
 /// Sets when the domain's next turn is due, and returns whether it needs one; if not, the next
 /// callback must announce the domain.
 fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
-    let core: &DomainState = &task.domain;
+    let domain: &DomainState = &task.domain;
     let now = Instant::now();
-    let mut asked = core.attention();
+    let mut asked = domain.grace_periods.attention();
     if task.hurries_still {
         asked = asked.max(Attention::Within(BUSY_NS));
     }
     let wants = if asked == Attention::None {
-        core.queues.leave()
+        domain.queues.leave()
     } else {
-        core.queues.wants_unless_busy()
+        domain.queues.wants_unless_busy()
     };
-    let hurried = core.queues.hurried.load(Relaxed);
-    task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
+    let hurried = domain.queues.hurried.load(Relaxed);
+    // See `retune`.
+    task.close_at = task.close_at.min(after(now, domain.grace_periods.tuning.lazy_ns()));
     task.due = due(next_turn(asked, wants, hurried || task.has_more), now, task.close_at);
-    if core.hazards && wants != Wants::Nothing {
+    if domain.grace_periods.hazards && wants != Wants::Nothing {
         // Its grace periods wait for no reader: an object is freed within two turns (in the first
         // the worker may leave it to its thread), so within `2 * lazy_ns`.
-        task.due = task.due.min(after(now, core.tuning.lazy_ns()));
+        task.due = task.due.min(after(now, domain.grace_periods.tuning.lazy_ns()));
     }
     // After the queues: running them is what puts objects into `kept`.
-    let kept_due_ns = core.kept.due_ns();
+    let kept_due_ns = domain.kept.due_ns();
     if let Some(due_ns) = kept_due_ns {
         let kept_due = after(now, due_ns.saturating_sub(clock::monotonic_ns()));
         task.due = if wants == Wants::Nothing { kept_due } else { task.due.min(kept_due) };
-        core.queues.announced.store(true, Relaxed); // under the lock that `announce` takes
+        domain.queues.announced.store(true, Relaxed); // under the lock that `announce` takes
     }
     let stays = stays(asked, wants) || kept_due_ns.is_some();
     if stays { asked.max(Attention::AtTick) } else { Attention::None }
@@ -329,52 +329,58 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
 
 /// Does what can be done in a domain without waiting.
 fn tend(task: &mut Task<Handle>) {
-    let core: &DomainState = &task.domain;
+    let domain: &DomainState = &task.domain;
     let now = Instant::now();
-    let mut queues = core.queues.all();
-    let hurried = core.queues.hurried.swap(false, Acquire) // pairs with the Release in `hurry`
+    let mut queues = domain.queues.all();
+    let hurried = domain.queues.hurried.swap(false, Acquire) // pairs with the Release in `hurry`
         | std::mem::take(&mut task.hurries_still);
     close_queues(task, &queues, hurried, now);
-    let core: &DomainState = &task.domain;
+    let domain: &DomainState = &task.domain;
     // Relaxed: only the worker uses it.
-    let rests_until_ns = core.rests_until_ns.load(Relaxed);
+    let rests_until_ns = domain.rests_until_ns.load(Relaxed);
     let rested = clock::monotonic_ns() >= rests_until_ns;
-    let task_waits = || matches!(core.attention(), Attention::Within(_));
-    if advances(rested, hurried, || core.urgency().unwrap_or(Urgency::Normal), task_waits) {
-        advance(core);
+    let task_waits = || matches!(domain.grace_periods.attention(), Attention::Within(_));
+    if advances(
+        rested,
+        hurried,
+        || domain.grace_periods.urgency().unwrap_or(Urgency::Normal),
+        task_waits,
+    ) {
+        advance(domain);
     }
     run_queues(task, &mut queues, hurried);
-    let core: &DomainState = &task.domain;
-    core.queues.forget_orphans(core);
-    if core.kept.due_ns().is_some_and(|due_ns| due_ns <= clock::monotonic_ns()) {
-        rescan::free_unprotected(core);
+    let domain: &DomainState = &task.domain;
+    domain.queues.forget_orphans(domain);
+    if domain.kept.due_ns().is_some_and(|due_ns| due_ns <= clock::monotonic_ns()) {
+        rescan::free_unprotected(domain);
     }
-    if core.zone() != Zone::Full {
+    if domain.zone() != Zone::Full {
         // Also if no callback made the room: a limit was raised, or a thread has ended.
-        core.tell_of_room_unless_busy();
+        domain.grace_periods.tell_of_room_unless_busy();
     }
-    core.look_for_stall();
+    domain.grace_periods.look_for_stall();
 }
 
 /// Asks for a grace period on behalf of open callbacks, if it is time. A queue whose lock another
 /// thread holds is left to the next tick.
 fn close_queues(task: &mut Task<Handle>, queues: &[Arc<Queue>], hurried: bool, now: Instant) {
-    let core: &DomainState = &task.domain;
+    let domain: &DomainState = &task.domain;
     let Some(urgency) = closes(hurried, now >= task.close_at) else { return }; //~ lazy-forever
-    let busy = queues.iter().filter(|queue| !queue.close_unless_busy(core, urgency)).count();
+    let busy = queues.iter().filter(|queue| !queue.close_unless_busy(domain, urgency)).count();
     let is_done = busy == 0;
-    task.close_at = if is_done { after(now, core.tuning.lazy_ns()) } else { now + nap::TICK };
+    task.close_at =
+        if is_done { after(now, domain.grace_periods.tuning.lazy_ns()) } else { now + nap::TICK };
     task.hurries_still = hurried && !is_done;
 }
 
 /// Runs what is ready, one queue after the other, beginning after the queue at which the turn
 /// before ended, until this turn ends.
 fn run_queues(task: &mut Task<Handle>, queues: &mut [Arc<Queue>], hurried: bool) {
-    let core: &DomainState = &task.domain;
+    let domain: &DomainState = &task.domain;
     let (began_cpu_ns, began_ns) = (clock::thread_cpu_ns(), clock::monotonic_ns());
     let is_over = || {
         let taken_ns = clock::monotonic_ns().saturating_sub(began_ns);
-        turn_is_over(taken_ns, core.tuning.run_ns()) //~ endless-turn
+        turn_is_over(taken_ns, domain.grace_periods.tuning.run_ns()) //~ endless-turn
     };
     let first = std::mem::take(&mut task.next_queue) % queues.len().max(1);
     queues.rotate_left(first);
@@ -386,7 +392,11 @@ fn run_queues(task: &mut Task<Handle>, queues: &mut [Arc<Queue>], hurried: bool)
         }
         let mut turns = RUNS_PER_TURN;
         while turns != 0 {
-            match queue.run_some_unless_busy(core, thread::token(), core.tuning.run_min()) {
+            match queue.run_some_unless_busy(
+                domain,
+                thread::token(),
+                domain.grace_periods.tuning.run_min(),
+            ) {
                 0 => break,
                 some => ran += some,
             }
@@ -403,23 +413,23 @@ fn run_queues(task: &mut Task<Handle>, queues: &mut [Arc<Queue>], hurried: bool)
     }
     if ran != 0 {
         let spent_ns = clock::thread_cpu_ns().saturating_sub(began_cpu_ns);
-        trace::worker_ran_callbacks(core.source(), spent_ns);
+        trace::worker_ran_callbacks(domain.grace_periods.source(), spent_ns);
     }
 }
 
 /// Takes steps of a grace period, and notes how long the worker leaves the domain's grace periods
 /// alone from now on. A longer rest that was noted before stays.
-fn advance(core: &DomainState) {
+fn advance(domain: &DomainState) {
     let began_ns = clock::thread_cpu_ns();
-    core.advance_at_tick(Me::NOBODY);
+    domain.grace_periods.advance_at_tick(Me::NOBODY);
     let spent_ns = clock::thread_cpu_ns().saturating_sub(began_ns);
     // Relaxed: a statistic.
-    core.counters().worker_ns.fetch_add(spent_ns, Relaxed);
-    if let Some(budget) = core.budget {
+    domain.grace_periods.counters().worker_ns.fetch_add(spent_ns, Relaxed);
+    if let Some(budget) = domain.budget {
         let rest_ns = budget.rest_ns(spent_ns, nap::TICK.as_nanos() as u64);
         let until_ns = clock::monotonic_ns().saturating_add(rest_ns);
         // Relaxed: only the worker uses it.
-        core.rests_until_ns.fetch_max(until_ns, Relaxed);
+        domain.rests_until_ns.fetch_max(until_ns, Relaxed);
     }
 }
 
@@ -451,7 +461,7 @@ mod tests {
     use crate::Domain;
     use crate::domain::builder::Builder;
     use crate::domain::tag::DomainTag;
-    use crate::reclaim::free::{Boxed, Closure};
+    use crate::reclaim::free::{Address, Boxed, Callback, Closure};
     use crate::reclaim::thread_queue::{BATCH, Contents};
 
     /// Has the worker end in its next turn.
@@ -528,7 +538,7 @@ mod tests {
 
     fn add_of<F: FnOnce() + Send + 'static>(queue: &Queue, bytes: u64, f: F) {
         // SAFETY: only this thread adds; a closure of that kind.
-        unsafe { queue.add(&Closure::<F>::NEAR, f, bytes) };
+        unsafe { queue.add(&Closure::<F>::KIND, Closure(f), bytes) };
     }
 
     fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
@@ -612,10 +622,10 @@ mod tests {
         for number in 0..999_u64 {
             let object = Box::into_raw(Box::new(number));
             // SAFETY: only this thread adds; from a box.
-            unsafe { queue.add(&Boxed::<u64>::KIND, object, 0) };
+            unsafe { queue.add(&Address::<Boxed<u64>>::KIND, object, 0) };
         }
         queue.close(core, Urgency::Normal);
-        core.advance(Me::NOBODY);
+        core.grace_periods.advance(Me::NOBODY);
         assert_eq!(queue.run_some(core, 1, 1_000), 32, "one look, after one callback and 31 boxes");
         while queue.run_some(core, 1, 1_000) != 0 {}
         assert!(queue.is_empty());
@@ -645,11 +655,11 @@ mod tests {
         let core = domain.tag().core();
         core.rests_until_ns.store(u64::MAX, Relaxed);
         assert_eq!(tend_at_its_time(&domain), 0, "it rests");
-        core.request(Urgency::Expedited);
+        core.grace_periods.request(Urgency::Expedited);
         assert_eq!(tend_at_its_time(&domain), 1, "but not where somebody is in a hurry");
         assert_eq!(core.rests_until_ns.load(Relaxed), u64::MAX, "and then it still owes");
         core.rests_until_ns.store(0, Relaxed);
-        core.request(Urgency::Background);
+        core.grace_periods.request(Urgency::Background);
         assert_eq!(tend_at_its_time(&domain), 2);
     }
 
@@ -660,7 +670,7 @@ mod tests {
         let core = domain.tag().core();
         let began_ns = clock::monotonic_ns();
         assert_eq!(tend_at_its_time(&domain), 1);
-        let spent_ns = core.counters().worker_ns.load(Relaxed);
+        let spent_ns = core.grace_periods.counters().worker_ns.load(Relaxed);
         assert!(spent_ns > 0);
         let rests_until_ns = core.rests_until_ns.load(Relaxed);
         assert!(spent_ns * 1_000_000 <= rests_until_ns - began_ns, "{spent_ns}: {rests_until_ns}");

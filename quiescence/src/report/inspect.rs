@@ -50,14 +50,14 @@ impl DomainState {
     /// Looks at the domain.
     pub(crate) fn look(&self) -> Look {
         let now_ns = clock::monotonic_ns();
-        self.stand_still(|machine, current, registry, announced| {
+        self.grace_periods.stand_still(|machine, current, registry, announced| {
             let (sequence, waits_since_ns) = (machine.sequence(), current.waits_since_ns);
             let in_progress = sequence.in_progress().then(|| InProgress {
                 number: sequence.ended().wrapping_add(1),
                 waits_ns: waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns)),
             });
             let waits_ns = in_progress.map_or(0, |in_progress| in_progress.waits_ns);
-            let (engine, longest_reader) = if self.is_sleepable() {
+            let (engine, longest_reader) = if self.grace_periods.is_sleepable() {
                 let oldest = self.oldest_guard();
                 ("srcu", oldest.map(|(live, _)| LongestReader::of_tracked(&live, now_ns)))
             } else {

@@ -35,7 +35,7 @@ use grace::Urgency;
 use crate::gp::grace_periods::Me;
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{Rank, const_unless_loom};
-use crate::reclaim::handle::Named;
+use crate::reclaim::domain_state::Named;
 use crate::reclaim::sleepable::SleepableDomain;
 use crate::reclaim::{domains, worker};
 use crate::srcu::{Index, Section, SrcuCounts};
@@ -89,9 +89,9 @@ impl Fallback {
         }
         let state = domains::known(&self.domain);
         // A reader that is preempted there is not at fault: no report after milliseconds.
-        let mut tuning = state.tuning.get();
+        let mut tuning = state.grace_periods.tuning.get();
         tuning.stall_after_expedited = tuning.stall_after;
-        state.tuning.set(tuning);
+        state.grace_periods.tuning.set(tuning);
         worker::retune(&self.domain.handle());
         self.prepared.store(true, Release);
     }
@@ -108,7 +108,7 @@ impl Fallback {
         self.prepare();
         let domain = domains::known(&self.domain);
         // No thread is registered here, whose section it would have to be refused for.
-        while !domain.synchronize(Urgency::Expedited, Me::NOBODY) {}
+        while !domain.grace_periods.synchronize(Urgency::Expedited, Me::NOBODY) {}
     }
 
     /// Counts a section in.
@@ -322,7 +322,8 @@ mod tests {
     /// One that lasts until the updater sleeps beside it: no chance decides whether the two meet.
     #[test]
     fn a_section_that_lasts_is_waited_for() {
-        let sleeps = || Fallback::current().domain.state().counters().sleeps.load(Relaxed);
+        let sleeps =
+            || Fallback::current().domain.state().grace_periods.counters().sleeps.load(Relaxed);
         let (section, before) = (FallbackSection::begin(), sleeps());
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -36,7 +36,7 @@ pub(crate) struct SrcuCounts {
     /// The index that readers use, and whether they are tracked.
     index: AtomicU64,
     /// The state of the domain, once it has one. Here it is an address.
-    pub(crate) core: AtomicPtr<()>,
+    pub(crate) state: AtomicPtr<()>,
 }
 
 const _: () = assert!(size_of::<SrcuCounts>() <= 64);
@@ -63,7 +63,7 @@ impl SrcuCounts {
         let empty = Self {
             counts: PerCpuCounters::new(),
             index: AtomicU64::new(0),
-            core: AtomicPtr::new(ptr::null_mut()),
+            state: AtomicPtr::new(ptr::null_mut()),
         };
         // SAFETY: a line of our own.
         unsafe { srcu_counts.write(empty) };

@@ -149,7 +149,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// step of that. Waits for nothing.
     #[cold]
     fn ask(&self) {
-        let asked = self.domain.core().sequence();
+        let asked = self.domain.core().grace_periods.sequence();
         // Relaxed: a cookie of some thread's; if it is an old one, one grace period more is asked.
         if asked.is_done(grace::Cookie::from_bits(self.asked.load(Relaxed))) {
             let cookie = self.domain.start_poll();

@@ -274,7 +274,8 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         V: Send + Sync + 'static,
     {
         let is_inline = const { may_be_inline::<K, V>() } && is_copied;
-        let domain_sequence = grace::Cookie::done_at(domain.core().sequence()).to_bits();
+        let domain_sequence =
+            grace::Cookie::done_at(domain.core().grace_periods.sequence()).to_bits();
         let count = Counter::new();
         // Before there is a map, whose drop relies on a table: this may panic.
         let root = match is_inline {
@@ -316,7 +317,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// over the limit already.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        self.domain.core().is_sleepable() || reserve::may_replace(self.tag(), None)
+        self.domain.core().grace_periods.is_sleepable() || reserve::may_replace(self.tag(), None)
     }
 
     /// What one is charged that owns nothing.
@@ -474,12 +475,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag> HashMap<K, V, S, D> {
 impl GracePeriods for DomainState {
     #[inline]
     fn snapshot(&self) -> u64 {
-        self.snapshot_after_unlinking().to_bits()
+        self.grace_periods.snapshot_after_unlinking().to_bits()
     }
 
     #[inline]
     fn is_over(&self, cookie: u64) -> bool {
-        self.sequence().is_done(grace::Cookie::from_bits(cookie))
+        self.grace_periods.sequence().is_done(grace::Cookie::from_bits(cookie))
     }
 }
 

@@ -63,7 +63,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// sections are not known in sleepable domains: nothing is refused there.)
     #[track_caller]
     pub(super) fn may_retire(&self, what: &str) {
-        if !self.domain.core().is_sleepable()
+        if !self.domain.core().grace_periods.is_sleepable()
             && !reserve::may_replace(self.domain.tag(), self.constant_charge())
         {
             sections::refuse(&format!("IdMap::{what}"), &format!("try_{what}()"));

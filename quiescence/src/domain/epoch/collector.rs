@@ -13,7 +13,7 @@ use crate::domain::names::Private;
 use crate::domain::reader::Reader;
 use crate::gp::slot::Slot;
 use crate::reclaim::defer;
-use crate::reclaim::handle::Handle;
+use crate::reclaim::domain_state::Handle;
 use crate::reclaim::worker;
 
 /// What guards of one kind wait for each other in, and for no others: a domain.

@@ -12,8 +12,7 @@ use crate::domain::guard::{self, Global};
 use crate::gp::slot::Slot;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::Named;
+use crate::reclaim::domain_state::{DomainState, Named};
 
 /// Keeps the thread pinned, until it is dropped: what is deferred after it began does not run
 /// before.

@@ -161,7 +161,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// registered threads.
     #[inline(always)]
     fn is_sleepable(&self) -> bool {
-        !K::STATIC && self.domain.core().is_sleepable()
+        !K::STATIC && self.domain.core().grace_periods.is_sleepable()
     }
 
     /// What the value that is in the place now would be charged; an estimate, for it may be

@@ -475,6 +475,6 @@ impl Drop for OwnedSection {
 // SAFETY: as for `SrcuGuard`.
 unsafe impl Section<Sleepable> for OwnedSection {
     fn core(&self) -> *const DomainState {
-        self.place.srcu_counts().core.load(Relaxed).cast() // compared only
+        self.place.srcu_counts().state.load(Relaxed).cast() // compared only
     }
 }

@@ -167,7 +167,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
 
     /// Whether its grace period is over.
     fn is_unread(&self) -> bool {
-        self.domain.core().sequence().is_done(self.unread_after)
+        self.domain.core().grace_periods.sequence().is_done(self.unread_after)
     }
 
     /// Retires it without waiting, over the limit if need be.

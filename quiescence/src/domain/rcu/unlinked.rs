@@ -41,7 +41,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     pub(super) unsafe fn new(pointer: *mut T, scale: Scale<T>, domain: &Domain<K>) -> Option<Self> {
         let pointer = NonNull::new(pointer)?;
         // The caller's last step was the exchange, as is asked for [UL-1].
-        let unread_after = domain.core().snapshot_after_unlinking();
+        let unread_after = domain.core().grace_periods.snapshot_after_unlinking();
         Some(Self { pointer, scale, domain: domain.clone(), unread_after })
     }
 

@@ -413,12 +413,16 @@ mod tests {
         let expected: Vec<_> = (0..5)
             .map(|doublings| Duration::from_nanos(grace::handover::PATIENCE_NS << doublings))
             .collect();
-        core.request(Urgency::Normal);
-        assert_eq!(patience_of_those_who_pass(core, 5), expected);
-        sync::lock(&core.state).driven = false;
-        assert!(core.synchronize(Urgency::Normal, Me::NOBODY));
-        assert_eq!(patience_of_those_who_pass(core, 2), expected[..2], "in the next one anew");
-        sync::lock(&core.state).driven = false;
+        core.grace_periods.request(Urgency::Normal);
+        assert_eq!(patience_of_those_who_pass(&core.grace_periods, 5), expected);
+        sync::lock(&core.grace_periods.state).driven = false;
+        assert!(core.grace_periods.synchronize(Urgency::Normal, Me::NOBODY));
+        assert_eq!(
+            patience_of_those_who_pass(&core.grace_periods, 2),
+            expected[..2],
+            "in the next one anew"
+        );
+        sync::lock(&core.grace_periods.state).driven = false;
     }
 
     /// A thread that took over used to assume that the grace period had begun: it counted and timed
@@ -427,14 +431,15 @@ mod tests {
     fn a_grace_period_that_begins_with_a_take_over_is_noted() {
         let domain = Domain::new();
         let core = domain.tag().core();
-        let slot = core.register(1, ReaderKind::Ordinary);
-        core.request(Urgency::Normal);
-        let mut state = sync::lock(&core.state);
+        let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
+        core.grace_periods.request(Urgency::Normal);
+        let mut state = sync::lock(&core.grace_periods.state);
         state.driven = true; // by a thread that makes no progress
-        let driver = core.take_over(&mut state, Until::MustWait { tick: false }, Me::NOBODY);
-        let (state, _) = core.drive(state, driver.expect("the registry is free"));
+        let driver =
+            core.grace_periods.take_over(&mut state, Until::MustWait { tick: false }, Me::NOBODY);
+        let (state, _) = core.grace_periods.drive(state, driver.expect("the registry is free"));
         drop(state);
-        core.unregister(slot);
+        core.grace_periods.unregister(slot);
         let statistics = domain.statistics();
         assert_eq!((statistics.grace_periods, statistics.latency.count()), (1, 1));
     }
@@ -447,28 +452,28 @@ mod tests {
     fn a_driver_whose_place_is_taken_in_its_sleep_returns() {
         let domain = Domain::new();
         let core = domain.tag().core();
-        let slot = core.register(1, ReaderKind::Ordinary);
-        slot.enter_slow(&core.gp_words.gp, Location::caller());
-        core.announce(grace::Number(1));
+        let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
+        slot.enter_slow(&core.grace_periods.gp_words.gp, Location::caller());
+        core.grace_periods.announce(grace::Number(1));
         let aim = Until::MustWait { tick: false };
-        let driver = core.begin_term(aim, Me::NOBODY);
-        assert_eq!(core.scan(grace::Number(1), &driver), 1);
+        let driver = core.grace_periods.begin_term(aim, Me::NOBODY);
+        assert_eq!(core.grace_periods.scan(grace::Number(1), &driver), 1);
         let asleep = AtomicU32::new(0);
         thread::scope(|scope| {
             scope.spawn(|| {
                 asleep.store(system::id(), SeqCst);
-                core.sleep(&driver);
+                core.grace_periods.sleep(&driver);
             });
-            while core.counters().sleeps.load(SeqCst) == 0
+            while core.grace_periods.counters().sleeps.load(SeqCst) == 0
                 || thread_state::look_at(asleep.load(SeqCst)).state != ThreadState::Sleeping
             {
                 thread::yield_now();
             }
-            let mut state = sync::lock(&core.state);
+            let mut state = sync::lock(&core.grace_periods.state);
             state.conduct.away = Away::sleeps(Duration::ZERO);
-            assert!(core.take_over(&mut state, aim, Me::NOBODY).is_some());
+            assert!(core.grace_periods.take_over(&mut state, aim, Me::NOBODY).is_some());
         });
         slot.leave();
-        core.unregister(slot);
+        core.grace_periods.unregister(slot);
     }
 }

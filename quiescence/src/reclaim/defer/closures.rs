@@ -2,12 +2,12 @@
 
 use grace::limit::{Amount, Context};
 
-use super::{add, admit, admit_over, close_if_full, context, leave_to_worker, settle};
+use super::{add, admit, admit_over, close_if_full, context, leave_to_worker, settle, take_room};
 use crate::event::trace;
 use crate::os::{clock, nap};
+use crate::reclaim::domain_state::Named;
 use crate::reclaim::domains;
-use crate::reclaim::free::Closure;
-use crate::reclaim::handle::Named;
+use crate::reclaim::free::{Callback, Closure};
 use crate::reclaim::local::{self, Own, Sections};
 use crate::reclaim::retire::AtLimit;
 use crate::reclaim::thread_queue::{BATCH, Contents, Queue, Wants};
@@ -59,14 +59,14 @@ pub(super) fn add_closure<K: Named, F: FnOnce() + Send + 'static>(
     queue: Option<&Queue>,
     f: F,
 ) -> bool {
-    let bytes = Closure::<F>::AMOUNT.bytes;
+    let (f, bytes) = (Closure(f), Closure::<F>::AMOUNT.bytes);
     if const { Closure::<F>::FITS } {
         // SAFETY: an F, which is Send and 'static.
-        unsafe { add(tag, queue, Contents::Closures, &Closure::<F>::NEAR, f, bytes) }
+        unsafe { add(tag, queue, Contents::Closures, &Closure::<F>::KIND, f, bytes) }
     } else {
-        let f = Box::into_raw(Box::new(f));
+        let (kind, f) = (&Box::<Closure<F>>::KIND, Box::new(f));
         // SAFETY: an F in a box, as above.
-        unsafe { add(tag, queue, Contents::Closures, &Closure::<F>::FAR, f, bytes) }
+        unsafe { add(tag, queue, Contents::Closures, kind, f, bytes) }
     }
 }
 
@@ -87,12 +87,12 @@ pub(crate) enum Patience {
 /// grace period, and has the worker run what is ready.
 #[cold]
 pub(super) fn tend_closures(tag: &dyn Named, queue: &Queue) {
-    let core = tag.core();
-    if !close_if_full(core, queue, BATCH) {
+    let domain = tag.core();
+    if !close_if_full(domain, queue, BATCH) {
         return;
     }
     if Sections::of_this_thread() == Sections::None {
-        core.advance(Own::in_domain(core).me());
+        domain.grace_periods.advance(Own::in_domain(domain).me());
     }
     worker::hurry(&tag.handle());
 }
@@ -107,19 +107,19 @@ pub(super) fn make_room_for_closure(
     patience: Patience,
 ) -> bool {
     let waits = patience != Patience::None;
-    let core = domains::known(tag);
-    if admit(core, queue, amount) {
+    let domain = domains::known(tag);
+    if admit(domain, queue, amount) {
         return true;
     }
     //~ no-limit
     let context = context();
     let borrows =
-        context == Context::Section && queue.is_some() && !local::refresh_over_limit(core);
-    trace::limit_reached(core.source(), waits && context == Context::Outside);
+        context == Context::Section && queue.is_some() && !local::refresh_over_limit(domain);
+    trace::limit_reached(domain.grace_periods.source(), waits && context == Context::Outside);
     match context {
         _ if !waits => false,
         Context::Section if borrows => {
-            admit_over(core, queue, amount);
+            admit_over(domain, queue, amount);
             true
         }
         Context::Section | Context::Callback => false,
@@ -139,29 +139,29 @@ fn wait_for_room(
     amount: Amount,
     patience: Patience,
 ) -> bool {
-    let core = tag.core();
+    let domain = tag.core();
     let for_a_tick = patience == Patience::Tick;
-    let is_sleepable = core.is_sleepable();
+    let is_sleepable = domain.grace_periods.is_sleepable();
     let began_ns = clock::monotonic_ns();
     let mut in_vain = 0;
     loop {
         if !for_a_tick {
             // Waits for a grace period, however long that takes; so not with `Patience::Tick`.
-            settle(core, local::existing_objects(core).as_deref());
+            settle(domain, local::existing_objects(domain).as_deref());
         }
         if context() != Context::Outside {
             // A drop has begun a section here and kept the guard: the worker might wait for it.
-            admit_over(core, queue, amount);
+            admit_over(domain, queue, amount);
             return true;
         }
-        if admit(core, queue, amount) {
+        if admit(domain, queue, amount) {
             return true;
         }
         // If nothing waits, the charge is in local stocks, from when the limit was higher, of
         // threads that may not use the domain for long. Nothing will make room.
-        in_vain = if core.queues.wants() == Wants::Nothing { in_vain + 1 } else { 0 };
+        in_vain = if domain.queues.wants() == Wants::Nothing { in_vain + 1 } else { 0 };
         if in_vain == LOOKS_IN_VAIN {
-            admit_over(core, queue, amount);
+            admit_over(domain, queue, amount);
             return true;
         }
         if !worker::hurry(&tag.handle()) {
@@ -170,10 +170,33 @@ fn wait_for_room(
         let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);
         if (for_a_tick || is_sleepable) && u128::from(waited_ns) >= nap::TICK.as_nanos() {
             if is_sleepable {
-                core.admit_over(amount);
+                domain.admit_over(amount);
             }
             return is_sleepable;
         }
         nap::moment();
     }
+}
+
+/// Calls `f` after a grace period, if there is room.
+pub(crate) fn call_if_room<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) -> Result<(), F> {
+    let amount = Closure::<F>::AMOUNT;
+    let queue = local::closures(tag.core(), tag);
+    if !take_room(tag, queue, amount) {
+        return Err(f);
+    }
+    if add_closure(tag, queue, f)
+        && let Some(queue) = queue
+    {
+        tend_closures(tag, queue);
+    }
+    Ok(())
+}
+
+/// Calls `f` after a grace period, over the limit.
+pub(crate) fn call_over_now<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
+    let amount = Closure::<F>::AMOUNT;
+    domains::known(tag).admit_over(amount);
+    let queue = local::closures(tag.core(), tag);
+    add_closure(tag, queue, f);
 }

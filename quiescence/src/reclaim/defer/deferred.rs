@@ -21,10 +21,8 @@ use grace::batch::{self, BATCH, BATCH_ALONE};
 use grace::limit::{Amount, Context};
 
 use super::closures::{Patience, make_room_for_closure};
-use super::{add, admit, admit_over, close_if_full, context, leave_to_worker};
-use crate::reclaim::at_limit::run_share;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::Named;
+use super::{add, admit, admit_over, close_if_full, context, leave_to_worker, run_share};
+use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::stream::{CallbackType, Function, Progress, Word};
 use crate::reclaim::thread_queue::{Contents, Queue, Wants};
@@ -86,21 +84,21 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
     function: Function,
     argument: *mut c_void,
 ) {
-    let core = tag.core();
-    let queue = local::closures(core, tag);
+    let domain = tag.core();
+    let queue = local::closures(domain, tag);
     let takes = || queue.is_some_and(|queue| queue.local_stock().take(AMOUNT));
-    let mut paid = takes() || admit(core, queue, AMOUNT);
+    let mut paid = takes() || admit(domain, queue, AMOUNT);
     if !paid
         && let Some(queue) = queue
         && context() == Context::Outside
     {
-        queue.close(core, Urgency::Expedited);
-        core.advance(Own::in_domain(core).me());
-        run_share(core, queue, BATCH);
+        queue.close(domain, Urgency::Expedited);
+        domain.grace_periods.advance(Own::in_domain(domain).me());
+        run_share(domain, queue, BATCH);
         paid = takes();
     }
     if !paid && !make_room_for_closure(tag, queue, AMOUNT, Patience::Tick) {
-        admit_over(core, queue, AMOUNT);
+        admit_over(domain, queue, AMOUNT);
     }
     // SAFETY: by the contract; it is charged, and the queue is this thread's.
     unsafe { add_deferred(tag, queue, function, argument) };
@@ -140,16 +138,16 @@ unsafe fn add_pair<K: Named>(tag: &K, queue: Option<&Queue>, pair: Pair) -> bool
     unsafe { add(tag, queue, Contents::Closures, &ANY, pair, AMOUNT.bytes) }
 }
 
-fn batch_of(core: &DomainState) -> u64 {
+fn batch_of(domain: &DomainState) -> u64 {
     // Relaxed: a hint.
-    if core.alone.load(Relaxed) { BATCH_ALONE } else { BATCH_BESIDE_READERS }
+    if domain.grace_periods.alone.load(Relaxed) { BATCH_ALONE } else { BATCH_BESIDE_READERS }
 }
 
 /// Whether the thread has its part to do: a batch is full, or one of before has perhaps waited long
 /// enough.
 #[cold]
-fn has_part(core: &DomainState, queue: &Queue) -> bool {
-    if queue.is_full(core, batch_of(core)) {
+fn has_part(domain: &DomainState, queue: &Queue) -> bool {
+    if queue.is_full(domain, batch_of(domain)) {
         return true;
     }
     if queue.added() < LOOK_EVERY {
@@ -163,9 +161,9 @@ fn has_part(core: &DomainState, queue: &Queue) -> bool {
 /// is ready. In a section and in a callback that is left to the worker [D-1].
 #[cold]
 pub(crate) fn run_deferred(tag: &dyn Named) {
-    let core = tag.core();
-    let Some(queue) = local::closures(core, tag) else { return };
-    let closed = close_if_full(core, queue, batch_of(core));
+    let domain = tag.core();
+    let Some(queue) = local::closures(domain, tag) else { return };
+    let closed = close_if_full(domain, queue, batch_of(domain));
     //~ deferred-in-section:
     if context() != Context::Outside {
         if closed {
@@ -173,10 +171,10 @@ pub(crate) fn run_deferred(tag: &dyn Named) {
         }
         return;
     }
-    let ran = run_share(core, queue, SHARE);
+    let ran = run_share(domain, queue, SHARE);
     if batch::advances(ran, || queue.wants()) {
-        core.advance(Own::in_domain(core).me());
-        run_share(core, queue, SHARE);
+        domain.grace_periods.advance(Own::in_domain(domain).me());
+        run_share(domain, queue, SHARE);
     }
 }
 

@@ -99,3 +99,29 @@ fn a_qsbr_thread_frees_a_few_more_than_it_retires_at_a_time() {
         assert_eq!(freed.load(SeqCst), retired);
     }
 }
+
+/// Says how often it was asked for its bytes.
+struct Asked(Arc<AtomicU64>);
+
+impl crate::Retire for Asked {
+    fn bytes(&self) -> usize {
+        self.0.fetch_add(1, Relaxed);
+        100
+    }
+}
+
+/// A past error: where there was no room it was asked twice, and could say two things.
+#[test]
+fn a_value_that_goes_over_the_limit_is_asked_for_its_bytes_once() {
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.bytes_max = 1;
+    domain.tune(tuning);
+    let asked = Arc::new(AtomicU64::new(0));
+    for retired in 1..=3 {
+        super::retire_over_now(domain.tag(), Asked(Arc::clone(&asked)));
+        assert_eq!(asked.load(Relaxed), retired);
+    }
+    domain.barrier();
+    assert!(domain.statistics().limit_overruns > 0, "there was room");
+}

@@ -25,9 +25,8 @@ use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::os::user_code::Borrow;
 use crate::reclaim::by_address::{ByAddress, HasAddress};
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::{DomainState, Named, WeakHandle};
 use crate::reclaim::domains;
-use crate::reclaim::handle::{Named, WeakHandle};
 use crate::reclaim::thread_end;
 use crate::reclaim::thread_queue::Queue;
 
@@ -36,7 +35,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// What the thread has in one domain.
 pub(super) struct Local {
-    pub(super) core: WeakHandle,
+    pub(super) domain: WeakHandle,
     /// The slot of ordinary sections; null before the first, and after its last user has gone.
     pub(super) slot: *const Slot,
     /// Whether `slot` is kept registered because [`crate::read`] was called.
@@ -57,7 +56,7 @@ impl HasAddress for Local {
     type Of = DomainState;
 
     fn address(&self) -> *const DomainState {
-        self.core.as_ptr()
+        self.domain.as_ptr()
     }
 }
 
@@ -87,8 +86,8 @@ impl Listed {
     /// Removes the domains for which `keep` returns false, and those that have left the table.
     fn retain(&mut self, all: &mut ByAddress<Local>, mut keep: impl FnMut(&Local) -> bool) {
         let before = self.domains.len();
-        self.domains.retain(|core| {
-            let Some(local) = all.get_mut(*core) else { return false };
+        self.domains.retain(|domain| {
+            let Some(local) = all.get_mut(*domain) else { return false };
             let keep = keep(local);
             if !keep {
                 *(self.place)(local) = NOWHERE;
@@ -111,7 +110,7 @@ impl Listed {
     }
 
     fn iter<'l>(&self, all: &'l ByAddress<Local>) -> impl Iterator<Item = &'l Local> {
-        self.domains.iter().filter_map(|core| all.get(*core))
+        self.domains.iter().filter_map(|domain| all.get(*domain))
     }
 }
 
@@ -155,10 +154,10 @@ impl DerefMut for Borrowed<'_> {
 
 /// A domain has ended that may be in threads' tables. The calling thread, which does not borrow its
 /// table, forgets it.
-pub(crate) fn ended(core: &DomainState) {
+pub(crate) fn ended(domain: &DomainState) {
     thread_slots::note_end_of_domain();
     if let Some(table) = Table::existing() {
-        table.borrow().forget(core);
+        table.borrow().forget(domain);
         Table::free_if_empty();
     }
 }
@@ -203,12 +202,12 @@ impl Table {
     /// Calls `f` with a domain's entry, which it makes if there is none. `f` runs no user code.
     pub(super) fn with_local<R>(
         &self,
-        core: &DomainState,
+        domain: &DomainState,
         tag: &dyn Named,
         f: impl FnOnce(&mut Local) -> R,
     ) -> R {
         let mut locals = self.locals();
-        let place = locals.find_or_insert(core, tag);
+        let place = locals.find_or_insert(domain, tag);
         f(locals.all.at_mut(place))
     }
 
@@ -216,12 +215,12 @@ impl Table {
     /// adds the domain to `watched` [TT-1].
     pub(super) fn with_section<R>(
         &self,
-        core: &DomainState,
+        domain: &DomainState,
         tag: &dyn Named,
         f: impl FnOnce(&mut Local) -> R,
     ) -> R {
         let mut locals = self.locals();
-        let place = locals.find_or_insert(core, tag);
+        let place = locals.find_or_insert(domain, tag);
         let Locals { all, watched, .. } = &mut *locals;
         let local = all.at_mut(place);
         if local.watched == NOWHERE {
@@ -231,11 +230,11 @@ impl Table {
     }
 
     /// If the thread is exiting: forgets a domain if the thread has no slot left there.
-    pub(super) fn forget_unused(&self, core: *const DomainState) {
+    pub(super) fn forget_unused(&self, domain: *const DomainState) {
         if self.exiting.get() {
             let mut locals = self.locals();
-            if locals.all.get(core).is_some_and(Local::is_unused) {
-                locals.forget(core);
+            if locals.all.get(domain).is_some_and(Local::is_unused) {
+                locals.forget(domain);
             }
         }
     }
@@ -265,14 +264,14 @@ impl Default for Locals {
 
 impl Locals {
     /// The place of a domain's entry, which it makes if there is none.
-    fn find_or_insert(&mut self, core: &DomainState, tag: &dyn Named) -> usize {
-        if let Some(place) = self.all.place(core) {
+    fn find_or_insert(&mut self, domain: &DomainState, tag: &dyn Named) -> usize {
+        if let Some(place) = self.all.place(domain) {
             return place;
         }
         let handle = tag.handle();
         domains::remember(&handle);
         self.all.insert(Local {
-            core: handle.downgrade(),
+            domain: handle.downgrade(),
             slot: ptr::null(),
             implicit: false,
             watched: NOWHERE,
@@ -283,12 +282,12 @@ impl Locals {
         })
     }
 
-    pub(super) fn get(&self, core: &DomainState) -> Option<&Local> {
-        self.all.get(core)
+    pub(super) fn get(&self, domain: &DomainState) -> Option<&Local> {
+        self.all.get(domain)
     }
 
-    pub(super) fn get_mut(&mut self, core: *const DomainState) -> Option<&mut Local> {
-        self.all.get_mut(core)
+    pub(super) fn get_mut(&mut self, domain: *const DomainState) -> Option<&mut Local> {
+        self.all.get_mut(domain)
     }
 
     /// All entries: for an exiting thread.
@@ -309,15 +308,15 @@ impl Locals {
 
     fn retain(&mut self, keep: impl Fn(&Local) -> bool) {
         forget_last();
-        self.all.retain(|local| local.core.is_alive() && keep(local));
+        self.all.retain(|local| local.domain.is_alive() && keep(local));
         let Self { all, watched, over_limit, .. } = self;
         watched.retain(all, |_| true);
         over_limit.retain(all, |_| true);
     }
 
     /// Forgets one domain.
-    fn forget(&mut self, core: *const DomainState) {
-        if let Some(mut local) = self.all.remove(core) {
+    fn forget(&mut self, domain: *const DomainState) {
+        if let Some(mut local) = self.all.remove(domain) {
             forget_last();
             self.watched.remove(&mut self.all, &mut local);
             self.over_limit.remove(&mut self.all, &mut local);
@@ -334,8 +333,8 @@ impl Locals {
         mut f: impl FnMut(&Local),
     ) {
         self.watched.retain(&mut self.all, |local| {
-            handles.extend(local.core.keep());
-            let stays = local.core.is_alive() && (local.is_kept() || local.has_section());
+            handles.extend(local.domain.keep());
+            let stays = local.domain.is_alive() && (local.is_kept() || local.has_section());
             if stays {
                 f(local);
             }
@@ -344,8 +343,8 @@ impl Locals {
     }
 
     /// Notes that the thread is above the limit in a domain [TT-2].
-    pub(super) fn note_over_limit(&mut self, core: &DomainState) {
-        if let Some(local) = self.all.get_mut(core) {
+    pub(super) fn note_over_limit(&mut self, domain: &DomainState) {
+        if let Some(local) = self.all.get_mut(domain) {
             self.over_limit.add(local);
         }
     }
@@ -354,7 +353,7 @@ impl Locals {
     pub(super) fn queues_over_limit(&mut self) -> impl Iterator<Item = &Local> {
         let Self { all, over_limit, .. } = self;
         over_limit.retain(all, |local| {
-            local.core.is_alive()
+            local.domain.is_alive()
                 && local.queues().any(|queue| queue.local_stock().stock().is_over_limit())
         });
         over_limit.iter(all)
@@ -363,25 +362,25 @@ impl Locals {
 
 impl Local {
     /// The slot for ordinary sections; registers if there is none.
-    pub(super) fn slot(&mut self, core: &DomainState) -> &'static Slot {
+    pub(super) fn slot(&mut self, domain: &DomainState) -> &'static Slot {
         if self.slot.is_null() {
-            self.slot = core.register(thread::token(), ReaderKind::Ordinary);
+            self.slot = domain.grace_periods.register(thread::token(), ReaderKind::Ordinary);
         }
-        // SAFETY: the domain is alive (`core`), and so are its slots; the callers shorten the
-        // lifetime to that of `core`.
+        // SAFETY: the domain is alive, and so are its slots; the callers shorten the
+        // lifetime to that of `domain`.
         unsafe { &*self.slot }
     }
 
     /// Unregisters the slot if it has no user and is in no section.
-    pub(super) fn unregister_if_unused(&mut self, core: &GracePeriods) {
-        // SAFETY: not null only while registered with the domain, which is alive (`core`).
+    pub(super) fn unregister_if_unused(&mut self, grace_periods: &GracePeriods) {
+        // SAFETY: not null only while registered with the domain, which is alive.
         if let Some(slot) = unsafe { self.slot.as_ref() }
             && slot.references() == 0
             && slot.is_quiescent()
         {
             thread_slots::forget(self.slot);
             self.slot = ptr::null();
-            core.unregister(slot);
+            grace_periods.unregister(slot);
         }
     }
 

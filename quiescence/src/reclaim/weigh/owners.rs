@@ -51,15 +51,9 @@ own_nothing! {
 }
 
 /// Shared, or not known: counts for nothing.
-macro_rules! share {
-    ($($type:ty),* $(,)?) => {
-        $(impl<T: ?Sized> Weigh for $type {
-            const OWNS: bool = false;
-        })*
-    };
+impl<T: ?Sized> Weigh for Weak<T> {
+    const OWNS: bool = false;
 }
-
-share! { Weak<T> }
 
 /// Pointers are `Copy`, and count for nothing.
 macro_rules! point {
@@ -153,30 +147,59 @@ impl<T: Weigh, const N: usize> Weigh for [T; N] {
     }
 }
 
-// ---- one
-// owner ------------------------------------------------------------------------------------
+/// What one of each type owns: its generics, the type, whether some value owns anything, and the
+/// bytes.
+macro_rules! owns {
+    ($($(#[$doc:meta])* [$($generics:tt)*] $type:ty, $owns:expr, |$value:ident| $bytes:expr;)*) => {
+        $($(#[$doc])*
+        impl<$($generics)*> Weigh for $type {
+            const OWNS: bool = $owns;
 
-impl<T: ?Sized + Weigh> Weigh for Box<T> {
-    fn owned(&self) -> usize {
-        (**self).weight()
-    }
+            fn owned(&self) -> usize {
+                let $value = self;
+                $bytes
+            }
+        })*
+    };
 }
 
-impl<T: ?Sized + Weigh> Weigh for Pin<Box<T>> {
-    fn owned(&self) -> usize {
-        (**self).weight()
-    }
-}
+// ---- one owner ----------------------------------------------------------------------------------
 
-/// All of it, if this is the last one; else it is others' as well, and counts for nothing.
-impl<T: ?Sized + Weigh> Weigh for Arc<T> {
-    fn owned(&self) -> usize {
-        if Self::strong_count(self) == 1 {
-            (**self).weight().saturating_add(2 * size_of::<usize>())
-        } else {
-            0
-        }
-    }
+owns! {
+    [T: ?Sized + Weigh] Box<T>, true, |owner| (**owner).weight();
+    [T: ?Sized + Weigh] Pin<Box<T>>, true, |owner| (**owner).weight();
+    /// All of it, if this is the last one; else it is others' as well, and counts for nothing.
+    [T: ?Sized + Weigh] Arc<T>, true, |owner| match Self::strong_count(owner) {
+        1 => (**owner).weight().saturating_add(2 * size_of::<usize>()),
+        _ => 0,
+    };
+    [T: Weigh, E: Weigh] Result<T, E>, T::OWNS || E::OWNS, |result| match result {
+        Ok(value) => value.owned(),
+        Err(error) => error.owned(),
+    };
+    [B: ?Sized + ToOwned<Owned: Weigh>] Cow<'_, B>, true, |value| match value {
+        Cow::Borrowed(_) => 0,
+        Cow::Owned(value) => value.owned(),
+    };
+    [T: Weigh] Reverse<T>, T::OWNS, |wrapper| wrapper.0.owned();
+    [T: Weigh] Wrapping<T>, T::OWNS, |wrapper| wrapper.0.owned();
+    [T: Weigh] Saturating<T>, T::OWNS, |wrapper| wrapper.0.owned();
+    [T: Weigh] Range<T>, T::OWNS, |range| range.start.owned().saturating_add(range.end.owned());
+    [T: Weigh] RangeInclusive<T>, T::OWNS, |range| {
+        range.start().owned().saturating_add(range.end().owned())
+    };
+    /// What is locked at that moment counts for nothing: its owner may be waiting for the thread
+    /// that asks.
+    [T: Weigh] Mutex<T>, T::OWNS, |lock| match T::OWNS {
+        true => lock.try_lock().map_or(0, |value| value.owned()),
+        false => 0,
+    };
+    /// As a [`Mutex`], where it is locked for writing.
+    [T: Weigh] RwLock<T>, T::OWNS, |lock| match T::OWNS {
+        true => lock.try_read().map_or(0, |value| value.owned()),
+        false => 0,
+    };
+    [T: Weigh] OnceLock<T>, T::OWNS, |cell| cell.get().map_or(0, T::owned);
 }
 
 impl<T: Weigh> Weigh for Option<T> {
@@ -188,130 +211,16 @@ impl<T: Weigh> Weigh for Option<T> {
     }
 }
 
-impl<T: Weigh, E: Weigh> Weigh for Result<T, E> {
-    const OWNS: bool = T::OWNS || E::OWNS;
+// ---- text ---------------------------------------------------------------------------------------
 
-    fn owned(&self) -> usize {
-        match self {
-            Ok(value) => value.owned(),
-            Err(error) => error.owned(),
-        }
-    }
+owns! {
+    [] String, true, |text| text.capacity();
+    [] OsString, true, |text| text.capacity();
+    [] PathBuf, true, |path| path.capacity();
+    [] CString, true, |text| text.as_bytes_with_nul().len();
 }
 
-impl<B: ?Sized + ToOwned<Owned: Weigh>> Weigh for Cow<'_, B> {
-    fn owned(&self) -> usize {
-        match self {
-            Cow::Borrowed(_) => 0,
-            Cow::Owned(value) => value.owned(),
-        }
-    }
-}
-
-macro_rules! wrappers {
-    ($($type:ident)*) => {
-        $(impl<T: Weigh> Weigh for $type<T> {
-            const OWNS: bool = T::OWNS;
-
-            fn owned(&self) -> usize {
-                self.0.owned()
-            }
-        })*
-    };
-}
-
-wrappers! { Reverse Wrapping Saturating }
-
-impl<T: Weigh> Weigh for Range<T> {
-    const OWNS: bool = T::OWNS;
-
-    fn owned(&self) -> usize {
-        self.start.owned().saturating_add(self.end.owned())
-    }
-}
-
-impl<T: Weigh> Weigh for RangeInclusive<T> {
-    const OWNS: bool = T::OWNS;
-
-    fn owned(&self) -> usize {
-        self.start().owned().saturating_add(self.end().owned())
-    }
-}
-
-/// What is locked at that moment counts for nothing: its owner may be waiting for the thread that
-/// asks.
-impl<T: Weigh> Weigh for Mutex<T> {
-    const OWNS: bool = T::OWNS;
-
-    fn owned(&self) -> usize {
-        if T::OWNS { self.try_lock().map_or(0, |value| value.owned()) } else { 0 }
-    }
-}
-
-/// As a [`Mutex`], where it is locked for writing.
-impl<T: Weigh> Weigh for RwLock<T> {
-    const OWNS: bool = T::OWNS;
-
-    fn owned(&self) -> usize {
-        if T::OWNS { self.try_read().map_or(0, |value| value.owned()) } else { 0 }
-    }
-}
-
-impl<T: Weigh> Weigh for OnceLock<T> {
-    const OWNS: bool = T::OWNS;
-
-    fn owned(&self) -> usize {
-        self.get().map_or(0, T::owned)
-    }
-}
-
-// ----
-// text -----------------------------------------------------------------------------------------
-
-impl Weigh for String {
-    fn owned(&self) -> usize {
-        self.capacity()
-    }
-}
-
-impl Weigh for OsString {
-    fn owned(&self) -> usize {
-        self.capacity()
-    }
-}
-
-impl Weigh for PathBuf {
-    fn owned(&self) -> usize {
-        self.capacity()
-    }
-}
-
-impl Weigh for CString {
-    fn owned(&self) -> usize {
-        self.as_bytes_with_nul().len()
-    }
-}
-
-// ----
-// collections ----------------------------------------------------------------------------------
-
-macro_rules! buffers {
-    ($($type:ident)*) => {
-        $(impl<T: Weigh> Weigh for $type<T> {
-            fn owned(&self) -> usize {
-                room_for::<T>(self.capacity()).saturating_add(all(self))
-            }
-        })*
-    };
-}
-
-buffers! { Vec VecDeque BinaryHeap }
-
-impl<T: Weigh> Weigh for LinkedList<T> {
-    fn owned(&self) -> usize {
-        room_for::<(T, [usize; 2])>(self.len()).saturating_add(all(self))
-    }
-}
+// ---- collections --------------------------------------------------------------------------------
 
 /// Of a hash table with room for so many: seven of eight buckets, their number a power of two, a
 /// byte each.
@@ -323,19 +232,6 @@ fn table<T>(capacity: usize) -> usize {
     buckets.unwrap_or(usize::MAX).saturating_mul(size_of::<T>() + 1)
 }
 
-impl<K: Weigh, V: Weigh, S> Weigh for HashMap<K, V, S> {
-    fn owned(&self) -> usize {
-        let elements = all(self.keys()).saturating_add(all(self.values()));
-        table::<(K, V)>(self.capacity()).saturating_add(elements)
-    }
-}
-
-impl<T: Weigh, S> Weigh for HashSet<T, S> {
-    fn owned(&self) -> usize {
-        table::<T>(self.capacity()).saturating_add(all(self))
-    }
-}
-
 /// Of a B-tree of so many: nodes have room for eleven, and are about half full.
 fn tree<T>(count: usize) -> usize {
     const FULL: usize = 11;
@@ -343,15 +239,21 @@ fn tree<T>(count: usize) -> usize {
     count.div_ceil(FULL / 2 + 1).saturating_mul(node)
 }
 
-impl<K: Weigh, V: Weigh> Weigh for BTreeMap<K, V> {
-    fn owned(&self) -> usize {
-        let elements = all(self.keys()).saturating_add(all(self.values()));
-        tree::<(K, V)>(self.len()).saturating_add(elements)
-    }
-}
-
-impl<T: Weigh> Weigh for BTreeSet<T> {
-    fn owned(&self) -> usize {
-        tree::<T>(self.len()).saturating_add(all(self))
-    }
+owns! {
+    [T: Weigh] Vec<T>, true, |list| room_for::<T>(list.capacity()).saturating_add(all(list));
+    [T: Weigh] VecDeque<T>, true, |list| room_for::<T>(list.capacity()).saturating_add(all(list));
+    [T: Weigh] BinaryHeap<T>, true, |heap| room_for::<T>(heap.capacity()).saturating_add(all(heap));
+    [T: Weigh] LinkedList<T>, true, |list| {
+        room_for::<(T, [usize; 2])>(list.len()).saturating_add(all(list))
+    };
+    [K: Weigh, V: Weigh, S] HashMap<K, V, S>, true, |map| {
+        let elements = all(map.keys()).saturating_add(all(map.values()));
+        table::<(K, V)>(map.capacity()).saturating_add(elements)
+    };
+    [T: Weigh, S] HashSet<T, S>, true, |set| table::<T>(set.capacity()).saturating_add(all(set));
+    [K: Weigh, V: Weigh] BTreeMap<K, V>, true, |map| {
+        let elements = all(map.keys()).saturating_add(all(map.values()));
+        tree::<(K, V)>(map.len()).saturating_add(elements)
+    };
+    [T: Weigh] BTreeSet<T>, true, |set| tree::<T>(set.len()).saturating_add(all(set));
 }

@@ -9,8 +9,7 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use crate::reclaim::by_address::{ByAddress, HasAddress};
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::{Handle, WeakHandle};
+use crate::reclaim::domain_state::{DomainState, Handle, WeakHandle};
 
 /// So much of the schedule may be no task's, however few tasks there are.
 const SLACK: usize = 8;

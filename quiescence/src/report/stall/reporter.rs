@@ -137,8 +137,8 @@ fn report(
 ) -> Option<StallReport> {
     let domain = domains::find(note.core, note.identity)?;
     let core: &DomainState = &domain;
-    let is_over = || core.sequence().ended() >= note.grace_period;
-    let (found, unnamed) = find(&core.registry(), core);
+    let is_over = || core.grace_periods.sequence().ended() >= note.grace_period;
+    let (found, unnamed) = find(&core.grace_periods.registry(), core);
     if is_over() {
         return None;
     }
@@ -163,7 +163,7 @@ fn report(
         return None;
     }
     Some(StallReport {
-        domain: core.label().into_owned(),
+        domain: core.grace_periods.label().into_owned(),
         grace_period: note.grace_period,
         age: Duration::from_nanos(note.age_ns),
         is_expedited: note.expedited,
@@ -189,7 +189,7 @@ fn report(
 /// `sem_timedwait`) would fail with `EINTR`, `pause` would return. Of a thread that falls asleep
 /// after the look this may still happen.
 fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
-    let is_liburcu = core.gp_words.liburcu.is_some(); //~ signal-to-sleepers
+    let is_liburcu = core.grace_periods.gp_words.liburcu.is_some(); //~ signal-to-sleepers
     !is_liburcu || state == ThreadState::Running
 }
 
@@ -215,7 +215,7 @@ struct Holding {
 fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
     let mut found = Vec::new();
     let mut unnamed = 0;
-    for slot in registry.holding_up(core.announced()) {
+    for slot in registry.holding_up(core.grace_periods.announced()) {
         // Relaxed: it is reported, and decides nothing.
         let word = slot.word().load(Relaxed);
         if word::nesting(word) == 0 {
@@ -256,7 +256,7 @@ impl Holding {
     fn is_still_so(&self, core: &DomainState) -> bool {
         // Under the lock a slot does not change hands, and is not unregistered. A program's record,
         // once it is, may be gone; so what was found is looked for anew, and not followed.
-        let registry = core.registry();
+        let registry = core.grace_periods.registry();
         let Some(slot) = registry.registered(self.slot) else { return false };
         // Relaxed: as in `find`. A section that begins later is under a later number.
         let word = slot.word().load(Relaxed);
@@ -302,7 +302,7 @@ mod tests {
         let cookie = domain.start_poll();
         let note = Note {
             core: &raw const core.grace_periods.gp_words,
-            identity: core.identity(),
+            identity: core.grace_periods.identity(),
             grace_period: 1,
             age_ns: 1,
             expedited: false,
@@ -325,28 +325,28 @@ mod tests {
     fn a_section_that_has_ended_is_not_taken_for_the_next_one() {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
         let location = Location::caller();
-        let slot = core.register(1, ReaderKind::Ordinary);
-        slot.enter_outermost(&core.gp_words.gp, location);
-        core.request(Urgency::Normal);
-        core.advance(Me::NOBODY);
-        let (found, unnamed) = find(&core.registry(), &core);
+        let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
+        slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
+        core.grace_periods.request(Urgency::Normal);
+        core.grace_periods.advance(Me::NOBODY);
+        let (found, unnamed) = find(&core.grace_periods.registry(), &core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
         assert_eq!((holding.thread, unnamed), (thread::id(), 0));
         assert_eq!(holding.began, Some(location));
         assert!(holding.is_still_so(&core));
-        slot.enter_slow(&core.gp_words.gp, location);
+        slot.enter_slow(&core.grace_periods.gp_words.gp, location);
         assert!(holding.is_still_so(&core), "nested in the same one");
         slot.leave();
         slot.leave();
         assert!(!holding.is_still_so(&core), "it has ended");
-        slot.enter_outermost(&core.gp_words.gp, location);
+        slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
         assert!(!holding.is_still_so(&core), "this one began after the grace period");
-        assert!(find(&core.registry(), &core).0.is_empty());
+        assert!(find(&core.grace_periods.registry(), &core).0.is_empty());
         slot.leave();
-        core.unregister(slot);
+        core.grace_periods.unregister(slot);
         let stranger = Holding { thread: thread::id() + 1, ..found[0] };
-        let slot = core.register(1, ReaderKind::Ordinary);
-        slot.enter_outermost(&core.gp_words.gp, location);
+        let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
+        slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
         assert!(!stranger.is_still_so(&core));
         slot.leave();
     }
@@ -358,18 +358,18 @@ mod tests {
         let record = Box::into_raw(Box::new(Slot::new(grace::word::QUIESCENT)));
         let reader_kind = ReaderKind::Liburcu(crate::call_rcu::liburcu_readers::Readers::Light);
         // SAFETY: from a box that is freed below, after it was unregistered.
-        unsafe { core.register_at(record, 1, reader_kind) };
+        unsafe { core.grace_periods.register_at(record, 1, reader_kind) };
         // SAFETY: as above.
         let slot = unsafe { &*record };
-        slot.enter_outermost(&core.gp_words.gp, Location::caller());
-        core.request(Urgency::Normal);
-        core.advance(Me::NOBODY);
-        let (found, _) = find(&core.registry(), &core);
+        slot.enter_outermost(&core.grace_periods.gp_words.gp, Location::caller());
+        core.grace_periods.request(Urgency::Normal);
+        core.grace_periods.advance(Me::NOBODY);
+        let (found, _) = find(&core.grace_periods.registry(), &core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
         assert!(holding.is_still_so(&core));
         let word = slot.word().load(Relaxed);
         slot.leave();
-        core.unregister(slot);
+        core.grace_periods.unregister(slot);
         slot.word().store(word, Relaxed); // whatever the program has there now
         assert!(!holding.is_still_so(&core), "it is no reader any more");
         // SAFETY: from the box, and unregistered.

@@ -49,10 +49,10 @@ use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::Me;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, forking, nap, thread};
-use crate::reclaim::charge::Charged;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::head::{Function, Head};
 use crate::reclaim::llist::{Chain, Found, Link, Llist, Ring};
-use crate::reclaim::running::{self, Uncharged};
+use crate::reclaim::running::{self, RoomMade};
 
 /// What a head counts for: no thread knows the size of the object that it is in. As many fill the
 /// default limit of bytes as that of objects.
@@ -207,7 +207,7 @@ impl Shared {
     #[inline]
     pub(crate) unsafe fn push(
         &self,
-        core: &Charged,
+        domain: &DomainState,
         waiting_room: &WaitingRoom,
         head: *mut Head,
         function: Function,
@@ -218,7 +218,7 @@ impl Shared {
         // SAFETY: by the contract.
         let link = unsafe { Head::set(head, function) };
         let front = &self.front.0;
-        let crowded = block::note(front.id) && self.count_block(core, waiting_room);
+        let crowded = block::note(front.id) && self.count_block(domain, waiting_room);
         // SAFETY: by the contract.
         let found = unsafe { front.llist.push(link, false) };
         if found == Found::Asleep {
@@ -259,7 +259,7 @@ impl Shared {
     /// may wait; `me` is what it has in the domain.
     pub(crate) fn attend(
         &self,
-        core: &Charged,
+        domain: &DomainState,
         callback_queues: &CallbackQueues,
         idle_after: Option<Duration>,
         me: impl Fn() -> Me,
@@ -272,7 +272,7 @@ impl Shared {
                 return attending.neglect().map(|()| Left::Stopped);
             }
             let hurried = self.hurried.swap(false, Acquire);
-            let ran = self.round(core, callback_queues, hurried, &me)?;
+            let ran = self.round(domain, callback_queues, hurried, &me)?;
             trace::deliver();
             if ran != 0 {
                 after_round();
@@ -281,8 +281,11 @@ impl Shared {
                 if !self.rest(heard, idle_after) && attending.leave() {
                     return Ok(Left::Idle);
                 }
-            } else if core.zone() == Zone::Free {
-                self.wait_for_company(heard, Duration::from_nanos(core.tuning.lazy_ns()));
+            } else if domain.zone() == Zone::Free {
+                self.wait_for_company(
+                    heard,
+                    Duration::from_nanos(domain.grace_periods.tuning.lazy_ns()),
+                );
             }
         }
     }
@@ -375,7 +378,7 @@ impl Shared {
     /// included.
     pub(crate) fn round(
         &self,
-        core: &Charged,
+        domain: &DomainState,
         callback_queues: &CallbackQueues,
         hurried: bool,
         me: impl Fn() -> Me,
@@ -385,26 +388,30 @@ impl Shared {
             return Ok(0); // what is in it now goes another way
         }
         self.take(&mut inner)?; // before the request [LN-3]
-        self.correct(core, &mut inner);
+        self.correct(domain, &mut inner);
         if inner.waiting.is_empty() {
             return Ok(0);
         }
-        let presses = hurried || core.zone() != Zone::Free;
+        let presses = hurried || domain.zone() != Zone::Free;
         let urgency = if presses { Urgency::Expedited } else { Urgency::Normal };
-        let cookie = core.request(urgency); // after the heads were taken [LN-3], [GP-9]
+        // After the heads were taken [LN-3], [GP-9].
+        let cookie = domain.grace_periods.request(urgency);
         let entered = inner.entered;
-        trace::batch_closed(core.source(), inner.waiting.count(), cookie);
+        trace::batch_closed(domain.grace_periods.source(), inner.waiting.count(), cookie);
         drop(inner);
-        while !core.wait(cookie, urgency, me()) {} //~ early-callback-queue
+        while !domain.grace_periods.wait(cookie, urgency, me()) {} //~ early-callback-queue
         let began_ns = clock::thread_cpu_ns();
         let mut ran = 0;
         loop {
-            match self.run_chunk(core, callback_queues, entered)? {
+            match self.run_chunk(domain, callback_queues, entered)? {
                 0 => break,
                 some => ran += some,
             }
         }
-        trace::worker_ran_callbacks(core.source(), clock::thread_cpu_ns().saturating_sub(began_ns));
+        trace::worker_ran_callbacks(
+            domain.grace_periods.source(),
+            clock::thread_cpu_ns().saturating_sub(began_ns),
+        );
         Ok(ran)
     }
 
@@ -412,7 +419,7 @@ impl Shared {
     /// marks included.
     fn run_chunk(
         &self,
-        core: &Charged,
+        domain: &DomainState,
         callback_queues: &CallbackQueues,
         entered: u64,
     ) -> Result<u64, QueuedTwice> {
@@ -429,11 +436,11 @@ impl Shared {
         let count = chunk.count();
         inner.claimed = count;
         inner.runs = true;
-        self.give_back(core, count);
-        callback_queues.waiting_room.made_room(core);
+        self.give_back(domain, count);
+        callback_queues.waiting_room.made_room(domain);
         drop(inner);
         let (mut ran, mut marks) = (0, Chain::EMPTY);
-        running::running_callbacks(core, &Uncharged::new(), || {
+        running::running_callbacks(&domain.grace_periods, &RoomMade::new(), || {
             while let Some((link, is_mark)) = chunk.pop() {
                 ran += 1;
                 if is_mark {
@@ -451,7 +458,7 @@ impl Shared {
         });
         // Release: who sees the count has what they did behind it.
         self.finished.fetch_add(count, Release);
-        trace::callbacks_run(core.source(), count);
+        trace::callbacks_run(domain.grace_periods.source(), count);
         let mut inner = sync::lock(&self.inner);
         inner.claimed = 0;
         inner.runs = false;
@@ -537,7 +544,7 @@ impl Shared {
     /// All that waits: it is no longer this callback queue's, nor are its numbers. `None` if
     /// callbacks are being run, which must come before what follows them:
     /// [`until_still`](Self::until_still).
-    pub(crate) fn take_away(&self, core: &Charged) -> Result<Option<Chain>, QueuedTwice> {
+    pub(crate) fn take_away(&self, domain: &DomainState) -> Result<Option<Chain>, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         if inner.is_running() {
             return Ok(None);
@@ -549,7 +556,7 @@ impl Shared {
             // If it sleeps, no thread would wake it now.
             self.front.0.llist.ring();
         }
-        self.correct(core, &mut inner);
+        self.correct(domain, &mut inner);
         let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);
         inner.taken -= chain.count();
         // What is granted first: else a push might find more than there is.
@@ -582,9 +589,9 @@ impl Shared {
     }
 
     /// The callback queue ends, with nothing in it: what it was granted and has not used goes back.
-    pub(crate) fn end(&self, core: &Charged) {
+    pub(crate) fn end(&self, domain: &DomainState) {
         let taken = sync::lock(&self.inner).taken;
         let unused = self.front.0.granted.load(Relaxed).saturating_sub(taken);
-        core.charge.0.give_back(amount(unused));
+        domain.charge.give_back(amount(unused));
     }
 }

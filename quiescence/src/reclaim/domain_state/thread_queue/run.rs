@@ -11,14 +11,55 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use grace::batch::{self, RUN_CHUNK};
 use grace::limit::Amount;
 
-use super::scanned::Scanned;
 use super::{BATCH, Inner, Queue};
 use crate::event::trace;
+use crate::hazptr;
 use crate::os::sync::{self, MutexGuard};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::charge::Charged;
-use crate::reclaim::running::Uncharged;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::running::RoomMade;
 use crate::reclaim::stream::{Cursor, Run};
+
+/// In a hazard domain: which of the ready callbacks' objects are protected, as the last scan of the
+/// slots found. It is valid for all callbacks that were ready before it, since an object that it
+/// does not find is never protected again ([`hazptr`], [HZ-A]). Empty in other domains.
+#[derive(Debug, Default)]
+pub(super) struct Scanned {
+    /// How many callbacks, from the front, were ready before the scan and have not run.
+    covers: u64,
+    /// What was protected then, in ascending order; the runner has it while it runs callbacks.
+    protected: Vec<usize>,
+}
+
+impl Scanned {
+    /// A new scan, for `ready` callbacks. The caller has seen their grace period end, so the scan
+    /// comes after its fence [HP-1].
+    pub(super) fn of_now(ready: u64) -> Self {
+        Self { covers: ready, protected: hazptr::scan() }
+    }
+
+    /// Whether the last scan covers nothing more.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.covers == 0
+    }
+
+    /// How many of the `ready` callbacks the last scan covers.
+    pub(super) fn covered(&self, ready: u64) -> u64 {
+        ready.min(self.covers)
+    }
+
+    /// Moves out what is protected, for the runner.
+    pub(super) fn take_protected(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.protected)
+    }
+
+    /// `count` of the claimed callbacks have run; takes back what [`Self::take_protected`] gave.
+    pub(super) fn ran(&mut self, count: u64, protected: Vec<usize>) {
+        if self.covers != 0 {
+            *self = Self { covers: self.covers - count, protected };
+        }
+    }
+}
 
 /// How many callbacks were run, their bytes, and how many of them panicked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,8 +95,8 @@ impl Inner {
     }
 
     /// How many of the ready callbacks may be claimed now.
-    fn claimable(&self, core: &Charged, queue: &Queue, ready: u64) -> u64 {
-        let ready = if core.hazards { self.scanned.covered(ready) } else { ready };
+    fn claimable(&self, domain: &DomainState, queue: &Queue, ready: u64) -> u64 {
+        let ready = if domain.grace_periods.hazards { self.scanned.covered(ready) } else { ready };
         // Relaxed: written under the lock.
         self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
     }
@@ -64,21 +105,26 @@ impl Inner {
 impl Queue {
     /// Runs about `least` of the ready callbacks ([`batch::in_one_go`]), unless the queue has a
     /// runner. Returns how many.
-    pub(crate) fn run_some(&self, core: &Charged, runner: usize, least: u64) -> u64 {
-        self.run_locked(sync::lock(&self.inner), core, runner, least, self.is_orphan())
+    pub(crate) fn run_some(&self, domain: &DomainState, runner: usize, least: u64) -> u64 {
+        self.run_locked(sync::lock(&self.inner), domain, runner, least, self.is_orphan())
     }
 
     /// The same for the worker: none if another thread holds the lock [W-2].
-    pub(crate) fn run_some_unless_busy(&self, core: &Charged, runner: usize, least: u64) -> u64 {
+    pub(crate) fn run_some_unless_busy(
+        &self,
+        domain: &DomainState,
+        runner: usize,
+        least: u64,
+    ) -> u64 {
         let inner = sync::try_lock(&self.inner);
         // One go only (`all` is false): the worker comes back, in this turn or in the next one.
-        inner.map_or(0, |inner| self.run_locked(inner, core, runner, least, false))
+        inner.map_or(0, |inner| self.run_locked(inner, domain, runner, least, false))
     }
 
     fn run_locked<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
-        core: &Charged,
+        domain: &DomainState,
         runner: usize,
         least: u64,
         all: bool,
@@ -88,7 +134,7 @@ impl Queue {
         }
         let mut count = 0;
         loop {
-            inner.ripen(core);
+            inner.ripen(domain);
             let ready = inner.segments.ready();
             // The queue of an ended thread: while this thread is its runner, no other thread can
             // run it to settle what the ended one owed. So run all that is ready, about a batch.
@@ -96,7 +142,7 @@ impl Queue {
                 break;
             }
             inner.runner = runner;
-            if core.hazards && inner.scanned.is_used_up() {
+            if domain.grace_periods.hazards && inner.scanned.is_used_up() {
                 // Without the lock, which other threads need: a scan reads the slots of all
                 // threads. The last scan's result is dropped without the lock as well.
                 let last = std::mem::take(&mut inner.scanned);
@@ -106,24 +152,24 @@ impl Queue {
                 inner = sync::lock(&self.inner);
                 inner.scanned = scanned;
             }
-            let claimable = inner.claimable(core, self, ready);
+            let claimable = inner.claimable(domain, self, ready);
             inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
             let protected = inner.scanned.take_protected();
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
             //~ point before-callbacks
-            let ran = self.run(core, &mut cursor, claimed, runner, &protected);
+            let ran = self.run(domain, &mut cursor, claimed, runner, &protected);
             count += ran.count;
             inner = sync::lock(&self.inner);
             inner.scanned.ran(ran.count, protected);
-            core.charge.0.give_back(inner.finish(self, ran, cursor));
+            domain.charge.give_back(inner.finish(self, ran, cursor));
         }
         if inner.waiters != 0 {
             self.stopped.notify_all();
         }
         drop(inner);
         if count != 0 {
-            core.tell_of_room();
+            domain.grace_periods.tell_of_room();
         }
         count
     }
@@ -132,16 +178,16 @@ impl Queue {
     /// Objects that are `protected` are kept.
     fn run(
         &self,
-        core: &Charged,
+        domain: &DomainState,
         cursor: &mut Cursor,
         claimed: u64,
         runner: usize,
         protected: &[usize],
     ) -> Ran {
         let mut ran = Ran::default();
-        let uncharged = Uncharged::new();
-        let deadline = Deadline::of(core, claimed);
-        running(core, &uncharged, || {
+        let room_made = RoomMade::new();
+        let deadline = Deadline::of(domain, claimed);
+        running(domain, &room_made, || {
             while ran.count < claimed && !deadline.is_over(ran.count) {
                 // So that `ran.count` takes each multiple of RUN_CHUNK, at which the clock is read.
                 let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
@@ -149,19 +195,19 @@ impl Queue {
                 // SAFETY: claimed and not yet read.
                 let run = unsafe { cursor.next(max) };
                 // SAFETY: the next ones, each run once; they were ready: their grace period ended.
-                unsafe { self.run_next(core, &run, protected, &uncharged, &mut ran) };
+                unsafe { self.run_next(domain, &run, protected, &room_made, &mut ran) };
             }
         });
-        core.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
+        domain.grace_periods.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
         let left = if runner == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `take_tended`
-            self.local_stock().give_back(uncharged.room())
+            self.local_stock().give_back(room_made.amount())
         } else {
-            uncharged.room() //~ lost-room
+            room_made.amount() //~ lost-room
         };
-        core.charge.0.give_back(left);
+        domain.charge.give_back(left);
         //~ uncharged-twice
-        trace::callbacks_run(core.source(), ran.count);
+        trace::callbacks_run(domain.grace_periods.source(), ran.count);
         ran
     }
 
@@ -171,10 +217,10 @@ impl Queue {
     /// They were read from the stream, and each is run once; their grace period has ended.
     unsafe fn run_next(
         &self,
-        core: &Charged,
+        domain: &DomainState,
         run: &Run,
         protected: &[usize],
-        uncharged: &Uncharged,
+        room_made: &RoomMade,
         ran: &mut Ran,
     ) {
         let bytes = run.bytes_each();
@@ -184,14 +230,14 @@ impl Queue {
         //~ skip-one
         if protected.is_empty() {
             // SAFETY: by the contract.
-            return unsafe { run_unprotected(run, bytes, uncharged, ran) };
+            return unsafe { run_unprotected(run, bytes, room_made, ran) };
         }
         for (part, is_protected) in run.parts(protected) {
             if is_protected {
-                core.kept.keep(&part);
+                domain.kept.keep(&part);
             } else {
                 // SAFETY: by the contract.
-                unsafe { run_unprotected(&part, bytes, uncharged, ran) };
+                unsafe { run_unprotected(&part, bytes, room_made, ran) };
             }
         }
     }
@@ -222,7 +268,7 @@ impl Queue {
 
     /// Runs everything at once: no reader is left, except of objects that are `protected`. Returns
     /// how many.
-    pub(super) fn run_all(&self, core: &Charged, protected: &[usize]) -> u64 {
+    pub(super) fn run_all(&self, domain: &DomainState, protected: &[usize]) -> u64 {
         let mut ran = Ran::default();
         let mut inner = sync::lock(&self.inner);
         while self.finished.load(Relaxed) < self.own.0.stream.written() {
@@ -232,7 +278,7 @@ impl Queue {
             // SAFETY: one or more are left; no other thread reads: the domain ends on this thread.
             let run = unsafe { cursor.next(1) };
             // SAFETY: as above.
-            unsafe { self.run_next(core, &run, protected, &Uncharged::new(), &mut one) };
+            unsafe { self.run_next(domain, &run, protected, &RoomMade::new(), &mut one) };
             ran.count += one.count;
             inner = sync::lock(&self.inner);
             inner.count(self);
@@ -247,12 +293,12 @@ impl Queue {
 ///
 /// # Safety
 /// As [`Queue::run_next`].
-unsafe fn run_unprotected(run: &Run, bytes: u64, uncharged: &Uncharged, ran: &mut Ran) {
-    uncharged.begin_run(bytes);
-    while uncharged.progress.begun() < run.count {
+unsafe fn run_unprotected(run: &Run, bytes: u64, room_made: &RoomMade, ran: &mut Ran) {
+    room_made.begin_run(bytes);
+    while room_made.progress.begun() < run.count {
         // SAFETY: by the contract.
         let call =
-            || unsafe { (run.kind.run)(run.kind, run.payload, run.count, &uncharged.progress) };
+            || unsafe { (run.kind.run)(run.kind, run.payload, run.count, &room_made.progress) };
         ran.panicked += u64::from(!user_code::caught(Site::Callback, call));
     }
 }
@@ -263,8 +309,8 @@ struct Deadline {
 }
 
 impl Deadline {
-    fn of(core: &Charged, callbacks: u64) -> Self {
-        let run_ns = core.tuning.run_ns();
+    fn of(domain: &DomainState, callbacks: u64) -> Self {
+        let run_ns = domain.grace_periods.tuning.run_ns();
         let timed = batch::is_timed(callbacks);
         Self { at_ns: timed.then(|| crate::os::clock::monotonic_ns().saturating_add(run_ns)) }
     }
@@ -276,11 +322,11 @@ impl Deadline {
     }
 }
 
-/// Runs `f`, which runs callbacks of `core`; the room that they make is in `uncharged`, for them to
-/// use. What a thread is running is in a thread-local, which all threads of a model share.
-pub(super) fn running(core: &Charged, uncharged: &Uncharged, f: impl FnOnce()) {
+/// Runs `f`, which runs callbacks of `domain`; the room that they make is in `room_made`, for them
+/// to use. What a thread is running is in a thread-local, which all threads of a model share.
+pub(super) fn running(domain: &DomainState, room_made: &RoomMade, f: impl FnOnce()) {
     if cfg!(loom) {
         return f();
     }
-    crate::reclaim::running::running_callbacks(core, uncharged, f);
+    crate::reclaim::running::running_callbacks(&domain.grace_periods, room_made, f);
 }

@@ -12,19 +12,16 @@
 //! a domain, one for objects and one for closures: neither says anything about the other.
 
 use std::cell::Cell;
-use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::Start;
 use grace::limit::{self, Amount, Stock, Zone};
 
-use crate::gp::engine::Settings;
-use crate::gp::gp_words::Line;
-use crate::gp::grace_periods::GracePeriods;
 use crate::os::sync::{AtomicU64, const_unless_loom};
-use crate::reclaim::kept::Kept;
+use crate::reclaim::domain_state::DomainState;
 
-/// What has been charged to a domain, and how many queues share the limit.
+/// What has been charged to a domain, and how many queues share the limit. In cache lines
+/// of its own: updaters store here, and readers load what is beside it.
+#[repr(align(128))]
 #[derive(Debug)]
 pub(crate) struct Charge {
     objects: AtomicU64,
@@ -102,73 +99,43 @@ impl Charge {
     }
 }
 
-/// A domain as its thread queues and callback queues know it: its grace periods, and what is
-/// charged to it.
-// In the order of C: see `DomainState::of`.
-#[derive(Debug)]
-#[repr(C)]
-pub struct Charged {
-    pub(crate) grace_periods: GracePeriods,
-    pub(crate) charge: Line<Charge>,
-    /// In a hazard domain: what was protected when it was to be freed.
-    pub(crate) kept: Kept,
-}
-
-const _: () = assert!(std::mem::offset_of!(Charged, grace_periods) == 0);
-
-impl Deref for Charged {
-    type Target = GracePeriods;
-
-    #[inline(always)]
-    fn deref(&self) -> &GracePeriods {
-        &self.grace_periods
-    }
-}
-
-impl Charged {
-    const_unless_loom! {
-        pub(crate) fn new(start: Start, settings: Settings) -> Self {
-            Self {
-                grace_periods: GracePeriods::new(start, settings),
-                charge: Line(Charge::new()),
-                kept: Kept::new(),
-            }
-        }
-    }
-
+impl DomainState {
     /// The most that may wait here.
     pub(crate) fn limit(&self) -> Amount {
-        Amount { objects: self.tuning.objects_max(), bytes: self.tuning.bytes_max() }
+        Amount {
+            objects: self.grace_periods.tuning.objects_max(),
+            bytes: self.grace_periods.tuning.bytes_max(),
+        }
     }
 
     /// How near the limit the domain is.
     pub(crate) fn zone(&self) -> Zone {
-        limit::zone(self.charge.0.get(), self.limit())
+        limit::zone(self.charge.get(), self.limit())
     }
 
     /// Whether more is charged than the limit says.
     pub(crate) fn is_over_limit(&self) -> bool {
-        !self.charge.0.get().fits(self.limit())
+        !self.charge.get().fits(self.limit())
     }
 
     /// Admits an object that no thread's local stock covers.
     pub(crate) fn admit(&self, object: Amount) -> bool {
-        self.charge.0.admit(self.limit(), object)
+        self.charge.admit(self.limit(), object)
     }
 
     /// Admits an object over the limit. A thread with a local stock records it there as well
     /// ([`LocalStock::borrow`]).
     pub(crate) fn admit_over(&self, object: Amount) {
         if !object.is_none() {
-            self.counters().limit_overruns.fetch_add(1, Relaxed);
+            self.grace_periods.counters().limit_overruns.fetch_add(1, Relaxed);
         }
-        self.charge.0.add(object);
+        self.charge.add(object);
     }
 
     /// How much a thread or a callback queue takes of the limit at once.
     pub(crate) fn chunk(&self) -> Amount {
         // Relaxed, both: an approximate count is enough.
-        let charge = &self.charge.0;
+        let charge = &self.charge;
         let sharers = charge.queues.load(Relaxed) + charge.callback_queues.load(Relaxed);
         limit::chunk(self.limit(), sharers)
     }
@@ -178,7 +145,7 @@ impl Charged {
 #[derive(Debug)]
 pub(crate) struct LocalStock {
     stock: Cell<Stock>,
-    /// [`Charged::chunk`], as it was last computed.
+    /// [`DomainState::chunk`], as it was last computed.
     chunk: Cell<Amount>,
 }
 
@@ -200,15 +167,15 @@ impl LocalStock {
 
     /// Admits an object, taking more from the domain.
     #[cold]
-    pub(crate) fn refill(&self, core: &Charged, object: Amount) -> bool {
-        let limit = core.limit();
+    pub(crate) fn refill(&self, domain: &DomainState, object: Amount) -> bool {
+        let limit = domain.limit();
         if !object.fits(limit) {
-            core.charge.0.give_back(self.empty()); // it is admitted if nothing else is charged
+            domain.charge.give_back(self.empty()); // it is admitted if nothing else is charged
         }
-        self.chunk.set(core.chunk());
+        self.chunk.set(domain.chunk());
         [self.chunk.get(), Amount::NONE].into_iter().any(|chunk| {
             let wanted = self.stock.get().shortfall(object, chunk);
-            let admitted = core.charge.0.admit(limit, wanted);
+            let admitted = domain.charge.admit(limit, wanted);
             if admitted {
                 self.with(|stock| stock.grant(wanted)); // no longer over the limit [L-3]
             }
@@ -217,9 +184,9 @@ impl LocalStock {
     }
 
     /// Admits an object over the limit, to be settled.
-    pub(crate) fn borrow(&self, core: &Charged, object: Amount) {
+    pub(crate) fn borrow(&self, domain: &DomainState, object: Amount) {
         let wanted = self.stock.get().shortfall(object, Amount::NONE);
-        core.admit_over(wanted);
+        domain.admit_over(wanted);
         self.with(|stock| stock.borrow(wanted));
         self.take(object);
     }
@@ -231,22 +198,22 @@ impl LocalStock {
     }
 
     /// Puts back what was taken and is not needed.
-    pub(crate) fn put_back(&self, core: &Charged, object: Amount) {
+    pub(crate) fn put_back(&self, domain: &DomainState, object: Amount) {
         // A stock that is over the limit pays for that first [L-3].
-        core.charge.0.give_back(self.give_back(object));
+        domain.charge.give_back(self.give_back(object));
     }
 
     /// Gives back what is above the present chunk's bound, since the limit may have been lowered.
-    pub(crate) fn trim(&self, core: &Charged) {
-        self.chunk.set(core.chunk());
-        core.charge.0.give_back(self.give_back(Amount::NONE));
+    pub(crate) fn trim(&self, domain: &DomainState) {
+        self.chunk.set(domain.chunk());
+        domain.charge.give_back(self.give_back(Amount::NONE));
     }
 
     /// Checks whether the domain's charge is within the limit by now: then the stock is, too.
     /// Returns whether the stock is still over the limit.
-    pub(crate) fn refresh_over_limit(&self, core: &Charged) -> bool {
+    pub(crate) fn refresh_over_limit(&self, domain: &DomainState) -> bool {
         self.stock.get().is_over_limit()
-            && self.with(|stock| stock.refresh_over_limit(core.charge.0.get(), core.limit()))
+            && self.with(|stock| stock.refresh_over_limit(domain.charge.get(), domain.limit()))
     }
 
     /// All that the thread has admitted has been freed, so it is within the limit.
@@ -280,14 +247,17 @@ impl LocalStock {
 
 #[cfg(test)]
 mod tests {
+    use grace::Start;
+
     use super::*;
+    use crate::gp::engine::Settings;
     use crate::gp::tuning::Tuning;
 
     /// 65,536 objects that were refused, dropped, and so went over the limit. Together they claim
     /// 2^64 bytes.
     #[test]
     #[cfg_attr(miri, ignore = "65,536 objects")]
-    fn objects_that_say_they_are_huge_do_not_charge_a_domain_with_nothing() {
+    fn huge_objects_do_not_charge_a_domain_with_nothing() {
         const HUGE: Amount = Amount::object(Amount::BYTES_OF_OBJECT_MAX);
         let limit = Amount { objects: u64::MAX, bytes: 1 << 20 };
         let charge = Charge::new();
@@ -308,10 +278,14 @@ mod tests {
     /// So a stock could cover an object and yet be over the limit.
     #[test]
     fn a_stock_that_is_over_the_limit_pays_for_nothing_else() {
-        let core = Charged::new(Start::ZERO, Settings::DEFAULT);
-        core.tuning.set(Tuning { objects_max: 100, bytes_max: 10_000, ..Tuning::default() });
+        let core = DomainState::new(Start::ZERO, Settings::DEFAULT);
+        core.grace_periods.tuning.set(Tuning {
+            objects_max: 100,
+            bytes_max: 10_000,
+            ..Tuning::default()
+        });
         let (stock, one) = (LocalStock::new(), Amount::object(100));
-        core.charge.0.add(Amount { objects: 99, bytes: 9_950 });
+        core.charge.add(Amount { objects: 99, bytes: 9_950 });
         assert!(!stock.refill(&core, one), "50 bytes are left");
         stock.borrow(&core, one);
         assert!(stock.refresh_over_limit(&core) && !stock.take(one) && !stock.refill(&core, one));
@@ -319,7 +293,7 @@ mod tests {
         stock.put_back(&core, Amount { objects: 0, bytes: 50 });
         assert!(!stock.take(Amount { objects: 0, bytes: 1 }), "it pays for what is over the limit");
         // Other threads free nearly everything.
-        core.charge.0.give_back(Amount { objects: 90, bytes: 9_000 });
+        core.charge.give_back(Amount { objects: 90, bytes: 9_000 });
         assert!(stock.stock().is_over_limit());
         assert!(stock.refill(&core, one) && !stock.stock().is_over_limit());
     }

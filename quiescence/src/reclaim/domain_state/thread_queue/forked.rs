@@ -6,12 +6,11 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use grace::limit::Amount;
 
 use super::list::Shared;
-use super::run::Ran;
-use super::scanned::Scanned;
+use super::run::{Ran, Scanned};
 use super::{Inner, Lost, Queue, Queues, bytes_between};
 use crate::os::forking::{AtFork, Held};
 use crate::os::sync::{self, Rank};
-use crate::reclaim::charge::Charged;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::running;
 
 impl AtFork for Shared {}
@@ -38,7 +37,7 @@ impl Queues {
     /// In the child: no other thread runs callbacks, and the other threads' queues are orphans.
     /// Their callbacks are run by the next `barrier`, or by the worker once it has started again.
     /// `callback_queues` is the charge of the callback queues.
-    pub(crate) fn after_fork(&self, core: &Charged, owner: usize, callback_queues: Amount) {
+    pub(crate) fn after_fork(&self, domain: &DomainState, owner: usize, callback_queues: Amount) {
         let list = sync::lock(&self.list);
         for queue in list.iter() {
             let mut inner = sync::lock(&queue.inner);
@@ -57,12 +56,12 @@ impl Queues {
             }
         }
         // Threads were stopped wherever they were, so the charge is counted anew.
-        core.kept.after_fork();
-        let others = callback_queues.plus(core.kept.amount());
+        domain.kept.after_fork();
+        let others = callback_queues.plus(domain.kept.amount());
         let charged = list.iter().fold(others, |all, queue| all.plus(queue.charged()));
         // This thread's callbacks may have queued others in the room of those that ran before them.
         // That room is in `charged` twice, since the latter are not counted as finished yet.
-        core.charge.0.set(charged.minus(running::spent(core)));
+        domain.charge.set(charged.minus(running::spent(&domain.grace_periods)));
     }
 }
 

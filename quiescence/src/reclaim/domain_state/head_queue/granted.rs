@@ -6,15 +6,15 @@ use grace::limit::{Amount, Zone};
 
 use super::waiting_room::WaitingRoom;
 use super::{BYTES_A_HEAD, Inner, MANY, Shared, Wakes, block};
-use crate::reclaim::charge::Charged;
+use crate::reclaim::domain_state::DomainState;
 
 impl Shared {
     /// The calling thread has pushed a block, or is about to: counts it, and has it granted.
     /// Returns whether that goes over the limit, and threads that push may wait for room.
     #[cold]
-    pub(super) fn count_block(&self, core: &Charged, waiting_room: &WaitingRoom) -> bool {
+    pub(super) fn count_block(&self, domain: &DomainState, waiting_room: &WaitingRoom) -> bool {
         let front = &self.front.0;
-        let chunk = heads(core.chunk());
+        let chunk = heads(domain.chunk());
         // Relaxed: a block that is begun in a round which ends meanwhile is counted twice, and put
         // right by the next one.
         let count = block::begin(front.id, chunk, front.rounds.load(Relaxed));
@@ -30,7 +30,7 @@ impl Shared {
         }
         // Relaxed: a look at an old value has more granted than is needed, never less.
         let missing = counted.saturating_sub(front.granted.load(Relaxed));
-        let is_over = missing != 0 && self.grant(core, missing, chunk);
+        let is_over = missing != 0 && self.grant(domain, missing, chunk);
         if is_over {
             block::is_crowded();
         }
@@ -41,23 +41,23 @@ impl Shared {
 
     /// Has room for so many heads, charged to the domain; for a chunk, if there is that much.
     /// Returns whether that goes over the limit.
-    fn grant(&self, core: &Charged, missing: u64, chunk: u64) -> bool {
+    fn grant(&self, domain: &DomainState, missing: u64, chunk: u64) -> bool {
         let front = &self.front.0;
         for heads in [chunk.max(missing), missing] {
-            if core.admit(amount(heads)) {
+            if domain.admit(amount(heads)) {
                 front.granted.fetch_add(heads, Relaxed);
                 return false;
             }
         }
         self.hurry();
-        core.admit_over(amount(missing));
+        domain.admit_over(amount(missing));
         front.granted.fetch_add(missing, Relaxed);
         true
     }
 
     /// What was taken has been counted link by link: all that was pushed by then, and no more. So
     /// the count is corrected, and what was not granted yet is [L-2].
-    pub(super) fn correct(&self, core: &Charged, inner: &mut Inner) {
+    pub(super) fn correct(&self, domain: &DomainState, inner: &mut Inner) {
         //~ uncounted-push
         let front = &self.front.0;
         // Relaxed: under the lock; who counts a block finds out that some of it is counted here.
@@ -68,25 +68,25 @@ impl Shared {
         inner.counted = inner.taken;
         let missing = inner.taken.saturating_sub(front.granted.load(Relaxed));
         if missing != 0 {
-            self.grant(core, missing, missing);
+            self.grant(domain, missing, missing);
         }
     }
 
     /// So many heads are about to run: what they were charged is kept for the next ones, as far as
     /// a callback queue keeps any, or given back.
-    pub(super) fn give_back(&self, core: &Charged, count: u64) {
+    pub(super) fn give_back(&self, domain: &DomainState, count: u64) {
         let front = &self.front.0;
         let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
-        let kept = match core.zone() {
-            Zone::Free => count.min(heads(core.chunk()).saturating_sub(unused)),
+        let kept = match domain.zone() {
+            Zone::Free => count.min(heads(domain.chunk()).saturating_sub(unused)),
             Zone::Expedite | Zone::Full => 0,
         };
         front.granted.fetch_add(kept, Relaxed);
         // Blocks that were counted twice for a while have had more granted than is needed. A push
         // that has found that before is made good when it is taken.
-        let excess = unused.saturating_sub(heads(core.chunk()));
+        let excess = unused.saturating_sub(heads(domain.chunk()));
         front.granted.fetch_sub(excess, Relaxed);
-        core.charge.0.give_back(amount(count - kept + excess));
+        domain.charge.give_back(amount(count - kept + excess));
     }
 }
 

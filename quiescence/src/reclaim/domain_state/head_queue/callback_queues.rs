@@ -16,7 +16,7 @@ use crate::os::sync::{
     self, AtomicU32 as Word, AtomicU64, Mutex, MutexGuard, Rank, const_unless_loom,
 };
 use crate::os::{futex, nap};
-use crate::reclaim::charge::Charged;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::head::Head;
 use crate::reclaim::llist::Chain;
 use crate::reclaim::running;
@@ -86,11 +86,11 @@ impl CallbackQueues {
     }
 
     /// A new callback queue in the list.
-    pub(crate) fn add(&self, core: &Charged, wakes: Wakes) -> Arc<Shared> {
+    pub(crate) fn add(&self, domain: &DomainState, wakes: Wakes) -> Arc<Shared> {
         let callback_queue = Arc::new(Shared::new(wakes));
         let mut list = sync::lock(&self.list);
         list.push(Arc::clone(&callback_queue));
-        core.charge.0.callback_queues.store(list.len() as u64, Relaxed);
+        domain.charge.callback_queues.store(list.len() as u64, Relaxed);
         callback_queue
     }
 
@@ -120,11 +120,11 @@ impl CallbackQueues {
     /// [`CallbackQueue::hand_over`](crate::callback_queue::CallbackQueue::hand_over).
     pub(crate) fn hand_over(
         &self,
-        core: &Charged,
+        domain: &DomainState,
         from: &Shared,
         to: &Shared,
     ) -> Result<Pushed, QueuedTwice> {
-        let (_list, chain) = self.take_away(core, from)?;
+        let (_list, chain) = self.take_away(domain, from)?;
         //~ lost-callback-queue
         Ok(to.take_over(chain))
     }
@@ -133,12 +133,12 @@ impl CallbackQueues {
     /// meanwhile.
     fn take_away(
         &self,
-        core: &Charged,
+        domain: &DomainState,
         callback_queue: &Shared,
     ) -> Result<(List<'_>, Chain), QueuedTwice> {
         loop {
             let list = sync::lock(&self.list);
-            if let Some(chain) = callback_queue.take_away(core)? {
+            if let Some(chain) = callback_queue.take_away(domain)? {
                 return Ok((list, chain));
             }
             drop(list); // callbacks may want it
@@ -153,13 +153,13 @@ impl CallbackQueues {
     }
 
     /// Sends a mark through each callback queue in which something is.
-    pub(crate) fn begin_barrier(&self, core: &Charged) -> Barrier {
+    pub(crate) fn begin_barrier(&self, domain: &DomainState) -> Barrier {
         // Acquire: pairs with the Release in `Inner::give_up`. Before the marks are pushed.
         let given_up = GIVEN_UP.load(Acquire);
         let barrier = Barrier { left: Arc::new(Word::new(0)), given_up };
         // Relaxed: about; a thread that has pushed before is seen.
         //~ no-mark:
-        if core.charge.0.callback_queues.load(Relaxed) == 0 {
+        if domain.charge.callback_queues.load(Relaxed) == 0 {
             return barrier;
         }
         // Locked: no callback queue ends, or is handed over, before its mark is in it.
@@ -196,7 +196,7 @@ impl Barrier {
     /// `me` may panic, and so may this: then the marks come through later, for no thread.
     pub(crate) fn finish(
         mut self,
-        core: &Charged,
+        domain: &DomainState,
         callback_queues: &CallbackQueues,
         me: impl Fn() -> Me,
     ) {
@@ -205,11 +205,11 @@ impl Barrier {
             for callback_queue in callback_queues.all() {
                 // What is wrong with a callback queue its runner says, or the next push.
                 let _: Result<(), QueuedTwice> =
-                    attend_for_now(&callback_queue, core, callback_queues, &me);
+                    attend_for_now(&callback_queue, domain, callback_queues, &me);
             }
             // Acquire: as in `begin_barrier`.
             if GIVEN_UP.load(Acquire) != self.given_up {
-                self = callback_queues.begin_barrier(core); // marks may have been among that
+                self = callback_queues.begin_barrier(domain); // marks may have been among that
                 continue;
             }
             match self.left.load(Acquire) {
@@ -224,7 +224,7 @@ impl Barrier {
 /// Runs what is in a callback queue that no thread attends to.
 fn attend_for_now(
     callback_queue: &Shared,
-    core: &Charged,
+    domain: &DomainState,
     callback_queues: &CallbackQueues,
     me: impl Fn() -> Me,
 ) -> Result<(), QueuedTwice> {
@@ -234,7 +234,7 @@ fn attend_for_now(
     let Some(_attending) = callback_queue.begin(Part::Visitor)? else { return Ok(()) };
     // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is
     // notified that no thread attends.
-    callback_queue.round(core, callback_queues, true, &me)?;
+    callback_queue.round(domain, callback_queues, true, &me)?;
     Ok(())
 }
 
@@ -249,9 +249,14 @@ impl CallbackQueues {
     /// C's does, misses it: C's callback queues are handed over first.
     ///
     /// `leave` gives the worker what is left.
-    pub(crate) fn end(&self, core: &Charged, callback_queue: &Arc<Shared>, leave: impl Fn(Chain)) {
+    pub(crate) fn end(
+        &self,
+        domain: &DomainState,
+        callback_queue: &Arc<Shared>,
+        leave: impl Fn(Chain),
+    ) {
         let mut list = loop {
-            let Ok((list, left)) = self.take_away(core, callback_queue) else {
+            let Ok((list, left)) = self.take_away(domain, callback_queue) else {
                 continue; // a head was queued twice: what was queued with it is lost
             };
             if left.is_empty() {
@@ -262,9 +267,9 @@ impl CallbackQueues {
             leave(left);
         };
         list.retain(|other| !Arc::ptr_eq(other, callback_queue));
-        core.charge.0.callback_queues.store(list.len() as u64, Relaxed);
+        domain.charge.callback_queues.store(list.len() as u64, Relaxed);
         // Relaxed: under the list's lock.
         self.gone.fetch_add(callback_queue.finished.load(Acquire), Relaxed);
-        callback_queue.end(core);
+        callback_queue.end(domain);
     }
 }

@@ -20,20 +20,16 @@
 //!
 //! This file is the third and fourth stage of a retired object: it is added, and waits for a
 //! cookie. `run` is the fifth. The callbacks of a thread that has ended move to a queue that all
-//! such threads share: see `merge`.
+//! such threads share: see `list`.
 
-mod barrier;
 mod forked;
 mod list;
-mod merge;
 mod run;
-mod scanned;
 
 pub(crate) use grace::batch::Wants;
 
-pub(crate) use barrier::drain;
-pub(crate) use list::Queues;
-use scanned::Scanned;
+pub(crate) use list::{Queues, drain};
+use run::Scanned;
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -45,7 +41,8 @@ use crate::event::trace;
 use crate::gp::gp_words::Line;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, Rank};
-use crate::reclaim::charge::{Charged, LocalStock};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::charge::LocalStock;
 use crate::reclaim::stream::{CallbackType, Cursor, Stream};
 
 /// Callbacks in a full batch, at most; fewer in models.
@@ -110,7 +107,7 @@ struct Inner {
     claimed: u64,
     /// Threads that wait for the runner to stop.
     waiters: u32,
-    /// Barriers that wait for this queue: nothing moves out of it meanwhile; see `barrier`.
+    /// Barriers that wait for this queue: nothing moves out of it meanwhile; see `list`.
     barriers: u32,
     /// In a hazard domain: which of the ready callbacks' objects are protected.
     scanned: Scanned,
@@ -153,8 +150,8 @@ impl Inner {
     }
 
     /// Asks for a grace period on behalf of all that has been written.
-    fn close(&mut self, queue: &Queue, core: &Charged, urgency: Urgency) {
-        self.close_with(queue, core, || Some(core.request(urgency)));
+    fn close(&mut self, queue: &Queue, domain: &DomainState, urgency: Urgency) {
+        self.close_with(queue, domain, || Some(domain.grace_periods.request(urgency)));
     }
 
     /// The same with `request`, which may give no cookie: then what has been written stays open.
@@ -162,11 +159,11 @@ impl Inner {
     fn close_with(
         &mut self,
         queue: &Queue,
-        core: &Charged,
+        domain: &DomainState,
         request: impl Fn() -> Option<Cookie>,
     ) -> bool {
         //~ cookie-before-count
-        self.ripen(core);
+        self.ripen(domain);
         self.count(queue);
         if !self.segments.has_untagged() {
             return true;
@@ -175,23 +172,23 @@ impl Inner {
         // The request comes after the last callback was counted [DQ-1], [GP-9].
         let Some(cookie) = request() else { return false }; //~ cookie-before-count
         // A grace period that has ended meanwhile makes room in `segments` for one more batch.
-        self.ripen(core);
+        self.ripen(domain);
         let callbacks = self.segments.len();
         if self.segments.accelerate(cookie) {
-            trace::batch_closed(core.source(), callbacks, cookie);
+            trace::batch_closed(domain.grace_periods.source(), callbacks, cookie);
         }
         true
     }
 
     /// Marks as ready what has waited for its grace period.
-    fn ripen(&mut self, core: &Charged) {
-        self.segments.advance(core.sequence());
+    fn ripen(&mut self, domain: &DomainState) {
+        self.segments.advance(domain.grace_periods.sequence());
         //~ early-callbacks
     }
 }
 
 impl Queue {
-    pub(crate) fn new(core: &Charged, owner: usize, contents: Contents) -> Self {
+    pub(crate) fn new(domain: &DomainState, owner: usize, contents: Contents) -> Self {
         let (stream, cursor) = Stream::new();
         let portable = fence::chosen() == Fences::Portable;
         Self {
@@ -206,7 +203,7 @@ impl Queue {
             inner: Mutex::new(
                 Rank::Queue,
                 Inner {
-                    segments: Segments::new(core.sequence()),
+                    segments: Segments::new(domain.grace_periods.sequence()),
                     counted: 0,
                     cursor,
                     runner: 0,
@@ -295,8 +292,8 @@ impl Queue {
 
     /// Whether at least `batch` callbacks are open, or a fixed part of the limit
     /// ([`batch::is_full`]). For the owner.
-    pub(crate) fn is_full(&self, core: &Charged, batch: u64) -> bool {
-        let (own, limit) = (&self.own.0, core.limit());
+    pub(crate) fn is_full(&self, domain: &DomainState, batch: u64) -> bool {
+        let (own, limit) = (&self.own.0, domain.limit());
         let open = own.stream.written() - self.counted.load(Relaxed);
         let bytes = bytes_between(self.bytes_counted.load(Relaxed), own.bytes.load(Relaxed));
         batch::is_full(open, bytes, batch, limit)
@@ -305,15 +302,15 @@ impl Queue {
     // ---- any thread -----------------------------------------------------------------------------
 
     /// Asks for a grace period on behalf of all that is open.
-    pub(crate) fn close(&self, core: &Charged, urgency: Urgency) {
-        sync::lock(&self.inner).close(self, core, urgency);
+    pub(crate) fn close(&self, domain: &DomainState, urgency: Urgency) {
+        sync::lock(&self.inner).close(self, domain, urgency);
     }
 
     /// The same for the worker, which does not wait for the lock [W-2]. Returns false if another
     /// thread was in the way.
-    pub(crate) fn close_unless_busy(&self, core: &Charged, urgency: Urgency) -> bool {
+    pub(crate) fn close_unless_busy(&self, domain: &DomainState, urgency: Urgency) -> bool {
         let Some(mut inner) = sync::try_lock(&self.inner) else { return false };
-        inner.close_with(self, core, || core.request_unless_busy(urgency))
+        inner.close_with(self, domain, || domain.grace_periods.request_unless_busy(urgency))
     }
 
     /// What the worker should do for this queue.
@@ -346,9 +343,9 @@ impl Queue {
     }
 
     /// The owner adds no more; what is left of its local stock goes back to the domain.
-    pub(crate) fn mark_orphan(&self, core: &Charged) {
+    pub(crate) fn mark_orphan(&self, domain: &DomainState) {
         let left = self.local_stock().empty();
-        core.charge.0.give_back(left); //~ lost-local-stock
+        domain.charge.give_back(left); //~ lost-local-stock
         // Release: pairs with the Acquire in `is_orphan`; what was added comes before.
         self.orphan.store(true, Release); //~ relaxed-orphan
     }

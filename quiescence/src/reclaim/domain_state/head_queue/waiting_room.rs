@@ -19,7 +19,7 @@ use super::granted::heads;
 use crate::os::forking::{AtFork, Held};
 use crate::os::nap;
 use crate::os::sync::{self, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
-use crate::reclaim::charge::Charged;
+use crate::reclaim::domain_state::DomainState;
 
 /// Those who wait for room in a domain.
 #[derive(Debug)]
@@ -64,11 +64,11 @@ impl Cohorts {
 
     /// What a thread of that cohort may push now. One that was not let go in time has as much of
     /// what there is as the others who wait.
-    fn share_of(&self, number: u64, core: &Charged) -> u64 {
-        match core.zone() {
+    fn share_of(&self, number: u64, domain: &DomainState) -> u64 {
+        match domain.zone() {
             Zone::Full => 0,
             _ if self.is_released(number) => self.share.max(block::MOST),
-            _ => (room(core) / (self.waiting + self.returning + 1)).max(block::MOST),
+            _ => (room(domain) / (self.waiting + self.returning + 1)).max(block::MOST),
         }
     }
 
@@ -102,31 +102,31 @@ impl WaitingRoom {
 
     /// Waits until there is room and those who were let go before have come back, for a tick at
     /// most.
-    pub(crate) fn wait(&self, core: &Charged) {
+    pub(crate) fn wait(&self, domain: &DomainState) {
         let mut cohorts = sync::lock(&self.cohorts);
         let number = cohorts.number;
-        if cohorts.returning != 0 || cohorts.waiting != 0 || core.zone() == Zone::Full {
+        if cohorts.returning != 0 || cohorts.waiting != 0 || domain.zone() == Zone::Full {
             cohorts.waiting += 1;
             self.changed(&cohorts);
             // Once: a thread that wakes up for no reason comes back early, which harms no other.
             cohorts = sync::wait_at_most(&self.let_go, cohorts, Some(nap::TICK)).0;
             cohorts.come_back(number);
         }
-        block::has_waited(cohorts.share_of(number, core));
-        self.let_next_go(core, cohorts);
+        block::has_waited(cohorts.share_of(number, domain));
+        self.let_next_go(domain, cohorts);
     }
 
     /// Some callbacks are about to run. Where there is room for many again those who wait are let
     /// go; not for each few, which would have them wait anew at once.
-    pub(crate) fn made_room(&self, core: &Charged) {
+    pub(crate) fn made_room(&self, domain: &DomainState) {
         // A thread that is overlooked finds the room by itself, a tick later at most.
-        if self.is_used() && core.zone() == Zone::Free {
-            self.let_next_go(core, sync::lock(&self.cohorts));
+        if self.is_used() && domain.zone() == Zone::Free {
+            self.let_next_go(domain, sync::lock(&self.cohorts));
         }
     }
 
-    fn let_next_go(&self, core: &Charged, mut cohorts: MutexGuard<'_, Cohorts>) {
-        let lets = core.zone() == Zone::Free && cohorts.release(room(core));
+    fn let_next_go(&self, domain: &DomainState, mut cohorts: MutexGuard<'_, Cohorts>) {
+        let lets = domain.zone() == Zone::Free && cohorts.release(room(domain));
         self.changed(&cohorts);
         if lets {
             // Under the lock: who comes next is not of this cohort.
@@ -150,8 +150,8 @@ impl WaitingRoom {
 impl AtFork for Cohorts {}
 
 /// For how many heads there is room.
-fn room(core: &Charged) -> u64 {
-    let (limit, charged) = (core.limit(), core.charge.0.get());
+fn room(domain: &DomainState) -> u64 {
+    let (limit, charged) = (domain.limit(), domain.charge.get());
     heads(Amount {
         objects: limit.objects.saturating_sub(charged.objects),
         bytes: limit.bytes.saturating_sub(charged.bytes),

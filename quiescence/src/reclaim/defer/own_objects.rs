@@ -1,0 +1,184 @@
+//! What a thread does for its own retired objects: from time to time as it retires, at quiescent
+//! states of a QSBR reader, and where sections end of a thread that defers in sections only.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::Urgency;
+use grace::batch::{self, RUN_SHARE, RUN_UNTIMED, TEND_EVERY};
+use grace::limit::{Context, Zone};
+
+use super::{context, settle, settle_over_limit};
+use crate::os::thread;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::local::{self, Own, Sections};
+use crate::reclaim::running;
+use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, Queue};
+
+/// Objects in a full batch.
+fn batch_of(domain: &DomainState) -> u64 {
+    if domain.grace_periods.hazards {
+        batch::BATCH_HAZARD
+    // Relaxed: a hint.
+    } else if domain.grace_periods.alone.load(Relaxed) {
+        BATCH_ALONE
+    } else {
+        BATCH
+    }
+}
+
+/// What a thread does for its own objects, about every [`TEND_EVERY`](batch::TEND_EVERY) additions:
+/// a few drops, or a step of the grace period.
+#[cold]
+pub(super) fn tend(domain: &DomainState, queue: &Queue) {
+    close_if_full(domain, queue, batch_of(domain));
+    if running::in_callback() {
+        return;
+    }
+    match Sections::of_this_thread() {
+        Sections::None => {
+            let ran = queue.run_some(domain, thread::token(), RUN_SHARE);
+            if batch::advances(ran, || queue.wants()) {
+                domain.grace_periods.advance(Own::in_domain(domain).me());
+            }
+        }
+        // The grace period needs this thread's quiescent state; the drops are done there.
+        Sections::Qsbr => {
+            let is_near_limit = domain.zone() != Zone::Free;
+            if is_near_limit {
+                domain.grace_periods.advance(Own::in_domain(domain).me());
+            }
+            if is_near_limit || queue.added() >= batch::RUN_CHUNK {
+                local::make_due(domain);
+            }
+        }
+        Sections::Ordinary => {}
+    }
+}
+
+/// Asks for a grace period if at least `batch` callbacks are open, or as many as an eighth of the
+/// limit. Returns whether it did.
+pub(super) fn close_if_full(domain: &DomainState, queue: &Queue, batch: u64) -> bool {
+    let full = queue.is_full(domain, batch);
+    if full {
+        queue.close(domain, batch::urgency(domain.zone()));
+        queue.local_stock().trim(domain);
+    }
+    full
+}
+
+/// Whether a QSBR reader, at a quiescent state, should call [`catch_up`]: it has objects that wait,
+/// or may be over the limit.
+pub(crate) fn is_due(domain: &DomainState) -> bool {
+    !running::in_callback()
+        && (local::own_objects(domain).is_some_and(|queue| !queue.is_empty())
+            || local::refresh_may_be_over_limit())
+}
+
+/// What a QSBR reader does then, offline: drops a few more ready objects than it has retired since
+/// the last call, as [`defer`](crate::reclaim::defer) does outside sections; and waits if the
+/// domain is near the limit.
+pub(crate) fn catch_up(domain: &DomainState) {
+    if local::may_be_over_limit() {
+        settle_over_limit();
+    }
+    let Some(queue) = local::own_objects(domain) else { return };
+    if Sections::of_this_thread() != Sections::None {
+        return;
+    }
+    let share = match queue.take_added() {
+        0 => domain.grace_periods.tuning.run_min(), // it has retired nothing since
+        added => batch::run_share(added).min(batch::BATCH),
+    };
+    let ran = run_share(domain, queue, share);
+    if batch::advances(ran, || queue.wants()) {
+        domain.grace_periods.advance(Own::in_domain(domain).me());
+        run_share(domain, queue, share);
+    }
+    if domain.zone() != Zone::Free {
+        settle(domain, Some(queue));
+    }
+}
+
+/// Drops up to `share` of this thread's ready objects. A small share is dropped [`RUN_UNTIMED`] at
+/// a time, without reading the clock; a large one in longer goes, each as long as the tuning allows
+/// at most. Returns how many.
+pub(crate) fn run_share(domain: &DomainState, queue: &Queue, share: u64) -> u64 {
+    let go = if share > 4 * RUN_UNTIMED { share } else { RUN_UNTIMED };
+    let mut ran = 0;
+    loop {
+        let some = queue.run_some(domain, thread::token(), go.min(share - ran));
+        ran += some;
+        // A drop may begin a section on this thread and leak it.
+        if some == 0 || ran >= share || Sections::of_this_thread() != Sections::None {
+            return ran;
+        }
+    }
+}
+
+/// Drops this thread's ready objects, if it is in no section and no callback.
+pub(crate) fn run_own_objects(domain: &DomainState) {
+    while context() == Context::Outside
+        && local::existing_objects(domain).is_some_and(|queue| {
+            queue.run_some(domain, thread::token(), domain.grace_periods.tuning.run_min()) != 0
+        })
+    {}
+}
+
+// ---- threads that defer in sections only -------------------------------------------------------
+
+/// Whether the calling thread may run callbacks, and wait for readers: it is in no section, in no
+/// callback, and does not unwind.
+pub(crate) fn may_drain() -> bool {
+    context() == Context::Outside && !std::thread::panicking()
+}
+
+/// How many objects of a thread are worth a grace period of their own if there are other readers:
+/// its fence interrupts them, and threads that flush do so after each update.
+const WORTH_A_FENCE: u64 = 64;
+
+/// Asks for a grace period for this thread's open objects, if there is no other reader or there are
+/// [`WORTH_A_FENCE`] of them.
+pub(crate) fn close_own(domain: &DomainState) {
+    if let Some(queue) = local::own_objects(domain)
+        && (is_alone(domain) || queue.is_full(domain, WORTH_A_FENCE))
+    {
+        queue.close(domain, Urgency::Normal);
+    }
+}
+
+/// Whether no other thread reads in the domain, so that a grace period takes no fence.
+fn is_alone(domain: &DomainState) -> bool {
+    domain.grace_periods.readers() <= Own::in_domain(domain).slots()
+}
+
+/// A section has ended in which this thread has retired objects, or flushed. Drops a few more ready
+/// objects than it has retired since the last time; if none is ready, takes a step of the grace
+/// period. If it has `flushed` and no other thread reads in the domain, drops all that was retired
+/// in the domain, up to a batch of each thread. Nothing if the thread is in an outer section, a
+/// callback, or unwinds. Never waits.
+#[cold]
+pub(crate) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
+    if !may_drain() {
+        return;
+    }
+    if flushed && is_alone(domain) {
+        return drop_all_that_is_ready(domain);
+    }
+    if let Some(queue) = local::own_objects(domain)
+        && (flushed || queue.added() >= TEND_EVERY.into())
+    {
+        let share = batch::run_share(queue.take_added());
+        if batch::advances(run_share(domain, queue, share), || queue.wants()) {
+            domain.grace_periods.advance(Own::in_domain(domain).me());
+        }
+    }
+}
+
+fn drop_all_that_is_ready(domain: &DomainState) {
+    let mut queues = domain.queues.all();
+    queues.retain(|queue| queue.contents() == Contents::Objects);
+    queues.iter().for_each(|queue| queue.close(domain, Urgency::Expedited));
+    domain.grace_periods.advance_at_tick(Own::in_domain(domain).me());
+    queues.iter().for_each(|queue| _ = run_share(domain, queue, batch::BATCH));
+    domain.queues.forget_orphans(domain);
+}
