@@ -115,7 +115,7 @@ impl<F: Form> TableRef<F> {
 
     /// The table of maps that have none of their own.
     pub(super) fn nothing() -> *mut Table {
-        const { assert!(F::STRIDE <= size_of::<[AtomicU64; 32]>()) };
+        assert!(F::STRIDE <= size_of::<[AtomicU64; 32]>());
         let nothing: &Nothing = &NOTHING;
         ptr::from_ref(nothing).cast_mut().cast()
     }
