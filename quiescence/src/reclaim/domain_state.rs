@@ -115,7 +115,7 @@ impl DomainState {
         delay: AdaptiveDelay,
         srcu_counts: NonNull<SrcuCounts>,
     ) -> Self {
-        // A grace period begins as soon as a thread drives; `srcu` says what is put off.
+        // A grace period begins as soon as a thread drives, and its driver says what is put off.
         let settings = Settings { policy: Engine::Poll.policy(), ..Settings::DEFAULT };
         let mut domain = Self::new(Start::ZERO, settings);
         let grace_periods = &mut domain.grace_periods;

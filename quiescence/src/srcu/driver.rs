@@ -61,12 +61,13 @@ struct Srcu {
 
 impl Sections {
     /// # Safety
-    /// `srcu_counts` are valid until the domain has been dropped.
+    /// `srcu_counts` came from [`SrcuCounts::take`], and are given back only after the domain's
+    /// grace periods have been dropped.
     pub(crate) unsafe fn new(srcu_counts: NonNull<SrcuCounts>, delay: AdaptiveDelay) -> Self {
         let start = Sequence::after(0);
         let machine = SrcuMachine::new(delay, start);
         let srcu = Srcu { machine, cookie: Cookie::done_at(start), ticked_ns: 0 };
-        // SAFETY: valid by the contract, and never dropped.
+        // SAFETY: by the contract; these are never dropped, so they give nothing back.
         let srcu_counts = ManuallyDrop::new(unsafe { OwnSrcuCounts::new(srcu_counts) });
         Self { srcu_counts, srcu: Mutex::new(Rank::Sections, srcu) }
     }

@@ -1,7 +1,7 @@
 //! Grace periods of sleepable domains: the counters of their readers, and their driver.
 //!
 //! - [`counts`]: the two pairs of counters, and how a reader counts itself in and out.
-//! - [`driver`]: carries out the actions of their machine.
+//! - [`driver`]: ends their grace periods, which SRCU's machine waits for.
 //! - [`track`]: the list of guards, where a domain is asked to keep one.
 //!
 //! The domain that users hold is [`Srcu`](crate::Srcu), in `domain/srcu.rs`.
