@@ -137,13 +137,12 @@ impl Drop for Around {
 /// The room that the domain's callbacks on this thread have made so far, while they are run.
 pub(crate) fn room_made(grace_periods: &GracePeriods) -> Option<&RoomMade> {
     let running = RUNNING.get();
+    if !ptr::eq(running.grace_periods, grace_periods) {
+        return None;
+    }
     // SAFETY: `running_callbacks`, which borrows it, is in progress; it ends after the caller,
     // which is one of its callbacks.
-    if ptr::eq(running.grace_periods, grace_periods) {
-        unsafe { running.room_made.as_ref() }
-    } else {
-        None
-    }
+    unsafe { running.room_made.as_ref() }
 }
 
 /// How much of the room that they made the domain's callbacks in progress on this thread have
