@@ -10,14 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Barrier, LazyLock, Weak};
 use std::thread;
 
-use quiescence::cell::{
-    ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, Cache, Constant, Counted, Map, RefCnt,
-};
+use quiescence::cell::{ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, Cache, Constant, Map};
 use quiescence::{ArcCell, Weigh, hazard};
 
 mod common;
 
 use common::rounds;
+use common::user_types::Own;
 
 /// Counts how many of its kind are there, and is filled when it goes.
 #[derive(Debug)]
@@ -525,41 +524,6 @@ fn a_weak_cell_keeps_no_value_and_loses_no_count() {
     quiet_until(|| Arc::weak_count(&next) == 0);
     assert_eq!((Arc::strong_count(&next), there.load(Acquire)), (1, 1));
     assert!(ArcCellWeak::<u64>::default().load().upgrade().is_none());
-}
-
-/// A pointer of a program's own.
-#[derive(Clone, Debug)]
-struct Own(Arc<(u64, String)>);
-
-// SAFETY: an `Arc`, and does as its implementation does.
-unsafe impl Counted for Own {
-    type Base = (u64, String);
-
-    fn into_ptr(me: Self) -> *mut Self::Base {
-        Arc::into_raw(me.0).cast_mut()
-    }
-
-    fn as_ptr(me: &Self) -> *mut Self::Base {
-        Arc::as_ptr(&me.0).cast_mut()
-    }
-
-    unsafe fn from_ptr(address: *const Self::Base) -> Self {
-        // SAFETY: by the contract.
-        Self(unsafe { Arc::from_raw(address) })
-    }
-}
-
-// SAFETY: what is shown is in the `Arc`.
-unsafe impl RefCnt for Own {
-    type Target = String;
-
-    fn target(me: &Self) -> &String {
-        &me.0.1
-    }
-
-    fn base(me: &Self) -> Option<&Self::Base> {
-        Some(&me.0)
-    }
 }
 
 #[test]

@@ -62,6 +62,41 @@ unsafe impl<C: OnClone> Counted for Pointer<C> {
     }
 }
 
+/// A counted pointer of which a guard shows a part.
+#[derive(Clone, Debug)]
+pub(crate) struct Own(pub(crate) Arc<(u64, String)>);
+
+// SAFETY: an `Arc`, and does as its implementation does.
+unsafe impl Counted for Own {
+    type Base = (u64, String);
+
+    fn into_ptr(me: Self) -> *mut Self::Base {
+        Arc::into_raw(me.0).cast_mut()
+    }
+
+    fn as_ptr(me: &Self) -> *mut Self::Base {
+        Arc::as_ptr(&me.0).cast_mut()
+    }
+
+    unsafe fn from_ptr(address: *const Self::Base) -> Self {
+        // SAFETY: by the contract.
+        Self(unsafe { Arc::from_raw(address) })
+    }
+}
+
+// SAFETY: what is shown is in the `Arc`.
+unsafe impl RefCnt for Own {
+    type Target = String;
+
+    fn target(me: &Self) -> &String {
+        &me.0.1
+    }
+
+    fn base(me: &Self) -> Option<&Self::Base> {
+        Some(&me.0)
+    }
+}
+
 /// All keys have one hash.
 #[derive(Default)]
 pub(crate) struct Constant;

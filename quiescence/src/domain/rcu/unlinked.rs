@@ -50,8 +50,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     /// Waits for nothing if a full grace period of the domain has ended since the value was taken
     /// out, whichever thread asked for it: [`Domain::synchronize`], a future, callbacks. Else it
     /// waits for that one, blocking, as [`Domain::synchronize`] does. **In a task, use
-    /// [`into_inner_async`](Self::into_inner_async)**: where the sections that are waited for belong
-    /// to tasks of the same thread, this would wait for ever.
+    /// [`into_inner_async`](Self::into_inner_async)**: where the sections that are waited for
+    /// belong to tasks of the same thread, this would wait for ever.
     ///
     /// # Panics
     /// If it has to wait, and the calling thread is in a section of the domain, or is an online
