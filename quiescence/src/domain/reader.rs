@@ -19,9 +19,9 @@ impl<K: ThreadTag> Domain<K> {
 /// thread-local storage.
 ///
 /// For threads that read in several domains by turns: [`Domain::read`] finds the domain that the
-/// thread read in last at once, and any other in a table. Two domains by turns cost 29 ns a section
+/// thread read in last at once, and any other in a table. Two domains by turns cost 30 ns a section
 /// so, and 1.4 ns by their readers. In the global domain [`read`](crate::read) costs the same as a
-/// reader, 1.1 ns; in one domain of the program's own 2.7 ns, where a reader costs 1.5 ns.
+/// reader, 1.2 ns; in one domain of the program's own 1.9 ns, where a reader costs 1.4 ns.
 ///
 /// All handles of a thread in a domain, and its implicit sections there, share one word, so their
 /// sections nest in each other.
