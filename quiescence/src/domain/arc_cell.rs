@@ -381,7 +381,8 @@ impl<T: Send + Sync + 'static> ArcCellOption<T> {
         where
             T: Weigh,
         {
-            Self { pointer: AtomicPtr::new(ptr::null_mut()), scale: Scale::new(), owns: PhantomData }
+            let pointer = AtomicPtr::new(ptr::null_mut());
+            Self { pointer, scale: Scale::new(), owns: PhantomData }
         }
     }
 

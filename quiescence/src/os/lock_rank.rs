@@ -10,7 +10,7 @@
 //! - A thread holds two locks of one rank only if `sync::lock_another` takes the second.
 //! - A thread that waits on a condition variable holds no other lock, and no lock is held when user
 //!   code is called; [`Rank::Consumers`], which users hold, is exempt.
-//! - A `fork` takes the locks that are marked *fork*, and have been used, in the order of the table:
+//! - A `fork` takes the locks that are marked *fork* and have been used, in the order of the table:
 //!   all of one rank, in every domain, before the first of the next rank (`os/forking.rs`). Those
 //!   that are not marked are fields of users' objects: their users do not fork while another thread
 //!   is in a call of the object.

@@ -3,8 +3,8 @@
 //!
 //! The address is mostly that of a domain's state. A thread has a table of what it keeps in each
 //! domain ([`crate::reclaim::local`]), the worker one of the domains with something to do,
-//! [`crate::reclaim::domains`] is one of all that live. A program may have a domain for each of its objects, so no
-//! table is searched or copied as a whole for one domain.
+//! [`crate::reclaim::domains`] is one of all that live. A program may have a domain for each of its
+//! objects, so no table is searched or copied as a whole for one domain.
 //!
 //! The entries are in a list, in no order. The index is a hash table with open addressing and
 //! linear probing, whose slots are places in the list. Up to [`SMALL`] entries there is no index:

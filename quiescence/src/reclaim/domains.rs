@@ -12,7 +12,8 @@ use crate::reclaim::domain_state::{DomainState, Handle, Named, WeakHandle};
 
 const_unless_loom! {
     /// The list. A domain that ends takes itself out ([`forget`]).
-    static DOMAINS: ForkMutex<ByAddress<WeakHandle>> = ForkMutex::new(Rank::Domains, ByAddress::new());
+    static DOMAINS: ForkMutex<ByAddress<WeakHandle>> =
+        ForkMutex::new(Rank::Domains, ByAddress::new());
 }
 
 /// The domain that `name` names; adds it to the list when it is used for the first time.

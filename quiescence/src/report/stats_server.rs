@@ -35,7 +35,8 @@ static SETTLED: AtomicBool = AtomicBool::new(false);
 
 const_unless_loom! {
     /// What the thread has open. Locked while that changes, and across a `fork`.
-    static OPEN: ForkMutex<Open> = ForkMutex::new(Rank::StatsServer, Open { door: None, client: None });
+    static OPEN: ForkMutex<Open> =
+        ForkMutex::new(Rank::StatsServer, Open { door: None, client: None });
 }
 
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use crate::reclaim::weigh::Weigh;
 /// A concurrent hash set. Readers take no lock and write nothing that is shared.
 ///
 /// Everything is as with [`HashMap`], which see; a set of integers has a cache line for each six of
-/// them. It derefs to the map of its elements to `()`, whose `len`, `remove`, `clear`, `reserve` and
-/// `domain` are the set's.
+/// them. It dereferences to the map of its elements to `()`, whose `len`, `remove`, `clear`,
+/// `reserve` and `domain` are the set's.
 ///
 /// ```
 /// use quiescence::collections::HashSet;

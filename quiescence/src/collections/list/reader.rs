@@ -12,8 +12,8 @@ use crate::os::sync::AtomicPtr;
 use crate::reclaim::domain_state::DomainState;
 
 /// A list that is being read, and the section that protects what is found: what [`List::read`]
-/// gives. It is a [`Section`] of the list's domain, for other values that are read with it, and derefs
-/// to the [`List`].
+/// gives. It is a [`Section`] of the list's domain, for other values that are read with it, and
+/// dereferences to the [`List`].
 #[must_use = "the section ends when this is dropped"]
 pub struct ListRef<'l, T: Send + Sync + 'static, D: DomainTag = Global> {
     list: &'l List<T, D>,

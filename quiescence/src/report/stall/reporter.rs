@@ -42,7 +42,11 @@ const STACKS_MAX: usize = 16;
 
 const_unless_loom! {
     static REPORTER: ForkMutex<State> =
-        ForkMutex::new(Rank::Reporter, State { started: false, ends: false, notes: VecDeque::new() });
+        ForkMutex::new(Rank::Reporter, State {
+            started: false,
+            ends: false,
+            notes: VecDeque::new(),
+        });
     static NOTED: Condvar = Condvar::new();
 }
 
