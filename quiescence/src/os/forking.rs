@@ -19,6 +19,7 @@
 
 use std::cell::RefCell;
 use std::mem::{self, ManuallyDrop};
+use std::ptr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -81,7 +82,8 @@ const_unless_loom! {
 
 #[cold]
 fn enter(rank: Rank, lock: &'static Mutex<dyn AtFork>) {
-    sync::lock(&LOCKS)[rank as usize] = Some(lock);
+    let before = sync::lock(&LOCKS)[rank as usize].replace(lock);
+    debug_assert!(before.is_none_or(|before| ptr::addr_eq(before, lock)), "two of one rank");
 }
 
 /// The locks that are in the list by now, in the order of their ranks.
