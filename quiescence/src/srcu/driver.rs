@@ -48,10 +48,11 @@ pub(crate) struct Sections {
     srcu_counts: ManuallyDrop<OwnSrcuCounts>,
     /// Locked by a driver in its term only, under the lock of the domain's machine: so it never
     /// waits, and a `fork` finds it free.
-    srcu: Mutex<Srcu>,
+    srcu: Mutex<SrcuState>,
 }
 
-struct Srcu {
+/// SRCU's machine, and what its driver knows.
+struct SrcuState {
     machine: SrcuMachine<AdaptiveDelay>,
     /// The grace period that is the domain's one in progress.
     cookie: Cookie,
@@ -66,13 +67,13 @@ impl Sections {
     pub(crate) unsafe fn new(srcu_counts: NonNull<SrcuCounts>, delay: AdaptiveDelay) -> Self {
         let start = Sequence::after(0);
         let machine = SrcuMachine::new(delay, start);
-        let srcu = Srcu { machine, cookie: Cookie::done_at(start), ticked_ns: 0 };
+        let srcu = SrcuState { machine, cookie: Cookie::done_at(start), ticked_ns: 0 };
         // SAFETY: by the contract; these are never dropped, so they give nothing back.
         let srcu_counts = ManuallyDrop::new(unsafe { OwnSrcuCounts::new(srcu_counts) });
         Self { srcu_counts, srcu: Mutex::new(Rank::Sections, srcu) }
     }
 
-    fn srcu(&self) -> MutexGuard<'_, Srcu> {
+    fn srcu(&self) -> MutexGuard<'_, SrcuState> {
         sync::lock(&self.srcu)
     }
 }
@@ -207,7 +208,7 @@ impl GracePeriods {
     }
 }
 
-impl Srcu {
+impl SrcuState {
     /// What is to be done for the domain's grace period in progress; nothing once it can end.
     fn next(&mut self, domain: &GracePeriods, state: &mut State) -> Action {
         if domain.begin(state, true) {
