@@ -372,6 +372,14 @@ fn rcu_may_give_back_what_it_got_and_makes_what_it_gives_from_values() {
 fn a_panic_in_rcu_changes_nothing() {
     let there = counter();
     let cell = ArcCell::new(Tracked::new(1, there));
+    // How many guards of eight have no count. (Fewer than eight where the thread has the slots of
+    // one that has ended and whose guards are not.)
+    let uncounted = || {
+        let value = cell.load_full();
+        let guards: Vec<_> = (0..8).map(|_| cell.load()).collect();
+        guards.len() + 2 - Arc::strong_count(&value)
+    };
+    let before = uncounted();
     let calls = Cell::new(0);
     for panics_at in [1, 2] {
         calls.set(0);
@@ -387,10 +395,7 @@ fn a_panic_in_rcu_changes_nothing() {
         assert_eq!(cell.load().number(), panics_at, "what others have stored stays");
     }
     quiet_until(|| there.load(Acquire) == 1);
-    // The guard that it had is gone, too: eight can be had without a count.
-    let value = cell.load_full();
-    let guards: Vec<_> = (0..8).map(|_| cell.load()).collect();
-    assert_eq!(Arc::strong_count(&value), 2, "{} guards", guards.len());
+    assert!(before >= 4 && uncounted() >= before, "the guard that it had is gone, too");
 }
 
 // ---- caches ----
