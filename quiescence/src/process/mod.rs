@@ -1,6 +1,6 @@
 //! The process as a whole: `fork`, and its orderly end.
 //!
-//! - [`fork`]: holds all locks while the memory is copied, and makes the child whole.
+//! - [`fork`]: holds all locks that are in use while the memory is copied, and repairs the child.
 //! - `end`: what is run when the process ends.
 //!
 //! May import: all rooms.
