@@ -417,6 +417,37 @@ fn a_child_made_by_fork_serves_for_itself() {
     assert!(!path.exists() && !path_of_child.exists());
 }
 
+/// A past error: a child that was forked before the parent's thread had come to its lock believed
+/// that it had such a thread.
+#[test]
+fn a_child_forked_as_soon_as_a_grace_period_had_ended_served_nothing() {
+    if has_role() {
+        println!("ready");
+        quiescence::synchronize();
+        // SAFETY: the child is used as a program would use it; the library is meant to work there.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            quiescence::synchronize();
+            next();
+            std::process::exit(0);
+        }
+        println!("child {child}");
+        next();
+        let mut status = 0;
+        // SAFETY: waits for the child made above.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        return assert_eq!(status, 0);
+    }
+    let runtime = runtime_directory();
+    let test = "a_child_forked_as_soon_as_a_grace_period_had_ended_served_nothing";
+    let mut served = Served::start(test, &[("XDG_RUNTIME_DIR", runtime.path())]);
+    let child: u32 = served.wait_for("child").parse().unwrap();
+    let path_of_child = served.socket(runtime.path()).with_file_name(format!("{child}.sock"));
+    let answer = ask(&mut connect(&path_of_child), b"statistics\n").unwrap();
+    assert_eq!(answer["pid"], child);
+    assert!(served.end().status.success());
+}
+
 /// The sockets that a process has open.
 fn sockets(pid: u32) -> BTreeSet<PathBuf> {
     let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();

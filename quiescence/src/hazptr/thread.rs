@@ -15,15 +15,15 @@ use super::slots::{Block, Blocks, Pair, Place, Slot, Wants};
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{AtomicPtr, array_of, const_unless_loom};
 
-/// The pair of a thread that must take the slow path. No thread writes it, and no scan sees it.
-/// Loom has none.
+/// The pair of a thread that must take the slow path. No thread writes it, and no scan sees it. No
+/// model has one.
 const NOT_READY: *const Pair =
     if cfg!(loom) { ptr::null() } else { (&raw const NEVER_FREE).cast() };
 
 const_unless_loom! {
     static NEVER_FREE: Pair = Pair(array_of![Slot::new(ptr::without_provenance_mut(1)); 2]);
     static BLOCKS: Blocks = Blocks::new();
-    /// No loom here: nothing is counted.
+    /// No model uses it: nothing is counted.
     static FENCE: fence::Cell = fence::Cell::new();
 }
 

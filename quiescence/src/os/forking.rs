@@ -56,14 +56,19 @@ impl<T: AtFork + 'static> ForkMutex<T> {
         }
     }
 
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn lock(&'static self) -> MutexGuard<'static, T> {
+    /// Has forks know of the lock from now on. Waits for no thread that holds it.
+    pub(crate) fn list(&'static self) {
         // Acquire: pairs with the Release below: the lock was entered in the list before, and a
         // fork that did not find it there has ended [FK-1].
         if !cfg!(loom) && !self.is_listed.load(Acquire) {
             enter(self.rank, &self.mutex);
             self.is_listed.store(true, Release);
         }
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn lock(&'static self) -> MutexGuard<'static, T> {
+        self.list();
         sync::lock(&self.mutex)
     }
 
@@ -110,6 +115,12 @@ impl Held {
     pub(crate) fn add(&mut self, rank: Rank, lock: &'static Mutex<dyn AtFork>) {
         self.wanted[rank as usize].push(lock);
     }
+
+    fn unlock(&mut self) {
+        self.list = None;
+        // The last one first: what a lock guards may own later ones.
+        while self.locks.pop().is_some() {}
+    }
 }
 
 thread_local! {
@@ -130,8 +141,10 @@ pub(crate) fn install([prepare, parent, child]: [extern "C" fn(); 3]) -> bool {
 
 /// Before a fork: takes all locks.
 pub(crate) fn hold() {
+    let mut owners = Vec::new();
     loop {
-        let mut held = Box::new(Held { wanted: vec![Vec::new(); Rank::COUNT], ..Held::default() });
+        let wanted = vec![Vec::new(); Rank::COUNT];
+        let mut held = Box::new(Held { wanted, owners, ..Held::default() });
         let known = listed();
         known.iter().for_each(|(rank, lock)| held.wanted[*rank].push(lock));
         for rank in 0..Rank::COUNT {
@@ -143,11 +156,11 @@ pub(crate) fn hold() {
         }
         let list = held.list.insert(sync::lock(&LOCKS));
         let is_whole = list.iter().flatten().count() == known.len();
-        HELD.set(Some(ManuallyDrop::new(held)));
         if is_whole {
-            return;
+            return HELD.set(Some(ManuallyDrop::new(held)));
         }
-        drop(release());
+        held.unlock();
+        owners = held.owners; // also kept until the fork is over: the last ones run user code
     }
 }
 
@@ -155,9 +168,7 @@ pub(crate) fn hold() {
 /// this thread has taken none.
 pub(crate) fn release() -> Option<Box<Held>> {
     let mut held = ManuallyDrop::into_inner(HELD.take()?);
-    held.list = None;
-    // The last one first: what a lock guards may own later ones.
-    while held.locks.pop().is_some() {}
+    held.unlock();
     Some(held)
 }
 
@@ -173,9 +184,11 @@ pub(crate) fn repair() {
 }
 
 /// At an orderly end of the process: asks the threads of all rooms to end. Returns whether any is
-/// still there.
+/// still there, or may be: the thread that holds a lock may never run again, and is not waited for.
 pub(crate) fn end_threads() -> bool {
-    listed().iter().filter(|(_, lock)| sync::lock(lock).end()).count() != 0
+    let is_there =
+        |lock: &Mutex<dyn AtFork>| sync::try_lock(lock).is_none_or(|mut room| room.end());
+    listed().iter().filter(|(_, lock)| is_there(lock)).count() != 0
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -222,6 +235,7 @@ mod tests {
         drop(release());
         is_locked.recv().unwrap();
         late.join().unwrap();
-        assert!(!is_here() && ENTERED.is_free() && release().is_none());
+        assert!(!is_here() && release().is_none());
+        drop(ENTERED.lock());
     }
 }

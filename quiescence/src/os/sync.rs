@@ -163,7 +163,7 @@ pub(crate) fn lock_another<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Locks if no thread holds the lock. It does not wait, so it may be called in any order.
 #[inline]
-pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+pub(crate) fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.lock.try_lock() {
         Ok(guard) => Some(mutex.taken(guard)),
         Err(TryLockError::Poisoned(poisoned)) => Some(mutex.taken(poisoned.into_inner())),

@@ -40,26 +40,39 @@ mod tests {
     use crate::Domain;
     use crate::domain::tag::DomainTag;
     use crate::limited;
-    use crate::os::sync;
+    use crate::os::forking::ForkMutex;
+    use crate::os::sync::{self, Rank, const_unless_loom};
 
     const TEST: &str = "process::end::tests::a_lock_that_is_never_let_go_does_not_hold_up_the_end";
 
-    /// The end once waited for the machine's lock of every domain in which callbacks waited.
+    const_unless_loom! {
+        static STUCK: ForkMutex<()> = ForkMutex::new(Rank::Turn, ());
+    }
+
+    /// The end once waited for the machine's lock of every domain in which callbacks waited; and
+    /// once for all locks that a fork takes.
     #[test]
     fn a_lock_that_is_never_let_go_does_not_hold_up_the_end() {
         if std::env::var_os("ROLE").is_some() {
             let domain = Domain::global();
             domain.retire(Box::new(1)).expect("not in a section");
             let (holds, is_held) = mpsc::channel();
+            let holds_too = holds.clone();
+            let stay = || loop {
+                std::thread::park();
+            };
             std::thread::spawn(move || {
                 let domain = Domain::global();
                 let _held = sync::lock(&domain.tag().core().grace_periods.state);
                 holds.send(()).unwrap();
-                loop {
-                    std::thread::park();
-                }
+                stay()
             });
-            is_held.recv().unwrap();
+            std::thread::spawn(move || {
+                let _held = STUCK.lock();
+                holds_too.send(()).unwrap();
+                stay()
+            });
+            (0..2).for_each(|_| is_held.recv().unwrap());
             std::process::exit(0);
         }
         let mut again = Command::new(std::env::current_exe().unwrap());

@@ -57,6 +57,7 @@ pub(crate) fn attend() {
 
 #[cold]
 fn settle() {
+    OPEN.list(); // first, so that a child settles it anew wherever the fork comes
     if SETTLED.swap(true, Relaxed) {
         return;
     }

@@ -81,7 +81,7 @@ impl Fallback {
     /// Has a `fork` know of the domain, so that a child does not wait for sections of threads that
     /// it does not have. Takes locks.
     pub(super) fn prepare(&self) {
-        drop(AT_FORK.lock());
+        AT_FORK.list();
         // No `Once`: a child that was forked meanwhile would wait for ever. Each step may be done
         // twice. Acquire and Release: the thread that finds it done finds all of it done.
         if self.prepared.load(Acquire) {
@@ -217,8 +217,6 @@ impl AtFork for Sections {
 fn after_fork() {
     INSIDE.with(|inside| {
         if inside.load(Relaxed).is_null() {
-            // The thread that was in a section, which takes a few instructions, is another thread
-            // and gone.
             if let Some(srcu_counts) = Fallback::current().domain.srcu_counts_if_any() {
                 srcu_counts.forget_sections();
             }

@@ -153,8 +153,7 @@ impl Counted for Sections {
                 return state;
             }
             if let Some(event) = event {
-                let observed = self.srcu().machine.observe(event);
-                observed.expect("each action is answered by its own event");
+                self.srcu().report(&state, event);
             }
         }
         state
@@ -215,13 +214,24 @@ impl SrcuState {
             self.cookie = self.machine.snapshot(); // [SR-3]
             self.ticked_ns = clock::monotonic_ns();
         }
-        // The delay function's urgency: a thread that waits is in a hurry, callbacks are not.
+        self.hear_urgency(state);
+        self.machine.pending()
+    }
+
+    /// Tells the machine what its driver has seen or done; and first, how urgent it is by now: a
+    /// thread may have come meanwhile, and the machine says next how long it waits.
+    fn report(&mut self, state: &State, event: Event) {
+        self.hear_urgency(state);
+        self.machine.observe(event).expect("each action is answered by its own event");
+    }
+
+    /// For the delay function a thread that waits is in a hurry, and callbacks are not.
+    fn hear_urgency(&mut self, state: &State) {
         let urgency = match state.machine.urgency() {
             Urgency::Background => Urgency::Normal,
             Urgency::Normal | Urgency::Expedited => Urgency::Expedited,
         };
         self.machine.require(self.cookie, urgency).expect("the machine's own cookie");
-        self.machine.pending()
     }
 
     /// How long the next run is still put off. Tells the machine of ticks if it is not.
@@ -295,5 +305,37 @@ fn ns(wait: Wait) -> u64 {
     match wait {
         Wait::Jiffies(jiffies) => u64::from(jiffies) * JIFFY_NS,
         Wait::Microseconds(microseconds) => u64::from(microseconds) * 1_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grace::Start;
+
+    use super::*;
+    use crate::gp::engine::{Engine, Settings};
+
+    /// A past error: the machine heard of a thread that had come during a check only after it had
+    /// put the next run off, by ten milliseconds.
+    #[test]
+    fn a_thread_that_comes_during_a_check_waits_no_longer_than_one_that_came_before() {
+        let settings = Settings { policy: Engine::Poll.policy(), ..Settings::DEFAULT };
+        let domain = GracePeriods::new(Start::ZERO, settings);
+        let start = Sequence::after(0);
+        let machine = SrcuMachine::new(DELAY, start);
+        let mut srcu = SrcuState { machine, cookie: Cookie::done_at(start), ticked_ns: 0 };
+        let mut state = sync::lock(&domain.state);
+        let cookie = state.machine.snapshot();
+        state.machine.require(cookie, Urgency::Background).unwrap();
+        assert!(matches!(srcu.next(&domain, &mut state), Action::Queue(_)));
+        srcu.report(&state, Event::Queued);
+        assert_eq!(srcu.next(&domain, &mut state), Action::Await);
+        srcu.report(&state, Event::Runs);
+        (0..12).for_each(|_| srcu.machine.tick(1));
+        assert!(matches!(srcu.next(&domain, &mut state), Action::Check { .. }));
+        let cookie = state.machine.snapshot();
+        state.machine.require(cookie, Urgency::Expedited).unwrap();
+        srcu.report(&state, Event::Checked { drained: false });
+        assert_eq!(srcu.next(&domain, &mut state), Action::Queue(Wait::Microseconds(50)));
     }
 }

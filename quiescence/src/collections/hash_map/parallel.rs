@@ -87,7 +87,7 @@ where
     type Item = &'s T;
 
     fn into_par_iter(self) -> Self::Iter {
-        (&self.0).into_par_iter().map(|(element, ())| element)
+        (&self.elements).into_par_iter().map(|(element, ())| element)
     }
 }
 

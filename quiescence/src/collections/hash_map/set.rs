@@ -12,6 +12,7 @@ use super::view::{HashMapRef, Iter};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::Weigh;
 
@@ -36,7 +37,10 @@ pub struct HashSet<T, S = RandomState, D: DomainTag = Global>(HashMap<T, (), S, 
 
 /// A set in a section: what it finds stays valid as long as this. Made by [`HashSet::read`].
 #[must_use = "the section ends when this is dropped"]
-pub struct HashSetRef<'m, T, S, D: DomainTag, G>(pub(super) HashMapRef<'m, T, (), S, D, G>);
+pub struct HashSetRef<'m, T, S, D: DomainTag, G> {
+    set: &'m HashSet<T, S, D>,
+    pub(super) elements: HashMapRef<'m, T, (), S, D, G>,
+}
 
 /// The elements of a set: see [`HashSetRef::iter`].
 pub type Elements<'s, T, S, D> = Map<Iter<'s, T, (), S, D>, fn((&'s T, &'s ())) -> &'s T>;
@@ -99,7 +103,7 @@ impl<T, S, D: DomainTag> HashSet<T, S, D> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> HashSetRef<'_, T, S, D, D::Section<'_>> {
-        HashSetRef(self.0.read())
+        HashSetRef { set: self, elements: self.0.read() }
     }
 
     /// The same under a section that the caller has: see [`HashMap::read_in`].
@@ -108,7 +112,7 @@ impl<T, S, D: DomainTag> HashSet<T, S, D> {
     /// If the section is one of another domain, as there.
     #[inline]
     pub fn read_in<'s, G: Section<D>>(&'s self, section: &'s G) -> HashSetRef<'s, T, S, D, &'s G> {
-        HashSetRef(self.0.read_in(section))
+        HashSetRef { set: self, elements: self.0.read_in(section) }
     }
 }
 
@@ -180,7 +184,7 @@ impl<T: Hash + Eq, S: BuildHasher, D: DomainTag, G> HashSetRef<'_, T, S, D, G> {
     where
         Q: Hash + Equivalent<T> + ?Sized,
     {
-        self.0.contains_key(element)
+        self.elements.contains_key(element)
     }
 
     /// The element as it is in the set.
@@ -189,12 +193,12 @@ impl<T: Hash + Eq, S: BuildHasher, D: DomainTag, G> HashSetRef<'_, T, S, D, G> {
     where
         Q: Hash + Equivalent<T> + ?Sized,
     {
-        self.0.get_key_value(element).map(|(element, ())| element)
+        self.elements.get_key_value(element).map(|(element, ())| element)
     }
 
     /// All elements: see [`HashMapRef::iter`].
     pub fn iter(&self) -> Elements<'_, T, S, D> {
-        self.0.iter().map(|(element, ())| element)
+        self.elements.iter().map(|(element, ())| element)
     }
 }
 
@@ -214,15 +218,23 @@ where
     where
         Q: Hash + Equivalent<T> + ?Sized,
     {
-        self.0.remove_entry(element).map(|(element, ())| element)
+        self.elements.remove_entry(element).map(|(element, ())| element)
     }
 }
 
-impl<'m, T, S, D: DomainTag, G> Deref for HashSetRef<'m, T, S, D, G> {
-    type Target = HashMapRef<'m, T, (), S, D, G>;
+impl<T, S, D: DomainTag, G> Deref for HashSetRef<'_, T, S, D, G> {
+    type Target = HashSet<T, S, D>;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        self.set
+    }
+}
+
+// SAFETY: as for the view of the map, which it has.
+unsafe impl<T, S, D: DomainTag, G: Section<D>> Section<D> for HashSetRef<'_, T, S, D, G> {
+    #[inline(always)]
+    fn core(&self) -> *const DomainState {
+        Section::core(&self.elements)
     }
 }
 
@@ -347,7 +359,8 @@ mod serde {
         S: BuildHasher + Default,
     {
         fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
-            Vec::<T>::deserialize(deserializer).map(Self::from_iter)
+            let elements = std::collections::HashSet::<T, S>::deserialize(deserializer)?;
+            Ok(elements.into_iter().collect())
         }
     }
 }
