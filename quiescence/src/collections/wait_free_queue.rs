@@ -348,8 +348,10 @@ impl WaitFreeQueue {
         }
     }
 
+    /// The queue's two ends, with C's interface: what takes nodes out there, or looks at them, leaves
+    /// it to the caller that there is one consumer.
     #[inline]
-    fn ends(&self) -> Ends<'_> {
+    pub fn ends(&self) -> Ends<'_> {
         Ends { head: &self.head, tail: &self.tail.0, empty: ptr::null_mut() }
     }
 

@@ -12,8 +12,8 @@
 //!   code is called; [`Rank::Consumers`], which users hold, is exempt.
 //! - A `fork` takes the locks that are marked *fork* and have been used, in the order of the table:
 //!   all of one rank, in every domain, before the first of the next rank (`os/forking.rs`). Those
-//!   that are not marked are fields of users' objects: their users do not fork while another thread
-//!   is in a call of the object.
+//!   that are not marked are fields of users' objects, whose users do not fork while another thread
+//!   is in a call of the object; or they say why a fork need not take them.
 //! - The locks of `quiescence-compat` come before all of these.
 //!
 //! The counts are a thread-local of plain numbers: a signal handler and the end of a thread may use

@@ -201,6 +201,6 @@ pub(crate) fn wait_at_most<'a, T>(
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             (MutexGuard { held, guard }, timeout.timed_out())
         }
-        _ => (wait(condvar, guard), false),
+        None => (wait(condvar, guard), false),
     }
 }

@@ -20,7 +20,8 @@ use crate::reclaim::weigh::Weigh;
 ///
 /// Everything is as with [`HashMap`], which see; a set of integers has a cache line for each six of
 /// them. It dereferences to the map of its elements to `()`, whose `len`, `remove`, `clear`,
-/// `reserve` and `domain` are the set's.
+/// `reserve` and `domain` are the set's. The map's `insert(element, ())` replaces the element that
+/// is there; the set's own does not.
 ///
 /// ```
 /// use quiescence::collections::HashSet;
