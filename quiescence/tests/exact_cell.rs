@@ -244,8 +244,8 @@ fn a_clone_that_panics_leaves_what_is_borrowed() {
     assert!(counted.is_err(), "the ninth guard is a clone");
     let other = Fragile(Arc::default());
     assert!(catch_unwind(AssertUnwindSafe(|| cell.store(other))).is_err());
-    // The first: a thread may have slots of one that has ended and whose guards are not, so the last
-    // ones may have counts.
+    // The first: a thread may have the slots of one that has ended and some of whose guards have
+    // not, so the last ones may have counts.
     let guard = guards.remove(0);
     assert!(catch_unwind(AssertUnwindSafe(|| ExactGuard::into_inner(guard))).is_err());
     assert!(guards.iter().all(|guard| guard.0.load(Relaxed) == UNWILLING));

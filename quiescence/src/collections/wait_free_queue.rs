@@ -348,8 +348,8 @@ impl WaitFreeQueue {
         }
     }
 
-    /// The queue's two ends, with C's interface: what takes nodes out there, or looks at them, leaves
-    /// it to the caller that there is one consumer.
+    /// The queue's two ends, with C's interface: there the caller sees to it that one thread at a
+    /// time takes nodes out, or looks at them.
     #[inline]
     pub fn ends(&self) -> Ends<'_> {
         Ends { head: &self.head, tail: &self.tail.0, empty: ptr::null_mut() }

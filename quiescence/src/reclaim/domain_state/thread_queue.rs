@@ -15,8 +15,8 @@
 //! all that came before the mark [DQ-2].
 //!
 //! **Invariant [TQ-3]: what waits is charged.** A callback is admitted by
-//! [`charge`](crate::reclaim::domain_state::charge) before it is written; its room is free again right before it runs: a
-//! callback that queues itself again finds the room that it had.
+//! [`charge`](crate::reclaim::domain_state::charge) before it is written; its room is free again
+//! right before it runs: a callback that queues itself again finds the room that it had.
 //!
 //! This file is the third and fourth stage of a retired object: it is added, and waits for a
 //! cookie. `run` is the fifth. The callbacks of a thread that has ended move to a queue that all

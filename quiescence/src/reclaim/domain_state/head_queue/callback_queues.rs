@@ -174,7 +174,7 @@ impl CallbackQueues {
         barrier
     }
 
-    /// Before a `fork`: has the locks taken, so that no callback queue comes, goes or changes hands.
+    /// Before a `fork`: has the locks taken, so that no callback queue comes, goes or is handed on.
     pub(crate) fn hold(&'static self, held: &mut Held) {
         held.add(Rank::CallbackQueues, &self.list);
         self.waiting_room.hold(held);
