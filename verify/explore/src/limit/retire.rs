@@ -2,7 +2,7 @@
 //! once.
 //!
 //! ```text
-//! retire:  in a callback: from the uncharged; else from the stock; else
+//! retire:  in a callback: from the room made; else from the stock; else
 //! charge:  seen.objects = objects.fetch_add(wanted.objects)
 //!          seen.bytes = bytes.fetch_add(wanted.bytes)
 //!          does it fit? grant; else objects.fetch_sub, bytes.fetch_sub; once more with a bare shortfall

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! run:     unless somebody runs the queue: claim a few that are ready
-//!          each: what it was charged is the runner's uncharged; run it
-//!          the rest of the uncharged: give_back, if it is the owner's queue; else to the domain
+//!          each: what it was charged is the runner's room made; run it
+//!          the rest of that room: give_back, if it is the owner's queue; else to the domain
 //!          has its thread ended meanwhile, and is something ready? claim again; else leave
 //! settle:  is something over_limit? (load objects, load bytes)
 //!          wait for a grace period; run the own queue, unless somebody does, until nothing is over_limit
