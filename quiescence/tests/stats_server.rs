@@ -376,6 +376,23 @@ fn a_named_socket_replaces_what_an_earlier_run_left() {
     assert!(!path.exists());
 }
 
+/// In the process that serves: forks a child, which serves as well, and waits for the test.
+fn fork_and_wait() {
+    // SAFETY: the child is used as a program would use it; the library is meant to work there.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        quiescence::synchronize();
+        next();
+        std::process::exit(0);
+    }
+    println!("child {child}");
+    next();
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+}
+
 #[test]
 fn a_child_made_by_fork_serves_for_itself() {
     if has_role() {
@@ -383,19 +400,7 @@ fn a_child_made_by_fork_serves_for_itself() {
         println!("ready");
         // So that the thread is there, and has the socket open, when the memory is copied.
         next();
-        // SAFETY: the child is used as a program would use it; the library is meant to work there.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            quiescence::synchronize();
-            next();
-            std::process::exit(0);
-        }
-        println!("child {child}");
-        next();
-        let mut status = 0;
-        // SAFETY: waits for the child made above.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        return assert_eq!(status, 0);
+        return fork_and_wait();
     }
     let runtime = runtime_directory();
     let test = "a_child_made_by_fork_serves_for_itself";
@@ -424,19 +429,7 @@ fn a_child_forked_as_soon_as_a_grace_period_had_ended_served_nothing() {
     if has_role() {
         println!("ready");
         quiescence::synchronize();
-        // SAFETY: the child is used as a program would use it; the library is meant to work there.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            quiescence::synchronize();
-            next();
-            std::process::exit(0);
-        }
-        println!("child {child}");
-        next();
-        let mut status = 0;
-        // SAFETY: waits for the child made above.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        return assert_eq!(status, 0);
+        return fork_and_wait();
     }
     let runtime = runtime_directory();
     let test = "a_child_forked_as_soon_as_a_grace_period_had_ended_served_nothing";
