@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::decide::ROUNDS_MIN;
 use super::load::{Figure, Key, Load, Run};
 use crate::exit::Failure;
 use crate::machine::Machine;
@@ -40,8 +41,9 @@ pub(super) struct Saved {
 struct SavedFigure {
     #[serde(flatten)]
     key: Key,
-    /// A time or a size; of rates the nanoseconds of one; one more than a number of objects.
-    costs: Vec<f64>,
+    /// One for each round, or none where the run had no figure. A time or a size; of rates the
+    /// nanoseconds of one; one more than a number of objects.
+    costs: Vec<Option<f64>>,
 }
 
 impl Saved {
@@ -55,25 +57,11 @@ impl Saved {
         &self.load
     }
 
-    /// Adds a round. A figure that is missing in it is not kept at all, since rounds are told apart
-    /// by their number: those, and why.
-    pub(super) fn add<'r>(&mut self, run: &'r Run) -> Vec<(Key, &'r str)> {
-        let mut dropped = Vec::new();
-        self.figures.retain_mut(|saved| match run.cost_of(&saved.key) {
-            Ok(cost) => {
-                saved.costs.push(cost);
-                true
-            }
-            Err(reason) => {
-                dropped.push((saved.key.clone(), reason));
-                false
-            }
-        });
-        dropped
-    }
-
-    fn rounds(&self) -> usize {
-        self.figures.iter().map(|figure| figure.costs.len()).min().unwrap_or(0)
+    /// Adds a round.
+    pub(super) fn add(&mut self, run: &Run) {
+        for saved in &mut self.figures {
+            saved.costs.push(run.cost_of(&saved.key).ok());
+        }
     }
 }
 
@@ -94,9 +82,17 @@ impl Baseline {
         self.loads.iter().map(|saved| saved.load.clone()).collect()
     }
 
-    /// The rounds that all loads have.
+    /// How many rounds were measured.
     pub(super) fn rounds(&self) -> usize {
-        self.loads.iter().map(Saved::rounds).min().unwrap_or(0)
+        let figures = self.loads.iter().flat_map(|saved| &saved.figures);
+        figures.map(|figure| figure.costs.len()).max().unwrap_or(0)
+    }
+
+    /// The load of which no figure is in enough rounds to decide anything.
+    pub(super) fn undecidable(&self) -> Option<&Load> {
+        let known = |figure: &SavedFigure| figure.costs.iter().flatten().count();
+        let has_few = |saved: &&Saved| saved.figures.iter().all(|each| known(each) < ROUNDS_MIN);
+        self.loads.iter().find(has_few).map(Saved::load)
     }
 
     fn saved(&self, load: &Load) -> Result<&Saved, Failure> {
@@ -114,12 +110,14 @@ impl Baseline {
 
     /// The figures of one round.
     pub(super) fn round(&self, load: &Load, round: usize) -> Result<Run, Failure> {
-        let figure = |saved: &SavedFigure| {
-            let cost = *saved.costs.get(round)?;
-            Some(Figure { key: saved.key.clone(), cost })
-        };
-        let figures = self.saved(load)?.figures.iter().filter_map(figure).collect();
-        Ok(Run { figures, ..Run::default() })
+        let mut run = Run::default();
+        for SavedFigure { key, costs } in &self.saved(load)?.figures {
+            match costs.get(round).copied().flatten() {
+                Some(cost) => run.figures.push(Figure { key: key.clone(), cost }),
+                None => run.missing.push((key.clone(), "the saved round has none".to_owned())),
+            }
+        }
+        Ok(run)
     }
 
     /// Why a comparison on this machine means little, if it does.

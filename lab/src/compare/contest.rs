@@ -326,9 +326,7 @@ pub(super) fn save(
             if output.interrupt().requested() {
                 return Err(Failure::Interrupted);
             }
-            for (key, reason) in each.add(&run) {
-                output.note(format_args!("{key} is not saved: no figure: {reason}"));
-            }
+            each.add(&run);
         }
         progress.advance(before.elapsed());
     }

@@ -190,6 +190,11 @@ fn save(
     let saved = contest::save(program, &loads, limits, output, &mut progress)?;
     drop(progress);
     let baseline = Baseline::new(saved);
+    if let Some(load) = baseline.undecidable() {
+        let few = format!("{load}: no figure is in {} rounds", decide::ROUNDS_MIN);
+        let message = format!("{few}: nothing is saved; try again when the machine is less busy");
+        return Err(Failure::Undecided(message));
+    }
     baseline.write(&path)?;
     output.line(format_args!("{} rounds are in {}", baseline.rounds(), path.display()))?;
     output.json(None, &baseline)?;
