@@ -178,15 +178,15 @@ fn rounds_are_saved_and_compared_with_later() {
     let with = |words: &[&str], candidate: &Path| {
         command(words).arg("--candidate").arg(candidate).output().unwrap()
     };
-    let save = ["--save", "one", "--rounds", "15", "--time", "1", "bench read"];
+    let save = ["--save", "one", "bench read"];
     let (stdout, _) = expect_code(&with(&save, &lossy), 0);
-    assert!(stdout.contains("15 rounds are in"), "{stdout}");
+    assert!(stdout.contains("40 rounds are in"), "{stdout}");
     let saved = json(&folder.join("one.json"));
     assert_eq!(accepted_changes(&saved), [""; 0], "a file without provenance");
     assert_eq!((&saved["schema"], &saved["version"]), (&"quiescence/baseline".into(), &2.into()));
     let costs = |n: usize| saved["loads"][0]["figures"][n]["costs"].as_array().unwrap();
     let known = |n| costs(n).iter().filter(|cost| !cost.is_null()).count();
-    assert_eq!([costs(0).len(), known(0), costs(1).len(), known(1)], [15, 15, 15, 11]);
+    assert_eq!([costs(0).len(), known(0), costs(1).len(), known(1)], [40, 40, 40, 30]);
     // The loads are those of the baseline.
     let again = ["--baseline", "one"];
     let (stdout, _) = expect_code(&with(&again, &fast), 0);

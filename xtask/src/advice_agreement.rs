@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+
+use crate::noise::{build, document};
 
 /// The workloads that no file describes: corners of what the flags can say.
 const SYNTHETIC: [(&str, &str); 8] = [
@@ -45,12 +46,11 @@ impl Agreement {
     /// # Errors
     /// If the command cannot be built or run, or two runs do not agree.
     pub fn run(self) -> Result<()> {
-        let build = ["build", "--release", "--locked", "-p", "rcu"];
-        ensure!(Command::new("cargo").args(build).status()?.success(), "rcu does not build");
+        let program = build()?;
         let (mut all, mut agreed, mut same, mut equal) = (0, 0, 0, 0);
         for (name, args) in workloads()? {
-            let first = advise(&args, self.seed)?;
-            let second = advise(&args, self.seed + 1)?;
+            let first = advise(&program, &args, self.seed)?;
+            let second = advise(&program, &args, self.seed + 1)?;
             let agree = first.allows(&second) && second.allows(&first);
             let is_same = first.recommended == second.recommended;
             let is_equal = first.set == second.set;
@@ -107,20 +107,12 @@ fn workloads() -> Result<Vec<(String, Vec<String>)>> {
     Ok(all)
 }
 
-fn advise(args: &[String], seed: u64) -> Result<Advice> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let output = Command::new(Path::new(&target).join("release/rcu"))
-        .args(["advise", "--quick", "--skip", "costs", "--skip", "sweep", "--json", "-", "--seed"])
-        .arg(seed.to_string())
-        .args(args)
-        .output()?;
-    // 3 is no mistake of the command: nothing could be told, which agrees with nothing.
-    ensure!(
-        matches!(output.status.code(), Some(0 | 3)),
-        "{args:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let report: Value = serde_json::from_slice(&output.stdout).context("no JSON")?;
+fn advise(program: &Path, args: &[String], seed: u64) -> Result<Advice> {
+    let seed = seed.to_string();
+    let mut words =
+        vec!["advise", "--quick", "--skip", "costs", "--skip", "sweep", "--seed", &seed];
+    words.extend(args.iter().map(String::as_str));
+    let report = document(program, &words)?;
     let designs = report["designs"].as_array().context("no designs")?;
     let is_in = |design: &&Value| design["standing"] != "out";
     let name = |design: &Value| design["name"].as_str().map(str::to_owned);

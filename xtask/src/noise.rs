@@ -26,6 +26,8 @@ const TURN: Duration = Duration::from_millis(1);
 /// Figures of several threads are compared where the CPUs of both runs were so many times as far
 /// apart at most: a hypervisor moves them, and another distance is another machine.
 const DISTANCES_WITHIN: f64 = 1.25;
+/// A run from which a hypervisor took so many CPUs, on average, is not one of an idle machine.
+const STOLEN_CPUS: f64 = 0.1;
 /// What `rcu compare` measures here, the regression that is planted, and the seconds of a try.
 const COMPARED: &str = "bench read --case read --only quiescence";
 const PLANTED_PERCENT: &str = "3";
@@ -162,6 +164,7 @@ struct Advice {
     designs: BTreeMap<String, f64>,
     /// Those that are as good as the best.
     equal: usize,
+    stolen_cpus: f64,
 }
 
 impl Noise {
@@ -239,19 +242,23 @@ impl Noise {
         let mut first: Option<Advice> = None;
         for load in LOADS {
             let mut named: BTreeMap<String, u32> = BTreeMap::new();
-            let mut equal = Vec::new();
+            let (mut equal, mut stolen) = (Vec::new(), 0);
             for _ in 0..runs {
                 let advice = load.beside(|| advise(program))?;
                 if let Some(name) = &advice.recommended {
                     *named.entry(name.clone()).or_default() += 1;
                     equal.push(advice.equal);
                 }
+                stolen += u32::from(advice.stolen_cpus >= STOLEN_CPUS);
                 first.get_or_insert(advice);
             }
             let recommended: u32 = named.values().sum();
-            println!("advise, {load}, {runs} runs: {named:?}; equal to the best: {equal:?}");
+            println!(
+                "advise, {load}, {runs} runs, {stolen} on CPUs that a hypervisor took: {named:?}; \
+                 equal to the best: {equal:?}"
+            );
             let wanted = match load {
-                IDLE => runs,
+                IDLE if stolen == 0 => runs,
                 Load::Spinning(..=4) => runs * 8 / 10,
                 _ => 0,
             };
@@ -300,7 +307,8 @@ impl Noise {
     }
 }
 
-fn build() -> Result<PathBuf> {
+/// Builds the command; the program.
+pub(crate) fn build() -> Result<PathBuf> {
     run(Command::new(env!("CARGO")).args(["build", "--release", "--locked", "--package", "rcu"]))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     Ok(Path::new(&target).join("release/rcu"))
@@ -308,7 +316,7 @@ fn build() -> Result<PathBuf> {
 
 /// The document of the command with these words; that the machine is too noisy for an answer is no
 /// mistake of it.
-fn document(program: &Path, words: &[&str]) -> Result<Value> {
+pub(crate) fn document(program: &Path, words: &[&str]) -> Result<Value> {
     let output = Command::new(program).args(words).args(["--json", "-"]).output()?;
     let complaints = String::from_utf8_lossy(&output.stderr);
     ensure!(matches!(output.status.code(), Some(0 | 3)), "rcu {words:?}: {complaints}");
@@ -339,6 +347,7 @@ fn advise(program: &Path) -> Result<Advice> {
         recommended: document["recommended"].as_str().map(str::to_owned),
         designs: designs.iter().filter_map(figure).collect(),
         equal: document["equal"].as_array().map_or(0, Vec::len),
+        stolen_cpus: document["run"]["stolen_cpus"].as_f64().unwrap_or_default(),
     })
 }
 

@@ -71,7 +71,12 @@ pub(super) struct Track<'a> {
     pub(super) cpus: u32,
     /// When everything has to be over, if it has to. A busy machine takes longer than planned.
     pub(super) deadline: Option<Instant>,
+    /// Time of slices that did not count, up to [`LOST_MAX`]: the deadline is so much later.
+    pub(super) lost: Duration,
 }
+
+/// A disturbed machine has so much more time.
+const LOST_MAX: Duration = Duration::from_secs(9);
 
 /// How much a race measures.
 #[derive(Clone, Copy, Debug)]
@@ -99,16 +104,10 @@ impl Rounds {
     }
 }
 
-impl std::fmt::Debug for Track<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Track").field("progress", &self.progress).finish_non_exhaustive()
-    }
-}
-
 impl Track<'_> {
     /// Whether something that takes this long would end after the deadline.
     pub(super) fn is_too_late_for(&self, duration: Duration) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() + duration > deadline)
+        self.deadline.is_some_and(|deadline| Instant::now() + duration > deadline + self.lost)
     }
 
     /// Fills these designs; fewer after Ctrl-C.
@@ -179,6 +178,7 @@ impl Track<'_> {
                 .map_err(|error| Failure::io("cannot write to standard output", error))?;
             let series = all.iter_mut().filter(|one| open.contains(one.design.name));
             series.zip(heats).for_each(|(series, heat)| series.add(heat));
+            self.lost = (self.lost + lost(&of_round)).min(LOST_MAX);
             run = run.and(of_round);
         }
         let ranking = rank::rank(&all, plan.operations.len() as u32, self.cpus);
@@ -186,6 +186,11 @@ impl Track<'_> {
         run.without_figure = all.iter().filter(|one| !one.has_figure()).count() as u32;
         Ok((ranking, run))
     }
+}
+
+/// The time of the slices that did not count.
+fn lost(run: &RunVerdict) -> Duration {
+    Duration::from_secs_f64(run.seconds * (1.0 - run.counted_percent() / 100.0))
 }
 
 /// The names of those of which more has to be known: at first all but those far behind the best,
@@ -234,6 +239,17 @@ mod tests {
         let mut one = series(0, 1.0, 3);
         one.add(Heat { update_ns: vec![700, 5_000_000], ..Heat::default() });
         assert!((4_990_000..5_010_000).contains(&one.update_ns.max()), "{}", one.update_ns.max());
+    }
+
+    /// A machine of whose CPUs a hypervisor took half had half the slices, and was too noisy.
+    #[test]
+    fn time_of_slices_that_do_not_count_is_given_again() {
+        let run = |counted| {
+            let mut run = RunVerdict::default();
+            (run.drawn, run.counted, run.seconds) = (40, counted, 2.0);
+            run
+        };
+        assert_eq!([40, 10, 0].map(|counted| lost(&run(counted)).as_millis()), [0, 1_500, 2_000]);
     }
 
     #[test]

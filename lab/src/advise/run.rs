@@ -18,7 +18,8 @@ use crate::workload::{Kind, Workload};
 use crate::{costs, draw};
 
 /// With `--quick` the ranking is over after this time, and everything after the other, also on a
-/// machine that is so busy that each round takes longer than planned. Without, twice as late.
+/// machine that is so busy that each round takes longer than planned. Without, twice as late. Time
+/// in which slices did not count is added ([`Track::lost`]).
 const QUICK_RANKING: Duration = Duration::from_millis(9_000);
 const QUICK_ALL: Duration = Duration::from_millis(13_500);
 
@@ -41,12 +42,6 @@ pub(super) struct Run<'a> {
     pub(super) machine: &'a Machine,
     pub(super) workload: Workload,
     pub(super) keys: Keys,
-}
-
-impl std::fmt::Debug for Run<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Run").field("workload", &self.workload).finish_non_exhaustive()
-    }
 }
 
 impl Run<'_> {
@@ -87,7 +82,8 @@ impl Run<'_> {
     ) -> Result<(), Failure> {
         let cpus = self.machine.cpus.len() as u32;
         let deadline = self.deadline(QUICK_RANKING);
-        let mut track = Track { output, progress, seed: self.args.seed, cpus, deadline };
+        let (seed, lost) = (self.args.seed, Duration::ZERO);
+        let mut track = Track { output, progress, seed, cpus, deadline, lost };
         let mut first = None;
         let tables = self.tables();
         for (number, keys) in (1..).zip(&tables) {
