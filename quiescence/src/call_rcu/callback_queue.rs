@@ -33,17 +33,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use grace::limit::Zone;
+
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
+use crate::event::trace;
+use crate::gp::grace_periods::Me;
 use crate::os::thread;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::attend;
+use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::domains;
-use crate::reclaim::head::{Function, Head};
-use crate::reclaim::head_queue::{self, Shared};
+use crate::reclaim::head::{Anywhere, Function, Head};
+use crate::reclaim::head_queue::{self, Shared, forget_head, is_twice_checked};
 pub use crate::reclaim::head_queue::{Left, Pushed, QueuedTwice, Wakes};
+use crate::reclaim::llist::Chain;
+use crate::reclaim::local::{Own, Sections};
 use crate::reclaim::running;
+use crate::reclaim::worker;
 
 /// A queue of heads, and the thread that runs them. See the [module](self).
 ///
@@ -140,7 +147,7 @@ impl CallbackQueue {
     /// If the calling thread is in a section of the domain (also one that a callback has begun on
     /// it and kept), or runs a callback. No thread attends to the callback queue then.
     pub fn attend(&self, idle_after: Option<Duration>) -> Result<Left, QueuedTwice> {
-        attend::attend(self.core(), &self.shared, idle_after, || ())
+        self.attend_and(idle_after, || ())
     }
 
     /// As [`attend`](Self::attend); calls `after_round` after each batch, where no lock of ours is
@@ -156,8 +163,25 @@ impl CallbackQueue {
         idle_after: Option<Duration>,
         mut after_round: impl FnMut(),
     ) -> Result<Left, QueuedTwice> {
+        let domain = self.core();
+        assert!(
+            Own::in_domain(domain).section().is_none() && !running::in_callback(),
+            "quiescence: a callback queue is attended to in a section of its domain, or in a \
+             callback"
+        );
+        let me = || {
+            // In liburcu domains, not asserted: the stall report shows it.
+            assert!(
+                Own::in_domain(domain).section().is_none()
+                    || domain.grace_periods.gp_words.liburcu.is_some(),
+                "quiescence: a callback queue's runner would wait for itself: a callback, or what \
+                 is called after a batch, has begun a section of its domain there and kept the \
+                 guard"
+            );
+            Me::this_thread()
+        };
         let after_round = || user_code::run(Site::Attend, &mut after_round);
-        attend::attend(self.core(), &self.shared, idle_after, after_round)
+        self.shared.attend(domain, &domain.callback_queues, idle_after, me, after_round)
     }
 
     /// Has the runner leave after the batch that it is running; and every later one at once, until
@@ -237,14 +261,43 @@ impl CallbackQueue {
 impl Drop for CallbackQueue {
     /// What is left is run by the worker.
     fn drop(&mut self) {
-        attend::end(&self.handle, &self.shared);
+        let callback_queues = &self.handle.callback_queues;
+        callback_queues.end(&self.handle, &self.shared, |left| run_by_worker(&self.handle, left));
+    }
+}
+
+/// Has the worker run what a callback queue has left.
+fn run_by_worker(handle: &Handle, mut left: Chain) {
+    handle.charge.give_back(head_queue::amount(left.count()));
+    let has_mark = left.links() != left.count();
+    while let Some((link, marks)) = left.pop() {
+        let head = Anywhere(link.cast::<Head>());
+        let run = move || {
+            if is_twice_checked() && !marks {
+                forget_head(head.get());
+            }
+            // SAFETY: by the contract of `CallbackQueue::push`: it runs once, after a grace period.
+            unsafe { Head::run(head.get()) };
+        };
+        //~ lost-callback-queue
+        let _queued: Result<(), _> = defer::call(handle, run, Patience::InAnyCase);
+    }
+    if has_mark {
+        worker::hurry(handle); // a barrier waits for the callbacks
     }
 }
 
 /// Waits until the domain has room again, but 10 ms at most. Does nothing in a section of
 /// registered threads, of whatever domain, or in a callback: nothing may be waited for there.
 pub fn wait_for_room<K: DomainTag>(domain: &Domain<K>) {
-    attend::wait_for_room(domain.core());
+    let domain = domain.core();
+    let may_wait = Sections::of_this_thread() == Sections::None && !running::in_callback();
+    if domain.zone() == Zone::Full {
+        trace::limit_reached(domain.grace_periods.source(), may_wait);
+    }
+    if may_wait {
+        domain.callback_queues.waiting_room.wait(domain);
+    }
 }
 
 /// Whether the calling thread is running callbacks, of whatever domain.
@@ -255,7 +308,7 @@ pub fn in_callback() -> bool {
 /// Whether heads that wait are remembered, so that one that is queued twice is found: in builds
 /// with debug assertions, and under `QUIESCENCE_DEBUG=1`.
 pub fn remembers_heads() -> bool {
-    head_queue::is_twice_checked()
+    is_twice_checked()
 }
 
 #[cfg(test)]

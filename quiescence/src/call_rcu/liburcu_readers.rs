@@ -41,7 +41,7 @@ use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::domains;
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::thread_end;
-use crate::reclaim::thread_queue::{self, Queue, Wants};
+use crate::reclaim::thread_queue::{self, Queue};
 
 /// The updater's half of an asymmetric fence, for protocols of a program's own, hazard pointers
 /// say: a full fence in every thread of the process, where it stands. The other half is a
@@ -173,7 +173,7 @@ impl LiburcuDomain {
         if own_only && thread_end::notice() {
             self.own_queues().iter().any(|queue| !queue.is_empty())
         } else {
-            self.core.queues.wants() != Wants::Nothing
+            !self.core.queues.is_empty()
         }
     }
 

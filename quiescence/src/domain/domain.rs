@@ -230,7 +230,7 @@ impl<K: DomainTag> Domain<K> {
     /// until there is room for it. In a callback one closure is taken for each callback that has
     /// run.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), AtLimit<F>> {
-        defer::call(&self.tag, f, Patience::Lazy)
+        defer::call(&self.tag, f, Patience::Waits)
     }
 
     /// As [`call`](Self::call), but waits for no other callbacks: the worker attends to the domain
@@ -239,7 +239,9 @@ impl<K: DomainTag> Domain<K> {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn call_hurry<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), AtLimit<F>> {
-        defer::call(&self.tag, f, Patience::Hurried)
+        defer::call(&self.tag, f, Patience::Waits)?;
+        worker::hurry(&self.tag.handle());
+        Ok(())
     }
 
     /// As [`call`](Self::call), but never waits: at the limit it gives `f` back.
@@ -247,7 +249,7 @@ impl<K: DomainTag> Domain<K> {
     /// # Errors
     /// At the limit.
     pub fn try_call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), AtLimit<F>> {
-        defer::call(&self.tag, f, Patience::None)
+        defer::call(&self.tag, f, Patience::Never)
     }
 
     /// Drops `object`, a [`Box`], an [`Arc`](std::sync::Arc) or another owner, after a grace
@@ -284,7 +286,7 @@ impl<K: DomainTag> Domain<K> {
     /// code; the message names both places.
     #[track_caller]
     pub fn retire<P: Retire>(&self, object: P) -> Result<(), AtLimit<P>> {
-        defer::retire(&self.tag, object, true)
+        defer::retire(&self.tag, object, Patience::Waits)
     }
 
     /// As [`retire`](Self::retire), for an owner of `bytes` bytes: one whose size is not known, or
@@ -306,7 +308,7 @@ impl<K: DomainTag> Domain<K> {
         object: P,
         bytes: usize,
     ) -> Result<(), AtLimit<WithSize<P>>> {
-        defer::retire(&self.tag, WithSize::new(object, bytes), true)
+        defer::retire(&self.tag, WithSize::new(object, bytes), Patience::Waits)
     }
 
     /// As [`retire`](Self::retire), but never waits: at the limit it gives the object back.
@@ -316,7 +318,7 @@ impl<K: DomainTag> Domain<K> {
     /// [`Tuning::objects_max`].
     #[track_caller]
     pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), AtLimit<P>> {
-        defer::retire(&self.tag, object, false)
+        defer::retire(&self.tag, object, Patience::Never)
     }
 
     /// Waits until everything that was queued in this domain before, by any thread, has run.

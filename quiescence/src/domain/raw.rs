@@ -23,7 +23,7 @@ use crate::domain::guard::{GLOBAL, ThreadTag};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::gp::thread;
 use crate::reclaim::debug_objects;
-use crate::reclaim::defer;
+use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::head::Anywhere;
 pub use crate::reclaim::head::{Function, Head};
@@ -221,7 +221,8 @@ pub unsafe fn call_head<K: ThreadTag>(domain: &Domain<K>, head: *mut Head, funct
     unsafe { Head::set(head, function) };
     let head = Anywhere(head);
     // SAFETY: the closure is called once, after a grace period.
-    defer::call_over(domain.tag(), move || unsafe { Head::run(head.get()) });
+    let run = move || unsafe { Head::run(head.get()) };
+    let _queued: Result<(), _> = defer::call(domain.tag(), run, Patience::InAnyCase);
 }
 
 /// Calls `run(object)` after a grace period: as [`Domain::retire`], for an object that is no box,
@@ -264,8 +265,7 @@ pub unsafe fn retire_with<K: ThreadTag, T>(
 ) {
     debug_objects::note(object.cast(), size_of::<T>());
     let foreign = Foreign { object: Anywhere(object.cast()), run, bytes };
-    // What is refused is retired over the limit when it is dropped.
-    drop(defer::retire(domain.tag(), foreign, true));
+    let _queued: Result<(), _> = defer::retire(domain.tag(), foreign, Patience::InAnyCase);
 }
 
 /// What is ended by a function; by dropping this.

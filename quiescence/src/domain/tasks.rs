@@ -218,7 +218,7 @@ impl<K: DomainTag> RoomWaiter<K> {
         if admitted
             || !is_attended
             || running::in_callback()
-            || defer::nothing_waits(self.waiter.core())
+            || self.waiter.core().queues.is_empty()
         {
             self.waiter.forget();
             return Poll::Ready(admitted);

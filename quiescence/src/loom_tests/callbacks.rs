@@ -213,7 +213,7 @@ fn a_barrier_finds_what_was_left_behind() {
             let core = Arc::clone(&core);
             move || {
                 queue.mark_orphan(&core);
-                core.queues.leave_behind(&core, &queue);
+                core.queues.forget_orphans(&core);
             }
         });
         core.queues.drain(&core, || STRANGER, 2);
@@ -239,7 +239,7 @@ fn the_worker_sees_what_moves() {
             let core = Arc::clone(&core);
             move || {
                 queue.mark_orphan(&core);
-                core.queues.leave_behind(&core, &queue);
+                core.queues.forget_orphans(&core);
             }
         });
         assert_eq!(core.queues.leave(), Wants::Company);

@@ -1,6 +1,6 @@
-//! At the limit: an object that the thread's local stock does not cover is admitted with more room
-//! from the domain, waits for a grace period, goes over the limit, or is refused. What has gone
-//! over the limit in a section is settled when the section ends.
+//! At the limit: an object or a closure that the thread's local stock does not cover is admitted
+//! with more room from the domain, waits, goes over the limit, or is refused. What has gone over
+//! the limit in a section is settled when the section ends.
 //!
 //! [`grace::limit::limit_action`] decides what to do; this file does it.
 
@@ -8,27 +8,47 @@ use grace::Urgency;
 use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 
 use crate::event::trace;
-use crate::os::{nap, thread};
+use crate::gp::grace_periods::Me;
+use crate::os::{clock, nap, thread};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::domains;
-use crate::reclaim::local::{self, Own, Sections};
+use crate::reclaim::local::{self, Sections};
+use crate::reclaim::rescan;
 use crate::reclaim::running;
-use crate::reclaim::thread_queue::{Contents, Queue, Wants};
+use crate::reclaim::thread_queue::{Contents, Queue};
 use crate::reclaim::worker;
 
 /// How deep drops may nest, where each drop retires an object that is freed on the spot. Deeper
 /// objects go over the limit, since the stack is bounded, too.
 pub(crate) const NESTED_MAX: u32 = 32;
 
-/// The outcome of asking for room for an object.
+/// What a thread does for what it queues, where there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// It is charged: queue it.
-    Charged,
-    /// There is none, but a grace period has passed: free it.
+pub(crate) enum Patience {
+    /// Waits, if it may: for an object a grace period, for a closure until the worker has made
+    /// room. In a section it goes over the limit once; else it is refused.
+    Waits,
+    /// The same, and goes over the limit in place of a refusal.
+    InAnyCase,
+    /// As `Waits`, for a closure, but for a tick at most.
+    Tick,
+    /// Is refused.
+    Never,
+    /// Is refused, which is not counted: a task tries again, or goes over the limit.
+    Polls,
+    /// Goes over the limit. What is over is the thread's to settle.
+    Over,
+    /// The same, and no thread's.
+    Unowed,
+}
+
+/// Why something was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotQueued {
+    /// There is no room, but a grace period has passed: free it. Only for objects.
     Waited,
-    /// There is none, and the thread must not wait.
-    Full,
+    /// There is no room, and the thread must not wait.
+    NoRoom,
 }
 
 /// The context of the calling thread, for [`limit_action`].
@@ -42,70 +62,155 @@ pub(crate) fn context() -> Context {
     }
 }
 
-/// Admits an object that the thread's local stock does not cover. Waits if need be and `waits`.
+/// Admits what the thread's local stock does not cover, as `patience` says.
 #[cold]
 pub(crate) fn make_room(
     tag: &dyn Named,
     queue: Option<&Queue>,
-    object: Amount,
-    waits: bool,
-) -> Room {
+    contents: Contents,
+    amount: Amount,
+    patience: Patience,
+) -> Result<(), NotQueued> {
     let domain = domains::known(tag);
-    if admit(domain, queue, object) {
-        return Room::Charged;
+    if domain.grace_periods.hazards && domain.zone() != Zone::Free && may_free_here() {
+        // Else what was kept and is protected no more is the worker's at the next tick, and what
+        // the thread protects itself goes over the limit meanwhile.
+        rescan::free_unprotected(domain);
+    }
+    if admit(domain, queue, amount) {
+        return Ok(());
     }
     //~ no-limit
-    let limit_action = match queue {
+    let made = match patience {
+        Patience::Polls | Patience::Over | Patience::Unowed => Err(NotQueued::NoRoom),
+        _ => wait_or_borrow(tag, queue, contents, amount, patience),
+    };
+    match (made, patience) {
+        (Err(NotQueued::NoRoom), Patience::InAnyCase | Patience::Over) => {
+            admit_over(domain, queue, amount);
+            Ok(())
+        }
+        (Err(NotQueued::NoRoom), Patience::Unowed) => {
+            domain.admit_over(amount);
+            Ok(())
+        }
+        _ => made,
+    }
+}
+
+/// Waits for room, or goes over the limit, where the thread may.
+fn wait_or_borrow(
+    tag: &dyn Named,
+    queue: Option<&Queue>,
+    contents: Contents,
+    amount: Amount,
+    patience: Patience,
+) -> Result<(), NotQueued> {
+    let domain = tag.core();
+    let limit_action = match (context(), queue) {
         // One object or closure of a thread may go over the limit at a time. If other threads have
         // made room, the thread is within the limit again.
-        Some(_) if context() == Context::Section && local::refresh_over_limit(domain) => {
+        (Context::Section, _) if queue.is_none() || local::refresh_over_limit(domain) => {
             LimitAction::Refuse
         }
-        Some(queue) => limit_action(context(), &queue.local_stock().stock()),
+        // The thread may hold a lock that a closure needs which makes room.
+        (Context::Callback, _) if contents == Contents::Closures => LimitAction::Refuse,
+        (context, Some(queue)) => limit_action(context, &queue.local_stock().stock()),
         // A thread whose queue is gone has no local stock.
-        None if context() == Context::Section => LimitAction::Refuse,
-        None => LimitAction::WaitAndFree,
+        (_, None) => LimitAction::WaitAndFree,
     };
+    let waits = patience != Patience::Never;
     trace::limit_reached(
         domain.grace_periods.source(),
         waits && !matches!(limit_action, LimitAction::Borrow | LimitAction::Refuse),
     );
     match limit_action {
-        _ if !waits => Room::Full,
+        _ if !waits => Err(NotQueued::NoRoom),
+        LimitAction::Borrow => {
+            admit_over(domain, queue, amount);
+            Ok(())
+        }
+        LimitAction::Refuse => Err(NotQueued::NoRoom), //~ no-refusal
+        LimitAction::WaitAndRun | LimitAction::WaitAndFree if contents == Contents::Closures => {
+            wait_for_room(tag, queue, amount, patience)
+        }
         LimitAction::WaitAndRun => {
             let is_over = settle(domain, queue);
-            admit_after_wait(domain, queue, object, is_over)
+            admit_after_wait(domain, queue, amount, is_over)
         }
         LimitAction::WaitAndFree => match running::nested_in_callbacks() {
-            NESTED_MAX.. => Room::Full,
+            NESTED_MAX.. => Err(NotQueued::NoRoom),
             _ => {
                 let is_over = await_grace_period(domain);
-                admit_after_wait(domain, queue, object, is_over)
+                admit_after_wait(domain, queue, amount, is_over)
             }
         },
-        LimitAction::Borrow => {
-            admit_over(domain, queue, object);
-            Room::Charged
-        }
-        LimitAction::Refuse => Room::Full, //~ no-refusal
     }
 }
 
 /// The outcome for an object after the wait; `is_over`: whether the grace period has ended.
-pub(crate) fn admit_after_wait(
+fn admit_after_wait(
     domain: &DomainState,
     queue: Option<&Queue>,
     object: Amount,
     is_over: bool,
-) -> Room {
+) -> Result<(), NotQueued> {
     if admit(domain, queue, object) {
-        Room::Charged
+        return Ok(());
+    }
     // Not if a drop has begun a section meanwhile: the object would be freed in it [D-1].
-    } else if is_over && context() != Context::Section {
-        Room::Waited
-    } else {
-        domain.admit_over(object);
-        Room::Charged
+    if is_over && context() != Context::Section {
+        return Err(NotQueued::Waited);
+    }
+    domain.admit_over(object);
+    Ok(())
+}
+
+/// After this many checks in a row that find no callback waiting, and yet no room, a closure goes
+/// over the limit.
+const LOOKS_IN_VAIN: u32 = 16;
+
+/// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most,
+/// and then admits it over the limit [D-2].
+fn wait_for_room(
+    tag: &dyn Named,
+    queue: Option<&Queue>,
+    amount: Amount,
+    patience: Patience,
+) -> Result<(), NotQueued> {
+    let domain = tag.core();
+    let for_a_tick = patience == Patience::Tick;
+    let is_sleepable = domain.grace_periods.is_sleepable();
+    let began_ns = clock::monotonic_ns();
+    let mut in_vain = 0;
+    loop {
+        if !for_a_tick {
+            // Waits for a grace period, however long that takes; so not with `Patience::Tick`.
+            settle(domain, local::existing_objects(domain).as_deref());
+        }
+        if admit(domain, queue, amount) {
+            return Ok(());
+        }
+        // If nothing waits, the charge is in local stocks, from when the limit was higher, of
+        // threads that may not use the domain for long. Nothing will make room.
+        in_vain = if domain.queues.is_empty() { in_vain + 1 } else { 0 };
+        // Or a drop has begun a section here and kept the guard: the worker might wait for it.
+        if context() != Context::Outside || in_vain == LOOKS_IN_VAIN {
+            admit_over(domain, queue, amount);
+            return Ok(());
+        }
+        if !worker::hurry(&tag.handle()) {
+            return Err(NotQueued::NoRoom); // there is no worker, so no thread makes room
+        }
+        let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);
+        if (for_a_tick || is_sleepable) && u128::from(waited_ns) >= nap::TICK.as_nanos() {
+            if !is_sleepable {
+                return Err(NotQueued::NoRoom);
+            }
+            domain.admit_over(amount);
+            return Ok(());
+        }
+        nap::moment();
     }
 }
 
@@ -122,12 +227,6 @@ pub(crate) fn admit(domain: &DomainState, queue: Option<&Queue>, object: Amount)
         Some(queue) => queue.local_stock().refill(domain, object),
         None => domain.admit(object),
     }
-}
-
-/// Whether there is room for `amount` now, which is taken.
-pub(crate) fn take_room<K: Named>(tag: &K, queue: Option<&Queue>, amount: Amount) -> bool {
-    queue.is_some_and(|queue| queue.local_stock().take(amount))
-        || admit(domains::known(tag), queue, amount)
 }
 
 /// Admits an object or a closure over the limit. If the thread [settles it](is_settled_here), it
@@ -183,7 +282,7 @@ pub(crate) fn await_grace_period(domain: &DomainState) -> bool {
     if domain.grace_periods.is_sleepable() {
         return domain.grace_periods.synchronize_within(Urgency::Expedited, nap::TICK);
     }
-    domain.grace_periods.synchronize(Urgency::Expedited, Own::in_domain(domain).me())
+    domain.grace_periods.synchronize(Urgency::Expedited, Me::this_thread())
 }
 
 /// Waits for a grace period, and drops those of this thread's objects that are ready: all that were
@@ -260,9 +359,4 @@ pub(crate) fn ask_for_room(tag: &dyn Named) -> grace::Cookie {
     let cookie = domain.grace_periods.request(Urgency::Expedited);
     worker::hurry(&tag.handle()); // without one, the polls do the work
     cookie
-}
-
-/// Whether no callback waits: then none will make room.
-pub(crate) fn nothing_waits(domain: &DomainState) -> bool {
-    domain.queues.wants() == Wants::Nothing
 }

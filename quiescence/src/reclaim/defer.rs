@@ -32,20 +32,18 @@
 //! outermost section ends; a second one is refused. In a callback an object waits for a grace
 //! period and is freed; a closure uses the room of the callback that is running, or is refused.
 
-mod closures;
 mod deferred;
 mod own_objects;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::reclaim::at_limit::{ask_for_room, nothing_waits, settle_over_limit};
-pub(crate) use closures::{Patience, call, call_if_room, call_over, call_over_now};
+pub(crate) use crate::reclaim::at_limit::{Patience, ask_for_room, settle_over_limit};
 pub use deferred::Deferred;
 pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_deferred};
+use own_objects::tend;
 pub(crate) use own_objects::{
     catch_up, catch_up_after_section, close_own, is_due, may_drain, run_own_objects,
 };
-use own_objects::{close_if_full, run_share, tend};
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -59,23 +57,127 @@ use crate::gp::grace_periods::Me;
 use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit::{
-    Room, admit, admit_over, context, leave_to_worker, make_room, may_free_here, settle, take_room,
+    NotQueued, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
 };
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::{DomainState, Handle, Named};
 use crate::reclaim::domains;
-use crate::reclaim::free::{Address, Boxed, Callback, Counted, Pointee, Value};
-use crate::reclaim::local::{self, Own, Sections};
+use crate::reclaim::free::{Address, Boxed, Callback, Closure, Counted, Pointee, Value};
+use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
-use crate::reclaim::reserve::{Reservation, reserve, reserve_any};
+use crate::reclaim::reserve::Reservation;
 use crate::reclaim::retire::{AtLimit, Retire};
 use crate::reclaim::running::{self, RoomMade};
 use crate::reclaim::stream::CallbackType;
 use crate::reclaim::thread_queue::{Contents, Queue, Wants};
 use crate::reclaim::worker;
 
-/// Drops the box that `object` came from after a grace period. May wait for the grace period and
-/// drop it before returning. Never refuses: where it must not wait it goes over the limit.
+/// What a thread queues: an object or a closure.
+pub(crate) trait Queued: Callback {
+    /// Adds it to the thread's queue, or to the shared one if the thread is ending; and tends the
+    /// queue if it is time ([`tend`]).
+    ///
+    /// # Safety
+    /// To run it once, on any thread, after a grace period, is sound; it has been charged `bytes`;
+    /// and `queue` is this thread's.
+    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64);
+}
+
+impl<P: Pointee> Queued for Address<P> {
+    /// `bytes` is stored with it only if its weight is not its size.
+    #[inline]
+    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64) {
+        if bytes == Self::CHARGE {
+            // SAFETY: by the contract.
+            unsafe { add_callback(tag, queue, self, bytes) };
+        } else {
+            // SAFETY: by the contract.
+            unsafe { add_callback(tag, queue, Counted { callback: self, bytes }, bytes) };
+        }
+    }
+}
+
+impl<P: Retire> Queued for Value<P> {
+    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64) {
+        let callback = self;
+        if const { Self::BARE } {
+            // SAFETY: by the contract.
+            unsafe { add_callback(tag, queue, callback, bytes) };
+        } else if const { Self::FITS } {
+            // SAFETY: by the contract.
+            unsafe { add_callback(tag, queue, Counted { callback, bytes }, bytes) };
+        } else {
+            // SAFETY: by the contract.
+            unsafe { add_callback(tag, queue, Box::new(Counted { callback, bytes }), bytes) };
+        }
+    }
+}
+
+impl<F: FnOnce() + Send + 'static> Queued for Closure<F> {
+    #[inline]
+    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64) {
+        if const { Self::FITS } {
+            // SAFETY: by the contract.
+            unsafe { add_callback(tag, queue, self, bytes) };
+        } else {
+            // SAFETY: by the contract.
+            unsafe { add_callback(tag, queue, Box::new(self), bytes) };
+        }
+    }
+}
+
+/// Charges `callback` and adds it to the thread's queue. If there is no room, does what `patience`
+/// says; what is not queued is given back, with the reason.
+///
+/// # Safety
+/// To run it once, on any thread, after a grace period, is sound.
+#[inline]
+unsafe fn queue<K: Named, C: Queued>(
+    tag: &K,
+    callback: C,
+    amount: Amount,
+    patience: Patience,
+) -> Result<(), (C, NotQueued)> {
+    let queue = match C::CONTENTS {
+        Contents::Objects => local::objects(tag.core(), tag),
+        Contents::Closures => local::closures(tag.core(), tag),
+    };
+    let paid = queue.is_some_and(|queue| queue.local_stock().take(amount));
+    if !paid && let Err(reason) = make_room(tag, queue, C::CONTENTS, amount, patience) {
+        return Err((callback, reason));
+    }
+    // SAFETY: by the contract; it has been charged.
+    unsafe { callback.add(tag, queue, amount.bytes) };
+    if !paid {
+        leave_to_worker(tag, queue);
+    }
+    Ok(())
+}
+
+// ---- objects by their addresses -----------------------------------------------------------------
+
+/// Frees the object after a grace period. May wait for the grace period and call `free` before
+/// returning. Never refuses: where it must not wait it goes over the limit.
+///
+/// # Safety
+/// To free the object once, on any thread, after a grace period, is sound.
+#[inline]
+#[track_caller]
+pub(crate) unsafe fn retire_address<K: Named, P: Pointee>(
+    tag: &K,
+    address: Address<P>,
+    bytes: u64,
+    free: impl FnOnce(Address<P>),
+) {
+    address.note();
+    // SAFETY: by the contract.
+    let queued = unsafe { queue(tag, address, Amount::object(bytes), Patience::InAnyCase) };
+    if let Err((address, _)) = queued {
+        free(address);
+    }
+}
+
+/// Drops the box that `object` came from after a grace period; as [`retire_address`].
 ///
 /// # Safety
 /// `object` came from a box and new sections cannot reach it.
@@ -86,63 +188,32 @@ pub(crate) unsafe fn retire_raw<K: Named, T: Send + 'static>(
     object: *mut T,
     bytes: usize,
 ) {
-    match reserve(tag, bytes) {
-        // SAFETY: by the contract.
-        Some(room) => unsafe { room.retire(tag, object, bytes) },
-        None => {
-            let address = Address::<Boxed<T>>(object);
-            address.note();
-            //~ retire-before-unlink
-            // SAFETY: by the contract; when it is freed its grace period has ended.
-            let free = || on_the_spot(tag.core(), || unsafe { Boxed::free(object) });
-            // SAFETY: by the contract.
-            unsafe { retire_slowly(tag, address, Amount::object(bytes as u64), free) };
-        }
-    }
+    //~ retire-before-unlink
+    // SAFETY: by the contract; its grace period has ended where this is called.
+    let free = |address: Address<Boxed<T>>| unsafe { on_the_spot(tag.core(), address) };
+    // SAFETY: by the contract.
+    unsafe { retire_address(tag, Address(object), bytes as u64, free) };
 }
 
-/// Adds an object that the thread's local stock does not cover. `free` is called in place of that
-/// if there is no room and its grace period has ended.
+/// As [`retire_raw`], but never waits. If there is no room, frees the object on
+/// the spot if it `is_unread` and that may be done here, else retires it over the limit.
 ///
 /// # Safety
-/// To free the object once, on any thread, after a grace period, is sound.
-#[cold]
-#[track_caller]
-pub(crate) unsafe fn retire_slowly<K: Named, P: Pointee>(
+/// As there; if `is_unread`, a grace period has passed since readers could last reach it.
+pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
     tag: &K,
-    address: Address<P>,
-    amount: Amount,
-    free: impl FnOnce(),
+    object: *mut T,
+    bytes: usize,
+    is_unread: bool,
 ) {
-    let queue = local::objects(tag.core(), tag);
-    match make_room(tag, queue, amount, true) {
-        Room::Charged => {}
-        Room::Waited => return free(),
-        Room::Full => admit_over(tag.core(), queue, amount),
-    }
-    // SAFETY: by the contract; it has been charged.
-    unsafe { add_address(tag, queue, address, amount.bytes) };
-    leave_to_worker(tag, queue);
-}
-
-/// Adds an object that was charged `bytes`, as [`Address::charge`] says. `bytes` is stored with it
-/// only if its weight is not its size.
-///
-/// # Safety
-/// As [`retire_slowly`]; and `queue` is this thread's.
-#[inline]
-pub(crate) unsafe fn add_address<K: Named, P: Pointee>(
-    tag: &K,
-    queue: Option<&Queue>,
-    address: Address<P>,
-    bytes: u64,
-) {
-    if bytes == Address::<P>::CHARGE {
-        // SAFETY: by the contract; it is run once, and has been charged.
-        unsafe { add_object(tag, queue, address, bytes) };
-    } else {
-        // SAFETY: as above.
-        unsafe { add_object(tag, queue, Counted { callback: address, bytes }, bytes) };
+    let (address, amount) = (Address::<Boxed<T>>(object), Amount::object(bytes as u64));
+    address.note();
+    let may_free = is_unread && may_free_here();
+    let patience = if may_free { Patience::Polls } else { Patience::Unowed };
+    // SAFETY: by the contract.
+    if let Err((address, _)) = unsafe { queue(tag, address, amount, patience) } {
+        // SAFETY: by the contract; it is unread.
+        unsafe { on_the_spot(tag.core(), address) };
     }
 }
 
@@ -168,7 +239,7 @@ impl Reservation<'_> {
             self.adjust(tag.core(), bytes);
         }
         // SAFETY: by the contract; it has been charged.
-        unsafe { add_address(tag, Some(self.queue), address, self.amount.bytes) };
+        unsafe { address.add(tag, Some(self.queue), self.amount.bytes) };
     }
 
     /// As [`retire`](Self::retire), with room for an object that is charged for its size.
@@ -188,159 +259,91 @@ impl Reservation<'_> {
         let address = Address::<Boxed<T>>(object);
         address.note();
         // SAFETY: by the contract; it has been charged.
-        unsafe { add_object(tag, Some(self.queue), address, Address::<Boxed<T>>::CHARGE) };
+        unsafe { address.add(tag, Some(self.queue), Address::<Boxed<T>>::CHARGE) };
     }
 }
 
-/// Notes that a value is about to wait. Returns it, with the amount to charge.
+// ---- values -------------------------------------------------------------------------------------
+
+/// Drops `value` after a grace period, or does what `patience` says.
 ///
 /// # Panics
 /// In debug builds, if what it owns waits already; and if its `Retire::bytes` panics. Then the
 /// value is leaked, not dropped: readers may see it.
-#[inline]
-#[track_caller]
-fn note<P: Retire>(value: P) -> (P, Amount) {
-    let value = ManuallyDrop::new(value);
-    let amount = Amount::object(value.bytes().saturating_add(Value::<P>::HELD) as u64);
-    let (memory, bytes) = value.owned();
-    debug_objects::note(memory, bytes);
-    (ManuallyDrop::into_inner(value), amount)
-}
-
-/// Drops `value` after a grace period. Gives it back if there is no room and `waits` is false or
-/// the thread must not wait here.
 #[track_caller]
 pub(crate) fn retire<K: Named, P: Retire>(
     tag: &K,
     value: P,
-    waits: bool,
+    patience: Patience,
 ) -> Result<(), AtLimit<P>> {
-    let (value, amount) = note(value);
-    let queue = local::objects(tag.core(), tag);
-    let paid = queue.is_some_and(|queue| queue.local_stock().take(amount));
-    if !paid {
-        match make_room(tag, queue, amount, waits) {
-            Room::Charged => {}
-            Room::Waited => {
-                on_the_spot(tag.core(), || Value(value).end());
-                return Ok(());
-            }
-            Room::Full => {
-                debug_objects::forget(value.owned().0);
-                return Err(AtLimit::retired(value, tag.handle(), retire_over));
-            }
+    let value = ManuallyDrop::new(value);
+    let amount = Amount::object(value.bytes().saturating_add(Value::<P>::HELD) as u64);
+    let (memory, bytes) = value.owned();
+    debug_objects::note(memory, bytes);
+    let value = Value(ManuallyDrop::into_inner(value));
+    // SAFETY: a P, which is Send and 'static.
+    match unsafe { queue(tag, value, amount, patience) } {
+        Ok(()) => Ok(()),
+        Err((value, NotQueued::Waited)) => {
+            // SAFETY: its grace period has ended.
+            unsafe { on_the_spot(tag.core(), value) };
+            Ok(())
+        }
+        Err((Value(value), NotQueued::NoRoom)) => {
+            debug_objects::forget(value.owned().0);
+            Err(AtLimit::retired(value, tag.handle(), retire_over))
         }
     }
-    add_value(tag, queue, value, amount.bytes);
-    if !paid {
-        leave_to_worker(tag, queue);
-    }
-    Ok(())
 }
 
 /// Drops `value` after a grace period, and never waits or refuses.
 pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
-    let (value, amount) = note(value);
-    let queue = local::objects(handle, handle);
-    if !queue.is_some_and(|queue| queue.local_stock().take(amount)) {
-        admit_over(handle, queue, amount);
-    }
-    add_value(handle, queue, value, amount.bytes);
-    leave_to_worker(handle, queue);
-}
-
-/// Drops `value` after a grace period, if there is room.
-pub(crate) fn retire_if_room<K: Named, P: Retire>(tag: &K, value: P) -> Result<(), P> {
-    let (value, amount) = note(value);
-    let queue = local::objects(tag.core(), tag);
-    if !take_room(tag, queue, amount) {
-        debug_objects::forget(value.owned().0);
-        return Err(value);
-    }
-    add_value(tag, queue, value, amount.bytes);
-    Ok(())
-}
-
-/// Drops `value` after a grace period, over the limit if there is no room.
-pub(crate) fn retire_over_now<K: Named, P: Retire>(tag: &K, value: P) {
-    let (value, amount) = note(value);
-    let queue = local::objects(tag.core(), tag);
-    if !take_room(tag, queue, amount) {
-        domains::known(tag).admit_over(amount);
-    }
-    add_value(tag, queue, value, amount.bytes);
+    let _queued: Result<(), _> = retire(handle, value, Patience::Over);
 }
 
 /// Drops `value`, whose grace period has ended and for which there is no room; in a section, or too
 /// deep in other drops, retires it over the limit.
 pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: P) {
     if may_free_here() {
-        on_the_spot(domains::known(tag), || Value(value).end());
+        // SAFETY: its grace period has ended.
+        unsafe { on_the_spot(domains::known(tag), Value(value)) };
     } else {
         retire_over(&tag.handle(), value);
     }
 }
 
-/// As [`retire_raw`], but never waits. If there is no room, frees the object on
-/// the spot if it `is_unread` and that may be done here, else retires it over the limit.
-///
-/// # Safety
-/// As there; if `is_unread`, a grace period has passed since readers could last reach it.
-pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
-    tag: &K,
-    object: *mut T,
-    bytes: usize,
-    is_unread: bool,
-) {
-    let domain = domains::known(tag);
-    if let Some(room) = reserve_any(tag, bytes) {
-        // SAFETY: by the contract.
-        return unsafe { room.retire(tag, object, bytes) };
-    }
-    if is_unread && may_free_here() {
-        // SAFETY: by the contract.
-        return on_the_spot(domain, || unsafe { Boxed::free(object) });
-    }
-    let address = Address::<Boxed<T>>(object);
-    address.note();
-    let amount = Amount::object(bytes as u64);
-    domain.admit_over(amount);
-    let queue = local::objects(domain, tag);
-    // SAFETY: by the contract; it has been charged.
-    unsafe { add_address(tag, queue, address, amount.bytes) };
-}
+// ---- closures -----------------------------------------------------------------------------------
 
-fn add_value<K: Named, P: Retire>(tag: &K, queue: Option<&Queue>, value: P, bytes: u64) {
-    let callback = Value(value);
-    // SAFETY, all three: a P, which is Send and 'static; it has been charged.
-    if const { Value::<P>::BARE } {
-        // SAFETY: as above.
-        unsafe { add_object(tag, queue, callback, bytes) };
-    } else if const { Value::<P>::FITS } {
-        // SAFETY: as above.
-        unsafe { add_object(tag, queue, Counted { callback, bytes }, bytes) };
-    } else {
-        // SAFETY: as above.
-        unsafe { add_object(tag, queue, Box::new(Counted { callback, bytes }), bytes) };
-    }
-}
-
-/// Adds a charged object to the thread's queue, and tends the queue if it is time ([`tend`]).
-///
-/// # Safety
-/// To run `callback` once, on any thread, after a grace period, is sound; `queue` is this thread's.
+/// Calls `f` after a grace period, or does what `patience` says.
 #[inline]
-unsafe fn add_object<K: Named, C: Callback>(
+pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
+    tag: &K,
+    f: F,
+    patience: Patience,
+) -> Result<(), AtLimit<F>> {
+    // SAFETY: an F, which is Send and 'static.
+    let queued = unsafe { queue(tag, Closure(f), Closure::<F>::AMOUNT, patience) };
+    queued.map_err(|(Closure(f), _)| AtLimit::unchanged(f))
+}
+
+// ---- the thread's queue -------------------------------------------------------------------------
+
+/// Adds a charged callback to the thread's queue, and tends the queue if it is time.
+///
+/// # Safety
+/// As [`Queued::add`].
+#[inline]
+unsafe fn add_callback<K: Named, C: Callback>(
     tag: &K,
     queue: Option<&Queue>,
     callback: C,
     bytes: u64,
 ) {
     // SAFETY: by the contract; it is of its kind.
-    if unsafe { add(tag, queue, Contents::Objects, &C::KIND, callback, bytes) }
+    if unsafe { add(tag, queue, C::CONTENTS, &C::KIND, callback, bytes) }
         && let Some(queue) = queue
     {
-        tend(tag.core(), queue);
+        tend(tag, queue);
     }
 }
 
@@ -377,9 +380,13 @@ unsafe fn add<K: Named, P>(
 }
 
 /// Frees an object whose grace period has ended, in the same surroundings as a callback.
-pub(crate) fn on_the_spot(domain: &DomainState, free: impl FnOnce()) {
+///
+/// # Safety
+/// As [`Callback::run`].
+pub(crate) unsafe fn on_the_spot(domain: &DomainState, object: impl Callback) {
     let whole = running::running_callbacks(&domain.grace_periods, &RoomMade::new(), || {
-        user_code::caught(Site::OnTheSpot, free)
+        // SAFETY: by the contract.
+        user_code::caught(Site::OnTheSpot, || unsafe { object.run() })
     });
     domain.grace_periods.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
 }
@@ -406,7 +413,7 @@ pub(crate) fn finish(domain: &DomainState) -> bool {
     let close = |queue: &Arc<Queue>| queue.close_unless_busy(domain, Urgency::Expedited);
     let all_closed = queues.iter().map(close).fold(true, |all, one| all & one);
     if Sections::of_this_thread() == Sections::None {
-        domain.grace_periods.advance_at_tick(Own::in_domain(domain).me());
+        domain.grace_periods.advance_at_tick(Me::this_thread());
     }
     queues.iter().for_each(|queue| {
         while queue.run_some_unless_busy(
@@ -418,28 +425,27 @@ pub(crate) fn finish(domain: &DomainState) -> bool {
     });
     domain.queues.forget_orphans(domain);
     rescan::free_unprotected(domain);
-    all_closed && domain.queues.wants_unless_busy() == Wants::Nothing
+    all_closed && domain.queues.wants() == Wants::Nothing
 }
 
-/// The thread that added to this queue, of objects or of closures, is gone.
-pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Contents) {
+/// The thread that added to this queue is gone.
+pub(crate) fn orphan(handle: &Handle, queue: &Queue) {
     let is_over_limit = queue.local_stock().refresh_over_limit(handle);
     queue.mark_orphan(handle);
     //~ point orphaned
     if is_over_limit && context() == Context::Outside {
-        match what {
-            // The thread settles before it ends. (If another thread runs the queue, that thread
-            // runs all that is ready, up to about a batch: see `Queue::run_some`.)
-            Contents::Objects if !handle.grace_periods.is_sleepable() => {
-                _ = settle(handle, Some(queue))
-            }
+        if is_settled_here(handle, queue) {
+            // Before the thread ends. (If another thread runs the queue, that thread runs all that
+            // is ready, up to about a batch: see `Queue::run_some`.)
+            settle(handle, Some(queue));
+        } else {
             // Closures are not run here: a thread that joins this one may hold a lock that they
             // take. Nor is a sleepable domain waited for: the joining thread may hold its guard.
-            Contents::Objects | Contents::Closures => _ = worker::hurry(handle),
+            worker::hurry(handle);
         }
     }
     let is_empty = queue.is_empty();
-    handle.queues.leave_behind(handle, queue);
+    handle.queues.forget_orphans(handle);
     if !is_empty {
         worker::announce(handle);
     }

@@ -5,7 +5,6 @@ use crate::gp::slot::Slot;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
-use crate::reclaim::thread_queue::Contents;
 use crate::reclaim::{domains, worker};
 
 /// The outermost section of a marked slot has ended: its thread is above a limit, or is exiting.
@@ -21,11 +20,8 @@ pub(crate) fn section_ended(slot: &Slot) {
 /// The thread ends: what it leaves behind in a domain becomes an orphan there.
 pub(crate) fn thread_ends() {
     for (handle, objects, closures) in local::leave_thread() {
-        if let Some(queue) = objects {
-            defer::orphan(&handle, &queue, Contents::Objects);
-        }
-        if let Some(queue) = closures {
-            defer::orphan(&handle, &queue, Contents::Closures);
+        for queue in [objects, closures].iter().flatten() {
+            defer::orphan(&handle, queue);
         }
     }
 }

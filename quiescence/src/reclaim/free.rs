@@ -9,6 +9,7 @@ use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
 use crate::reclaim::retire::Retire;
 use crate::reclaim::stream::{CallbackType, PAYLOAD_MAX, Word};
+use crate::reclaim::thread_queue::Contents;
 
 /// A callback as it stands in a stream.
 pub(crate) trait Callback: Sized {
@@ -17,6 +18,9 @@ pub(crate) trait Callback: Sized {
 
     /// How many bytes each is charged, if that is the same for all.
     const BYTES: Option<u64> = None;
+
+    /// In which of its thread's queues it waits.
+    const CONTENTS: Contents = Contents::Objects;
 
     /// How many bytes it was charged. Runs no user code.
     fn bytes(&self) -> u64;
@@ -89,6 +93,7 @@ impl<C: Callback> Callback for Counted<C> {
 impl<C: Callback> Callback for Box<C> {
     const POINTER: bool = true;
     const BYTES: Option<u64> = C::BYTES;
+    const CONTENTS: Contents = C::CONTENTS;
 
     fn bytes(&self) -> u64 {
         (**self).bytes()
@@ -247,6 +252,7 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
 
 impl<F: FnOnce() + Send + 'static> Callback for Closure<F> {
     const BYTES: Option<u64> = Some(Self::AMOUNT.bytes);
+    const CONTENTS: Contents = Contents::Closures;
 
     fn bytes(&self) -> u64 {
         Self::AMOUNT.bytes

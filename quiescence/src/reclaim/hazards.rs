@@ -1,18 +1,15 @@
 //! What hazard pointers protect: the domain that it is retired in by default, and what is done
 //! at the limit and at the end of such a domain.
 
-use grace::limit::{Amount, Context, Zone};
+use grace::limit::Amount;
 
 use crate::hazptr;
 use crate::os::sync::const_unless_loom;
-use crate::reclaim::at_limit::{NESTED_MAX, context};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::{DomainState, Handle, Named};
 use crate::reclaim::domains;
 use crate::reclaim::free::{Address, Callback, Counted, Pointee};
-use crate::reclaim::local;
 use crate::reclaim::rescan;
-use crate::reclaim::running;
 use crate::reclaim::stream::{Run, Word};
 use crate::reclaim::worker;
 
@@ -45,45 +42,26 @@ impl Named for GlobalHazards {
 #[inline]
 #[track_caller]
 pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Object, bytes: u64) {
-    let address = Address::<P>(object);
-    address.note();
-    let amount = Amount::object(bytes);
-    let queue = local::objects(tag.core(), tag);
-    if queue.is_none_or(|queue| !queue.local_stock().take(amount)) {
-        free_kept_near_limit(tag.core());
-        // Its grace period is over then, but a slot may name it.
-        // SAFETY: by the contract.
-        let free = || unsafe { free_or_keep::<K, P>(tag, object, amount) };
-        // SAFETY: by the contract.
-        return unsafe { defer::retire_slowly(tag, address, amount, free) };
-    }
-    // SAFETY: by the contract; it has been charged.
-    unsafe { defer::add_address(tag, queue, address, bytes) };
-}
-
-/// Near the limit, frees what was kept and is protected no more: it would be the worker's at the
-/// next tick, and what is protected by the thread that retires it goes over the limit meanwhile.
-#[cold]
-fn free_kept_near_limit(domain: &DomainState) {
-    let may_drop = context() != Context::Section && running::nested_in_callbacks() < NESTED_MAX;
-    if may_drop && domain.zone() != Zone::Free {
-        rescan::free_unprotected(domain);
-    }
+    // Its grace period is over then, but a slot may name it.
+    // SAFETY: by the contract.
+    let free = |address| unsafe { free_or_keep::<K, P>(tag, address, Amount::object(bytes)) };
+    // SAFETY: by the contract.
+    unsafe { defer::retire_address(tag, Address(object), bytes, free) };
 }
 
 /// Frees an object for which there is no room, or keeps it over the limit if it is protected.
 ///
 /// # Safety
 /// As [`retire`], and a grace period has gone by.
-unsafe fn free_or_keep<K: Named, P: Pointee>(tag: &K, object: *mut P::Object, amount: Amount) {
+unsafe fn free_or_keep<K: Named, P: Pointee>(tag: &K, address: Address<P>, amount: Amount) {
     let domain = tag.core();
-    if !hazptr::is_protected(object.addr()) {
+    if !hazptr::is_protected(address.0.addr()) {
         // SAFETY: by the contract, and no slot names it [HZ-A].
-        return defer::on_the_spot(domain, || unsafe { P::free(object) });
+        return unsafe { defer::on_the_spot(domain, address) };
     }
     domain.admit_over(amount);
     let mut payload = [Word::uninit(); 2];
-    let counted = Counted { callback: Address::<P>(object), bytes: amount.bytes };
+    let counted = Counted { callback: address, bytes: amount.bytes };
     // SAFETY: two words, aligned as such.
     unsafe { payload.as_mut_ptr().cast::<Counted<Address<P>>>().write(counted) };
     let kind = &Counted::<Address<P>>::KIND;

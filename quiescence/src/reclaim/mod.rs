@@ -12,7 +12,7 @@
 //!   object. [`reserve`]: room for one, before it is unlinked.
 //! - [`retire`], [`weigh`]: what can be retired; the memory that a value owns. [`free`]: the kinds
 //!   of callbacks.
-//! - `attend`: those who run callback queues. `ends`: what is left to do where a section, a thread
+//! - `ends`: what is left to do where a section, a thread
 //!   or a domain ends, called through `HOOKS`. `thread_end`: notices the end of a thread.
 //! - [`running`]: the callbacks that a thread is running.
 //! - [`worker`]: the library's own thread, which runs callbacks and drives grace periods.
@@ -28,7 +28,6 @@
 //! [`gp`](crate::gp), `srcu`.
 
 pub(crate) mod at_limit;
-pub(crate) mod attend;
 pub(crate) mod by_address;
 pub(crate) mod cache;
 pub(crate) mod debug_objects;

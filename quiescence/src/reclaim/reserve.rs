@@ -39,11 +39,11 @@ pub(crate) fn reserve<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>
 }
 
 /// The same, with more room from the domain if the domain has it.
-#[cold]
-fn reserve_more(tag: &dyn Named, bytes: usize) -> Option<Reservation<'_>> {
+pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>> {
     let amount = Amount::object(bytes as u64);
     let queue = local::objects(tag.core(), tag)?;
-    admit(domains::known(tag), Some(queue), amount).then_some(Reservation { queue, amount })
+    (queue.local_stock().take(amount) || admit(domains::known(tag), Some(queue), amount))
+        .then_some(Reservation { queue, amount })
 }
 
 impl Reservation<'_> {
@@ -86,9 +86,4 @@ pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
     let is_over_limit = local::refresh_over_limit(tag.core());
     local::refresh_may_be_over_limit(); // it may be within the limit in all domains by now
     taken || !is_over_limit || context() != Context::Section
-}
-
-/// Room for an object of `bytes` bytes, from the local stock or the domain, if there is any.
-pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>> {
-    reserve(tag, bytes).or_else(|| reserve_more(tag, bytes))
 }

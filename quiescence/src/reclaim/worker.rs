@@ -302,11 +302,8 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     if task.hurries_still {
         asked = asked.max(Attention::Within(BUSY_NS));
     }
-    let wants = if asked == Attention::None {
-        domain.queues.leave()
-    } else {
-        domain.queues.wants_unless_busy()
-    };
+    let wants =
+        if asked == Attention::None { domain.queues.leave() } else { domain.queues.wants() };
     let hurried = domain.queues.hurried.load(Relaxed);
     // See `retune`.
     task.close_at = task.close_at.min(after(now, domain.grace_periods.tuning.lazy_ns()));

@@ -11,7 +11,7 @@ use super::map::{HashMap, by_form};
 use super::node::{Left, NodeRef};
 use super::table::{Old, TableRef};
 use crate::domain::tag::DomainTag;
-use crate::reclaim::defer;
+use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::reserve::{self, Reservation};
 use crate::reclaim::retire::Retire;
 
@@ -107,13 +107,9 @@ where
             while let Some(node) = unsafe { self.left.pop::<F<K, V>>() } {
                 died += NODE;
                 let node = NodeOwner(node);
-                if self.waits {
-                    // What is refused, in a section, is retired over the limit; the next update
-                    // there is refused.
-                    drop(defer::retire(tag, node, true));
-                } else {
-                    defer::retire_over_now(tag, node);
-                }
+                // In a section it goes over the limit, and the next update there is refused.
+                let patience = if self.waits { Patience::InAnyCase } else { Patience::Unowed };
+                let _queued: Result<(), _> = defer::retire(tag, node, patience);
             }
         });
         if died != 0 {

@@ -17,7 +17,7 @@ use super::tags;
 use crate::collections::sections;
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::defer;
+use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::AtLimit;
 
@@ -486,9 +486,7 @@ where
         // It is freed after a grace period.
         let Some(old) = old.map(TableOwner::new) else { return };
         let free = move || drop(old);
-        if let Err(free) = defer::call_if_room(self.tag(), free) {
-            defer::call_over_now(self.tag(), free);
-        }
+        let _queued: Result<(), _> = defer::call(self.tag(), free, Patience::Unowed);
     }
 
     /// Has the table grow, if it has too many entries and does not grow already.

@@ -97,7 +97,7 @@ impl Drop for OwnDomain {
         let domain = unsafe { ManuallyDrop::take(&mut self.0) };
         if defer::may_drain() {
             domain.barrier();
-        } else if !defer::nothing_waits(domain.core()) {
+        } else if !domain.core().queues.is_empty() {
             worker::end_domain(Handle::Shared(domain.into_tag().0));
         }
     }

@@ -11,7 +11,7 @@ use super::shared::Shared;
 use crate::domain::guard::{self, Global};
 use crate::gp::slot::Slot;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::defer;
+use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{DomainState, Named};
 
 /// Keeps the thread pinned, until it is dropped: what is deferred after it began does not run
@@ -256,8 +256,7 @@ impl Guard {
 
 /// Among the objects, over the limit where there is no room: in a section nothing waits.
 fn retire<K: Named>(tag: &K, deferred: Deferred) {
-    // What is refused is retired over the limit when it is dropped.
-    drop(defer::retire(tag, deferred, true));
+    let _queued: Result<(), _> = defer::retire(tag, deferred, Patience::InAnyCase);
 }
 
 impl Drop for Guard {

@@ -5,8 +5,8 @@ use std::future::{Future, poll_fn};
 use super::{Barrier, GracePeriod, RoomWaiter};
 use crate::domain::domain::{Cookie, Domain};
 use crate::domain::tag::DomainTag;
-use crate::reclaim::defer;
-use crate::reclaim::retire::Retire;
+use crate::reclaim::defer::{self, Patience};
+use crate::reclaim::retire::{AtLimit, Retire};
 
 /// # For tasks
 /// Futures that need no runtime and never block the thread that polls them. Each may be dropped at
@@ -127,15 +127,15 @@ impl<K: DomainTag> Domain<K> {
             let tag = domain.tag();
             let queued = poll_fn(|context| {
                 limit.poll_closure(context, || {
-                    let refused = f.take().and_then(|f| defer::call_if_room(tag, f).err());
-                    f = refused;
+                    let call = |f| defer::call(tag, f, Patience::Polls);
+                    f = f.take().and_then(|f| Some(call(f).err()?.into_inner()));
                     f.is_none()
                 })
             });
             if !queued.await
                 && let Some(f) = f
             {
-                defer::call_over_now(tag, f);
+                let _queued: Result<(), _> = defer::call(tag, f, Patience::Unowed);
             }
         }
     }
@@ -151,7 +151,8 @@ impl<K: DomainTag, P: Retire> Kept<K, P> {
     /// Queues it, if there is room.
     fn try_retire(&mut self) -> bool {
         let Some(object) = self.object.take() else { return true };
-        self.object = defer::retire_if_room(self.domain.tag(), object).err();
+        let queued = defer::retire(self.domain.tag(), object, Patience::Polls);
+        self.object = queued.err().map(AtLimit::into_inner);
         self.object.is_none()
     }
 

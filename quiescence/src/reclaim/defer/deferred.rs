@@ -17,13 +17,15 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use grace::Urgency;
-use grace::batch::{self, BATCH, BATCH_ALONE};
+use grace::batch::{BATCH, BATCH_ALONE};
 use grace::limit::{Amount, Context};
 
-use super::closures::{Patience, make_room_for_closure};
-use super::{add, admit, admit_over, close_if_full, context, leave_to_worker, run_share};
+use super::add;
+use super::own_objects::{close_if_full, run_or_advance, run_share};
+use crate::gp::grace_periods::Me;
+use crate::reclaim::at_limit::{Patience, admit, admit_over, context, leave_to_worker, make_room};
 use crate::reclaim::domain_state::{DomainState, Named};
-use crate::reclaim::local::{self, Own};
+use crate::reclaim::local;
 use crate::reclaim::stream::{CallbackType, Function, Progress, Word};
 use crate::reclaim::thread_queue::{Contents, Queue, Wants};
 use crate::reclaim::worker;
@@ -93,11 +95,11 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
         && context() == Context::Outside
     {
         queue.close(domain, Urgency::Expedited);
-        domain.grace_periods.advance(Own::in_domain(domain).me());
+        domain.grace_periods.advance(Me::this_thread());
         run_share(domain, queue, BATCH);
         paid = takes();
     }
-    if !paid && !make_room_for_closure(tag, queue, AMOUNT, Patience::Tick) {
+    if !paid && make_room(tag, queue, Contents::Closures, AMOUNT, Patience::Tick).is_err() {
         admit_over(domain, queue, AMOUNT);
     }
     // SAFETY: by the contract; it is charged, and the queue is this thread's.
@@ -171,9 +173,7 @@ pub(crate) fn run_deferred(tag: &dyn Named) {
         }
         return;
     }
-    let ran = run_share(domain, queue, SHARE);
-    if batch::advances(ran, || queue.wants()) {
-        domain.grace_periods.advance(Own::in_domain(domain).me());
+    if run_or_advance(domain, queue, SHARE) {
         run_share(domain, queue, SHARE);
     }
 }

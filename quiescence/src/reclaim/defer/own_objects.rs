@@ -1,5 +1,6 @@
-//! What a thread does for its own retired objects: from time to time as it retires, at quiescent
-//! states of a QSBR reader, and where sections end of a thread that defers in sections only.
+//! What a thread does for its own queues: from time to time as it retires or calls; and for its
+//! retired objects at quiescent states of a QSBR reader, and where sections end of a thread that
+//! defers in sections only.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,16 +8,20 @@ use grace::Urgency;
 use grace::batch::{self, RUN_SHARE, RUN_UNTIMED, TEND_EVERY};
 use grace::limit::{Context, Zone};
 
-use super::{context, settle, settle_over_limit};
+use crate::gp::grace_periods::Me;
 use crate::os::thread;
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::at_limit::{context, run_ready, settle, settle_over_limit};
+use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local::{self, Own, Sections};
 use crate::reclaim::running;
 use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, Queue};
+use crate::reclaim::worker;
 
-/// Objects in a full batch.
-fn batch_of(domain: &DomainState) -> u64 {
-    if domain.grace_periods.hazards {
+/// Callbacks in a full batch.
+fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
+    if contents == Contents::Closures {
+        BATCH
+    } else if domain.grace_periods.hazards {
         batch::BATCH_HAZARD
     // Relaxed: a hint.
     } else if domain.grace_periods.alone.load(Relaxed) {
@@ -26,26 +31,34 @@ fn batch_of(domain: &DomainState) -> u64 {
     }
 }
 
-/// What a thread does for its own objects, about every [`TEND_EVERY`](batch::TEND_EVERY) additions:
-/// a few drops, or a step of the grace period.
+/// What a thread does for its queue, about every [`TEND_EVERY`](batch::TEND_EVERY) additions. For
+/// objects: a few drops, or a step of the grace period. For closures: if a batch is full, it asks
+/// for a grace period, and has the worker run what is ready.
 #[cold]
-pub(super) fn tend(domain: &DomainState, queue: &Queue) {
-    close_if_full(domain, queue, batch_of(domain));
+pub(super) fn tend(tag: &dyn Named, queue: &Queue) {
+    let domain = tag.core();
+    let closed = close_if_full(domain, queue, batch_of(domain, queue.contents()));
+    if queue.contents() == Contents::Closures {
+        if closed {
+            if Sections::of_this_thread() == Sections::None {
+                domain.grace_periods.advance(Me::this_thread());
+            }
+            worker::hurry(&tag.handle());
+        }
+        return;
+    }
     if running::in_callback() {
         return;
     }
     match Sections::of_this_thread() {
         Sections::None => {
-            let ran = queue.run_some(domain, thread::token(), RUN_SHARE);
-            if batch::advances(ran, || queue.wants()) {
-                domain.grace_periods.advance(Own::in_domain(domain).me());
-            }
+            run_or_advance(domain, queue, RUN_SHARE);
         }
         // The grace period needs this thread's quiescent state; the drops are done there.
         Sections::Qsbr => {
             let is_near_limit = domain.zone() != Zone::Free;
             if is_near_limit {
-                domain.grace_periods.advance(Own::in_domain(domain).me());
+                domain.grace_periods.advance(Me::this_thread());
             }
             if is_near_limit || queue.added() >= batch::RUN_CHUNK {
                 local::make_due(domain);
@@ -89,14 +102,23 @@ pub(crate) fn catch_up(domain: &DomainState) {
         0 => domain.grace_periods.tuning.run_min(), // it has retired nothing since
         added => batch::run_share(added).min(batch::BATCH),
     };
-    let ran = run_share(domain, queue, share);
-    if batch::advances(ran, || queue.wants()) {
-        domain.grace_periods.advance(Own::in_domain(domain).me());
+    if run_or_advance(domain, queue, share) {
         run_share(domain, queue, share);
     }
     if domain.zone() != Zone::Free {
         settle(domain, Some(queue));
     }
+}
+
+/// Runs up to `share` of this thread's ready callbacks; if none is ready, takes a step of the grace
+/// period. Returns whether it did that.
+pub(super) fn run_or_advance(domain: &DomainState, queue: &Queue, share: u64) -> bool {
+    let ran = run_share(domain, queue, share);
+    let advances = batch::advances(ran, || queue.wants());
+    if advances {
+        domain.grace_periods.advance(Me::this_thread());
+    }
+    advances
 }
 
 /// Drops up to `share` of this thread's ready objects. A small share is dropped [`RUN_UNTIMED`] at
@@ -117,11 +139,11 @@ pub(crate) fn run_share(domain: &DomainState, queue: &Queue, share: u64) -> u64 
 
 /// Drops this thread's ready objects, if it is in no section and no callback.
 pub(crate) fn run_own_objects(domain: &DomainState) {
-    while context() == Context::Outside
-        && local::existing_objects(domain).is_some_and(|queue| {
-            queue.run_some(domain, thread::token(), domain.grace_periods.tuning.run_min()) != 0
-        })
-    {}
+    if context() == Context::Outside
+        && let Some(queue) = local::own_objects(domain)
+    {
+        run_ready(domain, queue);
+    }
 }
 
 // ---- threads that defer in sections only -------------------------------------------------------
@@ -167,10 +189,7 @@ pub(crate) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
     if let Some(queue) = local::own_objects(domain)
         && (flushed || queue.added() >= TEND_EVERY.into())
     {
-        let share = batch::run_share(queue.take_added());
-        if batch::advances(run_share(domain, queue, share), || queue.wants()) {
-            domain.grace_periods.advance(Own::in_domain(domain).me());
-        }
+        run_or_advance(domain, queue, batch::run_share(queue.take_added()));
     }
 }
 
@@ -178,7 +197,7 @@ fn drop_all_that_is_ready(domain: &DomainState) {
     let mut queues = domain.queues.all();
     queues.retain(|queue| queue.contents() == Contents::Objects);
     queues.iter().for_each(|queue| queue.close(domain, Urgency::Expedited));
-    domain.grace_periods.advance_at_tick(Own::in_domain(domain).me());
+    domain.grace_periods.advance_at_tick(Me::this_thread());
     queues.iter().for_each(|queue| _ = run_share(domain, queue, batch::BATCH));
     domain.queues.forget_orphans(domain);
 }

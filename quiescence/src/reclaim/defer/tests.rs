@@ -119,7 +119,8 @@ fn a_value_that_goes_over_the_limit_is_asked_for_its_bytes_once() {
     domain.tune(tuning);
     let asked = Arc::new(AtomicU64::new(0));
     for retired in 1..=3 {
-        super::retire_over_now(domain.tag(), Asked(Arc::clone(&asked)));
+        let asked_here = Asked(Arc::clone(&asked));
+        super::retire(domain.tag(), asked_here, super::Patience::Unowed).unwrap();
         assert_eq!(asked.load(Relaxed), retired);
     }
     domain.barrier();

@@ -313,14 +313,9 @@ impl Queue {
         inner.close_with(self, domain, || domain.grace_periods.request_unless_busy(urgency))
     }
 
-    /// What the worker should do for this queue.
+    /// What the worker should do for this queue: if another thread holds the lock, it is to come
+    /// back [W-2].
     pub(crate) fn wants(&self) -> Wants {
-        let inner = sync::lock(&self.inner);
-        Wants::of(&inner.segments, self.is_empty())
-    }
-
-    /// The same for the worker: if another thread holds the lock, it is to come back [W-2].
-    pub(crate) fn wants_unless_busy(&self) -> Wants {
         let Some(inner) = sync::try_lock(&self.inner) else { return Wants::Looks };
         Wants::of(&inner.segments, self.is_empty())
     }

@@ -192,28 +192,26 @@ impl Queues {
         self.announced.store(false, Relaxed);
         //~ point leaving
         fence::heavy(self.all().iter().map(|queue| &queue.fence)); // [DQ-3] //~ no-idle-fence
-        let wants = self.wants_unless_busy();
+        let wants = self.wants();
         if wants != Wants::Nothing {
             self.announced.store(true, Relaxed);
         }
         wants
     }
 
-    /// The most that a queue needs from the worker now.
+    /// Whether all that was added to any queue has run.
+    pub(crate) fn is_empty(&self) -> bool {
+        // Under the lock: as in `counts`.
+        sync::lock(&self.list).iter().all(|queue| queue.is_empty())
+    }
+
+    /// The most that a queue needs from the worker now; [`Wants::Looks`] if another thread holds a
+    /// queue's lock [W-2].
     pub(crate) fn wants(&self) -> Wants {
-        self.most(Queue::wants)
-    }
-
-    /// The same for the worker: it is to come back if another thread holds a queue's lock [W-2].
-    pub(crate) fn wants_unless_busy(&self) -> Wants {
-        self.most(Queue::wants_unless_busy)
-    }
-
-    fn most(&self, wants: impl Fn(&Queue) -> Wants) -> Wants {
         //~ one-by-one
         // Under the lock: as in `counts`.
         let list = sync::lock(&self.list);
-        list.iter().map(|queue| wants(queue)).max().unwrap_or(Wants::Nothing)
+        list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
     }
 }
 
@@ -326,25 +324,16 @@ impl Queue {
 const MERGE_MAX: u64 = 1_024;
 
 impl Queues {
-    /// The thread of this queue is gone, and has marked it an orphan: removes the queue from the
-    /// list and moves its callbacks to a shared one, unless [`Queue::move_to`] refuses.
-    pub(crate) fn leave_behind(&self, domain: &DomainState, queue: &Queue) {
-        self.forget(domain, |one| std::ptr::eq(Arc::as_ptr(one), queue));
-    }
-
-    /// The same for all orphaned queues.
+    /// Removes from the list the queues of threads that are gone, which have marked them as
+    /// orphans, and moves their callbacks to a shared one, unless [`Queue::move_to`] refuses.
     pub(crate) fn forget_orphans(&self, domain: &DomainState) {
-        self.forget(domain, |_| true);
-    }
-
-    fn forget(&self, domain: &DomainState, which: impl Fn(&Arc<Queue>) -> bool) {
         let mut shared = sync::lock(&self.shared);
         let mut list = sync::lock(&self.list);
         let mut at = 0;
         while let Some(queue) = list.get(at).cloned() {
             at += 1;
             let is_shared = shared.has(&queue);
-            if !which(&queue) || !is_shared && !queue.is_orphan() {
+            if !is_shared && !queue.is_orphan() {
                 continue;
             }
             //~ lost-tail:
