@@ -171,7 +171,7 @@ fn the_worker_leaves_nothing_behind() {
         let announced = adder.join().unwrap();
         assert!(wants != Wants::Nothing || !announced, "a callback that nobody looks after");
         RUN.set(0);
-        core.queues.run_all(&core, &[]);
+        core.queues.run_all(&core);
         assert_eq!(RUN.get(), 1);
     });
 }
@@ -193,7 +193,7 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
         core.queues.forget_orphans(&core);
         adder.join().unwrap();
         assert_eq!(core.queues.counts().queued, 1);
-        core.queues.run_all(&core, &[]);
+        core.queues.run_all(&core);
         assert_eq!(RUN.get(), 1, "forgotten with a callback in it");
         core.queues.forget_orphans(&core);
         assert_eq!(core.charge.queues.load(Relaxed), 0);
@@ -246,6 +246,6 @@ fn the_worker_sees_what_moves() {
         assert_eq!(core.queues.counts().queued, 1);
         ending.join().unwrap();
         RUN.set(0);
-        core.queues.run_all(&core, &[]);
+        core.queues.run_all(&core);
     });
 }

@@ -37,10 +37,8 @@ pub(crate) enum Rank {
     Worker,
     /// The list of domains in use. *fork*
     Domains,
-    /// A domain's queues that threads without one of their own share; the holder writes to them.
-    /// *fork*
-    SharedQueues,
-    /// The list of a domain's thread queues. *fork*
+    /// The list of a domain's thread queues; the holder writes to those that threads share which
+    /// are ending. *fork*
     Queues,
     /// One thread queue: its segments, and which thread runs it. *fork*
     Queue,

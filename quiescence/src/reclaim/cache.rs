@@ -82,16 +82,6 @@ pub(crate) fn allocate(layout: Layout) -> Option<NonNull<u8>> {
     NonNull::new(block.cast::<u8>()).or_else(|| NonNull::new(unsafe { alloc::alloc(layout) }))
 }
 
-/// Keeps the memory, or returns it to the allocator.
-///
-/// # Safety
-/// It came from [`allocate`] with this layout, and is not used any more.
-#[inline]
-pub(crate) unsafe fn release(memory: NonNull<u8>, layout: Layout) {
-    // SAFETY: by the contract.
-    unsafe { give(memory.as_ptr(), layout) };
-}
-
 /// Drops an object that came from a box, and keeps its memory or returns it to the allocator, even
 /// if the drop panics.
 ///
@@ -104,7 +94,7 @@ pub(crate) unsafe fn free<T>(object: *mut T) {
     impl<T> Drop for Memory<T> {
         fn drop(&mut self) {
             // SAFETY: the object has been dropped, and nothing else has its memory.
-            unsafe { give(self.0.cast(), Layout::new::<T>()) };
+            unsafe { release(self.0.cast(), Layout::new::<T>()) };
         }
     }
 
@@ -141,7 +131,7 @@ fn take(size: usize) -> *mut Block {
 /// # Safety
 /// `memory` was allocated by the global allocator with this layout, and is not used any more.
 #[inline(always)]
-unsafe fn give(memory: *mut u8, layout: Layout) {
+pub(crate) unsafe fn release(memory: *mut u8, layout: Layout) {
     if layout.size() == 0 {
         return; // a box of a zero-sized type has no memory
     }

@@ -384,7 +384,7 @@ unsafe fn add<K: Named, P>(
 /// # Safety
 /// As [`Callback::run`].
 pub(crate) unsafe fn on_the_spot(domain: &DomainState, object: impl Callback) {
-    let whole = running::running_callbacks(&domain.grace_periods, &RoomMade::new(), || {
+    let whole = running::running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
         // SAFETY: by the contract.
         user_code::caught(Site::OnTheSpot, || unsafe { object.run() })
     });

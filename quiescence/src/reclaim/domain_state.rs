@@ -184,7 +184,7 @@ impl Drop for DomainState {
         if self.grace_periods.hazards {
             return (crate::HOOKS.reclaim.hazard_domain_ends)(self);
         }
-        self.queues.run_all(self, &[]);
+        self.queues.run_all(self);
     }
 }
 

@@ -23,7 +23,9 @@ pub(crate) trait Callback: Sized {
     const CONTENTS: Contents = Contents::Objects;
 
     /// How many bytes it was charged. Runs no user code.
-    fn bytes(&self) -> u64;
+    fn bytes(&self) -> u64 {
+        Self::BYTES.expect("said here or by the kind")
+    }
 
     /// Runs it.
     ///
@@ -172,10 +174,6 @@ impl<P: Pointee> Callback for Address<P> {
     const POINTER: bool = true;
     const BYTES: Option<u64> = Some(Self::CHARGE);
 
-    fn bytes(&self) -> u64 {
-        Self::CHARGE
-    }
-
     unsafe fn run(self) {
         // SAFETY: by the contract.
         unsafe { P::free(self.0) };
@@ -224,6 +222,8 @@ impl<P: Retire> Callback for Value<P> {
     const POINTER: bool = Self::BARE;
 
     fn bytes(&self) -> u64 {
+        // Only of a `Box` or an `Arc`, where this is no user's code; all others are `Counted`.
+        debug_assert!(Self::BARE);
         (self.0.bytes() + Self::HELD) as u64
     }
 
@@ -253,10 +253,6 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
 impl<F: FnOnce() + Send + 'static> Callback for Closure<F> {
     const BYTES: Option<u64> = Some(Self::AMOUNT.bytes);
     const CONTENTS: Contents = Contents::Closures;
-
-    fn bytes(&self) -> u64 {
-        Self::AMOUNT.bytes
-    }
 
     unsafe fn run(self) {
         (self.0)();

@@ -74,8 +74,7 @@ unsafe fn free_or_keep<K: Named, P: Pointee>(tag: &K, address: Address<P>, amoun
 /// it, in [`HAZARDS`].
 pub(crate) fn end(domain: &DomainState) {
     domain.grace_periods.heavy_fence(); // [HP-1]
-    let protected = hazptr::scan();
-    domain.queues.run_all(domain, &protected);
+    domain.queues.run_all(domain);
     rescan::free_unprotected(domain);
     if !domain.kept.is_empty() {
         domains::known(&GlobalHazards);

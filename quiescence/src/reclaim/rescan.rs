@@ -65,7 +65,7 @@ fn free(domain: &DomainState, in_hand: &InHand<'_>, objects: Vec<Box<Object>>) {
     if objects.is_empty() {
         return;
     }
-    let room_made = RoomMade::new();
+    let room_made = RoomMade::default();
     let (mut panicked, mut freed) = (0, Amount::NONE);
     running::running_callbacks(&domain.grace_periods, &room_made, || {
         for object in objects {

@@ -49,7 +49,7 @@ pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reservation
 impl Reservation<'_> {
     /// Gives the room back: it is not needed.
     pub(crate) fn put_back(self, domain: &DomainState) {
-        self.queue.local_stock().put_back(domain, self.amount);
+        self.queue.local_stock().give_back(domain, self.amount);
     }
 
     /// Changes the reservation to `bytes`, what the object to retire is charged. Never waits: what
@@ -58,7 +58,7 @@ impl Reservation<'_> {
     pub(super) fn adjust(&mut self, domain: &DomainState, bytes: usize) {
         let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
         let local_stock = self.queue.local_stock();
-        domain.charge.give_back(local_stock.give_back(reserved.minus(self.amount)));
+        local_stock.give_back(domain, reserved.minus(self.amount));
         let missing = self.amount.minus(reserved);
         if !local_stock.take(missing) && !admit(domain, Some(self.queue), missing) {
             domain.admit_over(missing);

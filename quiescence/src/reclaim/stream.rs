@@ -32,9 +32,6 @@ const WORDS: usize = if cfg!(loom) { 6 } else { 510 };
 /// The longest payload, in words.
 pub(crate) const PAYLOAD_MAX: usize = 4;
 
-/// Empty pages that are kept for the writer.
-const SPARE_MAX: u64 = 32;
-
 /// A word of a page.
 pub(crate) type Word = MaybeUninit<*mut ()>;
 
@@ -60,14 +57,10 @@ pub(crate) struct CallbackType {
 pub type Function = unsafe extern "C" fn(*mut c_void);
 
 /// How many callbacks of a run have begun.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Progress(Cell<u64>);
 
 impl Progress {
-    pub(crate) const fn new() -> Self {
-        Self(Cell::new(0))
-    }
-
     /// How many have begun.
     #[inline]
     pub(crate) fn begun(&self) -> u64 {
@@ -106,10 +99,8 @@ static END: CallbackType = CallbackType {
 /// A page of the stream.
 #[derive(Debug)]
 struct Page {
-    /// The next page; of a spare page, the spare page below it in the list.
+    /// The next page; null if there is none yet.
     next: AtomicPtr<Page>,
-    /// Of a spare page: the length of the list from here on. Only its owner touches it.
-    spare: Cell<u64>,
     words: [std::cell::UnsafeCell<Word>; WORDS],
     tracked: Tracked<WORDS>,
 }
@@ -119,7 +110,6 @@ impl Page {
         let words = std::array::from_fn(|_| std::cell::UnsafeCell::new(Word::uninit()));
         Box::into_raw(Box::new(Self {
             next: AtomicPtr::new(ptr::null_mut()),
-            spare: Cell::new(0),
             words,
             tracked: Tracked::new(),
         }))
@@ -152,11 +142,9 @@ pub(crate) struct Stream {
     at: Cell<usize>,
     /// The kind of the last callback in this page; null if there is none yet.
     kind: Cell<*const CallbackType>,
-    /// Empty pages that only the writer knows of.
-    own_spare: Cell<*mut Page>,
     /// Callbacks written. The writer stores it, all threads read it.
     written: AtomicU64,
-    /// Empty pages that the reader has given back.
+    /// An empty page that the reader has given back; or null.
     spare: AtomicPtr<Page>,
 }
 
@@ -184,7 +172,6 @@ impl Stream {
             page: Cell::new(page),
             at: Cell::new(0),
             kind: Cell::new(ptr::null()),
-            own_spare: Cell::new(ptr::null_mut()),
             written: AtomicU64::new(0),
             spare: AtomicPtr::new(ptr::null_mut()),
         };
@@ -203,14 +190,14 @@ impl Stream {
         unsafe { self.kind.get().as_ref() }
     }
 
-    /// Writes a callback; `payload` becomes the stream's.
+    /// Writes a callback; `payload` becomes the stream's. Returns how many have been written.
     ///
     /// # Safety
     /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says:
     /// at most `kind.words` words, each aligned as a pointer; and `kind.pointer` is true only if
     /// `P` is a pointer.
     #[inline]
-    pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) {
+    pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) -> u64 {
         debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
         debug_assert!(align_of::<P>() <= align_of::<Word>());
         let payload = std::mem::ManuallyDrop::new(payload);
@@ -236,8 +223,9 @@ impl Stream {
         // SAFETY: in the page, by the check above; aligned; the writer's alone until it is counted.
         unsafe { place.write(payload) };
         self.at.set(at + if named { 1 } else { kind.words });
-        // Relaxed: only the writer stores it. Release: [DS-1].
-        self.written.store(self.written.load(Relaxed) + 1, Release); //~ relaxed-write
+        let written = self.written.load(Relaxed) + 1; // only the writer stores it
+        self.written.store(written, Release); // [DS-1] //~ relaxed-write
+        written
     }
 
     /// Writes callbacks that were read from another stream and are not run from it.
@@ -286,33 +274,19 @@ impl Stream {
         page.from(at)
     }
 
-    /// Ends the page and begins another.
+    /// Ends the page and begins another: the one that the reader has given back, or a new one.
     #[cold]
     fn turn_page(&self) {
         self.put(self.at.get(), ptr::from_ref(&END).cast_mut().cast::<()>().map_addr(|a| a | KIND));
-        let next = self.empty_page();
+        // Acquire: pairs with the Release in `give_back`; the reader has left the page.
+        let spare = self.spare.swap(ptr::null_mut(), Acquire);
+        let next = if spare.is_null() { Page::new() } else { spare };
         // SAFETY: as in `place`.
         let page = unsafe { &*self.page.get() };
         page.next.store(next, Relaxed); // published by `written` [DS-1]
         self.page.set(next);
         self.at.set(0);
         self.kind.set(ptr::null());
-    }
-
-    fn empty_page(&self) -> *mut Page {
-        let mut page = self.own_spare.get();
-        if page.is_null() {
-            // Acquire: pairs with the Release in `give_back_one`; the reader has left the pages.
-            page = self.spare.swap(ptr::null_mut(), Acquire);
-        }
-        // SAFETY: an empty page that no other thread knows of, or null.
-        match unsafe { page.as_ref() } {
-            None => Page::new(),
-            Some(spare) => {
-                self.own_spare.set(spare.next.swap(ptr::null_mut(), Relaxed));
-                page
-            }
-        }
     }
 
     /// Takes back the pages between two positions of the reader. Until then they stay unchanged: in
@@ -324,37 +298,14 @@ impl Stream {
     pub(crate) unsafe fn give_back(&self, from: Cursor, to: Cursor) {
         let mut page = from.page;
         while !ptr::eq(page, to.page) {
-            // SAFETY: read, so it leads to the next one.
-            let next = unsafe { &*page }.next.load(Relaxed);
-            self.give_back_one(page);
+            // SAFETY: read, so it leads to the next one; only the reader has it.
+            let next = unsafe { &*page }.next.swap(ptr::null_mut(), Relaxed);
+            // AcqRel: the Release pairs with the Acquire in `turn_page`; the Acquire, with the
+            // Release of another thread that has read, whose page is freed here.
+            let spare = self.spare.swap(page, AcqRel);
+            // SAFETY: null, or a page that was given back and that no other thread has.
+            unsafe { free_list(spare) };
             page = next;
-        }
-    }
-
-    /// Keeps the page for the writer, or frees it if [`SPARE_MAX`] are kept already.
-    fn give_back_one(&self, page: *mut Page) {
-        // SAFETY: only the reader, which leaves it, has it.
-        let empty = unsafe { &*page };
-        let mut top = self.spare.load(Acquire);
-        loop {
-            // SAFETY: if it is not null, it was in the list. Only the writer takes pages out: the
-            // whole list, by a swap. It may be writing into this very page by now; it does not
-            // touch `spare` then, and a stale count does no harm, since the exchange fails. Only
-            // readers free pages, and this thread is the only reader.
-            let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
-            if below >= SPARE_MAX {
-                empty.next.store(ptr::null_mut(), Relaxed);
-                // SAFETY: it is read, and no other thread knows of it.
-                return unsafe { free_list(page) };
-            }
-            empty.next.store(top, Relaxed);
-            empty.spare.set(below + 1);
-            // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next
-            // round read `spare` in a page that another thread has given back.
-            match self.spare.compare_exchange_weak(top, page, AcqRel, Acquire) {
-                Ok(_) => return,
-                Err(other) => top = other,
-            }
         }
     }
 }
@@ -362,8 +313,6 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // SAFETY: no thread writes or reads any more.
-        unsafe { free_list(self.own_spare.get()) };
-        // SAFETY: as above.
         unsafe { free_list(self.spare.load(Relaxed)) };
     }
 }

@@ -84,7 +84,7 @@ impl<F: Form> NodeRef<F> {
     pub(super) unsafe fn free(self) {
         let layout = Self::layout(self.words());
         // SAFETY: from `new`.
-        unsafe { cache::release(self.at.cast(), layout) };
+        unsafe { cache::release(self.at.as_ptr().cast(), layout) };
     }
 
     /// Bytes of its memory.

@@ -170,7 +170,7 @@ impl LocalStock {
     pub(crate) fn refill(&self, domain: &DomainState, object: Amount) -> bool {
         let limit = domain.limit();
         if !object.fits(limit) {
-            domain.charge.give_back(self.empty()); // it is admitted if nothing else is charged
+            self.empty(domain); // it is admitted if nothing else is charged
         }
         self.chunk.set(domain.chunk());
         [self.chunk.get(), Amount::NONE].into_iter().any(|chunk| {
@@ -191,22 +191,16 @@ impl LocalStock {
         self.take(object);
     }
 
-    /// The thread has freed `finished` of its own objects. Returns what to give back to the domain.
-    #[must_use]
-    pub(crate) fn give_back(&self, finished: Amount) -> Amount {
-        self.with(|stock| stock.give_back(finished, self.chunk.get()))
-    }
-
-    /// Puts back what was taken and is not needed.
-    pub(crate) fn put_back(&self, domain: &DomainState, object: Amount) {
-        // A stock that is over the limit pays for that first [L-3].
-        domain.charge.give_back(self.give_back(object));
+    /// The thread has freed `finished` of its own objects, or has not needed what it took. A stock
+    /// that is over the limit pays for that first [L-3]; the domain gets back what it need not keep.
+    pub(crate) fn give_back(&self, domain: &DomainState, finished: Amount) {
+        domain.charge.give_back(self.with(|stock| stock.give_back(finished, self.chunk.get())));
     }
 
     /// Gives back what is above the present chunk's bound, since the limit may have been lowered.
     pub(crate) fn trim(&self, domain: &DomainState) {
         self.chunk.set(domain.chunk());
-        domain.charge.give_back(self.give_back(Amount::NONE));
+        self.give_back(domain, Amount::NONE);
     }
 
     /// Checks whether the domain's charge is within the limit by now: then the stock is, too.
@@ -226,10 +220,9 @@ impl LocalStock {
         self.stock.get()
     }
 
-    /// The thread ends. Returns what to give back to the domain.
-    #[must_use]
-    pub(crate) fn empty(&self) -> Amount {
-        self.with(Stock::empty)
+    /// Gives back what is left: the thread ends, or has an object larger than the limit.
+    pub(crate) fn empty(&self, domain: &DomainState) {
+        domain.charge.give_back(self.with(Stock::empty));
     }
 
     /// In a child process: its thread is gone.
@@ -290,7 +283,7 @@ mod tests {
         stock.borrow(&core, one);
         assert!(stock.refresh_over_limit(&core) && !stock.take(one) && !stock.refill(&core, one));
         // Some bytes are given back.
-        stock.put_back(&core, Amount { objects: 0, bytes: 50 });
+        stock.give_back(&core, Amount { objects: 0, bytes: 50 });
         assert!(!stock.take(Amount { objects: 0, bytes: 1 }), "it pays for what is over the limit");
         // Other threads free nearly everything.
         core.charge.give_back(Amount { objects: 90, bytes: 9_000 });

@@ -440,7 +440,7 @@ impl Shared {
         callback_queues.waiting_room.made_room(domain);
         drop(inner);
         let (mut ran, mut marks) = (0, Chain::EMPTY);
-        running::running_callbacks(&domain.grace_periods, &RoomMade::new(), || {
+        running::running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
             while let Some((link, is_mark)) = chunk.pop() {
                 ran += 1;
                 if is_mark {

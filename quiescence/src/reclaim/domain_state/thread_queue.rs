@@ -58,14 +58,14 @@ pub(crate) struct Queue {
     inner: Mutex<Inner>,
     /// Signalled when the thread that ran callbacks has stopped.
     stopped: Condvar,
-    /// Callbacks that have been counted: a copy of `Inner::counted` that the owner reads unlocked.
+    /// Callbacks that have ever been counted into `Inner::segments`. Written under the lock.
     counted: AtomicU64,
     /// Bytes that had been added by then; approximate if the count ran during an addition.
     bytes_counted: AtomicU64,
     /// Callbacks that have finished, and their bytes. Written under the lock.
     finished: AtomicU64,
     bytes_finished: AtomicU64,
-    /// The thread that adds, as [`crate::os::thread::token`]; 0 in a shared queue.
+    /// The thread that adds, as [`crate::os::thread::token`]; or [`Self::SHARED`].
     owner: usize,
     contents: Contents,
     /// The owner is gone; no thread adds any more.
@@ -82,7 +82,6 @@ struct Own {
     /// Bytes of the callbacks that have been added.
     bytes: AtomicU64,
     local_stock: LocalStock,
-    until_tend: Cell<u32>,
     /// Callbacks that had been added when [`Queue::take_added`] was last called.
     taken: Cell<u64>,
     /// Whether a light fence is not enough in this process, so that `add` needs a full one.
@@ -90,15 +89,13 @@ struct Own {
 }
 
 // SAFETY: the cells in `own` are touched by the thread that adds only: the owner, or the thread
-// that holds the lock of `Queues::shared`. The rest is atomic or locked.
+// that holds the lock of the list of queues. The rest is atomic or locked.
 unsafe impl Sync for Queue {}
 
 #[derive(Debug)]
 struct Inner {
     /// The callbacks that have been counted and have not finished.
     segments: Segments,
-    /// How many callbacks have ever been counted into `segments`.
-    counted: u64,
     /// The position of the oldest callback that has not finished.
     cursor: Cursor,
     /// The thread that is running callbacks of this queue, as [`crate::os::thread::token`]; else 0.
@@ -143,8 +140,7 @@ impl Inner {
     /// Counts the callbacks that have been written by now.
     fn count(&mut self, queue: &Queue) {
         let written = queue.own.0.stream.written(); // [DS-1]
-        self.segments.push(written - self.counted);
-        self.counted = written;
+        self.segments.push(written - queue.counted.load(Relaxed));
         queue.counted.store(written, Relaxed);
         queue.bytes_counted.store(queue.own.0.bytes.load(Relaxed), Relaxed);
     }
@@ -188,6 +184,9 @@ impl Inner {
 }
 
 impl Queue {
+    /// The owner of a queue that threads share which have ended or are ending: see `list`.
+    const SHARED: usize = 0;
+
     pub(crate) fn new(domain: &DomainState, owner: usize, contents: Contents) -> Self {
         let (stream, cursor) = Stream::new();
         let portable = fence::chosen() == Fences::Portable;
@@ -196,7 +195,6 @@ impl Queue {
                 stream,
                 bytes: AtomicU64::new(0),
                 local_stock: LocalStock::new(),
-                until_tend: Cell::new(TEND_EVERY),
                 taken: Cell::new(0),
                 portable,
             }),
@@ -204,7 +202,6 @@ impl Queue {
                 Rank::Queue,
                 Inner {
                     segments: Segments::new(domain.grace_periods.sequence()),
-                    counted: 0,
                     cursor,
                     runner: 0,
                     claimed: 0,
@@ -255,21 +252,12 @@ impl Queue {
         // Relaxed: only the owner stores it.
         own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
         // SAFETY: by the contract.
-        unsafe { own.stream.push(kind, payload) };
+        let written = unsafe { own.stream.push(kind, payload) };
         fence::light(&self.fence); // [DQ-3]
         if own.portable {
             fence::full(); // here a light fence is not enough [DQ-3]
         }
-        match own.until_tend.get() {
-            0 => {
-                own.until_tend.set(TEND_EVERY);
-                true
-            }
-            left => {
-                own.until_tend.set(left - 1);
-                false
-            }
-        }
+        written.is_multiple_of(u64::from(TEND_EVERY) + 1)
     }
 
     /// The kind of the callback that was added last, if that is known. For the owner.
@@ -333,14 +321,17 @@ impl Queue {
         self.tended.load(Relaxed) && self.tended.swap(false, Relaxed)
     }
 
+    fn is_shared(&self) -> bool {
+        self.owner == Self::SHARED
+    }
+
     fn is_orphan(&self) -> bool {
         self.orphan.load(Acquire) // pairs with the Release in `mark_orphan`
     }
 
     /// The owner adds no more; what is left of its local stock goes back to the domain.
     pub(crate) fn mark_orphan(&self, domain: &DomainState) {
-        let left = self.local_stock().empty();
-        domain.charge.give_back(left); //~ lost-local-stock
+        self.local_stock().empty(domain); //~ lost-local-stock
         // Release: pairs with the Acquire in `is_orphan`; what was added comes before.
         self.orphan.store(true, Release); //~ relaxed-orphan
     }

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use grace::limit::Amount;
 
-use super::list::Shared;
 use super::run::{Ran, Scanned};
 use super::{Inner, Lost, Queue, Queues, bytes_between};
 use crate::os::forking::{AtFork, Held};
@@ -13,7 +12,6 @@ use crate::os::sync::{self, Rank};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::running;
 
-impl AtFork for Shared {}
 impl AtFork for Inner {}
 
 impl AtFork for Vec<Arc<Queue>> {
@@ -30,7 +28,6 @@ impl Queues {
     /// Before a `fork`: has the locks taken, so that no thread writes to the shared queues, and no
     /// queue is added or removed.
     pub(crate) fn hold(&'static self, held: &mut Held) {
-        held.add(Rank::SharedQueues, &self.shared);
         held.add(Rank::Queues, &self.list);
     }
 
@@ -50,7 +47,7 @@ impl Queues {
             inner.waiters = 0;
             // Not `barriers`: this thread may be in one, in a callback that it runs. If another
             // thread was, the queue's callbacks are run there, and never move.
-            if queue.owner != owner && queue.owner != 0 {
+            if queue.owner != owner && !queue.is_shared() {
                 queue.local_stock().forget();
                 queue.orphan.store(true, Release);
             }

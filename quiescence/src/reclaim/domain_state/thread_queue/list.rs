@@ -15,7 +15,8 @@
 //!
 //! # Orphans
 //! Orphaned callbacks: the last callbacks of a thread that has ended move to a queue that all such
-//! threads share.
+//! threads share, with those that it adds while it ends. The holder of the list's lock is its
+//! writer.
 //!
 //! A queue costs a page and its counts, however few callbacks it has; short-lived threads would
 //! leave thousands of queues behind one stalled reader. So the callbacks are moved, in their order,
@@ -36,57 +37,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use grace::limit::Amount;
 use grace::{Segments, Urgency};
 
-use super::run::{Ran, running};
+use super::run::Ran;
 use super::{Contents, Queue, Wants, bytes_between};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::fence;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::running::RoomMade;
-
-/// The queues that threads without queues of their own share: one for objects, one for closures,
-/// since a closure may take long. They are in the list, too.
-#[derive(Debug)]
-pub(super) struct Shared {
-    objects: Option<Arc<Queue>>,
-    closures: Option<Arc<Queue>>,
-}
-
-impl Shared {
-    const NONE: Self = Self { objects: None, closures: None };
-
-    fn of(&mut self, contents: Contents) -> &mut Option<Arc<Queue>> {
-        match contents {
-            Contents::Objects => &mut self.objects,
-            Contents::Closures => &mut self.closures,
-        }
-    }
-
-    /// The shared queue for `contents`; creates it and adds it to the list if there is none.
-    pub(super) fn queue(
-        &mut self,
-        domain: &DomainState,
-        contents: Contents,
-        list: &mut Vec<Arc<Queue>>,
-    ) -> &Arc<Queue> {
-        self.of(contents).get_or_insert_with(|| {
-            let queue = Arc::new(Queue::new(domain, 0, contents));
-            list.push(Arc::clone(&queue));
-            queue
-        })
-    }
-
-    /// Whether this is one of them.
-    pub(super) fn has(&mut self, queue: &Arc<Queue>) -> bool {
-        self.of(queue.contents).as_ref().is_some_and(|shared| Arc::ptr_eq(shared, queue))
-    }
-
-    /// Forgets one of them.
-    pub(super) fn forget(&mut self, queue: &Queue) {
-        *self.of(queue.contents) = None;
-    }
-}
+use crate::reclaim::running::{RoomMade, running_callbacks};
 
 /// The queues of a domain.
 #[derive(Debug)]
@@ -94,8 +52,6 @@ pub(crate) struct Queues {
     pub(super) list: Mutex<Vec<Arc<Queue>>>,
     /// Callbacks that have run in queues no longer in the list. Written under the list's lock.
     pub(super) gone: AtomicU64,
-    /// The queues of threads that have ended or are ending; the holder of the lock is their writer.
-    pub(super) shared: Mutex<Shared>,
     /// Whether the worker knows that there is something to do here.
     pub(crate) announced: AtomicBool,
     /// Whether the worker should close open callbacks now.
@@ -108,7 +64,6 @@ impl Queues {
             Self {
                 list: Mutex::new(Rank::Queues, Vec::new()),
                 gone: AtomicU64::new(0),
-                shared: Mutex::new(Rank::SharedQueues, Shared::NONE),
                 announced: AtomicBool::new(false),
                 hurried: AtomicBool::new(false),
             }
@@ -124,20 +79,16 @@ impl Queues {
         queue
     }
 
-    /// Calls `f` with the shared queue for `contents`. Meanwhile the calling thread is its writer;
-    /// `f` runs no user code.
+    /// Calls `f` with the queue for `contents` that threads share which are ending. Meanwhile the
+    /// calling thread is its writer, under the list's lock; `f` runs no user code.
     pub(crate) fn with_shared<R>(
         &self,
         domain: &DomainState,
         contents: Contents,
         f: impl FnOnce(&Queue) -> R,
     ) -> R {
-        let mut shared = sync::lock(&self.shared);
         let mut list = sync::lock(&self.list);
-        let queue = shared.queue(domain, contents, &mut list);
-        domain.charge.queues.store(list.len() as u64, Relaxed);
-        drop(list);
-        f(queue)
+        f(&shared(&mut list, domain, contents))
     }
 
     /// All queues, oldest first.
@@ -146,12 +97,10 @@ impl Queues {
     }
 
     /// At the end of a domain, which has no reader left: runs everything. The thread, which may be
-    /// the worker, counts as in a callback meanwhile, so it does not wait for callbacks. Objects
-    /// that are `protected` are kept.
-    pub(crate) fn run_all(&self, domain: &DomainState, protected: &[usize]) {
-        running(domain, &RoomMade::new(), || {
-            let run_all = |queue: &Arc<Queue>| queue.run_all(domain, protected);
-            while self.all().iter().map(run_all).sum::<u64>() != 0 {}
+    /// the worker, counts as in a callback meanwhile, so it does not wait for callbacks.
+    pub(crate) fn run_all(&self, domain: &DomainState) {
+        running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
+            while self.all().iter().map(|queue| queue.run_all(domain)).sum::<u64>() != 0 {}
         });
     }
 
@@ -213,6 +162,19 @@ impl Queues {
         let list = sync::lock(&self.list);
         list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
     }
+}
+
+/// The queue in the list that threads without queues of their own share: one for objects, one for
+/// closures, since a closure may take long. Creates it if there is none.
+fn shared(list: &mut Vec<Arc<Queue>>, domain: &DomainState, contents: Contents) -> Arc<Queue> {
+    let is_it = |queue: &&Arc<Queue>| queue.is_shared() && queue.contents == contents;
+    if let Some(queue) = list.iter().find(is_it) {
+        return Arc::clone(queue);
+    }
+    let queue = Arc::new(Queue::new(domain, Queue::SHARED, contents));
+    list.push(Arc::clone(&queue));
+    domain.charge.queues.store(list.len() as u64, Relaxed);
+    queue
 }
 
 // ---- barriers -----------------------------------------------------------------------------------
@@ -327,25 +289,20 @@ impl Queues {
     /// Removes from the list the queues of threads that are gone, which have marked them as
     /// orphans, and moves their callbacks to a shared one, unless [`Queue::move_to`] refuses.
     pub(crate) fn forget_orphans(&self, domain: &DomainState) {
-        let mut shared = sync::lock(&self.shared);
         let mut list = sync::lock(&self.list);
         let mut at = 0;
         while let Some(queue) = list.get(at).cloned() {
             at += 1;
-            let is_shared = shared.has(&queue);
-            if !is_shared && !queue.is_orphan() {
+            if !queue.is_shared() && !queue.is_orphan() {
                 continue;
             }
             //~ lost-tail:
             let moved = if queue.is_empty() {
-                if is_shared {
-                    shared.forget(&queue);
-                }
                 Some(0)
-            } else if is_shared {
+            } else if queue.is_shared() {
                 None
             } else {
-                queue.move_to(domain, || shared.queue(domain, queue.contents, &mut list))
+                queue.move_to(domain, || shared(&mut list, domain, queue.contents))
             };
             if let Some(moved) = moved {
                 // Relaxed: under the list's lock. Moved callbacks are counted in the shared queue.
@@ -361,9 +318,9 @@ impl Queues {
 impl Queue {
     /// Moves all callbacks to the queue that `to` returns. Returns how many; `None` if none moved,
     /// since a thread runs them, some are ready or lost, a barrier waits for them, or there are
-    /// more than [`MERGE_MAX`]. The thread that added them is gone; the caller holds the locks of
-    /// the shared queues and of the list.
-    fn move_to<'q>(&self, domain: &DomainState, to: impl FnOnce() -> &'q Arc<Self>) -> Option<u64> {
+    /// more than [`MERGE_MAX`]. The thread that added them is gone; the caller holds the lock of the
+    /// list.
+    fn move_to(&self, domain: &DomainState, to: impl FnOnce() -> Arc<Self>) -> Option<u64> {
         let mut inner = sync::lock(&self.inner);
         inner.ripen(domain);
         inner.count(self);

@@ -15,9 +15,10 @@ use super::{BATCH, Inner, Queue};
 use crate::event::trace;
 use crate::hazptr;
 use crate::os::sync::{self, MutexGuard};
+use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::running::RoomMade;
+use crate::reclaim::running::{RoomMade, running_callbacks};
 use crate::reclaim::stream::{Cursor, Run};
 
 /// In a hazard domain: which of the ready callbacks' objects are protected, as the last scan of the
@@ -29,36 +30,6 @@ pub(super) struct Scanned {
     covers: u64,
     /// What was protected then, in ascending order; the runner has it while it runs callbacks.
     protected: Vec<usize>,
-}
-
-impl Scanned {
-    /// A new scan, for `ready` callbacks. The caller has seen their grace period end, so the scan
-    /// comes after its fence [HP-1].
-    pub(super) fn of_now(ready: u64) -> Self {
-        Self { covers: ready, protected: hazptr::scan() }
-    }
-
-    /// Whether the last scan covers nothing more.
-    pub(super) fn is_used_up(&self) -> bool {
-        self.covers == 0
-    }
-
-    /// How many of the `ready` callbacks the last scan covers.
-    pub(super) fn covered(&self, ready: u64) -> u64 {
-        ready.min(self.covers)
-    }
-
-    /// Moves out what is protected, for the runner.
-    pub(super) fn take_protected(&mut self) -> Vec<usize> {
-        std::mem::take(&mut self.protected)
-    }
-
-    /// `count` of the claimed callbacks have run; takes back what [`Self::take_protected`] gave.
-    pub(super) fn ran(&mut self, count: u64, protected: Vec<usize>) {
-        if self.covers != 0 {
-            *self = Self { covers: self.covers - count, protected };
-        }
-    }
 }
 
 /// How many callbacks were run, their bytes, and how many of them panicked.
@@ -96,7 +67,8 @@ impl Inner {
 
     /// How many of the ready callbacks may be claimed now.
     fn claimable(&self, domain: &DomainState, queue: &Queue, ready: u64) -> u64 {
-        let ready = if domain.grace_periods.hazards { self.scanned.covered(ready) } else { ready };
+        let hazards = domain.grace_periods.hazards;
+        let ready = if hazards { ready.min(self.scanned.covers) } else { ready };
         // Relaxed: written under the lock.
         self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
     }
@@ -142,26 +114,29 @@ impl Queue {
                 break;
             }
             inner.runner = runner;
-            if domain.grace_periods.hazards && inner.scanned.is_used_up() {
+            if domain.grace_periods.hazards && inner.scanned.covers == 0 {
                 // Without the lock, which other threads need: a scan reads the slots of all
                 // threads. The last scan's result is dropped without the lock as well.
                 let last = std::mem::take(&mut inner.scanned);
                 drop(inner);
                 drop(last);
-                let scanned = Scanned::of_now(ready);
+                // After the fence of the grace period that has made them ready [HP-1].
+                let protected = hazptr::scan();
                 inner = sync::lock(&self.inner);
-                inner.scanned = scanned;
+                inner.scanned = Scanned { covers: ready, protected };
             }
             let claimable = inner.claimable(domain, self, ready);
             inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
-            let protected = inner.scanned.take_protected();
+            let protected = std::mem::take(&mut inner.scanned.protected);
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
             //~ point before-callbacks
             let ran = self.run(domain, &mut cursor, claimed, runner, &protected);
             count += ran.count;
             inner = sync::lock(&self.inner);
-            inner.scanned.ran(ran.count, protected);
+            // Nothing is covered where no hazard pointers are, and in a child of a fork.
+            let covers = inner.scanned.covers.saturating_sub(ran.count);
+            inner.scanned = Scanned { covers, protected };
             domain.charge.give_back(inner.finish(self, ran, cursor));
         }
         if inner.waiters != 0 {
@@ -185,9 +160,9 @@ impl Queue {
         protected: &[usize],
     ) -> Ran {
         let mut ran = Ran::default();
-        let room_made = RoomMade::new();
+        let room_made = RoomMade::default();
         let deadline = Deadline::of(domain, claimed);
-        running(domain, &room_made, || {
+        running_callbacks(&domain.grace_periods, &room_made, || {
             while ran.count < claimed && !deadline.is_over(ran.count) {
                 // So that `ran.count` takes each multiple of RUN_CHUNK, at which the clock is read.
                 let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
@@ -199,13 +174,13 @@ impl Queue {
             }
         });
         domain.grace_periods.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
-        let left = if runner == self.owner && !self.is_orphan() {
+        let left = room_made.amount();
+        if runner == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `take_tended`
-            self.local_stock().give_back(room_made.amount())
+            self.local_stock().give_back(domain, left);
         } else {
-            room_made.amount() //~ lost-room
-        };
-        domain.charge.give_back(left);
+            domain.charge.give_back(left); //~ lost-room
+        }
         //~ uncharged-twice
         trace::callbacks_run(domain.grace_periods.source(), ran.count);
         ran
@@ -266,26 +241,13 @@ impl Queue {
         sync::lock(&self.inner).waiters
     }
 
-    /// Runs everything at once: no reader is left, except of objects that are `protected`. Returns
-    /// how many.
-    pub(super) fn run_all(&self, domain: &DomainState, protected: &[usize]) -> u64 {
-        let mut ran = Ran::default();
+    /// At the end of a domain, which has no reader left: runs what has been added, or about a batch
+    /// of it. Returns how many.
+    pub(super) fn run_all(&self, domain: &DomainState) -> u64 {
         let mut inner = sync::lock(&self.inner);
-        while self.finished.load(Relaxed) < self.own.0.stream.written() {
-            let mut cursor = inner.cursor;
-            drop(inner);
-            let mut one = Ran::default();
-            // SAFETY: one or more are left; no other thread reads: the domain ends on this thread.
-            let run = unsafe { cursor.next(1) };
-            // SAFETY: as above.
-            unsafe { self.run_next(domain, &run, protected, &RoomMade::new(), &mut one) };
-            ran.count += one.count;
-            inner = sync::lock(&self.inner);
-            inner.count(self);
-            // The domain ends: its charge does not matter any more.
-            let _: Amount = inner.finish(self, one, cursor);
-        }
-        ran.count
+        inner.count(self);
+        inner.segments.advance_all();
+        self.run_locked(inner, domain, thread::token(), u64::MAX, true)
     }
 }
 
@@ -320,13 +282,4 @@ impl Deadline {
             && ran != 0
             && self.at_ns.is_some_and(|at_ns| crate::os::clock::monotonic_ns() >= at_ns)
     }
-}
-
-/// Runs `f`, which runs callbacks of `domain`; the room that they make is in `room_made`, for them
-/// to use. What a thread is running is in a thread-local, which all threads of a model share.
-pub(super) fn running(domain: &DomainState, room_made: &RoomMade, f: impl FnOnce()) {
-    if cfg!(loom) {
-        return f();
-    }
-    crate::reclaim::running::running_callbacks(&domain.grace_periods, room_made, f);
 }
