@@ -168,16 +168,10 @@ pub const fn admit(charged: Amount, limit: Amount, wanted: Amount) -> Option<Amo
 /// assert!(stock.take(object));
 /// assert!(stock.take(object), "without asking");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stock {
     left: Amount,
     over_limit: Amount,
-}
-
-impl Default for Stock {
-    fn default() -> Self {
-        Self::EMPTY
-    }
 }
 
 impl Stock {

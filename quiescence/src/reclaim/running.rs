@@ -88,43 +88,29 @@ pub(crate) fn running_callbacks<R>(
     room_made: &RoomMade,
     f: impl FnOnce() -> R,
 ) -> R {
-    /// What the thread was running before: restored on drop, also if `f` panics, since
-    /// `room_made` does not outlive this call.
-    struct Before(Running);
+    /// What the thread was running before, and the surroundings that have begun: restored and ended
+    /// on drop, also if `f` panics, since `room_made` does not outlive this call.
+    struct Before(Running, Option<(Surroundings, usize)>);
 
     impl Drop for Before {
         fn drop(&mut self) {
             RUNNING.set(self.0);
+            if let Some((surroundings, began)) = self.1 {
+                (surroundings.end)(began);
+            }
         }
     }
 
     if cfg!(loom) {
         return f(); // all threads of a model share `RUNNING`
     }
-    let surroundings =
-        grace_periods.gp_words.liburcu.as_ref().and_then(|links| links.surroundings());
-    let _around = surroundings.map(Around::begin);
-    let before = Before(RUNNING.get());
+    let links = grace_periods.gp_words.liburcu.as_ref();
+    let surroundings = links.and_then(|links| links.surroundings());
+    let begun = surroundings.map(|surroundings| (surroundings, (surroundings.begin)()));
+    let before = Before(RUNNING.get(), begun);
     let (depth, outer) = (before.0.depth + 1, &raw const before.0);
     RUNNING.set(Running { depth, grace_periods, room_made, outer });
-    let result = f();
-    drop(before);
-    result
-}
-
-/// The surroundings of a liburcu domain's callbacks, begun; they end when this is dropped.
-struct Around(Surroundings, usize);
-
-impl Around {
-    fn begin(surroundings: Surroundings) -> Self {
-        Self(surroundings, (surroundings.begin)())
-    }
-}
-
-impl Drop for Around {
-    fn drop(&mut self) {
-        (self.0.end)(self.1);
-    }
+    f()
 }
 
 /// The room that the domain's callbacks on this thread have made so far, while they are run.

@@ -201,31 +201,8 @@ impl Stream {
         debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
         debug_assert!(align_of::<P>() <= align_of::<Word>());
         let payload = std::mem::ManuallyDrop::new(payload);
-        let named = ptr::eq(self.kind.get(), kind) && kind.pointer && {
-            // SAFETY: one initialised word, since it is a pointer.
-            let word = unsafe { ptr::from_ref(&payload).cast::<*mut ()>().read() };
-            word.addr() & KIND == 0
-        };
-        let mut at = self.at.get();
-        let needed = if named { 1 } else { 1 + kind.words };
-        // One word is left for `END`.
-        if at + needed >= WORDS {
-            self.turn_page();
-            // SAFETY: as for this call. The new page has room.
-            return unsafe { self.push(kind, std::mem::ManuallyDrop::into_inner(payload)) };
-        }
-        if !named {
-            self.put(at, ptr::from_ref(kind).cast_mut().cast::<()>().map_addr(|addr| addr | KIND));
-            self.kind.set(kind);
-            at += 1;
-        }
-        let place = self.place(at).cast::<std::mem::ManuallyDrop<P>>();
-        // SAFETY: in the page, by the check above; aligned; the writer's alone until it is counted.
-        unsafe { place.write(payload) };
-        self.at.set(at + if named { 1 } else { kind.words });
-        let written = self.written.load(Relaxed) + 1; // only the writer stores it
-        self.written.store(written, Release); // [DS-1] //~ relaxed-write
-        written
+        // SAFETY: by the contract; nothing else uses the payload from now on.
+        unsafe { self.push_copy(kind, ptr::from_ref(&payload).cast(), size_of::<P>()) }
     }
 
     /// Writes callbacks that were read from another stream and are not run from it.
@@ -233,29 +210,48 @@ impl Stream {
     /// # Safety
     /// Only the writer, one at a time, calls this. The payload is as it was read.
     pub(crate) unsafe fn push_run(&self, run: &Run) {
-        let push = match run.kind.words {
-            1 => Self::push_words::<1>,
-            2 => Self::push_words::<2>,
-            3 => Self::push_words::<3>,
-            _ => Self::push_words::<PAYLOAD_MAX>,
-        };
         for index in 0..run.count as usize {
             // SAFETY: `count` payloads are adjacent; more than one only for kinds of one word.
             let payload = unsafe { run.payload.add(index) };
+            let bytes = run.kind.words * size_of::<Word>();
             // SAFETY: by the contract, and the payload has `kind.words` words.
-            unsafe { push(self, run.kind, payload) };
+            unsafe { self.push_copy(run.kind, payload, bytes) };
         }
     }
 
-    /// Writes a callback whose payload is copied from elsewhere.
+    /// Writes a callback whose payload is copied: so many bytes of it.
     ///
     /// # Safety
-    /// As [`push`](Self::push), for the `N` words that are read.
-    unsafe fn push_words<const N: usize>(&self, kind: &'static CallbackType, payload: *const Word) {
-        // SAFETY: by the contract, `N` words.
-        let payload = unsafe { payload.cast::<[Word; N]>().read() };
-        // SAFETY: by the contract.
-        unsafe { self.push(kind, payload) };
+    /// As [`push`](Self::push). The payload is aligned as a word, and not used any more.
+    #[inline(always)]
+    unsafe fn push_copy(
+        &self,
+        kind: &'static CallbackType,
+        payload: *const Word,
+        bytes: usize,
+    ) -> u64 {
+        let mut named = ptr::eq(self.kind.get(), kind) && kind.pointer && {
+            // SAFETY: one initialised word, since it is a pointer.
+            let word = unsafe { payload.cast::<*mut ()>().read() };
+            word.addr() & KIND == 0
+        };
+        // One word is left for `END`.
+        if self.at.get() + if named { 1 } else { 1 + kind.words } >= WORDS {
+            self.turn_page();
+            named = false;
+        }
+        let mut at = self.at.get();
+        if !named {
+            self.put(at, ptr::from_ref(kind).cast_mut().cast::<()>().map_addr(|addr| addr | KIND));
+            self.kind.set(kind);
+            at += 1;
+        }
+        // SAFETY: in the page, by the check above; the writer's alone until it is counted.
+        unsafe { self.place(at).cast::<u8>().copy_from_nonoverlapping(payload.cast(), bytes) };
+        self.at.set(at + if named { 1 } else { kind.words });
+        let written = self.written.load(Relaxed) + 1; // only the writer stores it
+        self.written.store(written, Release); // [DS-1] //~ relaxed-write
+        written
     }
 
     /// Stores one word in the writer's page.

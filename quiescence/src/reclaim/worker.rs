@@ -54,7 +54,7 @@ use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
 use crate::os::{clock, nap, thread, user_code};
-use crate::reclaim::domain_state::{DomainState, Handle};
+use crate::reclaim::domain_state::{DomainState, Handle, WeakHandle};
 use crate::reclaim::rescan;
 use crate::reclaim::thread_queue::{Queue, Wants};
 
@@ -85,7 +85,7 @@ struct State {
     /// itself.
     domains: Tasks,
     /// The domains of the worker's present round.
-    in_hand: Vec<Task>,
+    in_hand: Vec<WeakHandle>,
     /// Handles that the worker is to drop.
     to_end: Vec<Handle>,
 }
@@ -117,21 +117,11 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     let close_at = after(now, handle.grace_periods.tuning.lazy_ns());
     let due = due(first_turn(handle.grace_periods.attention()), now, close_at);
     let task = Task::new(handle.downgrade(), due, close_at);
-    let first = state.domains.add(task);
-    let refused = if state.started {
-        // Else the worker wakes up before this task is due, and finds it then.
-        if first {
-            WORK.notify_one();
-        }
-        Vec::new()
-    } else {
-        start(&mut state)
-    };
-    let started = state.started;
-    drop(state);
-    // If this is the last handle the domain ends here, and runs callbacks: without the lock.
-    drop(refused);
-    started
+    // Else the worker wakes up before this task is due, and finds it then.
+    if state.domains.add(task) {
+        WORK.notify_one();
+    }
+    start(state)
 }
 
 /// Has the worker come to `handle` now, and close what is open there. Returns whether there is a
@@ -184,24 +174,30 @@ pub(crate) fn forget(domain: &DomainState) {
 pub(crate) fn end_domain(handle: Handle) {
     let mut state = WORKER.lock();
     state.to_end.push(handle);
-    let refused = if state.started { Vec::new() } else { start(&mut state) };
     WORK.notify_one();
-    drop(state);
-    drop(refused); // as in `announce`
+    start(state);
 }
 
-/// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
-/// or a barrier, and the next announcement tries again; returns the domains of the list, which are
-/// then no longer announced.
-fn start(state: &mut State) -> Vec<Handle> {
-    state.started = thread::start("quiescence", run).is_ok();
-    if state.started {
-        return Vec::new();
+/// Starts the thread, unless there is one, and unlocks. Returns whether there is one now. If the
+/// system gives none, the callbacks wait for their threads' next updates or a barrier, and the next
+/// announcement tries again: the domains of the list are no longer announced.
+fn start(mut state: MutexGuard<'static, State>) -> bool {
+    let mut refused = Vec::new();
+    if !state.started {
+        state.started = thread::start("quiescence", run).is_ok();
+        if !state.started {
+            let tasks = state.domains.take_all();
+            refused.extend(tasks.into_iter().filter_map(|task| task.domain.upgrade()));
+            refused.iter().for_each(|handle: &Handle| {
+                handle.queues.announced.store(false, Relaxed);
+            });
+        }
     }
-    let refused = state.domains.take_all().into_iter().filter_map(|task| task.domain.upgrade());
-    let refused: Vec<_> = refused.collect();
-    refused.iter().for_each(|handle| handle.queues.announced.store(false, Relaxed));
-    refused
+    let started = state.started;
+    drop(state);
+    // If one is the last handle its domain ends here, and runs callbacks: without the lock.
+    drop(refused);
+    started
 }
 
 /// How often the worker of this process has ended by an error.
@@ -216,16 +212,14 @@ fn start_anew() {
     let mut state = WORKER.lock();
     // Not at once: if one of these domains caused the error, the next worker pauses in between.
     let due = Instant::now() + nap::TICK;
-    let in_hand = std::mem::take(&mut state.in_hand);
-    for task in in_hand {
-        state.domains.add(Task { due, ..task });
+    for domain in std::mem::take(&mut state.in_hand) {
+        state.domains.add(Task::new(domain, due, due));
     }
     state.started = false;
     // Unless the process ends: then the worker has ended as it was asked to.
-    let refused = if std::mem::take(&mut state.ends) { Vec::new() } else { start(&mut state) };
-    drop(state);
-    // Without the lock, as in `announce`.
-    drop(refused);
+    if !std::mem::take(&mut state.ends) {
+        start(state);
+    }
 }
 
 fn run() {
@@ -246,30 +240,34 @@ fn work() {
             state.started = false;
             return;
         }
-        state.in_hand = state.domains.take_due(Instant::now());
-        let mut tasks: Vec<_> = state.in_hand.iter().filter_map(Task::upgrade).collect();
+        let due = state.domains.take_due(Instant::now());
+        state.in_hand = due.iter().map(|task| task.domain.clone()).collect();
+        let with_handle = |task: Task| Some((task.domain.upgrade()?, task));
+        let mut tasks: Vec<_> = due.into_iter().filter_map(with_handle).collect();
         let to_end = std::mem::take(&mut state.to_end);
         drop(state);
         drop(to_end);
         #[cfg(test)]
         tests::end_if_asked();
-        tasks.iter_mut().for_each(tend);
+        tasks.iter_mut().for_each(|(domain, task)| tend(domain, task));
         trace::deliver();
         state = WORKER.lock();
         restless = false;
         state.in_hand.clear();
-        for task in &mut tasks {
+        let mut domains = Vec::new();
+        for (domain, mut task) in tasks {
             // Under the lock that `announce` takes: if nothing is left to do, a callback that is
             // added from now on announces the domain again.
-            let attention = attention_or_forget(task);
+            let attention = attention_or_forget(&domain, &mut task);
             restless |= attention == Attention::AtOnce;
             if attention != Attention::None {
-                state.domains.add(task.downgrade());
+                state.domains.add(task);
             }
+            domains.push(domain);
         }
         drop(state);
-        // If this is the last handle the domain ends here, and runs callbacks: without the lock.
-        drop(tasks);
+        // If one is the last handle its domain ends here, and runs callbacks: without the lock.
+        drop(domains);
         state = WORKER.lock();
     }
 }
@@ -295,8 +293,7 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
 
 /// Sets when the domain's next turn is due, and returns whether it needs one; if not, the next
 /// callback must announce the domain.
-fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
-    let domain: &DomainState = &task.domain;
+fn attention_or_forget(domain: &DomainState, task: &mut Task) -> Attention {
     let now = Instant::now();
     let mut asked = domain.grace_periods.attention();
     if task.hurries_still {
@@ -325,14 +322,12 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
 }
 
 /// Does what can be done in a domain without waiting.
-fn tend(task: &mut Task<Handle>) {
-    let domain: &DomainState = &task.domain;
+fn tend(domain: &DomainState, task: &mut Task) {
     let now = Instant::now();
     let mut queues = domain.queues.all();
     let hurried = domain.queues.hurried.swap(false, Acquire) // pairs with the Release in `hurry`
         | std::mem::take(&mut task.hurries_still);
-    close_queues(task, &queues, hurried, now);
-    let domain: &DomainState = &task.domain;
+    close_queues(domain, task, &queues, hurried, now);
     // Relaxed: only the worker uses it.
     let rests_until_ns = domain.rests_until_ns.load(Relaxed);
     let rested = clock::monotonic_ns() >= rests_until_ns;
@@ -345,8 +340,7 @@ fn tend(task: &mut Task<Handle>) {
     ) {
         advance(domain);
     }
-    run_queues(task, &mut queues, hurried);
-    let domain: &DomainState = &task.domain;
+    run_queues(domain, task, &mut queues, hurried);
     domain.queues.forget_orphans(domain);
     if domain.kept.due_ns().is_some_and(|due_ns| due_ns <= clock::monotonic_ns()) {
         rescan::free_unprotected(domain);
@@ -360,8 +354,13 @@ fn tend(task: &mut Task<Handle>) {
 
 /// Asks for a grace period on behalf of open callbacks, if it is time. A queue whose lock another
 /// thread holds is left to the next tick.
-fn close_queues(task: &mut Task<Handle>, queues: &[Arc<Queue>], hurried: bool, now: Instant) {
-    let domain: &DomainState = &task.domain;
+fn close_queues(
+    domain: &DomainState,
+    task: &mut Task,
+    queues: &[Arc<Queue>],
+    hurried: bool,
+    now: Instant,
+) {
     let Some(urgency) = closes(hurried, now >= task.close_at) else { return }; //~ lazy-forever
     let busy = queues.iter().filter(|queue| !queue.close_unless_busy(domain, urgency)).count();
     let is_done = busy == 0;
@@ -372,8 +371,7 @@ fn close_queues(task: &mut Task<Handle>, queues: &[Arc<Queue>], hurried: bool, n
 
 /// Runs what is ready, one queue after the other, beginning after the queue at which the turn
 /// before ended, until this turn ends.
-fn run_queues(task: &mut Task<Handle>, queues: &mut [Arc<Queue>], hurried: bool) {
-    let domain: &DomainState = &task.domain;
+fn run_queues(domain: &DomainState, task: &mut Task, queues: &mut [Arc<Queue>], hurried: bool) {
     let (began_cpu_ns, began_ns) = (clock::thread_cpu_ns(), clock::monotonic_ns());
     let is_over = || {
         let taken_ns = clock::monotonic_ns().saturating_sub(began_ns);
@@ -538,13 +536,13 @@ mod tests {
         unsafe { queue.add(&Closure::<F>::KIND, Closure(f), bytes) };
     }
 
-    fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
-        Task::new(domain.tag().handle(), Instant::now(), close_at)
+    fn task(domain: &Domain, close_at: Instant) -> Task {
+        Task::new(domain.tag().handle().downgrade(), Instant::now(), close_at)
     }
 
     /// A turn in the domain when its open callbacks have waited long enough.
     fn tend_at_its_time(domain: &Domain) -> u64 {
-        tend(&mut task(domain, Instant::now()));
+        tend(domain.tag().core(), &mut task(domain, Instant::now()));
         domain.statistics().grace_periods
     }
 
@@ -554,15 +552,15 @@ mod tests {
         let domain = with_callback(Domain::builder());
         let core = domain.tag().core();
         let mut task = task(&domain, Instant::now() + Duration::from_secs(3_600));
-        tend(&mut task);
+        tend(core, &mut task);
         assert_eq!(domain.statistics().grace_periods, 0);
-        assert_eq!(attention_or_forget(&mut task), Attention::AtTick);
+        assert_eq!(attention_or_forget(core, &mut task), Attention::AtTick);
         assert_eq!(task.due, task.close_at, "nothing to do before");
         core.queues.hurried.store(true, Relaxed);
-        tend(&mut task);
+        tend(core, &mut task);
         assert_eq!(domain.statistics().grace_periods, 1);
         assert_eq!(domain.statistics().callbacks_run, 1);
-        assert_eq!(attention_or_forget(&mut task), Attention::None);
+        assert_eq!(attention_or_forget(core, &mut task), Attention::None);
     }
 
     /// What is ready waits for no tick: many callbacks are run as fast as the worker can.
@@ -578,12 +576,12 @@ mod tests {
         let turn = RUNS_PER_TURN as u64 * u64::from(domain.tuning().run_min);
         (0..turn).for_each(|_| add(&queue, || ()));
         let mut task = task(&domain, Instant::now());
-        tend(&mut task);
+        tend(core, &mut task);
         assert_eq!(domain.statistics().callbacks_run, turn);
-        assert_eq!(attention_or_forget(&mut task), Attention::AtTick);
+        assert_eq!(attention_or_forget(core, &mut task), Attention::AtTick);
         assert!(task.due <= Instant::now());
-        tend(&mut task);
-        assert_eq!(attention_or_forget(&mut task), Attention::None);
+        tend(core, &mut task);
+        assert_eq!(attention_or_forget(core, &mut task), Attention::None);
     }
 
     /// A past error: while the worker was behind, each ninth closure asked for a grace period,

@@ -142,7 +142,7 @@ impl DomainState {
 }
 
 /// What one thread may still add to its queue, without asking; see [`Stock`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LocalStock {
     stock: Cell<Stock>,
     /// [`DomainState::chunk`], as it was last computed.
@@ -150,10 +150,6 @@ pub(crate) struct LocalStock {
 }
 
 impl LocalStock {
-    pub(crate) fn new() -> Self {
-        Self { stock: Cell::new(Stock::EMPTY), chunk: Cell::new(Amount::NONE) }
-    }
-
     /// Admits an object out of what is left.
     #[inline]
     pub(crate) fn take(&self, object: Amount) -> bool {
@@ -277,7 +273,7 @@ mod tests {
             bytes_max: 10_000,
             ..Tuning::default()
         });
-        let (stock, one) = (LocalStock::new(), Amount::object(100));
+        let (stock, one) = (LocalStock::default(), Amount::object(100));
         core.charge.add(Amount { objects: 99, bytes: 9_950 });
         assert!(!stock.refill(&core, one), "50 bytes are left");
         stock.borrow(&core, one);

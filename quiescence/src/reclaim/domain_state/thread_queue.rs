@@ -145,14 +145,9 @@ impl Inner {
         queue.bytes_counted.store(queue.own.0.bytes.load(Relaxed), Relaxed);
     }
 
-    /// Asks for a grace period on behalf of all that has been written.
-    fn close(&mut self, queue: &Queue, domain: &DomainState, urgency: Urgency) {
-        self.close_with(queue, domain, || Some(domain.grace_periods.request(urgency)));
-    }
-
-    /// The same with `request`, which may give no cookie: then what has been written stays open.
-    /// Returns false in that case.
-    fn close_with(
+    /// Asks, by `request`, for a grace period on behalf of all that has been written. If it gives no
+    /// cookie, that stays open: returns false.
+    fn close(
         &mut self,
         queue: &Queue,
         domain: &DomainState,
@@ -194,7 +189,7 @@ impl Queue {
             own: Line(Own {
                 stream,
                 bytes: AtomicU64::new(0),
-                local_stock: LocalStock::new(),
+                local_stock: LocalStock::default(),
                 taken: Cell::new(0),
                 portable,
             }),
@@ -291,14 +286,15 @@ impl Queue {
 
     /// Asks for a grace period on behalf of all that is open.
     pub(crate) fn close(&self, domain: &DomainState, urgency: Urgency) {
-        sync::lock(&self.inner).close(self, domain, urgency);
+        let request = || Some(domain.grace_periods.request(urgency));
+        sync::lock(&self.inner).close(self, domain, request);
     }
 
     /// The same for the worker, which does not wait for the lock [W-2]. Returns false if another
     /// thread was in the way.
     pub(crate) fn close_unless_busy(&self, domain: &DomainState, urgency: Urgency) -> bool {
         let Some(mut inner) = sync::try_lock(&self.inner) else { return false };
-        inner.close_with(self, domain, || domain.grace_periods.request_unless_busy(urgency))
+        inner.close(self, domain, || domain.grace_periods.request_unless_busy(urgency))
     }
 
     /// What the worker should do for this queue: if another thread holds the lock, it is to come

@@ -9,15 +9,15 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use crate::reclaim::by_address::{ByAddress, HasAddress};
-use crate::reclaim::domain_state::{DomainState, Handle, WeakHandle};
+use crate::reclaim::domain_state::{DomainState, WeakHandle};
 
 /// So much of the schedule may be no task's, however few tasks there are.
 const SLACK: usize = 8;
 
 /// A domain with something to do.
 #[derive(Debug)]
-pub(super) struct Task<H = WeakHandle> {
-    pub(super) domain: H,
+pub(super) struct Task {
+    pub(super) domain: WeakHandle,
     /// When it is this one's turn.
     pub(super) due: Instant,
     /// When what has been queued has waited for company long enough.
@@ -30,27 +30,9 @@ pub(super) struct Task<H = WeakHandle> {
     pub(super) hurries_still: bool,
 }
 
-impl<H> Task<H> {
-    pub(super) fn new(domain: H, due: Instant, close_at: Instant) -> Self {
-        Self { domain, due, close_at, has_more: false, next_queue: 0, hurries_still: false }
-    }
-
-    /// The same for another handle of the domain.
-    fn with<G>(&self, domain: G) -> Task<G> {
-        let &Self { domain: _, due, close_at, has_more, next_queue, hurries_still } = self;
-        Task { domain, due, close_at, has_more, next_queue, hurries_still }
-    }
-}
-
 impl Task {
-    pub(super) fn upgrade(&self) -> Option<Task<Handle>> {
-        Some(self.with(self.domain.upgrade()?))
-    }
-}
-
-impl Task<Handle> {
-    pub(super) fn downgrade(&self) -> Task {
-        self.with(self.domain.downgrade())
+    pub(super) fn new(domain: WeakHandle, due: Instant, close_at: Instant) -> Self {
+        Self { domain, due, close_at, has_more: false, next_queue: 0, hurries_still: false }
     }
 }
 

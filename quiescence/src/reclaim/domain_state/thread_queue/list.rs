@@ -264,17 +264,15 @@ impl Queue {
             return self.until_stopped(inner);
         }
         inner.ripen(domain);
-        if inner.segments.ready() != 0 {
-            return;
-        }
-        if inner.segments.awaited().is_none() {
-            inner.close(self, domain, Urgency::Expedited);
-        }
-        let cookie = inner.segments.awaited();
+        let (ready, awaited) = (inner.segments.ready(), inner.segments.awaited());
         drop(inner);
-        if let Some(cookie) = cookie {
-            // If it has not ended, the caller tries again, and `me` is called again.
-            let _: bool = domain.grace_periods.wait(cookie, Urgency::Expedited, me());
+        match awaited {
+            _ if ready != 0 => {}
+            None => self.close(domain, Urgency::Expedited),
+            Some(cookie) => {
+                // If it has not ended, the caller tries again, and `me` is called again.
+                let _: bool = domain.grace_periods.wait(cookie, Urgency::Expedited, me());
+            }
         }
     }
 }

@@ -15,8 +15,8 @@ use super::{BATCH, Inner, Queue};
 use crate::event::trace;
 use crate::hazptr;
 use crate::os::sync::{self, MutexGuard};
-use crate::os::thread;
 use crate::os::user_code::{self, Site};
+use crate::os::{clock, thread};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::running::{RoomMade, running_callbacks};
 use crate::reclaim::stream::{Cursor, Run};
@@ -161,9 +161,16 @@ impl Queue {
     ) -> Ran {
         let mut ran = Ran::default();
         let room_made = RoomMade::default();
-        let deadline = Deadline::of(domain, claimed);
+        // Without a clock if there are few.
+        let ends_ns = batch::is_timed(claimed)
+            .then(|| clock::monotonic_ns().saturating_add(domain.grace_periods.tuning.run_ns()));
+        let is_over = |ran: u64| {
+            ran.is_multiple_of(RUN_CHUNK)
+                && ran != 0
+                && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
+        };
         running_callbacks(&domain.grace_periods, &room_made, || {
-            while ran.count < claimed && !deadline.is_over(ran.count) {
+            while ran.count < claimed && !is_over(ran.count) {
                 // So that `ran.count` takes each multiple of RUN_CHUNK, at which the clock is read.
                 let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
                 let max = chunk.min(claimed - ran.count);
@@ -262,24 +269,5 @@ unsafe fn run_unprotected(run: &Run, bytes: u64, room_made: &RoomMade, ran: &mut
         let call =
             || unsafe { (run.kind.run)(run.kind, run.payload, run.count, &room_made.progress) };
         ran.panicked += u64::from(!user_code::caught(Site::Callback, call));
-    }
-}
-
-/// When a go must end; without a clock if it has few callbacks ([`batch::is_timed`]).
-struct Deadline {
-    at_ns: Option<u64>,
-}
-
-impl Deadline {
-    fn of(domain: &DomainState, callbacks: u64) -> Self {
-        let run_ns = domain.grace_periods.tuning.run_ns();
-        let timed = batch::is_timed(callbacks);
-        Self { at_ns: timed.then(|| crate::os::clock::monotonic_ns().saturating_add(run_ns)) }
-    }
-
-    fn is_over(&self, ran: u64) -> bool {
-        ran.is_multiple_of(RUN_CHUNK)
-            && ran != 0
-            && self.at_ns.is_some_and(|at_ns| crate::os::clock::monotonic_ns() >= at_ns)
     }
 }
