@@ -32,6 +32,7 @@ use crate::domain::guard::ThreadTag;
 use crate::domain::tag::DomainTag;
 use crate::event::trace;
 use crate::gp::gp_words::Links;
+use crate::gp::grace_periods::Me;
 use crate::gp::record::{add_own, remove_own};
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::const_unless_loom;
@@ -39,7 +40,7 @@ use crate::os::{fence, thread};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::domains;
-use crate::reclaim::local::{self, Own};
+use crate::reclaim::local;
 use crate::reclaim::thread_end;
 use crate::reclaim::thread_queue::{self, Queue};
 
@@ -184,12 +185,11 @@ impl LiburcuDomain {
     /// It would wait for ever in a section of the domain, and where a queue's closure calls it: the
     /// caller sees to it that neither is so.
     pub fn wait_for_queues(&'static self, own_only: bool) {
-        let me = || Own::in_domain(&self.core).me();
         // A thread that ends adds to queues that all share.
         if own_only && thread_end::notice() {
-            thread_queue::drain(&self.core, &self.own_queues(), &me, thread::token());
+            thread_queue::drain(&self.core, &self.own_queues(), &Me::this_thread, thread::token());
         } else {
-            self.core.queues.drain(&self.core, me, thread::token());
+            self.core.queues.drain(&self.core, Me::this_thread, thread::token());
         }
         trace::deliver();
     }
@@ -203,8 +203,7 @@ impl LiburcuDomain {
     /// neither is so.
     pub fn wait_for_callback_queues(&'static self) {
         let callback_queues = self.core.callback_queues.begin_barrier(&self.core);
-        callback_queues
-            .finish(&self.core, &self.core.callback_queues, || Own::in_domain(&self.core).me());
+        callback_queues.finish(&self.core, &self.core.callback_queues, Me::this_thread);
         trace::deliver();
     }
 

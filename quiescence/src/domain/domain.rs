@@ -10,7 +10,7 @@ use crate::domain::guard::Global;
 use crate::domain::names::Private;
 use crate::domain::tag::DomainTag;
 use crate::event::statistics::Statistics;
-use crate::gp::grace_periods::Attention;
+use crate::gp::grace_periods::{Attention, Me};
 use crate::gp::tuning::Tuning;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::DomainState;
@@ -160,15 +160,14 @@ impl<K: DomainTag> Domain<K> {
     /// rest; or the caller, if the system gives the worker no thread.
     pub(crate) fn advance(&self) {
         let core = self.core();
-        core.grace_periods.advance(Own::in_domain(core).me());
+        core.grace_periods.advance(Me::this_thread());
         // Relaxed: a stale `true` is corrected by the worker's own check under its lock, as for
         // callbacks.
         if !core.queues.announced.load(Relaxed)
             && core.grace_periods.attention() != Attention::None
             && !worker::announce(&self.tag.handle())
         {
-            // Asked anew: a trace subscriber may have begun a section here.
-            core.grace_periods.advance_at_tick(Own::in_domain(core).me());
+            core.grace_periods.advance_at_tick(Me::this_thread());
         }
     }
 
@@ -339,7 +338,7 @@ impl<K: DomainTag> Domain<K> {
             "quiescence: barrier() is called by a callback, which it would wait for; \
              queue the work with call() instead"
         );
-        defer::barrier(core, || may_wait(core, "barrier", location).me());
+        defer::barrier(core, || may_wait(core, "barrier", location));
     }
 
     /// The cookie of this domain whose [`Cookie::to_bits`] is `bits`.
@@ -428,7 +427,7 @@ pub(crate) fn synchronize<K: DomainTag>(
 ) {
     let core = domains::known(tag);
     // Again if a waker has begun a section on this thread meanwhile: `may_wait` panics then.
-    while !core.grace_periods.synchronize(urgency, may_wait(core, "synchronize", location).me()) {}
+    while !core.grace_periods.synchronize(urgency, may_wait(core, "synchronize", location)) {}
 }
 
 /// Waits until the grace period of `cookie` has ended; the user has called `what`.
@@ -440,7 +439,7 @@ pub(crate) fn wait(
 ) {
     while !core.grace_periods.sequence().is_done(cookie) {
         // Not done if a waker has begun a section on this thread meanwhile: `may_wait` panics now.
-        let me = may_wait(core, what, location).me();
+        let me = may_wait(core, what, location);
         let _: bool = core.grace_periods.wait(cookie, Urgency::Normal, me);
     }
 }
@@ -449,12 +448,11 @@ pub(crate) fn wait(
 ///
 /// # Panics
 /// If it would wait for itself.
-fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Own {
-    let own = Own::in_domain(core);
-    if let Some(section) = own.section() {
+fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Me {
+    if let Some(section) = Own::in_domain(core).section() {
         refuse(what, location, section);
     }
-    own
+    Me::this_thread()
 }
 
 #[cold]

@@ -74,6 +74,7 @@
 mod atomic;
 mod collector;
 mod deferred;
+mod due;
 mod guard;
 mod owned;
 mod pointable;

@@ -11,18 +11,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use grace::limit::Context::Outside;
 use grace::{Cookie, Urgency};
 
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
+use crate::event::trace;
+use crate::gp::grace_periods::Me;
 use crate::gp::grace_periods::sleepers::Wanted;
 use crate::os::sync::{self, Mutex, Rank};
 use crate::os::thread;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::defer;
+use crate::reclaim::at_limit;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
-use crate::reclaim::local::Own;
+use crate::reclaim::local;
 use crate::reclaim::running;
 use crate::reclaim::worker;
 
@@ -75,7 +78,7 @@ impl<K: DomainTag> Waiter<K> {
     fn is_done(&self, cookie: Cookie) -> bool {
         let core = self.core();
         core.grace_periods.sequence().is_done(cookie) || {
-            core.grace_periods.advance(Own::in_domain(core).me());
+            core.grace_periods.advance(Me::this_thread());
             core.grace_periods.sequence().is_done(cookie)
         }
     }
@@ -181,12 +184,17 @@ impl<K: DomainTag> RoomWaiter<K> {
             return Poll::Ready(true);
         }
         let domain = &self.waiter.domain;
-        let cookie = *self.cookie.get_or_insert_with(|| defer::ask_for_room(domain.tag()));
+        let cookie = *self.cookie.get_or_insert_with(|| ask_for_room(domain.tag()));
         if self.waiter.is_done(cookie)
             || self.waiter.tell(Wanted { cookie: Some(cookie), room: true }, context)
         {
             self.waiter.forget();
-            defer::run_own_objects(self.waiter.core());
+            let core = self.waiter.core();
+            if at_limit::context() == Outside
+                && let Some(queue) = local::own_objects(core)
+            {
+                at_limit::run_ready(core, queue);
+            }
             return Poll::Ready(attempt());
         }
         // What came free before the task was noted [TK-1].
@@ -209,7 +217,7 @@ impl<K: DomainTag> RoomWaiter<K> {
             return Poll::Ready(true);
         }
         let domain = &self.waiter.domain;
-        self.cookie.get_or_insert_with(|| defer::ask_for_room(domain.tag()));
+        self.cookie.get_or_insert_with(|| ask_for_room(domain.tag()));
         let _: bool = self.waiter.tell(Wanted { cookie: None, room: true }, context);
         // Again each time: what others have queued meanwhile is not to wait for company.
         let is_attended = worker::hurry(&self.domain().tag().handle());
@@ -225,6 +233,20 @@ impl<K: DomainTag> RoomWaiter<K> {
         }
         Poll::Pending
     }
+}
+
+/// A task has reached the limit: makes what waits ready as soon as possible. Asks for a grace
+/// period that begins after this call, and returns its cookie.
+#[cold]
+fn ask_for_room<K: DomainTag>(tag: &K) -> Cookie {
+    let domain = domains::known(tag);
+    trace::limit_reached(domain.grace_periods.source(), true);
+    if let Some(queue) = local::existing_objects(domain) {
+        queue.close(domain, Urgency::Expedited);
+    }
+    let cookie = domain.grace_periods.request(Urgency::Expedited);
+    worker::hurry(&tag.handle()); // without one, the polls do the work
+    cookie
 }
 
 /// A barrier, on a thread of its own: it runs callbacks and waits for those that others run.

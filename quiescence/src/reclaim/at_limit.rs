@@ -30,7 +30,7 @@ pub(crate) enum Patience {
     Waits,
     /// The same, and goes over the limit in place of a refusal.
     InAnyCase,
-    /// As `Waits`, for a closure, but for a tick at most.
+    /// As `InAnyCase`, for a closure, but it waits for a tick at most.
     Tick,
     /// Is refused.
     Never,
@@ -85,17 +85,15 @@ pub(crate) fn make_room(
         Patience::Polls | Patience::Over | Patience::Unowed => Err(NotQueued::NoRoom),
         _ => wait_or_borrow(tag, queue, contents, amount, patience),
     };
-    match (made, patience) {
-        (Err(NotQueued::NoRoom), Patience::InAnyCase | Patience::Over) => {
-            admit_over(domain, queue, amount);
-            Ok(())
-        }
-        (Err(NotQueued::NoRoom), Patience::Unowed) => {
-            domain.admit_over(amount);
-            Ok(())
-        }
-        _ => made,
+    if made != Err(NotQueued::NoRoom) {
+        return made;
     }
+    match patience {
+        Patience::InAnyCase | Patience::Tick | Patience::Over => admit_over(domain, queue, amount),
+        Patience::Unowed => domain.admit_over(amount),
+        Patience::Waits | Patience::Never | Patience::Polls => return made,
+    }
+    Ok(())
 }
 
 /// Waits for room, or goes over the limit, where the thread may.
@@ -134,36 +132,23 @@ fn wait_or_borrow(
         LimitAction::WaitAndRun | LimitAction::WaitAndFree if contents == Contents::Closures => {
             wait_for_room(tag, queue, amount, patience)
         }
-        LimitAction::WaitAndRun => {
-            let is_over = settle(domain, queue);
-            admit_after_wait(domain, queue, amount, is_over)
+        LimitAction::WaitAndFree if running::nested_in_callbacks() >= NESTED_MAX => {
+            Err(NotQueued::NoRoom)
         }
-        LimitAction::WaitAndFree => match running::nested_in_callbacks() {
-            NESTED_MAX.. => Err(NotQueued::NoRoom),
-            _ => {
-                let is_over = await_grace_period(domain);
-                admit_after_wait(domain, queue, amount, is_over)
+        LimitAction::WaitAndRun | LimitAction::WaitAndFree => {
+            let runs = limit_action == LimitAction::WaitAndRun;
+            let is_over = if runs { settle(domain, queue) } else { await_grace_period(domain) };
+            if admit(domain, queue, amount) {
+                return Ok(());
             }
-        },
+            // Not if a drop has begun a section meanwhile: the object would be freed in it [D-1].
+            if is_over && context() != Context::Section {
+                return Err(NotQueued::Waited);
+            }
+            domain.admit_over(amount);
+            Ok(())
+        }
     }
-}
-
-/// The outcome for an object after the wait; `is_over`: whether the grace period has ended.
-fn admit_after_wait(
-    domain: &DomainState,
-    queue: Option<&Queue>,
-    object: Amount,
-    is_over: bool,
-) -> Result<(), NotQueued> {
-    if admit(domain, queue, object) {
-        return Ok(());
-    }
-    // Not if a drop has begun a section meanwhile: the object would be freed in it [D-1].
-    if is_over && context() != Context::Section {
-        return Err(NotQueued::Waited);
-    }
-    domain.admit_over(object);
-    Ok(())
 }
 
 /// After this many checks in a row that find no callback waiting, and yet no room, a closure goes
@@ -345,18 +330,4 @@ pub(crate) fn settle_over_limit() {
             settle_domain(&handle, &queue);
         }
     }
-}
-
-/// A task has reached the limit: makes what waits ready as soon as possible. Asks for a grace
-/// period that begins after this call, and returns its cookie.
-#[cold]
-pub(crate) fn ask_for_room(tag: &dyn Named) -> grace::Cookie {
-    let domain = domains::known(tag);
-    trace::limit_reached(domain.grace_periods.source(), true);
-    if let Some(queue) = local::existing_objects(domain) {
-        queue.close(domain, Urgency::Expedited);
-    }
-    let cookie = domain.grace_periods.request(Urgency::Expedited);
-    worker::hurry(&tag.handle()); // without one, the polls do the work
-    cookie
 }

@@ -37,13 +37,11 @@ mod own_objects;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::reclaim::at_limit::{Patience, ask_for_room, settle_over_limit};
+pub(crate) use crate::reclaim::at_limit::{Patience, settle_over_limit};
 pub use deferred::Deferred;
 pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_deferred};
 use own_objects::tend;
-pub(crate) use own_objects::{
-    catch_up, catch_up_after_section, close_own, is_due, may_drain, run_own_objects,
-};
+pub(crate) use own_objects::{catch_up, is_due, run_or_advance, run_share};
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;

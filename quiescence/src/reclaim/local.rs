@@ -10,7 +10,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
-use crate::gp::grace_periods::{GracePeriods, Me};
+use crate::gp::grace_periods::GracePeriods;
 use crate::gp::record;
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::thread as thread_slots;
@@ -225,11 +225,6 @@ impl Own {
     /// How many slots the thread has.
     pub(crate) fn slots(&self) -> usize {
         self.slots
-    }
-
-    /// For a driver: its own slots need no grace period, unless one is in use.
-    pub(crate) fn me(&self) -> Me {
-        Me::this_thread()
     }
 }
 

@@ -26,19 +26,13 @@ pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Re
     if local::may_be_over_limit() {
         return None;
     }
-    reserve(tag, Address::<Boxed<T>>::CHARGE as usize)
-}
-
-/// Room for an object of `bytes` bytes, if the thread's local stock has it.
-#[inline]
-pub(crate) fn reserve<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>> {
-    let amount = Amount::object(bytes as u64);
+    let amount = Amount::object(Address::<Boxed<T>>::CHARGE);
     let queue = local::objects(tag.core(), tag)?;
     //~ retire-before-unlink
     queue.local_stock().take(amount).then_some(Reservation { queue, amount })
 }
 
-/// The same, with more room from the domain if the domain has it.
+/// Room for an object of `bytes` bytes, from the local stock or the domain, if there is any.
 pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>> {
     let amount = Amount::object(bytes as u64);
     let queue = local::objects(tag.core(), tag)?;

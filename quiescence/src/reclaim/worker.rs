@@ -46,6 +46,7 @@ use std::time::{Duration, Instant};
 
 use grace::Urgency;
 use grace::batch::RUNS_PER_TURN;
+use grace::driver::TICK_NS;
 use grace::limit::Zone;
 use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays, turn_is_over};
 
@@ -327,7 +328,15 @@ fn tend(domain: &DomainState, task: &mut Task) {
     let mut queues = domain.queues.all();
     let hurried = domain.queues.hurried.swap(false, Acquire) // pairs with the Release in `hurry`
         | std::mem::take(&mut task.hurries_still);
-    close_queues(domain, task, &queues, hurried, now);
+    //~ lazy-forever:
+    if let Some(urgency) = closes(hurried, now >= task.close_at) {
+        // A queue whose lock another thread holds is left to the next tick.
+        let is_busy = |queue: &&Arc<Queue>| !queue.close_unless_busy(domain, urgency);
+        let busy = queues.iter().filter(is_busy).count();
+        let wait_ns = if busy == 0 { domain.grace_periods.tuning.lazy_ns() } else { TICK_NS };
+        task.close_at = after(now, wait_ns);
+        task.hurries_still = hurried && busy != 0;
+    }
     // Relaxed: only the worker uses it.
     let rests_until_ns = domain.rests_until_ns.load(Relaxed);
     let rested = clock::monotonic_ns() >= rests_until_ns;
@@ -350,23 +359,6 @@ fn tend(domain: &DomainState, task: &mut Task) {
         domain.grace_periods.tell_of_room_unless_busy();
     }
     domain.grace_periods.look_for_stall();
-}
-
-/// Asks for a grace period on behalf of open callbacks, if it is time. A queue whose lock another
-/// thread holds is left to the next tick.
-fn close_queues(
-    domain: &DomainState,
-    task: &mut Task,
-    queues: &[Arc<Queue>],
-    hurried: bool,
-    now: Instant,
-) {
-    let Some(urgency) = closes(hurried, now >= task.close_at) else { return }; //~ lazy-forever
-    let busy = queues.iter().filter(|queue| !queue.close_unless_busy(domain, urgency)).count();
-    let is_done = busy == 0;
-    task.close_at =
-        if is_done { after(now, domain.grace_periods.tuning.lazy_ns()) } else { now + nap::TICK };
-    task.hurries_still = hurried && !is_done;
 }
 
 /// Runs what is ready, one queue after the other, beginning after the queue at which the turn

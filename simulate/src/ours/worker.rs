@@ -9,7 +9,7 @@
 //!   their threads have tended unless some thread hurries, and leaves `has_more`
 //!   ([`World::worker_runs`]; there `run_queues`);
 //! - what is asked before it leaves, and when `close_at` is set anew ([`World::worker_leaves`];
-//!   there `attention_or_forget`, and `close_queues`);
+//!   there `attention_or_forget`, and `tend`);
 //! - when an announcement makes it come ([`World::announce`], [`World::hurry_worker`]; there
 //!   `announce`, `hurry`).
 //!

@@ -6,13 +6,13 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::due;
 use super::guard::Guard;
 use crate::domain::domain::Domain;
 use crate::domain::guard;
 use crate::domain::names::Private;
 use crate::domain::reader::Reader;
 use crate::gp::slot::Slot;
-use crate::reclaim::defer;
 use crate::reclaim::domain_state::Handle;
 use crate::reclaim::worker;
 
@@ -95,7 +95,7 @@ impl Drop for OwnDomain {
     fn drop(&mut self) {
         // SAFETY: not used any more.
         let domain = unsafe { ManuallyDrop::take(&mut self.0) };
-        if defer::may_drain() {
+        if due::may_drain() {
             domain.barrier();
         } else if !domain.core().queues.is_empty() {
             worker::end_domain(Handle::Shared(domain.into_tag().0));

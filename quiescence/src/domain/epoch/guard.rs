@@ -6,6 +6,7 @@ use std::ptr::{self, NonNull};
 
 use super::collector::{Collector, Local, default_collector};
 use super::deferred::Deferred;
+use super::due;
 use super::pointable::Pointable;
 use super::shared::Shared;
 use crate::domain::guard::{self, Global};
@@ -144,7 +145,7 @@ impl Guard {
     /// Takes a few locks for a moment.
     pub fn flush(&self) {
         if let Some(core) = self.core() {
-            defer::close_own(core);
+            due::close_own(core);
             self.note_due(Due::Everything);
         }
     }
@@ -244,12 +245,12 @@ impl Guard {
         if let Some(local) = self.local() {
             local.uncount_guard();
         }
-        let due = self.local.get().addr() & DUE;
+        let marks = self.local.get().addr() & DUE;
         self.local.set(self.registration());
-        if due != Due::Nothing as usize
+        if marks != Due::Nothing as usize
             && let Some(core) = self.core()
         {
-            defer::catch_up_after_section(core, due & Due::Everything as usize != 0);
+            due::catch_up_after_section(core, marks & Due::Everything as usize != 0);
         }
     }
 }

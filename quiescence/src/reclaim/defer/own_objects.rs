@@ -1,18 +1,16 @@
 //! What a thread does for its own queues: from time to time as it retires or calls; and for its
-//! retired objects at quiescent states of a QSBR reader, and where sections end of a thread that
-//! defers in sections only.
+//! retired objects at quiescent states of a QSBR reader.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::Urgency;
-use grace::batch::{self, RUN_SHARE, RUN_UNTIMED, TEND_EVERY};
-use grace::limit::{Context, Zone};
+use grace::batch::{self, RUN_SHARE, RUN_UNTIMED};
+use grace::limit::Zone;
 
 use crate::gp::grace_periods::Me;
 use crate::os::thread;
-use crate::reclaim::at_limit::{context, run_ready, settle, settle_over_limit};
+use crate::reclaim::at_limit::{settle, settle_over_limit};
 use crate::reclaim::domain_state::{DomainState, Named};
-use crate::reclaim::local::{self, Own, Sections};
+use crate::reclaim::local::{self, Sections};
 use crate::reclaim::running;
 use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, Queue};
 use crate::reclaim::worker;
@@ -112,7 +110,7 @@ pub(crate) fn catch_up(domain: &DomainState) {
 
 /// Runs up to `share` of this thread's ready callbacks; if none is ready, takes a step of the grace
 /// period. Returns whether it did that.
-pub(super) fn run_or_advance(domain: &DomainState, queue: &Queue, share: u64) -> bool {
+pub(crate) fn run_or_advance(domain: &DomainState, queue: &Queue, share: u64) -> bool {
     let ran = run_share(domain, queue, share);
     let advances = batch::advances(ran, || queue.wants());
     if advances {
@@ -135,69 +133,4 @@ pub(crate) fn run_share(domain: &DomainState, queue: &Queue, share: u64) -> u64 
             return ran;
         }
     }
-}
-
-/// Drops this thread's ready objects, if it is in no section and no callback.
-pub(crate) fn run_own_objects(domain: &DomainState) {
-    if context() == Context::Outside
-        && let Some(queue) = local::own_objects(domain)
-    {
-        run_ready(domain, queue);
-    }
-}
-
-// ---- threads that defer in sections only -------------------------------------------------------
-
-/// Whether the calling thread may run callbacks, and wait for readers: it is in no section, in no
-/// callback, and does not unwind.
-pub(crate) fn may_drain() -> bool {
-    context() == Context::Outside && !std::thread::panicking()
-}
-
-/// How many objects of a thread are worth a grace period of their own if there are other readers:
-/// its fence interrupts them, and threads that flush do so after each update.
-const WORTH_A_FENCE: u64 = 64;
-
-/// Asks for a grace period for this thread's open objects, if there is no other reader or there are
-/// [`WORTH_A_FENCE`] of them.
-pub(crate) fn close_own(domain: &DomainState) {
-    if let Some(queue) = local::own_objects(domain)
-        && (is_alone(domain) || queue.is_full(domain, WORTH_A_FENCE))
-    {
-        queue.close(domain, Urgency::Normal);
-    }
-}
-
-/// Whether no other thread reads in the domain, so that a grace period takes no fence.
-fn is_alone(domain: &DomainState) -> bool {
-    domain.grace_periods.readers() <= Own::in_domain(domain).slots()
-}
-
-/// A section has ended in which this thread has retired objects, or flushed. Drops a few more ready
-/// objects than it has retired since the last time; if none is ready, takes a step of the grace
-/// period. If it has `flushed` and no other thread reads in the domain, drops all that was retired
-/// in the domain, up to a batch of each thread. Nothing if the thread is in an outer section, a
-/// callback, or unwinds. Never waits.
-#[cold]
-pub(crate) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
-    if !may_drain() {
-        return;
-    }
-    if flushed && is_alone(domain) {
-        return drop_all_that_is_ready(domain);
-    }
-    if let Some(queue) = local::own_objects(domain)
-        && (flushed || queue.added() >= TEND_EVERY.into())
-    {
-        run_or_advance(domain, queue, batch::run_share(queue.take_added()));
-    }
-}
-
-fn drop_all_that_is_ready(domain: &DomainState) {
-    let mut queues = domain.queues.all();
-    queues.retain(|queue| queue.contents() == Contents::Objects);
-    queues.iter().for_each(|queue| queue.close(domain, Urgency::Expedited));
-    domain.grace_periods.advance_at_tick(Me::this_thread());
-    queues.iter().for_each(|queue| _ = run_share(domain, queue, batch::BATCH));
-    domain.queues.forget_orphans(domain);
 }

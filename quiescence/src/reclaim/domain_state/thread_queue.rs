@@ -22,6 +22,7 @@
 //! cookie. `run` is the fifth. The callbacks of a thread that has ended move to a queue that all
 //! such threads share: see `list`.
 
+mod counts;
 mod forked;
 mod list;
 mod run;

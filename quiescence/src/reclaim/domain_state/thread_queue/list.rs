@@ -38,8 +38,7 @@ use grace::limit::Amount;
 use grace::{Segments, Urgency};
 
 use super::run::Ran;
-use super::{Contents, Queue, Wants, bytes_between};
-use crate::event::statistics::Callbacks;
+use super::{Contents, Queue, Wants};
 use crate::gp::grace_periods::Me;
 use crate::os::fence;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
@@ -102,33 +101,6 @@ impl Queues {
         running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
             while self.all().iter().map(|queue| queue.run_all(domain)).sum::<u64>() != 0 {}
         });
-    }
-
-    /// Callbacks ever added and ever finished, and the bytes that wait.
-    pub(crate) fn counts(&self) -> Callbacks {
-        let list = sync::lock(&self.list);
-        // Relaxed: under the list's lock. Those in `gone` were added and have finished.
-        let gone = self.gone.load(Relaxed);
-        let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        // Under the lock to the end: meanwhile no callback moves from one queue to another.
-        let look = || {
-            list.iter().fold(none, |all, queue| {
-                // `finished` is loaded before `written`, so `run <= queued`: what happens between
-                // the two loads is counted in `queued` only.
-                let run = queue.finished.load(Acquire);
-                let bytes_run = queue.bytes_finished.load(Relaxed);
-                let bytes = queue.own.0.bytes.load(Relaxed);
-                Callbacks {
-                    queued: all.queued + queue.own.0.stream.written(),
-                    run: all.run + run,
-                    bytes_waiting: all
-                        .bytes_waiting
-                        .saturating_add(bytes_between(bytes_run, bytes)),
-                }
-            })
-        };
-        let run = || list.iter().fold(gone, |all, queue| all + queue.finished.load(Acquire));
-        Callbacks::steadiest(look, run)
     }
 
     /// Clears `announced`, since the worker is about to leave the domain alone. If there is

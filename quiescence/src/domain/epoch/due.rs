@@ -1,0 +1,67 @@
+//! What is due where a guard ends, or a collector: a thread that defers in sections only has no
+//! other place to run what it has deferred.
+
+use grace::Urgency;
+use grace::batch::{self, TEND_EVERY};
+use grace::limit::Context;
+
+use crate::gp::grace_periods::Me;
+use crate::reclaim::at_limit::context;
+use crate::reclaim::defer;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::local::{self, Own};
+use crate::reclaim::thread_queue::Contents;
+
+/// Whether the calling thread may run callbacks, and wait for readers: it is in no section, in no
+/// callback, and does not unwind.
+pub(super) fn may_drain() -> bool {
+    context() == Context::Outside && !std::thread::panicking()
+}
+
+/// How many objects of a thread are worth a grace period of their own if there are other readers:
+/// its fence interrupts them, and threads that flush do so after each update.
+const WORTH_A_FENCE: u64 = 64;
+
+/// Asks for a grace period for this thread's open objects, if there is no other reader or there are
+/// [`WORTH_A_FENCE`] of them.
+pub(super) fn close_own(domain: &DomainState) {
+    if let Some(queue) = local::own_objects(domain)
+        && (is_alone(domain) || queue.is_full(domain, WORTH_A_FENCE))
+    {
+        queue.close(domain, Urgency::Normal);
+    }
+}
+
+/// Whether no other thread reads in the domain, so that a grace period takes no fence.
+fn is_alone(domain: &DomainState) -> bool {
+    domain.grace_periods.readers() <= Own::in_domain(domain).slots()
+}
+
+/// A section has ended in which this thread has retired objects, or flushed. Drops a few more ready
+/// objects than it has retired since the last time; if none is ready, takes a step of the grace
+/// period. If it has `flushed` and no other thread reads in the domain, drops all that was retired
+/// in the domain, up to a batch of each thread. Nothing if the thread is in an outer section, a
+/// callback, or unwinds. Never waits.
+#[cold]
+pub(super) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
+    if !may_drain() {
+        return;
+    }
+    if flushed && is_alone(domain) {
+        return drop_all_that_is_ready(domain);
+    }
+    if let Some(queue) = local::own_objects(domain)
+        && (flushed || queue.added() >= TEND_EVERY.into())
+    {
+        defer::run_or_advance(domain, queue, batch::run_share(queue.take_added()));
+    }
+}
+
+fn drop_all_that_is_ready(domain: &DomainState) {
+    let mut queues = domain.queues.all();
+    queues.retain(|queue| queue.contents() == Contents::Objects);
+    queues.iter().for_each(|queue| queue.close(domain, Urgency::Expedited));
+    domain.grace_periods.advance_at_tick(Me::this_thread());
+    queues.iter().for_each(|queue| _ = defer::run_share(domain, queue, batch::BATCH));
+    domain.queues.forget_orphans(domain);
+}
