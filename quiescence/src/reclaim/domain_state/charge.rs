@@ -188,7 +188,8 @@ impl LocalStock {
     }
 
     /// The thread has freed `finished` of its own objects, or has not needed what it took. A stock
-    /// that is over the limit pays for that first [L-3]; the domain gets back what it need not keep.
+    /// that is over the limit pays for that first [L-3]. What it need not keep goes back to the
+    /// domain.
     pub(crate) fn give_back(&self, domain: &DomainState, finished: Amount) {
         domain.charge.give_back(self.with(|stock| stock.give_back(finished, self.chunk.get())));
     }

@@ -146,8 +146,8 @@ impl Inner {
         queue.bytes_counted.store(queue.own.0.bytes.load(Relaxed), Relaxed);
     }
 
-    /// Asks, by `request`, for a grace period on behalf of all that has been written. If it gives no
-    /// cookie, that stays open: returns false.
+    /// Asks, by `request`, for a grace period on behalf of all that has been written. If it gives
+    /// no cookie, that stays open: returns false.
     fn close(
         &mut self,
         queue: &Queue,

@@ -288,8 +288,8 @@ impl Queues {
 impl Queue {
     /// Moves all callbacks to the queue that `to` returns. Returns how many; `None` if none moved,
     /// since a thread runs them, some are ready or lost, a barrier waits for them, or there are
-    /// more than [`MERGE_MAX`]. The thread that added them is gone; the caller holds the lock of the
-    /// list.
+    /// more than [`MERGE_MAX`]. The thread that added them is gone; the caller holds the lock of
+    /// the list.
     fn move_to(&self, domain: &DomainState, to: impl FnOnce() -> Arc<Self>) -> Option<u64> {
         let mut inner = sync::lock(&self.inner);
         inner.ripen(domain);
