@@ -16,6 +16,7 @@
 //! Layout, and what is written when, are those of liburcu's `cds_lfq_rcu`, of which Desnoyers is
 //! the author: C programs have either side inlined, and so the dummies are `malloc`'s.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
 use std::mem::offset_of;
 use std::ptr::{self, NonNull};
@@ -28,7 +29,7 @@ use crate::os::sync::{AtomicPtr, const_unless_loom};
 /// What an object carries so that it can stand in a [`LockFreeQueue`]: liburcu's
 /// `struct cds_lfq_node_rcu`.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SharedNode {
     next: AtomicPtr<SharedNode>,
     /// Whether it is one of the queue's own. Written before it is put in.
@@ -54,12 +55,6 @@ impl SharedNode {
     }
 }
 
-impl Default for SharedNode {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// How a queue has something done after a grace period: `call_rcu` of the domain that its users
 /// read in.
 pub type CallAfter = unsafe extern "C" fn(*mut raw::Head, raw::Function);
@@ -76,21 +71,13 @@ struct Dummy {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Dummy>() == 40 && offset_of!(Dummy, head) == 16);
 
-/// A queue cannot be without its dummy, and its operations have no error to return.
-#[cold]
-fn out_of_memory(bytes: usize) -> ! {
-    eprintln!(
-        "quiescence: out of memory: {bytes} bytes for a queue's dummy node are not to be had"
-    );
-    std::process::abort()
-}
-
 impl Dummy {
     fn allocate(queue: *const LockFreeQueue) -> *mut SharedNode {
         // SAFETY: nothing is asked of the caller.
         let memory = unsafe { libc::malloc(size_of::<Self>()) }.cast::<Self>();
         if memory.is_null() {
-            out_of_memory(size_of::<Self>());
+            // A queue cannot be without its dummy, and its operations have no error to return.
+            handle_alloc_error(Layout::new::<Self>());
         }
         let node = SharedNode { is_dummy: 1, ..SharedNode::new() };
         // SAFETY: memory of this size, aligned for anything.
@@ -109,11 +96,14 @@ impl Dummy {
     /// # Safety
     /// As [`free`](Self::free), for the dummy that has this head.
     unsafe extern "C" fn free_by_head(head: *mut raw::Head) {
-        // SAFETY: the dummy begins so many bytes before.
-        let dummy = unsafe { head.byte_sub(offset_of!(Self, head)) };
         // SAFETY: by this function's contract.
-        unsafe { Self::free(dummy.cast()) };
+        unsafe { Self::free(dummy_of(head)) };
     }
+}
+
+/// The dummy that has this head.
+pub(super) fn dummy_of(head: *mut raw::Head) -> *mut SharedNode {
+    head.wrapping_byte_sub(offset_of!(Dummy, head)).cast()
 }
 
 /// The queue is not empty.
@@ -192,7 +182,7 @@ unsafe extern "C" fn retire_in_global(head: *mut raw::Head, _free: raw::Function
         // SAFETY: a dummy, whose grace period is over, by the contract of `CallAfter`'s users.
         unsafe { Dummy::free(dummy.cast()) };
     }
-    let dummy = head.wrapping_byte_sub(offset_of!(Dummy, head)).cast::<Dummy>();
+    let dummy = dummy_of(head).cast::<Dummy>();
     // SAFETY: by the same contract: only the queue calls this, with a dummy that is out of reach.
     unsafe { raw::retire_with(&Domain::global(), dummy, size_of::<Dummy>(), free) };
 }
@@ -200,11 +190,6 @@ unsafe extern "C" fn retire_in_global(head: *mut raw::Head, _free: raw::Function
 /// For loom's tests, where memory comes back at the end of a model.
 #[cfg(loom)]
 impl LockFreeQueue {
-    /// The dummy that has this head.
-    pub(super) fn dummy_of(head: *mut raw::Head) -> *mut SharedNode {
-        head.wrapping_byte_sub(offset_of!(Dummy, head)).cast()
-    }
-
     /// Has loom look whether anybody may still come by a node that is about to be freed.
     ///
     /// # Safety
@@ -431,19 +416,6 @@ impl fmt::Debug for LockFreeQueue {
 impl Drop for LockFreeQueue {
     /// Frees the queue's own nodes. Others that are still in it have no owner: they leak.
     fn drop(&mut self) {
-        // Relaxed: the thread that gave us the queue saw to the order.
-        let mut node = self.first.load(Relaxed);
-        while !node.is_null() {
-            // SAFETY: in the queue, which no other thread uses.
-            let link = unsafe { &(*node).next };
-            let next = link.load(Relaxed); // Relaxed: as above
-            // SAFETY: as above.
-            if unsafe { SharedNode::is_dummy(node) } {
-                // SAFETY: a dummy that no thread can reach; those that have been passed are freed
-                // on their own.
-                unsafe { Dummy::free(node) };
-            }
-            node = next;
-        }
+        while self.take_first().is_some() {}
     }
 }

@@ -45,7 +45,7 @@ use crate::os::sync::{AtomicPtr, const_unless_loom};
 /// }
 /// ```
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LockFreeStack {
     top: AtomicPtr<StackNode>,
 }
@@ -134,12 +134,6 @@ impl LockFreeStack {
     pub fn pop_all(&self) -> Unstacked {
         // Acquire: pairs with the SeqCst of `push`. SeqCst: liburcu promises a full fence.
         Unstacked { next: self.top.swap(ptr::null_mut(), SeqCst) }
-    }
-}
-
-impl Default for LockFreeStack {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

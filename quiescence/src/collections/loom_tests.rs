@@ -14,7 +14,7 @@ use loom::thread;
 use super::intrusive::{
     Chain, LockFreeStack, QueueNode, SentinelQueue, StackNode, WaitFreeQueue, WaitFreeStack,
 };
-use super::lock_free_queue::{LockFreeQueue, SharedNode};
+use super::lock_free_queue::{self, LockFreeQueue, SharedNode};
 use crate::domain::raw;
 
 fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
@@ -536,7 +536,7 @@ impl Sections {
 unsafe extern "C" fn after_sections(head: *mut raw::Head, function: raw::Function) {
     let mut sections = SECTIONS.lock().unwrap();
     sections.dummies.push((head.expose_provenance(), function));
-    sections.retire(LockFreeQueue::dummy_of(head));
+    sections.retire(lock_free_queue::dummy_of(head));
 }
 
 /// A node that has been taken out is not found any more by sections that its grace period does not

@@ -23,7 +23,7 @@ use crate::os::sync::{self, AtomicPtr, Mutex, MutexGuard, Rank, const_unless_loo
 /// What an object carries so that it can stand in a [`WaitFreeQueue`]: one word, liburcu's
 /// `struct cds_wfcq_node`.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct QueueNode {
     pub(super) next: AtomicPtr<QueueNode>,
 }
@@ -34,12 +34,6 @@ impl QueueNode {
         pub fn new() -> Self {
             Self { next: AtomicPtr::new(ptr::null_mut()) }
         }
-    }
-}
-
-impl Default for QueueNode {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

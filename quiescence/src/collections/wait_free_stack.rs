@@ -17,7 +17,7 @@ use crate::os::sync::{AtomicPtr, const_unless_loom};
 /// What an object carries so that it can stand on a stack: one word, liburcu's
 /// `struct cds_wfs_node` and `struct cds_lfs_node`.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct StackNode {
     pub(super) next: AtomicPtr<StackNode>,
 }
@@ -28,12 +28,6 @@ impl StackNode {
         pub fn new() -> Self {
             Self { next: AtomicPtr::new(ptr::null_mut()) }
         }
-    }
-}
-
-impl Default for StackNode {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -72,6 +72,7 @@ use crate::reclaim::{defer, running, worker};
 /// NODES.barrier();
 /// assert_eq!(NODES.statistics().callbacks_waiting(), 0);
 /// ```
+#[derive(Default)]
 pub struct HazardDomain {
     /// From `Arc::into_raw`, with a reference of ours; null until it is used. Not made under a lock
     /// or a `Once`, which a fork could leave half done. Of the global one it stays null.
@@ -253,12 +254,6 @@ impl Drop for HazardDomain {
             // SAFETY: from `Arc::into_raw`, and the reference is ours.
             drop(unsafe { Arc::from_raw(state) });
         }
-    }
-}
-
-impl Default for HazardDomain {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

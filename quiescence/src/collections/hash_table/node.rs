@@ -9,6 +9,7 @@ use crate::os::sync::{AtomicUsize, const_unless_loom};
 /// What an object carries so that it can stand in a [`HashTable`](super::HashTable): liburcu's
 /// `struct cds_lfht_node`, of two words, with addresses that are multiples of 8.
 #[repr(C, align(8))]
+#[derive(Default)]
 pub struct Node {
     /// The next node's address, with flags about *this* node: see `list`.
     pub(super) next: AtomicUsize,
@@ -38,12 +39,6 @@ impl Node {
     }
 }
 
-impl Default for Node {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node").field("reverse_hash", &self.reverse_hash()).finish_non_exhaustive()
@@ -55,7 +50,7 @@ impl fmt::Debug for Node {
 /// It is good in the section in which it was got. What came after the node *then* is kept with it:
 /// the thread that continues does not meet a node that has replaced this one.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     /// The node; null where there is none.
     pub node: *mut Node,
@@ -67,13 +62,6 @@ impl Cursor {
     #[inline]
     pub const fn node(&self) -> Option<NonNull<Node>> {
         NonNull::new(self.node)
-    }
-}
-
-impl Default for Cursor {
-    /// At no node.
-    fn default() -> Self {
-        Self { node: std::ptr::null_mut(), next: std::ptr::null_mut() }
     }
 }
 
