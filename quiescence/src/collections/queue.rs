@@ -2,11 +2,10 @@
 //!
 //! Its nodes stand in a [`LockFreeQueue`], and are protected by sections of the global domain.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use super::lock_free_queue::{LockFreeQueue, SharedNode};
-use super::valued::{Valued, drop_all};
+use super::valued::{Valued, collected_by_push, drop_all};
 use crate::domain::guard;
 
 type Node<T> = Valued<SharedNode, T>;
@@ -126,41 +125,11 @@ impl<T: Send + 'static> Queue<T> {
     }
 }
 
-impl<T: Send + 'static> Default for Queue<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+collected_by_push!(Queue);
 
 impl<T: Send + 'static> Drop for Queue<T> {
     fn drop(&mut self) {
         drop_all(|| self.take_first());
-    }
-}
-
-impl<T: Send + 'static> fmt::Debug for Queue<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("is_empty", &self.is_empty()).finish_non_exhaustive()
-    }
-}
-
-impl<T: Send + 'static> Extend<T> for &Queue<T> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        values.into_iter().for_each(|value| self.push(value));
-    }
-}
-
-impl<T: Send + 'static> Extend<T> for Queue<T> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        (&*self).extend(values);
-    }
-}
-
-impl<T: Send + 'static> FromIterator<T> for Queue<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        let queue = Self::new();
-        (&queue).extend(values);
-        queue
     }
 }
 

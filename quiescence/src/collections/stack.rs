@@ -2,12 +2,11 @@
 //!
 //! Its nodes stand on a [`LockFreeStack`], and are protected by sections of the global domain.
 
-use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
 use super::lock_free_stack::{LockFreeStack, Unstacked};
-use super::valued::{Valued, drop_all};
+use super::valued::{Valued, collected_by_push, drop_all};
 use super::wait_free_stack::StackNode;
 use crate::domain::guard;
 use crate::os::sync::const_unless_loom;
@@ -122,41 +121,11 @@ impl<T: Send + 'static> Stack<T> {
     }
 }
 
-impl<T: Send + 'static> Default for Stack<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+collected_by_push!(Stack);
 
 impl<T: Send + 'static> Drop for Stack<T> {
     fn drop(&mut self) {
         drop(IntoIter::<T> { nodes: self.nodes.pop_all(), values: PhantomData });
-    }
-}
-
-impl<T: Send + 'static> fmt::Debug for Stack<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stack").field("is_empty", &self.is_empty()).finish_non_exhaustive()
-    }
-}
-
-impl<T: Send + 'static> Extend<T> for &Stack<T> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        values.into_iter().for_each(|value| self.push(value));
-    }
-}
-
-impl<T: Send + 'static> Extend<T> for Stack<T> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        (&*self).extend(values);
-    }
-}
-
-impl<T: Send + 'static> FromIterator<T> for Stack<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        let stack = Self::new();
-        (&stack).extend(values);
-        stack
     }
 }
 
