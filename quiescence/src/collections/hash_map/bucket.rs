@@ -71,6 +71,17 @@ impl<F: Form> Bucket<F> {
     /// The bytes of the word that are slots.
     const SLOT_BYTES: u64 = tags::head_bytes(F::SLOTS);
 
+    /// The slots of the live entries in it, as a word says, and in a node.
+    pub(super) fn live(
+        self,
+        word: u64,
+        node: Option<NodeRef<F>>,
+    ) -> impl Iterator<Item = *mut u8> + use<F> {
+        let head = tags::indexes(tags::live(word) & Self::SLOT_BYTES);
+        let head = head.map(move |index| self.slot(index));
+        head.chain(node.into_iter().flat_map(|node| node.live().map(|(_, slot)| slot)))
+    }
+
     /// The slot of a byte of the word.
     #[inline(always)]
     pub(super) fn slot(self, index: usize) -> *mut u8 {
@@ -531,10 +542,8 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     }
 
     /// The slots of all live entries.
-    pub(super) fn live(&self) -> impl Iterator<Item = *mut u8> + use<'_, 'g, F, G> {
-        let head = tags::live(self.word) & Bucket::<F>::SLOT_BYTES;
-        let head = tags::indexes(head).map(|index| self.bucket.slot(index));
-        head.chain(self.node().into_iter().flat_map(|node| node.live().map(|(_, slot)| slot)))
+    pub(super) fn live(&self) -> impl Iterator<Item = *mut u8> + use<F, G> {
+        self.bucket.live(self.word, self.node())
     }
 
     //~ publish-moved

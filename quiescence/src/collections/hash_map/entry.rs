@@ -12,6 +12,7 @@
 
 use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -56,7 +57,7 @@ pub(super) unsafe trait Form: Sized {
     type Key;
     type Value;
     /// What is written to a slot.
-    type Stored;
+    type Stored: Deref<Target = Entry<Self::Key, Self::Value>>;
 
     /// Bytes of a slot.
     const SLOT: usize;
@@ -76,9 +77,6 @@ pub(super) unsafe trait Form: Sized {
     /// The entry, of something that was not written.
     fn unstore(stored: Self::Stored) -> Entry<Self::Key, Self::Value>;
 
-    /// The key of something that was not written.
-    fn key(stored: &Self::Stored) -> &Self::Key;
-
     /// Writes a slot that no reader looks at.
     ///
     /// # Safety
@@ -96,7 +94,8 @@ pub(super) unsafe trait Form: Sized {
     ///
     /// # Safety
     /// The caller has the bucket, and the slot an entry.
-    unsafe fn clear(slot: *mut u8);
+    #[inline(always)]
+    unsafe fn clear(_slot: *mut u8) {}
 
     /// The entry of a slot that a tag says is live; null, if it has not come yet, or is gone.
     ///
@@ -110,13 +109,27 @@ pub(super) unsafe trait Form: Sized {
     ///
     /// # Safety
     /// The caller has the bucket, and the slot an entry.
-    unsafe fn exchange(slot: *mut u8, stored: Self::Stored) -> Result<BoxOf<Self>, Self::Stored>;
+    #[inline(always)]
+    unsafe fn exchange(slot: *mut u8, stored: Self::Stored) -> Result<BoxOf<Self>, Self::Stored> {
+        if Self::WAITS {
+            return Err(stored);
+        }
+        // SAFETY: by the contract.
+        let old = unsafe { Self::boxed(slot) };
+        // SAFETY: by the contract; readers find the old box in the slot, or the new one.
+        unsafe { Self::write(slot, stored) };
+        Ok(old)
+    }
 
     /// The box of a slot; null, where there is none.
     ///
     /// # Safety
     /// The caller has the bucket, or the whole table, and the slot has an entry.
-    unsafe fn boxed(slot: *const u8) -> BoxOf<Self>;
+    #[inline(always)]
+    unsafe fn boxed(slot: *const u8) -> BoxOf<Self> {
+        // SAFETY: by the contract.
+        if Self::WAITS { ptr::null_mut() } else { unsafe { Self::entry(slot) }.cast_mut() }
+    }
 }
 
 /// Entries in slots.
@@ -173,11 +186,6 @@ unsafe impl<K, V> Form for Inline<K, V> {
     }
 
     #[inline(always)]
-    fn key(stored: &Self::Stored) -> &K {
-        &stored.key
-    }
-
-    #[inline(always)]
     unsafe fn write(slot: *mut u8, stored: Self::Stored) {
         // SAFETY: by the contract.
         unsafe { tracked(slot) }.write(0);
@@ -198,27 +206,11 @@ unsafe impl<K, V> Form for Inline<K, V> {
     }
 
     #[inline(always)]
-    unsafe fn clear(_slot: *mut u8) {}
-
-    #[inline(always)]
     unsafe fn entry(slot: *const u8) -> *const Entry<K, V> {
         // SAFETY: by the contract.
         unsafe { tracked(slot) }.read(0);
         // SAFETY: within the slot.
         unsafe { slot.add(TRACKED) }.cast()
-    }
-
-    #[inline(always)]
-    unsafe fn exchange(
-        _slot: *mut u8,
-        stored: Self::Stored,
-    ) -> Result<*mut Entry<K, V>, Self::Stored> {
-        Err(stored)
-    }
-
-    #[inline(always)]
-    unsafe fn boxed(_slot: *const u8) -> *mut Entry<K, V> {
-        ptr::null_mut()
     }
 }
 
@@ -250,11 +242,6 @@ unsafe impl<K, V> Form for Boxed<K, V> {
     }
 
     #[inline(always)]
-    fn key(stored: &Self::Stored) -> &K {
-        &stored.key
-    }
-
-    #[inline(always)]
     unsafe fn write(slot: *mut u8, stored: Self::Stored) {
         // Release: a reader that has an older tag of this slot may load it [HM-1].
         // SAFETY: by the contract.
@@ -279,26 +266,8 @@ unsafe impl<K, V> Form for Boxed<K, V> {
 
     #[inline(always)]
     unsafe fn entry(slot: *const u8) -> *const Entry<K, V> {
-        // Acquire: pairs with the Release in `write` and `exchange` [HM-1].
-        // SAFETY: by the contract.
-        unsafe { place::<K, V>(slot) }.load(Acquire)
-    }
-
-    #[inline(always)]
-    unsafe fn exchange(
-        slot: *mut u8,
-        stored: Self::Stored,
-    ) -> Result<*mut Entry<K, V>, Self::Stored> {
-        // SAFETY: by the contract.
-        let old = unsafe { Self::boxed(slot) };
-        // SAFETY: by the contract.
-        unsafe { Self::write(slot, stored) };
-        Ok(old)
-    }
-
-    #[inline(always)]
-    unsafe fn boxed(slot: *const u8) -> *mut Entry<K, V> {
-        // Acquire: the entry's maker may have been another thread; what it wrote is seen [HM-1].
+        // Acquire: pairs with the Release in `write` [HM-1]. Who has the bucket needs it, too: the
+        // entry's maker may have been another thread.
         // SAFETY: by the contract.
         unsafe { place::<K, V>(slot) }.load(Acquire)
     }

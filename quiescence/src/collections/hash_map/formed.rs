@@ -17,12 +17,6 @@ impl<F, T> Clone for Formed<F, T> {
 
 impl<F, T> Copy for Formed<F, T> {}
 
-impl<F, T> PartialEq for Formed<F, T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.at == other.at
-    }
-}
-
 impl<F, T> Formed<F, T> {
     /// # Safety
     /// Slots of this form belong to the head, and all of that lives as long as this is used.

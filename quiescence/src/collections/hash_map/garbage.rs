@@ -1,15 +1,12 @@
 //! What an update takes out of a map, to be freed after a grace period: a box, nodes, a table.
 
 use std::cell::Cell;
-use std::marker::PhantomData;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::entry::{Boxed, Entry, Form, Inline};
 use super::map::{HashMap, by_form};
 use super::node::{Left, NodeRef};
-use super::table::{Old, TableRef};
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::reserve::{self, Reservation};
@@ -172,24 +169,5 @@ impl<F: Form> Drop for NodeOwner<F> {
     fn drop(&mut self) {
         // SAFETY: a grace period has gone by; boxes in it have other owners.
         unsafe { self.0.free() };
-    }
-}
-
-/// A table that is out of reach, all of whose entries have moved.
-pub(super) struct TableOwner<F: Form> {
-    old: Arc<Old>,
-    form: PhantomData<fn() -> F>,
-}
-
-impl<F: Form> TableOwner<F> {
-    pub(super) fn new(table: TableRef<F>) -> Self {
-        Self { old: table.into_old(), form: PhantomData }
-    }
-}
-
-impl<F: Form> Drop for TableOwner<F> {
-    fn drop(&mut self) {
-        // SAFETY: a grace period has gone by since it was out of reach.
-        unsafe { self.old.end::<F>() };
     }
 }

@@ -92,11 +92,6 @@ impl<F: Form> NodeRef<F> {
         Self::layout(self.words()).size()
     }
 
-    /// Slots that have one word of tags.
-    pub(super) const fn word_slots(self) -> usize {
-        WORD_SLOTS
-    }
-
     pub(super) fn words(self) -> usize {
         self.head().words
     }

@@ -108,9 +108,7 @@ impl<F: Form> Seen<F> {
 /// As [`search`].
 pub(super) unsafe fn each<F: Form>(bucket: Bucket<F>, mut f: impl FnMut(&EntryOf<F>)) {
     let (word, node) = load(bucket);
-    let head = tags::indexes(tags::live(word) & tags::head_bytes(F::SLOTS));
-    let head = head.map(|index| bucket.slot(index));
-    for slot in head.chain(node.into_iter().flat_map(|node| node.live().map(|(_, slot)| slot))) {
+    for slot in bucket.live(word, node) {
         // SAFETY: the tag said that there was an entry, in this section.
         let entry = unsafe { F::entry(slot) };
         // SAFETY: null, or an entry that is not written to, or freed, before the section ends.

@@ -292,19 +292,13 @@ impl<F: Form> TableRef<F> {
                 if word & tags::MOVED != 0 {
                     continue;
                 }
-                let live = tags::live(word) & tags::head_bytes(F::SLOTS);
-                for index in tags::indexes(live) {
-                    // SAFETY: the tag says that there is an entry.
-                    end(unsafe { F::boxed(bucket.slot(index)) });
-                }
                 let over = bucket.head().over.load(Relaxed);
-                if word & tags::OVER != 0
-                    && let Some(node) = node_of::<F>(over)
-                {
-                    for (_, slot) in node.live() {
-                        // SAFETY: as above.
-                        end(unsafe { F::boxed(slot) });
-                    }
+                let node = if word & tags::OVER == 0 { None } else { node_of(over) };
+                for slot in bucket.live(word, node) {
+                    // SAFETY: the tag says that there is an entry.
+                    end(unsafe { F::boxed(slot) });
+                }
+                if let Some(node) = node {
                     // SAFETY: the caller has it alone.
                     unsafe { NodeRef::free(node) };
                 }

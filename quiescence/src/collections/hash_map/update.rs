@@ -8,7 +8,7 @@ use equivalent::Equivalent;
 
 use super::bucket::{Found, Locked, Moved, Unknown};
 use super::entry::{Boxed, Entry, Form, Inline};
-use super::garbage::{Garbage, TableOwner};
+use super::garbage::Garbage;
 use super::growth::{self, STEP};
 use super::known::{Seen, is_key};
 use super::map::{HashMap, by_form};
@@ -355,7 +355,7 @@ where
                 garbage.entry.set(boxed);
                 (new, Some(entry))
             };
-            let is_key = |stored: &_, other: &K| is_key(F::<K, V>::key(stored), other);
+            let is_key = |stored: &<F<K, V> as Form>::Stored, other: &K| is_key(&stored.key, other);
             let done = self.change::<F<K, V>, _, _>(hash, garbage, wants, stored, is_key, put);
             done.map_err(|(there, stored)| (there, F::<K, V>::unstore(stored)))
         })
@@ -483,9 +483,9 @@ where
         let (core, hash_of) = (self.domain.core(), |key: &K| self.hash(key));
         // SAFETY: in a section, and the table is the map's, or was a moment ago.
         let old = unsafe { growth::help(&self.root, table, STEP, &hash_of, core, &garbage.left) };
-        // It is freed after a grace period.
-        let Some(old) = old.map(TableOwner::new) else { return };
-        let free = move || drop(old);
+        let Some(old) = old.map(TableRef::into_old) else { return };
+        // SAFETY: called a grace period after it was out of reach, when all its entries had moved.
+        let free = move || unsafe { old.end::<F>() };
         let _queued: Result<(), _> = defer::call(self.tag(), free, Patience::Unowed);
     }
 

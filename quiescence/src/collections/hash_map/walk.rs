@@ -8,7 +8,7 @@
 use super::bucket::Bucket;
 use super::entry::{At, Form};
 use super::known::is_key;
-use super::node::NodeRef;
+use super::node::{NodeRef, WORD_SLOTS};
 use super::search;
 use super::table::TableRef;
 use super::tags;
@@ -142,7 +142,7 @@ impl<F: Form> Walk<F> {
                     // Acquire: pairs with the Release that stored the tags; the slots are written
                     // [HM-1].
                     self.tags = node.word(next).load(Acquire);
-                    self.found = tags::live(self.tags) & tags::node_bytes(node.word_slots());
+                    self.found = tags::live(self.tags) & tags::node_bytes(WORD_SLOTS);
                     self.node = Some((node, next + 1));
                 }
                 _ => self.enter_bucket()?,
@@ -184,9 +184,9 @@ impl<F: Form> Walk<F> {
         loop {
             let (word, node) = search::load(bucket);
             self.heads = 0;
-            for index in tags::indexes(tags::live(word) & tags::head_bytes(F::SLOTS)) {
+            for slot in bucket.live(word, None) {
                 // SAFETY: the tag said that there was an entry, in this section.
-                let entry = unsafe { F::entry(bucket.slot(index)) };
+                let entry = unsafe { F::entry(slot) };
                 if !entry.is_null() {
                     self.head[self.heads] = entry;
                     self.heads += 1;
