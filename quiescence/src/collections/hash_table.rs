@@ -14,15 +14,13 @@
 //! | `split` | how buckets come into the list and out of it |
 //! | `allocator` | where their memory is from |
 //! | `buckets` | where the buckets' nodes are |
-//! | `table` | the size |
-//! | `ending` | how a table ends |
+//! | `resize` | the size |
 //! | `worker` | the thread that resizes |
 //! | `protection` | what a table needs to know of its readers |
 //! | `public` | what its users see |
 
 mod allocator;
 mod buckets;
-mod ending;
 mod list;
 #[cfg(all(test, loom))]
 mod loom_tests;

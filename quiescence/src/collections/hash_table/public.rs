@@ -6,13 +6,13 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::allocator::{Allocator, Source};
+use super::allocator::{self, Allocator, Source};
 use super::buckets::Memory;
-use super::ending;
 use super::list::{self, REMOVED};
 use super::node::{Cursor, Node, reverse};
 use super::protection::Protection;
 use super::resize::{Table, committed};
+use super::worker;
 use crate::os::user_code::{self, Site};
 
 /// How a table is made.
@@ -217,19 +217,11 @@ impl<R: Protection> HashTable<R> {
     /// # Safety
     /// As the [type](Self) says.
     #[inline]
-    pub unsafe fn lookup(
-        &self,
-        hash: usize,
-        mut matches: impl FnMut(NonNull<Node>) -> bool,
-    ) -> Cursor {
+    pub unsafe fn lookup(&self, hash: usize, matches: impl FnMut(NonNull<Node>) -> bool) -> Cursor {
         // SAFETY: by the contract.
         let link = unsafe { self.table().start_link(hash) };
         // SAFETY: by the contract.
-        cursor(unsafe {
-            list::find(link, reverse(hash), |node| {
-                user_code::run(Site::Equal, || matches(list::pointer(node)))
-            })
-        })
+        cursor(unsafe { list::find(link, reverse(hash), asked(matches)) })
     }
 
     /// Finds the next node of the same hash of which `matches` says yes. From nowhere it goes
@@ -241,7 +233,7 @@ impl<R: Protection> HashTable<R> {
     pub unsafe fn next_duplicate(
         &self,
         from: Cursor,
-        mut matches: impl FnMut(NonNull<Node>) -> bool,
+        matches: impl FnMut(NonNull<Node>) -> bool,
     ) -> Cursor {
         // SAFETY: by the contract.
         let Some(node) = (unsafe { from.node.as_ref() }) else {
@@ -249,11 +241,7 @@ impl<R: Protection> HashTable<R> {
         };
         let (link, reverse_hash) = (from.next.addr(), node.reverse_hash());
         // SAFETY: by the contract.
-        cursor(unsafe {
-            list::find(link, reverse_hash, |node| {
-                user_code::run(Site::Equal, || matches(list::pointer(node)))
-            })
-        })
+        cursor(unsafe { list::find(link, reverse_hash, asked(matches)) })
     }
 
     /// The first node in the table.
@@ -340,16 +328,15 @@ impl<R: Protection> HashTable<R> {
         &'a self,
         hash: usize,
         node: NonNull<Node>,
-        mut matches: impl FnMut(NonNull<Node>) -> bool,
+        matches: impl FnMut(NonNull<Node>) -> bool,
         mut found: impl FnMut(&'a Node, &Node) -> Option<&'a Node>,
     ) -> Option<&'a Node> {
         // SAFETY: by the contract the node is the caller's.
         let node = unsafe { prepare(node, reverse(hash)) };
         // SAFETY: by the contract.
         let start = || unsafe { self.table().start(hash) };
-        let is_it = |node: &Node| user_code::run(Site::Equal, || matches(list::pointer(node)));
         // SAFETY: by the contract.
-        match unsafe { list::add_or(start, node, is_it, |other| found(other, node)) } {
+        match unsafe { list::add_or(start, node, asked(matches), |other| found(other, node)) } {
             Ok(chain) => {
                 committed();
                 self.table().added(chain);
@@ -459,12 +446,19 @@ impl<R: Protection> HashTable<R> {
     /// No other thread uses the table any more. What is in it is valid.
     pub unsafe fn destroy(self) -> Result<(), Self> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: from `new`, and by the contract no other thread's.
-        if unsafe { ending::give_up_if_empty(this.table.as_ptr()) } {
-            Ok(())
-        } else {
-            Err(ManuallyDrop::into_inner(this))
+        let table = this.table.as_ptr();
+        worker::hold_off(table);
+        //~ point table-held
+        // SAFETY: whether the caller is in a section or not: the thread that works on the table,
+        // which alone frees buckets, is held off, and nodes go by the caller only.
+        let is_empty = unsafe { this.is_empty() };
+        if !is_empty {
+            worker::release(table);
+            return Err(ManuallyDrop::into_inner(this));
         }
+        // SAFETY: from `new`, and by the contract no other thread's; it is held.
+        unsafe { give_up(table) };
+        Ok(())
     }
 
     /// Gives the table so many buckets, rounded up to a power of two, within its limits, and waits
@@ -533,8 +527,22 @@ impl<R: Protection> Drop for HashTable<R> {
     /// Frees the buckets, whether there are nodes or not; the table's thread does not look at those
     /// afterwards. It waits for no reader, and may be done in a section.
     fn drop(&mut self) {
-        // SAFETY: from `new`, and its owner's no more.
-        unsafe { ending::give_up(self.table.as_ptr()) };
+        worker::hold_off(self.table.as_ptr());
+        // SAFETY: from `new`, and its owner's no more; it is held.
+        unsafe { give_up(self.table.as_ptr()) };
+    }
+}
+
+/// Frees a table, or has the thread that works on it do so, which looks at its nodes no more.
+/// Without a wait for readers.
+///
+/// # Safety
+/// It came from [`Table::new`], no thread uses it any more, and it is held.
+unsafe fn give_up<R: Protection>(table: *mut Table<R>) {
+    let is_free = worker::lock().give_up(table);
+    if is_free {
+        // SAFETY: from `Table::new`, and on no board.
+        unsafe { allocator::end(table) };
     }
 }
 
@@ -574,6 +582,12 @@ unsafe fn prepare<'a>(node: NonNull<Node>, reverse_hash: usize) -> &'a Node {
     let node = unsafe { node.as_ref() };
     node.set_reverse_hash(reverse_hash);
     node
+}
+
+/// What a node is asked: whether it is the one.
+#[inline(always)]
+fn asked(mut matches: impl FnMut(NonNull<Node>) -> bool) -> impl FnMut(&Node) -> bool {
+    move |node| user_code::run(Site::Equal, || matches(list::pointer(node)))
 }
 
 #[inline(always)]

@@ -103,25 +103,14 @@ impl<R: Protection> Table<R> {
         // SAFETY: allocated, and no other thread's.
         let first: &Node = unsafe { table.buckets.at(0) };
         first.next.store(BUCKET | LINKED, Relaxed);
-        if !table.begin_with(size) {
+        if !table.buckets.grow(size, &mut table.buckets.prepare(size)) {
             return None;
         }
+        table.size.store(size, Relaxed);
+        // SAFETY: no other thread uses the table.
+        unsafe { table.link_range(1, size) };
+        table.changing.linked.store(size, Relaxed);
         source.place(table)
-    }
-
-    /// Gives a table that no other thread has so many buckets. Returns `false` if there is no
-    /// memory.
-    fn begin_with(&self, size: usize) -> bool {
-        if !self.buckets.grow(size, &mut self.buckets.prepare(size)) {
-            return false;
-        }
-        self.size.store(size, Relaxed);
-        self.changing.target.store(size, Relaxed);
-        self.changing.published.store(size, Relaxed);
-        // SAFETY: no other thread has the table; sections are about others.
-        unsafe { self.link_range(1, size) };
-        self.changing.linked.store(size, Relaxed);
-        true
     }
 
     /// Buckets in use.
@@ -379,10 +368,14 @@ impl<R: Protection> Table<R> {
         }
         self.changing.is_unlinking.store(true, Relaxed);
         drop(board);
+        // SAFETY: allocated, as no other thread frees.
+        let at = unsafe { self.at() };
+        // SAFETY: in a section, after a grace period of the smaller size.
+        let unlink = |index| unsafe { split::unlink(&at, index) };
         let mut end = self.buckets.allocated();
         while end > size {
             let half = (end / 2).max(size);
-            if !self.in_sections(half, end, |from, to| self.unlink_range(from, to)) {
+            if !self.in_sections(half, end, unlink) {
                 return;
             }
             end = half;
@@ -402,23 +395,13 @@ impl<R: Protection> Table<R> {
         });
     }
 
-    /// Takes buckets of the upper half out of the list.
-    fn unlink_range(&self, from: usize, to: usize) {
-        for index in from..to {
-            // SAFETY: allocated, as no other thread frees.
-            let at = unsafe { self.at() };
-            // SAFETY: in a section, after a grace period of the smaller size.
-            unsafe { split::unlink(at, index) };
-        }
-    }
-
-    /// Calls `f` for a range, a piece a section. Returns `false` if the table is given up
-    /// meanwhile.
-    fn in_sections(&self, from: usize, to: usize, f: impl Fn(usize, usize)) -> bool {
+    /// Calls `f` for each bucket of a range, a piece a section. Returns `false` if the table is
+    /// given up meanwhile.
+    fn in_sections(&self, from: usize, to: usize, f: impl Fn(usize) + Copy) -> bool {
         let mut at = from;
         while at < to {
             let end = to.min(at + BUCKETS_A_SECTION);
-            if !self.in_use(|| self.readers.section(&mut || f(at, end))) {
+            if !self.in_use(|| self.readers.section(&mut || (at..end).for_each(f))) {
                 return false;
             }
             at = end;
@@ -488,7 +471,7 @@ impl<R: Protection> Table<R> {
                     let from = self.changing.linked.load(Relaxed);
                     let to = self.size().min(from + BUCKETS_A_SECTION);
                     // SAFETY: in a section; only who works on the table shrinks it.
-                    let link = |from, to| unsafe { self.link_range(from, to) };
+                    let link = |index| unsafe { self.link_range(index, index + 1) };
                     if self.in_sections(from, to, link) {
                         self.changing.linked.store(to, Relaxed);
                     }
