@@ -163,14 +163,12 @@ impl<V> Directory<V> {
     fn grow(&self, to: usize) {
         let old = self.table.load(Relaxed);
         let new: *mut AtomicPtr<Chunk<V>> = zeroed(end_of(to));
-        let (room, mut next) = (self.room.load(Relaxed) as usize, 0);
-        while let Some(number) = self.next(Kind::Made, true, next, room) {
+        for number in self.made_before(self.room.load(Relaxed) as usize) {
             // SAFETY: the old table has so much room.
             let from = unsafe { &*old.wrapping_add(number) };
             // SAFETY: so has the new one.
             let to = unsafe { &*new.wrapping_add(number) };
             to.store(from.load(Relaxed), Relaxed);
-            next = number + 1;
         }
         self.tables[to].store(new, Relaxed);
         // Release, both: pair with the Acquires in `chunk` [ID-1]. The table comes first.
@@ -228,26 +226,30 @@ impl<V> Directory<V> {
         None
     }
 
-    /// Calls `f` for each chunk.
-    pub(super) fn each(&self, mut f: impl FnMut(&Chunk<V>)) {
+    /// The numbers of the chunks that have been made, or are being made, before `end`.
+    fn made_before(&self, end: usize) -> impl Iterator<Item = usize> {
         let mut number = 0;
-        while let Some(found) = self.next(Kind::Made, true, number, CHUNKS_MAX) {
-            self.chunk(found).map(&mut f);
+        std::iter::from_fn(move || {
+            let found = self.next(Kind::Made, true, number, end)?;
             number = found + 1;
-        }
+            Some(found)
+        })
+    }
+
+    /// All chunks.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk<V>> {
+        self.made_before(CHUNKS_MAX).filter_map(|number| self.chunk(number))
     }
 }
 
 impl<V> Drop for Directory<V> {
     fn drop(&mut self) {
-        let mut number = 0;
-        while let Some(found) = self.next(Kind::Made, true, number, CHUNKS_MAX) {
-            let chunk = self.pointer(found);
+        for number in self.made_before(CHUNKS_MAX) {
+            let chunk = self.pointer(number);
             if !chunk.is_null() {
                 // SAFETY: the box of `make`; no other thread is here.
                 drop(unsafe { Box::from_raw(chunk) });
             }
-            number = found + 1;
         }
         for table in 0..TABLES {
             // Relaxed: no other thread is here.

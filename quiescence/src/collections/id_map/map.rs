@@ -237,7 +237,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         let claim = claim.expect("quiescence: all indexes of an IdMap are in use");
         let id = claim.id();
         let value = user_code::run(Site::Make, || make(id));
-        claim.publish(boxed(id, value))
+        claim.publish(NonNull::from(Box::leak(boxed(id, value))))
     }
 
     /// Inserts a value at the lowest free index of a range: for ids that must not be greater than
@@ -330,10 +330,10 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn replace(&self, id: Id, value: V) -> Result<(), V> {
         self.may_retire("replace");
         let section = self.section();
-        let old = self.replace_in(id, None, value, &section);
+        let old = self.replace_in(id, None, boxed(id, value), &section);
         drop(section);
         // SAFETY: it was taken out, once.
-        old.map(|old| unsafe { self.retire(old) })
+        old.map(|old| unsafe { self.retire(old) }).map_err(|new| new.value)
     }
 
     /// As [`replace`](Self::replace), but never waits, nor goes over the limit.
@@ -344,8 +344,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn try_replace(&self, id: Id, value: V) -> Result<(), ReplaceError<V>> {
         let mut value = Some(value);
         let replaced = self.take_if_room(id, |section| {
-            let result = self.replace_in(id, None, value.take()?, section);
-            result.map_err(|refused| value = Some(refused)).ok()
+            let result = self.replace_in(id, None, boxed(id, value.take()?), section);
+            result.map_err(|refused| value = Some(refused.value)).ok()
         });
         match (replaced, value) {
             (_, None) => Ok(()),
@@ -366,11 +366,20 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn update(&self, id: Id, mut f: impl FnMut(&V) -> V) -> bool {
         self.may_retire("replace");
         let section = self.section();
+        let mut refused: Option<Box<Entry<V>>> = None;
         let old = loop {
             let Some(current) = self.find(id, &section) else { break None };
             let value = user_code::run(Site::Update, || f(&current.value));
-            if let Ok(old) = self.replace_in(id, Some(current), value, &section) {
-                break Some(old);
+            let new = match refused {
+                Some(mut new) => {
+                    user_code::run(Site::Drop, || new.value = value);
+                    new
+                }
+                None => boxed(id, value),
+            };
+            match self.replace_in(id, Some(current), new, &section) {
+                Ok(old) => break Some(old),
+                Err(new) => refused = Some(new),
             }
         };
         drop(section);
@@ -477,7 +486,9 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     ) -> Option<&'s Entry<V>> {
         self.check(section);
         let entry = self.table.load(index).entry();
-        debug_objects::check_reachable(entry.cast_const().cast(), || self.table.has(index, entry));
+        debug_objects::check_reachable(entry.cast_const().cast(), || {
+            ptr::eq(self.table.load(index).entry(), entry)
+        });
         // SAFETY: null, or loaded under the section, which lasts as long as `'s`.
         unsafe { entry.as_ref() }
     }
@@ -504,20 +515,20 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// Replaces the value of an entry, if it is `expected` or that is none.
     ///
     /// # Errors
-    /// `value`, if the id finds nothing, or another entry.
+    /// `new`, if the id finds nothing, or another entry.
     pub(super) fn replace_in<S: Section<D>>(
         &self,
         id: Id,
         expected: Option<&Entry<V>>,
-        value: V,
+        new: Box<Entry<V>>,
         section: &S,
-    ) -> Result<NonNull<Entry<V>>, V> {
+    ) -> Result<NonNull<Entry<V>>, Box<Entry<V>>> {
         self.check(section);
-        let new = boxed(id, value);
+        let new = NonNull::from(Box::leak(new));
         // SAFETY: in a section of the map's domain; an entry of ours.
         unsafe { self.table.replace(id, expected.map(ptr::from_ref), new) }.ok_or_else(|| {
             // SAFETY: the box of above, which was not published.
-            unsafe { Box::from_raw(new.as_ptr()) }.value
+            unsafe { Box::from_raw(new.as_ptr()) }
         })
     }
 
@@ -535,12 +546,12 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
 fn publish<V>(claim: Option<Claim<'_, V>>, value: V) -> Result<Id, V> {
     let Some(claim) = claim else { return Err(value) };
     let id = claim.id();
-    Ok(claim.publish(boxed(id, value)))
+    Ok(claim.publish(NonNull::from(Box::leak(boxed(id, value)))))
 }
 
 /// The entry of an id.
-fn boxed<V>(id: Id, value: V) -> NonNull<Entry<V>> {
-    NonNull::from(Box::leak(cache::boxed(Entry { generation: id.generation(), value })))
+pub(super) fn boxed<V>(id: Id, value: V) -> Box<Entry<V>> {
+    cache::boxed(Entry { generation: id.generation(), value })
 }
 
 pub(super) fn half_open(indexes: &impl RangeBounds<u32>) -> Range<u64> {

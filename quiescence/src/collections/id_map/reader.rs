@@ -5,7 +5,7 @@ use std::ops::{Deref, RangeBounds};
 
 use super::entries::Entries;
 use super::id::{Id, Mark};
-use super::map::{IdMap, half_open};
+use super::map::{IdMap, boxed, half_open};
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::domain_state::DomainState;
 
@@ -128,7 +128,8 @@ impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G
     #[track_caller]
     pub fn replace(&self, id: Id, value: V) -> Result<&V, V> {
         self.map.may_retire("replace");
-        let old = self.map.replace_in(id, None, value, self)?;
+        let old = self.map.replace_in(id, None, boxed(id, value), self);
+        let old = old.map_err(|new| new.value)?;
         // SAFETY: as in `remove`.
         let value = unsafe { &old.as_ref().value };
         // SAFETY: it was taken out, once.

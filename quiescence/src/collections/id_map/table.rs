@@ -84,11 +84,6 @@ impl<V> Table<V> {
         }
     }
 
-    /// Looks once more whether that entry stands at the index.
-    pub(super) fn has(&self, index: u32, entry: *const Entry<V>) -> bool {
-        ptr::eq(self.load(index).entry(), entry)
-    }
-
     /// Claims an index that is free: a low one, near those that this CPU has claimed before.
     pub(super) fn claim(&self, cpu: usize) -> Option<Claim<'_, V>> {
         let home = &self.homes[cpu % HOMES];
@@ -338,14 +333,13 @@ impl<V> Table<V> {
 
     /// How many indexes are claimed, without those that are worn.
     pub(super) fn count(&self) -> u64 {
-        let mut count = 0;
-        self.directory.each(|chunk| count += chunk.used.count());
+        let count: u64 = self.directory.chunks().map(|chunk| chunk.used.count()).sum();
         count.saturating_sub(self.worn.load(Relaxed)) // two counts, one after the other
     }
 
     /// Calls `f` for each entry, and leaves the table empty: for the end.
     pub(super) fn drain(&mut self, mut f: impl FnMut(*mut Entry<V>)) {
-        self.directory.each(|chunk| {
+        for chunk in self.directory.chunks() {
             for place in 0..SLOTS {
                 let entry = chunk.load(place).entry();
                 if !entry.is_null() {
@@ -353,7 +347,7 @@ impl<V> Table<V> {
                     f(entry);
                 }
             }
-        });
+        }
     }
 
     /// Has the next claim of an index be of this generation: for tests of the last ones.
