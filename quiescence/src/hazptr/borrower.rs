@@ -3,9 +3,8 @@
 use std::cell::Cell;
 
 use super::borrows::{Borrow, Borrowed};
-use super::slots::{Block, Blocks, Place, Wants};
-use super::thread::{no_memory, own_block_in, reader_fence};
-use crate::os::fence;
+use super::slots::{Block, Blocks, Place};
+use super::thread::{own_block_in, reader_fence, with_transient};
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
 const_unless_loom! {
@@ -56,28 +55,7 @@ pub(crate) fn borrow_transiently<T, R>(
     tag: usize,
     f: impl FnOnce(Borrowed<'static, T>) -> R,
 ) -> R {
-    /// Gives a block back that was taken for this call, also where `f` panics.
-    struct End(Option<&'static Block<Borrow>>);
-
-    impl Drop for End {
-        fn drop(&mut self) {
-            if let Some(block) = self.0 {
-                block.give_back(&BLOCKS);
-            }
-        }
-    }
-
-    // That of the thread is in use if a clone, in this function, loads.
-    let own = first_block().filter(|block| block.transient.is_free());
-    let (block, _end) = match own {
-        Some(block) => (block, End(None)),
-        None => {
-            fence::chosen(); // before the first borrow, never after
-            let block = BLOCKS.adopt(Wants::All).unwrap_or_else(no_memory);
-            (block, End(Some(block)))
-        }
-    };
-    f(block.transient.borrow(cell, tag, reader_fence))
+    with_transient(first_block(), &BLOCKS, |slot| f(slot.borrow(cell, tag, reader_fence)))
 }
 
 /// Pays all borrows of `old`. As [`Blocks::pay_all`].

@@ -138,25 +138,43 @@ fn free_slot() -> Option<&'static Slot> {
 #[inline(never)]
 pub(crate) fn with_slot<T, R>(source: &AtomicPtr<T>, f: impl FnOnce(*mut T) -> R) -> R {
     /// Ends the protection also where `f` panics.
-    struct End(&'static Block, bool);
+    struct End(&'static Slot);
 
     impl Drop for End {
         fn drop(&mut self) {
-            self.0.transient.release();
-            if self.1 {
-                self.0.give_back(&BLOCKS);
-            }
+            self.0.release();
         }
     }
 
-    // A signal handler may have interrupted a call of this function.
-    let own = own_block().filter(|block| block.transient.is_free());
-    fence::chosen();
-    let end = match own {
-        Some(block) => End(block, false),
-        None => End(BLOCKS.adopt(Wants::All).unwrap_or_else(no_memory), true),
-    };
-    f(end.0.transient.protect_with(source, reader_fence))
+    with_transient(own_block(), &BLOCKS, |slot| {
+        let end = End(slot);
+        f(end.0.protect_with(source, reader_fence))
+    })
+}
+
+/// Calls `f` with the transient slot of the thread's `own` block; with that of another block, if
+/// there is none, or if the slot is in use: by a call that a signal handler has interrupted, or
+/// that has cloned something whose clone loads.
+pub(super) fn with_transient<S: Place, R>(
+    own: Option<&'static Block<S>>,
+    blocks: &'static Blocks<S>,
+    f: impl FnOnce(&'static S) -> R,
+) -> R {
+    /// Gives a block back that was taken for this call, also where `f` panics.
+    struct End<S: Place + 'static>(&'static Block<S>, &'static Blocks<S>);
+
+    impl<S: Place> Drop for End<S> {
+        fn drop(&mut self) {
+            self.0.give_back(self.1);
+        }
+    }
+
+    if let Some(block) = own.filter(|block| block.transient.is_free()) {
+        return f(&block.transient);
+    }
+    fence::chosen(); // before the first protection, never after
+    let end = End(blocks.adopt(Wants::All).unwrap_or_else(no_memory), blocks);
+    f(&end.0.transient)
 }
 
 /// A block of slots for a holder, which may go to other threads: its first slot is the holder's,
