@@ -133,7 +133,7 @@ impl<T: Copy + Send> Snapshot<T> {
         // Acquire: pairs with the AcqRel in `publish`; the buffer is filled.
         let current = self.current.load(Acquire);
         // SAFETY: a buffer of a `T`, which no thread writes to until this section has ended [RR-2].
-        let value = unsafe { buffer::read(current) };
+        let value = unsafe { current.cast::<T>().read() };
         drop(section);
         value
     }

@@ -148,7 +148,7 @@ impl Srcu {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> SrcuGuard<'_> {
-        SrcuGuard::begin(self.srcu_counts(), Location::caller())
+        SrcuGuard(srcu::Section::begin(self.srcu_counts(), Location::caller()))
     }
 
     /// Begins a section whose guard keeps the domain alive: for domains made at run time, in tasks
@@ -279,7 +279,7 @@ unsafe impl DomainTag for Sleepable {
 
     #[inline]
     fn enter(&self, location: &'static Location<'static>) -> SrcuGuard<'_> {
-        SrcuGuard::begin(self.state().srcu_counts(), location)
+        SrcuGuard(srcu::Section::begin(self.state().srcu_counts(), location))
     }
 
     fn core(&self) -> &DomainState {
@@ -304,13 +304,6 @@ impl fmt::Debug for Sleepable {
 /// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.
 #[must_use = "the section ends when the guard is dropped"]
 pub struct SrcuGuard<'s>(srcu::Section<'s>);
-
-impl<'s> SrcuGuard<'s> {
-    #[inline(always)]
-    fn begin(srcu_counts: &'s SrcuCounts, location: &'static Location<'static>) -> Self {
-        Self(srcu::Section::begin(srcu_counts, location))
-    }
-}
 
 // SAFETY: its lock count is not matched by an unlock count until it is dropped, so no grace period
 // that begins meanwhile ends (`grace::srcu`, [TB-2] and [TB-3]).

@@ -167,10 +167,6 @@ impl<K: DomainTag> RoomWaiter<K> {
         Self { waiter: Waiter::new(domain), cookie: None }
     }
 
-    fn domain(&self) -> &Domain<K> {
-        &self.waiter.domain
-    }
-
     /// Calls `attempt`, which returns whether there was room for what it does, until it says so or
     /// a grace period has gone by: so it ends if sections do, even if others take all room. Ready
     /// with what `attempt` said last.
@@ -220,7 +216,7 @@ impl<K: DomainTag> RoomWaiter<K> {
         self.cookie.get_or_insert_with(|| ask_for_room(domain.tag()));
         let _: bool = self.waiter.tell(Wanted { cookie: None, room: true }, context);
         // Again each time: what others have queued meanwhile is not to wait for company.
-        let is_attended = worker::hurry(&self.domain().tag().handle());
+        let is_attended = worker::hurry(&self.waiter.domain.tag().handle());
         // What came free before the task was noted [TK-1].
         let admitted = attempt();
         if admitted

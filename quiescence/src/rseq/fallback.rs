@@ -62,9 +62,7 @@ thread_local! {
 const SECTION: *mut StandIn = ptr::without_provenance_mut(1);
 
 /// What stands for a section that a fork has interrupted. In a box.
-struct StandIn {
-    _section: Section<'static>,
-}
+type StandIn = Section<'static>;
 
 impl Fallback {
     const fn new() -> Self {
@@ -223,7 +221,7 @@ fn after_fork() {
             return;
         }
         let fresh: &'static Fallback = Box::leak(Box::new(Fallback::new()));
-        let stand_in = Box::new(StandIn { _section: fresh.enter() });
+        let stand_in = Box::new(fresh.enter());
         inside.store(Box::into_raw(stand_in), Relaxed);
         // Release: pairs with the Acquire in `current`.
         CURRENT.swap(ptr::from_ref(fresh).cast_mut(), AcqRel);

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::due;
@@ -30,19 +30,15 @@ use crate::reclaim::worker;
 /// guard.defer(|| println!("no guard is left that began before this one ended"));
 /// ```
 #[derive(Clone)]
-pub struct Collector(Whose);
-
-#[derive(Clone)]
-enum Whose {
-    /// The global domain.
-    Default,
-    Own(Arc<OwnDomain>),
-}
+pub struct Collector(
+    /// None: the global domain.
+    Option<Arc<OwnDomain>>,
+);
 
 /// The domain of a collector: until the last handle is gone, and the last guard.
 struct OwnDomain(ManuallyDrop<Domain<Private>>);
 
-static DEFAULT: Collector = Collector(Whose::Default);
+static DEFAULT: Collector = Collector(None);
 
 impl Collector {
     /// A collector with a domain of its own.
@@ -65,14 +61,14 @@ impl Collector {
     /// assert_eq!(domain.statistics().callbacks_queued, 1);
     /// ```
     pub fn new_in(domain: Domain<Private>) -> Self {
-        Self(Whose::Own(Arc::new(OwnDomain(ManuallyDrop::new(domain)))))
+        Self(Some(Arc::new(OwnDomain(ManuallyDrop::new(domain)))))
     }
 
     /// Registers the calling thread. Takes a lock, where it is the thread's first handle.
     pub fn register(&self) -> LocalHandle {
-        let thread = match &self.0 {
-            Whose::Default => Thread::Default(Domain::global().reader()),
-            Whose::Own(domain) => Thread::Own(domain.0.reader()),
+        let thread = match self.own_domain() {
+            None => Thread::Default(Domain::global().reader()),
+            Some(domain) => Thread::Own(domain.reader()),
         };
         let count = Cell::new(1);
         let local = Local { thread, collector: self.clone(), guards: Cell::new(0), count };
@@ -81,10 +77,7 @@ impl Collector {
 
     /// The domain of a collector of its own.
     pub(super) fn own_domain(&self) -> Option<&Domain<Private>> {
-        match &self.0 {
-            Whose::Default => None,
-            Whose::Own(domain) => Some(&domain.0),
-        }
+        self.0.as_ref().map(|domain| &*domain.0)
     }
 }
 
@@ -112,11 +105,7 @@ impl Default for Collector {
 /// Whether they are handles to the same one.
 impl PartialEq for Collector {
     fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Whose::Default, Whose::Default) => true,
-            (Whose::Own(a), Whose::Own(b)) => Arc::ptr_eq(a, b),
-            _ => false,
-        }
+        self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
     }
 }
 
@@ -218,7 +207,7 @@ impl LocalHandle {
         local.count.set(local.count.get() + 1);
         // SAFETY: the section began with this slot, and the registration is counted. Its pointer is
         // the one from the box, which the last that shares it frees.
-        unsafe { Guard::new(slot, self.local) }
+        unsafe { Guard::new(slot, self.local.as_ptr()) }
     }
 
     /// Whether a guard of this handle pins the thread.
@@ -271,7 +260,7 @@ pub fn default_collector() -> &'static Collector {
 #[track_caller]
 pub fn pin() -> Guard {
     // SAFETY: the section began with this slot.
-    unsafe { Guard::of_default(guard::read().into_slot()) }
+    unsafe { Guard::new(guard::read().into_slot(), ptr::null()) }
 }
 
 /// Whether the calling thread is pinned in the default collector: in a section of the global

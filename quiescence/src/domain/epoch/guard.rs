@@ -52,20 +52,11 @@ impl Guard {
     /// The guard of a section that has begun.
     ///
     /// # Safety
-    /// The section began with the slot, of which `local` is a registration; one of its guards is
-    /// counted, which [`Local::release`] is for.
+    /// The section began with the slot. `local` is a registration of it, one of whose guards is
+    /// counted, which [`Local::release`] is for; or null, in the global domain.
     #[inline]
-    pub(super) unsafe fn new(slot: &Slot, local: NonNull<Local>) -> Self {
-        Self { slot, local: Cell::new(local.as_ptr()) }
-    }
-
-    /// The guard of a section of the global domain that has begun.
-    ///
-    /// # Safety
-    /// The section began with the slot.
-    #[inline]
-    pub(super) unsafe fn of_default(slot: &Slot) -> Self {
-        Self { slot, local: Cell::new(ptr::null()) }
+    pub(super) unsafe fn new(slot: &Slot, local: *const Local) -> Self {
+        Self { slot, local: Cell::new(local) }
     }
 
     /// Calls `f` when no guard is left that lives now, on any thread.

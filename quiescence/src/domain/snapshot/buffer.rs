@@ -93,15 +93,6 @@ impl Drop for Buffer {
     }
 }
 
-/// Reads the value.
-///
-/// # Safety
-/// The memory of a buffer with a `T`, which no thread writes to now.
-pub(super) unsafe fn read<T: Copy>(memory: *const Word) -> T {
-    // SAFETY: by the contract; a buffer is aligned for it.
-    unsafe { memory.cast::<T>().read() }
-}
-
 /// Reads the value of the buffer that is in this place to where it is wanted, in one restartable
 /// sequence, and returns whether that could be done.
 ///
