@@ -7,8 +7,7 @@ use crate::reclaim::worker;
 impl Statistics {
     /// Those of a domain now.
     pub(crate) fn of(core: &DomainState) -> Self {
-        // What has run first: so it is never more than what was queued.
-        // What is kept first: it has left its queue, which counts it as run.
+        // What is kept is read before the queues: it has left its own, which counts it as run.
         let kept = core.kept.amount();
         let callbacks = core.queues.counts().plus(core.callback_queues.counts());
         // What is kept though no queue had it counts as queued and run, too.

@@ -15,8 +15,9 @@ use grace::Urgency;
 use crate::os::clock;
 
 /// The counts of a domain: one line is a field of [`Statistics`] with its documentation, and what
-/// is served to `rcu top` under that name. What is `counted` has a counter in [`Counters`] as well;
-/// what is `found` is kept elsewhere, and read by [`Statistics::of`].
+/// is served to `rcu top` under that name. What is `counted` has a plain counter in [`Counters`] as
+/// well. What is `found` is filled in by [`Statistics::of`], or, where it is a counter of another
+/// type, by [`Counters::get`].
 macro_rules! statistics {
     ($($(#[$doc:meta])* $(counted $counted:ident)? $(found $found:ident)?,)*) => {
         /// Counts of what has happened in a domain since it was made, as [`Domain::statistics`]

@@ -19,8 +19,8 @@ static INSTALL: Once = Once::new();
 /// not installed yet. Called when a domain or table is used for the first time.
 pub(crate) fn watch() {
     INSTALL.call_once(|| {
-        let installed = forking::install([prepare, parent, child]);
-        assert!(installed && exit::at_exit(super::end::finish), "quiescence: out of memory");
+        assert!(forking::install([prepare, parent, child]), "quiescence: pthread_atfork failed");
+        assert!(exit::at_exit(super::end::finish), "quiescence: atexit failed");
     });
 }
 

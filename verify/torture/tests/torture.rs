@@ -272,7 +272,7 @@ fn id_tables_are_clean() {
         "IdMap::remove",
         "IdMap::replace",
         "IdMap::set_mark and clear_mark",
-        "IdMap::marked",
+        "IdMapRef::marked",
     ];
     does("best", "ids", 2, &[&MOVED[..], &operations].concat());
 }
@@ -292,7 +292,7 @@ fn protects(fences: &str) {
         "ArcCellOption::take",
         "one Arc in two cells",
         "HazardPointer::protect",
-        "hazard::retire",
+        "HazardDomain::retire",
         "hazard domain ended with something protected",
     ];
     does_with(("QUIESCENCE_FENCES", fences), "hazards", 3, &[&MOVED[..], &operations].concat());
