@@ -11,8 +11,8 @@
 
 // `wait_free_queue`, `sentinel_queue`, `lock_free_queue`: queues. `wait_free_stack`,
 // `lock_free_stack`: stacks. `hash_table`: the hash table, which grows and shrinks beside its
-// users. `patience`: how long an operation waits for another one that is half-way. `sections`: what
-// is asked of callers' sections. `valued`: a node with a value that is the structure's own.
+// users. `patience`: how long an operation waits for another one that is half-way. `valued`: a node
+// with a value that is the structure's own.
 //
 // May import: the rooms from `os` to `sync`.
 
@@ -24,7 +24,6 @@ pub mod queue;
 pub mod stack;
 
 mod patience;
-mod sections;
 mod wait_free_queue;
 mod sentinel_queue;
 mod wait_free_stack;

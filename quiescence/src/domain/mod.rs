@@ -3,7 +3,8 @@
 //! - [`tag`]: what the types that name a domain have in common. [`names`]: those of domains made
 //!   at run time, and declared ones.
 //! - [`domain`]: [`Domain`](crate::Domain), and cookies. [`builder`]: how one that is made at run
-//!   time is to work. [`global`]: the global domain, as free functions.
+//!   time is to work. [`global`]: the global domain, as free functions. [`sections`]: what is asked
+//!   of callers' sections.
 //! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of
 //!   readers.
 //! - [`srcu`]: sleepable domains.
@@ -27,6 +28,7 @@ pub(crate) mod global;
 pub(crate) mod guard;
 pub(crate) mod tag;
 pub(crate) mod names;
+pub(crate) mod sections;
 pub(crate) mod qsbr;
 pub mod epoch;
 pub mod hazard;

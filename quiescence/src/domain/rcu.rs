@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicPtr;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
+use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
@@ -183,7 +184,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// swap. Allocates the new value.
     #[expect(clippy::missing_panics_doc, reason = "an `Rcu` is never empty")]
     pub fn swap(&self, value: T) -> Unlinked<T, K> {
-        self.inner.replace(into_raw(Some(value))).expect("never empty")
+        self.inner.swap(Some(value)).expect("never empty")
     }
 
     /// Replaces the value by `f` of it. If another update comes in between, `f` is called again
@@ -200,7 +201,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
         let tag = self.inner.domain.tag();
         if !reserve::may_replace(tag, self.inner.scale.constant()) {
-            refuse_to_replace("update");
+            sections::refuse("update", "try_store()");
         }
         let guard = tag.enter(Location::caller());
         let old = self.update_in(&guard, &mut f);
@@ -311,15 +312,6 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     pub fn domain(&self) -> &Domain<K> {
         &self.inner.domain
     }
-}
-
-#[cold]
-#[track_caller]
-fn refuse_to_replace(what: &str) -> ! {
-    panic!(
-        "quiescence: {what}() in a section, at the limit of what may wait, and this thread is over it already: \
-         replace values outside of sections, use try_store(), or raise the limit in the domain's Tuning"
-    );
 }
 
 /// A value in a box of its own, or null.

@@ -260,9 +260,7 @@ impl Callbacks {
             bytes_waiting: self.bytes_waiting + other.bytes_waiting,
         }
     }
-}
 
-impl Callbacks {
     /// The counts that `look` finds, which looks at one queue after the other, and at what has run
     /// first. If callbacks have run by the end of it, as `run` says, it is repeated, a few times.
     /// Returns the look in which the fewest have run.

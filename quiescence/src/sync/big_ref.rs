@@ -143,7 +143,7 @@ impl<T> BigRef<T> {
         let count = &self.shared().count;
         // It may be killed, and released, after this look: then there is no way back from zero.
         let get = |references: u64| (references != 0).then_some(references + 1);
-        !self.is_killed() && count.central().fetch_update(Relaxed, Relaxed, get).is_ok()
+        !self.is_killed() && count.central.fetch_update(Relaxed, Relaxed, get).is_ok()
     }
 
     /// Gives out no more references, and the first one, its own, back; so the value is released as
@@ -196,7 +196,7 @@ impl<T> Drop for BigRef<T> {
 #[inline(never)]
 fn put_counted<T>(shared: NonNull<Shared<T>>) {
     // SAFETY: the reference that is given back keeps it.
-    let count = unsafe { shared.as_ref() }.count.central();
+    let count = &unsafe { shared.as_ref() }.count.central;
     // AcqRel: what was done with the value, by the thread that gave a reference back, happens
     // before its release. What was given back on the CPUs' words happened before the fold in `kill`
     // [BR-2].
@@ -247,7 +247,7 @@ impl<T> Clone for BigRefHandle<T> {
     fn clone(&self) -> Self {
         let count = &self.shared().count;
         // Relaxed, as in `Arc`: our own reference keeps it from zero.
-        if !count.add(1) && count.central().fetch_add(1, Relaxed) > u64::MAX >> 1 {
+        if !count.add(1) && count.central.fetch_add(1, Relaxed) > u64::MAX >> 1 {
             abort(); // leaked so many: it would come round to zero
         }
         Self { shared: self.shared, owns: PhantomData }

@@ -51,7 +51,7 @@ impl ExactCounter {
         if !self.count.add(amount.cast_unsigned()) {
             // Relaxed: what a sum has to see before it is ordered by the heavy fence, or is in this
             // word's own order.
-            self.count.central().fetch_add(amount.cast_unsigned(), Relaxed);
+            self.count.central.fetch_add(amount.cast_unsigned(), Relaxed);
         }
     }
 

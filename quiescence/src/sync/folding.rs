@@ -51,7 +51,8 @@ const GROWS_EVERY: u32 = 64;
 pub(super) struct Folding<const W: usize> {
     /// The words of CPU 0 while additions may use them, else null.
     place: AtomicPtr<u64>,
-    central: AtomicU64,
+    /// The one word. What is done to it counts at all times.
+    pub(super) central: AtomicU64,
     words: PerCpuCounters<W>,
     /// How often somebody came here while there was `central` only.
     uses: AtomicU32,
@@ -160,11 +161,6 @@ impl<const W: usize> Folding<W> {
     /// Whether the CPUs have words.
     pub(super) fn has_words(&self) -> bool {
         !self.words.first().is_null()
-    }
-
-    /// The one word. What is done to it counts at all times.
-    pub(super) fn central(&self) -> &AtomicU64 {
-        &self.central
     }
 
     /// Whether it is stopped: what somebody says who holds the owner's lock, or a guess.

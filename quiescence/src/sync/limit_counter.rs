@@ -87,7 +87,7 @@ impl LimitCounter {
         let _turn = sync::lock(&self.turn);
         let fold = self.room.stop();
         // While it is folded for longer, all room is in the pool already.
-        let room = if fold { self.room.gather(0) } else { self.room.central().load(Relaxed) };
+        let room = if fold { self.room.gather(0) } else { self.room.central.load(Relaxed) };
         if fold {
             self.room.go_on();
         }
@@ -121,20 +121,20 @@ impl LimitCounter {
     fn sub_slow(&self, amount: u64) {
         // Relaxed, as everywhere: the pool's own order is all that is needed, and it has the fold's
         // in it.
-        self.room.central().fetch_add(amount, Relaxed);
+        self.room.central.fetch_add(amount, Relaxed);
         self.unfold_if_roomy();
     }
 
     /// Takes `amount` and `more` out of the pool, if `amount` is there.
     fn take_from_pool(&self, amount: u64, more: u64) -> bool {
         let take = |room: u64| room.checked_sub(amount)?.checked_sub(more);
-        self.room.central().fetch_update(Relaxed, Relaxed, take).is_ok()
+        self.room.central.fetch_update(Relaxed, Relaxed, take).is_ok()
     }
 
     /// Takes `amount` out of the pool, and a stock for this CPU. By the thread that has the turn:
     /// what is on its way would be missing in a fold.
     fn take_with_stock(&self, amount: u64) -> bool {
-        let pool = self.room.central().load(Relaxed);
+        let pool = self.room.central.load(Relaxed);
         let Some(left) = pool.checked_sub(amount) else { return false };
         let stock = (left / (4 * percpu::slots() as u64)).max(STOCK_MIN).min(left);
         if !self.take_from_pool(amount, stock) {
@@ -142,7 +142,7 @@ impl LimitCounter {
             return self.take_from_pool(amount, 0);
         }
         if !self.room.add(stock) {
-            self.room.central().fetch_add(stock, Relaxed); // no word for us here
+            self.room.central.fetch_add(stock, Relaxed); // no word for us here
         }
         true
     }
@@ -150,7 +150,7 @@ impl LimitCounter {
     /// Hands room out to the CPUs again, once there is enough.
     fn unfold_if_roomy(&self) {
         let enough = (self.limit / 8).max(ROOM_MIN * percpu::slots() as u64);
-        let is_roomy = || self.room.has_words() && self.room.central().load(Relaxed) >= enough;
+        let is_roomy = || self.room.has_words() && self.room.central.load(Relaxed) >= enough;
         if is_roomy()
             && let Some(_turn) = sync::try_lock(&self.turn)
             && self.room.is_stopped()

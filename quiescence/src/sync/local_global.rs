@@ -155,7 +155,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     fn begin_at_once(&self) -> bool {
         let begin = |readers: u64| (readers & STOPPED == 0).then_some(readers + 1);
         // Acquire: pairs with the Release in `end_write` [LG-1].
-        self.readers.central().fetch_update(Acquire, Acquire, begin).is_ok()
+        self.readers.central.fetch_update(Acquire, Acquire, begin).is_ok()
     }
 
     #[cold]
@@ -182,7 +182,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     #[inline(never)]
     fn end_slow(&self) {
         // AcqRel: what we have read happens before what the writer writes [LG-2].
-        let before = self.readers.central().fetch_sub(1, AcqRel);
+        let before = self.readers.central.fetch_sub(1, AcqRel);
         // (Before all words are in it, this number may come by chance, and wakes for nothing.)
         //~ no-writer-wake-up:
         if before == (NOBODY | STOPPED) + 1 {
@@ -234,14 +234,14 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     fn stop(&self, _turns: &Turns) -> bool {
         // Relaxed: a word's own order is enough for a thread that comes to it, and `gather` is for
         // the others.
-        self.readers.central().fetch_or(STOPPED, Relaxed);
+        self.readers.central.fetch_or(STOPPED, Relaxed);
         self.readers.stop()
     }
 
     /// Sleeps until there is no reader.
     fn until_drained(&self) {
         // Acquire: pairs with the end of the last reader [LG-2].
-        let is_drained = || self.readers.central().load(Acquire) == NOBODY | STOPPED;
+        let is_drained = || self.readers.central.load(Acquire) == NOBODY | STOPPED;
         for _ in 0..LOOKS {
             if is_drained() {
                 return;
@@ -267,12 +267,12 @@ impl<T: ?Sized> LocalGlobalLock<T> {
             turns.readers_waiting = 0;
             turns.read_turns = turns.read_turns.wrapping_add(1);
             // Relaxed: the thread that writes next takes the lock after us.
-            self.readers.central().fetch_add(readers, Relaxed);
+            self.readers.central.fetch_add(readers, Relaxed);
         }
         if !writer {
             // Release: pairs with the Acquire in `begin_at_once`, and with those who find the words
             // again [LG-1].
-            self.readers.central().fetch_and(!STOPPED, Release);
+            self.readers.central.fetch_and(!STOPPED, Release);
             self.readers.go_on();
         }
         drop(turns);

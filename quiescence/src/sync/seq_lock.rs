@@ -135,7 +135,7 @@ impl<T: NoUninit> SeqLock<T> {
     /// Wait-free; for signal handlers too.
     #[inline]
     pub fn try_read(&self) -> Option<T> {
-        let sequence = self.writers.word();
+        let sequence = &self.writers.word;
         // Acquire: pairs with the Release in `write` [SQ-1]. If it is not odd, all words of that
         // value are seen, or later ones.
         let before = sequence.load(Acquire);
@@ -158,7 +158,7 @@ impl<T: NoUninit> SeqLock<T> {
     fn read_slow(&self) -> T {
         for _ in 0..RETRIES {
             // Relaxed: a hint; while it is odd there is nothing to be copied.
-            if self.writers.word().load(Relaxed) & ODD != 0 {
+            if self.writers.word.load(Relaxed) & ODD != 0 {
                 sync::relax();
             } else if let Some(value) = self.try_read() {
                 return value;
@@ -265,10 +265,10 @@ impl<T: NoUninit> SeqLockGuard<'_, T> {
         let SeqLock { writers, .. } = self.lock;
         let number = writers.number();
         // Relaxed: the fence in `store` orders it [SQ-2].
-        writers.word().store(number | LOCKED | ODD, Relaxed); //~ seq-no-odd
+        writers.word.store(number | LOCKED | ODD, Relaxed); //~ seq-no-odd
         self.lock.store(value);
         // Release: as in `write` [SQ-1].
-        writers.word().store((number + ONE) | LOCKED, Release);
+        writers.word.store((number + ONE) | LOCKED, Release);
     }
 }
 

@@ -56,7 +56,8 @@ fn back_off(trial: u32) {
 /// The lock, and the number.
 #[derive(Debug)]
 pub(super) struct Writers {
-    word: AtomicU64,
+    /// Those who hold the lock may store to it, with the same bits or more.
+    pub(super) word: AtomicU64,
     /// Whether the first of those who wait has been woken in vain.
     hungry: AtomicU32,
     /// How many threads have ever waited asleep, and how many of them have had their turn.
@@ -77,12 +78,6 @@ impl Writers {
                 wakes: AtomicU32::new(0),
             }
         }
-    }
-
-    /// The word. Those who hold the lock may store to it, with the same bits or more.
-    #[inline(always)]
-    pub(super) fn word(&self) -> &AtomicU64 {
-        &self.word
     }
 
     /// The number, for the thread that holds the lock.

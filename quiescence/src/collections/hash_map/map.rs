@@ -15,9 +15,9 @@ use super::known::is_key;
 use super::search::search;
 use super::table::{Table, TableRef};
 use super::view::HashMapRef;
-use crate::collections::sections;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
+use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::AtomicPtr;
 use crate::os::user_code::{self, Site};
@@ -30,8 +30,7 @@ use crate::sync::Counter;
 /// Runs an expression with `$form` as the form of a map's entries.
 macro_rules! by_form {
     ($map:expr, $form:ident, $body:expr) => {
-        if const { crate::collections::hash_map::entry::may_be_inline::<K, V>() }
-            && $map.is_inline()
+        if const { crate::collections::hash_map::entry::may_be_inline::<K, V>() } && $map.is_inline
         {
             type $form<K, V> = Inline<K, V>;
             $body
@@ -135,7 +134,7 @@ pub struct HashMap<K, V, S = RandomState, D: DomainTag = Global> {
     /// The table that readers begin with; never null.
     pub(super) root: AtomicPtr<Table>,
     /// Whether entries stand in slots.
-    is_inline: bool,
+    pub(super) is_inline: bool,
     pub(super) hasher: S,
     pub(super) domain: Domain<D>,
     /// Entries.
@@ -295,11 +294,6 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     }
 
     #[inline(always)]
-    pub(super) fn is_inline(&self) -> bool {
-        self.is_inline
-    }
-
-    #[inline(always)]
     pub(super) fn tag(&self) -> &D {
         self.domain.tag()
     }
@@ -368,15 +362,6 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         &self.hasher
     }
 
-    /// Refuses a section of another domain, where the types do not.
-    #[inline(always)]
-    pub(super) fn check<G: Section<D>>(&self, section: &G) {
-        assert!(
-            sections::is_of(section, &self.domain),
-            "quiescence: the guard is of another domain than the map"
-        );
-    }
-
     /// A section, with the methods of the map.
     ///
     /// # Panics
@@ -384,7 +369,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> HashMapRef<'_, K, V, S, D, D::Section<'_>> {
-        HashMapRef::new(self, self.tag().enter(Location::caller()))
+        HashMapRef { map: self, section: self.tag().enter(Location::caller()) }
     }
 
     /// The same under a section that the caller has: of a [`Reader`](crate::Reader), a
@@ -409,8 +394,8 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         &'s self,
         section: &'s G,
     ) -> HashMapRef<'s, K, V, S, D, &'s G> {
-        self.check(section);
-        HashMapRef::new(self, section)
+        sections::check(section, &self.domain, "map");
+        HashMapRef { map: self, section }
     }
 }
 
@@ -464,7 +449,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag> HashMap<K, V, S, D> {
         Q: Hash + Equivalent<K> + ?Sized,
         G: Section<D>,
     {
-        self.check(section);
+        sections::check(section, &self.domain, "map");
         // SAFETY: in a section.
         let entry = unsafe { self.find(key) };
         // SAFETY: it is not written to or freed before the section ends.

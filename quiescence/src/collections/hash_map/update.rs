@@ -14,7 +14,7 @@ use super::known::{Seen, is_key};
 use super::map::{HashMap, by_form};
 use super::table::TableRef;
 use super::tags;
-use crate::collections::sections;
+use crate::domain::sections;
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer::{self, Patience};
@@ -204,7 +204,7 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let garbage = Garbage::of_nodes(self).ok_or(AtLimit::unchanged(()))?;
-        if self.is_inline() {
+        if self.is_inline {
             return Ok(garbage);
         }
         garbage.with_box(self.charge_now(key)).ok_or(AtLimit::unchanged(()))

@@ -27,15 +27,8 @@ use crate::reclaim::retire::AtLimit;
 /// may wait, if updates were made by it: see [`HashMap`].
 #[must_use = "the section ends when this is dropped"]
 pub struct HashMapRef<'m, K, V, S, D: DomainTag, G> {
-    map: &'m HashMap<K, V, S, D>,
-    section: G,
-}
-
-impl<'m, K, V, S, D: DomainTag, G> HashMapRef<'m, K, V, S, D, G> {
-    #[inline(always)]
-    pub(super) fn new(map: &'m HashMap<K, V, S, D>, section: G) -> Self {
-        Self { map, section }
-    }
+    pub(super) map: &'m HashMap<K, V, S, D>,
+    pub(super) section: G,
 }
 
 impl<K, V, S, D: DomainTag, G> Deref for HashMapRef<'_, K, V, S, D, G> {
@@ -381,7 +374,7 @@ pub(super) enum AnyWalk<K, V> {
 impl<K, V> AnyWalk<K, V> {
     /// All entries of a map. The caller is in a section, as long as the walk lasts.
     pub(super) fn of<S, D: DomainTag>(map: &HashMap<K, V, S, D>) -> Self {
-        if map.is_inline() {
+        if map.is_inline {
             // SAFETY: in a section; the form is the map's.
             let table = unsafe { growth::root::<Inline<K, V>>(&map.root) };
             Self::Inline(Walk::new(table, 0, table.buckets()))

@@ -38,13 +38,9 @@ pub unsafe trait Allocator: Send + Sync + 'static {
 
 /// One or the other.
 #[derive(Clone)]
-pub(super) struct Source(Option<Arc<dyn Allocator>>);
+pub(super) struct Source(pub(super) Option<Arc<dyn Allocator>>);
 
 impl Source {
-    pub(super) fn new(allocator: Option<Arc<dyn Allocator>>) -> Self {
-        Self(allocator)
-    }
-
     /// Whether it is user code.
     pub(super) fn is_callers(&self) -> bool {
         self.0.is_some()

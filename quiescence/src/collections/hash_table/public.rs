@@ -173,7 +173,7 @@ impl<R: Protection> HashTable<R> {
     /// # Errors
     /// If numbers are not powers of two, or there is no memory.
     pub fn new(readers: R, options: Options) -> Result<Self, TableError> {
-        Self::make(readers, &options, Source::new(None))
+        Self::make(readers, &options, Source(None))
     }
 
     /// The same in memory of another allocator. It grows on the library's thread, and not in the
@@ -186,7 +186,7 @@ impl<R: Protection> HashTable<R> {
         options: Options,
         allocator: Arc<dyn Allocator>,
     ) -> Result<Self, TableError> {
-        Self::make(readers, &options, Source::new(Some(allocator)))
+        Self::make(readers, &options, Source(Some(allocator)))
     }
 
     fn make(readers: R, options: &Options, source: Source) -> Result<Self, TableError> {

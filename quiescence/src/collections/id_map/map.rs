@@ -10,9 +10,9 @@ use super::id::{Id, Mark};
 use super::reader::IdMapRef;
 use super::retire::ReplaceError;
 use super::table::{Claim, Table};
-use crate::collections::sections;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
+use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::percpu;
 use crate::os::sync::const_unless_loom;
@@ -163,7 +163,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// As [`get`](Self::get).
     #[inline]
     pub fn read_in<'s, G: Section<D>>(&'s self, section: &'s G) -> IdMapRef<'s, V, D, &'s G> {
-        self.check(section);
+        sections::check(section, &self.domain, "map");
         IdMapRef { map: self, section }
     }
 
@@ -484,7 +484,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         index: u32,
         section: &'s S,
     ) -> Option<&'s Entry<V>> {
-        self.check(section);
+        sections::check(section, &self.domain, "map");
         let entry = self.table.load(index).entry();
         debug_objects::check_reachable(entry.cast_const().cast(), || {
             ptr::eq(self.table.load(index).entry(), entry)
@@ -507,7 +507,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         id: Id,
         section: &S,
     ) -> Option<NonNull<Entry<V>>> {
-        self.check(section);
+        sections::check(section, &self.domain, "map");
         // SAFETY: in a section of the map's domain.
         unsafe { self.table.unlink(id.index(), |entry| entry.generation == id.generation()) }
     }
@@ -523,22 +523,13 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         new: Box<Entry<V>>,
         section: &S,
     ) -> Result<NonNull<Entry<V>>, Box<Entry<V>>> {
-        self.check(section);
+        sections::check(section, &self.domain, "map");
         let new = NonNull::from(Box::leak(new));
         // SAFETY: in a section of the map's domain; an entry of ours.
         unsafe { self.table.replace(id, expected.map(ptr::from_ref), new) }.ok_or_else(|| {
             // SAFETY: the box of above, which was not published.
             unsafe { Box::from_raw(new.as_ptr()) }
         })
-    }
-
-    /// Refuses a section of another domain, where the types do not.
-    #[inline(always)]
-    fn check<S: Section<D>>(&self, section: &S) {
-        assert!(
-            sections::is_of(section, &self.domain),
-            "quiescence: the guard is of another domain than the map"
-        );
     }
 }
 

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use super::chunk::Entry;
 use super::id::Id;
 use super::map::IdMap;
-use crate::collections::sections;
+use crate::domain::sections;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
 use crate::reclaim::free::charge_of_box;

@@ -30,30 +30,18 @@ use crate::os::sync::{AtomicPtr, const_unless_loom};
 /// An element of a list.
 #[derive(Debug)]
 pub(super) struct Node<T> {
-    next: AtomicPtr<Node<T>>,
+    /// Where the next element is found.
+    pub(super) next: AtomicPtr<Node<T>>,
     /// The element before it; for one that has been removed, what its updater keeps there. (An
     /// atomic, since others have references to the node; it is the updaters' only.)
     previous: UpdatersPtr<Node<T>>,
-    value: T,
+    pub(super) value: T,
 }
 
 impl<T> Node<T> {
     pub(super) fn new(value: T) -> Self {
         let (next, previous) = (AtomicPtr::new(ptr::null_mut()), UpdatersPtr::default());
         Self { next, previous, value }
-    }
-
-    pub(super) fn value(&self) -> &T {
-        &self.value
-    }
-
-    pub(super) fn into_value(self) -> T {
-        self.value
-    }
-
-    /// Where the next element is found.
-    pub(super) fn link(&self) -> &AtomicPtr<Node<T>> {
-        &self.next
     }
 
     /// The element before it, for updaters; null if it is the first.
@@ -78,7 +66,8 @@ pub(super) fn follow<T>(link: &AtomicPtr<Node<T>>) -> *mut Node<T> {
 /// The way in for readers, and the number of elements.
 #[derive(Debug)]
 pub(super) struct Chain<T> {
-    first: AtomicPtr<Node<T>>,
+    /// Where the first element is found.
+    pub(super) first: AtomicPtr<Node<T>>,
     /// Written under the updaters' lock.
     len: AtomicUsize,
 }
@@ -107,11 +96,6 @@ impl<T> Chain<T> {
         pub(super) fn new() -> Self {
             Self { first: AtomicPtr::new(ptr::null_mut()), len: AtomicUsize::new(0) }
         }
-    }
-
-    /// Where the first element is found.
-    pub(super) fn link(&self) -> &AtomicPtr<Node<T>> {
-        &self.first
     }
 
     pub(super) fn len(&self) -> usize {

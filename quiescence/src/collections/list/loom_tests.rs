@@ -104,11 +104,11 @@ impl World {
     /// What a reader sees.
     fn read(&self) -> Vec<usize> {
         let mut numbers = Vec::new();
-        let mut link = self.chain.link();
+        let mut link = &self.chain.first;
         // SAFETY: elements live as long as the model.
         while let Some(node) = unsafe { follow(link).as_ref() } {
-            numbers.push(node.value().get());
-            link = node.link();
+            numbers.push(node.value.get());
+            link = &node.next;
         }
         numbers
     }
@@ -120,7 +120,7 @@ impl World {
             let mut at = ends.last();
             // SAFETY: as above.
             while let Some(node) = unsafe { at.as_ref() } {
-                numbers.push(node.value().get());
+                numbers.push(node.value.get());
                 at = node.previous();
             }
             (numbers, self.chain.len())

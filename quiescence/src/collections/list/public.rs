@@ -7,10 +7,10 @@ use std::panic::Location;
 use super::chain::{Chain, Ends, Node};
 use super::reader::{Iter, ListRef};
 use super::updater::ListUpdater;
-use crate::collections::sections;
 use crate::collections::valued::drop_all;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
+use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::{Mutex, Rank, const_unless_loom, lock_another};
 use crate::os::user_code::{self, Site};
@@ -76,7 +76,7 @@ use crate::reclaim::weigh::{Scale, Weigh};
 /// assert!(reader.iter().map(|handler| handler.0).eq(["trace", "drop", "count"]));
 /// ```
 pub struct List<T: Send + Sync + 'static, D: DomainTag = Global> {
-    chain: Chain<T>,
+    pub(super) chain: Chain<T>,
     ends: Mutex<Ends<T>>,
     scale: Scale<T>,
     domain: Domain<D>,
@@ -141,7 +141,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> ListRef<'_, T, D> {
-        ListRef::new(self, self.domain.tag().enter(Location::caller()))
+        ListRef { list: self, section: self.domain.tag().enter(Location::caller()) }
     }
 
     /// The elements, from the first to the last, under a section that the caller has.
@@ -153,13 +153,10 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
     /// If the section is one of another domain, where the types do not tell.
     #[inline]
     pub fn iter<'s, S: Section<D>>(&'s self, section: &'s S) -> Iter<'s, T> {
-        assert!(
-            sections::is_of(section, &self.domain),
-            "quiescence: the guard is of another domain than the list"
-        );
+        sections::check(section, &self.domain, "list");
         // SAFETY: the section is borrowed as long as the iterator; what is removed is retired in
         // its domain.
-        unsafe { Iter::new(self.chain.link()) }
+        unsafe { Iter::new(&self.chain.first) }
     }
 
     /// The right to change the list, when no other thread has it.
@@ -246,10 +243,6 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
         &self.domain
     }
 
-    pub(super) fn chain(&self) -> &Chain<T> {
-        &self.chain
-    }
-
     /// What all elements are charged, if they all weigh the same.
     pub(super) fn constant_charge(&self) -> Option<usize> {
         self.scale.by_size().then(|| charge_of_box::<Node<T>>(size_of::<Node<T>>()))
@@ -267,7 +260,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
         let node = self.chain.take_first();
         // SAFETY: elements are boxes; no thread can reach this one: a reference to it, or to one
         // that would lead to it, borrows the list.
-        (!node.is_null()).then(|| unsafe { Box::from_raw(node) }.into_value())
+        (!node.is_null()).then(|| unsafe { Box::from_raw(node) }.value)
     }
 }
 

@@ -16,15 +16,11 @@ use crate::reclaim::domain_state::DomainState;
 /// dereferences to the [`List`].
 #[must_use = "the section ends when this is dropped"]
 pub struct ListRef<'l, T: Send + Sync + 'static, D: DomainTag = Global> {
-    list: &'l List<T, D>,
-    section: D::Section<'l>,
+    pub(super) list: &'l List<T, D>,
+    pub(super) section: D::Section<'l>,
 }
 
 impl<'l, T: Send + Sync + 'static, D: DomainTag> ListRef<'l, T, D> {
-    pub(super) fn new(list: &'l List<T, D>, section: D::Section<'l>) -> Self {
-        Self { list, section }
-    }
-
     /// The elements, from the first to the last. See [`List::iter`].
     #[inline]
     pub fn iter(&self) -> Iter<'_, T> {
@@ -91,8 +87,8 @@ impl<'s, T> Iterator for Iter<'s, T> {
         // SAFETY: found in the section, by links of elements that were found in it; so it is valid
         // as long as the section.
         let node = unsafe { follow(self.link?).as_ref() };
-        self.link = node.map(Node::link);
-        node.map(Node::value)
+        self.link = node.map(|node| &node.next);
+        node.map(|node| &node.value)
     }
 }
 

@@ -12,8 +12,8 @@ use std::ptr;
 use super::chain::{Ends, Node, follow};
 use super::public::List;
 use super::reader::Iter;
-use crate::collections::sections::refuse;
 use crate::domain::guard::Global;
+use crate::domain::sections::refuse;
 use crate::domain::tag::DomainTag;
 use crate::os::sync::MutexGuard;
 use crate::os::user_code::{self, Site};
@@ -70,13 +70,13 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
     /// `node` is null or in the list.
     unsafe fn value(&self, node: *mut Node<T>) -> Option<&T> {
         // SAFETY: only this updater removes elements, and not while it is borrowed.
-        unsafe { node.as_ref() }.map(Node::value)
+        unsafe { node.as_ref() }.map(|node| &node.value)
     }
 
     /// What follows the cursor; null behind the last.
     fn next(&self) -> *mut Node<T> {
         // SAFETY: null or in the list.
-        follow(unsafe { self.cursor.as_ref() }.map_or(self.list.chain().link(), Node::link))
+        follow(unsafe { self.cursor.as_ref() }.map_or(&self.list.chain.first, |node| &node.next))
     }
 
     /// What comes before the cursor; null before the first.
@@ -142,13 +142,13 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
     /// All elements, from the first to the last.
     pub fn iter(&self) -> Iter<'_, T> {
         // SAFETY: as long as the updater is borrowed, no element is removed.
-        unsafe { Iter::new(self.list.chain().link()) }
+        unsafe { Iter::new(&self.list.chain.first) }
     }
 
     fn insert(&mut self, previous: *mut Node<T>, value: T) {
         let node = Box::into_raw(cache::boxed(Node::new(value)));
         // SAFETY: this is the updater; `previous` is null or in the list; the box is given away.
-        unsafe { self.list.chain().insert(&mut self.ends, previous, node) };
+        unsafe { self.list.chain.insert(&mut self.ends, previous, node) };
     }
 
     /// Puts a value before the element that the cursor stands on; behind the last, if it stands on
@@ -200,7 +200,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
         }
         let old = self.cursor;
         // SAFETY: this is the updater, and the cursor stands on an element of the list.
-        self.cursor = unsafe { self.list.chain().remove(&mut self.ends, old) };
+        self.cursor = unsafe { self.list.chain.remove(&mut self.ends, old) };
         // SAFETY: taken out above.
         unsafe { self.removed.add(old) };
         Ok(true)
@@ -236,7 +236,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
         let node = Box::into_raw(cache::boxed(Node::new(value)));
         // SAFETY: this is the updater; the cursor stands on an element of the list; the box is
         // given away.
-        unsafe { self.list.chain().replace(&mut self.ends, old, node) };
+        unsafe { self.list.chain.replace(&mut self.ends, old, node) };
         self.cursor = node;
         // SAFETY: taken out above.
         unsafe { self.removed.add(old) };
@@ -287,7 +287,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> Removed<'_, T, D> {
     /// It was taken out of the list, and is retired once.
     unsafe fn retire(&self, node: *mut Node<T>) {
         // SAFETY: it is not retired yet; others may read it, and T is Sync.
-        let bytes = self.list.charge(unsafe { &*node }.value());
+        let bytes = self.list.charge(&unsafe { &*node }.value);
         // SAFETY: elements are boxes, and this one is out of reach of later sections.
         unsafe { defer::retire_raw(self.list.domain().tag(), node, bytes) };
     }

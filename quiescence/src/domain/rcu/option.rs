@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 #[cfg(doc)]
 use super::Rcu;
-use super::{RcuOption, Unlinked, into_raw, refuse_to_replace};
+use super::{RcuOption, Unlinked, into_raw};
 use crate::domain::domain::Domain;
+use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
@@ -97,7 +98,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[track_caller]
     fn store_without_room(&self, value: Option<T>) {
         if !self.is_sleepable() {
-            refuse_to_replace("store");
+            sections::refuse("store", "try_store()");
         }
         drop(self.swap(value)); // waits, and goes over the limit, as `retire` there
     }
@@ -198,7 +199,10 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
 
     /// Replaces the value and gives the old one, which may still be read.
     pub fn swap(&self, value: Option<T>) -> Option<Unlinked<T, K>> {
-        self.replace(into_raw(value))
+        let new = into_raw(value);
+        //~ retire-before-unlink
+        // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
+        unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
     }
 
     /// Takes the value out; it may still be read.
@@ -234,7 +238,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         current: Option<&T>,
         new: Option<Box<T>>,
     ) -> Result<Option<Unlinked<T, K>>, Option<Box<T>>> {
-        self.check(section);
+        sections::check(section, &self.domain, "value");
         let current = current.map_or(ptr::null_mut(), |current| ptr::from_ref(current).cast_mut());
         let new = new.map_or(ptr::null_mut(), Box::into_raw);
         // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets
@@ -268,20 +272,14 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
 
     #[inline]
     pub(super) fn load_pointer<S: Section<K>>(&self, section: &S) -> *const T {
-        self.check(section);
-        // Acquire: pairs with the Release in `replace` and `compare_exchange` [GP-10]; the value
+        sections::check(section, &self.domain, "value");
+        // Acquire: pairs with the Release in `exchange` and `compare_exchange` [GP-10]; the value
         // was made before it was published. The section's begin comes before this load [GP-1].
         let pointer = self.pointer.load(Acquire);
         debug_objects::check_reachable(pointer.cast_const().cast(), || {
             ptr::eq(self.pointer.load(Acquire), pointer)
         });
         pointer
-    }
-
-    pub(super) fn replace(&self, new: *mut T) -> Option<Unlinked<T, K>> {
-        //~ retire-before-unlink
-        // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
-        unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
     }
 
     /// Puts another pointer in the place; no thread finds the old one from now on.
@@ -291,16 +289,5 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         let old = self.pointer.swap(new, AcqRel);
         //~ point unlinked
         old
-    }
-
-    /// Refuses a section of another domain, where the types do not.
-    #[inline(always)]
-    fn check<S: Section<K>>(&self, section: &S) {
-        if !K::STATIC {
-            assert!(
-                ptr::eq(section.core(), self.domain.core()),
-                "quiescence: the guard is of another domain than the value"
-            );
-        }
     }
 }
