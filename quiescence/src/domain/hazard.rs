@@ -44,7 +44,7 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::AtomicPtr as State;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use crate::event::statistics::Statistics;
 use crate::gp::grace_periods::Me;
@@ -291,16 +291,8 @@ impl HazardPointer {
     /// with an address that leads to another object meanwhile.
     #[inline]
     pub unsafe fn protect<'h, T>(&'h mut self, source: &AtomicPtr<T>) -> Option<Protected<'h, T>> {
-        // Relaxed: it is only compared.
-        let mut expected = source.load(Relaxed);
-        loop {
-            let (found, is_same) = hazptr::try_protect(self.slot(), source, expected);
-            if is_same {
-                let object = NonNull::new(found)?;
-                return Some(Protected { object, slot: self.slot(), holder: PhantomData });
-            }
-            expected = found;
-        }
+        let object = NonNull::new(self.slot().protect_with(source, hazptr::reader_fence))?;
+        Some(Protected { object, slot: self.slot(), holder: PhantomData })
     }
 
     /// Protects `expected`, if the source still leads there. Wait-free.
@@ -316,7 +308,7 @@ impl HazardPointer {
         source: &AtomicPtr<T>,
         expected: *mut T,
     ) -> Result<Option<Protected<'h, T>>, *mut T> {
-        let (found, is_same) = hazptr::try_protect(self.slot(), source, expected);
+        let (found, is_same) = self.slot().try_protect(source, expected, hazptr::reader_fence);
         if !is_same {
             self.slot().release();
             return Err(found);

@@ -5,24 +5,22 @@ use std::ptr;
 use crate::domain::domain::Domain;
 use crate::domain::tag::{DomainTag, Section};
 
-/// Refuses a section of another domain than that of a `what`. Where the types tell, nothing is
-/// compared.
+/// Whether a section is one of this domain; where the types say so, nothing is compared.
 #[inline(always)]
-pub(crate) fn check<D: DomainTag>(
-    section: &impl Section<D>,
-    domain: &Domain<D>,
-    what: &'static str,
-) {
-    if !D::STATIC && !ptr::eq(section.core(), domain.core()) {
-        refuse_other(what);
-    }
+pub(crate) fn is_of<D: DomainTag>(section: &impl Section<D>, domain: &Domain<D>) -> bool {
+    D::STATIC || ptr::eq(section.core(), domain.core())
 }
 
-#[cold]
-#[inline(never)]
-fn refuse_other(what: &'static str) -> ! {
-    panic!("quiescence: the guard is of another domain than the {what}");
+/// Refuses a section of another domain than the one of what is called so.
+macro_rules! check {
+    ($section:expr, $domain:expr, $what:literal) => {
+        assert!(
+            $crate::domain::sections::is_of($section, $domain),
+            concat!("quiescence: the guard is of another domain than the ", $what)
+        )
+    };
 }
+pub(crate) use check;
 
 /// Refuses what would go over the limit once more in one section.
 #[cold]

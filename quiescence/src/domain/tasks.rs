@@ -175,27 +175,25 @@ impl<K: DomainTag> RoomWaiter<K> {
         context: &mut Context<'_>,
         mut attempt: impl FnMut() -> bool,
     ) -> Poll<bool> {
-        if attempt() {
-            self.waiter.forget();
-            return Poll::Ready(true);
-        }
-        let domain = &self.waiter.domain;
-        let cookie = *self.cookie.get_or_insert_with(|| ask_for_room(domain.tag()));
-        if self.waiter.is_done(cookie)
-            || self.waiter.tell(Wanted { cookie: Some(cookie), room: true }, context)
-        {
-            self.waiter.forget();
-            let core = self.waiter.core();
-            if at_limit::context() == Outside
-                && let Some(queue) = local::own_objects(core)
-            {
-                at_limit::run_ready(core, queue);
-            }
-            return Poll::Ready(attempt());
-        }
-        // What came free before the task was noted [TK-1].
         if !attempt() {
-            return Poll::Pending;
+            let domain = &self.waiter.domain;
+            let cookie = *self.cookie.get_or_insert_with(|| ask_for_room(domain.tag()));
+            if self.waiter.is_done(cookie)
+                || self.waiter.tell(Wanted { cookie: Some(cookie), room: true }, context)
+            {
+                self.waiter.forget();
+                let core = self.waiter.core();
+                if at_limit::context() == Outside
+                    && let Some(queue) = local::own_objects(core)
+                {
+                    at_limit::run_ready(core, queue);
+                }
+                return Poll::Ready(attempt());
+            }
+            // What came free before the task was noted [TK-1].
+            if !attempt() {
+                return Poll::Pending;
+            }
         }
         self.waiter.forget();
         Poll::Ready(true)

@@ -209,12 +209,8 @@ impl Latency {
     /// What has been added since `earlier`, a look at the same domain.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let mut counts = self.counts;
-        counts
-            .iter_mut()
-            .zip(&earlier.counts)
-            .for_each(|(new, old)| *new = new.saturating_sub(*old));
-        Self { counts }
+        let since = |index: usize| self.counts[index].saturating_sub(earlier.counts[index]);
+        Self { counts: std::array::from_fn(since) }
     }
 }
 

@@ -44,5 +44,5 @@ mod thread;
 
 pub(crate) use thread::{
     Protected, blocks, end_holder, for_each_protected, holder, holder_if_any, is_protected,
-    protect, reader_fence, scan, try_protect, with_slot,
+    protect, reader_fence, scan, with_slot,
 };

@@ -194,17 +194,6 @@ pub(crate) fn end_holder(block: &'static Block) {
     block.give_back(&BLOCKS);
 }
 
-/// Protects in a holder's slot what `source` leads to, if that is `expected`. As
-/// [`Slot::try_protect`].
-#[inline(always)]
-pub(crate) fn try_protect<T>(
-    slot: &Slot,
-    source: &AtomicPtr<T>,
-    expected: *mut T,
-) -> (*mut T, bool) {
-    slot.try_protect(source, expected, reader_fence)
-}
-
 /// Whether this address is protected now. As [`scan`].
 pub(crate) fn is_protected(address: usize) -> bool {
     let mut is_protected = false;

@@ -72,27 +72,20 @@ fn settle() {
     }
 }
 
-/// Where to serve.
-enum Place {
-    Usual,
-    At(PathBuf),
-}
+/// Where to serve: at this path, or at the usual one.
+type Place = Option<PathBuf>;
 
 fn wanted(value: OsString) -> Result<Option<Place>, String> {
     match value.to_str() {
         Some("" | "0") => Ok(None),
-        Some("1") => Ok(Some(Place::Usual)),
-        _ if Path::new(&value).is_absolute() => Ok(Some(Place::At(value.into()))),
+        Some("1") => Ok(Some(None)),
+        _ if Path::new(&value).is_absolute() => Ok(Some(Some(value.into()))),
         _ => Err(format!("QUIESCENCE_STATS is {value:?}, and should be 1 or an absolute path")),
     }
 }
 
 fn start(place: Place) {
-    let named = match place {
-        Place::Usual => None,
-        Place::At(path) => Some(path),
-    };
-    if let Err(error) = thread::start("quiescence-stats", || run(named)) {
+    if let Err(error) = thread::start("quiescence-stats", || run(place)) {
         say(&format!("no thread: {error}"));
     }
 }
@@ -102,9 +95,9 @@ fn say(reason: &str) {
     let _ = writeln!(io::stderr(), "quiescence: statistics are not served: {reason}");
 }
 
-fn run(named: Option<PathBuf>) {
+fn run(place: Place) {
     let mut open = OPEN.lock();
-    let door = match socket::open(named) {
+    let door = match socket::open(place) {
         Ok(door) => door,
         Err(reason) => {
             drop(open);
@@ -139,7 +132,7 @@ fn admit(door: &Door) -> io::Result<Option<UnixStream>> {
 /// Serves a client's requests, as long as there is patience.
 fn serve(client: &mut UnixStream) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
-    let mut line = Line::default();
+    let mut line = Line::EMPTY;
     loop {
         while !line.is_whole() {
             client.set_read_timeout(Some(left(until)?))?;
@@ -178,13 +171,9 @@ struct Line {
     length: usize,
 }
 
-impl Default for Line {
-    fn default() -> Self {
-        Self { bytes: [0; LINE_MAX], length: 0 }
-    }
-}
-
 impl Line {
+    const EMPTY: Self = Self { bytes: [0; LINE_MAX], length: 0 };
+
     fn is_whole(&self) -> bool {
         self.bytes[..self.length].contains(&b'\n')
     }
@@ -234,7 +223,7 @@ mod tests {
 
     #[test]
     fn requests_are_lines_however_they_arrive() {
-        let mut line = Line::default();
+        let mut line = Line::EMPTY;
         for part in ["stat", "istics\nmore", "\n\nrest"] {
             line.read_from(&mut part.as_bytes()).unwrap();
         }
@@ -247,15 +236,15 @@ mod tests {
         let endless = [b'x'; LINE_MAX];
         line.read_from(&mut endless.as_slice()).unwrap();
         assert!(line.read_from(&mut endless.as_slice()).is_err(), "no line is that long");
-        assert!(Line::default().read_from(&mut io::empty()).is_err(), "nobody there");
+        assert!(Line::EMPTY.read_from(&mut io::empty()).is_err(), "nobody there");
     }
 
     #[test]
     fn the_environment_says_where() {
         let place = |value: &str| wanted(value.into());
         assert!(matches!(place("0"), Ok(None)) && matches!(place(""), Ok(None)));
-        assert!(matches!(place("1"), Ok(Some(Place::Usual))));
-        assert!(matches!(place("/a/b"), Ok(Some(Place::At(path))) if path == Path::new("/a/b")));
+        assert!(matches!(place("1"), Ok(Some(None))));
+        assert!(matches!(place("/a/b"), Ok(Some(Some(path))) if path == Path::new("/a/b")));
         assert!(place("yes").err().is_some_and(|reason| reason.contains("\"yes\"")));
         assert!(place("stats.sock").is_err());
     }
