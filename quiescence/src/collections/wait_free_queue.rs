@@ -277,8 +277,8 @@ impl fmt::Debug for Ends<'_> {
 }
 
 /// Two cache lines, the second of which CPUs fetch along with the first.
-#[repr(align(128))]
 #[derive(Debug)]
+#[repr(align(128))]
 struct Apart<T>(T);
 
 /// A queue of nodes that are part of their objects. Anybody puts in, one consumer at a time takes

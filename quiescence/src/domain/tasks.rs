@@ -32,14 +32,12 @@ use crate::reclaim::worker;
 mod domain;
 
 /// A task among those that a domain tells.
-#[derive(Debug)]
 pub(crate) struct Waiter<K: DomainTag> {
     domain: Domain<K>,
     told: Option<Told>,
 }
 
 /// How a domain knows a task.
-#[derive(Debug)]
 struct Told {
     number: u64,
     /// Another one of those that it has been given.
@@ -121,7 +119,6 @@ impl<K: DomainTag> Drop for Waiter<K> {
 }
 
 /// A grace period that has been asked for.
-#[derive(Debug)]
 pub(crate) struct GracePeriod<K: DomainTag> {
     waiter: Waiter<K>,
     cookie: Cookie,
@@ -155,7 +152,6 @@ impl<K: DomainTag> Future for GracePeriod<K> {
 impl<K: DomainTag> Unpin for GracePeriod<K> {}
 
 /// A wait at a domain's limit.
-#[derive(Debug)]
 pub(crate) struct RoomWaiter<K: DomainTag> {
     waiter: Waiter<K>,
     /// A full grace period from the first time on that there was no room.
@@ -247,14 +243,12 @@ fn ask_for_room<K: DomainTag>(tag: &K) -> Cookie {
 ///
 /// A panic of that thread continues in the task: [`Domain::barrier`] panics where the wait would
 /// never end, and so does this.
-#[derive(Debug)]
 pub(crate) struct Barrier<K: DomainTag> {
     domain: Domain<K>,
     started: Option<Started>,
 }
 
 /// The thread of a barrier.
-#[derive(Debug)]
 struct Started {
     said: Arc<Mutex<Said>>,
     /// In which process it was started.

@@ -87,7 +87,6 @@ thread_local! {
 }
 
 /// The calling thread as a reader of the global domain.
-#[derive(Debug)]
 enum Reader {
     /// Not registered.
     None,

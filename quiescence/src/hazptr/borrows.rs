@@ -57,7 +57,6 @@ const BORROWED: u64 = 1;
 const PAID: u64 = 2;
 
 /// A reference that a thread has borrowed from a cell; or none. Two are a cache line.
-#[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Borrow {
     /// The number of the use, and its phase.
@@ -86,7 +85,6 @@ impl Place for Borrow {
 }
 
 /// What a thread has got from a cell.
-#[derive(Debug)]
 pub(crate) enum Borrowed<'s, T> {
     /// Nothing was there.
     Null,

@@ -195,7 +195,6 @@ pub(crate) enum Wants {
 
 /// All blocks of the process, of one kind of slots. The list only grows; a thread that ends leaves
 /// its block to the next one. So there are as many as there were threads at once.
-#[derive(Debug)]
 pub(crate) struct Blocks<S = Slot> {
     first: AtomicPtr<Block<S>>,
     /// How many have no owner: where there is none, the list is not gone through.

@@ -92,7 +92,6 @@ pub(crate) fn reader_fence() {
 }
 
 /// What is protected, and by which slot.
-#[derive(Debug)]
 pub(crate) struct Protected<T> {
     pub(crate) address: *mut T,
     pub(crate) slot: &'static Slot,

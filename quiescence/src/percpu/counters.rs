@@ -207,8 +207,8 @@ impl Free {
 /// `first` is read by every addition, and `shared` written by those that use no words of a CPU's;
 /// both stand where their owner puts them. What the owner writes often should not be in the same
 /// cache line.
-#[repr(C)]
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct PerCpuCounters<const W: usize> {
     /// The words of CPU 0, or null.
     first: AtomicPtr<u64>,

@@ -18,7 +18,6 @@ use crate::reclaim::domain_state::DomainState;
 use crate::srcu::track;
 
 /// What a domain is doing.
-#[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) engine: &'static str,
     pub(crate) in_progress: Option<InProgress>,
@@ -35,7 +34,6 @@ pub(crate) struct InProgress {
 }
 
 /// Of the readers that are in a section now: the one that entered under the oldest number.
-#[derive(Debug)]
 pub(crate) struct LongestReader {
     pub(crate) qsbr: bool,
     /// The system's id of the thread; 0 where there is none.

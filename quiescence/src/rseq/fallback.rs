@@ -117,7 +117,6 @@ impl Fallback {
 }
 
 /// A fallback section. What it counts ends first, then what says that this thread is in one.
-#[derive(Debug)]
 pub(crate) struct FallbackSection {
     _counted: Section<'static>,
     _inside: Inside,
@@ -132,7 +131,6 @@ impl FallbackSection {
 }
 
 /// This thread says that it is in a section; if it is the outermost one.
-#[derive(Debug)]
 struct Inside {
     outermost: bool,
 }

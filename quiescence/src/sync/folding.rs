@@ -47,7 +47,6 @@ const GROWS_EVERY: u32 = 64;
 
 /// `W` words of each CPU, and the one that all can be folded into. Amounts wrap: one that is taken
 /// away is added as its complement.
-#[derive(Debug)]
 pub(super) struct Folding<const W: usize> {
     /// The words of CPU 0 while additions may use them, else null.
     place: AtomicPtr<u64>,

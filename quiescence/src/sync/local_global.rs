@@ -82,7 +82,6 @@ pub struct LocalGlobalLock<T: ?Sized> {
 }
 
 /// The writer that is next.
-#[derive(Debug)]
 struct Turns {
     /// The number that the next writer gets.
     writers_came: u64,

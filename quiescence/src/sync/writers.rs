@@ -54,7 +54,6 @@ fn back_off(trial: u32) {
 }
 
 /// The lock, and the number.
-#[derive(Debug)]
 pub(super) struct Writers {
     /// Those who hold the lock may store to it, with the same bits or more.
     pub(super) word: AtomicU64,

@@ -32,7 +32,6 @@ pub(super) trait GracePeriods {
 }
 
 /// The first words of a bucket.
-#[derive(Debug)]
 #[repr(C)]
 pub(super) struct Head {
     /// Byte 0: flags. The others: the state of each slot.
@@ -155,7 +154,6 @@ pub(super) unsafe fn search_node<F: Form>(
 }
 
 /// Its entries are in the next table.
-#[derive(Debug)]
 pub(super) struct Moved;
 
 /// An entry, and where it is.
@@ -165,7 +163,6 @@ pub(super) struct Found<F: Form> {
 }
 
 /// There is an entry that has not been looked at.
-#[derive(Debug)]
 pub(super) struct Unknown;
 
 /// A bucket that the caller has, alone among updaters. Readers see what it stores at once; it is

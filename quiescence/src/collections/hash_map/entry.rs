@@ -21,7 +21,6 @@ use crate::os::sync::{AtomicPtr, Tracked};
 use crate::reclaim::cache;
 
 /// A key and its value.
-#[derive(Debug)]
 pub(super) struct Entry<K, V> {
     pub(super) key: K,
     pub(super) value: V,
@@ -133,11 +132,9 @@ pub(super) unsafe trait Form: Sized {
 }
 
 /// Entries in slots.
-#[derive(Debug)]
 pub(super) struct Inline<K, V>(PhantomData<fn() -> (K, V)>);
 
 /// Pointers to boxes in slots.
-#[derive(Debug)]
 pub(super) struct Boxed<K, V>(PhantomData<fn() -> (K, V)>);
 
 const TRACKED: usize = size_of::<Tracked<1>>();

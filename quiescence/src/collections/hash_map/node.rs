@@ -16,7 +16,6 @@ use crate::os::sync::AtomicU64;
 use crate::reclaim::cache;
 
 /// The head of a node; its words and slots follow.
-#[derive(Debug)]
 #[repr(C)]
 pub(super) struct Node {
     /// Words of tags.

@@ -17,7 +17,6 @@ use crate::os::memory;
 use crate::os::sync::{AtomicPtr, AtomicU64, array_of, const_unless_loom};
 
 /// The head of a table; its buckets follow.
-#[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Table {
     /// The number of buckets, less one.
@@ -33,7 +32,6 @@ pub(super) struct Table {
 }
 
 /// A table that another one takes the place of, and those before it.
-#[derive(Debug)]
 pub(super) struct Old {
     /// Null, once it is freed.
     table: AtomicPtr<Table>,

@@ -5,7 +5,6 @@
 //! ([`Stock`]), and what it takes away is freed afterwards.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
@@ -94,12 +93,6 @@ impl Source {
         // SAFETY: memory of that layout, which is no one else's.
         unsafe { place.write(table) };
         Some(place)
-    }
-}
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_callers() { "the caller's" } else { "the process's" })
     }
 }
 

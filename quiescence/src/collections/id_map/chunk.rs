@@ -24,7 +24,6 @@ const TAG: usize = (1 << MARKS) - 1;
 
 /// A value, with the generation of its id. Neither changes as long as a reader can see it.
 #[repr(align(8))]
-#[derive(Debug)]
 pub(super) struct Entry<V> {
     pub(super) generation: u32,
     pub(super) value: V,
@@ -33,7 +32,6 @@ pub(super) struct Entry<V> {
 const _: () = assert!(align_of::<Entry<()>>() > TAG);
 
 /// What stands in a slot: an entry with its marks, or nothing.
-#[derive(Debug)]
 pub(super) struct Word<V>(pub(super) *mut Entry<V>);
 
 impl<V> Clone for Word<V> {
@@ -68,7 +66,6 @@ impl<V> Word<V> {
 }
 
 /// A cache line of bits, one a slot.
-#[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Bits([AtomicU64; WORDS]);
 
@@ -113,7 +110,6 @@ fn bit(place: usize) -> u64 {
 
 /// The slots of [`SLOTS`] indexes.
 #[repr(C)]
-#[derive(Debug)]
 pub(super) struct Chunk<V> {
     slots: [AtomicPtr<Entry<V>>; SLOTS],
     /// The generation of the last entry of each slot. Who has claimed the index writes it.

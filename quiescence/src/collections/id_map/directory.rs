@@ -52,7 +52,6 @@ impl Kind {
 }
 
 /// The chunks of a map.
-#[derive(Debug)]
 pub(super) struct Directory<V> {
     /// The first chunk, once more: to find it takes a load less, and most maps have no other.
     first: AtomicPtr<Chunk<V>>,

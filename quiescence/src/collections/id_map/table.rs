@@ -33,7 +33,6 @@ const HOMES: usize = if cfg!(loom) { 1 } else { 8 };
 const NO_HOME: u32 = u32::MAX;
 
 /// The table of a map.
-#[derive(Debug)]
 pub(super) struct Table<V> {
     directory: Directory<V>,
     /// The chunk where the CPUs of each place insert, so that they seldom meet; [`NO_HOME`], which
@@ -44,7 +43,6 @@ pub(super) struct Table<V> {
 }
 
 /// An index that is the caller's: the slot is empty. Dropping it gives the index back.
-#[derive(Debug)]
 pub(super) struct Claim<'t, V> {
     table: &'t Table<V>,
     chunk: &'t Chunk<V>,
@@ -382,7 +380,6 @@ impl<V> Drop for Claim<'_, V> {
 }
 
 /// The indexes of a range that are used, or whose slots may have the mark, in ascending order.
-#[derive(Debug)]
 pub(super) struct Indexes<'t, V> {
     table: &'t Table<V>,
     mark: Option<Mark>,

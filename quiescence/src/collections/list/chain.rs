@@ -28,7 +28,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
 /// An element of a list.
-#[derive(Debug)]
 pub(super) struct Node<T> {
     /// Where the next element is found.
     pub(super) next: AtomicPtr<Node<T>>,
@@ -64,7 +63,6 @@ pub(super) fn follow<T>(link: &AtomicPtr<Node<T>>) -> *mut Node<T> {
 }
 
 /// The way in for readers, and the number of elements.
-#[derive(Debug)]
 pub(super) struct Chain<T> {
     /// Where the first element is found.
     pub(super) first: AtomicPtr<Node<T>>,
@@ -73,7 +71,6 @@ pub(super) struct Chain<T> {
 }
 
 /// What updaters need besides, under their lock.
-#[derive(Debug)]
 pub(super) struct Ends<T> {
     last: *mut Node<T>,
 }

@@ -55,7 +55,6 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 /// Times that the hook panicked.
 static HOOK_PANICS: AtomicU64 = AtomicU64::new(0);
 
-#[derive(Debug)]
 struct State {
     started: bool,
     /// The process ends, and the thread is to do so before.
