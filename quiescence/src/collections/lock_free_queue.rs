@@ -31,7 +31,7 @@ use crate::os::sync::{AtomicPtr, const_unless_loom};
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct SharedNode {
-    next: AtomicPtr<SharedNode>,
+    pub(super) next: AtomicPtr<SharedNode>,
     /// Whether it is one of the queue's own. Written before it is put in.
     is_dummy: i32,
 }
@@ -185,20 +185,6 @@ unsafe extern "C" fn retire_in_global(head: *mut raw::Head, _free: raw::Function
     let dummy = dummy_of(head).cast::<Dummy>();
     // SAFETY: by the same contract: only the queue calls this, with a dummy that is out of reach.
     unsafe { raw::retire_with(&Domain::global(), dummy, size_of::<Dummy>(), free) };
-}
-
-/// For loom's tests, where memory comes back at the end of a model.
-#[cfg(loom)]
-impl LockFreeQueue {
-    /// Has loom look whether anybody may still come by a node that is about to be freed.
-    ///
-    /// # Safety
-    /// Its memory is there until the model ends.
-    pub(super) unsafe fn end(node: *mut SharedNode) {
-        // SAFETY: by this function's contract; a shared reference to another part of it there may
-        // be none.
-        unsafe { &mut (*node).next }.with_mut(|_| ());
-    }
 }
 
 impl LockFreeQueue {

@@ -524,8 +524,11 @@ impl Sections {
     fn end(&mut self) {
         self.retired.retain(|(node, waited_for)| {
             if waited_for.is_empty() {
-                // SAFETY: its memory is freed with the model.
-                unsafe { LockFreeQueue::end(std::ptr::with_exposed_provenance_mut(*node)) };
+                let node: *mut SharedNode = std::ptr::with_exposed_provenance_mut(*node);
+                // Has loom look whether anybody may still come by it.
+                // SAFETY: its memory is freed with the model. A shared reference to another part
+                // of it there may be none.
+                unsafe { &mut (*node).next }.with_mut(|_| ());
             }
             !waited_for.is_empty()
         });

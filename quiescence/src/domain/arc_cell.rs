@@ -32,6 +32,7 @@ use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::{Arc, Weak};
 
+use crate::domain::impls::made_of_value;
 use crate::hazptr::{self, Protected};
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 use crate::os::user_code::{self, Site};
@@ -411,21 +412,11 @@ impl<P: RefCnt> Drop for ArcCellAny<P> {
     }
 }
 
-impl<P: RefCnt<Base: Weigh>> From<P> for ArcCellAny<P> {
-    fn from(pointer: P) -> Self {
-        Self::new(pointer)
-    }
-}
+made_of_value!(ArcCellAny<P: RefCnt<Base: Weigh>>, new);
 
 impl<T: Send + Sync + 'static + Weigh> From<Arc<T>> for ArcCellOption<T> {
     fn from(arc: Arc<T>) -> Self {
         Self::new(Some(arc))
-    }
-}
-
-impl<P: RefCnt<Base: Weigh> + Default> Default for ArcCellAny<P> {
-    fn default() -> Self {
-        Self::new(P::default())
     }
 }
 

@@ -22,6 +22,7 @@ use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
+use crate::domain::impls::made_of_value;
 use crate::hazptr::borrower;
 use crate::os::fence;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
@@ -289,17 +290,7 @@ impl<P: Counted> Drop for ExactCell<P> {
     }
 }
 
-impl<P: Counted> From<P> for ExactCell<P> {
-    fn from(pointer: P) -> Self {
-        Self::new(pointer)
-    }
-}
-
-impl<P: Counted + Default> Default for ExactCell<P> {
-    fn default() -> Self {
-        Self::new(P::default())
-    }
-}
+made_of_value!(ExactCell<P: Counted>, new);
 
 impl<P: Counted + fmt::Debug> fmt::Debug for ExactCell<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -46,6 +46,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicPtr as State;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
+use crate::domain::impls::shown_as_target;
 use crate::event::statistics::Statistics;
 use crate::gp::grace_periods::Me;
 use crate::gp::observers::Observers;
@@ -368,11 +369,7 @@ impl<T> Drop for Protected<'_, T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Protected<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+shown_as_target!(impl<T: fmt::Debug> fmt::Debug for Protected<'_, T>);
 
 /// Slots without holders, for those who keep what is retired themselves, as C++'s
 /// `<hazard_pointer>` does.

@@ -4,7 +4,7 @@
 //!   at run time, and declared ones.
 //! - [`domain`]: [`Domain`](crate::Domain), and cookies. [`builder`]: how one that is made at run
 //!   time is to work. [`global`]: the global domain, as free functions. [`sections`]: what is asked
-//!   of callers' sections.
+//!   of callers' sections. [`impls`]: implementations that several types have.
 //! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of
 //!   readers.
 //! - [`srcu`]: sleepable domains.
@@ -26,6 +26,7 @@ pub(crate) mod builder;
 pub(crate) mod domain;
 pub(crate) mod global;
 pub(crate) mod guard;
+pub(crate) mod impls;
 pub(crate) mod tag;
 pub(crate) mod names;
 pub(crate) mod sections;

@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use buffer::Buffer;
 
+use crate::domain::impls::made_of_value;
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::os::user_code::{self, Site};
 use crate::rseq;
@@ -222,17 +223,7 @@ impl<T: Copy + Send> Drop for Snapshot<T> {
     }
 }
 
-impl<T: Copy + Send> From<T> for Snapshot<T> {
-    fn from(value: T) -> Self {
-        Self::new(value)
-    }
-}
-
-impl<T: Copy + Send + Default> Default for Snapshot<T> {
-    fn default() -> Self {
-        Self::new(T::default())
-    }
-}
+made_of_value!(Snapshot<T: Copy, Send>, new);
 
 impl<T: Copy + Send + fmt::Debug> fmt::Debug for Snapshot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -211,7 +211,7 @@ impl Free {
 #[repr(C)]
 pub(crate) struct PerCpuCounters<const W: usize> {
     /// The words of CPU 0, or null.
-    first: AtomicPtr<u64>,
+    pub(crate) first: AtomicPtr<u64>,
     shared: [AtomicU64; W],
 }
 
@@ -236,12 +236,6 @@ impl<const W: usize> PerCpuCounters<W> {
     #[inline(always)]
     pub(crate) fn first(&self) -> *mut u64 {
         self.first.load(Acquire) // as in `try_increment`
-    }
-
-    /// Where that is said, for sequences that look there themselves.
-    #[inline(always)]
-    pub(crate) fn place(&self) -> &AtomicPtr<u64> {
-        &self.first
     }
 
     /// Adds with an atomic instruction. What the caller has done happens before what follows a sum

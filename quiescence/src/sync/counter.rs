@@ -49,7 +49,7 @@ impl Counter {
     #[inline]
     pub fn add(&self, amount: i64) {
         // SAFETY: null, or the word of CPU 0, and every other one has one, as long as `self`.
-        if !unsafe { percpu::add_at::<0>(self.counters.place(), amount.cast_unsigned()) } {
+        if !unsafe { percpu::add_at::<0>(&self.counters.first, amount.cast_unsigned()) } {
             self.add_slow(amount);
         }
     }

@@ -33,6 +33,7 @@ use bytemuck::NoUninit;
 
 use super::words::Words;
 use super::writers::{LOCKED, Writers};
+use crate::domain::impls::made_of_value;
 use crate::os::sync::{self, const_unless_loom};
 use crate::os::user_code::{self, Site};
 use crate::os::{self, nap};
@@ -247,17 +248,7 @@ impl Drop for Held<'_> {
     }
 }
 
-impl<T: NoUninit> From<T> for Latch<T> {
-    fn from(value: T) -> Self {
-        Self::new(value)
-    }
-}
-
-impl<T: NoUninit + Default> Default for Latch<T> {
-    fn default() -> Self {
-        Self::new(T::default())
-    }
-}
+made_of_value!(Latch<T: NoUninit>, new);
 
 impl<T: NoUninit + fmt::Debug> fmt::Debug for Latch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -26,6 +26,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
 
 use super::folding::Folding;
+use crate::domain::impls::{made_of_value, shown_as_target};
 use crate::os::futex;
 use crate::os::sync::{self, AtomicU32, Condvar, Mutex, Rank, const_unless_loom};
 
@@ -284,17 +285,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     }
 }
 
-impl<T: Default> Default for LocalGlobalLock<T> {
-    fn default() -> Self {
-        Self::new(T::default())
-    }
-}
-
-impl<T> From<T> for LocalGlobalLock<T> {
-    fn from(value: T) -> Self {
-        Self::new(value)
-    }
-}
+made_of_value!(LocalGlobalLock<T:>, new);
 
 impl<T: ?Sized + fmt::Debug> fmt::Debug for LocalGlobalLock<T>
 where
@@ -337,11 +328,7 @@ impl<T: ?Sized> Drop for LocalGlobalReadGuard<'_, T> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for LocalGlobalReadGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
+shown_as_target!(impl<T: ?Sized + fmt::Debug> fmt::Debug for LocalGlobalReadGuard<'_, T>);
 
 /// Somebody writes, until it is dropped, on whatever thread.
 #[must_use = "the lock is let go when the guard is dropped"]
@@ -373,11 +360,7 @@ impl<T: ?Sized> Drop for LocalGlobalWriteGuard<'_, T> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for LocalGlobalWriteGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
+shown_as_target!(impl<T: ?Sized + fmt::Debug> fmt::Debug for LocalGlobalWriteGuard<'_, T>);
 
 #[cfg(test)]
 mod tests {

@@ -52,7 +52,8 @@
 //! looks at all words; here they are sent to one word meanwhile, and only the readers of a lock
 //! have something to wait for.
 
-// May import the rooms from `os` to `domain`; so far it needs `os` and `percpu`.
+// May import the rooms from `os` to `domain`; so far it needs `os`, `percpu`, and macros of
+// `domain`.
 
 mod big_ref;
 mod counter;

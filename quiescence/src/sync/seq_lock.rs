@@ -28,6 +28,7 @@ use bytemuck::NoUninit;
 
 use super::words::Words;
 use super::writers::{LOCKED, ODD, ONE, Writers};
+use crate::domain::impls::{made_of_value, shown_as_target};
 use crate::os::sync::{self, const_unless_loom};
 use crate::os::user_code::{self, Site};
 
@@ -227,17 +228,7 @@ impl<T: NoUninit> SeqLock<T> {
     }
 }
 
-impl<T: NoUninit> From<T> for SeqLock<T> {
-    fn from(value: T) -> Self {
-        Self::new(value)
-    }
-}
-
-impl<T: NoUninit + Default> Default for SeqLock<T> {
-    fn default() -> Self {
-        Self::new(T::default())
-    }
-}
+made_of_value!(SeqLock<T: NoUninit>, new);
 
 impl<T: NoUninit + fmt::Debug> fmt::Debug for SeqLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -289,8 +280,4 @@ impl<T: NoUninit> Deref for SeqLockGuard<'_, T> {
     }
 }
 
-impl<T: NoUninit + fmt::Debug> fmt::Debug for SeqLockGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
+shown_as_target!(impl<T: NoUninit + fmt::Debug> fmt::Debug for SeqLockGuard<'_, T>);

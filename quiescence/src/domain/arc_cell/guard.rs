@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::pointer::RefCnt;
+use crate::domain::impls::{made_of_value, shown_as_target};
 use crate::hazptr::slots::Slot;
 use crate::os::user_code::{self, Site};
 
@@ -84,11 +85,7 @@ impl<P: RefCnt> Deref for ArcGuard<P> {
     }
 }
 
-impl<P: RefCnt> From<P> for ArcGuard<P> {
-    fn from(pointer: P) -> Self {
-        Self::from_inner(pointer)
-    }
-}
+made_of_value!(ArcGuard<P: RefCnt>, from_inner);
 
 impl<T: Send + Sync + 'static> From<ArcGuard<Self>> for Arc<T> {
     fn from(guard: ArcGuard<Self>) -> Self {
@@ -96,20 +93,6 @@ impl<T: Send + Sync + 'static> From<ArcGuard<Self>> for Arc<T> {
     }
 }
 
-impl<P: RefCnt + Default> Default for ArcGuard<P> {
-    fn default() -> Self {
-        Self::from_inner(P::default())
-    }
-}
+shown_as_target!(impl<P: RefCnt<Target: fmt::Debug>> fmt::Debug for ArcGuard<P>);
 
-impl<P: RefCnt<Target: fmt::Debug>> fmt::Debug for ArcGuard<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<P: RefCnt<Target: fmt::Display>> fmt::Display for ArcGuard<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+shown_as_target!(impl<P: RefCnt<Target: fmt::Display>> fmt::Display for ArcGuard<P>);

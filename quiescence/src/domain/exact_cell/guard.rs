@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 
 use super::counted::Counted;
+use crate::domain::impls::{made_of_value, shown_as_target};
 use crate::hazptr::borrows::{Borrow, Borrowed};
 use crate::os::user_code::{self, Site};
 
@@ -79,26 +80,8 @@ impl<P: Counted> Deref for ExactGuard<P> {
     }
 }
 
-impl<P: Counted> From<P> for ExactGuard<P> {
-    fn from(pointer: P) -> Self {
-        Self::from_inner(pointer)
-    }
-}
+made_of_value!(ExactGuard<P: Counted>, from_inner);
 
-impl<P: Counted + Default> Default for ExactGuard<P> {
-    fn default() -> Self {
-        Self::from_inner(P::default())
-    }
-}
+shown_as_target!(impl<P: Counted + fmt::Debug> fmt::Debug for ExactGuard<P>);
 
-impl<P: Counted + fmt::Debug> fmt::Debug for ExactGuard<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<P: Counted + fmt::Display> fmt::Display for ExactGuard<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+shown_as_target!(impl<P: Counted + fmt::Display> fmt::Display for ExactGuard<P>);

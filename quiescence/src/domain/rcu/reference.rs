@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Rcu, RcuOption};
 use crate::domain::guard::Global;
+use crate::domain::impls::shown_as_target;
 use crate::domain::srcu::{Sleepable, Srcu};
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
@@ -409,29 +410,13 @@ impl<T: ?Sized> Deref for OwnedRcuRef<T> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug, K: DomainTag> fmt::Debug for RcuRef<'_, T, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+shown_as_target!(impl<T: ?Sized + fmt::Debug, K: DomainTag> fmt::Debug for RcuRef<'_, T, K>);
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for OwnedRcuRef<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+shown_as_target!(impl<T: ?Sized + fmt::Debug> fmt::Debug for OwnedRcuRef<T>);
 
-impl<T: ?Sized + fmt::Display, K: DomainTag> fmt::Display for RcuRef<'_, T, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+shown_as_target!(impl<T: ?Sized + fmt::Display, K: DomainTag> fmt::Display for RcuRef<'_, T, K>);
 
-impl<T: ?Sized + fmt::Display> fmt::Display for OwnedRcuRef<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+shown_as_target!(impl<T: ?Sized + fmt::Display> fmt::Display for OwnedRcuRef<T>);
 
 /// A section of a sleepable domain that keeps the place alive which is read in it, and with it the
 /// domain.
