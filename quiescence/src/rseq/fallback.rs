@@ -71,7 +71,7 @@ impl Fallback {
     }
 
     pub(super) fn current() -> &'static Self {
-        // Acquire: pairs with the Release in `after_fork`, for threads that the child starts.
+        // Acquire: pairs with the Release in `Sections::in_child`, for threads that the child starts.
         // SAFETY: a static, or leaked.
         unsafe { &*CURRENT.load(Acquire) }
     }
@@ -181,7 +181,7 @@ fn end_stand_in(inside: &AtomicPtr<StandIn>, mut found: *mut StandIn) {
         } else {
             match inside.compare_exchange(found, SECTION, Relaxed, Relaxed) {
                 Ok(_) => {
-                    // SAFETY: from `into_raw` in `after_fork`, and taken out by this exchange only.
+                    // SAFETY: from `into_raw` in `in_child`, and taken out by this exchange only.
                     drop(unsafe { Box::from_raw(found) });
                     compiler_fence(SeqCst);
                     found = SECTION;
@@ -205,25 +205,20 @@ impl AtFork for Sections {
     /// The thread that was in a section, which takes a few instructions, is another thread and
     /// gone; but for the one that a handler has interrupted which forks [RR-3].
     fn in_child(&mut self) {
-        after_fork();
-    }
-}
-
-/// In a child process, which has this thread only.
-fn after_fork() {
-    INSIDE.with(|inside| {
-        if inside.load(Relaxed).is_null() {
-            if let Some(srcu_counts) = Fallback::current().domain.srcu_counts_if_any() {
-                srcu_counts.forget_sections();
+        INSIDE.with(|inside| {
+            if inside.load(Relaxed).is_null() {
+                if let Some(srcu_counts) = Fallback::current().domain.srcu_counts_if_any() {
+                    srcu_counts.forget_sections();
+                }
+                return;
             }
-            return;
-        }
-        let fresh: &'static Fallback = Box::leak(Box::new(Fallback::new()));
-        let stand_in = Box::new(fresh.enter());
-        inside.store(Box::into_raw(stand_in), Relaxed);
-        // Release: pairs with the Acquire in `current`.
-        CURRENT.swap(ptr::from_ref(fresh).cast_mut(), AcqRel);
-    });
+            let fresh: &'static Fallback = Box::leak(Box::new(Fallback::new()));
+            let stand_in = Box::new(fresh.enter());
+            inside.store(Box::into_raw(stand_in), Relaxed);
+            // Release: pairs with the Acquire in `current`.
+            CURRENT.swap(ptr::from_ref(fresh).cast_mut(), AcqRel);
+        });
+    }
 }
 
 #[cfg(all(test, unix, not(miri)))]

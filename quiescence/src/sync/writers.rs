@@ -48,11 +48,6 @@ const BITS: u64 = ODD | LOCKED | HANDED;
 /// The number in the word goes up by this.
 pub(super) const ONE: u64 = 8;
 
-/// Lets some time go by: twice as long at each trial.
-fn back_off(trial: u32) {
-    (0..1_u32 << trial).for_each(|_| sync::relax());
-}
-
 /// The lock, and the number.
 pub(super) struct Writers {
     /// Those who hold the lock may store to it, with the same bits or more.
@@ -115,7 +110,7 @@ impl Writers {
     #[inline(never)]
     fn take_slow(&self, bit: u64) -> u64 {
         for trial in 0..TRIALS {
-            back_off(trial);
+            (0..1_u32 << trial).for_each(|_| sync::relax()); // twice as long each time
             if let Some(number) = self.try_take(bit) {
                 return number;
             }

@@ -177,7 +177,7 @@ pub(super) struct Locked<'g, F: Form, G: GracePeriods> {
     /// Whether a slot has died under this lock.
     has_died: bool,
     /// Entries that have been added under it, less those that have been removed.
-    added: i32,
+    pub(super) added: i32,
 }
 
 impl<F: Form, G: GracePeriods> Drop for Locked<'_, F, G> {
@@ -398,11 +398,6 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     fn free_slot(&self) -> Option<usize> {
         let free = tags::matches(self.word, EMPTY) & Bucket::<F>::SLOT_BYTES;
         (free != 0).then(|| tags::first(free))
-    }
-
-    /// How many entries have been added, less those that have been removed.
-    pub(super) fn added(&self) -> i32 {
-        self.added
     }
 
     /// Adds an entry whose key is not there. Returns where it is.

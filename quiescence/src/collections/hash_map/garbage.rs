@@ -29,8 +29,8 @@ where
     pub(super) buckets: Cell<usize>,
     /// Whether the update has moved buckets, and whether it has tried to change its own. It does
     /// each once, so that it leaves the nodes of so many at most.
-    has_helped: Cell<bool>,
-    has_tried: Cell<bool>,
+    pub(super) has_helped: Cell<bool>,
+    pub(super) has_tried: Cell<bool>,
     /// Whether it may be waited for at the limit.
     waits: bool,
     /// Room for the box.
@@ -66,16 +66,6 @@ where
     pub(super) fn with_box(mut self, charge: usize) -> Option<Self> {
         self.room = Some(reserve::reserve_any(self.map.tag(), charge)?);
         Some(self)
-    }
-
-    /// The update begins to move buckets. Returns false if it has done so before.
-    pub(super) fn begin_help(&self) -> bool {
-        !self.has_helped.replace(true)
-    }
-
-    /// The update begins to try to change its bucket. Returns whether that is the first time.
-    pub(super) fn begin_try(&self) -> bool {
-        !self.has_tried.replace(true)
     }
 }
 

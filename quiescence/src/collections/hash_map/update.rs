@@ -414,7 +414,7 @@ where
         loop {
             let mut table = self.own_table::<F>();
             table.prefetch(hash as usize);
-            if table.next().is_some() && garbage.begin_help() {
+            if table.next().is_some() && !garbage.has_helped.replace(true) {
                 self.help(table, garbage);
             }
             if known.is_none() {
@@ -434,7 +434,7 @@ where
             };
             garbage.buckets.set(table.buckets());
             let mut bucket = Locked::new(found, word, self.domain.core(), &garbage.left);
-            bucket.tend(garbage.begin_try());
+            bucket.tend(!garbage.has_tried.replace(true));
             let found = match bucket.locate(tag, &seen) {
                 // What else has the tag does not matter.
                 Ok(None) | Err(Unknown) if known.is_some() => return Err((None, with)),
@@ -443,7 +443,7 @@ where
                 Err(Unknown) => continue,
             };
             let result = f(&mut bucket, found, with);
-            let added = bucket.added();
+            let added = bucket.added;
             let is_crowded = added > 0 && bucket.count() >= F::SLOTS - 1;
             drop(bucket);
             if added != 0 {

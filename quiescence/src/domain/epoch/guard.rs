@@ -30,23 +30,18 @@ pub struct Guard {
     /// The thread's slot in the domain; null in the guard of [`unprotected`].
     slot: *const Slot,
     /// The registration that made it, null for the default collector's; and in the low bits what is
-    /// due ([`Due`]). So a guard of the default collector, where nothing is due, is one comparison.
+    /// due ([`DUE`]). So a guard of the default collector, where nothing is due, is one comparison.
     local: Cell<*const Local>,
 }
 
-/// The bits of a pointer to a registration that are not the address's.
-const DUE: usize = 3;
+/// The bits of a pointer to a registration that are not the address's: what a guard's thread has to
+/// do, once it is not pinned any more.
+const DUE: usize = SHARE | EVERYTHING;
+/// It has deferred something.
+const SHARE: usize = 1;
+/// It has flushed.
+const EVERYTHING: usize = 2;
 const _: () = assert!(align_of::<Local>() > DUE);
-
-/// What a guard's thread has to do, once it is not pinned any more.
-#[derive(Clone, Copy, Debug)]
-enum Due {
-    Nothing = 0,
-    /// It has deferred something.
-    Share = 1,
-    /// It has flushed.
-    Everything = 2,
-}
 
 impl Guard {
     /// The guard of a section that has begun.
@@ -124,7 +119,7 @@ impl Guard {
             None => retire(&Global, deferred),
             Some(domain) => retire(domain.tag(), deferred),
         }
-        self.note_due(Due::Share);
+        self.note_due(SHARE);
     }
 
     /// Has what the thread has deferred run soon. Where no other thread is registered with the
@@ -137,7 +132,7 @@ impl Guard {
     pub fn flush(&self) {
         if let Some(core) = self.core() {
             due::close_own(core);
-            self.note_due(Due::Everything);
+            self.note_due(EVERYTHING);
         }
     }
 
@@ -217,8 +212,8 @@ impl Guard {
         Some(own.map_or_else(|| Named::core(&Global), |domain| domain.core()))
     }
 
-    fn note_due(&self, what: Due) {
-        self.local.set(self.local.get().map_addr(|address| address | what as usize));
+    fn note_due(&self, what: usize) {
+        self.local.set(self.local.get().map_addr(|address| address | what));
     }
 
     /// Ends the section, and does what is due.
@@ -238,10 +233,10 @@ impl Guard {
         }
         let marks = self.local.get().addr() & DUE;
         self.local.set(self.registration());
-        if marks != Due::Nothing as usize
+        if marks != 0
             && let Some(core) = self.core()
         {
-            due::catch_up_after_section(core, marks & Due::Everything as usize != 0);
+            due::catch_up_after_section(core, marks & EVERYTHING != 0);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A writer of JSON on one line: just what [`super`] needs.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 /// A document that is being written.
 #[derive(Debug, Default)]
@@ -51,27 +51,15 @@ impl Json {
         self
     }
 
-    /// A number.
-    pub(crate) fn number(&mut self, number: u64) {
+    /// A number, `true`, `false` or `null`.
+    pub(crate) fn plain(&mut self, value: impl Display) {
         self.separate();
-        self.text.push_str(&number.to_string());
+        self.text.push_str(&value.to_string());
     }
 
     /// A field with a number.
     pub(crate) fn field(&mut self, key: &str, number: u64) {
-        self.key(key).number(number);
-    }
-
-    /// `true` or `false`.
-    pub(crate) fn boolean(&mut self, value: bool) {
-        self.separate();
-        self.text.push_str(if value { "true" } else { "false" });
-    }
-
-    /// Nothing.
-    pub(crate) fn null(&mut self) {
-        self.separate();
-        self.text.push_str("null");
+        self.key(key).plain(number);
     }
 
     /// A string; control characters are escaped, so that the document stays on one line.
@@ -95,7 +83,7 @@ impl Json {
     pub(crate) fn string_or_null(&mut self, string: Option<&str>) {
         match string {
             Some(string) => self.string(string),
-            None => self.null(),
+            None => self.plain("null"),
         }
     }
 }
@@ -115,14 +103,14 @@ mod tests {
             json.field("max", u64::MAX);
             json.key("empty").object(|_| ());
             json.key("list").array(|json| {
-                json.number(0);
+                json.plain(0);
                 json.array(|_| ());
-                json.object(|json| json.key("a").boolean(true));
-                json.null();
+                json.object(|json| json.key("a").plain(true));
+                json.plain("null");
                 json.string_or_null(None);
                 json.string_or_null(Some(""));
             });
-            json.key("last").boolean(false);
+            json.key("last").plain(false);
         });
         assert!(!text.contains(char::is_control));
         let list = json!([0, [], { "a": true }, null, null, ""]);

@@ -79,20 +79,20 @@ fn of_domain(json: &mut Json, core: &DomainState) {
         }
     });
     match in_progress {
-        None => json.key("in_progress").null(),
+        None => json.key("in_progress").plain("null"),
         Some(in_progress) => json.key("in_progress").object(|json| {
             json.field("number", in_progress.number);
             json.field("waits_ns", in_progress.waits_ns);
         }),
     }
     match longest_reader {
-        None => json.key("longest_reader").null(),
+        None => json.key("longest_reader").plain("null"),
         Some(reader) => json.key("longest_reader").object(|json| of_reader(json, &reader)),
     }
 }
 
 fn of_reader(json: &mut Json, reader: &LongestReader) {
-    json.key("qsbr").boolean(reader.qsbr);
+    json.key("qsbr").plain(reader.qsbr);
     json.field("thread_id", reader.thread.into());
     let name = thread_state::look_at(reader.thread).name;
     json.key("thread_name").string_or_null(name.as_deref());
