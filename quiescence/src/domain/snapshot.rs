@@ -13,7 +13,6 @@
 mod buffer;
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
@@ -85,17 +84,15 @@ use crate::rseq;
 pub struct Snapshot<T: Copy + Send> {
     /// The memory of a [`Buffer`]; never null.
     current: AtomicPtr<buffer::Word>,
-    updaters: Mutex<Updaters>,
-    /// `Send`, and `Sync`, if `T` is `Send`.
-    value: PhantomData<Mutex<T>>,
+    updaters: Mutex<Updaters<T>>,
 }
 
 /// What updaters share. Held for a few instructions, none of them user code.
-struct Updaters {
+struct Updaters<T> {
     /// How often the value has been replaced.
     replaced: u64,
     /// Buffers that no thread reads.
-    spares: Vec<Buffer>,
+    spares: Vec<Buffer<T>>,
 }
 
 impl<T: Copy + Send> Snapshot<T> {
@@ -108,7 +105,6 @@ impl<T: Copy + Send> Snapshot<T> {
         Self {
             current: AtomicPtr::new(Buffer::new(value).into_raw()),
             updaters: Mutex::new(Rank::Snapshot, Updaters { replaced: 0, spares: Vec::new() }),
-            value: PhantomData,
         }
     }
 
@@ -192,13 +188,13 @@ impl<T: Copy + Send> Snapshot<T> {
         drop(updaters);
         rseq::grace_period();
         // SAFETY: from `into_raw`, and taken out of the place by us alone.
-        let old = unsafe { Buffer::from_raw::<T>(old) };
+        let old = unsafe { Buffer::from_raw(old) };
         let value = old.value();
         self.lock().spares.push(old);
         Ok(value)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Updaters> {
+    fn lock(&self) -> MutexGuard<'_, Updaters<T>> {
         sync::lock(&self.updaters)
     }
 
@@ -219,7 +215,7 @@ impl<T: Copy + Send> Drop for Snapshot<T> {
     fn drop(&mut self) {
         let current = std::mem::replace(self.current.get_mut(), ptr::null_mut());
         // SAFETY: from `into_raw`, and no other thread has it.
-        drop(unsafe { Buffer::from_raw::<T>(current) });
+        drop(unsafe { Buffer::<T>::from_raw(current) });
     }
 }
 

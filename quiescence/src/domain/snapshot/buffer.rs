@@ -31,65 +31,61 @@ const fn words<T>() -> usize {
 }
 
 /// Memory for so many words, aligned for the value as well, all of them readable.
-pub(super) struct Buffer {
-    memory: NonNull<Word>,
-    layout: Layout,
-}
+pub(super) struct Buffer<T>(NonNull<T>);
 
-// SAFETY: memory of its own, with a value that is `Copy` and `Send` (`Snapshot`'s bound).
-unsafe impl Send for Buffer {}
+// SAFETY: memory of its own, with a value.
+unsafe impl<T: Send> Send for Buffer<T> {}
 
-impl Buffer {
-    const fn layout<T>() -> Layout {
+impl<T> Buffer<T> {
+    const LAYOUT: Layout = {
         let align = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
         match Layout::from_size_align(words::<T>() * 8, align) {
             Ok(layout) => layout,
             Err(_) => panic!("no type that big has such an alignment"),
         }
-    }
+    };
 
     /// A buffer with a value in it. Zero where the value does not reach.
-    pub(super) fn new<T: Copy>(value: T) -> Self {
-        let layout = const { Self::layout::<T>() };
+    pub(super) fn new(value: T) -> Self {
         // SAFETY: it has a size.
-        let memory = unsafe { alloc_zeroed(layout) };
-        let Some(memory) = NonNull::new(memory.cast()) else { handle_alloc_error(layout) };
-        let mut buffer = Self { memory, layout };
+        let memory = unsafe { alloc_zeroed(Self::LAYOUT) };
+        let Some(memory) = NonNull::new(memory.cast()) else { handle_alloc_error(Self::LAYOUT) };
+        let mut buffer = Self(memory);
         buffer.fill(value);
         buffer
     }
 
-    /// Puts another value there, of the type that it was made for.
-    pub(super) fn fill<T: Copy>(&mut self, value: T) {
-        debug_assert_eq!(self.layout, Self::layout::<T>());
+    /// Puts another value there.
+    pub(super) fn fill(&mut self, value: T) {
         // SAFETY: memory for a `T`, ours alone.
-        unsafe { self.memory.cast::<T>().write(value) };
+        unsafe { self.0.write(value) };
     }
 
     /// The value that is there.
-    pub(super) fn value<T: Copy>(&self) -> T {
-        debug_assert_eq!(self.layout, Self::layout::<T>());
+    pub(super) fn value(&self) -> T
+    where
+        T: Copy,
+    {
         // SAFETY: it was filled with one.
-        unsafe { self.memory.cast::<T>().read() }
+        unsafe { self.0.read() }
     }
 
     pub(super) fn into_raw(self) -> *mut Word {
-        std::mem::ManuallyDrop::new(self).memory.as_ptr()
+        std::mem::ManuallyDrop::new(self).0.as_ptr().cast()
     }
 
     /// # Safety
     /// From [`into_raw`](Self::into_raw) of a buffer made for a `T`, once.
-    pub(super) unsafe fn from_raw<T>(memory: *mut Word) -> Self {
+    pub(super) unsafe fn from_raw(memory: *mut Word) -> Self {
         // SAFETY: no buffer's memory is at null.
-        let memory = unsafe { NonNull::new_unchecked(memory) };
-        Self { memory, layout: const { Self::layout::<T>() } }
+        Self(unsafe { NonNull::new_unchecked(memory.cast()) })
     }
 }
 
-impl Drop for Buffer {
+impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.memory.as_ptr().cast(), self.layout) };
+        unsafe { dealloc(self.0.as_ptr().cast(), Self::LAYOUT) };
     }
 }
 
@@ -178,11 +174,11 @@ mod tests {
         #[derive(Clone, Copy)]
         struct Wide(#[expect(dead_code, reason = "it has a size")] u8);
         let buffer = Buffer::new(Wide(1));
-        assert!(buffer.memory.cast::<Wide>().is_aligned());
+        assert!(buffer.0.is_aligned());
         let buffer = Buffer::new([0xff_u8; 9]);
         // SAFETY: two words that were zeroed and filled.
-        let words = unsafe { buffer.memory.cast::<[u64; 2]>().read() };
+        let words = unsafe { buffer.0.cast::<[u64; 2]>().read() };
         assert_eq!(words[1].to_le_bytes(), [0xff, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(buffer.value::<[u8; 9]>(), [0xff; 9]);
+        assert_eq!(buffer.value(), [0xff; 9]);
     }
 }
