@@ -310,45 +310,41 @@ where
 
     fn decide<T>(
         &self,
-        key: K,
+        mut key: K,
         mut f: impl FnMut(Option<(&K, &V)>) -> Operation<V, T>,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Compute<'_, K, V, T> {
         let hash = self.map.hash(&key);
-        let mut key = key;
         loop {
             // SAFETY: in a section.
             let old = unsafe { self.map.find_hashed(&key, hash) };
             // SAFETY: found in the section, which lasts as long as `self`.
             let before = old.map(|at| unsafe { pair(at) });
             let decided = user_code::run(Site::Update, || f(before));
-            let done = match (decided, before) {
+            match (decided, old) {
                 (Operation::Abort(value), _) => return Compute::Aborted(value),
                 (Operation::Remove, None) => return Compute::Absent,
-                (Operation::Remove, Some((old_key, value))) => {
-                    let at: At<K, V> = old.expect("the entry was found");
+                (Operation::Remove, Some(at)) => {
                     if self.map.attempt_remove(hash, at, garbage) {
-                        return Compute::Removed(old_key, value);
+                        // SAFETY: as above.
+                        let (key, value) = unsafe { pair(at) };
+                        return Compute::Removed(key, value);
                     }
-                    continue;
                 }
                 (Operation::Insert(value), _) => {
-                    self.map.attempt_insert(key, value, hash, old, garbage)
+                    match self.map.attempt_insert(key, value, hash, old, garbage) {
+                        Err(again) => key = again,
+                        Ok(new) => {
+                            // SAFETY: stored in the section, which lasts as long as `self`.
+                            let new = unsafe { pair(new) };
+                            return match before {
+                                None => Compute::Inserted(new.0, new.1),
+                                Some(old) => Compute::Updated { old, new },
+                            };
+                        }
+                    }
                 }
-            };
-            let new = match done {
-                Ok(at) => at,
-                Err(again) => {
-                    key = again;
-                    continue;
-                }
-            };
-            // SAFETY: stored in the section, which lasts as long as `self`.
-            let (key, value) = unsafe { pair(new) };
-            return match before {
-                None => Compute::Inserted(key, value),
-                Some(old) => Compute::Updated { old, new: (key, value) },
-            };
+            }
         }
     }
 }
