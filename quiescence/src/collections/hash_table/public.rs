@@ -249,10 +249,10 @@ impl<R: Protection> HashTable<R> {
     /// # Safety
     /// As the [type](Self) says.
     pub unsafe fn first(&self) -> Cursor {
+        // SAFETY: always allocated; not freed in a section.
+        let bucket: &Node = unsafe { self.table().buckets.at(0) };
         // SAFETY: by the contract.
-        let link = unsafe { self.table().first_link() };
-        // SAFETY: by the contract.
-        cursor(unsafe { list::next(link) })
+        cursor(unsafe { list::next(bucket.next.load(Acquire)) })
     }
 
     /// The node after a cursor's.
@@ -486,7 +486,7 @@ impl<R: Protection> HashTable<R> {
 
     /// Buckets for which there is memory.
     pub fn allocated(&self) -> usize {
-        self.table().allocated()
+        self.table().buckets.allocated()
     }
 
     /// The node of a bucket, if there is memory for it.
@@ -494,8 +494,9 @@ impl<R: Protection> HashTable<R> {
     /// # Safety
     /// As the [type](Self) says; no thread may write to it.
     pub unsafe fn bucket_at(&self, index: usize) -> Option<NonNull<Node>> {
-        // SAFETY: by the contract.
-        unsafe { self.table().bucket_at(index) }.map(NonNull::from)
+        let buckets = &self.table().buckets;
+        // SAFETY: allocated; by the contract in a section, in which it is not freed.
+        (index < buckets.allocated()).then(|| NonNull::from(unsafe { buckets.at(index) }))
     }
 
     /// The table as a pointer, for a C interface. [`from_raw`](Self::from_raw) takes it back.

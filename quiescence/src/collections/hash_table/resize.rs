@@ -42,7 +42,7 @@ pub(super) struct Table<R> {
     shrinks: bool,
     pub(super) reports_counts: bool,
     pub(super) memory: Memory,
-    buckets: Buckets,
+    pub(super) buckets: Buckets,
     pub(super) count: Counter,
     pub(super) readers: R,
     changing: Changing,
@@ -142,19 +142,6 @@ impl<R: Protection> Table<R> {
         }
     }
 
-    pub(super) fn allocated(&self) -> usize {
-        self.buckets.allocated()
-    }
-
-    /// The node of a bucket, if it is allocated.
-    ///
-    /// # Safety
-    /// In a section.
-    pub(super) unsafe fn bucket_at<'a>(&self, index: usize) -> Option<&'a Node> {
-        // SAFETY: allocated.
-        (index < self.buckets.allocated()).then(|| unsafe { self.buckets.at(index) })
-    }
-
     /// What gives the nodes of buckets.
     ///
     /// # Safety
@@ -177,16 +164,6 @@ impl<R: Protection> Table<R> {
         let at = unsafe { self.at() };
         // SAFETY: as this function.
         unsafe { split::start_link(at, index) }
-    }
-
-    /// The link of the first bucket.
-    ///
-    /// # Safety
-    /// In a section.
-    pub(super) unsafe fn first_link(&self) -> usize {
-        // SAFETY: always allocated.
-        let bucket: &Node = unsafe { self.buckets.at(0) };
-        bucket.next.load(Acquire)
     }
 
     /// The bucket at which an update of a hash begins, put into the list if it was not.

@@ -46,7 +46,6 @@ pub(super) struct Table<V> {
 pub(super) struct Claim<'t, V> {
     table: &'t Table<V>,
     chunk: &'t Chunk<V>,
-    index: u32,
     /// Of the entry that is to stand there.
     id: Id,
 }
@@ -136,14 +135,14 @@ impl<V> Table<V> {
         let index = (number * SLOTS + place) as u32;
         let generation = chunk.generation(place).checked_add(1).unwrap_or(1);
         let id = Id::new(index, generation)?;
-        Some(Claim { table: self, chunk, index, id })
+        Some(Claim { table: self, chunk, id })
     }
 
     /// An index whose generations have all been had is given to no insertion again, so that no id
     /// names two entries: it stays claimed. (One that the caller asks for by its number is; there
     /// the ids wrap.)
     fn unless_worn<'t>(&self, claim: Claim<'t, V>) -> Option<Claim<'t, V>> {
-        if claim.chunk.generation(place_of(claim.index)) != u32::MAX {
+        if claim.chunk.generation(place_of(claim.id.index())) != u32::MAX {
             return Some(claim);
         }
         self.worn.fetch_add(1, Relaxed); // a count
@@ -364,8 +363,8 @@ impl<V> Claim<'_, V> {
     /// Puts an entry of this id there.
     pub(super) fn publish(self, entry: NonNull<Entry<V>>) -> Id {
         let id = self.id;
-        self.chunk.set_generation(place_of(self.index), id.generation());
-        self.chunk.publish(place_of(self.index), entry.as_ptr());
+        self.chunk.set_generation(place_of(self.id.index()), id.generation());
+        self.chunk.publish(place_of(self.id.index()), entry.as_ptr());
         std::mem::forget(self);
         id
     }
@@ -374,8 +373,8 @@ impl<V> Claim<'_, V> {
 impl<V> Drop for Claim<'_, V> {
     fn drop(&mut self) {
         // Its id has perhaps been told: it is no entry's.
-        self.chunk.set_generation(place_of(self.index), self.id.generation());
-        self.table.release(self.chunk, self.index);
+        self.chunk.set_generation(place_of(self.id.index()), self.id.generation());
+        self.table.release(self.chunk, self.id.index());
     }
 }
 
