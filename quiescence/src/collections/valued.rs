@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use crate::domain::guard::Global;
+use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::defer;
@@ -112,23 +113,12 @@ pub(super) use collected_by_push;
 
 /// Calls `next`, and drops what it gives, until it gives nothing; the rest as well, if a drop
 /// panics.
-pub(super) fn drop_all<T>(next: impl FnMut() -> Option<T>) {
-    struct Rest<T, F: FnMut() -> Option<T>>(F);
-
-    impl<T, F: FnMut() -> Option<T>> Rest<T, F> {
-        fn drop_all(&mut self) {
-            while let Some(value) = (self.0)() {
-                user_code::run(Site::Drop, || drop(value));
-            }
+pub(super) fn drop_all<T>(mut next: impl FnMut() -> Option<T>) {
+    let mut rest = OnDrop(|| {
+        while let Some(value) = next() {
+            user_code::run(Site::Drop, || drop(value));
         }
-    }
-
-    impl<T, F: FnMut() -> Option<T>> Drop for Rest<T, F> {
-        fn drop(&mut self) {
-            self.drop_all();
-        }
-    }
-
+    });
     // What its drop does is done after a panic here; else it finds nothing.
-    Rest(next).drop_all();
+    (rest.0)();
 }

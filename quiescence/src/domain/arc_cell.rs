@@ -34,6 +34,7 @@ use std::sync::{Arc, Weak};
 
 use crate::domain::impls::made_of_value;
 use crate::hazptr::{self, Protected};
+use crate::os::on_drop::OnDrop;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 use crate::os::user_code::{self, Site};
 use crate::reclaim::free::{Address, Pointee};
@@ -343,14 +344,7 @@ impl<P: RefCnt> ArcCellAny<P> {
     /// The same after `give`, which clones the pointer, also where that panics.
     #[track_caller]
     fn give_up_after(&self, old: *mut P::Base, give: impl FnOnce() -> P) -> P {
-        struct Old<'c, P: RefCnt>(&'c ArcCellAny<P>, *mut P::Base);
-        impl<P: RefCnt> Drop for Old<'_, P> {
-            #[track_caller]
-            fn drop(&mut self) {
-                self.0.give_up(self.1);
-            }
-        }
-        let _old = Old(self, old);
+        let _old = OnDrop(|| self.give_up(old));
         give()
     }
 

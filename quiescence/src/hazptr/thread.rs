@@ -13,6 +13,7 @@ use std::thread::LocalKey;
 
 use super::slots::{Block, Blocks, Pair, Place, Slot, Wants};
 use crate::os::fence::{self, Fences};
+use crate::os::on_drop::OnDrop;
 use crate::os::sync::{AtomicPtr, array_of, const_unless_loom};
 
 /// The pair of a thread that must take the slow path. No thread writes it, and no scan sees it. No
@@ -136,18 +137,9 @@ fn free_slot() -> Option<&'static Slot> {
 #[cold]
 #[inline(never)]
 pub(crate) fn with_slot<T, R>(source: &AtomicPtr<T>, f: impl FnOnce(*mut T) -> R) -> R {
-    /// Ends the protection also where `f` panics.
-    struct End(&'static Slot);
-
-    impl Drop for End {
-        fn drop(&mut self) {
-            self.0.release();
-        }
-    }
-
     with_transient(own_block(), &BLOCKS, |slot| {
-        let end = End(slot);
-        f(end.0.protect_with(source, reader_fence))
+        let _end = OnDrop(|| slot.release());
+        f(slot.protect_with(source, reader_fence))
     })
 }
 
@@ -159,21 +151,13 @@ pub(super) fn with_transient<S: Place, R>(
     blocks: &'static Blocks<S>,
     f: impl FnOnce(&'static S) -> R,
 ) -> R {
-    /// Gives a block back that was taken for this call, also where `f` panics.
-    struct End<S: Place + 'static>(&'static Block<S>, &'static Blocks<S>);
-
-    impl<S: Place> Drop for End<S> {
-        fn drop(&mut self) {
-            self.0.give_back(self.1);
-        }
-    }
-
     if let Some(block) = own.filter(|block| block.transient.is_free()) {
         return f(&block.transient);
     }
     fence::chosen(); // before the first protection, never after
-    let end = End(blocks.adopt(Wants::All).unwrap_or_else(no_memory), blocks);
-    f(&end.0.transient)
+    let block = blocks.adopt(Wants::All).unwrap_or_else(no_memory);
+    let _end = OnDrop(|| block.give_back(blocks));
+    f(&block.transient)
 }
 
 /// A block of slots for a holder, which may go to other threads: its first slot is the holder's,

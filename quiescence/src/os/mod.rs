@@ -18,6 +18,7 @@ pub(crate) mod lock_rank;
 pub(crate) mod memory;
 pub(crate) mod modules;
 pub(crate) mod nap;
+pub(crate) mod on_drop;
 pub(crate) mod percpu;
 pub(crate) mod reserved;
 pub(crate) mod signals;

@@ -29,6 +29,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::folding::Folding;
+use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
 
 /// In the count until it is killed: so it is not 0, whatever has come and gone there.
@@ -179,14 +180,8 @@ impl<T> BigRef<T> {
 impl<T> Drop for BigRef<T> {
     /// Kills it, if no thread has.
     fn drop(&mut self) {
-        /// Also if what is done in the end panics.
-        struct Last<T>(NonNull<Shared<T>>);
-        impl<T> Drop for Last<T> {
-            fn drop(&mut self) {
-                leave(self.0);
-            }
-        }
-        let _last = Last(self.shared);
+        // Also if what is done in the end panics.
+        let _last = OnDrop(|| leave(self.shared));
         self.kill();
     }
 }

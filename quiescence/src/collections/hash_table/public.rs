@@ -54,13 +54,9 @@ impl Options {
     }
 
     fn check(&self) -> Result<(), TableError> {
-        let counts = [self.buckets, self.buckets_min];
-        let all = counts.iter().all(|count| count.is_power_of_two());
-        if all && (self.buckets_max == 0 || self.buckets_max.is_power_of_two()) {
-            Ok(())
-        } else {
-            Err(TableError::NotPowersOfTwo)
-        }
+        let counts = [self.buckets, self.buckets_min, self.buckets_max.max(1)];
+        let is_valid = counts.iter().all(|count| count.is_power_of_two());
+        is_valid.then_some(()).ok_or(TableError::NotPowersOfTwo)
     }
 }
 

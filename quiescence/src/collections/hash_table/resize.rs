@@ -20,6 +20,7 @@ use super::node::Node;
 use super::split;
 use super::worker::{self, Board, Locked, Work};
 use super::{Options, Protection};
+use crate::os::on_drop::OnDrop;
 use crate::os::percpu;
 use crate::sync::Counter;
 
@@ -320,7 +321,14 @@ impl<R: Protection> Table<R> {
         }
         board.begin(self.as_work());
         drop(board);
-        let at_work = AtWork(self);
+        // Where this thread panics, as one does that is to wait in a section, the table's thread does
+        // the rest.
+        let at_work = OnDrop(|| {
+            worker::end_use(self.as_work());
+            let mut board = worker::lock();
+            _ = board.end(self.as_work());
+            board.ask(self.as_work());
+        });
         self.readers.online();
         let mut board = self.work();
         std::mem::forget(at_work);
@@ -456,19 +464,6 @@ impl<R: Protection> Table<R> {
                 Step::End => return board,
             }
         }
-    }
-}
-
-/// A thread of the program's that works on a table. Where it panics, as one does that is to wait in
-/// a section, the table's thread does the rest.
-struct AtWork<'t, R: Protection>(&'t Table<R>);
-
-impl<R: Protection> Drop for AtWork<'_, R> {
-    fn drop(&mut self) {
-        worker::end_use(self.0.as_work());
-        let mut board = worker::lock();
-        _ = board.end(self.0.as_work());
-        board.ask(self.0.as_work());
     }
 }
 

@@ -1,0 +1,11 @@
+//! What is done where a scope ends, also where user code in it panics.
+
+/// Calls its function when it is dropped.
+pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    #[inline]
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
