@@ -74,6 +74,7 @@ use crate::domain::domain::Domain;
 use crate::domain::guard::{self, Global};
 use crate::domain::qsbr::{Qsbr, QsbrOffline};
 use crate::domain::tag::{DomainTag, Section};
+use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::domain_state::DomainState;
 
@@ -122,24 +123,6 @@ unsafe impl Section<Global> for TaskGuard {
     }
 }
 
-/// One more call of `read`, until it is dropped.
-struct Nested;
-
-impl Nested {
-    #[inline(always)]
-    fn begin() -> Self {
-        NESTING.set(NESTING.get() + 1);
-        Self
-    }
-}
-
-impl Drop for Nested {
-    #[inline(always)]
-    fn drop(&mut self) {
-        NESTING.set(NESTING.get() - 1);
-    }
-}
-
 /// Calls `f` in a section of the global domain.
 ///
 /// # Progress and cost
@@ -152,7 +135,8 @@ impl Drop for Nested {
 #[inline]
 #[track_caller]
 pub fn read<R>(f: impl FnOnce(&TaskGuard) -> R) -> R {
-    let _nested = Nested::begin();
+    NESTING.set(NESTING.get() + 1);
+    let _nested = OnDrop(|| NESTING.set(NESTING.get() - 1));
     let core: *const DomainState = Global.core();
     if ONLINE.get() {
         user_code::run(Site::Scope, || f(&TaskGuard { core }))

@@ -34,6 +34,7 @@ use bytemuck::NoUninit;
 use super::words::Words;
 use super::writers::{LOCKED, Writers};
 use crate::domain::impls::made_of_value;
+use crate::os::on_drop::OnDrop;
 use crate::os::sync::{self, const_unless_loom};
 use crate::os::user_code::{self, Site};
 use crate::os::{self, nap};
@@ -193,8 +194,9 @@ impl<T: NoUninit> Latch<T> {
 
     /// Keeps other writers out.
     #[inline]
-    fn lock(&self) -> Held<'_> {
-        Held { number: self.writers.take(LOCKED), writers: &self.writers }
+    fn lock(&self) -> OnDrop<impl FnMut()> {
+        let number = self.writers.take(LOCKED);
+        OnDrop(move || self.writers.let_go(number))
     }
 
     /// Replaces the value; under the lock.
@@ -233,18 +235,6 @@ impl<T: NoUninit> Latch<T> {
         assert!(!self.writers.is_held(), "a writer of the Latch has not come to its end");
         // SAFETY: no thread is in the midst of a write, so the value is whole.
         unsafe { *self.copies[0].get_mut() }
-    }
-}
-
-/// The writers' lock is held, until it is dropped.
-struct Held<'l> {
-    number: u64,
-    writers: &'l Writers,
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.writers.let_go(self.number);
     }
 }
 

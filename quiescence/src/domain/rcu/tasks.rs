@@ -1,6 +1,7 @@
 //! Updates by tasks: what waits at the limit, or for the old value, leaves the thread to other
 //! tasks.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::mem::ManuallyDrop;
 use std::panic::Location;
@@ -9,8 +10,8 @@ use std::ptr;
 use super::{Rcu, RcuOption, Unlinked, into_raw};
 use crate::domain::tag::DomainTag;
 use crate::domain::tasks::{GracePeriod, RoomWaiter};
+use crate::os::on_drop::OnDrop;
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::reserve::{self, Reservation};
 
 /// # For tasks
@@ -74,11 +75,18 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// Updates, if there is room for the value that is replaced.
     fn update_if_room(&self, location: &'static Location<'static>, f: impl FnMut(&T) -> T) -> bool {
         let tag = self.domain().tag();
-        let Some(room) = Room::any(&self.inner) else { return false };
+        let Some(room) = self.inner.reserve_any() else { return false };
+        let room = Cell::new(Some(room));
+        // Where `f` panics, nothing is replaced.
+        let _unused = OnDrop(|| {
+            if let Some(room) = room.take() {
+                room.put_back(tag.core());
+            }
+        });
         let guard = tag.enter(location);
         let old = self.update_in(&guard, f);
         drop(guard);
-        old.retire_in(room);
+        old.retire_in(room.take().expect("until it is used"));
         true
     }
 }
@@ -116,29 +124,6 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     fn reserve_any(&self) -> Option<Reservation<'_>> {
         let charge = self.scale.constant().unwrap_or_else(|| self.charge_now());
         reserve::reserve_any(self.domain.tag(), charge)
-    }
-}
-
-/// Room for a value that is about to be replaced; given back, if it is not.
-struct Room<'q> {
-    core: &'q DomainState,
-    reserved: Option<Reservation<'q>>,
-}
-
-impl<'q> Room<'q> {
-    /// Room for the value that is in the place, if there is any.
-    #[track_caller]
-    fn any<T: Send + Sync, K: DomainTag>(place: &'q RcuOption<T, K>) -> Option<Self> {
-        let reserved = place.reserve_any()?;
-        Some(Self { core: place.domain.core(), reserved: Some(reserved) })
-    }
-}
-
-impl Drop for Room<'_> {
-    fn drop(&mut self) {
-        if let Some(reserved) = self.reserved.take() {
-            reserved.put_back(self.core);
-        }
     }
 }
 
@@ -181,11 +166,10 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     }
 
     /// Retires it in room that it has.
-    fn retire_in(self, mut room: Room<'_>) {
-        let reserved = room.reserved.take().expect("until it is used");
+    fn retire_in(self, room: Reservation<'_>) {
         self.retire_by(|tag, pointer, bytes| {
             // SAFETY: from a box and unreachable, see `new`; used once. Room in the same domain.
-            unsafe { reserved.retire(tag, pointer, bytes) };
+            unsafe { room.retire(tag, pointer, bytes) };
         });
     }
 
