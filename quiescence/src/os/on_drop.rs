@@ -4,7 +4,7 @@
 pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         (self.0)();
     }

@@ -117,10 +117,7 @@ impl<T: NoUninit> Latch<T> {
     /// Wait-free; for signal handlers too.
     #[inline]
     pub fn read(&self) -> T {
-        match self.attempt() {
-            Some(value) => value,
-            None => self.read_slow(),
-        }
+        self.attempt().unwrap_or_else(|| self.read_slow())
     }
 
     /// The value, unless a writer's step comes between.

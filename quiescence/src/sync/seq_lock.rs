@@ -125,10 +125,7 @@ impl<T: NoUninit> SeqLock<T> {
     /// The value that is there now. See [Waiting](Self#waiting).
     #[inline]
     pub fn read(&self) -> T {
-        match self.try_read() {
-            Some(value) => value,
-            None => self.read_slow(),
-        }
+        self.try_read().unwrap_or_else(|| self.read_slow())
     }
 
     /// The value, unless a thread writes.

@@ -84,10 +84,7 @@ impl Writers {
     /// Takes the lock by setting a bit. Sleeps if that takes long. Gives the number.
     #[inline(always)]
     pub(super) fn take(&self, bit: u64) -> u64 {
-        match self.try_take(bit) {
-            Some(number) => number,
-            None => self.take_slow(bit),
-        }
+        self.try_take(bit).unwrap_or_else(|| self.take_slow(bit))
     }
 
     /// Whether a thread holds the lock, for one that has `&mut` of what it guards.

@@ -124,10 +124,7 @@ impl<V> Directory<V> {
 
     /// The chunk with this number, which is made if need be.
     pub(super) fn made(&self, number: usize) -> &Chunk<V> {
-        match self.chunk(number) {
-            Some(chunk) => chunk,
-            None => self.make(number),
-        }
+        self.chunk(number).unwrap_or_else(|| self.make(number))
     }
 
     #[cold]
