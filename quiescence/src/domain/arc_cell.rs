@@ -192,7 +192,7 @@ impl<P: RefCnt> ArcCellAny<P> {
         // while the slot names it [AC-1]; none needs no reference.
         let pointer = ManuallyDrop::new(unsafe { P::from_ptr(address) });
         // A slot of null protects nothing, and is free.
-        ArcGuard::of(pointer, (!address.is_null()).then_some(slot))
+        ArcGuard { pointer, slot: (!address.is_null()).then_some(slot) }
     }
 
     /// With a count, for a thread whose slots are all in use.

@@ -82,15 +82,8 @@ impl<F: Form, T> Known<F, T> {
 
 /// What an update knows of the entries with the tag of its key.
 pub(super) struct Seen<F: Form> {
-    /// The entry of the key.
+    /// The entry of the key; at the begin, if it is known already.
     pub(super) found: Option<At<F>>,
     /// Entries of other keys.
     pub(super) others: Known<F, ()>,
-}
-
-impl<F: Form> Seen<F> {
-    /// Of the entry, if it is known already.
-    pub(super) const fn of(found: Option<At<F>>) -> Self {
-        Self { found, others: Known::nothing() }
-    }
 }

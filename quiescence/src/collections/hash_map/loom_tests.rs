@@ -14,7 +14,7 @@ use loom::thread;
 use super::bucket::{GracePeriods, Location, Locked, Moved};
 use super::entry::{Boxed, Entry, Form, Inline};
 use super::growth;
-use super::known::Seen;
+use super::known::{Known, Seen};
 use super::node::Left;
 use super::search::search;
 use super::table::{Table, TableRef};
@@ -109,7 +109,8 @@ impl<F: Form<Key = u32, Value = u32>> World<F> {
         key: u32,
         f: impl FnOnce(&mut Locked<'_, F, Periods>, Option<Location>) -> R,
     ) -> R {
-        let (tag, mut seen) = (tags::of_hash(hash_of(&key)), Seen::of(None));
+        let tag = tags::of_hash(hash_of(&key));
+        let mut seen = Seen { found: None, others: Known::nothing() };
         loop {
             let mut table = self.table();
             // SAFETY: in a section, or the only updater.

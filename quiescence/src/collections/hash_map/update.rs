@@ -10,7 +10,7 @@ use super::bucket::{Found, Locked, Moved, Unknown};
 use super::entry::{Boxed, Entry, Form, Inline};
 use super::garbage::Garbage;
 use super::growth::{self, STEP};
-use super::known::{Seen, is_key};
+use super::known::{Known, Seen, is_key};
 use super::map::{HashMap, by_form};
 use super::table::TableRef;
 use super::tags;
@@ -410,7 +410,8 @@ where
         F: Form<Key = K, Value = V> + 'static,
     {
         let known = if let Wants::This(entry) = wants { Some(entry) } else { None };
-        let (tag, mut seen) = (tags::of_hash(hash), Seen::of(known));
+        let tag = tags::of_hash(hash);
+        let mut seen = Seen { found: known, others: Known::nothing() };
         loop {
             let mut table = self.own_table::<F>();
             table.prefetch(hash as usize);

@@ -53,10 +53,6 @@ struct Hashes {
 }
 
 impl Hashes {
-    fn have(self, hash: usize) -> bool {
-        hash & self.mask == self.index
-    }
-
     /// The part of them that is in a bucket of a table; `None` if that is nothing.
     fn within(self, mask: usize, index: usize) -> Option<Self> {
         let both = mask & self.mask;
@@ -98,7 +94,7 @@ impl<F: Form> Walk<F> {
             let (tag, entry) = unsafe { self.next_entry() }?;
             // SAFETY: found in this section.
             let key = unsafe { &(*entry).key };
-            let is_wanted = self.only.is_none_or(|only| only.have(hash_of(key) as usize));
+            let is_wanted = self.only.is_none_or(|of| hash_of(key) as usize & of.mask == of.index);
             if is_wanted && !tag.is_some_and(|tag| self.is_in_head_too(tag, entry, key)) {
                 return Some(entry);
             }

@@ -25,7 +25,7 @@ pub(super) const BUCKET: usize = 2;
 /// In a bucket's own link: it stands in the list.
 pub(super) const LINKED: usize = 4;
 /// What is not address in a link.
-const FLAGS: usize = REMOVED | BUCKET | LINKED;
+pub(super) const FLAGS: usize = REMOVED | BUCKET | LINKED;
 
 /// The node that a link leads to.
 ///
@@ -49,12 +49,6 @@ pub(super) fn address(node: *const Node) -> usize {
 pub(super) fn pointer(node: &Node) -> NonNull<Node> {
     let whole = ptr::with_exposed_provenance_mut(ptr::from_ref(node).addr());
     NonNull::new(whole).unwrap_or(NonNull::from(node))
-}
-
-/// The node that a link leads to, as a cursor keeps it.
-#[inline(always)]
-pub(super) fn next_of(link: usize) -> *mut Node {
-    ptr::with_exposed_provenance_mut(link & !FLAGS)
 }
 
 /// Whether a bucket with this link may be begun at.

@@ -12,7 +12,7 @@ use loom::thread;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::list::{self, BUCKET, LINKED};
-use super::node::{Node, reverse};
+use super::node::Node;
 use super::split;
 
 fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
@@ -68,7 +68,7 @@ impl World {
         let Object { node, number: place } = &self.objects[number];
         // SAFETY: a write; that no thread is near is what is tested.
         place.with_mut(|place| unsafe { *place = number + 1 });
-        node.set_reverse_hash(reverse(HASHES[number]));
+        node.set_reverse_hash(HASHES[number].reverse_bits());
         list::address(node);
         node
     }
@@ -118,7 +118,7 @@ impl World {
         let link = unsafe { split::start_link(self.at(), hash & 1) };
         let is_it = |node: &Node| ptr::eq(node, &self.objects[number].node);
         // SAFETY: as above.
-        let found = unsafe { list::find(link, reverse(hash), is_it) };
+        let found = unsafe { list::find(link, hash.reverse_bits(), is_it) };
         if found.is_some() {
             let place = &self.objects[number].number;
             // SAFETY: a read; that no writer is near is what is tested.
@@ -294,7 +294,7 @@ fn a_bucket_comes_and_goes() {
             let is_it = |node: &Node| ptr::eq(node, &world.objects[2].node);
             let link = world.buckets[0].next.load(Acquire);
             // SAFETY: as above.
-            assert!(unsafe { list::find(link, reverse(HASHES[2]), is_it) }.is_some());
+            assert!(unsafe { list::find(link, HASHES[2].reverse_bits(), is_it) }.is_some());
         });
         // SAFETY: as above; no thread begins at it.
         unsafe { split::unlink(world.at(), 1) };

@@ -13,6 +13,8 @@ use crate::os::sync::{AtomicUsize, const_unless_loom};
 pub struct Node {
     /// The next node's address, with flags about *this* node: see `list`.
     pub(super) next: AtomicUsize,
+    /// The order of the list: hashes whose low bits agree stand together, so a bucket that is split
+    /// is two neighbours.
     reverse_hash: AtomicUsize,
 }
 
@@ -63,11 +65,4 @@ impl Cursor {
     pub const fn node(&self) -> Option<NonNull<Node>> {
         NonNull::new(self.node)
     }
-}
-
-/// The order of the list: hashes whose low bits agree stand together, so a bucket that is split is
-/// two neighbours.
-#[inline(always)]
-pub(super) const fn reverse(hash: usize) -> usize {
-    hash.reverse_bits()
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::allocator::{self, Allocator, Source};
 use super::buckets::Memory;
-use super::list::{self, REMOVED};
-use super::node::{Cursor, Node, reverse};
+use super::list::{self, FLAGS, REMOVED};
+use super::node::{Cursor, Node};
 use super::protection::Protection;
 use super::resize::{Table, committed};
 use super::worker;
@@ -217,7 +217,7 @@ impl<R: Protection> HashTable<R> {
         // SAFETY: by the contract.
         let link = unsafe { self.table().start_link(hash) };
         // SAFETY: by the contract.
-        cursor(unsafe { list::find(link, reverse(hash), asked(matches)) })
+        cursor(unsafe { list::find(link, hash.reverse_bits(), asked(matches)) })
     }
 
     /// Finds the next node of the same hash of which `matches` says yes. From nowhere it goes
@@ -267,7 +267,7 @@ impl<R: Protection> HashTable<R> {
     #[inline]
     pub unsafe fn add(&self, hash: usize, node: NonNull<Node>) {
         // SAFETY: by the contract the node is the caller's.
-        let node = unsafe { prepare(node, reverse(hash)) };
+        let node = unsafe { prepare(node, hash.reverse_bits()) };
         // SAFETY: by the contract.
         let start = || unsafe { self.table().start(hash) };
         // SAFETY: by the contract.
@@ -328,7 +328,7 @@ impl<R: Protection> HashTable<R> {
         mut found: impl FnMut(&'a Node, &Node) -> Option<&'a Node>,
     ) -> Option<&'a Node> {
         // SAFETY: by the contract the node is the caller's.
-        let node = unsafe { prepare(node, reverse(hash)) };
+        let node = unsafe { prepare(node, hash.reverse_bits()) };
         // SAFETY: by the contract.
         let start = || unsafe { self.table().start(hash) };
         // SAFETY: by the contract.
@@ -353,7 +353,7 @@ impl<R: Protection> HashTable<R> {
         // SAFETY: by the contract the node is the caller's.
         let new = unsafe { prepare(new, old.reverse_hash()) };
         // SAFETY: by the contract.
-        unsafe { self.replace_node(old, new, reverse(old.reverse_hash())) }
+        unsafe { self.replace_node(old, new, old.reverse_hash().reverse_bits()) }
     }
 
     /// As [`replace`](Self::replace).
@@ -379,7 +379,7 @@ impl<R: Protection> HashTable<R> {
     /// As the [type](Self) says.
     pub unsafe fn has_hash(&self, node: NonNull<Node>, hash: usize) -> bool {
         // SAFETY: by the contract.
-        unsafe { node.as_ref() }.reverse_hash() == reverse(hash)
+        unsafe { node.as_ref() }.reverse_hash() == hash.reverse_bits()
     }
 
     /// Deletes a node. Returns `false` if somebody else has, or has replaced it.
@@ -394,7 +394,7 @@ impl<R: Protection> HashTable<R> {
             return false;
         }
         // SAFETY: by the contract.
-        let start = unsafe { self.table().start(reverse(node.reverse_hash())) };
+        let start = unsafe { self.table().start(node.reverse_hash().reverse_bits()) };
         // SAFETY: by the contract.
         unsafe { list::unlink(start, node) };
         committed();
@@ -591,6 +591,6 @@ fn asked(mut matches: impl FnMut(NonNull<Node>) -> bool) -> impl FnMut(&Node) ->
 fn cursor(found: Option<(&Node, usize)>) -> Cursor {
     found.map_or_else(Cursor::default, |(node, link)| Cursor {
         node: list::pointer(node).as_ptr(),
-        next: list::next_of(link),
+        next: ptr::with_exposed_provenance_mut(link & !FLAGS),
     })
 }

@@ -13,7 +13,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::list::{self, BUCKET, LINKED, REMOVED, is_linked};
-use super::node::{Node, reverse};
+use super::node::Node;
 
 /// The link of a bucket, or of an ancestor's if it is not in the list.
 ///
@@ -77,7 +77,7 @@ unsafe fn link<'a>(at: impl Fn(usize) -> &'a Node, index: usize) -> &'a Node {
                 return start;
             }
             // SAFETY: claimed; `start` is in the list, before it.
-            unsafe { link_bucket(start, bucket, reverse(number)) };
+            unsafe { link_bucket(start, bucket, number.reverse_bits()) };
         }
         start = bucket;
     }

@@ -27,23 +27,16 @@ use crate::os::user_code::{self, Site};
 /// A guard that is leaked with [`std::mem::forget`] takes its slot for ever, and the value stays.
 #[must_use = "the value is protected while the guard lives"]
 pub struct ArcGuard<P: RefCnt> {
-    pointer: ManuallyDrop<P>,
-    /// The slot that protects it. None if the reference is the guard's own.
-    slot: Option<&'static Slot>,
+    pub(super) pointer: ManuallyDrop<P>,
+    /// The slot that protects it, which the guard releases. None if the reference is its own.
+    pub(super) slot: Option<&'static Slot>,
 }
 
 impl<P: RefCnt> ArcGuard<P> {
-    /// Of a reference that the slot names, which is the guard's to release; without one the
-    /// reference is the guard's own.
-    #[inline(always)]
-    pub(super) fn of(pointer: ManuallyDrop<P>, slot: Option<&'static Slot>) -> Self {
-        Self { pointer, slot }
-    }
-
     /// A guard of a pointer that no cell has to hold: `arc-swap`'s `Guard::from_inner`.
     #[inline]
     pub fn from_inner(pointer: P) -> Self {
-        Self::of(ManuallyDrop::new(pointer), None)
+        Self { pointer: ManuallyDrop::new(pointer), slot: None }
     }
 
     /// The pointer that was in the cell. A clone of it has a count of its own.
