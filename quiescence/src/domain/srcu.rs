@@ -17,8 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::srcu::AdaptiveDelay;
 
 use crate::domain::domain::Domain;
-use crate::domain::tag::DomainTag;
-use crate::domain::tag::Section;
+use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::sleepable::SleepableDomain;
 use crate::srcu::{self, Entry, SrcuCounts, track};

@@ -15,7 +15,6 @@ use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::os::clock;
 use crate::reclaim::domain_state::DomainState;
-use crate::srcu::track;
 
 /// What a domain is doing.
 pub(crate) struct Look {
@@ -56,11 +55,21 @@ impl DomainState {
             });
             let waits_ns = in_progress.map_or(0, |in_progress| in_progress.waits_ns);
             let (engine, longest_reader) = if self.grace_periods.is_sleepable() {
-                let oldest = self.oldest_guard();
-                ("srcu", oldest.map(|(live, _)| LongestReader::of_tracked(&live, now_ns)))
+                let reader = self.oldest_guard().map(|(live, _)| LongestReader {
+                    qsbr: false,
+                    thread: live.thread,
+                    location: Some(live.location),
+                    at_least_ns: now_ns.saturating_sub(live.since_ns),
+                });
+                ("srcu", reader)
             } else {
-                let longest = longest(registry, announced);
-                let reader = longest.map(|(slot, turns)| LongestReader::of(slot, turns, waits_ns));
+                let reader = longest(registry, announced).map(|(slot, turns)| LongestReader {
+                    qsbr: slot.is_qsbr(),
+                    thread: slot.thread(),
+                    location: slot.began(),
+                    // Under the number that was announced last, it may have begun just now.
+                    at_least_ns: if turns == 0 { 0 } else { waits_ns },
+                });
                 (Engine::of_policy(*machine.policy()).name(), reader)
             };
             Look { engine, in_progress, longest_reader }
@@ -82,25 +91,4 @@ fn longest(registry: &Registry, announced: Number) -> Option<(&Slot, u32)> {
         }
     });
     inside.max_by_key(|(_, turns)| *turns)
-}
-
-impl LongestReader {
-    fn of_tracked(live: &track::Live, now_ns: u64) -> Self {
-        Self {
-            qsbr: false,
-            thread: live.thread,
-            location: Some(live.location),
-            at_least_ns: now_ns.saturating_sub(live.since_ns),
-        }
-    }
-
-    fn of(slot: &Slot, turns: u32, waits_ns: u64) -> Self {
-        Self {
-            qsbr: slot.is_qsbr(),
-            thread: slot.thread(),
-            location: slot.began(),
-            // Under the number that was announced last, it may have begun just now.
-            at_least_ns: if turns == 0 { 0 } else { waits_ns },
-        }
-    }
 }

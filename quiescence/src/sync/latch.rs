@@ -129,11 +129,9 @@ impl<T: NoUninit> Latch<T> {
         // Acquire: pairs with the fences in `publish` [LT-2]. If one of the words is of a later
         // value, the number that is loaded next is a later one.
         fence(Acquire);
-        if self.sequence.load(Relaxed) == before {
-            // SAFETY: the words are those of one value, by the module's invariant.
-            return Some(unsafe { value.assume_init() });
-        }
-        None
+        let is_whole = self.sequence.load(Relaxed) == before;
+        // SAFETY: the words are those of one value, by the module's invariant.
+        is_whole.then(|| unsafe { value.assume_init() })
     }
 
     /// The copy that readers take at this number.

@@ -43,7 +43,7 @@ impl World {
 
     fn insert(&self, number: usize) -> Id {
         let claim = self.table.claim(0).expect("there is room");
-        let entry = Self::entry(claim.id().generation(), number);
+        let entry = Self::entry(claim.id.generation(), number);
         claim.publish(entry)
     }
 
@@ -196,7 +196,7 @@ fn one_of_two_takes_an_index() {
         let take = |world: &World| {
             let claim = world.table.claim_at(1);
             claim.map(|claim| {
-                let entry = World::entry(claim.id().generation(), 1);
+                let entry = World::entry(claim.id.generation(), 1);
                 claim.publish(entry)
             })
         };
@@ -220,7 +220,7 @@ fn a_free_index_is_not_lost() {
         if new.index() as usize >= SLOTS {
             // The free index is the lowest one, wherever this one was put.
             let claim = world.table.claim_in_range(0..INDEXES).expect("there is room");
-            assert_eq!(claim.id().index(), last.index());
+            assert_eq!(claim.id.index(), last.index());
         }
     });
 }

@@ -235,7 +235,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn insert_with(&self, make: impl FnOnce(Id) -> V) -> Id {
         let claim = self.table.claim(percpu::slot());
         let claim = claim.expect("quiescence: all indexes of an IdMap are in use");
-        let id = claim.id();
+        let id = claim.id;
         let value = user_code::run(Site::Make, || make(id));
         claim.publish(NonNull::from(Box::leak(boxed(id, value))))
     }
@@ -536,7 +536,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
 /// Puts a value where the claim is; gives it back if there is none.
 fn publish<V>(claim: Option<Claim<'_, V>>, value: V) -> Result<Id, V> {
     let Some(claim) = claim else { return Err(value) };
-    let id = claim.id();
+    let id = claim.id;
     Ok(claim.publish(NonNull::from(Box::leak(boxed(id, value)))))
 }
 

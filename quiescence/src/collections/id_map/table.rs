@@ -47,7 +47,7 @@ pub(super) struct Claim<'t, V> {
     table: &'t Table<V>,
     chunk: &'t Chunk<V>,
     /// Of the entry that is to stand there.
-    id: Id,
+    pub(super) id: Id,
 }
 
 /// The chunk of an index.
@@ -355,11 +355,6 @@ impl<V> Table<V> {
 }
 
 impl<V> Claim<'_, V> {
-    /// The id of the entry that is to stand there.
-    pub(super) fn id(&self) -> Id {
-        self.id
-    }
-
     /// Puts an entry of this id there.
     pub(super) fn publish(self, entry: NonNull<Entry<V>>) -> Id {
         let id = self.id;

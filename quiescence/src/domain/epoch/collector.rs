@@ -126,7 +126,7 @@ pub struct LocalHandle {
 pub(super) struct Local {
     thread: Thread,
     /// After the thread's registration: it keeps the domain.
-    collector: Collector,
+    pub(super) collector: Collector,
     /// Guards that pin the thread.
     guards: Cell<u64>,
     /// Guards that live, and the handle.
@@ -160,10 +160,6 @@ impl Local {
     #[inline]
     pub(super) fn uncount_guard(&self) {
         self.guards.set(self.guards.get() - 1);
-    }
-
-    pub(super) fn collector(&self) -> &Collector {
-        &self.collector
     }
 
     /// One of those that share it is gone.
@@ -219,7 +215,7 @@ impl LocalHandle {
     /// The collector.
     #[inline]
     pub fn collector(&self) -> &Collector {
-        self.local().collector()
+        &self.local().collector
     }
 
     #[inline]

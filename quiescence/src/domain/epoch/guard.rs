@@ -191,7 +191,7 @@ impl Guard {
     }
 
     fn collector_or_default(&self) -> &Collector {
-        self.local().map_or(default_collector(), Local::collector)
+        self.local().map_or(default_collector(), |local| &local.collector)
     }
 
     /// The registration that made it; none for the default collector's guards.

@@ -28,8 +28,7 @@ use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::sync::{self, Condvar, Rank, const_unless_loom};
 use crate::os::thread_state::{self, ThreadState};
-use crate::os::user_code;
-use crate::os::{clock, thread};
+use crate::os::{clock, thread, user_code};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 
