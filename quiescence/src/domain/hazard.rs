@@ -390,7 +390,7 @@ pub mod raw {
     /// it is cleared.
     #[must_use = "a slot that is not released is lost"]
     pub fn acquire() -> Option<&'static AtomicPtr<()>> {
-        hazptr::holder_if_any().map(|block| block.first().word())
+        hazptr::holder_if_any().map(|block| &block.first().0)
     }
 
     /// The fence of a reader between its store and its load: none for the CPU where the process has

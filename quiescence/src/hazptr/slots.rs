@@ -20,7 +20,7 @@ pub(crate) trait Place {
 /// The address of an object that a thread is reading; or null.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(crate) struct Slot(AtomicPtr<()>);
+pub(crate) struct Slot(pub(crate) AtomicPtr<()>);
 
 impl Slot {
     const_unless_loom! {
@@ -67,11 +67,6 @@ impl Slot {
         let again = source.load(Acquire);
         //~ hazard-no-recheck
         (again, again == expected)
-    }
-
-    /// The word.
-    pub(crate) fn word(&self) -> &AtomicPtr<()> {
-        &self.0
     }
 
     /// Ends the protection.

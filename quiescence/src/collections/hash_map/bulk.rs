@@ -8,7 +8,7 @@ use super::entry::{Boxed, Form, Inline};
 use super::garbage::Garbage;
 use super::growth;
 use super::map::{HashMap, by_form};
-use super::table::{Old, TableRef};
+use super::table::TableRef;
 use super::update::At;
 use super::walk::Walk;
 use crate::domain::tag::DomainTag;
@@ -213,7 +213,14 @@ where
             {
                 let old = Arc::clone(old);
                 drop(section);
-                return self.free_old::<F>(&old);
+                // In a sleepable domain it is waited for a tick at most, and in a section not [D-2].
+                let is_over = at_limit::await_grace_period(self.domain.core());
+                if is_over {
+                    // SAFETY: they were out of reach when they were found; the grace period began
+                    // after that.
+                    unsafe { old.end_all::<F>() };
+                }
+                return is_over;
             }
             table.set_next(buckets);
         }
@@ -222,20 +229,6 @@ where
         // without end.
         let next = table.next().expect("there is one, or it was made");
         !growth::has_moved(table) || wanted(next.buckets()).is_some()
-    }
-
-    /// Frees old tables, which were found in a section that is over, after a grace period. Returns
-    /// whether it has waited for that: not in a section, nor in a sleepable domain for longer than
-    /// a tick [D-2].
-    #[cold]
-    fn free_old<F: Form>(&self, old: &Old) -> bool {
-        let is_over = at_limit::await_grace_period(self.domain.core());
-        if is_over {
-            // SAFETY: they were out of reach when they were found; the grace period began after
-            // that.
-            unsafe { old.end_all::<F>() };
-        }
-        is_over
     }
 }
 

@@ -86,14 +86,6 @@ impl Source {
         // SAFETY: by the contract.
         unsafe { self.give_back(nodes.cast(), layout) };
     }
-
-    /// Moves a table into memory of its own. `None` if there is none; then it is dropped.
-    pub(super) fn place<T>(&self, table: T) -> Option<ptr::NonNull<T>> {
-        let place = ptr::NonNull::new(self.take(Layout::new::<T>()).cast::<T>())?;
-        // SAFETY: memory of that layout, which is no one else's.
-        unsafe { place.write(table) };
-        Some(place)
-    }
 }
 
 fn layout(count: usize) -> Option<Layout> {

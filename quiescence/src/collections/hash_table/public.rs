@@ -47,19 +47,6 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    pub(super) fn memory_for(&self, max: usize) -> Memory {
-        let default = if max >> 31 <= 2 { Memory::Mmap } else { Memory::Order };
-        self.memory.unwrap_or(default)
-    }
-
-    fn check(&self) -> Result<(), TableError> {
-        let counts = [self.buckets, self.buckets_min, self.buckets_max.max(1)];
-        let is_valid = counts.iter().all(|count| count.is_power_of_two());
-        is_valid.then_some(()).ok_or(TableError::NotPowersOfTwo)
-    }
-}
-
 /// Why there is no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -186,7 +173,10 @@ impl<R: Protection> HashTable<R> {
     }
 
     fn make(readers: R, options: &Options, source: Source) -> Result<Self, TableError> {
-        options.check()?;
+        let counts = [options.buckets, options.buckets_min, options.buckets_max.max(1)];
+        if !counts.iter().all(|count| count.is_power_of_two()) {
+            return Err(TableError::NotPowersOfTwo);
+        }
         (crate::HOOKS.gp.first_use)();
         let table = Table::new(options, readers, source).ok_or(TableError::NoMemory)?;
         Ok(Self { table })

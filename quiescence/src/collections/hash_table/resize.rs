@@ -9,6 +9,7 @@
 //! is the worker's: readers and updaters come to know of the smaller size, then the buckets are
 //! taken out of the list, then no thread looks at them any more.
 
+use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -75,7 +76,8 @@ impl<R: Protection> Table<R> {
     /// A table in memory of its source; [`end`](super::allocator::end) ends it.
     pub(super) fn new(options: &Options, readers: R, source: Source) -> Option<NonNull<Self>> {
         let max = if options.buckets_max == 0 { 1 << 63 } else { options.buckets_max };
-        let memory = options.memory_for(max);
+        let default = if max >> 31 <= 2 { Memory::Mmap } else { Memory::Order };
+        let memory = options.memory.unwrap_or(default);
         let buckets = Buckets::new(memory, options.buckets_min, max, source.clone())?;
         let size = options.buckets.clamp(1, max);
         let counts = options.auto_resize || options.accounting;
@@ -111,7 +113,10 @@ impl<R: Protection> Table<R> {
         // SAFETY: no other thread uses the table.
         unsafe { table.link_range(1, size) };
         table.changing.linked.store(size, Relaxed);
-        source.place(table)
+        let place = NonNull::new(source.take(Layout::new::<Self>()).cast())?;
+        // SAFETY: memory for it.
+        unsafe { place.write(table) };
+        Some(place)
     }
 
     /// Buckets in use.

@@ -128,7 +128,7 @@ pub(super) struct Local {
     /// After the thread's registration: it keeps the domain.
     pub(super) collector: Collector,
     /// Guards that pin the thread.
-    guards: Cell<u64>,
+    pub(super) guards: Cell<u64>,
     /// Guards that live, and the handle.
     count: Cell<u64>,
 }
@@ -154,12 +154,6 @@ impl Local {
     #[inline]
     pub(super) fn count_guard(&self) {
         self.guards.set(self.guards.get() + 1);
-    }
-
-    /// A guard of it pins the thread no more.
-    #[inline]
-    pub(super) fn uncount_guard(&self) {
-        self.guards.set(self.guards.get() - 1);
     }
 
     /// One of those that share it is gone.

@@ -25,7 +25,8 @@ impl Deferred {
     /// `f` may be called, once, on any thread, as late as what is made here is dropped.
     pub(super) unsafe fn new<F: FnOnce() -> R, R>(f: F, bytes: usize) -> Self {
         let mut place = Place::uninit();
-        if const { is_small::<F>() } {
+        if const { size_of::<F>() <= size_of::<Place>() && align_of::<F>() <= align_of::<Place>() }
+        {
             // SAFETY: it has room for an F, and the alignment.
             unsafe { place.as_mut_ptr().cast::<F>().write(f) };
             return Self { place, call: call_here::<F, R>, bytes };
@@ -33,10 +34,6 @@ impl Deferred {
         place.write(Box::into_raw(Box::new(f)).cast());
         Self { place, call: call_boxed::<F, R>, bytes: bytes + size_of::<F>() }
     }
-}
-
-const fn is_small<F>() -> bool {
-    size_of::<F>() <= size_of::<Place>() && align_of::<F>() <= align_of::<Place>()
 }
 
 /// Calls the function that is in the place.

@@ -229,7 +229,7 @@ impl Guard {
     /// The section has ended, and there is a registration, or something is due.
     fn settle(&self) {
         if let Some(local) = self.local() {
-            local.uncount_guard();
+            local.guards.set(local.guards.get() - 1);
         }
         let marks = self.local.get().addr() & DUE;
         self.local.set(self.registration());
