@@ -12,7 +12,7 @@ pub(crate) fn is_of<D: DomainTag>(section: &impl Section<D>, domain: &Domain<D>)
 }
 
 /// Refuses a section of another domain than the one of what is called so.
-macro_rules! check {
+macro_rules! check_section {
     ($section:expr, $domain:expr, $what:literal) => {
         assert!(
             $crate::domain::sections::is_of($section, $domain),
@@ -20,7 +20,7 @@ macro_rules! check {
         )
     };
 }
-pub(crate) use check;
+pub(crate) use check_section;
 
 /// Refuses what would go over the limit once more in one section.
 #[cold]

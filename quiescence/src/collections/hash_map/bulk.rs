@@ -213,7 +213,7 @@ where
             {
                 let old = Arc::clone(old);
                 drop(section);
-                // In a sleepable domain it is waited for a tick at most, and in a section not [D-2].
+                // For a tick at most in a sleepable domain, and not in a section [D-2].
                 let is_over = at_limit::await_grace_period(self.domain.core());
                 if is_over {
                     // SAFETY: they were out of reach when they were found; the grace period began

@@ -394,7 +394,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         &'s self,
         section: &'s G,
     ) -> HashMapRef<'s, K, V, S, D, &'s G> {
-        sections::check!(section, &self.domain, "map");
+        sections::check_section!(section, &self.domain, "map");
         HashMapRef { map: self, section }
     }
 }
@@ -449,7 +449,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag> HashMap<K, V, S, D> {
         Q: Hash + Equivalent<K> + ?Sized,
         G: Section<D>,
     {
-        sections::check!(section, &self.domain, "map");
+        sections::check_section!(section, &self.domain, "map");
         // SAFETY: in a section.
         let entry = unsafe { self.find(key) };
         // SAFETY: it is not written to or freed before the section ends.

@@ -163,7 +163,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// As [`get`](Self::get).
     #[inline]
     pub fn read_in<'s, G: Section<D>>(&'s self, section: &'s G) -> IdMapRef<'s, V, D, &'s G> {
-        sections::check!(section, &self.domain, "map");
+        sections::check_section!(section, &self.domain, "map");
         IdMapRef { map: self, section }
     }
 
@@ -484,7 +484,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         index: u32,
         section: &'s S,
     ) -> Option<&'s Entry<V>> {
-        sections::check!(section, &self.domain, "map");
+        sections::check_section!(section, &self.domain, "map");
         let entry = self.table.load(index).entry();
         debug_objects::check_reachable(entry.cast_const().cast(), || {
             ptr::eq(self.table.load(index).entry(), entry)
@@ -507,7 +507,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         id: Id,
         section: &S,
     ) -> Option<NonNull<Entry<V>>> {
-        sections::check!(section, &self.domain, "map");
+        sections::check_section!(section, &self.domain, "map");
         // SAFETY: in a section of the map's domain.
         unsafe { self.table.unlink(id.index(), |entry| entry.generation == id.generation()) }
     }
@@ -523,7 +523,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         new: Box<Entry<V>>,
         section: &S,
     ) -> Result<NonNull<Entry<V>>, Box<Entry<V>>> {
-        sections::check!(section, &self.domain, "map");
+        sections::check_section!(section, &self.domain, "map");
         let new = NonNull::from(Box::leak(new));
         // SAFETY: in a section of the map's domain; an entry of ours.
         unsafe { self.table.replace(id, expected.map(ptr::from_ref), new) }.ok_or_else(|| {

@@ -153,7 +153,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
     /// If the section is one of another domain, where the types do not tell.
     #[inline]
     pub fn iter<'s, S: Section<D>>(&'s self, section: &'s S) -> Iter<'s, T> {
-        sections::check!(section, &self.domain, "list");
+        sections::check_section!(section, &self.domain, "list");
         // SAFETY: the section is borrowed as long as the iterator; what is removed is retired in
         // its domain.
         unsafe { Iter::new(&self.chain.first) }

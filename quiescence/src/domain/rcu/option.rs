@@ -238,7 +238,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         current: Option<&T>,
         new: Option<Box<T>>,
     ) -> Result<Option<Unlinked<T, K>>, Option<Box<T>>> {
-        sections::check!(section, &self.domain, "value");
+        sections::check_section!(section, &self.domain, "value");
         let current = current.map_or(ptr::null_mut(), |current| ptr::from_ref(current).cast_mut());
         let new = new.map_or(ptr::null_mut(), Box::into_raw);
         // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets
@@ -272,7 +272,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
 
     #[inline]
     pub(super) fn load_pointer<S: Section<K>>(&self, section: &S) -> *const T {
-        sections::check!(section, &self.domain, "value");
+        sections::check_section!(section, &self.domain, "value");
         // Acquire: pairs with the Release in `exchange` and `compare_exchange` [GP-10]; the value
         // was made before it was published. The section's begin comes before this load [GP-1].
         let pointer = self.pointer.load(Acquire);
